@@ -253,16 +253,16 @@ def test_a_copy_is_noticed(tmp_path):
 
 def test_rounds_survive_a_restart_with_fewer_answers(tmp_path):
     rng = np.random.RandomState(0)
-    X = rng.normal(size=(600, 2)) * [1.0, 0.3]
+    X = rng.normal(size=(300, 2)) * [1.0, 0.3]
     y = np.sign(X[:, 0])
     path = tmp_path / "rounds.db"
     adaptive = model(ReweightedRegressor, epsilon=8.0)
-    collector = Collector(adaptive, 600, 0, n_features=2, path=path)
+    collector = Collector(adaptive, 300, 0, n_features=2, path=path)
     tasks, counts, earlier = [], [], []
     while collector.task is not None:
         task = collector.task
         tasks.append(task)
-        asked = [user for user in range(600) if report(task, X[user], y[user], user=user)]
+        asked = [user for user in range(300) if report(task, X[user], y[user], user=user)]
         assert not set(asked) & set(earlier)  # nobody is asked twice
         for user in earlier[:1]:
             stale = report(tasks[0], X[user], y[user], user=user)

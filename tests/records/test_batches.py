@@ -5,23 +5,17 @@ import warnings
 
 import numpy as np
 import pytest
+from registry.estimators import iht, improper, layered, reweighted, ssp
+from registry.refusals import uncharged
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 from skpriv import BudgetAccountant
 from skpriv.exceptions import InvalidValues
-from skpriv.linear_model import (
-    AdditiveRegressor,
-    IHTRegressor,
-    ImproperSGDRegressor,
-    LayeredRegressor,
-    LinearRegression,
-    ReweightedRegressor,
-    SSPRegressor,
-)
-from skpriv.privacy._session import _base as _pieces
+from skpriv.linear_model import AdditiveRegressor, LinearRegression
 from skpriv.preprocessing import BoundsScaler, Categorical, Numeric, TableEncoder
+from skpriv.privacy._session import _base as _pieces
 from skpriv.records import (
     ArrayRows,
     _base as _records,
@@ -38,18 +32,18 @@ pq = pytest.importorskip("pyarrow.parquet")
 
 NAMES = ["a", "b", "c"]
 ESTIMATORS = [
-    SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)),
-    ReweightedRegressor(data_norm=1.0, bounds_y=(-1, 1)),
-    ReweightedRegressor(data_norm=1.0, bounds_y=(-1, 1), solver="sgd"),
-    LayeredRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy="central"),
-    ImproperSGDRegressor(data_norm=1.0, bounds_y=(-1, 1)),
+    ssp(),
+    reweighted(),
+    reweighted(solver="sgd"),
+    layered(privacy="central"),
+    improper(),
     LinearRegression(data_norm=1.0, bounds_y=(-1, 1)),
 ]
 
 
 THREADED = [
-    SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)),
-    ReweightedRegressor(data_norm=1.0, bounds_y=(-1, 1)),
+    ssp(),
+    reweighted(),
     LinearRegression(data_norm=1.0, bounds_y=(-1, 1)),
     AdditiveRegressor(bounds_X=(-0.5, 0.5), bounds_y=(-1, 1)),
 ]
@@ -126,10 +120,10 @@ SOURCES = [
 @pytest.mark.parametrize("kind", SOURCES)
 def test_sources_give_the_same_fit(kind, tmp_path):
     X, y = _data()
-    expected = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(X, y)
+    expected = ssp(random_state=0).fit(X, y)
     rows = _make(kind, tmp_path)
     assert rows.shape == (1500, 3) and rows.passes == 0
-    fitted = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(rows)
+    fitted = ssp(random_state=0).fit(rows)
     np.testing.assert_allclose(fitted.coef_, expected.coef_, rtol=1e-9)
     assert list(fitted.feature_names_in_) == NAMES and rows.passes == 1
 
@@ -147,12 +141,12 @@ def test_batches_change_no_answer(estimator, privacy):
 
 def test_x_and_y_may_be_cut_in_different_places():
     X, y = _data()
-    expected = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(X, y).coef_
+    expected = ssp(random_state=0).fit(X, y).coef_
     table = pa.Table.from_pandas(_frame())
     rows = from_batches(lambda: (X[at : at + 70] for at in range(0, 1500, 70)))
     assert rows.n == 1500
     for target in (y, list(y), pd.Series(y), table.column("y"), table.select(["y"])):
-        found = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(rows, target)
+        found = ssp(random_state=0).fit(rows, target)
         np.testing.assert_allclose(found.coef_, expected, rtol=1e-9)
     with pytest.raises(ValueError, match="different numbers of rows"):
         rows.with_target(lambda: iter([y[:-1]])).sum(_Count())
@@ -168,7 +162,7 @@ class _Count:
 def test_sparse_batches_are_the_sparse_matrix():
     X, y = _data()
     X = np.where(np.abs(X) > 0.3, X, 0.0)
-    model = IHTRegressor(data_max=1.0, bounds_y=(-1, 1), n_nonzero_coefs=2, random_state=0)
+    model = iht(n_nonzero_coefs=2, random_state=0)
     expected = clone(model).fit(sparse.csr_matrix(X), y).coef_
     batches = _batches(sparse.csr_matrix(X), y, 400, 401)
     found = clone(model).fit(from_batches(batches, n=1500)).coef_
@@ -208,9 +202,7 @@ def test_each_user_answers_once(privacy):
         return X
 
     with BudgetAccountant(float("inf")) as accountant:
-        ReweightedRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy=privacy, random_state=0).fit(
-            rows.mapped(spy, 3)
-        )
+        reweighted(privacy=privacy, random_state=0).fit(rows.mapped(spy, 3))
     assert len(accountant.charges) == 1
     assert len(seen) == len(set(seen)) and len(seen) > 1000
 
@@ -237,9 +229,7 @@ def test_pipelines_are_lazy_and_equal(tmp_path):
     )
     X = frame.drop(columns="y")
     for first in (encoder, BoundsScaler(dict.fromkeys(NAMES, (-0.5, 0.5)) | {"kind": (0, 2)})):
-        pipeline = make_pipeline(
-            first, SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0)
-        )
+        pipeline = make_pipeline(first, ssp(random_state=0))
         expected = clone(pipeline).fit(X, frame["y"])
         lazy = clone(pipeline).fit(rows)
         assert is_lazy(lazy[:-1].transform(rows))
@@ -260,9 +250,7 @@ def test_maps_are_read_by_chunks(tmp_path, monkeypatch):
     X, y = _data()
     stored = np.memmap(tmp_path / "X", dtype=np.float32, mode="w+", shape=X.shape)
     stored[:] = X
-    pipeline = make_pipeline(
-        BoundsScaler((-0.5, 0.5)), SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0)
-    )
+    pipeline = make_pipeline(BoundsScaler((-0.5, 0.5)), ssp(random_state=0))
     expected = clone(pipeline).fit(np.asarray(stored), y)[-1].coef_
     assert not is_lazy(stored)
     monkeypatch.setattr(_tables, "KEPT_BYTES", 1)
@@ -278,9 +266,7 @@ def test_values_are_refused_in_one_sentence_after_the_charge(value, column):
     with BudgetAccountant(1.0, 1e-6) as accountant:
         with warnings.catch_warnings(), pytest.raises(InvalidValues, match="stays private"):
             warnings.simplefilter("error")
-            SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=1.0).fit(
-                from_table(frame, target="y")
-            )
+            ssp(epsilon=1.0).fit(from_table(frame, target="y"))
     assert len(accountant.charges) == 1
 
 
@@ -313,18 +299,16 @@ def _queries(path):
 
 
 def test_the_number_of_rows_of_a_query_is_not_told(tmp_path):
-    model = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1))
+    model = ssp()
     for name, table in _queries(tmp_path).items():
-        with BudgetAccountant(1.0, 1e-6) as accountant:
-            with pytest.raises(ValueError, match=r"from_table\(table, n=") as caught:
-                model.fit(from_table(table, target="y"))
-        assert not accountant.charges
+        with uncharged(r"from_table\(table, n=") as caught:
+            model.fit(from_table(table, target="y"))
         assert not any(cell.isdigit() for cell in str(caught.value)), name
 
 
 def test_targets_in_memory_tell_the_number_of_lazy_rows():
     pl = pytest.importorskip("polars")
-    model = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0)
+    model = ssp(random_state=0)
     rows, y = pl.from_pandas(_frame()).lazy().select(NAMES), _data()[1]
     expected = clone(model).fit(*_data()).coef_
     np.testing.assert_allclose(clone(model).fit(rows, y).coef_, expected, rtol=1e-9)
@@ -361,9 +345,7 @@ def test_a_query_that_fails_quotes_no_cell(library):
         CONNECTIONS[-1].register("frame", frame)
         table = CONNECTIONS[-1].sql("select cast(a as double) as a, y from frame")
     with BudgetAccountant(1.0, 1e-6) as accountant, pytest.raises(InvalidValues) as caught:
-        SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=1.0).fit(
-            from_table(table, target="y", n=1500)
-        )
+        ssp(epsilon=1.0).fit(from_table(table, target="y", n=1500))
     assert len(accountant.charges) == 1 and "HIV" not in str(caught.value)
     assert caught.value.__context__ is None and caught.value.__cause__ is None
 
@@ -388,9 +370,7 @@ def test_what_cannot_says_so_before_it_is_charged():
     rows = from_batches(_batches(*_data(), 10), n=1500)
     with BudgetAccountant(1.0, 1e-6) as accountant:
         with pytest.raises(ValueError, match="requires y"):
-            SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)).fit(
-                from_batches(lambda: [_data()[0]], n=1500)
-            )
+            ssp().fit(from_batches(lambda: [_data()[0]], n=1500))
     assert not accountant.charges and not rows.passes
 
 
@@ -398,10 +378,8 @@ def test_rows_of_a_query_have_no_parts():
     """Their order may change from pass to pass, and a user would answer twice."""
     pl = pytest.importorskip("polars")
     rows = from_table(pl.from_pandas(_frame()).lazy(), target="y", n=1500)
-    with BudgetAccountant(float("inf")) as accountant:
-        with pytest.raises(ValueError, match="no fixed order"):
-            SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy="local", random_state=0).fit(rows)
-    assert not accountant.charges
+    with uncharged("no fixed order"):
+        ssp(privacy="local", random_state=0).fit(rows)
     with pytest.raises(ValueError, match="no fixed order"):
         rows.sum(_Count(), slice(0, 10))
 
@@ -488,4 +466,4 @@ def test_more_or_fewer_rows_than_stated_are_refused_where_they_are_kept():
     X, y = _data()
     for n in (len(y) - 1, len(y) + 1):
         with pytest.raises(ValueError, match="did not find"):
-            SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)).fit(from_batches(_batches(X, y), n=n))
+            ssp().fit(from_batches(_batches(X, y), n=n))

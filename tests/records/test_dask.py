@@ -6,22 +6,15 @@ import warnings
 
 import numpy as np
 import pytest
+from registry.estimators import iht, improper, layered, reweighted, ssp
+from registry.refusals import uncharged
 from sklearn.base import clone
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 
 from skpriv import BudgetAccountant
 from skpriv.exceptions import InvalidValues, PrivacyError
-from skpriv.linear_model import (
-    AdditiveRegressor,
-    IHTRegressor,
-    ImproperSGDRegressor,
-    IVRegressor,
-    LayeredRegressor,
-    LinearRegression,
-    ReweightedRegressor,
-    SSPRegressor,
-)
+from skpriv.linear_model import AdditiveRegressor, IVRegressor, LinearRegression
 from skpriv.model_selection import privacy_utility_curve
 from skpriv.preprocessing import BoundsScaler, Numeric, TableEncoder
 from skpriv.privacy import Query
@@ -35,13 +28,13 @@ pd = pytest.importorskip("pandas")
 NAMES = ["a", "b", "c"]
 N = 1500
 ESTIMATORS = [
-    SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)),
-    ReweightedRegressor(data_norm=1.0, bounds_y=(-1, 1)),
-    LayeredRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy="central"),
-    IHTRegressor(data_max=1.0, bounds_y=(-1, 1), n_nonzero_coefs=2),
+    ssp(),
+    reweighted(),
+    layered(privacy="central"),
+    iht(n_nonzero_coefs=2),
     LinearRegression(data_norm=1.0, bounds_y=(-1, 1)),
     AdditiveRegressor(bounds_X=(-0.5, 0.5), bounds_y=(-1, 1)),
-    ImproperSGDRegressor(data_norm=1.0, bounds_y=(-1, 1), n_iter=4),
+    improper(n_iter=4),
 ]
 
 
@@ -86,9 +79,7 @@ def test_the_local_model_asks_each_user_once():
     from skpriv.records import from_batches
 
     X, y = _data()
-    model = ReweightedRegressor(
-        data_norm=1.0, bounds_y=(-1, 1), privacy="local", epsilon=8.0, random_state=0
-    )
+    model = reweighted(privacy="local", epsilon=8.0, random_state=0)
     gaussian = clone(model).set_params(channel="gaussian")  # "auto" is, of rows on workers
     expected = gaussian.fit(from_batches(lambda: [(X, y)], n=N)).coef_
     np.testing.assert_allclose(clone(model).fit(*_arrays()).coef_, expected, rtol=1e-9)
@@ -98,12 +89,8 @@ def test_unknown_lengths_are_stated():
     X, y = _arrays()
     X, y = (data[da.from_array(np.arange(N) % 3 > 0, chunks=400)] for data in (X, y.rechunk(400)))
     keep = np.arange(N) % 3 > 0
-    expected = (
-        SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0)
-        .fit(_data()[0][keep], _data()[1][keep])
-        .coef_
-    )
-    model = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0)
+    expected = ssp(random_state=0).fit(_data()[0][keep], _data()[1][keep]).coef_
+    model = ssp(random_state=0)
     with pytest.raises(ValueError, match=r"from_table\(table, n="):
         model.fit(X, y)
     with pytest.raises(ValueError, match="did not find n=999 of them") as caught:
@@ -114,16 +101,14 @@ def test_unknown_lengths_are_stated():
 
 
 def test_the_number_of_rows_of_a_frame_is_not_told():
-    model, (X, y), frame = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), _data(), _frame()
+    model, (X, y), frame = ssp(), _data(), _frame()
     for make in (
         lambda: (from_table(frame, target="y"),),
         lambda: (frame[NAMES], frame["y"]),
         lambda: (from_table(frame[frame["a"] > 0], target="y"),),
     ):
-        with BudgetAccountant(1.0, 1e-6) as accountant:
-            with pytest.raises(ValueError, match=r"from_table\(table, n="):
-                model.fit(*make())
-        assert not accountant.charges
+        with uncharged(r"from_table\(table, n="):
+            model.fit(*make())
     with pytest.raises(ValueError, match=r"from_table\(table, n="):
         privacy_utility_curve(model, frame[NAMES], frame["y"])
     n = int((X[:, 0] > 0).sum())
@@ -133,25 +118,19 @@ def test_the_number_of_rows_of_a_frame_is_not_told():
 
 def test_targets_in_memory_are_cut_as_the_rows():
     X, y = _data()
-    expected = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(X, y).coef_
+    expected = ssp(random_state=0).fit(X, y).coef_
     for target in (y, pd.Series(y), list(y)):
-        found = (
-            SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0)
-            .fit(_arrays()[0], target)
-            .coef_
-        )
+        found = ssp(random_state=0).fit(_arrays()[0], target).coef_
         np.testing.assert_allclose(found, expected, rtol=1e-9)
-    found = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0)
+    found = ssp(random_state=0)
     found.fit(
         from_table(_frame()[NAMES], n=N), _frame(3)["y"]
     )  # as dask reads one column of many small files
     np.testing.assert_allclose(found.coef_, expected, rtol=1e-9)
     with pytest.raises(ValueError, match="numbers of rows"):
-        SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)).fit(
-            from_table(_frame()[NAMES], n=N), _frame()["y"].loc[:9]
-        )
+        ssp().fit(from_table(_frame()[NAMES], n=N), _frame()["y"].loc[:9])
     with pytest.raises(ValueError, match="numbers of rows"):
-        SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)).fit(_arrays()[0], y[:-1])
+        ssp().fit(_arrays()[0], y[:-1])
 
 
 def test_predictions_are_lazy():
@@ -162,9 +141,7 @@ def test_predictions_are_lazy():
         (BoundsScaler((-0.5, 0.5)), array, target, X),
         (encoder, from_table(frame[NAMES], n=N), frame["y"], table),
     ):
-        pipeline = make_pipeline(
-            first, SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0)
-        )
+        pipeline = make_pipeline(first, ssp(random_state=0))
         lazy = clone(pipeline).fit(rows, targets)
         expected = clone(pipeline).fit(memory, y)
         predicted = lazy.predict(rows)
@@ -181,14 +158,10 @@ def test_predictions_are_lazy():
 def test_curves_have_folds_of_rows():
     X, y = _data()
     settings = {"epsilons": [1.0, 8.0], "cv": 2, "n_repeats": 1}
-    expected = privacy_utility_curve(
-        SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0), X, y, **settings
-    )
+    expected = privacy_utility_curve(ssp(random_state=0), X, y, **settings)
     frame = _frame()
     for data in (_arrays(), (from_table(frame[NAMES], n=N), frame["y"])):
-        found = privacy_utility_curve(
-            SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0), *data, **settings
-        )
+        found = privacy_utility_curve(ssp(random_state=0), *data, **settings)
         np.testing.assert_allclose(found.test_scores, expected.test_scores, rtol=1e-9)
         np.testing.assert_allclose(found.interval_widths, expected.interval_widths, rtol=1e-9)
 
@@ -197,25 +170,19 @@ def test_curves_keep_the_names_of_a_frame():
     X, y = _data()
     table, frame = pd.DataFrame(X, columns=NAMES), _frame()
     settings = {"epsilons": [4.0], "cv": KFold(2, shuffle=True, random_state=0), "n_repeats": 1}
-    bounds = {name: (-0.5, 0.5) for name in NAMES}
     encoder = TableEncoder({name: Numeric(-0.5, 0.5) for name in NAMES})
-    for model in (
-        LinearRegression(bounds_X=bounds, bounds_y=(-1, 1), random_state=0),
-        make_pipeline(encoder, SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0)),
-    ):
-        expected = privacy_utility_curve(model, table, y, **settings)
-        found = privacy_utility_curve(model, from_table(frame[NAMES], n=N), frame["y"], **settings)
-        np.testing.assert_allclose(found.test_scores, expected.test_scores, rtol=1e-9)
-        np.testing.assert_allclose(found.interval_widths, expected.interval_widths, rtol=1e-9)
+    model = make_pipeline(encoder, ssp(random_state=0))
+    expected = privacy_utility_curve(model, table, y, **settings)
+    found = privacy_utility_curve(model, from_table(frame[NAMES], n=N), frame["y"], **settings)
+    np.testing.assert_allclose(found.test_scores, expected.test_scores, rtol=1e-9)
+    np.testing.assert_allclose(found.interval_widths, expected.interval_widths, rtol=1e-9)
 
 
 def test_values_are_refused_in_one_sentence():
     X, y = _data()
     X[777, 1] = np.nan
     with BudgetAccountant(1.0, 1e-6) as accountant, pytest.raises(InvalidValues) as caught:
-        SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=1.0).fit(
-            da.from_array(X, chunks=(400, 3)), y
-        )
+        ssp(epsilon=1.0).fit(da.from_array(X, chunks=(400, 3)), y)
     assert "777" not in str(caught.value) and len(accountant.charges) == 1
 
 
@@ -256,7 +223,7 @@ def test_a_cluster_of_processes_changes_nothing():
         dask.config.set(scheduler=client),
     ):
         test_parts_change_no_answer(LinearRegression(data_norm=1.0, bounds_y=(-1, 1)), "central")
-        test_parts_change_no_answer(SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), "none")
+        test_parts_change_no_answer(ssp(), "none")
         test_the_local_model_asks_each_user_once()
         test_predictions_are_lazy()
         test_values_are_refused_in_one_sentence()
@@ -265,12 +232,8 @@ def test_a_cluster_of_processes_changes_nothing():
 
 
 def test_reports_user_by_user_are_refused():
-    with BudgetAccountant(float("inf")) as accountant:
-        with pytest.raises(PrivacyError, match="channel='gaussian'"):
-            SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy="local", channel="codebook").fit(
-                *_arrays()
-            )
-    assert not accountant.charges
+    with uncharged("channel='gaussian'", PrivacyError):
+        ssp(privacy="local", channel="codebook").fit(*_arrays())
     with pytest.raises(ValueError, match="do not leave their worker"):
         next(from_table(_frame(), target="y", n=N).each(lambda X, y: None))
 
@@ -279,7 +242,7 @@ OF_PERSONS = [
     LinearRegression(data_norm=1.0, bounds_y=(-1, 1), effects="person"),
     LinearRegression(bounds_X=(-0.5, 0.5), bounds_y=(-1, 1)),
     IVRegressor(instruments=[1], endogenous=[0], bounds_X=(-0.5, 0.5), bounds_y=(-1, 1)),
-    SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)),
+    ssp(),
 ]
 
 
@@ -302,7 +265,7 @@ def test_workers_that_die_change_nothing():
     """Ten times a worker is killed while it sums: the answer and the charge of one fit."""
     distributed = pytest.importorskip("distributed")
     X, y = _data()
-    expected = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(X, y).coef_
+    expected = ssp(random_state=0).fit(X, y).coef_
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
 
     def slow(block):
@@ -318,7 +281,7 @@ def test_workers_that_die_change_nothing():
             killer = threading.Timer(0.3, os.kill, (pids[0], 9))
             killer.start()
             with BudgetAccountant(float("inf")) as accountant:
-                found = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(rows, y)
+                found = ssp(random_state=0).fit(rows, y)
             assert not killer.is_alive()  # it was killed before the fit had ended
             np.testing.assert_allclose(found.coef_, expected, rtol=1e-9)
             assert len(accountant.charges) == 1
@@ -328,11 +291,11 @@ def test_workers_that_die_change_nothing():
 def test_a_cluster_may_grow_and_shrink():
     distributed = pytest.importorskip("distributed")
     X, y = _data()
-    expected = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(X, y).coef_
+    expected = ssp(random_state=0).fit(X, y).coef_
     options = {"n_workers": 0, "threads_per_worker": 1, "dashboard_address": ":0"}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster):
         cluster.adapt(minimum=0, maximum=2, interval="100ms")
-        found = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(*_arrays()).coef_
+        found = ssp(random_state=0).fit(*_arrays()).coef_
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 

@@ -2,6 +2,7 @@ import pickle
 from math import exp, inf, sqrt
 
 import pytest
+from registry.estimators import ssp
 
 from skpriv.bandits import BanditCombiner, EpochGreedy, LinUCB, RandomPolicy
 from skpriv.linear_model import IHTRegressor, LayeredRegressor, SSPRegressor
@@ -32,11 +33,7 @@ def test_a_session_promises_what_it_was_charged(global_random_seed):
         assert guarantee.neighbours == "replace one" and guarantee.private
         assert str(guarantee).startswith(f"(epsilon=1, delta={delta:g}) ")
         assert pickle.loads(pickle.dumps(guarantee)) == guarantee
-    exact = (
-        SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=inf, privacy="local")
-        .fit(X, y)
-        .privacy_report_.guarantee
-    )
+    exact = ssp(epsilon=inf, privacy="local").fit(X, y).privacy_report_.guarantee
     assert exact == Guarantee.absent() and exact.epsilon == inf
 
 
@@ -79,13 +76,11 @@ def test_combiners_of_combiners():
     own = Budget.from_mu(sqrt(2.0) * MU, 1e-6).epsilon
     assert outer.guarantee.epsilon == pytest.approx(own + 2.0)
     assert outer.guarantee.model == "local"
-    epochs = EpochGreedy(
-        oracle=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=3.0, delta=1e-5)
-    )
+    epochs = EpochGreedy(oracle=ssp(epsilon=3.0, delta=1e-5))
     outer = BanditCombiner(policies=[inner, epochs], epsilon=1.0)
     assert outer.guarantee.model == "central" and outer.guarantee.delta == pytest.approx(1.1e-5)
     assert outer.guarantee.epsilon == pytest.approx(4.0)
-    free = EpochGreedy(oracle=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy="none"))
+    free = EpochGreedy(oracle=ssp(privacy="none"))
     assert not BanditCombiner(policies=[inner, free]).guarantee.private
 
 

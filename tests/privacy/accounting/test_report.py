@@ -7,13 +7,12 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from registry.estimators import iht, ssp
 from sklearn.ensemble import BaggingRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from skpriv import Budget
-from skpriv.linear_model import IHTRegressor, SSPRegressor
-
 from skpriv.preprocessing import BoundsScaler, Numeric, TableEncoder
 from skpriv.privacy import Query, open_session
 from skpriv.privacy._accounting._report import HEADERS
@@ -100,14 +99,9 @@ def test_rows_are_the_queries_in_order():
 
 def test_a_fit_in_a_pipeline_says_that_it_covers_the_last_step_alone():
     X, y = np.linspace(-1.0, 1.0, 60).reshape(30, 2) / 2.0, np.zeros(30)
-    pipeline = make_pipeline(
-        StandardScaler(), SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0)
-    ).fit(X, y)
-    alone = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(X, y)
-    nested = make_pipeline(
-        StandardScaler(),
-        BaggingRegressor(SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0), 2),
-    )
+    pipeline = make_pipeline(StandardScaler(), ssp(random_state=0)).fit(X, y)
+    alone = ssp(random_state=0).fit(X, y)
+    nested = make_pipeline(StandardScaler(), BaggingRegressor(ssp(random_state=0), 2))
     for report, said in (
         (pipeline[-1].privacy_report_, True),
         (pickle.loads(pickle.dumps(pipeline[-1])).privacy_report_, True),
@@ -121,7 +115,7 @@ def test_a_fit_in_a_pipeline_says_that_it_covers_the_last_step_alone():
 def test_steps_that_learn_nothing_are_covered():
     X, y = np.linspace(-1.0, 1.0, 60).reshape(30, 2) / 2.0, np.zeros(30)
     X = pd.DataFrame(X, columns=["a", "b"])
-    model = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0)
+    model = ssp(random_state=0)
     schema = {"a": Numeric(-1.0, 1.0), "b": Numeric(-1.0, 1.0)}
     for steps, alone in (
         ((BoundsScaler(),), False),
@@ -150,11 +144,9 @@ def test_a_report_as_a_frame():
 @pytest.mark.parametrize(
     "model",
     [
-        SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0),
-        SSPRegressor(
-            data_norm=1.0, bounds_y=(-1, 1), privacy="local", delta=0.0, epsilon=2.0, random_state=0
-        ),
-        IHTRegressor(data_max=1.0, bounds_y=(-1, 1), n_nonzero_coefs=1, random_state=0),
+        ssp(random_state=0),
+        ssp(privacy="local", delta=0.0, epsilon=2.0, random_state=0),
+        iht(n_nonzero_coefs=1, random_state=0),
     ],
 )
 def test_an_independent_accountant_reads_the_same_epsilon_from_the_events(model):
@@ -176,9 +168,9 @@ def test_an_independent_accountant_reads_the_same_epsilon_from_the_events(model)
 
 def test_what_has_no_event_is_refused_and_exact_answers_promise_nothing():
     X = np.linspace(-1.0, 1.0, 500)[:, None]
-    exact = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy="none").fit(X, X[:, 0])
+    exact = ssp(privacy="none").fit(X, X[:, 0])
     assert exact.privacy_report_.to_dict()["epsilon"] is None
-    shuffled = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy="shuffle", random_state=0)
+    shuffled = ssp(privacy="shuffle", random_state=0)
     for model in (exact, shuffled.fit(X, X[:, 0])):
         with pytest.raises(ValueError, match="to_dict"):
             model.privacy_report_.to_dp_event()

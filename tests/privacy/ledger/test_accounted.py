@@ -114,7 +114,11 @@ def test_a_search_is_stopped_at_its_budget(n_jobs):
     budget = Budget(1.0, 1e-6)
     fold = Budget.from_mu(budget.mu / 2, 1e-6)  # four fits
     estimator = search(n_jobs).set_params(estimator=Dummy(epsilon=fold.epsilon))
-    with BudgetAccountant(1.0, 1e-6) as accountant, pytest.raises(BudgetExceeded, match="Dummy"):
+    with (
+        BudgetAccountant(1.0, 1e-6) as accountant,
+        parallel_backend("multiprocessing"),  # workers of loky would have to start again
+        pytest.raises(BudgetExceeded, match="Dummy"),
+    ):
         estimator.fit(X, y)
     assert len(accountant.charges) == 4
     assert accountant.spent.epsilon == pytest.approx(1.0)

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from joblib import Parallel, delayed
+from registry.estimators import ssp
 
 import skpriv
 from skpriv.exceptions import BudgetExceeded, PrivacyError
-from skpriv.linear_model import SSPRegressor
 from skpriv.privacy import Budget, BudgetAccountant, Cost, charge
 from skpriv.privacy._ledger import _parts as _registry
 
@@ -42,9 +42,7 @@ posix = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 def fit(_=None):
     """A fit of an estimator that the worker makes itself: it carries no handle."""
-    SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=0.1).fit(
-        np.ones((20, 2)) / 4, np.ones(20) / 4
-    )
+    ssp(epsilon=0.1).fit(np.ones((20, 2)) / 4, np.ones(20) / 4)
     return True
 
 
@@ -247,7 +245,7 @@ def test_an_unpickled_estimator_whose_ledger_is_out_of_reach_refuses(tmp_path):
     """As on another machine: the file is not there."""
     path = tmp_path / "ledger"
     with BudgetAccountant(5.0, 1e-6, ledger=path):
-        data = pickle.dumps(SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=0.1))
+        data = pickle.dumps(ssp(epsilon=0.1))
     path.unlink()
     code = (
         "import pickle, sys\n"

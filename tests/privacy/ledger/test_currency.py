@@ -150,7 +150,7 @@ def _delta_of_the_attack(rest, mus):
     The realised loss is a random walk with mean mu^2 / 2 and variance mu^2; it stops when it
     exceeds what the releases so far would be charged alone, which is when a loss is at hand.
     """
-    rng, n = np.random.RandomState(0), 1_000_000
+    rng, n = np.random.RandomState(0), 300_000
     loss, done, before = np.zeros(n), np.zeros(n, dtype=bool), 0.0
     for mu, left in zip(mus, rest, strict=True):
         step = mu**2 - before

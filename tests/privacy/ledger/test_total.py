@@ -105,7 +105,7 @@ def test_the_first_total_stands_whoever_comes_at_the_same_time(path):
     )
     started = [
         subprocess.Popen([sys.executable, "-c", code, str(k), path], stdout=subprocess.PIPE)
-        for k in (1, 2, 3)
+        for k in (1, 2)
     ]
     found = {process.communicate()[0] for process in started}
     assert len(found) == 1

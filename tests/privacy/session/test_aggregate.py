@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from registry.refusals import uncharged
 
-from skpriv import Budget, BudgetAccountant
+from skpriv import Budget
 from skpriv.audit import replay
 from skpriv.bandits import EpochGreedy, LinUCB
 from skpriv.exceptions import PrivacyError
@@ -77,10 +78,8 @@ def test_persons_are_protected_together():
     ],
 )
 def test_what_needs_more_than_sums_is_refused(model):
-    with BudgetAccountant(5.0, 1e-5) as accountant:
-        with pytest.raises(PrivacyError):
-            model.fit(X, Y)
-    assert not accountant.charges
+    with uncharged(error=PrivacyError):
+        model.fit(X, Y)
 
 
 def test_the_session_answers_sums_alone():

@@ -5,9 +5,9 @@ import pytest
 from scipy import stats
 
 from skpriv import Budget, BudgetAccountant
-from skpriv.exceptions import PrivacyError
 from skpriv._estimation._moments import MomentsQuery
 from skpriv._estimation._public_maps import RecordMap
+from skpriv.exceptions import PrivacyError
 from skpriv.privacy import Query, open_session
 
 BUDGET = Budget(2.0, 1e-6)
@@ -52,7 +52,7 @@ def test_each_user_answers_one_query(n, shares, random_state):
 
 def test_the_order_of_users_is_uniform():
     """Who is first is uniform, and does not depend on the records."""
-    n, runs = 10, 3000
+    n, runs = 10, 1000
     first = np.zeros(n)
     for seed in range(runs):
         spy = Spy()

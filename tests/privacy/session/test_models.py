@@ -6,6 +6,7 @@ from math import sqrt
 import numpy as np
 import pytest
 from registry.estimators import ESTIMATORS, SETTINGS, VARIANTS, curve, targets
+from registry.refusals import uncharged
 
 from skpriv import Budget
 from skpriv.bandits import LinSquareCB, LinUCB
@@ -92,8 +93,9 @@ def test_every_estimator_fits_under_every_model_or_says_why_not(privacy, Estimat
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model.fit(X, y)
-    except PrivacyError as refused:
-        assert privacy in str(refused) and "use " in str(refused)
+    except PrivacyError:
+        with uncharged(f"(?s)(?=.*{privacy}).*use ", PrivacyError):
+            model.fit(X, y)
         can = capabilities(privacy)
         assert not (can.selects and can.perturbs)  # a curator refuses nobody
         assert not hasattr(model, "privacy_report_")

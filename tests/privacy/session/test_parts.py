@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from registry.totals import Total
 
 from skpriv import Budget, BudgetAccountant
 from skpriv.exceptions import PrivacyError
@@ -20,13 +21,6 @@ class Chosen(Query):
 
     def sum(self, X, y):
         return np.bincount(X[:, 0].astype(int), minlength=N).astype(float)
-
-
-class Total(Query):
-    name, shape, sensitivity = "total", (1,), 1.0
-
-    def sum(self, X, y):
-        return np.array([np.clip(y, 0.0, 1.0).sum()])
 
 
 class Count(Query):

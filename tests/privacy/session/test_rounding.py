@@ -5,10 +5,11 @@ import math
 import numpy as np
 import pytest
 from registry import REGISTRY
+from registry.totals import Total
 
 from skpriv import Budget, BudgetAccountant
 from skpriv.exceptions import PrivacyError
-from skpriv.privacy import MODELS, Groups, Query, open_session, reordered
+from skpriv.privacy import MODELS, Groups, open_session, reordered
 from skpriv.records import CHUNK_ROWS, ArrayRows, Rows
 
 BUDGET = Budget(1.0, 1e-6)
@@ -18,13 +19,6 @@ QUERIES = [
     for asked, case in REGISTRY.items()
     if case.n == 1 and case.measure is None and not hasattr(asked, "run")
 ]
-
-
-class Total(Query):
-    name, shape, sensitivity = "total", (1,), 1.0
-
-    def sum(self, X, y):
-        return np.array([np.clip(y, 0.0, 1.0).sum()])
 
 
 class Many(Rows):

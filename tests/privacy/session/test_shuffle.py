@@ -2,23 +2,15 @@
 
 import numpy as np
 import pytest
+from registry.totals import Total
 
 from skpriv import Budget, BudgetAccountant
 from skpriv.exceptions import PrivacyError
 from skpriv.linear_model import ReweightedRegressor, SSPRegressor
-from skpriv.privacy import Cost, Query, open_session
+from skpriv.privacy import Cost, open_session
 from skpriv.privacy._amplification import amplified
 
 BUDGET = Budget(1.0, 1e-6)
-
-
-class Total(Query):
-    """Sum of y clipped to [0, 1]; replacing a record moves it by at most 1."""
-
-    name, shape, sensitivity = "total", (1,), 1.0
-
-    def sum(self, X, y):
-        return np.array([np.clip(y, 0.0, 1.0).sum()])
 
 
 def _session(n, **settings):

@@ -162,14 +162,14 @@ def test_errors():
 @pytest.mark.parametrize(
     "copied", [copy.copy, copy.deepcopy, lambda s: pickle.loads(pickle.dumps(s))]
 )
-def test_sixty_copies_have_one_answer(privacy, copied):
-    """The mean of fresh answers would come near to the exact sum: of 300, from 14.4 to .83."""
+def test_many_copies_have_one_answer(privacy, copied):
+    """The mean of fresh answers would come near to the exact sum."""
     X, y = records(BATCH)
     stream = opened(privacy, 4, random_state=None)
     stream.push(X, y).read()
     stream.push(X, y)
-    answers = np.array([copied(stream).read().value for _ in range(60)])
-    np.testing.assert_array_equal(answers, np.tile(answers[0], (60, 1)))
+    answers = np.array([copied(stream).read().value for _ in range(12)])
+    np.testing.assert_array_equal(answers, np.tile(answers[0], (12, 1)))
     np.testing.assert_array_equal(stream.read().value, answers[0])
     # And the next read is one answer again, whoever asks for it first.
     other = copied(stream)
