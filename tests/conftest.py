@@ -41,6 +41,20 @@ def pytest_configure():
         assert "site-packages" in skpriv.__file__, f"{skpriv.__file__} is not the installed package"
 
 
+def pytest_collection_modifyitems(items):
+    """The longest test begins first: at the end the other workers would wait for it."""
+    items.sort(key=lambda item: item.name != "test_reveal_type")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Each worker has one part of the suite, so that it alone makes what files make once."""
+    if config.getvalue("dist") == "load":
+        from xdist.scheduler import WorkStealingScheduling
+
+        return WorkStealingScheduling(config, log)
+
+
 def pytest_collection_finish():
     """What was imported stays: the garbage collector need not look through it again and again."""
     gc.collect()

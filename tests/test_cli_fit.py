@@ -51,7 +51,7 @@ high = 60
 """
 
 
-def table(n=20_000, seed=0):
+def table(n=5_000, seed=0):
     """Text, holes and values that nobody expected; a skewed target."""
     rng = np.random.RandomState(seed)
     age, bmi = np.clip(rng.gamma(9, 5, n), 18, 95), rng.normal(27, 5, n)
@@ -109,17 +109,17 @@ def refused(code, capsys, *words):
 
 
 def test_from_a_table_to_predictions(folder, argv, tmp_path, capsys):
-    assert fit(argv) == 0
+    assert fit(argv, epsilon="4") == 0
     out, err = capsys.readouterr()
     for words in ("age per year", "sex=M", "ward=icu", "bmi=missing", "smoker=True", "intercept",
-                  "20,000 rows", "5 columns", "epsilon=1", "[0, 60]"):  # fmt: skip
+                  "5,000 rows", "5 columns", "epsilon=4", "[0, 60]"):  # fmt: skip
         assert words in out
     assert "Left out, for want of a schema: name." in err
     predictions = tmp_path / "predictions.csv"
     code = main(["predict", argv["--out"], str(folder / "test.csv"), "--out", str(predictions)])
     assert code == 0
     predicted = pd.read_csv(predictions)
-    assert list(predicted.columns) == ["prediction"] and len(predicted) == 20_000
+    assert list(predicted.columns) == ["prediction"] and len(predicted) == 5_000
     # The same linear model without privacy, on the same encoded rows.
     schema = Schema.read(argv["--schema"]).with_target("stay")
     rows, held_out = (
@@ -191,7 +191,7 @@ def test_a_ledger_pays_until_nothing_is_left(argv, tmp_path, capsys):
     asked = {name: value for name, value in argv.items() if name != "--out"}
     refused(fit(asked), capsys, "--out")
     assert fit(asked, "--plan", ledger=ledger) == 0  # asks nothing, and is free
-    assert "whitening" in (plan := capsys.readouterr().out) and "20,000" in plan
+    assert "whitening" in (plan := capsys.readouterr().out) and "5,000" in plan
     for other in ({"model": "logistic", "target": "smoker"}, {"group": "name"}):
         with skpriv.BudgetAccountant(9.0, 1e-5) as accountant:  # active, and not charged either
             assert fit(asked, "--plan", ledger=ledger, **other) == 0 and not accountant.charges
@@ -364,7 +364,8 @@ def test_improper_command_lines(argv, capsys):
 
 def test_curves_from_a_table(folder, argv, tmp_path, capsys):
     card, plot = tmp_path / "card.md", tmp_path / "curves.png"
-    assert fit(argv, "--model", "additive", card=str(card), plot=str(plot)) == 0
+    more = {"card": str(card), "plot": str(plot), "epsilon": "4"}
+    assert fit(argv, "--model", "additive", **more) == 0
     assert "AdditiveRegressor of 'stay'" in capsys.readouterr().out
     assert "## Curves" in card.read_text() and "| age |" in card.read_text()
     assert plot.stat().st_size > 1000

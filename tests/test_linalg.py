@@ -5,18 +5,9 @@ from math import sqrt
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from skpriv._linalg import (
-    CompensatedSum,
-    psd_part,
-    psd_power,
-    row_norms,
-    unvech,
-    vech,
-    vech_size,
-)
+from skpriv._linalg import CompensatedSum, psd_part, psd_power, row_norms, unvech, vech, vech_size
 
 quick = settings(max_examples=100, deadline=None, derandomize=True, database=None)
 finite = st.floats(allow_nan=False, allow_infinity=False)

@@ -5,13 +5,14 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from registry.estimators import layered, ssp
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skpriv._estimation._coefficients import CoefficientLaw
 from skpriv.inspection import Inference, coefficient_table, inference, model_card, release_page
-from skpriv.linear_model import LayeredRegressor, SSPRegressor
+from skpriv.linear_model import SSPRegressor
 from skpriv.preprocessing import Boolean, Categorical, Date, Numeric, TableEncoder
 
 COLUMNS = {
@@ -79,11 +80,7 @@ def test_only_the_coefficients_depend_on_the_rows():
     cards = []
     for seed in (0, 1):
         X = 10.0**seed * np.random.RandomState(seed).uniform(-0.5, 0.5, size=(500, 2))
-        cards.append(
-            model_card(
-                SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(X, X @ [0.5, 0.5])
-            )
-        )
+        cards.append(model_card(ssp(random_state=0).fit(X, X @ [0.5, 0.5])))
     parts = [re.split("^## ", card, flags=re.M) for card in cards]
     different = [a.split()[0] for a, b in zip(*parts, strict=True) if a != b]
     assert different == ["Coefficients"]
@@ -92,9 +89,7 @@ def test_only_the_coefficients_depend_on_the_rows():
 
 def test_steps_that_are_not_private_are_named():
     X = np.random.RandomState(0).uniform(-0.5, 0.5, size=(500, 2))
-    model = make_pipeline(
-        StandardScaler(), SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0)
-    ).fit(X, X[:, 0])
+    model = make_pipeline(StandardScaler(), ssp(random_state=0)).fit(X, X[:, 0])
     assert "StandardScaler: what it has learnt from the rows is not private" in model_card(model)
     assert "what steps before it learned" in model_card(model)
     public = model_card(exact())
@@ -105,9 +100,7 @@ def test_steps_that_are_not_private_are_named():
 def test_a_model_without_coefficients():
     rng = np.random.RandomState(0)
     X = rng.uniform(-0.5, 0.5, size=(500, 2))
-    model = LayeredRegressor(data_norm=1.0, bounds_y=(-1, 1), variant="paper", random_state=0).fit(
-        X, X[:, 0]
-    )
+    model = layered(variant="paper", random_state=0).fit(X, X[:, 0])
     known = hasattr(model, "coef_")
     assert ("estimate" if known else "no coefficients") in coefficient_table(model)
     assert "Guarantee" in model_card(model)
@@ -116,7 +109,7 @@ def test_a_model_without_coefficients():
 def test_errors_of_inference_are_not_swallowed(monkeypatch):
     """A model whose coefficients have no law shows its estimates; any other error is an error."""
     X = np.random.RandomState(0).uniform(-0.5, 0.5, size=(500, 2))
-    model = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(X, X[:, 0])
+    model = ssp(random_state=0).fit(X, X[:, 0])
 
     def broken(self):
         raise ValueError("a fault")
@@ -131,7 +124,7 @@ def test_improper_arguments():
     with pytest.raises(ValueError, match="format='pdf'"):
         model_card(exact(), format="pdf")
     with pytest.raises(NotFittedError):
-        model_card(SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)))
+        model_card(ssp())
 
 
 def test_what_is_hidden_is_never_a_number():

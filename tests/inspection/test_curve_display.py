@@ -1,7 +1,6 @@
 """Curves in the units of a table, as panels and in a model card."""
 
 import matplotlib
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,15 +8,7 @@ from sklearn.pipeline import make_pipeline
 
 from skpriv.inspection import CurveDisplay, coefficient_table, curves, model_card
 from skpriv.linear_model import AdditiveRegressor, SSPRegressor
-from skpriv.preprocessing import (
-    Boolean,
-    Categorical,
-    Date,
-    Numeric,
-    Ordinal,
-    Schema,
-    TableEncoder,
-)
+from skpriv.preprocessing import Boolean, Categorical, Date, Numeric, Ordinal, Schema, TableEncoder
 
 matplotlib.use("Agg")
 SCHEMA = Schema(

@@ -3,6 +3,7 @@ import datetime as dt
 import numpy as np
 import pandas as pd
 import pytest
+from registry.estimators import ssp
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 
@@ -51,7 +52,7 @@ ROW = {"age": [40.0], "sex": ["F"], "day": [dt.datetime(2020, 5, 1)]}
 
 def test_rows_of_an_array(arrays):
     X, y = arrays
-    model = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(X, y)
+    model = ssp(random_state=0).fit(X, y)
     display = IntervalDisplay.from_estimator(model, X[:40], 0, method="asymptotic")
     np.testing.assert_array_equal(display.prediction, model.predict(X[:40]))
     low, high = model.confidence_interval(X[:40], method="asymptotic")
@@ -94,7 +95,7 @@ def test_axes_that_are_given(arrays):
 
 def test_improper_arguments(arrays, table):
     X, y = arrays
-    model = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(X, y)
+    model = ssp(random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="one row"):
         IntervalDisplay.from_estimator(model, X[:2], 0, grid=[0.0])
     with pytest.raises(ValueError, match="kind='both'"):

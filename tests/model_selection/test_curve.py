@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from joblib import parallel_backend
+from registry.estimators import reweighted, ssp
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.linear_model import HuberRegressor, LinearRegression
 from sklearn.model_selection import GroupKFold, KFold, cross_val_score
@@ -8,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from skpriv import BudgetAccountant, BudgetExceeded
-from skpriv.linear_model import ReweightedRegressor, SSPRegressor
+from skpriv.linear_model import SSPRegressor
 from skpriv.model_selection import privacy_utility_curve
 from skpriv.preprocessing import BoundsScaler
 
@@ -28,7 +29,7 @@ def small(estimator, data, **options):
 
 
 def test_shapes_and_names(data):
-    curve = small(SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), data, reference=LinearRegression())
+    curve = small(ssp(), data, reference=LinearRegression())
     assert {curve[name].shape for name in ARRAYS} == {(2, 2, 3)}
     assert curve.reference_scores.shape == (3,)
     assert curve.reference_widths is None  # LinearRegression has no intervals
@@ -39,9 +40,7 @@ def test_shapes_and_names(data):
 
 def test_without_privacy_it_is_cross_validation(data):
     reference = LinearRegression()
-    curve = small(
-        SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), data, epsilons=[np.inf], reference=reference
-    )
+    curve = small(ssp(), data, epsilons=[np.inf], reference=reference)
     expected = cross_val_score(reference, *data, cv=3)
     np.testing.assert_allclose(curve.reference_scores, expected)
     np.testing.assert_allclose(curve.test_scores, np.tile(expected, (1, 2, 1)), rtol=1e-9)
@@ -49,10 +48,8 @@ def test_without_privacy_it_is_cross_validation(data):
 
 
 def test_reference_with_intervals(data):
-    exact = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy="none")
-    curve = small(
-        SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), data, epsilons=[np.inf], reference=exact
-    )
+    exact = ssp(privacy="none")
+    curve = small(ssp(), data, epsilons=[np.inf], reference=exact)
     np.testing.assert_allclose(curve.interval_widths, np.tile(curve.reference_widths, (1, 2, 1)))
 
 
@@ -66,14 +63,9 @@ def test_reference_is_clipped_as_the_intervals_are(data):
 
 
 def test_optional_parts(data):
-    curve = small(
-        SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)),
-        data,
-        confidence_level=None,
-        reference=LinearRegression(),
-    )
+    curve = small(ssp(), data, confidence_level=None, reference=LinearRegression())
     assert curve.interval_widths is None and curve.interval_coverages is None
-    curve = small(SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), data)
+    curve = small(ssp(), data)
     assert curve.interval_coverages is None and curve.reference_scores is None
 
 
@@ -87,10 +79,7 @@ def test_optional_parts(data):
     ],
 )
 def test_finds_the_private_estimator(wrap, data):
-    assert (
-        small(wrap(SSPRegressor(data_norm=1.0, bounds_y=(-1, 1))), data).estimator_name
-        == "SSPRegressor"
-    )
+    assert small(wrap(ssp()), data).estimator_name == "SSPRegressor"
 
 
 @pytest.mark.parametrize("estimator", [LinearRegression(), HuberRegressor()])
@@ -102,22 +91,16 @@ def test_refuses_what_is_not_private(estimator, data):
 @pytest.mark.parametrize("epsilons", [[], [0.0], [-1.0], [np.nan], ["a"], [[1.0]]])
 def test_refuses_improper_epsilons(epsilons, data):
     with pytest.raises(ValueError, match="epsilons"):
-        small(SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), data, epsilons=epsilons)
+        small(ssp(), data, epsilons=epsilons)
 
 
 @pytest.mark.parametrize("options", [{"n_repeats": 0}, {"confidence_level": 1.0}, {"cv": "a"}])
 def test_refuses_improper_options(options, data):
     with pytest.raises(ValueError, match=next(iter(options))):
-        small(SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), data, **options)
+        small(ssp(), data, **options)
 
 
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)),
-        ReweightedRegressor(data_norm=1.0, bounds_y=(-1, 1)),
-    ],
-)
+@pytest.mark.parametrize("estimator", [ssp(), reweighted()])
 def test_one_seed_reproduces_everything_whatever_n_jobs(estimator, data):
     options = {"reference": LinearRegression(), "random_state": 3}
     first = small(estimator, data, **options)
@@ -129,10 +112,7 @@ def test_one_seed_reproduces_everything_whatever_n_jobs(estimator, data):
 
 def test_several_estimators_have_the_curves_of_each(data):
     options = {"reference": make_pipeline(BoundsScaler((-0.5, 0.5)), LinearRegression())}
-    estimators = [
-        make_pipeline(BoundsScaler((-0.5, 0.5)), SSPRegressor(bounds_y=(-1, 1), data_norm=1.0)),
-        ReweightedRegressor(data_norm=1.0, bounds_y=(-1, 1)),
-    ]
+    estimators = [make_pipeline(BoundsScaler((-0.5, 0.5)), ssp()), reweighted()]
     found = small(estimators, data, **options)
     for curve, estimator in zip(found, estimators, strict=True):
         alone = small(estimator, data, **options)
@@ -155,7 +135,7 @@ def test_the_reference_is_fitted_and_rows_are_scaled_once(data, monkeypatch):
 
     counted(BoundsScaler, "transform")
     counted(LinearRegression, "fit")
-    private = SSPRegressor(bounds_y=(-1, 1), data_norm=1.0)
+    private = ssp()
     estimators = [make_pipeline(BoundsScaler((-0.5, 0.5)), private) for _ in range(3)]
     reference = make_pipeline(BoundsScaler((-0.5, 0.5)), LinearRegression())
     curves = small(estimators, data, reference=reference)
@@ -176,24 +156,19 @@ def test_steps_that_learn_are_fitted_in_each_fold(data):
             seen.append(len(X))
             return super().fit(X, y, sample_weight)
 
-    small(make_pipeline(Learning(), SSPRegressor(data_norm=1.0, bounds_y=(-1, 1))), data)
+    small(make_pipeline(Learning(), ssp()), data)
     assert seen == [400] * 12
 
 
 def test_every_fit_has_noise_of_its_own(data):
     for seeds in ({"random_state": 0}, {"random_state": None}):
-        own = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0)
+        own = ssp(random_state=0)
         scores = small(own, data, epsilons=[1.0, 1.0], n_repeats=3, **seeds).test_scores
         assert len(np.unique(scores)) == scores.size
 
 
 def test_seed_of_the_estimator_serves_if_there_is_no_other(data):
-    first, again = (
-        small(
-            SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=1), data, random_state=None
-        )
-        for _ in range(2)
-    )
+    first, again = (small(ssp(random_state=1), data, random_state=None) for _ in range(2))
     np.testing.assert_allclose(first.test_scores, again.test_scores, rtol=1e-9)
 
 
@@ -206,12 +181,12 @@ def test_noise_is_secure_without_any_seed(data, monkeypatch):
         return fit(self, X, y)
 
     monkeypatch.setattr(SSPRegressor, "fit", spy)
-    small(SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), data, random_state=None)
+    small(ssp(), data, random_state=None)
     assert seen == [None] * 12
 
 
 def test_estimator_and_data_are_left_alone(data):
-    estimator = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1))
+    estimator = ssp()
     before = estimator.get_params()
     X, y = (array.copy() for array in data)
     small(estimator, data)
@@ -222,7 +197,7 @@ def test_estimator_and_data_are_left_alone(data):
 
 @pytest.mark.parametrize("backend, n_jobs", [("loky", 1), ("loky", 2), ("threading", 2)])
 def test_every_fit_is_charged(backend, n_jobs, data):
-    model = make_pipeline(BoundsScaler(), SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)))
+    model = make_pipeline(BoundsScaler(), ssp())
     accountant = BudgetAccountant(epsilon=float("inf"), delta=1e-5)
     with accountant, parallel_backend(backend, n_jobs=n_jobs):
         small(model, data, reference=LinearRegression())
@@ -232,35 +207,22 @@ def test_every_fit_is_charged(backend, n_jobs, data):
 def test_stops_when_the_budget_is_spent(data):
     accountant = BudgetAccountant(epsilon=1.0, delta=1e-5)
     with parallel_backend("threading"), accountant, pytest.raises(BudgetExceeded):
-        small(SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), data, n_jobs=2)
+        small(ssp(), data, n_jobs=2)
     assert len(accountant.charges) < 12
 
 
 def test_splitters_scorers_and_groups(data):
     groups = np.arange(600) // 100
-    curve = small(
-        SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)),
-        data,
-        cv=GroupKFold(6),
-        groups=groups,
-        scoring="neg_mean_squared_error",
-    )
+    curve = small(ssp(), data, cv=GroupKFold(6), groups=groups, scoring="neg_mean_squared_error")
     assert curve.test_scores.shape == (2, 2, 6) and (curve.test_scores < 0).all()
     assert curve.score_name == "neg mean squared error"
     folds = list(KFold(4, shuffle=True, random_state=0).split(data[0]))
-    assert small(
-        SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), data, cv=folds
-    ).test_scores.shape == (2, 2, 4)
+    assert small(ssp(), data, cv=folds).test_scores.shape == (2, 2, 4)
 
 
 def test_intervals_at_few_rows_do_not_change_scores(data):
     few, everywhere = (
-        small(
-            SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)),
-            data,
-            max_interval_rows=rows,
-            reference=LinearRegression(),
-        )
+        small(ssp(), data, max_interval_rows=rows, reference=LinearRegression())
         for rows in (7, None)
     )
     np.testing.assert_allclose(few.test_scores, everywhere.test_scores, rtol=1e-9)
@@ -268,9 +230,9 @@ def test_intervals_at_few_rows_do_not_change_scores(data):
 
 
 def test_progress_goes_to_stderr_only_if_asked_for(data, capsys):
-    small(SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), data)
+    small(ssp(), data)
     assert capsys.readouterr() == ("", "")
-    small(SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), data, verbose=1)
+    small(ssp(), data, verbose=1)
     out, err = capsys.readouterr()
     assert out == "" and "SSPRegressor: 12 of 12 fits" in err
 
@@ -279,9 +241,7 @@ def test_a_new_y_is_counted_in_all_held_out_rows():
     rng = np.random.RandomState(0)
     X = rng.uniform(-0.5, 0.5, size=(6000, 2))
     y = X @ [0.5, 0.2] + rng.uniform(-0.2, 0.2, size=6000)
-    est = SSPRegressor(
-        data_norm=1.0, bounds_y=(-1, 1), calibration_size=0.2, prediction_levels=(0.8,)
-    )
+    est = ssp(calibration_size=0.2, prediction_levels=(0.8,))
     options = {"epsilons": (4.0,), "n_repeats": 1, "cv": 3, "random_state": 0}
     curve = privacy_utility_curve(est, X, y, confidence_level=0.8, **options)
     assert curve.prediction_coverages.shape == (1, 1, 3)

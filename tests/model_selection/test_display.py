@@ -2,8 +2,8 @@ import sys
 
 import numpy as np
 import pytest
+from registry.estimators import ssp
 
-from skpriv.linear_model import SSPRegressor
 from skpriv.model_selection import PrivacyUtilityDisplay, privacy_utility_curve
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -27,12 +27,12 @@ def data(global_random_seed):
 @pytest.fixture
 def curve(data):
     return privacy_utility_curve(
-        SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)),
+        ssp(),
         *data,
         epsilons=[10.0, 0.5, np.inf],
         cv=3,
         n_repeats=2,
-        reference=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy="none"),
+        reference=ssp(privacy="none"),
         random_state=0,
     )
 
@@ -74,10 +74,8 @@ def test_plots_on_given_axes(curve):
 def test_from_estimator_is_the_curve(data):
     options = {"epsilons": [0.5, 5.0], "cv": 3, "n_repeats": 1, "random_state": 0}
     _, ax = pyplot.subplots()
-    display = PrivacyUtilityDisplay.from_estimator(
-        SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), *data, ax=ax, quantity="width", **options
-    )
-    curve = privacy_utility_curve(SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), *data, **options)
+    display = PrivacyUtilityDisplay.from_estimator(ssp(), *data, ax=ax, quantity="width", **options)
+    curve = privacy_utility_curve(ssp(), *data, **options)
     np.testing.assert_allclose(display.test_scores, curve.test_scores, rtol=1e-9)
     assert display.ax_ is ax and "width" in ax.get_ylabel()
 

@@ -1,22 +1,20 @@
 """Private searches: one charge, runs held to their cost, and a winner worth having."""
 
+import multiprocessing
 import os
 import pickle
-import subprocess
-import sys
 from contextlib import contextmanager
-from pathlib import Path
 
 import numpy as np
 import pytest
+from registry.estimators import iht, ssp
 from scipy.stats import uniform
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
-import skpriv
 from skpriv import BudgetAccountant
 from skpriv.exceptions import BudgetExceeded, InvalidValues
-from skpriv.linear_model import IHTRegressor, SSPRegressor
+from skpriv.linear_model import SSPRegressor
 from skpriv.model_selection import PrivateSearchCV
 from skpriv.preprocessing import BoundsScaler
 from skpriv.privacy import Budget, Cost, prepaid
@@ -32,7 +30,7 @@ def data(n, rng):
 
 def search(**options):
     settings = {"epsilon": 2.0, "delta": 1e-6, "random_state": 0, **options}
-    return PrivateSearchCV(SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), GRID, **settings)
+    return PrivateSearchCV(ssp(), GRID, **settings)
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2])
@@ -75,7 +73,7 @@ def test_the_steps_add_up_to_the_total(monkeypatch):
 
 
 def test_the_steps_of_a_search_of_iht_add_up_to_the_total_in_its_currency(monkeypatch):
-    model = IHTRegressor(data_max=1.0, n_nonzero_coefs=2, bounds_y=(-1, 1))
+    model = iht(n_nonzero_coefs=2)
     asked = PrivateSearchCV(
         model, {"n_nonzero_coefs": [1, 2, 3]}, epsilon=2.0, delta=1e-6, random_state=0
     )
@@ -88,7 +86,7 @@ def test_the_steps_of_a_search_of_iht_add_up_to_the_total_in_its_currency(monkey
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_iht_is_searched_in_its_own_currency(n_jobs):
     X, y = data(5_000, np.random.default_rng(0))
-    model = IHTRegressor(data_max=1.0, n_nonzero_coefs=2, bounds_y=(-1, 1))
+    model = iht(n_nonzero_coefs=2)
     found = PrivateSearchCV(
         model, {"n_nonzero_coefs": [1, 2]}, epsilon=2.0, delta=1e-6, n_jobs=n_jobs, random_state=0
     )
@@ -172,9 +170,7 @@ def test_budgets_are_no_candidates(name):
 
 def test_pipeline(global_random_seed):
     X, y = data(5_000, np.random.default_rng(global_random_seed))
-    pipeline = make_pipeline(
-        BoundsScaler((-0.5, 0.5)), SSPRegressor(data_norm=1.0, bounds_y=(-1, 1))
-    )
+    pipeline = make_pipeline(BoundsScaler((-0.5, 0.5)), ssp())
     found = PrivateSearchCV(
         pipeline,
         {"sspregressor__alpha": [0.0, 1.0], "sspregressor__fit_intercept": [True, False]},
@@ -206,14 +202,14 @@ def test_where_a_value_is_that_is_no_number_is_not_told():
         assert str(caught.value) == INVALID_VALUES
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_pickled_search_is_charged_wherever_it_is_fitted(tmp_path):
-    """In a process that does not descend from the accountant's, as any estimator is."""
+    """It carries the handle of the accountant into other processes, as any estimator does."""
+    fork = multiprocessing.get_context("fork")
     with BudgetAccountant(2.0, 1e-6, ledger=tmp_path / "ledger") as accountant:
         data = pickle.dumps(search())
-    code = (
-        "import pickle, numpy as np\n"
-        f"pickle.loads({data!r}).fit(np.ones((20, 3)) / 4, np.ones(20) / 4)\n"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(Path(skpriv.__file__).parents[1])}
-    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+    rows = np.ones((20, 3)) / 4, np.ones(20) / 4
+    child = fork.Process(target=lambda: pickle.loads(data).fit(*rows))
+    child.start()
+    child.join()
     assert [charge.name for charge in accountant.charges] == ["PrivateSearchCV"]

@@ -16,9 +16,7 @@ MIXED = {"bounds": [(20, 60), (-3, 5), (0, 1), (0, 2), (0, 1)], "exclusive": [[2
 
 @given(
     X=arrays(
-        np.float64,
-        st.tuples(st.integers(1, 5), st.just(5)),
-        elements=st.floats(-1e300, 1e300),
+        np.float64, st.tuples(st.integers(1, 5), st.just(5)), elements=st.floats(-1e300, 1e300)
     )
 )
 def test_every_row_is_in_the_unit_ball(X):

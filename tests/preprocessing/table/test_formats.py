@@ -97,8 +97,7 @@ def test_a_format_that_cannot_be_meant_is_refused(make):
 
 
 @pytest.mark.parametrize(
-    "moment",
-    [np.datetime64("2020-01-01"), pd.Timestamp("2024-12-31 00:00:00.000000999"), pd.NaT],
+    "moment", [np.datetime64("2020-01-01"), pd.Timestamp("2024-12-31 00:00:00.000000999"), pd.NaT]
 )
 def test_one_odd_cell_changes_how_no_other_is_read(moment):
     # A text among times makes the column one of objects, which keep times of NumPy.
