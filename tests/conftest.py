@@ -55,10 +55,16 @@ def pytest_xdist_make_scheduler(config, log):
         return WorkStealingScheduling(config, log)
 
 
-def pytest_collection_finish():
-    """What was imported stays: the garbage collector need not look through it again and again."""
-    gc.collect()
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """What is imported stays: the garbage collector need not look through it again and again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(autouse=True, scope="session")

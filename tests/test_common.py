@@ -126,7 +126,7 @@ CHECKED = [
     # How a model draws its noise meets nothing that these checks look at: all models of one
     # estimator are enough, and of the others a curator and noise of users.
     if Estimator is SSPRegressor
-    or privacy in ("central", "local" if "local" in ESTIMATORS[Estimator] else "aggregate")
+    or privacy in ("central", "local")
     or (privacy == "none" and is_classifier(Estimator()))  # where one label can be learned
     for random_state in ((None, 0) if (Estimator, privacy) == SECURE else (0,))
 ] + [

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from joblib import Parallel, delayed
 from registry.estimators import ssp
+from sklearn.base import clone
 
 import skpriv
 from skpriv.exceptions import BudgetExceeded, PrivacyError
@@ -241,25 +242,22 @@ def test_a_folder_that_others_may_write_is_not_trusted(tmp_path, monkeypatch):
     assert accountant.charges == []
 
 
+@posix
 def test_an_unpickled_estimator_whose_ledger_is_out_of_reach_refuses(tmp_path):
     """As on another machine: the file is not there."""
-    path = tmp_path / "ledger"
+    path, rows = tmp_path / "ledger", (np.ones((20, 2)) / 4, np.ones(20) / 4)
     with BudgetAccountant(5.0, 1e-6, ledger=path):
         data = pickle.dumps(ssp(epsilon=0.1))
     path.unlink()
-    code = (
-        "import pickle, sys\n"
-        "import numpy as np\n"
-        "from sklearn.base import clone\n"
-        "from skpriv.exceptions import PrivacyError\n"
-        f"estimator = pickle.loads({data!r})\n"
-        "for each in (estimator, clone(estimator), pickle.loads(pickle.dumps(estimator))):\n"
-        "    try:\n"
-        "        each.fit(np.ones((20, 2)) / 4, np.ones(20) / 4)\n"
-        "    except PrivacyError as error:\n"
-        "        assert 'is gone' in str(error)\n"
-        "    else:\n"
-        "        sys.exit('fitted for nothing')\n"
-        "type(estimator)(**estimator.get_params()).fit(np.ones((20, 2)) / 4, np.ones(20) / 4)\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, env=environment())
+
+    def elsewhere():
+        estimator = pickle.loads(data)
+        for each in (estimator, clone(estimator), pickle.loads(pickle.dumps(estimator))):
+            with pytest.raises(PrivacyError, match="is gone"):
+                each.fit(*rows)
+        type(estimator)(**estimator.get_params()).fit(*rows)
+
+    worker = multiprocessing.get_context("fork").Process(target=elsewhere)
+    worker.start()
+    worker.join()
+    assert worker.exitcode == 0
