@@ -23,6 +23,7 @@ LEVELS = {
     "_printing": 0,
     "_progress": 0,
     "_sqlite": 0,
+    "_wire": 0,  # for devices: NumPy and the standard library are enough
     "exceptions": -1,
     "records": 1,
     "privacy": 2,
@@ -348,7 +349,7 @@ def test_a_class_name_stands_once():
 
 # Single words that are a number, a text, a function or a class here, and something else there:
 # who searches for one meets the other. They may only become fewer.
-AMBIGUOUS = {"CELLS", "Part", "RATIO", "ROUNDS", "SCHEMA", "STATES", "Scale", "UNIT", "process"}
+AMBIGUOUS = {"CELLS", "RATIO", "STATES", "Scale", "UNIT"}
 
 
 def ambiguous_words(files):

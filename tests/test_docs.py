@@ -8,11 +8,11 @@ import pytest
 
 import skpriv
 from skpriv._codec import MODEL_VERSION
+from skpriv._wire import WIRE_VERSION
 from skpriv.bandits._service._store import EVENTS_VERSION
 from skpriv.bandits._state import STATE_VERSION
 from skpriv.privacy import MODELS
 from skpriv.privacy._ledger._ledger import LEDGER_VERSION
-from skpriv.privacy._wire import WIRE_VERSION
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from skpriv import _wire as _codebook
 from skpriv.audit import replay
 from skpriv.linear_model import LayeredRegressor, SSPRegressor
 from skpriv.privacy import Codebook, ResponseNoise, index_weights
-from skpriv.privacy._noise import _codebook
 
 BOUNDS = {"data_norm": 1.0, "bounds_y": (-1, 1)}
 PURE = {

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, RegressorMixin
 
+from skpriv import _wire as _codebook
 from skpriv.audit import lower_bound, replay
 from skpriv.linear_model import (
     AdditiveRegressor,
@@ -16,7 +17,6 @@ from skpriv.linear_model import (
     SSPRegressor,
 )
 from skpriv.privacy import draw_index, index_weights
-from skpriv.privacy._noise import _codebook
 from skpriv.protocol import Collector, _device, report
 
 EPSILONS = (0.5, 1.0, 4.0)

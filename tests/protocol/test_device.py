@@ -11,8 +11,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import skpriv
-from skpriv._estimation._reports import LiftedMomentsQuery
 from skpriv._estimation._public_maps import RecordMap
+from skpriv._estimation._reports import LiftedMomentsQuery
 from skpriv.exceptions import PrivacyError
 from skpriv.privacy import codebook, read_report, read_task, task_hash
 from skpriv.protocol import report

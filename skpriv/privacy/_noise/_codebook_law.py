@@ -3,17 +3,17 @@
 import secrets
 from dataclasses import dataclass
 from functools import lru_cache
-from math import inf, log, pi, prod, sqrt
+from math import inf, log, sqrt
 from typing import Any
 
 import numpy as np
 from scipy import special
 
+from ... import _wire
 from ..._linalg import BLOCK_ENTRIES, blocks_of, vech
-from . import _codebook
-from ._codebook import draw_ranks, lifted
+from ..._wire import draw_ranks
 
-TYPICAL_NORM = 0.5  # of theta*, public: the code is chosen for the noise of N_b - N_A theta*
+TYPICAL_NORM = 0.5  # public norm of theta* for which a code is chosen, by the noise b - A theta*
 
 
 @dataclass(frozen=True)
@@ -57,14 +57,14 @@ class Codebook:
     @property
     def probability(self) -> float:
         """Probability P of the m nearest together."""
-        near, far = _codebook.index_weights(self.epsilon)
+        near, far = _wire.index_weights(self.epsilon)
         inside = self.nearest * near
         return inside / (inside + (self.count - self.nearest) * far)
 
     @property
     def gain(self) -> float:
         """(P - q) / (1 - q), q = m / K: the part of the m nearest beyond a uniform direction."""
-        near, far = _codebook.index_weights(self.epsilon)
+        near, far = _wire.index_weights(self.epsilon)
         inside, outside = self.nearest * near, (self.count - self.nearest) * far
         return self.nearest * (near - far) / (inside + outside)
 
@@ -74,7 +74,7 @@ class Codebook:
 
         Of the weights that are drawn by, and of the law of a simulated report: the larger one.
         """
-        near, far = _codebook.index_weights(self.epsilon)
+        near, far = _wire.index_weights(self.epsilon)
         others = self.count - self.nearest
         odds = self.probability / (1.0 - self.probability) * others / self.nearest
         return max(log(near) - log(far), log(odds))
@@ -122,7 +122,7 @@ class Codebook:
         """
         D = self.size
         if self.mean <= 0.0:
-            return inf  # epsilon < 2^-40
+            return inf  # where epsilon is below 2^-40
         vector = (1.0 / self.mean**2 - 1.0) / D
         if use == "vector":
             return vector
@@ -167,7 +167,7 @@ def best_codebook(size: int, epsilon: float, use: str = "moments") -> "Codebook"
 def _near_moments(size, count, nearest):
     """E t^k of one of the m nearest, for k = 1 to 4."""
     t, uniform, below = _coordinate(size)
-    # P(a direction at t is among the m nearest of K)
+    # Probability that a direction at t is one of the m nearest of K.
     among = special.betainc(count - nearest, nearest, below)
     near = uniform * among * (count / nearest)
     return tuple(float(near @ t**order) for order in (1, 2, 3, 4))
@@ -179,7 +179,7 @@ def _coordinate(size):
 
     In the angle, where its density is sin^(D-2), by Gauss and Legendre.
     """
-    # Nine standard deviations of a coordinate of a uniform direction
+    # The nodes cover nine standard deviations of the coordinate.
     half = min(np.pi / 2.0, 9.0 / sqrt(size)) if size > 2 else np.pi / 2.0
     x, weights = special.roots_legendre(1200)
     t = np.sin(half * x)
@@ -213,11 +213,11 @@ def secure_directions(vectors, code):
     public = np.random.Generator(np.random.SFC64(secrets.randbits(256)))
     ranks = draw_ranks(n, code.count, code.nearest, code.epsilon)
     reported = np.empty((n, size))
-    users = max(1, BLOCK_ENTRIES // (code.count * size))  # whose codebooks are in the cache
+    users = max(1, BLOCK_ENTRIES // (code.count * size))  # so many codebooks fit into the cache
     for start in range(0, n, users):
         part = slice(start, min(n, start + users))
         secret = vectors[part].astype(np.float32)
-        books = _normals(public, (len(secret), code.count, size))
+        books = public.standard_normal((len(secret), code.count, size), dtype=np.float32)
         lengths = np.sqrt(np.einsum("ukj,ukj->uk", books, books))
         nearness = np.matmul(books, secret[:, :, None])[:, :, 0] / lengths
         order = np.argpartition(-nearness, code.nearest - 1, axis=1)
@@ -225,24 +225,6 @@ def secure_directions(vectors, code):
         chosen = books[each, order[each, ranks[part]]].astype(float)
         reported[part] = chosen / np.sqrt(np.einsum("ij,ij->i", chosen, chosen))[:, None]
     return reported
-
-
-def _normals(public, shape):
-    """Normal variables of single precision by Box and Muller, as devices make them.
-
-    That takes less than half the time of the generator's own, and its radius ends at 5.8.
-    """
-    size = prod(shape)
-    radius, angle = public.random((2, -(-size // 2)), dtype=np.float32)
-    np.subtract(1.0, radius, out=radius)
-    np.log(radius, out=radius)
-    radius *= -2.0
-    np.sqrt(radius, out=radius)
-    angle *= 2.0 * pi
-    found = np.empty((2, len(radius)), dtype=np.float32)
-    for function, out in zip((np.cos, np.sin), found, strict=True):
-        np.multiply(function(angle), radius, out=out)
-    return found.reshape(-1)[:size].reshape(shape)
 
 
 def simulated_directions(vectors, code, rng):
@@ -270,25 +252,11 @@ def simulated_directions(vectors, code, rng):
     return t[:, None] * vectors + beside
 
 
-def lifted_directions(rows, r, code, rng=None):
-    """Reported directions of users with rows phi in the unit ball and targets r in [-1, 1].
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n, size - 1)
-    r : ndarray of shape (n,)
-    code : Codebook
-    rng : None or RandomState
-        None is secure: codebooks and exact draws.
-
-    Returns
-    -------
-    ndarray of shape (n, size)
-    """
-    units = lifted(rows, random_signs(r, rng))
+def reported_about(vectors, code, rng=None):
+    """Reported directions of users: by codebooks and exact draws, or by their law for study."""
     if rng is None:
-        return secure_directions(units, code)
-    return simulated_directions(units, code, rng)
+        return secure_directions(vectors, code)
+    return simulated_directions(vectors, code, rng)
 
 
 def random_signs(means, rng=None):

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from ..._wire import draw_ranks
 from .._accounting._cost import Cost
-from ._codebook import draw_ranks, index_weights
 from ._codebook_law import Codebook, LiftedReports, best_codebook
 from ._laws import Noise
 
@@ -355,22 +355,24 @@ class ResponseNoise(ReportNoise):
     reports: int = 1
 
     @property
+    def _code(self):
+        """The codebook of two directions; the probabilities of its indices have no size."""
+        return Codebook(2, self.epsilon, 2, 1)
+
+    @property
     def truth(self) -> float:
         """P, the probability of a true report: a / (a + b)."""
-        near, far = index_weights(self.epsilon)
-        return near / (near + far)
+        return self._code.probability
 
     @property
     def gain(self) -> float:
         """2 P - 1 = (a - b) / (a + b); 0 where the weights are equal."""
-        near, far = index_weights(self.epsilon)
-        return (near - far) / (near + far)
+        return self._code.gain
 
     @property
     def log_ratio(self) -> float:
         """Largest log ratio of the probabilities of one report: of the weights, or of P."""
-        near, far = index_weights(self.epsilon)
-        return max(log(near) - log(far), log(self.truth) - log(1.0 - self.truth))
+        return max(self._code.log_ratio, log(self.truth) - log(1.0 - self.truth))
 
     @property
     def scale(self) -> float:  # type: ignore[override]

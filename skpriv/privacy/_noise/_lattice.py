@@ -16,22 +16,24 @@ from typing import Any
 
 import numpy as np
 
+from ..._linalg import BLOCK_ENTRIES
 from ...exceptions import PrivacyError
 from .._accounting._lattice import WIDTH
 
-WORD = np.iinfo(np.uint64).bits  # that are drawn at once
-BUCKETS = 512  # of equal width, over at least 12 deviations
-CHANCE_BITS = 40  # of the weight of a bucket, for each of its widths
-# Doubles decide nothing within CLOSE of a chance or within NOTHING: 8 times their error, 2^-43 of
-# any chance above 2^-51.
+WORD = np.iinfo(np.uint64).bits  # bits of one random number
+BUCKETS = 512  # buckets of equal width, which cover at least 12 deviations of the noise
+CHANCE_BITS = 40  # bits of the weight of a bucket as wide as the first one
+# Doubles do not decide where a random number differs from a chance by less than CLOSE times the
+# chance, or by less than NOTHING. Their relative error is below 2^-43 for every chance above 2^-51,
+# an eighth of CLOSE.
 CLOSE, NOTHING = 2.0**-40, 2.0**-50
-# The scale of released noise is from 2^44 to 2^45 steps of its grid, of which multiples are exact
-# doubles up to 80 times the scale.
+# The standard deviation of released noise is between 2^44 and 2^45 steps of its grid. Points of the
+# grid are exact doubles up to 80 times that.
 GRANULARITY = 44
-LARGEST = 4 ** (GRANULARITY + 1)  # variance
-PROPOSAL_ROUNDS = 512  # they all fail less than once in 2^400 draws
+LARGEST = 4 ** (GRANULARITY + 1)  # largest variance, in steps squared
+PROPOSAL_ROUNDS = 512  # all of them fail less than once in 2^400 draws
 LN2 = log(2.0)
-POWERS = [1.0]  # 2^r for |r| <= 1/2 is a series in r, whose rest is below 2^-51
+POWERS = [1.0]  # coefficients of the series of 2^r, whose error is below 2^-51 for |r| <= 1/2
 for j in range(1, 13):
     POWERS.append(POWERS[-1] * LN2 / j)
 DEAD = "the source of random bytes gives no usable ones."
@@ -68,7 +70,7 @@ def discrete_gaussian(
     for _ in range(PROPOSAL_ROUNDS):
         if not missing.size:
             return found
-        # Several for each center where that costs no more: a second round is seldom needed.
+        # At least 64 proposals, which take no longer than one: a second round is seldom needed.
         whose = np.resize(np.arange(missing.size), max(64, missing.size))
         proposed, taken = _proposals(variance, centers[missing[whose]], entropy)
         found[missing[whose[taken]]] = proposed[taken]
@@ -81,7 +83,7 @@ def _proposals(variance, centers, entropy):
     starts, widths, tops, weights, sure = _buckets(variance)
     ends = weights.cumsum()
     words, places, chances = random_words(3 * len(centers), entropy).reshape(3, -1)
-    # The remainders of the smallest words would come too often: those words propose nothing.
+    # A remainder of a random word is uniform only if the smallest words are left out.
     possible = words >= np.uint64(2**WORD % int(ends[-1]))
     bucket = ends.searchsorted(words % ends[-1], side="right")
     z = starts[bucket] + (places & (widths[bucket] - np.uint64(1))).view(np.int64)
@@ -123,7 +125,7 @@ def _chance(away, variance):
     """exp(-away^2 / (2 variance)) by sums, products and roundings of doubles alone."""
     exponent = away * away * (-1.0 / (2.0 * LN2 * variance))
     whole = np.rint(exponent)
-    rest = exponent - whole  # exact, within half a unit of 0
+    rest = exponent - whole  # an exact difference, from -1/2 to 1/2
     power = POWERS[-1] * rest
     power += POWERS[-2]
     for coefficient in POWERS[-3::-1]:
@@ -158,7 +160,7 @@ def random_words(n: int, entropy: Callable[[int], bytes]) -> np.ndarray:
 
 
 SMALLEST = float_info.min_exp - float_info.mant_dig  # the exponent of the smallest double
-SLICE = 2**12  # coordinates that are drawn at once, whose arrays stay in the cache
+SLICE = BLOCK_ENTRIES // 32  # coordinates drawn at once: some 30 arrays of them are in the cache
 
 
 def gaussian_on_grid(values: Any, scale: float, entropy: Callable[[int], bytes] = os.urandom):
@@ -186,15 +188,15 @@ def gaussian_on_grid(values: Any, scale: float, entropy: Callable[[int], bytes] 
     step, variance = grid(scale)
     with np.errstate(all="ignore"):
         flat = np.asarray(values, dtype=float).ravel()
-        steps = flat / step  # by a power of two: exact
+        steps = flat / step  # exact, because the step is a power of two
         nearest = np.rint(steps)
         points, rests = nearest * step, steps - nearest
-        far = ~(np.abs(steps) < 2.0**52)  # larger doubles are points of the grid
+        far = ~(np.abs(steps) < 2.0**52)  # so large doubles are points of the grid themselves
         if far.any():
             points[far], rests[far] = np.nan_to_num(flat[far]), 0.0
         for start in range(0, flat.size, SLICE):
             part = slice(start, start + SLICE)
-            # two points of the grid, whose exact sum is rounded: a function of it
+            # The exact sum of two points of the grid is rounded to a double: a function of it.
             points[part] += step * discrete_gaussian(variance, rests[part], entropy)
     return points.reshape(np.shape(values))
 

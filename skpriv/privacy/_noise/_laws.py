@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from ..._wire import lifted
 from ...exceptions import PrivacyError
 from ...records import SEED_BYTES, SeededOrder
 from .._accounting._cost import Cost
 from .._tape import chooses, deals, draws
-from ._codebook_law import lifted_directions, secure_directions, simulated_directions
+from ._codebook_law import random_signs, reported_about
 from ._lattice import gaussian_on_grid
 
 
@@ -155,62 +156,61 @@ class NoiseSource:
     ----------
     random_state : None, int or RandomState
         None for a real release, anything else for study and tests (NumPy).
+
+    Attributes
+    ----------
+    rng : RandomState or None
+        What laws draw from; None is the operating system.
     """
 
     def __init__(self, random_state: int | np.random.RandomState | None = None) -> None:
-        self._rng = None if random_state is None else check_random_state(random_state)
-
-    @property
-    def rng(self) -> Any:
-        """What laws draw from: a RandomState, or None for the operating system."""
-        return self._rng
+        self.rng: Any = None if random_state is None else check_random_state(random_state)
 
     @property
     def secure(self) -> bool:
         """Whether the draws are fit for a real release."""
-        return self._rng is None
+        return self.rng is None
 
     @draws
     def add(self, value: Any, noise: Any) -> np.ndarray:
         """Value plus a draw of the noise."""
         value = np.asarray(value, dtype=float)
-        return noise.added(value, self._rng) if noise.scale else value
+        return noise.added(value, self.rng) if noise.scale else value
 
     @draws
     def top(self, scores: Any, k: int, noise: Any) -> np.ndarray:
         """Indices of the k largest noisy scores, the largest first."""
-        return noise.top(scores, k, self._rng)
+        return noise.top(scores, k, self.rng)
 
     @draws
     def lifted_reports(self, records: Any, code: Any) -> Any:
         """Directions that users report about records (phi, r), one a row, by a codebook."""
-        return lifted_directions(records[:, :-1], records[:, -1], code, self._rng)
+        signs = random_signs(records[:, -1], self.rng)
+        return reported_about(lifted(records[:, :-1], signs), code, self.rng)
 
     @draws
     def codebook_reports(self, vectors: Any, code: Any) -> Any:
         """Directions that users report about the rows, unit vectors, by a codebook."""
-        if self._rng is None:
-            return secure_directions(vectors, code)
-        return simulated_directions(vectors, code, self._rng)
+        return reported_about(vectors, code, self.rng)
 
     @draws
     def responses(self, signs: Any, law: Any) -> Any:
         """Signs that users report about signs, one a row, by randomised response."""
-        return law.responses(signs, self._rng)
+        return law.responses(signs, self.rng)
 
     @chooses
     def rows(self, n: int, size: int) -> Any:
         """Public random rows of a matrix, one a user; nothing secret depends on them."""
-        if self._rng is None:  # never from NumPy's global generator, which anybody may seed
+        if self.rng is None:  # NumPy's global generator is not used, because anybody may seed it
             return np.random.default_rng().integers(size, size=n)
-        return self._rng.randint(size, size=n)
+        return self.rng.randint(size, size=n)
 
     @chooses
     def permutation(self, n: int) -> Any:
         """Random order of n users; it comes from the operating system unless there is a seed."""
-        if self._rng is None:
+        if self.rng is None:
             return SeededOrder(self._seed(), n).dealt(0, n)
-        return self._rng.permutation(n)
+        return self.rng.permutation(n)
 
     @deals
     def users(self, rows: Any) -> Any:
@@ -224,7 +224,7 @@ class NoiseSource:
 
     def _seed(self):
         """Seed of a cryptographic generator."""
-        return secrets.token_bytes(SEED_BYTES) if self._rng is None else self._rng.bytes(SEED_BYTES)
+        return secrets.token_bytes(SEED_BYTES) if self.rng is None else self.rng.bytes(SEED_BYTES)
 
 
 @lru_cache(maxsize=64)
@@ -237,10 +237,5 @@ def opendp_top(scale, k):
     from opendp.mod import enable_features
 
     enable_features("contrib")
-    return make_noisy_top_k(
-        vector_domain(atom_domain(T=float, nan=False)),
-        linf_distance(T=float),
-        zero_concentrated_divergence(),
-        k=k,
-        scale=scale,
-    )
+    scores, distance = vector_domain(atom_domain(T=float, nan=False)), linf_distance(T=float)
+    return make_noisy_top_k(scores, distance, zero_concentrated_divergence(), k=k, scale=scale)

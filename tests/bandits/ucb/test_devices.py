@@ -8,10 +8,10 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy import stats
 
+from skpriv import _wire as _codebook
 from skpriv.bandits import LinSquareCB, LinUCB
 from skpriv.bandits._ucb import _running
 from skpriv.exceptions import PrivacyError
-from skpriv.privacy._noise import _codebook
 from skpriv.protocol import _device, act, report
 
 THETA = np.array([0.5, -0.5, 0.0])

@@ -8,8 +8,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
+from skpriv import _wire as _codebook
 from skpriv.privacy import codebook, draw_index, draw_ranks, draw_sign, index_weights, lifted
-from skpriv.privacy._noise import _codebook
 
 EPSILONS = [0.0, 1e-9, 0.1, 0.5, 1.0, 2.0**-30, 4.0, 8.0, 20.0, 50.0, 64.0]
 LEVEL = 1e-5

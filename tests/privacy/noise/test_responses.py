@@ -7,8 +7,8 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
+from skpriv import _wire as _codebook
 from skpriv.privacy import NoiseSource, ResponseNoise, index_weights
-from skpriv.privacy._noise import _codebook
 
 EPSILONS = [0.1, 0.5, 1.0, 4.0, 20.0]
 LEVEL = 1e-5

@@ -1,4 +1,4 @@
-"""The codebook channel as a device runs it: public directions, and one exact integer draw.
+"""What users' devices and servers have in common: public tasks, codebooks, and bytes of reports.
 
 Needs NumPy and the standard library only. A secret unit vector v is reported as the *index* of one
 of ``count`` public directions: each of the ``nearest`` ones with weight a, each of the others with
@@ -8,17 +8,19 @@ delta is 0, whatever floating-point arithmetic made of v, of the directions and 
 (proofs: docs/mathematics/codebook.md).
 """
 
-from typing import Any
 import hashlib
+import json
 import secrets
 from functools import lru_cache
 from math import ceil, pi
+from typing import Any
 
 import numpy as np
 
-WEIGHT_BITS = 40  # of the weight b = 2^40 of a far direction
-LARGEST_EPSILON = 64.0  # a larger one is not used: e^64 to one is certainty, for longer sums
-GUARD_BITS = np.iinfo(np.uint64).bits  # more digits while the series of e^epsilon is summed
+WEIGHT_BITS = 40  # a far direction has the weight b = 2^40
+# A larger epsilon is drawn with this one: e^64 to one is certainty, and the sums stay short.
+LARGEST_EPSILON = 64.0
+GUARD_BITS = np.iinfo(np.uint64).bits  # further binary digits while a series is summed
 
 
 @lru_cache(maxsize=256)
@@ -158,3 +160,109 @@ def draw_sign(mean: float) -> float:
     guarantee holds whatever the vector is, so that a coin of 53 bits costs bias of 2^-53 alone.
     """
     return 1.0 if secrets.randbits(53) * 2.0**-53 < (1.0 + mean) / 2.0 else -1.0
+
+
+WIRE_VERSION = 1
+MAGIC = {"report": b"skp1", "share": b"skps"}  # first bytes of each kind of message
+TASK_BYTES = np.dtype(np.uint64).itemsize  # a message has so many bytes of its task's hash
+# How a report writes the length of a direction and its index in the codebook.
+SIZE, INDEX = np.dtype(np.uint16), np.dtype(np.uint32)
+SIZE_BYTES, INDEX_BYTES, LARGEST_SIZE = SIZE.itemsize, INDEX.itemsize, np.iinfo(SIZE).max
+DEVICE_SEED_BYTES = 16  # of the seed of a codebook, where the device draws it
+
+
+def task_hash(fields: Any) -> str:
+    """Hash of all fields of a task but the hash itself."""
+    whole = {name: value for name, value in fields.items() if name != "hash"}
+    text = json.dumps(whole, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def read_task(task: Any) -> dict[str, Any]:
+    """Fields of a task, checked against its version and hash.
+
+    Raises
+    ------
+    ValueError
+        If the text is no task, of another version, or was changed.
+    """
+    fields = json.loads(task)
+    if isinstance(fields, dict) and "task" in fields:  # the public state of a policy
+        fields = fields["task"]
+    if not isinstance(fields, dict) or fields.get("version") != WIRE_VERSION:
+        raise ValueError(f"this is no task of version {WIRE_VERSION}.")
+    if fields.get("hash") != task_hash(fields):
+        raise ValueError("the hash of the task does not fit its fields: it was changed on its way.")
+    return fields
+
+
+def is_known(users: Any, user: int) -> None:
+    """Refuse what is not the number of a user."""
+    whole = isinstance(user, (int, np.integer)) and not isinstance(user, bool)
+    if not (whole and 0 <= user < users["n"]):
+        raise ValueError(f"user={user!r} must be a number from 0 to {users['n'] - 1}.")
+
+
+def user_seed(fields: Any, user: int) -> bytes:
+    """Public seed of a user's codebook: the task and the user's number."""
+    return bytes.fromhex(fields["hash"]) + int(user).to_bytes(8, "little")
+
+
+def read_report(fields: Any, user: int, answer: Any) -> tuple:
+    """(seed, size, index) of the bytes of a report to a task.
+
+    Raises
+    ------
+    ValueError
+        If they are malformed, of another round, or out of range.
+    """
+    channel, numbers = fields["channel"], SIZE_BYTES + INDEX_BYTES
+    drawn = DEVICE_SEED_BYTES if channel["seed"] == "device" else 0
+    body = message_body(fields, "report", answer, numbers + drawn)
+    size = int.from_bytes(body[:SIZE_BYTES], "little")
+    index = int.from_bytes(body[SIZE_BYTES:numbers], "little")
+    if index >= channel["count"]:
+        raise ValueError(f"the report's index {index} is out of range.")
+    if size != (channel["size"] or max(size, 2)):
+        raise ValueError(f"the report is one of {size} coordinates, another number of features.")
+    return body[numbers:] or user_seed(fields, user), size, index
+
+
+def report_bytes(fields: Any, size: int, index: Any, seed: Any = b"") -> bytes:
+    """Report of an index, with the seed that the device drew, if any."""
+    numbers = size.to_bytes(SIZE_BYTES, "little") + index.to_bytes(INDEX_BYTES, "little")
+    return message_head(fields, "report") + numbers + seed
+
+
+def message_head(fields: Any, kind: str) -> bytes:
+    """First bytes of a "report" or a "share": what it is, and the hash of the task it answers."""
+    return MAGIC[kind] + bytes.fromhex(fields["hash"])[:TASK_BYTES]
+
+
+def message_body(fields: Any, kind: str, message: Any, size: int) -> bytes:
+    """What a message says after its first bytes.
+
+    Raises
+    ------
+    ValueError
+        If it is no "report" or "share", answers another task, or its body has another size.
+    """
+    magic, head = MAGIC[kind], message_head(fields, kind)
+    if not isinstance(message, bytes) or message[: len(magic)] != magic:
+        raise ValueError(f"this is no {kind}: bytes of skpriv.protocol.report are expected.")
+    if message[: len(head)] != head:
+        raise ValueError(f"the {kind} answers another task: another round, attempt or collection.")
+    if len(message) != len(head) + size:
+        raise ValueError(f"the {kind} has {len(message)} bytes, and is cut off or too long.")
+    return message[len(head) :]
+
+
+def reported_directions(fields: Any, size: int, answers: Any) -> np.ndarray:
+    """Directions of (seed, index) pairs of reports to a task.
+
+    Returns
+    -------
+    ndarray of shape (n_answers, size)
+    """
+    count = fields["channel"]["count"]
+    return np.concatenate([codebook(seed, count, size, [index]) for seed, index in answers])
