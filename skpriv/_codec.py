@@ -179,7 +179,7 @@ class _Encoder:
     """Plain values of values; an object that is met again is a reference to its first place."""
 
     def __init__(self):
-        self._met = {}  # by id: the object, kept alive, and its plain values
+        self._met = {}  # by the id of an object: the object, so that it lives, and its plain values
         self._count = 0
 
     def encode(self, value):
@@ -224,9 +224,9 @@ class _Encoder:
         params = value.get_params(deep=False)
         public = {key: None if key in _SECRET else item for key, item in params.items()}
         start: Any = public.get("start")
-        if hasattr(start, "as_start"):  # and not a chain of fits
+        if hasattr(start, "as_start"):  # so that a chain of fits is not written
             public["start"] = start.as_start()
-        # The handle of an accountant is no part of the model.
+        # Attributes that bind an estimator to accountants are no part of the model.
         fitted = {k: v for k, v in vars(value).items() if k not in params and "accountant" not in k}
         name = _name(type(value))
         return {"estimator": name, "params": self._state(public), "fitted": self._state(fitted)}
@@ -243,18 +243,12 @@ def _remembered(value):
     return {f.name: state[f.name] for f in fields(value) if f.name in state}
 
 
-def _absent(value):
-    """Fields of a dataclass that it has neither of its own nor by default."""
-    known = fields(value) if is_dataclass(value) else ()
-    return [f.name for f in known if f.default is MISSING and f.name not in vars(value)]
-
-
 class _Decoder:
     """Undo `_Encoder`."""
 
     def __init__(self, plain):
         self._met = {}
-        self._places = {}  # where references lead, since keys may have changed their order
+        self._places = {}  # objects by their numbers, wherever they stand in the file
         self._find_places(plain)
 
     def _find_places(self, value):
@@ -305,16 +299,17 @@ class _Decoder:
 
     def _object(self, value):
         kind = _class(value["object"])
-        # Known before what it remembers is: an object may be part of what belongs to it.
+        # The object is known before its attributes, which may refer to it.
         result = self._place(value, kind.__new__(kind))
         vars(result).update(self._state(value["state"]))
-        if absent := _absent(result):
-            raise ValueError(
-                f"The model has no {absent[0]!r} of a {kind.__name__}: another version of skpriv "
-                "wrote it. Use that version, which the file names, or fit again."
-            )
+        for field in fields(kind) if is_dataclass(kind) else ():
+            if field.default is MISSING and field.name not in vars(result):
+                raise ValueError(
+                    f"The model has no {field.name!r} of a {kind.__name__}: another version of "
+                    "skpriv wrote it. Use that version, which the file names, or fit again."
+                )
         if hasattr(result, "__post_init__"):
-            result.__post_init__()  # the checks of a dataclass
+            result.__post_init__()  # which checks the fields of a dataclass
         return result
 
     def _state(self, items):
@@ -331,7 +326,7 @@ _KINDS = (
 )  # fmt: skip
 
 
-_FOREIGN: dict[str, type] = {}  # classes of other packages, by the names in files
+_FOREIGN: dict[str, type] = {}  # classes of other packages, by the names that files have for them
 
 
 def register(kind: type) -> type:
@@ -378,10 +373,10 @@ def _class(name):
             )
         return _FOREIGN[name]
     room, _, simple = name.partition(".")
-    room = {"_equations": "_estimation"}.get(room, room)  # of files before 0.3
+    room = {"_equations": "_estimation"}.get(room, room)  # in files from before version 0.3
     if room.isidentifier():
         try:
-            import_module(f"{__package__}.{room}")  # not yet, if all that happens is a `load`
+            import_module(f"{__package__}.{room}")  # the room may not have been needed so far
         except ImportError:
             pass
     found = _classes(room, simple)

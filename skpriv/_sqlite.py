@@ -94,7 +94,7 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """Look without holding the file."""
-        if self._process != os.getpid():  # a fork leaves the other process's connection alone
+        if self._process != os.getpid():  # a forked process opens a connection of its own
             self._inherited = self._connection
             self.lock, self._process, self._connection = RLock(), os.getpid(), None
         with self.lock, self._named_errors():
@@ -114,6 +114,14 @@ class Database:
             (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
             if found != "ok":
                 raise PrivacyError(DAMAGED.format(self.path, self.kind, "its pages contradict"))
+
+    def prepare(self, *tables: str) -> None:
+        """Make the file and its tables, where there are none, and refuse one that is damaged."""
+        self.create()
+        self.checked()
+        with self.transaction() as connection:
+            for table in tables:
+                connection.execute(table)
 
     def ask(self, text: str, *values: Any) -> list[Any]:
         """All rows of a query."""
@@ -143,7 +151,7 @@ class Database:
             raise PrivacyError(self.gone)
         if not os.path.getsize(self.path):
             raise PrivacyError(CUT_OFF.format(self.kind, self.path))
-        # A process waits up to two minutes for another one
+        # A process waits up to two minutes until another one has ended its transaction.
         connection = sqlite3.connect(
             f"{Path(self.path).as_uri()}?mode=rw",
             uri=True, timeout=120.0, isolation_level=None, check_same_thread=False,
@@ -151,9 +159,10 @@ class Database:
         try:
             if self.kept:
                 connection.execute("PRAGMA journal_mode = WAL")
-                # 16 MB of the file in memory hold the indices of a million events
+                # In 16 MB of memory there is room for the indices of a million events.
                 connection.execute("PRAGMA cache_size = -16384")
-            # Beside FULL, the folder is synced where a journal was removed: a commit stays one.
+            # Beyond FULL, the folder is synced after a journal was removed: no loss of power
+            # undoes a commit.
             connection.execute("PRAGMA synchronous = EXTRA")
             connection.execute("PRAGMA secure_delete = ON")
         except BaseException:
@@ -189,7 +198,7 @@ class Database:
         """Keep the number of entries beside the file; it need not be synced, as the file is."""
         if self.path is not None:
             fresh = Path(f"{self.path}.{uuid.uuid4().hex}")
-            with suppress(OSError):  # the entry is kept, with a mark or without
+            with suppress(OSError):  # the entry itself is in the file
                 fresh.write_text(json.dumps(entries), "utf-8")
                 os.replace(fresh, f"{self.path}.mark")
 

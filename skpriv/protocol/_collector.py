@@ -15,23 +15,14 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+from .._wire import WIRE_VERSION, is_known, read_report, reported_directions, task_hash
 from ..exceptions import PrivacyError
 from ..privacy import (
-    WIRE_VERSION,
-    LiftedReports,
-    Lineage,
-    active_ledgers,
-    best_codebook,
-    capabilities,
-    is_known,
-    read_report,
-    reported_directions,
-    task_hash,
-)
-from ..records import PublicOrder
+    LiftedReports, Lineage, active_ledgers, best_codebook, capabilities,
+)  # fmt: skip
 from ._device import public_order
 from ._store import ReportStore, described, home, n_features_of, restored
-from ._sums import RowsOnDevices, Sums
+from ._sums import RoundNeeded, Rounds, RowsOnDevices, Sums
 
 NO_ROWS = (
     "the rows are on the users' devices, which send one index of a codebook each: pass "
@@ -39,33 +30,6 @@ NO_ROWS = (
     "privacy='local' or 'shuffle' and channel='codebook'. Other estimators ask what a device "
     "cannot answer."
 )
-
-
-class RoundNeeded(Exception):
-    """A fit has come to a query that devices have not answered yet.
-
-    Parameters
-    ----------
-    query : Query
-    law : CodebookNoise
-        Law of the noise of one report.
-    start, stop : int
-        The users who are asked, by their position in the public order.
-    """
-
-    def __init__(self, query, law, start, stop):
-        super().__init__(query.name)
-        self.query, self.law, self.start, self.stop = query, law, start, stop
-
-
-class DeviceOrder(PublicOrder):
-    """Public order of users of which only positions are needed."""
-
-    def users(self, start, stop, subset=None):
-        """Users from position start up to stop."""
-        if subset is not None:
-            raise NotImplementedError("devices are asked by their position in the order alone.")
-        return range(start, stop)
 
 
 class DeviceRows(RowsOnDevices):
@@ -96,8 +60,17 @@ class DeviceRows(RowsOnDevices):
         self._seed, self._rounds, self._asked = seed, rounds, 0
 
     def order(self, permutation):
-        """Public order of the collection's seed, whatever the estimator would draw."""
-        return DeviceOrder(public_order(self.n, self._seed))
+        """These rows, as the order of users: devices are asked by their places in a public order.
+
+        It is the order of the collection's seed (`public_order`), whatever the estimator draws.
+        """
+        return self
+
+    def users(self, start, stop, subset=None):
+        """Places of users in the public order, from start up to stop."""
+        if subset is not None:
+            raise NotImplementedError("devices are asked by their position in the order alone.")
+        return range(start, stop)
 
     def collect(self, query, law, users):
         """Reports of a round, if it is closed.
@@ -109,23 +82,14 @@ class DeviceRows(RowsOnDevices):
         """
         self._asked += 1
         if self._asked > len(self._rounds):
-            raise RoundNeeded(query, law, users.start, users.stop)
+            raise RoundNeeded(query, law=law, start=users.start, stop=users.stop)
         return self._rounds[self._asked - 1]
 
 
-class Reports:
-    """How a collection of reports asks, takes and decodes its rounds.
+class Reports(Rounds):
+    """Rounds of reports, each of which other users answer; see `Rounds`."""
 
-    Parameters
-    ----------
-    collection : Collector
-        Its settings, its store and its rounds are shared.
-    """
-
-    def __init__(self, collection):
-        self._collection, self._estimator = collection, collection._estimator
-        self._settings, self._store = collection._settings, collection._store
-        self._rounds, self._answers = collection._rounds, 0
+    _answers = 0
 
     @staticmethod
     def settings(estimator, n_users, n_features, *, seed, n_min, transport):
@@ -153,23 +117,18 @@ class Reports:
             settings["n_users"], 1 if self._open_width else self._n_features, settings["seed"],
             self._rounds, self._collection._paid_for, self._collection._lineage,
         )  # fmt: skip
-        estimator = clone(self._estimator).set_params(random_state=None)
-        try:
-            return estimator.fit(rows, None), None
-        except RoundNeeded as needed:
-            fields = self._as_it_was(self._task_fields(needed))
-            order = public_order(settings["n_users"], settings["seed"])
-            self._members = frozenset(order[needed.start : needed.stop].tolist())
-            self._answers = self._store.count(self._round)
-            return None, fields
-
-    @property
-    def _round(self):
-        return len(self._rounds) + 1
+        fitted, needed = self.fitted(rows)
+        if needed is None:
+            return fitted, None
+        fields = self._as_it_was(self._task_fields(needed))
+        order = public_order(settings["n_users"], settings["seed"])
+        self._members = frozenset(order[needed.start : needed.stop].tolist())
+        self._answers = self._store.count(self._collection.round)
+        return None, fields
 
     def _as_it_was(self, fields):
         """The task that devices were given before a restart, which rounding may make anew."""
-        name = f"task {self._round}"
+        name = f"task {self._collection.round}"
         if name not in self._settings:
             self._settings[name] = fields
             self._store.write_settings({name: fields})
@@ -180,7 +139,7 @@ class Reports:
         if self._open_width:
             if "weights" in query:
                 raise ValueError("n_features must be given: the first query has a matrix of them.")
-            # A task that does not know the size of directions has the code for six
+            # The code is chosen for directions of six coordinates where their size is not known.
             code, query["n_features"] = best_codebook(6, code.epsilon), None
         self._code = code
         shuffled = capabilities(self._estimator.privacy).amplifies
@@ -195,7 +154,7 @@ class Reports:
                 "seed": "device" if shuffled else "user",
             },
             "budget": {"epsilon": float(self._estimator.epsilon), "delta": 0.0},
-            "round": self._round,
+            "round": self._collection.round,
             "users": {
                 "n": settings["n_users"], "seed": settings["seed"],
                 "start": needed.start, "stop": needed.stop,
@@ -210,13 +169,13 @@ class Reports:
         users = fields["users"]
         is_known(users, user)
         if int(user) not in self._members:
-            raise ValueError(f"user {user} is not asked in round {self._round}.")
+            raise ValueError(f"user {user} is not asked in round {self._collection.round}.")
         seed, size, index = read_report(fields, user, answer)
         if self._store.has(int(user)) is not None:
             raise ValueError(f"user {user} has answered: a second report is refused.")
         self._check_size(fields, size)
         self._collection._step()
-        self._store.add(self._round, int(user), seed, index)
+        self._store.add(self._collection.round, int(user), seed, index)
         self._answers += 1
         return self._answers == users["stop"] - users["start"]
 
@@ -254,7 +213,7 @@ class Reports:
     def taken(self, fields):
         """Reports of the open round, decoded."""
         size = self._n_features + 1 + bool(fields["query"]["fit_intercept"])
-        directions = reported_directions(fields, size, self._store.reports(self._round))
+        directions = reported_directions(fields, size, self._store.reports(self._collection.round))
         return LiftedReports(directions, replace(self._code, size=size))
 
 
@@ -424,12 +383,12 @@ class Collector:
     def _start(self, estimator, settings, store, lineage):
         self._estimator, self._settings, self._store = estimator, settings, store
         self._paid_for, self._fitted, self._process = False, None, os.getpid()
-        self._rounds: list[Any] = []  # the reports or the sum of each closed round
+        self._rounds: list[Any] = []  # reports, or sum and number of users, of each closed round
         self._lineage, self._way = lineage, _rounds_of(estimator)(self)
         try:
             if lineage is not None:
                 store.write_settings({"lineage": lineage.as_json()})
-                lineage.tell()  # a copy ends here, before anything is charged
+                lineage.tell()  # refuses a copy of the file before anything is charged
             store.take_over(token_hex(16))
             self._go_on()
             if lineage is not None:

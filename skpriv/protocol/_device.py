@@ -3,30 +3,21 @@
 NumPy and the standard library are all that is imported here, directly or not.
 """
 
-from typing import Any
 import json
 import secrets
+from typing import Any
 
 import numpy as np
 
+from .._wire import (
+    DEVICE_SEED_BYTES, LARGEST_SIZE, codebook, draw_index, draw_sign, is_known, lifted, read_task,
+    report_bytes, user_seed,
+)  # fmt: skip
 from ..exceptions import PrivacyError
-from ..privacy import (
-    DEVICE_SEED_BYTES,
-    LARGEST_SIZE,
-    codebook,
-    draw_index,
-    draw_sign,
-    is_known,
-    lifted,
-    read_task,
-    report_bytes,
-    user_seed,
-)
-from ._record import check_query, chosen, floats, n_phi, scaled_record
+from ._record import DAMAGED, check_query, chosen, floats, n_phi, scaled_record
 
-LARGEST_COUNT = 2**20  # of directions: a codebook is made in memory
-LARGEST_FLOAT = float(np.finfo(float).max)  # whole numbers in JSON may be beyond it
-DAMAGED = "the task has parts that are missing, or of a wrong kind or size: nothing was answered."
+LARGEST_COUNT = 2**20  # most directions of a codebook, which is made in memory
+LARGEST_FLOAT = float(np.finfo(float).max)  # a whole number in JSON may be larger
 
 
 def is_asked(users, user):
@@ -71,7 +62,7 @@ def act(state: Any, contexts: Any) -> int:
         if query["fit_intercept"]:
             long, short = query["parts"]
             phi = np.column_stack([long * phi, np.full(len(phi), short)])
-        if region is None:  # nothing has been learned: any action
+        if region is None:  # nothing was learned so far, and any action is as good
             return secrets.randbelow(len(phi))
         if "weight" in region:
             return _by_inverse_gaps(phi @ np.array(region["centre"]), region["weight"])
@@ -226,7 +217,7 @@ def report(
     except (AttributeError, LookupError, MemoryError, OverflowError, TypeError):
         raise ValueError(DAMAGED) from None
     if ledger is not None:  # before the record is looked at
-        from ..privacy import Cost  # which loads SciPy
+        from ..privacy import Cost  # late, because it loads SciPy
 
         ledger.charge(fields["hash"], Cost.from_epsilon(channel["epsilon"]))
     drawn = b""
@@ -246,7 +237,7 @@ def secret_direction(fields, size, x, y, action, blank):
     try:
         cells = chosen(fields, size, x, action)
         phi, r = blank if cells is None else scaled_record(fields["query"], cells, y)
-    except Exception:  # which one would tell of the record
+    except Exception:  # the kind of error would tell something of the record
         phi, r = blank
     with np.errstate(all="ignore"):
         return lifted(phi[None, :], np.array([draw_sign(r)]))[0]

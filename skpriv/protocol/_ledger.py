@@ -6,12 +6,12 @@ from typing import Any
 from ..exceptions import PrivacyError
 from ..privacy import Budget, Cost, Ledger, Limit
 
-ROUNDS = (
+ROUNDS_TABLE = (
     "CREATE TABLE IF NOT EXISTS rounds (collection TEXT, place INTEGER, round TEXT NOT NULL, "
     "attempts INTEGER NOT NULL, PRIMARY KEY (collection, place))"
 )
-# Attempts at one round, all of which are charged. Where three have failed, users are missing, and a
-# collection that counts on fewer of them is begun instead.
+# Most attempts at one round, each of which is charged. After three failures another collection is
+# begun, which counts on fewer users.
 MOST_ATTEMPTS = 3
 
 
@@ -87,7 +87,7 @@ class DeviceLedger:
         self._aside = None if set_aside is None else Budget(*set_aside)
         self._ledger = Ledger(path)
         with self._ledger.transaction() as held:
-            held.connection.execute(ROUNDS)
+            held.connection.execute(ROUNDS_TABLE)
 
     @property
     def spent(self) -> Budget:

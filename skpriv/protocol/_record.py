@@ -10,6 +10,8 @@ from math import isfinite, prod, sqrt
 
 import numpy as np
 
+DAMAGED = "the task has parts that are missing, or of a wrong kind or size: nothing was answered."
+
 
 def scaled_record(query, x, y):
     """(phi, r) of a record by the public maps of a query: |phi| <= 1 and |r| <= 1.
@@ -37,7 +39,7 @@ def number(cell):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return np.nan if isinstance(cell, (complex, np.complexfloating)) else float(cell)
-    except Exception:  # whatever it is, it must not be told apart
+    except Exception:  # what is wrong with a cell must not be seen
         return np.nan
 
 
@@ -46,7 +48,7 @@ def floats(cells):
     if isinstance(cells, np.ndarray) and cells.dtype.kind in "biuf":
         with np.errstate(all="ignore"):
             return cells.astype(float).ravel()
-    if hasattr(cells, "shape"):  # a frame's row, or an array of objects
+    if hasattr(cells, "shape"):  # the row of a frame, or an array of objects
         cells = np.asarray(cells, dtype=object).ravel()
     return np.array([number(cell) for cell in (cells if _sized(cells) else [cells])], dtype=float)
 
@@ -76,7 +78,7 @@ def n_phi(fields, x):
         found = n_cells(x)
     elif not actions["shared"]:
         found = n_cells(x) * actions["n_actions"]
-    else:  # a row for each action; rows of a list are cells, for a device that has one row
+    else:  # a row for each action; a list of rows has no public shape, and is not looked at
         found = x.shape[-1] if getattr(x, "shape", None) else size
     if size not in (None, found):
         raise ValueError(f"a record has {size} features in this task, not {found}.")
@@ -166,21 +168,17 @@ def weighted(weights, phi, r):
 
 def _in_ball(query, x):
     """Row of norm at most 1: clipped to a norm and divided by it."""
-    largest = float(np.abs(x).max(initial=0.0))  # NaN and inf pass through
+    largest = float(np.abs(x).max(initial=0.0))  # NaN or infinite if an entry is
     if not isfinite(largest) or largest == 0.0:
         return np.zeros(len(x))
     unit = x / largest
-    norm = float(np.sqrt(unit @ unit))  # of the row, in units of its largest entry
+    norm = float(np.sqrt(unit @ unit))  # norm of the row over its largest entry
     return unit / max(norm, query["data_norm"] / largest)
 
 
 def _in_box(query, x):
     """Row of norm at most 1: every feature clipped to +-1 / sqrt(d), which its range becomes."""
-    low, high = np.array(query["low"]), np.array(query["high"])
-    if query["fit_intercept"]:
-        middle, half = low / 2.0 + high / 2.0, high / 2.0 - low / 2.0
-    else:
-        middle, half = np.zeros(len(x)), np.maximum(np.abs(low), np.abs(high))
+    middle, half = _middle_and_half(query, np.array(query["low"]), np.array(query["high"]))
     limit = 1.0 / sqrt(len(x))
     with np.errstate(all="ignore"):
         unit = np.clip((x - middle) * (limit / half), -limit, limit)
@@ -191,8 +189,12 @@ def _scaled_target(query, y):
     if not y == y:
         return 0.0
     low, high = query["bounds_y"]
-    if query["fit_intercept"]:
-        centre, radius = low / 2 + high / 2, high / 2 - low / 2
-    else:
-        centre, radius = 0.0, max(abs(low), abs(high))
+    centre, radius = _middle_and_half(query, low, high)
     return min(1.0, max(-1.0, (min(high, max(low, y)) - centre) / radius))
+
+
+def _middle_and_half(query, low, high):
+    """Middle and half of the length of ranges; those of symmetric ranges without an intercept."""
+    if query["fit_intercept"]:
+        return low / 2.0 + high / 2.0, high / 2.0 - low / 2.0
+    return 0.0 * low, np.maximum(np.abs(low), np.abs(high))

@@ -10,10 +10,10 @@ import os
 import numpy as np
 
 from .._sqlite import Database
-from ..privacy import LARGEST_SIZE
+from .._wire import LARGEST_SIZE
 
-MOST_FEATURES = LARGEST_SIZE - 2  # beside a constant and what is lifted
-ROOMS = ("skpriv.linear_model",)  # whose public classes a file may name
+MOST_FEATURES = LARGEST_SIZE - 2  # a direction has two more coordinates, see `lifted`
+ROOMS = ("skpriv.linear_model",)  # a file may name the public classes of these
 
 
 def described(estimator):
@@ -96,11 +96,7 @@ class ReportStore(Database):
 
     def __init__(self, path):
         super().__init__(path, "collection", kept=True)
-        self.create()
-        self.checked()
-        with self.transaction() as connection:
-            for table in TABLES:
-                connection.execute(table)
+        self.prepare(*TABLES)
 
     def settings(self):
         """Settings of the collection, None if there is none yet."""

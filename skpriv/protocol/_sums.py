@@ -23,59 +23,64 @@ import numpy as np
 from sklearn.base import clone
 
 from .._sqlite import Database
+from .._wire import (
+    INDEX_BYTES, WIRE_VERSION, is_known, message_body, message_head, read_task, task_hash,
+)  # fmt: skip
 from ..exceptions import PrivacyError
 from ..privacy import (
-    INDEX_BYTES,
-    MODULUS,
-    NO_ROOM,
-    TASK_BYTES,
-    WIRE_VERSION,
-    Budget,
-    Cost,
-    Devices,
-    Lattice,
-    additive_shares,
-    capabilities,
-    discrete_gaussian,
-    is_known,
-    read_task,
-    rounded,
-    shares_needed,
-    summed_shares,
-    task_hash,
-)
+    MODULUS, NO_ROOM, Budget, Cost, Devices, additive_shares, capabilities, discrete_gaussian,
+    rounded, shares_needed, summed_shares,
+)  # fmt: skip
 from ..records import Rows
 from ._ledger import MOST_ATTEMPTS
-from ._record import floats, n_cells, number
+from ._record import DAMAGED, floats, n_cells, number
 from ._store import n_features_of, restored
 
 CHANNEL = "shared-sum"
 TRANSPORTS = ("two-servers", "shuffled-shares")
-LARGEST_TASK = np.iinfo(np.int32).max  # users, or numbers in a vector
-DAMAGED = "the task has parts that are missing, or of a wrong kind or size: nothing was answered."
+LARGEST_TASK = np.iinfo(np.int32).max  # most users, and most attempts
 
 
-class SumNeeded(Exception):
-    """A fit has come to a sum that devices have not reported yet.
+class RoundNeeded(Exception):
+    """A fit has come to a query that devices have not answered yet.
 
     Parameters
     ----------
     query : Query
-    lattice : Lattice
-    shares : int
-        Number of shares in which each number is sent.
-    cost : Cost
-        What this sum costs a record.
+    **asked : object
+        How devices answer it. In a round of sums: ``lattice``, the number of ``shares`` in which
+        each number is sent, and what the sum costs a record, ``cost``. In a round of reports: the
+        ``law`` of one report, and the positions ``start`` and ``stop`` in the public order of the
+        users who are asked.
     """
 
-    def __init__(self, query: Any, lattice: Lattice, shares: int, cost: Any) -> None:
+    def __init__(self, query: Any, **asked: Any) -> None:
         super().__init__(query.name)
-        self.query, self.lattice, self.shares, self.cost = query, lattice, shares, cost
+        self.query, self.size = query, prod(query.shape)
+        self.__dict__.update(asked)
 
-    @property
-    def size(self) -> int:
-        """Number of coordinates."""
-        return prod(self.query.shape)
+
+class Rounds:
+    """How a collection asks and takes its rounds.
+
+    Parameters
+    ----------
+    collection : Collector
+        Its settings, its store and its closed rounds are shared.
+    """
+
+    def __init__(self, collection):
+        self._collection, self._estimator = collection, collection._estimator
+        self._settings, self._store = collection._settings, collection._store
+        self._rounds = collection._rounds
+
+    def fitted(self, rows):
+        """The fitted estimator and None; or None and the round that it needs."""
+        estimator = clone(self._estimator).set_params(random_state=None)
+        try:
+            return estimator.fit(rows, None), None
+        except RoundNeeded as needed:
+            return None, needed
 
 
 class RowsOnDevices(Rows):
@@ -90,11 +95,7 @@ class RowsOnDevices(Rows):
         return self._paid_for
 
     def pieces(self, most, subset=None, sparse=True):
-        """Refuse: no server has rows."""
-        raise PrivacyError(self.refusal)
-
-    def sum(self, query, subset=None):
-        """Refuse: nobody sees an exact sum."""
+        """Refuse: no server has rows, and nobody sees an exact sum of them."""
         raise PrivacyError(self.refusal)
 
 
@@ -127,7 +128,7 @@ class SumRows(RowsOnDevices):
 
         Raises
         ------
-        SumNeeded
+        RoundNeeded
             If it is not closed, and this is no rehearsal.
         """
         if subset is not None:
@@ -139,7 +140,7 @@ class SumRows(RowsOnDevices):
         size = prod(query.shape)
         if self._asked >= len(self._answers):
             shares = shares_needed(self.devices.adding, size, security) if security else 2
-            needed = SumNeeded(query, lattice, max(shares, 2), cost)
+            needed = RoundNeeded(query, lattice=lattice, shares=max(shares, 2), cost=cost)
             if not self._rehearsal:
                 raise needed
             if not self._answers and not lattice.has_room(query.sensitivity, size):
@@ -162,13 +163,13 @@ class Round:
     ----------
     fields : dict
         Fields of the task.
-    needed : SumNeeded
+    needed : RoundNeeded
     cost : Cost
         What a user loses to the whole collection.
     """
 
     fields: dict
-    needed: SumNeeded
+    needed: Any
     cost: Cost
 
     @property
@@ -249,10 +250,10 @@ def _opened(text):
     )
     try:
         restored(fields["estimator"]).fit(rows, None)
-    except PrivacyError:  # of a later round: only where nobody has been charged yet
+    except PrivacyError:  # a later round cannot be had: refused as long as nobody was charged
         if rows.needed is None or not answers:
             raise
-    except Exception:  # a fit of numbers that no devices have reported may end in any way
+    except Exception:  # a fit to made-up numbers may end with any error
         if rows.needed is None:
             raise ValueError(DAMAGED) from None
     if rows.needed is None:
@@ -273,7 +274,7 @@ def _check(fields):
             fields["attempt"], 0, LARGEST_TASK
         )
         proper &= isinstance(fields["nonce"], str)
-        # Shuffled shares are seen when they are sent, so that no round of them is repeated.
+        # Shuffled shares are seen when they are sent: their rounds are not repeated.
         proper &= fields["attempt"] == 0 or channel["transport"] == "two-servers"
         proper &= capabilities(params["privacy"]).summed
         epsilon = params["epsilon"]
@@ -289,9 +290,6 @@ def _check(fields):
 
 def _whole(number, low, high):
     return type(number) is int and low <= number <= high
-
-
-MAGIC = b"skps"
 
 
 def sum_report(
@@ -339,7 +337,7 @@ def sum_report(
             "a DeviceLedger."
         )
     if ledger is not None:  # before the record is looked at
-        # Shuffled shares have been seen when they come.
+        # A round of shuffled shares is not repeated, because they are seen when they are sent.
         again = opened.needed.cost if fields["channel"]["transport"] == "two-servers" else None
         ledger.charge(
             opened.collection, opened.cost, rounds_of(fields),
@@ -361,17 +359,14 @@ def noisy_vector(needed, x, y, entropy=os.urandom):
 
 def packed(fields, shares):
     """Messages of shares of shape (n_shares, size)."""
-    name = MAGIC + bytes.fromhex(fields["hash"])[:TASK_BYTES]
+    head = message_head(fields, "share")
+
+    def message(place, numbers):
+        return head + place.to_bytes(INDEX_BYTES, "little") + numbers.astype("<u8").tobytes()
+
     if fields["channel"]["transport"] == "two-servers":
-        return [
-            name + server.to_bytes(INDEX_BYTES, "little") + share.astype("<u8").tobytes()
-            for server, share in enumerate(shares)
-        ]
-    return [
-        name + place.to_bytes(INDEX_BYTES, "little") + share.astype("<u8").tobytes()
-        for place, column in enumerate(shares.T)
-        for share in column[:, None]
-    ]
+        return list(map(message, range(len(shares)), shares))
+    return [message(place, share) for place, column in enumerate(shares.T) for share in column]
 
 
 def unpacked(fields, message, size):
@@ -382,30 +377,13 @@ def unpacked(fields, message, size):
     ValueError
         If it is malformed, of another attempt, or of another length.
     """
-    head = len(MAGIC) + TASK_BYTES
-    if not isinstance(message, bytes) or message[: len(MAGIC)] != MAGIC:
-        raise ValueError("this is no share: bytes of skpriv.protocol.report are expected.")
-    if message[len(MAGIC) : head] != bytes.fromhex(fields["hash"])[:TASK_BYTES]:
-        raise ValueError("the share answers another task: another round, attempt or collection.")
-    if len(message) != head + INDEX_BYTES + 8 * size:
-        raise ValueError(f"the share has {len(message)} bytes, and is cut off or too long.")
-    place = int.from_bytes(message[head : head + INDEX_BYTES], "little")
-    return place, np.frombuffer(message[head + INDEX_BYTES :], dtype="<u8").astype(np.uint64)
+    body = message_body(fields, "share", message, INDEX_BYTES + 8 * size)
+    place = int.from_bytes(body[:INDEX_BYTES], "little")
+    return place, np.frombuffer(body[INDEX_BYTES:], dtype="<u8").astype(np.uint64)
 
 
-class Sums:
-    """How a collection of sums asks and takes its rounds: the same users answer all of them.
-
-    Parameters
-    ----------
-    collection : Collector
-        Its settings, its store and its rounds, (total, n) of each, are shared.
-    """
-
-    def __init__(self, collection):
-        self._collection, self._estimator = collection, collection._estimator
-        self._settings, self._store = collection._settings, collection._store
-        self._rounds = collection._rounds
+class Sums(Rounds):
+    """Rounds of sums (total, n), all of which the same users answer; see `Rounds`."""
 
     @staticmethod
     def settings(estimator, n_users, n_features, *, seed, n_min, transport):
@@ -439,15 +417,12 @@ class Sums:
             devices.total, settings["n_features"], devices, self._rounds,
             self._collection._paid_for, self._collection._lineage,
         )  # fmt: skip
-        estimator = clone(self._estimator).set_params(random_state=None)
         attempt = settings.get(f"attempt {len(self._rounds) + 1}", 0)
         fields = task_fields(settings, self._rounds, attempt)
         if not self._rounds:
-            open_round(fields)  # what no device would answer is refused before anything is charged
-        try:
-            return estimator.fit(rows, None), None
-        except SumNeeded:
-            return None, fields
+            open_round(fields)  # before the charge, refuse what no device would answer
+        fitted, needed = self.fitted(rows)
+        return fitted, needed and fields
 
     def add(self, fields, user, answer):
         """Refuse: shares go to the servers, and not to the analyst."""
@@ -601,11 +576,7 @@ class ShareServer:
         if path is None:
             raise ValueError("path=None: a server needs a file, since it must not forget.")
         self.which, self._store = int(which), Database(path, "share server", kept=True)
-        self._store.create()
-        self._store.checked()
-        with self._store.transaction() as connection:
-            for table in TABLES:
-                connection.execute(table)
+        self._store.prepare(*TABLES)
         self._store.history = OPENINGS
         task = self.task
         self._fields: Any = None if task is None else read_task(task)
@@ -698,15 +669,15 @@ class ShareServer:
             wanted = sorted({int(user) for user in users})
             who = hashlib.sha256(json.dumps(wanted).encode()).hexdigest()
             fields = self._open_fields(closed=True)
-            collection, place = collection_of(fields), len(fields["answers"])
-            known = self._opened(collection, place)
+            place, name = (collection_of(fields), len(fields["answers"])), rounds_of(fields)[-1]
+            known = self._opened(*place)
             if known is None:
-                self._open_for(wanted, (collection, place, rounds_of(fields)[-1], who))
-            elif known[:2] != (rounds_of(fields)[-1], who):
+                self._open_for(wanted, (*place, name, who))
+            elif known[:2] != (name, who):
                 raise PrivacyError("this round has been opened for other users: not twice.")
             elif known[2] is not None:
                 return known[2].encode()
-            return self._formed(wanted, who, (collection, place)).encode()
+            return self._formed(wanted, who, place).encode()
 
     def _open_for(self, users, opening):
         """Write down for whom the round is opened, before their sum is formed."""
@@ -737,7 +708,7 @@ class ShareServer:
                 "UPDATE opened SET total = ? WHERE collection = ? AND place = ?", (answer, *round_)
             )
             connection.execute("DELETE FROM shares")
-        self._store.ask("PRAGMA wal_checkpoint(TRUNCATE)")  # where deleted shares would stay
+        self._store.ask("PRAGMA wal_checkpoint(TRUNCATE)")  # deleted shares would stay in the log
         return answer
 
     def close(self) -> None:

@@ -205,8 +205,8 @@ def test_shuffled_reports_carry_their_own_seed():
 
 def test_forged_reports_move_the_answer_by_a_bounded_amount():
     # all forgers choose the direction that pulls hardest along the first coordinate
+    from skpriv._wire import INDEX_BYTES
     from skpriv.privacy import codebook, user_seed
-    from skpriv.privacy._wire import INDEX_BYTES
 
     n, forged = 300, 15
     X, y = records(n)

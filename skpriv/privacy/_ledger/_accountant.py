@@ -7,11 +7,10 @@ object only a copy that descends from the state that its ledgers know goes on.
 import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from math import isfinite, isinf
-from types import TracebackType
 from typing import Any, Self, cast
 
 from ..._printing import Printed, Table
@@ -19,28 +18,12 @@ from ...exceptions import PrivacyError
 from .._accounting._cost import Budget, Cost, pure_mu
 from .._tape import tell_charge
 from ._ledger import (
-    Charge,
-    Ledger,
-    LedgerTransaction,
-    Limit,
-    Part,
-    check_unit,
-    unit_sentence,
-    unit_text,
+    Charge, Ledger, LedgerTransaction, Limit, Steps, check_unit, unit_sentence, unit_text,
     unit_value,
-)
+)  # fmt: skip
 from ._parts import (
-    Key,
-    allowance,
-    announced,
-    current_parts,
-    inside,
-    pop,
-    process,
-    push,
-    stacked,
-    unit_now,
-)
+    Key, allowance, announced, current_parts, inside, pop, process, push, stacked, unit_now,
+)  # fmt: skip
 
 __all__ = ["BudgetAccountant"]
 
@@ -233,12 +216,7 @@ class BudgetAccountant(Printed):
         push(self)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         pop(self)
 
     @contextmanager
@@ -300,33 +278,23 @@ class BudgetAccountant(Printed):
 
     def _announced(self) -> dict[str, Any]:
         """What a descendant needs to charge this accountant."""
-        return {
-            "path": self.ledger.path,
-            "identity": self.ledger.identity,
-            "budget": (self.budget.epsilon, self.budget.delta),
-            "currency": self.currency,
-            "set_aside": (self.set_aside.epsilon, self.set_aside.delta),
-            "who": self.who,
-            "purpose": self.purpose,
-        }
+        ledger = self.ledger.path, self.ledger.identity
+        return {"ledger": ledger, "limit": self._limit.as_row(), "said": (self.who, self.purpose)}
 
     @classmethod
     def _revived(cls, entry: dict[str, Any]) -> "BudgetAccountant":
         """The accountant of an ancestor."""
         revived = cls.__new__(cls)
-        revived.ledger = Ledger.at(entry["path"], entry["identity"])
-        revived._limit = Limit(
-            Budget(*entry["budget"]), entry["currency"], Budget(*entry["set_aside"])
-        )
-        revived.who, revived.purpose = entry["who"], entry["purpose"]
+        revived.ledger = Ledger.at(*entry["ledger"])
+        revived._limit = Limit.of(*entry["limit"])
+        revived.who, revived.purpose = entry["said"]
         revived._home = process()
         return revived
 
     def __sklearn_clone__(self) -> "BudgetAccountant":
         return self
 
-    def __copy__(self) -> "BudgetAccountant":
-        return self
+    __copy__ = __sklearn_clone__
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "BudgetAccountant":
         return self
@@ -364,16 +332,10 @@ class BudgetAccountant(Printed):
         totals = {"gdp": self.budget.mu**2, "zcdp": self.budget.rho, "pure": self.budget.epsilon}
         total, amount = totals[self.currency], charge.cost.amount(self.currency)
         known = isfinite(amount) and isfinite(total) and total > 0.0 and not charge.cost.approximate
-        return (
-            charge.name,
-            f"{charge.cost.epsilon(self.budget.delta):.3f}",
-            f"{amount / total:.1%}" if known else "-",
-            unit_sentence(charge.unit),
-            charge.part or "all",
-            charge.when,
-            charge.who,
-            charge.purpose,
-        )
+        epsilon = f"{charge.cost.epsilon(self.budget.delta):.3f}"
+        numbers = (epsilon, f"{amount / total:.1%}" if known else "-")
+        about = (unit_sentence(charge.unit), charge.part or "all")
+        return (charge.name, *numbers, *about, charge.when, charge.who, charge.purpose)
 
 
 def _known(ledger: "str | os.PathLike[str] | Ledger | None") -> Ledger | None:
@@ -407,7 +369,9 @@ def _asked(
     return Limit(budget, currency, aside)
 
 
-_SCHEMA = "CREATE TABLE IF NOT EXISTS objects (identity TEXT PRIMARY KEY, state TEXT NOT NULL)"
+_OBJECTS_TABLE = (
+    "CREATE TABLE IF NOT EXISTS objects (identity TEXT PRIMARY KEY, state TEXT NOT NULL)"
+)
 
 
 @dataclass(frozen=True)
@@ -459,8 +423,8 @@ class Lineage:
 
     def step(self) -> "Lineage":
         """The lineage after one more step."""
-        # A file remembers eight states: one would do where no process is killed, and each kill adds
-        # one
+        # The file remembers eight states. One is enough where no process is killed, and a process
+        # that is killed between its two writes needs one more.
         return replace(self, states=(*self.states, uuid.uuid4().hex)[-8:])
 
     def paid_by(self, ledgers: Iterable[tuple[str, str]]) -> "Lineage":
@@ -489,7 +453,7 @@ def advance(transaction: LedgerTransaction, lineage: Lineage) -> bool:
         If another copy has gone on.
     """
     connection = transaction.connection
-    connection.execute(_SCHEMA)
+    connection.execute(_OBJECTS_TABLE)
     row = connection.execute(
         "SELECT state FROM objects WHERE identity = ?", (lineage.identity,)
     ).fetchone()
@@ -507,12 +471,12 @@ def advance(transaction: LedgerTransaction, lineage: Lineage) -> bool:
 _HANDLE = "_skpriv_accountants"
 _LARGER = "give BudgetAccountant a larger budget"
 _answer: ContextVar[list[str] | None] = ContextVar("_answer", default=None)
-_noticing: dict[int, list[Cost]] = {}  # lists that fill with charges, by their ids
+_noticing: dict[int, list[Cost]] = {}  # the lists of `noticed_charges`, by their ids
 
 
-# Accountants that were active somewhere, each with its part of the data: pickle it to charge them
-# from elsewhere.
-Handle = tuple[tuple[BudgetAccountant, Part], ...]
+# Accountants that were active at one place, each with its part of the data. It can be pickled, so
+# that they are charged from another place.
+Handle = tuple[tuple[BudgetAccountant, Steps], ...]
 
 
 def active() -> list[BudgetAccountant]:
@@ -576,8 +540,9 @@ def charge(cost: Cost, name: str, *, lineage: Lineage | None = None) -> None:
     if lineage is None:
         lineage = _paid_once(cost)
     accountants, parts = active(), current_parts()
-    # A ledger may be shared by several accountants: all check it, and it records one line, about
-    # all records unless they agree on the part. Sorted, so that no two threads wait in a circle.
+    # Several accountants may share a ledger. Each of them checks the charge, which is recorded
+    # once, and about all records unless they agree on the part. Ledgers are held in the order of
+    # their paths, so that no two threads wait for each other.
     by_path: dict[str, list[BudgetAccountant]] = {}
     for accountant in accountants:
         by_path.setdefault(accountant.ledger.path, []).append(accountant)
@@ -784,11 +749,9 @@ class Accounted:
     Budget(epsilon=0.5, delta=0.0)
     """
 
-    @contextmanager
-    def _accounting(self) -> Iterator[None]:
+    def _accounting(self) -> AbstractContextManager[None]:
         """Charge the accountants under which this estimator was pickled, if not yet active."""
-        with activated(self.__dict__.get(_HANDLE)):
-            yield
+        return activated(self.__dict__.get(_HANDLE))
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(cast(dict[str, Any], super().__getstate__()))
@@ -800,7 +763,7 @@ class Accounted:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         state = dict(state)
-        # Of this process's own accountants the ``with`` blocks decide
+        # In the process that made an accountant, the ``with`` blocks decide whether it is active.
         handle = tuple(e for e in state.pop(_HANDLE, ()) if e[0]._home != process())
         parent = getattr(super(), "__setstate__", self.__dict__.update)
         parent(state)
@@ -809,7 +772,6 @@ class Accounted:
 
     def __sklearn_clone__(self) -> "Accounted":
         clone = super().__sklearn_clone__()  # type: ignore[misc]
-        handle = self.__dict__.get(_HANDLE)
-        if handle:
-            clone.__dict__[_HANDLE] = handle
+        if _HANDLE in self.__dict__:
+            clone.__dict__[_HANDLE] = self.__dict__[_HANDLE]
         return clone

@@ -6,7 +6,6 @@ ledger's file, beside the charges.
 """
 
 import json
-import math
 import os
 import shutil
 import tempfile
@@ -18,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from functools import cached_property
-from math import inf, isinf
+from math import inf, isinf, sqrt
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -115,23 +114,28 @@ class Limit:
         if not self.budget.delta:
             object.__setattr__(self, "currency", "pure")
         aside = self.set_aside.epsilon, self.set_aside.delta
-        if math.isinf(aside[0]) or min(self._left_of_set_aside) < 0.0:
+        exceeds = aside[0] > self.budget.epsilon or aside[1] > self.budget.delta
+        if isinf(aside[0]) or exceeds:
             raise ValueError(
                 f"set_aside={aside} must be a finite part of (epsilon, delta)="
                 f"({self.budget.epsilon}, {self.budget.delta})."
             )
 
-    @property
-    def _left_of_set_aside(self) -> tuple[float, float]:
-        return (
-            self.budget.epsilon - self.set_aside.epsilon,
-            self.budget.delta - self.set_aside.delta,
-        )
+    @classmethod
+    def of(cls, epsilon: float, delta: float, currency: str, *set_aside: float) -> "Limit":
+        """Limit of the numbers and the currency that `as_row` gave."""
+        return cls(Budget(epsilon, delta), currency, Budget(*set_aside))
+
+    def as_row(self) -> tuple[float, float, str, float, float]:
+        """Budget, currency, and what is set aside, as a database or JSON can hold them."""
+        budget, aside = self.budget, self.set_aside
+        return budget.epsilon, budget.delta, self.currency, aside.epsilon, aside.delta
 
     @cached_property
     def main(self) -> Budget:
         """The budget without what is set aside."""
-        return Budget(*self._left_of_set_aside)
+        left = self.budget.epsilon - self.set_aside.epsilon
+        return Budget(left, self.budget.delta - self.set_aside.delta)
 
     @cached_property
     def amount(self) -> float:
@@ -152,10 +156,10 @@ class Limit:
         delta = self.main.delta
         if self.currency == "pure" or amount == 0.0:
             return Budget(amount)
-        if delta == 0.0 or math.isinf(amount):
-            return Budget(math.inf, delta)
+        if delta == 0.0 or isinf(amount):
+            return Budget(inf, delta)
         if self.currency == "gdp":
-            return Budget.from_mu(math.sqrt(amount), delta)
+            return Budget.from_mu(sqrt(amount), delta)
         return Budget.from_rho(amount, delta)
 
     def as_budget(self, cost: Cost) -> Budget:
@@ -166,7 +170,7 @@ class Limit:
 
     def left(self, total: Cost) -> Budget:
         """The largest budget of one more fit that is paid in the currency."""
-        if math.isinf(self.budget.epsilon):
+        if isinf(self.budget.epsilon):
             return self.budget
         left = max(0.0, self.amount - total.amount(self.currency))
         if left <= SHARE_SLACK * self.amount:
@@ -174,8 +178,8 @@ class Limit:
         implied = self.implied(left)
         if implied.epsilon or self.currency != "gdp":
             return implied
-        # At epsilon = 0 a whole delta might be more than what is left.
-        return Budget(0.0, min(self.main.delta, gdp_delta(0.0, math.sqrt(left))))
+        # At epsilon = 0 the whole delta could be more than what is left.
+        return Budget(0.0, min(self.main.delta, gdp_delta(0.0, sqrt(left))))
 
     def left_aside(self, total: Cost) -> Budget:
         """What is left of the part set aside."""
@@ -202,7 +206,7 @@ class Limit:
         ------
         BudgetExceeded
         """
-        if math.isinf(self.budget.epsilon):
+        if isinf(self.budget.epsilon):
             return
         enough = 1.0 + SHARE_SLACK
         # What is not asked for is not refused: a ledger may have had a larger budget before.
@@ -219,17 +223,17 @@ class Limit:
             "Fit with a smaller epsilon or fewer times (each fold and candidate of a search is one "
             f"fit), or {larger}."
         )
-        if math.isinf(cost.amount("zcdp") + cost.approximate):
+        if isinf(cost.amount("zcdp") + cost.approximate):
             asked = f"{name} asks for an infinite epsilon"
         elif not aside:
             left = self.left_aside(before)
             asked += ", of which only (epsilon, delta) is known: the part set_aside pays for that"
             needed = f"({total.approximate:g}, {total.delta:g})"
             remedy = f"Give BudgetAccountant set_aside={needed} or more, a part of its budget."
-        elif self.budget.delta == 0.0 and math.isinf(converted.pure):
+        elif self.budget.delta == 0.0 and isinf(converted.pure):
             asked = f"{name} asks for a delta above 0"
             remedy = "Give BudgetAccountant a delta, for example delta=1e-6."
-        elif math.isinf(converted.amount(self.currency)):
+        elif isinf(converted.amount(self.currency)):
             asked = f"{name} has no cost in the accountant's currency={self.currency!r}, use 'zcdp'"
         elif 0.0 < cost.pure and self.currency != "pure":
             asked += f" in the currency {self.currency!r}, for a pure epsilon={cost.pure:g}"
@@ -241,7 +245,7 @@ class Limit:
 
 
 COLUMNS = tuple(field.name for field in fields(Cost))
-# Of the tables below, kept by SQLite as the file's user_version.
+# Version of the tables below, which SQLite keeps as the user_version of the file.
 LEDGER_VERSION = 2
 
 HISTORY = "SELECT identity, (SELECT COUNT(*) FROM charges) FROM ledger"
@@ -255,64 +259,16 @@ _CHARGES = (
     f"CREATE TABLE charges (name TEXT, part TEXT, {', '.join(COLUMNS)}, who TEXT, time TEXT, "
     "purpose TEXT, unit TEXT NOT NULL DEFAULT 'row')"
 )
-# One row; epsilon is NULL as long as there is no total.
+# A table with one row, whose epsilon is NULL as long as there is no total.
 _LEDGER = (
     "CREATE TABLE ledger (identity TEXT NOT NULL, epsilon REAL, delta REAL, currency TEXT, "
     "aside_epsilon REAL, aside_delta REAL, unit TEXT NOT NULL DEFAULT 'row')"
 )
 
 
-def prepared(
-    path: str, limit: Limit | None, unit: str | None = None
-) -> tuple[str, str, Limit | None]:
-    """Make the file if need be, or bring an older one up to date; return what `opened` does.
-
-    Parameters
-    ----------
-    path : str
-    limit : Limit or None
-        The total of a file that has none. An infinite one is none.
-    unit : str or None
-        What a file protects that has neither a total nor charges. None: as it stands there.
-    """
-    database = ledger_database(path, "")
-    database.create()
-    with database.reading() as connection:
-        if _version(connection) >= LEDGER_VERSION:
-            found = opened(connection, path)
-            nothing_new = found[2] is not None or limit is None or isinf(limit.budget.epsilon)
-            if nothing_new and unit in (None, found[1]):
-                return found
-    with database.transaction() as connection:
-        if _version(connection) < LEDGER_VERSION:
-            _bring_up_to_date(connection, path)
-        if unit is not None:
-            _set_unit(connection, path, unit)
-        if limit is not None and not isinf(limit.budget.epsilon):
-            set_total(connection, limit)
-        return opened(connection, path)
-
-
 def ledger_database(path: str, history: str = HISTORY) -> Database:
     """The file of a ledger, which must be there."""
     return Database(path, "ledger", gone=GONE.format(path), history=history)
-
-
-def opened(connection: Connection, path: str) -> tuple[str, str, Limit | None]:
-    """Return the identity of a ledger, what it protects, and its total, None if it has none."""
-    version = _version(connection)
-    if version > LEDGER_VERSION:
-        raise PrivacyError(
-            f"The ledger {path} has version {version}, and this skpriv knows versions up to "
-            f"{LEDGER_VERSION}: open it with a newer skpriv."
-        )
-    if version < LEDGER_VERSION:
-        raise _no_ledger(path)
-    identity, epsilon, *rest, unit = connection.execute("SELECT * FROM ledger").fetchone()
-    if epsilon is None:
-        return identity, unit, None
-    delta, currency, *aside = rest
-    return identity, unit, Limit(Budget(epsilon, delta), currency, Budget(*aside))
 
 
 def _no_ledger(path: str) -> PrivacyError:
@@ -340,33 +296,11 @@ def _bring_up_to_date(connection: Connection, path: str) -> None:
     connection.execute(f"PRAGMA user_version = {LEDGER_VERSION}")
 
 
-def _set_unit(connection: Connection, path: str, unit: str) -> None:
-    """Write what is protected, unless the ledger has a total or charges."""
-    (count,) = connection.execute("SELECT COUNT(*) FROM charges").fetchone()
-    _, known, total = opened(connection, path)
-    if unit != known and (count or total is not None):
-        raise PrivacyError(
-            f"The ledger {path} protects {unit_sentence(known)}, and not {unit_sentence(unit)}: "
-            "leave unit out, or begin another ledger."
-        )
-    connection.execute("UPDATE ledger SET unit = ?", (unit,))
-
-
-def set_total(connection: Connection, limit: Limit) -> None:
-    """Write the total of a ledger that has none."""
-    budget, aside = limit.budget, limit.set_aside
-    connection.execute(
-        "UPDATE ledger SET epsilon = ?, delta = ?, currency = ?, aside_epsilon = ?, "
-        "aside_delta = ? WHERE epsilon IS NULL",
-        (budget.epsilon, budget.delta, limit.currency, aside.epsilon, aside.delta),
-    )
-
-
-# The way from the whole data set to a part of it: pairs (partition, name of the part).
-Part = tuple[tuple[str, str], ...]
+# From the whole data set to a part of it: pairs (partition, name of the part).
+Steps = tuple[tuple[str, str], ...]
 
 _MARKS = ", ".join("?" for _ in COLUMNS)
-# What is no number counts as infinite: 9e999 is beyond the floating-point numbers.
+# A value that is no number counts as infinite, which SQL writes as 9e999.
 _TOTALS = ", ".join(
     f"TOTAL(CASE WHEN typeof({name}) IN ('real', 'integer') THEN {name} ELSE 9e999 END)"
     for name in COLUMNS
@@ -451,19 +385,39 @@ class Ledger:
             weakref.finalize(self, _remove, folder, os.getpid())
             path = Path(folder, "ledger.sqlite")
         self.path = str(Path(path).resolve())
-        self.identity, self.unit, self.limit = prepared(self.path, limit, unit)
+        self.identity = self._prepared(limit, unit)
+
+    def _prepared(self, limit: Limit | None, unit: str | None) -> str:
+        """Make the file if need be, or bring an older one up to date; return its identity.
+
+        A file that has neither a total nor charges gets this unit, and one that has no total this
+        limit, unless it is infinite.
+        """
+        database = ledger_database(self.path, "")
+        database.create()
+        if limit is not None and isinf(limit.budget.epsilon):
+            limit = None
+        with database.reading() as connection:
+            old = _version(connection) < LEDGER_VERSION
+            found = None if old else LedgerTransaction(connection, self.path)
+        complete = found and (limit is None or found.limit) and unit in (None, found.unit)
+        if found is None or not complete:
+            with database.transaction() as connection:
+                if _version(connection) < LEDGER_VERSION:
+                    _bring_up_to_date(connection, self.path)
+                found = LedgerTransaction(connection, self.path)
+                if unit is not None:
+                    found.set_unit(unit)
+                if limit is not None:
+                    found.bind(limit)
+        self.unit, self.limit = found.unit, found.limit
+        return found.identity
 
     def bind(self, limit: Limit | None = None, unit: str | None = None) -> Limit | None:
         """Return the total that stands in the file, which is this limit if there was none."""
-        if self.exists():
-            identity, self.unit, self.limit = prepared(self.path, limit, unit)
-            if identity != self.identity:
-                raise PrivacyError(_MADE_AGAIN.format(self.path))
+        if os.path.isfile(self.path) and self._prepared(limit, unit) != self.identity:
+            raise PrivacyError(_MADE_AGAIN.format(self.path))
         return self.limit
-
-    def exists(self) -> bool:
-        """Whether the file is still there."""
-        return os.path.isfile(self.path)
 
     @classmethod
     def at(cls, path: str, identity: str) -> "Ledger":
@@ -476,17 +430,12 @@ class Ledger:
     def transaction(self) -> Iterator["LedgerTransaction"]:
         """Hold the ledger exclusively: committed at the end, rolled back by an exception."""
         with ledger_database(self.path).transaction() as connection:
-            yield self._expected(connection)
+            yield LedgerTransaction(connection, self.path, self.identity)
 
     @contextmanager
     def _reading(self) -> Iterator["LedgerTransaction"]:
         with ledger_database(self.path).reading() as connection:
-            yield self._expected(connection)
-
-    def _expected(self, connection: Connection) -> "LedgerTransaction":
-        transaction = LedgerTransaction(connection, self.path)
-        transaction.expect(self.identity)
-        return transaction
+            yield LedgerTransaction(connection, self.path, self.identity)
 
     def total(self, currency: str | None = None) -> Cost:
         """Cost of all charges: see `compose` for how the parts count.
@@ -509,11 +458,22 @@ class Ledger:
 
 
 class LedgerTransaction:
-    """Reading and appending while the ledger is held."""
+    """Reading and appending while the ledger is held; with an identity, to that ledger alone."""
 
-    def __init__(self, connection: Connection, path: str) -> None:
+    def __init__(self, connection: Connection, path: str, identity: str | None = None) -> None:
         self.connection, self._path = connection, path
-        self.identity, self.unit, self.limit = opened(connection, path)
+        version = _version(connection)
+        if version > LEDGER_VERSION:
+            raise PrivacyError(
+                f"The ledger {path} has version {version}, and this skpriv knows versions up to "
+                f"{LEDGER_VERSION}: open it with a newer skpriv."
+            )
+        if version < LEDGER_VERSION:
+            raise _no_ledger(path)
+        self.identity, *total, self.unit = connection.execute("SELECT * FROM ledger").fetchone()
+        self.limit = None if total[0] is None else Limit.of(*total)
+        if identity is not None:
+            self.expect(identity)
 
     def expect(self, identity: str) -> None:
         """Refuse another ledger than the one that was opened before."""
@@ -523,10 +483,24 @@ class LedgerTransaction:
     def bind(self, limit: Limit) -> None:
         """Write the total into a file that has none."""
         if self.limit is None:
-            set_total(self.connection, limit)
+            self.connection.execute(
+                "UPDATE ledger SET epsilon = ?, delta = ?, currency = ?, aside_epsilon = ?, "
+                "aside_delta = ? WHERE epsilon IS NULL",
+                limit.as_row(),
+            )
             self.limit = limit
 
-    def totals(self) -> dict[Part, Cost]:
+    def set_unit(self, unit: str) -> None:
+        """Write what is protected, unless the ledger has a total or charges."""
+        if unit != self.unit and (self.limit is not None or self.totals()):
+            raise PrivacyError(
+                f"The ledger {self._path} protects {unit_sentence(self.unit)}, and not "
+                f"{unit_sentence(unit)}: leave unit out, or begin another ledger."
+            )
+        self.connection.execute("UPDATE ledger SET unit = ?", (unit,))
+        self.unit = unit
+
+    def totals(self) -> dict[Steps, Cost]:
         rows = self.connection.execute(f"SELECT part, {_TOTALS} FROM charges GROUP BY part")
         return {
             tuple((partition, label) for partition, label in json.loads(part)): _cost(values)
@@ -538,20 +512,17 @@ class LedgerTransaction:
 
     def charges(self) -> list[Charge]:
         rows = self.connection.execute(
-            f"SELECT name, part, who, time, purpose, unit, {', '.join(COLUMNS)} "
-            "FROM charges ORDER BY rowid"
+            f"SELECT name, part, {', '.join(COLUMNS)}, who, time, purpose, unit FROM charges "
+            "ORDER BY rowid"
         )
-        return [
-            Charge(
-                name,
-                "/".join(label for _, label in json.loads(part)),
-                _cost(values),
-                *(text or "" for text in said),
-            )
-            for name, part, *said, values in ((*row[:6], row[6:]) for row in rows)
-        ]
+        charges = []
+        for name, part, *values in rows:
+            label = "/".join(label for _, label in json.loads(part))
+            said = (text or "" for text in values[len(COLUMNS) :])
+            charges.append(Charge(name, label, _cost(values[: len(COLUMNS)]), *said))
+        return charges
 
-    def check(self, limit: Limit, name: str, cost: Cost, part: Part, larger: str) -> None:
+    def check(self, limit: Limit, name: str, cost: Cost, part: Steps, larger: str) -> None:
         """Refuse a charge that a limit does not hold."""
         totals = self.totals()
         before = compose(totals, limit.currency)
@@ -559,7 +530,13 @@ class LedgerTransaction:
         limit.check(cost, name, before, compose(totals, limit.currency), larger)
 
     def record(
-        self, name: str, cost: Cost, part: Part, who: str = "", purpose: str = "", unit: str = "row"
+        self,
+        name: str,
+        cost: Cost,
+        part: Steps,
+        who: str = "",
+        purpose: str = "",
+        unit: str = "row",
     ) -> None:
         """Append a charge, unless the total or the unit that stand in the file refuse it."""
         check_unit(self.unit, unit, name)
@@ -585,7 +562,7 @@ def _cost(values: Sequence[float | None]) -> Cost:
     return Cost(*(value if isinstance(value, float | int) else inf for value in values))
 
 
-def compose(totals: Mapping[Part, Cost], currency: str | None = None) -> Cost:
+def compose(totals: Mapping[Steps, Cost], currency: str | None = None) -> Cost:
     """Cost of charges about the whole data set and about parts of it.
 
     The parts of one partition are disjoint sets of records, so a record pays for the most expensive
@@ -595,7 +572,7 @@ def compose(totals: Mapping[Part, Cost], currency: str | None = None) -> Cost:
     if currency is not None:
         totals = {part: cost.converted(currency) for part, cost in totals.items()}
     total = totals.get((), Cost())
-    partitions: dict[str, dict[str, dict[Part, Cost]]] = defaultdict(lambda: defaultdict(dict))
+    partitions: dict[str, dict[str, dict[Steps, Cost]]] = defaultdict(lambda: defaultdict(dict))
     for part, cost in totals.items():
         if part:
             (partition, label), *rest = part
@@ -606,5 +583,5 @@ def compose(totals: Mapping[Part, Cost], currency: str | None = None) -> Cost:
 
 
 def _remove(folder: str, process: int) -> None:
-    if os.getpid() == process:  # a fork has a copy of the object, but does not own the file
+    if os.getpid() == process:  # a forked process has a copy of the object, and does not own it
         shutil.rmtree(folder, ignore_errors=True)

@@ -17,9 +17,12 @@ from ._parts import folders
 
 __all__ = ["Numbering"]
 
-_MARK = -1  # the number by which a file shows that answers of the object are kept in it
 _ASK = "SELECT answer FROM answers WHERE object = ? AND number = ?"
-_SCHEMA = (
+_ANSWER = "INSERT OR IGNORE INTO answers VALUES (?, ?, ?)"  # an answer that was given stays
+# An answer with the number -1 shows that this file is the one that keeps the object's answers.
+_BEGIN = "INSERT INTO answers VALUES (?, -1, NULL)"
+_BEGUN = "SELECT 1 FROM answers WHERE object = ? AND number = -1"
+_ANSWER_TABLES = (
     "CREATE TABLE IF NOT EXISTS answers "
     "(object TEXT, number INTEGER, answer BLOB, PRIMARY KEY (object, number))",
     "CREATE TABLE IF NOT EXISTS visits (object TEXT, person BLOB, place INTEGER, "
@@ -33,7 +36,6 @@ _GONE = (
     "that was made before could be drawn again. Put the file back, make the object under a "
     "BudgetAccountant with a 'ledger' that lasts, or start afresh."
 )
-_GIVEN = "SELECT 1 FROM answers WHERE object = ? AND number = ?"
 
 
 class _Place:
@@ -43,7 +45,7 @@ class _Place:
         self.process = os.getpid()
         self.ledgers = [accountant.ledger.path for accountant in reversed(active())]
         self.path: str | None = None
-        self.name = ""  # of the mark in the file
+        self.name = ""  # under which the file has the answer of number -1
 
     def check(self) -> None:
         if self.path is None and os.getpid() != self.process:
@@ -62,16 +64,16 @@ class _Place:
         living = [path for path in self.ledgers if os.path.isfile(path)]
         database = _file_of_answers(living[0]) if living else _own_file(name)
         with database.transaction() as connection:
-            for statement in _SCHEMA:
+            for statement in _ANSWER_TABLES:
                 connection.execute(statement)
-            connection.execute("INSERT INTO answers VALUES (?, ?, NULL)", (name, _MARK))
+            connection.execute(_BEGIN, (name,))
         self.path, self.name = database.path, name
 
     def expect(self, connection: Connection, query: str, *given: Any) -> None:
         """Refuse a file in which something is missing that was written down before."""
         try:
             found = connection.execute(query, given).fetchone()
-        except OperationalError:  # no table
+        except OperationalError:  # the file has no such table
             found = None
         if found is None:
             raise PrivacyError(
@@ -85,7 +87,7 @@ class _Place:
         """Hold the file; what was written is kept if the ``with`` block ends well."""
         self.check()
         with _file_of_answers(self.path).transaction() as connection:
-            self.expect(connection, _GIVEN, self.name, _MARK)
+            self.expect(connection, _BEGUN, self.name)
             yield connection
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -125,15 +127,14 @@ class Numbering:
     def __init__(self) -> None:
         self._name = uuid.uuid4().hex
         self._place = _Place()
-        self._last: int | None = None  # number that was written down last
-        self._people: dict[bytes, set[int]] = {}  # numbers of the answers that each is in
-        self._seen: tuple[bytes, int] | None = None  # who was written down last
+        self._last: int | None = None  # number of the last answer that was written down
+        self._people: dict[bytes, set[int]] = {}  # numbers of the answers that each person is in
+        self._seen: tuple[bytes, int] | None = None  # the last person that was written down
 
     def part(self, name: object) -> "Numbering":
         """Numbers of one of several parts of the object: copies of it find them by this name."""
-        part = Numbering.__new__(Numbering)
-        part._name, part._place, part._last = f"{self._name}/{name}", self._place, None
-        part._people, part._seen = {}, None
+        part = Numbering()
+        part._name, part._place = f"{self._name}/{name}", self._place
         return part
 
     def check(self) -> None:
@@ -164,19 +165,10 @@ class Numbering:
             return fresh
         answers = np.array(fresh, dtype=float)
         with self._held() as connection:
-            rows = connection.execute(
-                "SELECT number, answer FROM answers WHERE object = ? AND number BETWEEN ? AND ?",
-                (self._name, first, first + len(answers) - 1),
-            ).fetchall()
-            given = {number: np.frombuffer(answer) for number, answer in rows}
-            for row, answer in enumerate(answers):
-                if first + row in given:
-                    answer[...] = given[first + row].reshape(answer.shape)
-                else:
-                    connection.execute(
-                        "INSERT INTO answers VALUES (?, ?, ?)",
-                        (self._name, first + row, answer.tobytes()),
-                    )
+            for number, answer in enumerate(answers, first):
+                connection.execute(_ANSWER, (self._name, number, answer.tobytes()))
+                (given,) = connection.execute(_ASK, (self._name, number)).fetchone()
+                answer[...] = np.frombuffer(given).reshape(answer.shape)
         self._last = first + len(answers) - 1
         return answers
 
@@ -208,16 +200,14 @@ class Numbering:
         key = (self._name, number)
         with self._held() as connection:
             given = connection.execute(_ASK, key).fetchone()
-        if given is not None:
-            self._last = number
-            return pickle.loads(given[0])
-        with self.once(number):
-            answer = make()
-        blob = pickle.dumps(answer)
-        with self._held() as connection:
-            given = connection.execute(_ASK, key).fetchone()
-            if given is None:
-                connection.execute("INSERT INTO answers VALUES (?, ?, ?)", (*key, blob))
+        if given is None:
+            with self.once(number):
+                answer = make()
+            blob = pickle.dumps(answer)
+            with self._held() as connection:
+                given = connection.execute(_ASK, key).fetchone()
+                if given is None:
+                    connection.execute(_ANSWER, (*key, blob))
         self._last = number
         return answer if given is None else pickle.loads(given[0])
 
@@ -258,16 +248,15 @@ class Numbering:
                     numbers.add(number)
             return admitted
         self._write_down()
+        admitted = []
         with self._held() as connection:
-            return [self._admitted(connection, person, number, most) for person in people]
-
-    def _admitted(self, connection: Connection, person: bytes, number: int, most: int) -> bool:
-        count, here = connection.execute(_COUNT, (number, self._name, person)).fetchone()
-        if not here and count >= most:
-            return False
-        connection.execute(_VISIT, (self._name, person, number))
-        self._seen = person, number
-        return True
+            for person in people:
+                count, here = connection.execute(_COUNT, (number, self._name, person)).fetchone()
+                admitted.append(bool(here or count < most))
+                if admitted[-1]:
+                    connection.execute(_VISIT, (self._name, person, number))
+                    self._seen = person, number
+        return admitted
 
     def _write_down(self) -> None:
         """Move to the file who was counted before there was one."""
@@ -282,7 +271,7 @@ class Numbering:
         """Hold the file, in which is what this object has written down last."""
         with self._place.file() as connection:
             if self._last is not None:
-                self._place.expect(connection, _GIVEN, self._name, self._last)
+                self._place.expect(connection, _ASK, self._name, self._last)
             if self._seen is not None:
                 self._place.expect(connection, _SEEN, self._name, *self._seen)
             yield connection

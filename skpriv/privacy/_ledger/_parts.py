@@ -28,15 +28,17 @@ from contextvars import ContextVar
 from functools import lru_cache
 from math import inf
 from pathlib import Path
+from traceback import walk_stack
 from types import FrameType
 from typing import Any
 
 from ...exceptions import BudgetExceeded, PrivacyError
 from .._accounting._cost import SHARE_SLACK, Cost
-from ._ledger import Limit, Part, unit_text
+from ._ledger import Limit, Steps, unit_text
 
 _LINEAGE = "SKPRIV_LINEAGE"
-# A stale file of a process that was killed is passed over when its id has a new owner.
+# Start of a process where the system does not tell it. Where it does, the file of a process that
+# was killed is not taken for that of a later process with the same id.
 _UNKNOWN = "0"
 
 
@@ -76,10 +78,9 @@ def announce(accountants: list[dict[str, Any]]) -> None:
 def announced() -> list[dict[str, Any]]:
     """List what the ancestors of this process have announced, the nearest first."""
     places = [folder for folder in folders() if _usable(folder)]
-    # A quick look at all that may be ancestors now, and at some that have ended: a process whose
-    # parent has ended goes to another of its ancestors, so that no new one is added to those.
-    named = os.environ.get(_LINEAGE, "").split(",")
-    names = [*_forebears(os.getpid(), os.getppid()), *named] if places else []
+    # First a quick look, without /proc, at all ancestors that the process has had so far. They
+    # include its ancestors now: where a parent ends, its own ancestor becomes the parent.
+    names = [*_forebears(os.getpid(), os.getppid()), *_named()] if places else []
     if not any(os.path.exists(f"{folder}/{name}.json") for folder in places for name in names):
         return []
     found: list[dict[str, Any]] = []
@@ -93,36 +94,41 @@ def announced() -> list[dict[str, Any]]:
     return found
 
 
-def ancestors() -> Iterator[str]:
-    """Yield the identities of this process's ancestors, each once, the nearest first."""
-    seen, pid = {identity(os.getpid())}, os.getppid()
-    while pid > 0:
-        name = identity(pid)
-        if name not in seen:
-            seen.add(name)
-            yield name
-        pid = _status(pid)[0]
-    for name in reversed(os.environ.get(_LINEAGE, "").split(",")):
-        pid = int(name.split("-")[0] or 0) if name.split("-")[0].isdigit() else 0
-        if name not in seen and pid and identity(pid) in (name, f"{pid}-{_UNKNOWN}"):
-            seen.add(name)
-            yield name
+def ancestors() -> list[str]:
+    """Identities of this process's ancestors that still run, each once, the nearest first."""
+    found = dict.fromkeys(_chain(os.getppid()))
+    for name in reversed(_named()):
+        pid = name.partition("-")[0]
+        if pid.isdigit() and identity(int(pid)) in (name, f"{pid}-{_UNKNOWN}"):
+            found.setdefault(name)
+    found.pop(identity(os.getpid()), None)
+    return list(found)
 
 
 @lru_cache(maxsize=8)
-def _forebears(pid: int, parent: int) -> tuple[str, ...]:
-    """Names of a process's ancestors at some time since it began; its ids are for the cache."""
+def _forebears(pid: int, parent: int) -> list[str]:
+    """Identities of a process's ancestors at some time since it began, for each pair of ids."""
+    return _chain(parent)
+
+
+def _chain(pid: int) -> list[str]:
+    """Identities of a process and of its ancestors, the nearest first."""
     found = []
-    while parent > 0:
-        found.append(identity(parent))
-        parent = _status(parent)[0]
-    return tuple(found)
+    while pid > 0:
+        parent, start = _status(pid)
+        found.append(f"{pid}-{start}")
+        pid = parent
+    return found
+
+
+def _named() -> list[str]:
+    """Identities in the environment variable, the oldest first."""
+    return [name for name in os.environ.get(_LINEAGE, "").split(",") if name]
 
 
 def start_lineage() -> None:
     """Name this process to those that it will start."""
-    names = [name for name in os.environ.get(_LINEAGE, "").split(",") if name]
-    mine = identity(os.getpid())
+    names, mine = _named(), identity(os.getpid())
     if mine not in names:
         os.environ[_LINEAGE] = ",".join([*names, mine][-64:])
 
@@ -140,7 +146,7 @@ def _status(pid: int) -> tuple[int, str]:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return 0, _UNKNOWN
-    fields = text.rpartition(")")[2].split()  # the name before may contain anything
+    fields = text.rpartition(")")[2].split()  # the name of the program ends with this bracket
     return int(fields[1]), fields[19]
 
 
@@ -162,26 +168,20 @@ def _usable(folder: Path) -> bool:
     )
 
 
-# The ledger's path and identity, and what it is held against.
+# What makes two accountants one: the path and identity of the ledger, and the limit.
 Key = tuple[str, str, Limit]
 
 
-class _Entry:
-    """Parts that a frame has entered; a value of its own, however often it is entered."""
-
-    def __init__(self, frame: FrameType | None, steps: Mapping[Key, Part]) -> None:
-        self.frame = frame
-        self.steps = dict(steps)
-
-
 _lock = threading.RLock()
-_entries: list[_Entry] = []
+# The frame that has entered some parts, and the steps to them. A pair is removed by its identity,
+# because a frame may enter the same parts twice.
+_entries: list[tuple[FrameType | None, dict[Key, Steps]]] = []
 
 
 @contextmanager
-def inside(steps: Mapping[Key, Part]) -> Iterator[None]:
+def inside(steps: Mapping[Key, Steps]) -> Iterator[None]:
     """Go some steps further into parts of the data; until the ``with`` statement ends."""
-    entry = _Entry(entering(sys._getframe(1)), steps)
+    entry = entering(sys._getframe(1)), dict(steps)
     with _lock:
         _entries.append(entry)
     try:
@@ -189,22 +189,21 @@ def inside(steps: Mapping[Key, Part]) -> Iterator[None]:
     finally:
         with _lock:
             _entries[:] = [other for other in _entries if other is not entry]
-        entry.frame = None
 
 
-def current_parts() -> dict[Key, Part]:
+def current_parts() -> dict[Key, Steps]:
     """Return the part of the data that the calling code is about, for each accountant."""
     with _lock:
         entries = list(_entries)
     if not entries:
         return {}
     stack = running()
-    parts: dict[Key, Part] = {}
-    for entry in entries:
-        if id(entry.frame) in stack:
-            for key, steps in entry.steps.items():
+    parts: dict[Key, Steps] = {}
+    for frame, entered in entries:
+        if id(frame) in stack:
+            for key, steps in entered.items():
                 parts[key] = (*parts.get(key, ()), *steps)
-    # No two parts of one partition are claimed at once, as if they were not disjoint
+    # Code that is in two parts of one partition at once has none: such parts are disjoint.
     return {
         key: part
         for key, part in parts.items()
@@ -214,12 +213,7 @@ def current_parts() -> dict[Key, Part]:
 
 def running() -> set[int]:
     """Return the ids of the frames on this thread's stack of calls."""
-    stack: set[int] = set()
-    here: FrameType | None = sys._getframe(1)
-    while here is not None:
-        stack.add(id(here))
-        here = here.f_back
-    return stack
+    return {id(frame) for frame, _ in walk_stack(sys._getframe(1))}
 
 
 def entering(frame: FrameType | None) -> FrameType | None:
@@ -322,7 +316,7 @@ def prepaid(cost: Cost, currency: str = "zcdp") -> Iterator[None]:
         _current.reset(token)
 
 
-# Units are texts, as a command writes them: "row", or "patient:9", whose name may be missing.
+# What is protected, as the text that a command takes: "row", "patient:9", or ":9" without a name.
 _unit: ContextVar[str] = ContextVar("_unit", default="row")
 
 
@@ -350,15 +344,15 @@ def unit_now() -> str:
 
 
 _stack_lock = threading.RLock()
-_stack: list[Any] = []  # of `BudgetAccountant`, which is made of this
-_process = uuid.uuid4().hex
+_stack: list[Any] = []  # accountants; their class is defined in a file that imports this one
+_process_name = uuid.uuid4().hex
 
 
 def _after_fork() -> None:
-    # What the parent had active stays so here: its copy of the block has not ended. Parts are left:
-    # the parent will go on to others, and its worker's jobs with it.
-    global _lock, _stack_lock, _process
-    _lock, _stack_lock, _process = threading.RLock(), threading.RLock(), uuid.uuid4().hex
+    # Accountants stay active in the child, because its copy of their block has not ended. Parts do
+    # not, because the parent goes on to other parts while the child works.
+    global _lock, _stack_lock, _process_name
+    _lock, _stack_lock, _process_name = threading.RLock(), threading.RLock(), uuid.uuid4().hex
     _entries.clear()
     start_lineage()
 
@@ -370,7 +364,7 @@ if hasattr(os, "register_at_fork"):
 
 def process() -> str:
     """Return a name of this process that no other has, before or after, forks included."""
-    return _process
+    return _process_name
 
 
 def push(accountant: Any) -> None:
