@@ -1,36 +1,21 @@
 """Where private rows live: one protocol, which sessions sum over and nobody looks behind."""
 
-from ._base import ArrayRows, WeightedRows, canonical
-from ._base import CHUNK_ROWS, KEPT_BYTES, Rows, in_threads
+from ._base import (
+    CHUNK_ROWS, KEPT_BYTES, ArrayRows, Rows, WeightedRows, canonical, in_threads,
+)  # fmt: skip
 from ._batches import BatchRows
 from ._blocks import LazyValues
 from ._dask import DaskRows, positional
 from ._order import SEED_BYTES, SeededOrder
-from ._tables import (
-    as_rows,
-    check_public,
-    check_shape,
-    finite_numbers,
-    from_batches,
-    from_parquet,
-    from_table,
-    is_lazy,
-    read_in_batches,
-    readable,
-)
 from ._persons import PersonRows
 from ._subset import PublicOrder, Subset
+from ._tables import (
+    as_rows, check_public, check_shape, finite_numbers, from_batches, from_parquet, from_table,
+    is_lazy, read_in_batches, readable,
+)  # fmt: skip
 from ._values import (
-    INVALID_VALUES,
-    cells,
-    codes,
-    finite,
-    floats,
-    named,
-    public_shape,
-    quietly,
-    stand_in,
-)
+    INVALID_VALUES, cells, codes, finite, floats, named, public_shape, quietly, stand_in,
+)  # fmt: skip
 
 __all__ = [
     "CHUNK_ROWS",

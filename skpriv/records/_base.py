@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from functools import partial
 from itertools import chain, islice
 from operator import itemgetter
@@ -25,11 +26,12 @@ from ..exceptions import InvalidValues
 from ._subset import PublicOrder, Subset
 from ._values import INVALID_VALUES, finite, numeric, public_shape, quietly
 
-ALONE = 0.02  # seconds of work before other threads help: to wake them costs up to one of these
+# Seconds that the caller works alone before other threads help: waking them can take as long.
+ALONE = 0.02
 NAME = "skpriv-sums"
-ATTEMPTS = 20  # at a task whose workers die: it is the same sum each time, without any noise
+ATTEMPTS = 20  # attempts at a task whose workers die: each computes the same sum, without noise
 _POOLS: dict[int, ThreadPoolExecutor] = {}
-# A child has none of its parent's threads, and would wait for them.
+# A forked process would wait for the threads of its parent, which it does not have.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_POOLS.clear)
 
@@ -64,7 +66,7 @@ def in_threads(function: Callable, arguments: Iterable, n_jobs: int | None = -1)
             if perf_counter() - start > ALONE:
                 break
         n_jobs = effective_n_jobs(n_jobs)
-        if n_jobs == 1 or current_thread().name.startswith(NAME):  # a thread waits for no other
+        if n_jobs == 1 or current_thread().name.startswith(NAME):  # a pool never waits for itself
             yield from map(function, arguments)
         else:
             yield from _in_pool(function, arguments, n_jobs)
@@ -113,10 +115,19 @@ def computed(compute: Callable) -> Any:
     raise InvalidValues(INVALID_VALUES)
 
 
-CHUNK_ROWS = 2**14  # at most; the rounding slack of every sensitivity rests on it
-BATCH_ROWS = 4 * CHUNK_ROWS  # of a file, or of the users, that are read or drawn at once
-KEPT_BYTES = 2**28  # of rows that are brought or kept in memory: 500,000 rows of 60 columns
-CHUNK_BYTES = 2**23  # a chunk of rows; queries go through it in blocks that stay in the cache
+CHUNK_ROWS = 2**14  # most rows of a chunk: the bound on rounding in every sensitivity needs it
+BATCH_ROWS = 4 * CHUNK_ROWS  # rows of a file, or users, that are read or drawn at once
+# Bytes of a chunk of 64 columns; wider chunks have fewer rows. Queries go through a chunk in blocks
+# that stay in the cache.
+CHUNK_BYTES = 8 * 64 * CHUNK_ROWS
+KEPT_BYTES = 32 * CHUNK_BYTES  # of rows brought or kept in memory: 500,000 rows of 60 columns
+
+
+UNSTABLE = (
+    "rows of a query have no fixed order, so that a part of them is not the same part when they "
+    "are read again: the local and the shuffle model, folds and other subsets need rows that "
+    "are stored, for example in Parquet files."
+)
 
 
 class Rows(ABC):
@@ -146,6 +157,10 @@ class Rows(ABC):
         Whether each user's device has the row, and answers once, by an index of a codebook.
     indexed : bool
         Whether chunks of any rows can be had, in any order.
+    ordered : bool
+        Whether rows come in the same order each time, so that a part of them can be chosen.
+    stored_sparse : bool
+        Whether chunks can be sparse.
     shown : bool
         Whether a pass that takes long says how far it is.
     """
@@ -154,13 +169,15 @@ class Rows(ABC):
     n_features: int
     n_jobs = -1
     names: list[str] | None = None
-    passes: int | None = None  # counted in rows that are not in memory
+    passes: int | None = None  # a number where rows are not in memory
     shown = False
     has_target = True
     at_hand = True
     on_devices = False
     indexed = False
-    lineage: Any = None  # of rows that are kept in a file and paid for once
+    ordered = True
+    stored_sparse = False
+    lineage: Any = None  # where rows are kept in a file that is paid for once
 
     @property
     def paid_for(self) -> bool:
@@ -192,11 +209,6 @@ class Rows(ABC):
     def __len__(self):
         return self.n
 
-    @property
-    def stored_sparse(self) -> bool:
-        """Whether chunks can be sparse."""
-        return False
-
     def sum(self, query: Any, subset: Any = None) -> np.ndarray:
         """Exact sum of a query over all records or a subset of them."""
         return self.total(query, subset).value
@@ -206,7 +218,7 @@ class Rows(ABC):
         total = CompensatedSum(query.shape)
         subset, sparse = self.chosen(subset), getattr(query, "takes_sparse", False)
         most = self._most(query.width, sparse, subset)
-        if not sparse:  # up to four times as many, so that a sum is not long beside its rows
+        if not sparse:  # up to four times as many rows, so that a chunk is longer than its sum
             long = 8 * int(np.prod(query.shape)) // max(1, query.width or self.n_features)
             most = max(most, min(CHUNK_ROWS, 4 * most, long))
         load: Callable = self.targets if query.width == 0 else self.pieces
@@ -219,7 +231,7 @@ class Rows(ABC):
         results = in_threads(chunk_sum, pieces, self.n_jobs)
         if self.shown and not getattr(query, "quiet", False):
             count = self.n if subset is None else len(subset)
-            # A pass over rows that are not in memory is shown after three seconds
+            # Progress of a pass over rows that are not in memory is shown after three seconds.
             options = {"unit": "rows", "after": 3.0, "size": itemgetter(0)}
             label = "rows" if self.passes is None else f"pass {self.passes + 1}"
             results = progress(results, count, label, **options)
@@ -272,13 +284,10 @@ class Rows(ABC):
         """Public random order of the users; ``permutation(n)`` draws one."""
         return PublicOrder(permutation(self.n))
 
-    @property
-    def ordered(self) -> bool:
-        """Whether rows come in the same order each time, so that a part of them can be chosen."""
-        return True
-
     def needs_order(self) -> Any:
-        """Refuse rows that do not come in the same order each time, if there are such."""
+        """Refuse rows of which no part can be chosen."""
+        if not self.ordered:
+            raise ValueError(UNSTABLE)
 
     def chosen(self, subset: Any) -> Any:
         """Return the choice that a slice, a mask or positions stand for; None is all records."""
@@ -287,6 +296,12 @@ class Rows(ABC):
     def with_target(self, y: Any) -> Any:
         """The same rows with targets that are elsewhere."""
         raise ValueError("these rows have their targets in them: pass them alone, without y.")
+
+    def _changed(self, **attributes):
+        """The same rows with other attributes, of which no pass was made and nothing is refused."""
+        other = copy(self)
+        other.__dict__.update({"passes": 0, "_refuses": False, **attributes})
+        return other
 
     def kept(self, subset: Any, most_bytes: int) -> Any:
         """The rows of a subset in memory, if it spares passes and they are no more than that."""
@@ -352,7 +367,7 @@ def canonical(X: Any) -> Any:
     entry of 1000. What a matrix says about its own form is not believed. A matrix that is in the
     form already shares its memory.
     """
-    if hasattr(X, "check_format"):  # no index points outside of it
+    if hasattr(X, "check_format"):  # refuses an index that points outside of the matrix
         X.check_format(full_check=True)
     found = csr_matrix(X)
     data = found.data.astype(np.float64, copy=False)
@@ -395,12 +410,7 @@ class ArrayRows(Rows):
         self._X, self._y = X, y
         self.n, self.n_features = public_shape(X)
         self.shown = isinstance(X, np.memmap)
-        self._ready, self._sparse = False, issparse(X)
-
-    @property
-    def stored_sparse(self) -> Any:
-        """Whether X is a sparse matrix."""
-        return self._sparse
+        self._ready, self.stored_sparse = False, issparse(X)
 
     def check(self, refuse: bool = True) -> None:
         """Turn values into numbers, and refuse what is none, with one fixed sentence."""
@@ -505,15 +515,10 @@ class WeightedRows(Rows):
     def __init__(self, rows: Any, weights: Any, largest: float, scaled: Any) -> None:
         self._rows = rows
         nothing = np.broadcast_to(np.zeros(()), (rows.n, 1))
-        self._weights = ArrayRows(nothing, weights)  # as targets, which may be of any kind
+        self._weights = ArrayRows(nothing, weights)  # weights are read like targets
         self.largest, self._scaled = largest, scaled
         self.n, self.n_features, self.n_jobs = rows.n, rows.n_features + 1, rows.n_jobs
-        self.names = None
-
-    @property
-    def indexed(self) -> bool:  # type: ignore[override]
-        """Whether chunks of any rows can be had."""
-        return self._rows.indexed
+        self.indexed = rows.indexed
 
     def check(self, refuse: bool = True) -> None:
         """Refuse, with one fixed sentence, what is not a finite number."""

@@ -1,34 +1,17 @@
 """Rows that come in batches, read again for each answer: files, lazy tables, memory maps."""
 
-from typing import Any
 from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 
-from ._base import ArrayRows
-from ._base import CHUNK_ROWS, Rows
+from ._base import CHUNK_ROWS, ArrayRows, Rows
 from ._blocks import (
-    OTHER_LENGTH,
-    LazyValues,
-    ahead,
-    aligned,
-    cut,
-    dense,
-    frame,
-    length,
-    pick,
-    sparse,
-    stated,
-)
+    OTHER_LENGTH, LazyValues, ahead, aligned, cut, dense, frame, length, pick, sparse, stated,
+)  # fmt: skip
 from ._order import SeededOrder
 from ._values import finite, quietly
-
-UNSTABLE = (
-    "rows of a query have no fixed order, so that a part of them is not the same part when they "
-    "are read again: the local and the shuffle model, folds and other subsets need rows that "
-    "are stored, for example in Parquet files."
-)
 
 
 class BatchRows(Rows):
@@ -86,7 +69,7 @@ class BatchRows(Rows):
         targets: Any = None,
     ) -> None:
         self._targets = targets
-        self._blocks, self._steps, self._stable = blocks, tuple(steps), stable
+        self._blocks, self._steps, self.ordered = blocks, tuple(steps), stable
         self._n, self.n_features, self.names = n, int(n_features), names
         self.passes, self.has_target = 0, has_target
         self._refuses = False
@@ -119,8 +102,7 @@ class BatchRows(Rows):
         It is given float64 arrays, or if not ``numeric`` the tables as they are.
         """
         steps = (*self._steps, partial(step, function, numeric))
-        rows = (self._blocks, self._n, n_features, names, steps)
-        return self._like(*rows, self.has_target, self._targets)
+        return self._changed(_steps=steps, n_features=int(n_features), names=names)
 
     def with_target(self, blocks: Any, n: int | None = None) -> Any:
         """The same rows, with the targets that ``blocks()`` iterates over, of public number n."""
@@ -130,7 +112,7 @@ class BatchRows(Rows):
                 yield X, y
 
         n = n if self._n is None else self._n
-        return self._like(pairs, n, self.n_features, self.names, self._steps, True, blocks)
+        return self._changed(_blocks=pairs, _n=n, has_target=True, _targets=blocks)
 
     def evaluated(self, function: Any, kind: Any = None) -> Any:
         """Values of a function of X that are computed when they are read.
@@ -206,9 +188,8 @@ class BatchRows(Rows):
         """The same records with their targets alone."""
         targets = self._targets or (lambda: (y for _, y in self._blocks()))
         blocks = lambda: ((np.empty((length(y), 0)), y) for y in targets())  # noqa: E731
-        alone = self._like(blocks, self._n, 0, None, (), True)
-        alone._refuses = self._refuses
-        return alone
+        alone = {"n_features": 0, "names": None, "_steps": (), "_targets": None}
+        return self._changed(_blocks=blocks, _refuses=self._refuses, has_target=True, **alone)
 
     def _pieces(self, most, subset, keep_sparse):
         for start, X, y in self._cuts(most, keep_sparse):
@@ -231,7 +212,7 @@ class BatchRows(Rows):
                 last = min(first + step, size)
                 yield start + first, cut(X, first, last), None if y is None else cut(y, first, last)
             start += size
-        # Rows that are mapped and not fitted may come without their number; sessions ask for it
+        # The number may be unknown of rows that are mapped and not fitted: sessions ask for it.
         if self._n is not None and start != self._n:
             raise ValueError(OTHER_LENGTH.format(n=self._n))
 
@@ -245,20 +226,6 @@ class BatchRows(Rows):
         if self._refuses:
             finite(X, *([] if y is None else [y]))
         return X, y
-
-    def _like(self, blocks, n, n_features, names, steps, has_target, targets=None):
-        options = {"steps": steps, "stable": self._stable, "has_target": has_target}
-        return BatchRows(blocks, n, n_features, names, targets=targets, **options)
-
-    @property
-    def ordered(self) -> bool:
-        """Whether rows come in the same order each time."""
-        return self._stable
-
-    def needs_order(self) -> Any:
-        """Refuse rows of which no part can be chosen."""
-        if not self.ordered:
-            raise ValueError(UNSTABLE)
 
 
 class _Memory:

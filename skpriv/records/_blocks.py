@@ -1,8 +1,8 @@
 """Blocks of rows as they come from a file or a library: their size, parts, columns and numbers."""
 
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from numbers import Integral
-from queue import Empty, Full, Queue
-from threading import Event, Thread
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 from ._base import canonical
 from ._values import floats, public_shape, quietly
 
-AHEAD = 2  # blocks that wait to be used while the next one is read
+AHEAD = 2  # blocks that are read while another one is used
 NO_LENGTH = (
     "the number of rows of this {kind} is found by a query, such as a filter, or by reading text, "
     "such as a CSV file, and may depend on private values. State the public number of rows in "
@@ -115,46 +115,16 @@ def _filled(table):
 
 def ahead(blocks):
     """Yield from an iterable that another thread reads: reading overlaps with what is done here."""
-    queue: Queue[Any] = Queue(AHEAD)
-    done, stopped = object(), Event()
-
-    def put(item):
-        while not stopped.is_set():
-            try:
-                return queue.put(item, timeout=0.1)
-            except Full:
-                continue
-
-    def read():
-        try:
-            for block in blocks:
-                put((block, None))
-                del block
-                if stopped.is_set():
-                    return
-            put((done, None))
-        except BaseException as error:
-            put((done, error))
-
-    reader = Thread(target=read, daemon=True, name="skpriv-reader")
-    reader.start()
+    blocks, done = iter(blocks), object()
+    reader = ThreadPoolExecutor(1, "skpriv-reader")
     try:
-        while True:
-            block, error = queue.get()
-            if error is not None:
-                raise error
-            if block is done:
-                return
+        waiting = deque(reader.submit(next, blocks, done) for _ in range(AHEAD))
+        while (block := waiting.popleft().result()) is not done:
+            waiting.append(reader.submit(next, blocks, done))
             yield block
             del block
     finally:
-        stopped.set()
-        try:
-            while True:
-                queue.get_nowait()
-        except Empty:
-            pass
-        reader.join()
+        reader.shutdown(cancel_futures=True)
 
 
 def aligned(left, right):

@@ -1,7 +1,7 @@
 """Rows on a cluster: queries travel to the workers, sums come back by a tree."""
 
-from typing import Any
 from functools import partial, reduce
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from ._order import SeededOrder
 from ._subset import Subset
 from ._values import INVALID_VALUES, is_dask, quietly
 
-FAN_IN = 8  # sums that one task of the tree adds up
+FAN_IN = 8  # number of sums that one task of the tree adds up
 
 
 def positional(data: Any) -> Any:
@@ -96,20 +96,22 @@ class DaskRows(Rows):
             if target is not None and target not in names:
                 raise ValueError(f"target={target!r} is not a column of the frame: {names}.")
             chosen = list(features or [name for name in X.columns if name != target])
-            parts = X.to_delayed()
-            if target is not None or chosen != list(X.columns):
-                parts = [delayed(_columns, pure=False)(part, chosen, target) for part in parts]
-            else:
-                parts = [delayed(_pair, pure=False)(part) for part in parts]
             names, width = list(map(str, chosen)), len(chosen)
         else:
             X = X.rechunk({1: -1}) if X.ndim == 2 else X
-            parts = [delayed(_pair, pure=False)(part) for part in X.to_delayed().ravel()]
             names, width = None, X.shape[1]
+
+        def pair(part):
+            if names is None:
+                return part, None
+            return part[chosen], None if target is None else part[target]
+
+        parts = [delayed(pair, pure=False)(part) for part in np.ravel(X.to_delayed())]
         sizes = _array_sizes(X)
         public = sizes is not None or n is not None
         if sizes is None:
-            parts, sizes = _counted(_length, parts, X if n is None else range(n))
+            rows = X if n is None else range(n)
+            parts, sizes = _counted(lambda part: length(part[0]), parts, rows)
         if n is not None and sum(sizes) != n:
             raise ValueError(OTHER_LENGTH.format(n=n))
         rows = cls(parts, sizes, width, names, has_target=target is not None, public=public)
@@ -132,11 +134,10 @@ class DaskRows(Rows):
         chosen, parts, sizes = Subset.of(np.asarray(key), self.n), [], []
         for part, (start, size) in zip(self._parts, self._ranges(), strict=True):
             where = chosen.between(start, start + size)
-            parts.append(delayed(_picked, pure=False)(part, where))
+            picked = delayed(lambda part, where: (pick(part[0], where), None), pure=False)
+            parts.append(picked(part, where))
             sizes.append(len(where))
-        return DaskRows(
-            parts, sizes, self.n_features, self.names, steps=self._steps, has_target=False
-        )
+        return self._changed(_parts=parts, _sizes=sizes, has_target=False, _public=True)
 
     def check(self, refuse: bool = True) -> None:
         """From now on, refuse values that are not finite, when they are read."""
@@ -151,8 +152,7 @@ class DaskRows(Rows):
     ) -> Any:
         """The same rows, with a function of chunks of X before all that is asked of them."""
         steps = (*self._steps, partial(step, function, numeric))
-        options: Any = {"steps": steps, "has_target": self.has_target, "public": self._public}
-        return DaskRows(self._parts, self._sizes, n_features, names, **options)
+        return self._changed(_steps=steps, n_features=int(n_features), names=names)
 
     def with_target(self, y: Any, n: int | None = None) -> Any:
         """The same rows with targets: of Dask, in as many rows a part, or n of them in memory."""
@@ -167,7 +167,7 @@ class DaskRows(Rows):
                 found, sizes = _counted(length, found, self)
             if sum(sizes) != self._counted:
                 raise ValueError("X and y have different numbers of rows.")
-            if list(sizes) != self._sizes:  # dask reads a column of small files in longer parts
+            if list(sizes) != self._sizes:  # Dask joins small files where it reads one column
                 found = _array(found, sizes).rechunk((tuple(self._sizes),)).to_delayed()
         else:
             y, public = next(iter(y())) if callable(y) else y, True
@@ -175,9 +175,9 @@ class DaskRows(Rows):
             if length(y) != self._counted:
                 raise ValueError("X and y have different numbers of rows.")
             found = [cut(y, start, start + size) for start, size in self._ranges()]
-        parts = [delayed(_with, pure=False)(*pair) for pair in zip(self._parts, found)]
-        options: Any = {"steps": self._steps, "public": public}
-        return DaskRows(parts, self._sizes, self.n_features, self.names, **options)
+        replaced = delayed(lambda part, y: (part[0], y), pure=False)
+        parts = [replaced(part, y) for part, y in zip(self._parts, found, strict=True)]
+        return self._changed(_parts=parts, has_target=True, _public=public)
 
     def evaluated(self, function: Any, kind: Any = None) -> Any:
         """Dask array of the values of a function of X; of several results, if ``kind`` says so."""
@@ -194,12 +194,14 @@ class DaskRows(Rows):
         """Sum with its correction, computed where the rows are."""
         subset = self.chosen(subset)
         local = [_local(subset, *place) for place in self._ranges()]
-        return self._tree(_total, query, local, _merged, CompensatedSum(query.shape))
+        empty = CompensatedSum(query.shape)
+        return self._tree(lambda rows, *asked: rows.total(*asked), query, local, _merged, empty)
 
     def reduce(self, function: Any, merge: Any, start: int) -> Any:
         """Merge what a function makes of chunks, on the workers and then by a tree."""
-        job = (function, merge, start)
-        return self._tree(_reduced, job, [None] * len(self._parts), partial(reduce, merge), start)
+        job, everywhere = (function, merge, start), [None] * len(self._parts)
+        run = lambda rows, job, local: rows.reduce(*job)  # noqa: E731
+        return self._tree(run, job, everywhere, partial(reduce, merge), start)
 
     def _tree(self, run, job, local, merged, empty):
         """``run(rows, job, local)`` of each part, merged by a tree; what comes home is small."""
@@ -280,7 +282,7 @@ def _local(subset, start, size):
 def _of_part(run, part, job, steps, local, refuses):
     """What a part gives, on its worker; what is wrong with values is one word."""
     rows = part if isinstance(part, Rows) else _rows(part, steps)
-    rows.n_jobs, rows.shown = 1, False  # Dask has threads and progress of its own
+    rows.n_jobs, rows.shown = 1, False  # Dask brings its own threads and progress bars
     if refuses:
         rows.check()
     if isinstance(local, np.ndarray):
@@ -293,14 +295,6 @@ def _of_part(run, part, job, steps, local, refuses):
 
 def _rows(part, steps):
     return BatchRows(lambda: [part], length(part[0]), part[0].shape[1], steps=steps)
-
-
-def _total(rows, query, local):
-    return rows.total(query, local)
-
-
-def _reduced(rows, job, local):
-    return rows.reduce(*job)
 
 
 def _joined(merged, found):
@@ -336,7 +330,7 @@ def _array(parts, sizes):
     import dask.array as da
     from dask import delayed
 
-    column = delayed(_column, pure=False)
+    column = delayed(lambda values: np.asarray(values).reshape(-1), pure=False)
     pairs = zip(parts, sizes, strict=True)
     return da.concatenate([da.from_delayed(column(part), (size,), float) for part, size in pairs])
 
@@ -347,14 +341,6 @@ def _array_sizes(data):
     if chunks is None or any(size != size for size in chunks[0]):
         return None
     return list(chunks[0])
-
-
-def _pair(X):
-    return X, None
-
-
-def _picked(part, where):
-    return pick(part[0], where), None
 
 
 def _numbered(numbers):
@@ -378,22 +364,6 @@ def _together(frame, make):
     numbers = frame.to_numpy()
     numbers = numbers[np.argsort(numbers[:, -2])]
     return make(numbers[:, :-3], numbers[:, -3], numbers[:, -1].astype(np.intp))
-
-
-def _columns(table, features, target):
-    return table[features], None if target is None else table[target]
-
-
-def _with(part, y):
-    return part[0], y
-
-
-def _column(values):
-    return np.asarray(values).reshape(-1)
-
-
-def _length(part):
-    return length(part[0])
 
 
 def _values(part, steps, function, at):

@@ -10,8 +10,8 @@ import numpy as np
 from ._base import BATCH_ROWS
 from ._subset import Subset
 
-SEED_BYTES = sha256().digest_size  # as many as nobody can try
-BLOCK_WORDS = 2**10  # numbers of 64 bits that one call of the hash function expands
+SEED_BYTES = sha256().digest_size  # length of a seed, which nobody can guess
+BLOCK_WORDS = 2**10  # 64-bit numbers that one call of the hash function makes
 
 
 class SeededOrder:
@@ -123,7 +123,7 @@ class SeededSubset(Subset):
     _last: Any
 
     def __init__(self, order, start, stop):
-        # The parent is frozen, and keeps positions, which are not known yet.
+        # The parent is frozen and has a field for positions, which are only computed when needed.
         vars(self).update(_order=order, _start=start, _stop=stop, _last=(None, None))
 
     def __len__(self):
@@ -199,17 +199,17 @@ class SeededSubset(Subset):
 
 def _distinct(seed, n, count):
     """First distinct values of a stream of uniform positions below n."""
-    limit = 2**64 // n * n if n else 0  # from here on, values would be uneven
+    limit = 2**64 // n * n if n else 0  # larger words would make small remainders more likely
     found, read = np.empty(0, dtype=np.intp), 0
     while len(found) < count:
-        # As many values have about so many distinct ones among them
+        # About so many words are expected to hold `count` distinct positions.
         wanted = int(-n * log1p(-count / n)) // BLOCK_WORDS
         blocks = max(0, wanted - read) + 1 + wanted // 100
         words = _words(seed, b"position", read, blocks)
         drawn = (words[words <= np.uint64(limit - 1)] % np.uint64(n)).astype(np.intp)
         found, read = np.concatenate([found, drawn]), read + blocks
         places, first = np.arange(len(found)), np.empty(n, dtype=np.intp)
-        first[found[::-1]] = places[::-1]  # of equal ones the first is written last
+        first[found[::-1]] = places[::-1]  # the first of equal positions is written last
         found = found[first[found] == places]
     return found[:count]
 

@@ -1,6 +1,5 @@
 """Rows of persons: a person is one record, whose rows come together."""
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -63,16 +62,16 @@ class PersonRows(Rows):
     ) -> None:
         self._rows = self._source = rows
         self.largest, self._change = largest, change
-        self.n_features, self.n_jobs = rows.n_features, rows.n_jobs
+        self.n_features, self.n_jobs, self.ordered = rows.n_features, rows.n_jobs, rows.ordered
         self.n = int(codes.max()) + 1 if len(codes) else 0
         secret = permutation(self.n)
         sizes = np.minimum(np.bincount(codes, minlength=self.n), largest)
         self._starts = np.append(0, np.cumsum(sizes))
         self._positions = _chosen(codes, largest, _seed(permutation))
-        self._positions = self._of(secret)  # persons in a secret order
+        self._positions = self._of(secret)  # from here on, persons are in a secret order
         self._starts = np.append(0, np.cumsum(sizes[secret]))
         self.n_used = len(self._positions)
-        # That follows from public numbers, as the number of passes over files does.
+        # Whether rows are kept in memory follows from public numbers, so the passes do, too.
         size = 8 * (self.n_features + 1) * self.n * largest
         dense = rows.has_target and not rows.stored_sparse
         self._fits = rows.at_hand and dense and size <= KEPT_BYTES
@@ -192,15 +191,6 @@ class PersonRows(Rows):
         """The first row of each person in the secret order, as rows that are records."""
         return self._rows.select(self._first(subset))
 
-    @property
-    def ordered(self) -> bool:
-        """Whether a part of the persons can be chosen."""
-        return self._source.ordered
-
-    def needs_order(self) -> Any:
-        """Refuse rows that do not come in the same order each time, if there are such."""
-        self._source.needs_order()
-
     def _persons(self, subset):
         """Numbers of the persons of a subset."""
         return range(self.n) if subset is None else np.asarray(subset.positions, np.intp)
@@ -302,7 +292,6 @@ def _turned(words, bits):
     return (words << np.uint64(bits)) | (words >> np.uint64(64 - bits))
 
 
-@dataclass(frozen=True, eq=False)
 class MeanOfPlaces:
     """A query of rows, averaged over the places that each person has.
 
@@ -315,20 +304,11 @@ class MeanOfPlaces:
         Whether all numbers of all rows are known to be finite.
     """
 
-    query: Any
-    largest: int
-    clean: bool
-    quiet = True  # how many rows persons have is private, and a line of progress says it
+    quiet = True  # a line of progress would tell how many rows persons have, which is private
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the sum."""
-        return self.query.shape
-
-    @property
-    def width(self) -> int | None:
-        """Number of columns of X that are read."""
-        return self.query.width
+    def __init__(self, query, largest, clean):
+        self.query, self.largest, self.clean = query, largest, clean
+        self.shape, self.width = query.shape, query.width
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
@@ -342,6 +322,6 @@ def _finite_rows(X, y):
     """Whether all numbers of a row are finite."""
     with np.errstate(over="ignore", invalid="ignore"):  # a warning would tell of a value
         keep = np.isfinite(X.sum(axis=1)) if X.shape[1] else np.ones(len(X), dtype=bool)
-    if not keep.all():  # or a sum has overflowed
+    if not keep.all():  # a value is not finite, or a sum of finite values has overflowed
         keep = np.isfinite(X).all(axis=1)
     return keep if y is None else keep & np.isfinite(y)

@@ -44,7 +44,7 @@ class Subset:
             return cls(np.flatnonzero(positions))
         if positions.ndim != 1 or (positions.dtype.kind not in "iu" and len(positions)):
             raise ValueError("a subset is a slice, a mask of all records, or their positions.")
-        positions = positions.astype(np.intp)  # a copy: nobody else can change it
+        positions = positions.astype(np.intp)  # a copy, which nobody else can change
         if len(positions) > 1 and not (np.diff(positions) > 0).all():
             positions = np.sort(positions)
             if not (np.diff(positions) > 0).all():
@@ -58,7 +58,7 @@ class Subset:
 
     def same(self, other: Any) -> bool:
         """Whether both choose the same records."""
-        if self is other:  # whose positions need not be written down
+        if self is other:  # then the positions need not be made
             return True
         if len(self) != len(other):
             return False
@@ -75,9 +75,9 @@ class Subset:
         if mine is others:
             return True
         if all(isinstance(p, range) and p.step == 1 for p in (mine, others)):
-            return True  # intervals, and neither ends before the other begins
+            return True  # both are intervals, and neither ends before the other begins
         both = np.concatenate([mine, others])
-        both.sort(kind="stable")  # a merge of what is sorted
+        both.sort(kind="stable")  # merges the two sorted halves
         return bool((both[1:] == both[:-1]).any())
 
     def among(self, other: Any) -> Any:

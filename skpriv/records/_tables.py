@@ -9,6 +9,7 @@ with them is one fixed sentence.
 
 import json
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -18,8 +19,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from ..exceptions import InvalidValues
-from ._base import ArrayRows, canonical
-from ._base import BATCH_ROWS, KEPT_BYTES, Rows
+from ._base import BATCH_ROWS, KEPT_BYTES, ArrayRows, Rows, canonical
 from ._batches import BatchRows
 from ._blocks import check_length, frame, is_table, length, split
 from ._dask import DaskRows
@@ -36,7 +36,7 @@ from ._values import (
 )
 
 BATCH_BY_BATCH = {"batch_size": BATCH_ROWS, "batch_readahead": 1, "fragment_readahead": 0}
-UNNAMED_INDEX = "__index_level_"  # Arrow's name for an index of pandas that has none
+UNNAMED_INDEX = "__index_level_"  # how Arrow names the index of pandas that has no name
 
 
 class ParquetFiles:
@@ -66,10 +66,10 @@ class ParquetFiles:
         for part in self._dataset.get_fragments():
             if set(columns) <= set(part.physical_schema.names):
                 with part.filesystem.open_input_file(part.path) as source:
-                    # 1 MB of each column of a file that is being read
+                    # One megabyte of each column is read ahead.
                     file = ParquetFile(source, pre_buffer=False, buffer_size=2**20)
                     yield from file.iter_batches(BATCH_ROWS, columns=columns)
-            else:  # a column is in the name of a folder
+            else:  # a column stands in the names of folders
                 yield from part.to_batches(schema=self.schema, columns=columns, **BATCH_BY_BATCH)
 
 
@@ -94,7 +94,7 @@ class Source:
         """Source of a table that can be read in batches, else None; no row is looked at."""
         kind, library = type(table).__name__, type(table).__module__.partition(".")[0]
         if library == "pyarrow" and kind == "RecordBatchReader":
-            table = table.read_all()  # it can be read but once
+            table = table.read_all()  # a reader can be read only once
             kind = "Table"
         if library == "pyarrow" and kind in ("Table", "RecordBatch"):
             return cls(table, list(table.schema.names))
@@ -128,9 +128,14 @@ class Source:
             return
         except (OSError, MemoryError, InvalidValues):
             raise
-        except Exception:  # such as a text that a query casts to a number
+        except Exception:  # such as that of a text which a query casts to a number
             pass
         raise InvalidValues(INVALID_VALUES)
+
+    def column(self, name):
+        """Iterate over batches of one column."""
+        for batch in self.batches([name]):
+            yield split(batch, [], name)[1]
 
     def _batches(self, columns):
         if isinstance(self.table, nw.LazyFrame):
@@ -140,7 +145,7 @@ class Source:
         if hasattr(self.table, "scanner"):
             return self.table.scanner(columns=columns, **BATCH_BY_BATCH).to_batches()
         if hasattr(self.table, "to_batches") and hasattr(self.table, "count_rows"):
-            return self.table.to_batches()  # a scanner, which has chosen its columns
+            return self.table.to_batches()  # a scanner has chosen its columns before
         if hasattr(self.table, "to_batches"):
             return self.table.select(columns).to_batches(max_chunksize=BATCH_ROWS)
         return iter([self.table])
@@ -237,20 +242,10 @@ def from_table(
         for batch in source.batches(columns):
             yield split(batch, features, target)
 
-    def targets():
-        for batch in source.batches([target]):
-            yield split(batch, [], target)[1]
-
-    names = list(map(str, features))
-    return BatchRows(
-        blocks,
-        source.count() if n is None else n,
-        len(features),
-        names,
-        stable=source.stable,
-        has_target=target is not None,
-        targets=None if target is None else targets,
-    )
+    n, names = source.count() if n is None else n, list(map(str, features))
+    targets = None if target is None else partial(source.column, target)
+    known: Any = {"stable": source.stable, "has_target": target is not None, "targets": targets}
+    return BatchRows(blocks, n, len(features), names, **known)
 
 
 def from_parquet(path: Any, target: Any = None, features: Any = None) -> BatchRows:
@@ -283,14 +278,11 @@ def from_parquet(path: Any, target: Any = None, features: Any = None) -> BatchRo
         raise ImportError('Parquet needs pyarrow: pip install "skpriv[arrow]".') from error
     path = [str(part) for part in path] if isinstance(path, list | tuple) else str(path)
     dataset = pyarrow.dataset.dataset(path, format="parquet", partitioning="hive")
-    if features is None:  # the index of a frame of pandas is none of its columns
+    if features is None:  # without the index of a frame that pandas wrote
         frame = json.loads((dataset.schema.metadata or {}).get(b"pandas", b"{}"))
         absent = [target, *frame.get("index_columns", ())]
-        features = [
-            name
-            for name in dataset.schema.names
-            if name not in absent and not name.startswith(UNNAMED_INDEX)
-        ]
+        columns = [name for name in dataset.schema.names if name not in absent]
+        features = [name for name in columns if not name.startswith(UNNAMED_INDEX)]
     return from_table(ParquetFiles(dataset), target, features)
 
 
@@ -382,12 +374,7 @@ def _target(y):
         return lambda: iter([y]), length(y)
     if len(source.names) != 1:
         raise ValueError(f"y must have one column, not {len(source.names)}.")
-
-    def blocks():
-        for batch in source.batches(source.names):
-            yield split(batch, [], source.names[0])[1]
-
-    return blocks, source.count()
+    return partial(source.column, source.names[0]), source.count()
 
 
 NO_TARGET = "no_validation"  # scikit-learn's word for a call without y
@@ -420,7 +407,7 @@ def check_public(
         zeros, target = stand_in(X), y if given is None else stand_in(y)
         names = X if hasattr(X, "columns") else None
     else:
-        few = min(rows.n, 2) if rows.has_target else 2  # checks copy a vector
+        few = min(rows.n, 2) if rows.has_target else 2  # two rows of zeros stand for all
         zeros, names = np.zeros((few, rows.n_features)), named(rows.names)
         target = y if isinstance(y, str) else np.zeros(few) if rows.has_target else None
     options = {"accept_sparse": accept_sparse, "dtype": np.float64, "ensure_all_finite": False}

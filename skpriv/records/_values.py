@@ -5,15 +5,16 @@ scikit-learn's words, and costs nothing. Values are private: they are looked at 
 and what is wrong with them is said without a value, a position or a count, always the same.
 """
 
-from typing import Any
 import warnings
 from collections import Counter
 from importlib.util import find_spec
+from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 from scipy import sparse
 
+from .._linalg import BLOCK_ENTRIES
 from ..exceptions import InvalidValues
 
 INVALID_VALUES = (
@@ -22,7 +23,6 @@ INVALID_VALUES = (
     "wrong stays private, and the charge stays. Clean or fill in the rows beforehand by a public "
     "rule, as TableEncoder does."
 )
-SMALL = 4096  # numbers, of which looking at each takes no longer than the sum
 
 
 def public_shape(data: Any) -> tuple:
@@ -36,7 +36,7 @@ def public_shape(data: Any) -> tuple:
     shape = getattr(data, "shape", None)
     if isinstance(shape, tuple) and all(isinstance(size, int | np.integer) for size in shape):
         return tuple(map(int, shape))
-    return _array(data).shape  # an object of its own kind: it says what it is
+    return _array(data).shape  # of an object that NumPy can make an array of
 
 
 def _shape_of_item(item):
@@ -126,7 +126,7 @@ def floats(data: Any, infinite: bool = False) -> np.ndarray:
         return data
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        warnings.simplefilter("error", np.exceptions.ComplexWarning)  # of parts that are dropped
+        warnings.simplefilter("error", np.exceptions.ComplexWarning)  # no imaginary part is dropped
         array = _cell_by_cell(data) if _is_list(data) else _numbers_in(_array(data))
     if infinite or _all_finite(array):
         return array
@@ -166,10 +166,10 @@ def _number(cell):
     box = np.empty(1, dtype=object)
     box[0] = cell
     try:
-        if np.ma.is_masked(cell):  # what is behind the mask is nobody's number
+        if np.ma.is_masked(cell):  # a masked value is missing, whatever is behind the mask
             return np.nan
         return float(box.astype(np.float64)[0])
-    except Exception:  # a cell may hold any object, with any error
+    except Exception:  # a cell may be any object, and raise any error
         pass
     if not issubclass(type(cell), complex | np.complexfloating):
         return np.nan
@@ -214,7 +214,7 @@ def codes(labels: Any) -> np.ndarray:
     for at, label in enumerate(found):
         try:
             numbers[at] = known.setdefault(_label(label), len(known))
-        except Exception:  # not hashable, or an error of its own
+        except Exception:  # the label is not hashable, or raises an error of its own
             numbers[at] = known.setdefault(_Unreadable(), len(known))
     return numbers
 
@@ -225,11 +225,11 @@ def _labels(labels):
     if not hasattr(labels, "__array__"):
         return list(labels)
     if not isinstance(getattr(labels, "dtype", None), np.dtype):
-        # With one missing label such a column would make float64 of all its integers.
+        # As an array, a column of integers with one missing label would have the type float64.
         if hasattr(labels, "astype"):
             try:
                 return np.asarray(labels.astype(object)).tolist()
-            except Exception:  # it quotes a label
+            except Exception:  # its text would quote a label
                 pass
         if hasattr(labels, "to_list") or hasattr(labels, "to_pylist"):
             return cells(labels)
@@ -243,10 +243,10 @@ def _label(cell):
     if kind is int or kind is str:
         return cell
     if hasattr(kind, "__array__") and not issubclass(kind, np.datetime64 | np.timedelta64):
-        cell = cell.item()  # a number of NumPy's or of another library, equal to Python's
+        cell = cell.item()  # a number of NumPy or of another library becomes one of Python
     try:
         missing = cell is None or not cell == cell
-    except Exception:  # of NA and of a signalling NaN nobody can say
+    except Exception:  # NA and a signalling NaN cannot be compared
         missing = type(cell).__hash__ is not None
     return _MISSING if missing else cell
 
@@ -261,20 +261,14 @@ _MISSING = _Unreadable()
 def finite(*arrays: Any) -> Any:
     """Raise the fixed sentence unless all numbers are finite."""
     for array in arrays:
-        values = array.data if sparse.issparse(array) else array
-        if values.size <= SMALL:
-            if not _all_finite(values):
-                raise InvalidValues(INVALID_VALUES)
-            continue
-        rows = max(1, 2**19 // max(1, int(np.prod(values.shape[1:]))))
+        values = np.atleast_1d(array.data if sparse.issparse(array) else array)
+        rows = max(1, 4 * BLOCK_ENTRIES // max(1, values[:1].size))
         for start in range(0, len(values), rows):
             if not _all_finite(values[start : start + rows]):
                 raise InvalidValues(INVALID_VALUES)
 
 
 def _all_finite(chunk):
-    """Whether all are finite; of many, nearly always the sum tells it, which needs no memory."""
-    if chunk.size <= SMALL:
-        return bool(np.isfinite(chunk).all())
+    """Whether all numbers are finite; nearly always their sum tells it, which needs no memory."""
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(chunk.sum())) or bool(np.isfinite(chunk).all())
