@@ -7,26 +7,30 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ..exceptions import PrivacyError
+from ..records import CHUNK_ROWS
 from ._noise._codebook_law import LiftedReports
 from ._noise._laws import GaussianNoise, Noise, NoiseSource
 
-# Of a budget, for a question of one number or of a few beside those that matter: 2.5% more noise
-# for these.
+# Fraction of the budget for a question of one or a few numbers beside the questions that matter,
+# which then have 2.5% more noise.
 SIDE_SHARE = 0.05
-TOLD_ABOVE = 3.0  # deviations of its noise, above which a released number is told from 0
-MOST_NOISE = 0.2  # of the records or of a range: with more, a number decides nothing
-# Clipping leaves a norm as large as 1 + a few units in the last place, and a chunk's sum has
-# rounding errors of its own, at most chunk^2 * 2^-52 = 2^-24 of the largest term for chunks of at
-# most 2^14 rows, if a record is replaced in its place: only its chunk changes then, and chunks are
-# added with compensation. The last rounding of the total adds 2^-52 a record, 2^-20 at MOST_RECORDS
-# (see `reordered`). That holds for sums of terms of bounded norm: a public matrix is applied to
-# rows before they are summed, never to the sum. Every declared sensitivity is multiplied by this.
-ROUNDING = 1.0 + 2.0**-20
-# The same a record, where the order of all records may change (docs/mathematics/sensitivities.md);
-# up to so many records it is half of what ROUNDING allows for.
-REORDERED = 2.0**-37
+TOLD_ABOVE = 3.0  # a released number counts as not 0 above so many deviations of its noise
+# A released number is used for decisions if its noise is at most this fraction of the records, or
+# of the range that the number may have.
+MOST_NOISE = 0.2
+EPS = np.finfo(float).eps  # 2^-52
+# Every declared sensitivity is multiplied by this factor, 1 + 2^-20. Clipping leaves a norm as
+# large as 1 + a few EPS. A sum of a chunk of rows has a rounding error of at most CHUNK_ROWS^2 EPS
+# of the largest term. Only one chunk changes when a record is replaced in its place, because chunks
+# are added with compensation. The last rounding of the total adds EPS for each record, which is
+# 2^-20 at MOST_RECORDS (see `reordered`). This holds for sums of terms of bounded norm: a public
+# matrix is applied to rows before they are summed, and never to the sum.
+ROUNDING = 1.0 + 16.0 * CHUNK_ROWS**2 * EPS
+# Error for each record where the order of all records may change, 2^-37 of the largest term
+# (docs/mathematics/sensitivities.md). Up to RECORDS_IN_ROUNDING it is half of what ROUNDING allows.
+REORDERED = 2.0 * CHUNK_ROWS * EPS
 RECORDS_IN_ROUNDING = (ROUNDING - 1.0) / 2.0 / REORDERED
-MOST_RECORDS = int((ROUNDING - 1.0) / np.finfo(float).eps)
+MOST_RECORDS = int((ROUNDING - 1.0) / EPS)
 
 
 def reordered(n: int) -> float:

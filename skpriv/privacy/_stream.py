@@ -24,7 +24,9 @@ from ._noise._laws import GaussianNoise
 from ._query import Answer
 from ._tape import door
 
-_READING = RLock()  # two threads would draw two noises for one read; a stream's own is not pickled
+# One lock for the reads of all streams, because a stream with a lock could not be pickled. Without
+# it two threads would draw noise twice for one read.
+_READING = RLock()
 
 
 class Stream(ABC):
@@ -73,10 +75,10 @@ class Stream(ABC):
         self.name, self.norm, self.sensitivity = query.name, query.norm, query.sensitivity
         self.n = self.reads = self._pending = 0
         self._increment = CompensatedSum(query.shape)
-        self._released: list = []  # records and noise of each read, which are public
+        self._released: list = []  # (number of records, noise) of each read, both public
 
     def __copy__(self) -> Self:
-        # A shallow copy would share what is added up, and draw answers of its own
+        # A shallow copy would share the sum and draw noise of its own.
         return deepcopy(self)
 
     def check(self, budget: Any) -> None:
@@ -300,7 +302,7 @@ class _Product:
         self._x[self._k] = row
         product = self._ahead[self._k] + self._r[0] * row
         self._k = k = self._k + 1
-        side = k & -k  # of the square: k is an odd multiple of it
+        side = k & -k  # side of the square, the largest power of two that divides k
         width = min(side, len(self._r) - k)
         if k == len(self._x) and width:
             more = np.zeros((min(len(self._r), 2 * k) - k, len(row)))
@@ -315,10 +317,10 @@ class _Product:
 def _square(rows, r, width):
     """Sums of r_{j-i} x_i: j of the next ``width`` rows, i of these rows; r begins with r_1."""
     side = len(rows)
-    # Up to 64 rows a product with a matrix is faster than a convolution
+    # Up to 64 rows, multiplying by a matrix is faster than a convolution.
     if side <= 64:
         return r[side - 1 + np.arange(width)[:, None] - np.arange(side)] @ rows
-    from scipy.signal import oaconvolve  # a tenth of a second, which few need
+    from scipy.signal import oaconvolve  # takes a tenth of a second, and is seldom needed
 
     return oaconvolve(rows, r[:, None], axes=0)[side - 1 : side - 1 + width]
 
@@ -402,7 +404,7 @@ class LocalStream(Stream):
         self._waiting: list[tuple] = []
 
     def _release(self, increment, count):
-        if count and isinstance(self.noise, CodebookNoise):  # the increment holds reports
+        if count and isinstance(self.noise, CodebookNoise):  # the increment is a sum of reports
             if self._waiting:
                 phi, r = map(np.concatenate, zip(*self._waiting, strict=True))
                 self._waiting = []

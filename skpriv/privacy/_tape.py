@@ -74,6 +74,6 @@ def deals(listener, make, owner, arguments, named):
 def door(listener, make, owner, arguments, named):
     """Decorate a method of a session or stream that gives out an answer."""
     asked, rest = (arguments[0], arguments[1:]) if arguments else (owner.query, ())
-    # Of a stream: the exact sum of the records since the last read.
+    # A stream has an exact sum of the records since its last read.
     pending = owner._increment.value if hasattr(owner, "_increment") else None
     return listener.answer(make.func.__name__, owner, asked, (*rest, named), pending, make)

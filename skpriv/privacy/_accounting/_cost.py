@@ -92,8 +92,9 @@ def gdp_delta(epsilon: float, mu: float) -> float:
     if epsilon == 0.0:
         return math.erf(mu / (2.0 * _SQRT2))
     t, h = epsilon / mu, mu / 2.0
-    density = 0.5 * math.exp(-0.5 * (t - h) * (t - h))  # erfcx is the Mills ratio, rescaled
-    if t <= h:  # a large delta: nothing cancels
+    # The function erfcx(x / sqrt(2)) is the Mills ratio of x times sqrt(2 / pi).
+    density = 0.5 * math.exp(-0.5 * (t - h) * (t - h))
+    if t <= h:  # delta is large, and the difference loses no digits
         delta = ndtr(h - t) - density * erfcx((t + h) / _SQRT2)
     else:
         delta = density * (erfcx((t - h) / _SQRT2) - erfcx((t + h) / _SQRT2))
@@ -175,7 +176,7 @@ def zcdp_delta(epsilon: float, rho: float) -> float:
         return 0.0
     if rho == math.inf:
         return 1.0
-    # of log(alpha - 1); the end is finite for the tiniest rho, too
+    # Bounds of log(alpha - 1); the upper one is finite for the smallest rho, too.
     low, high = -700.0, min(700.0, math.log((epsilon + 1.0) / (2.0 * rho) + 2.0))
     while high - low > 1e-9:
         middle = 0.5 * (low + high)
@@ -364,7 +365,8 @@ def _check_parameter(name: str, value: float, delta: float) -> None:
 
 CURRENCIES = ("gdp", "zcdp", "pure")
 
-SHARE_SLACK = ROUNDED  # shares such as ten times 0.1 add up to 1 + 2e-16: that is forgiven
+# Relative excess over a budget that is forgiven: ten shares of 0.1 add up to 1 + 2e-16.
+SHARE_SLACK = ROUNDED
 
 
 @dataclass(frozen=True, repr=False)
@@ -582,7 +584,7 @@ def pure_mu(epsilon: float) -> float:
     >>> round(pure_mu(1.0), 4)
     1.232
     """
-    line = math.sqrt(math.pi / 2.0) * epsilon  # see `Cost.amount`; exact at 0
+    line = math.sqrt(math.pi / 2.0) * epsilon  # the bound of `Cost.amount`, which is tight at 0
     if epsilon < 1e-3 or epsilon == math.inf:
         return line * (1.0 + 1e-12)
     tail = ndtri_exp(-epsilon - math.log1p(math.exp(-epsilon)))

@@ -111,50 +111,28 @@ class Capabilities:
 
 _STATED = {
     "aggregate": Capabilities(
-        sees_rows="nobody",
-        divides="budget",
-        strength=2.0,
-        sentence="differential privacy of sums",
-        protects_groups=True,
-        batches=True,
-        summed=True,
+        sees_rows="nobody", divides="budget", strength=2.0, protects_groups=True, batches=True,
+        summed=True, sentence="differential privacy of sums",
         caveat="those who hide the sum see, together, each record almost as it is",
     ),
     "central": Capabilities(
-        sees_rows="curator",
-        divides="budget",
-        strength=1.0,
-        sentence="differential privacy (trusted curator)",
+        sees_rows="curator", divides="budget", strength=1.0, selects=True, perturbs=True,
+        protects_groups=True, sentence="differential privacy (trusted curator)",
         user_sentence="joint differential privacy (trusted curator)",
-        selects=True,
-        perturbs=True,
-        protects_groups=True,
     ),
     "local": Capabilities(
-        sees_rows="nobody",
-        divides="users",
-        strength=4.0,
-        sentence="local differential privacy",
+        sees_rows="nobody", divides="users", strength=4.0, sentence="local differential privacy",
     ),
     "none": Capabilities(
-        sees_rows="everybody",
-        divides="budget",
-        strength=0.0,
-        sentence="no privacy",
-        selects=True,
-        perturbs=True,
-        protects_groups=True,
+        sees_rows="everybody", divides="budget", strength=0.0, selects=True, perturbs=True,
+        protects_groups=True, sentence="no privacy",
     ),
     "shuffle": Capabilities(
-        sees_rows="nobody",
-        divides="users",
-        strength=3.0,
+        sees_rows="nobody", divides="users", strength=3.0, amplifies=True, batches=True,
         sentence="differential privacy (trusted shuffler of each query's reports)",
         user_sentence="differential privacy (trusted shuffler of each batch of reports)",
-        amplifies=True,
-        batches=True,
     ),
-}
+}  # fmt: skip
 
 
 def capabilities(model: str) -> Capabilities:
@@ -273,7 +251,7 @@ class Guarantee:
     rounds: int | None = None
 
     def __post_init__(self) -> None:
-        # One cost that is not finite: nothing is promised, whoever is trusted.
+        # Where one cost is infinite nothing is promised, whoever is trusted.
         if self.private and isinf(self.epsilon):
             object.__setattr__(self, "model", "none")
 
@@ -293,20 +271,16 @@ class Guarantee:
         guarantees = list(guarantees)
         unique = dict.fromkeys(cost for each in guarantees for cost in each.costs)
         model = min((each.model for each in guarantees), key=_strength)
-        return cls(
-            model,
-            tuple(unique),
-            max(each.delta for each in guarantees),
-            guarantees[0].unit,
-            devices=_common_devices(guarantees, model),
-        )
+        delta, unit = max(each.delta for each in guarantees), guarantees[0].unit
+        devices = _common_devices(guarantees, model)
+        return cls(model, tuple(unique), delta, unit, devices=devices)
 
     @property
     def epsilon(self) -> float:
         """Smallest epsilon that is known at this delta."""
         if not self.private:
             return inf
-        # Twelve digits: conversions to a mu and back leave the last ones of a budget open.
+        # A conversion to mu and back leaves twelve digits of a budget as they were.
         return float(f"{max(cost.epsilon(self.delta) for cost in self.costs):.12g}")
 
     @property
@@ -327,7 +301,7 @@ class Guarantee:
 
         Costs add up (adaptive composition), and so do the deltas that releases spend.
         """
-        costs = tuple(Cost(*(rounds * part for part in cost.as_tuple())) for cost in self.costs)
+        costs = tuple(_of_group(cost, rounds, alone=True) for cost in self.costs)
         spent = max(cost.delta for cost in costs)
         return replace(self, costs=costs, delta=self._free_delta + spent).of_person(rounds)
 
@@ -443,7 +417,7 @@ class Trust:
     budget: Budget
 
     def __post_init__(self) -> None:
-        capabilities(self.model)  # a model that is not known is refused
+        capabilities(self.model)  # which refuses a model that is not known
 
     @classmethod
     def of(cls, privacy: str, budget: Budget) -> "Trust":
@@ -471,17 +445,13 @@ class Trust:
 
         Nothing is free: a budget that is too small for Gaussian noise has no price in it.
         """
-        if self.can.amplifies:  # amplification has no tighter currency
+        if self.can.amplifies:  # of shuffled reports only (epsilon, delta) is known
             return Cost.from_budget(self.budget)
         if currency == "pure":
             return Cost.from_epsilon(self.budget.epsilon)
-        if not self.budget.mu > 0.0:
-            raise PrivacyError(
-                f"delta={self.budget.delta} leaves no room for Gaussian noise at "
-                f"epsilon={self.budget.epsilon}: pass delta in (0, 1), for example delta=1e-6, "
-                "or ask for pure noise."
-            )
-        # A rho is divided between Gaussian noise and selections, which in no currency cost less.
+        check_gaussian(self.budget)
+        # A rho may be spent on selections, which cost at least as much as Gaussian noise in every
+        # currency.
         return Cost.from_mu(self.budget.mu) if currency == "gdp" else Cost(selected=self.budget.rho)
 
     def guarantee(self, unit: str = "record", currency: str | None = None) -> Guarantee:
@@ -490,3 +460,17 @@ class Trust:
             return Guarantee.absent(unit)
         cost = Cost.from_budget(self.budget) if currency is None else self.price(currency)
         return Guarantee(self.model, (cost,), self.budget.delta, unit)
+
+
+def check_gaussian(budget: Budget) -> None:
+    """Refuse a budget that leaves no room for Gaussian noise.
+
+    Raises
+    ------
+    PrivacyError
+    """
+    if not budget.mu > 0.0:
+        raise PrivacyError(
+            f"delta={budget.delta} leaves no room for Gaussian noise at epsilon={budget.epsilon}: "
+            "pass delta in (0, 1), for example delta=1e-6, and epsilon > 0, or ask for pure noise."
+        )

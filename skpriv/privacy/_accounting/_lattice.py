@@ -16,22 +16,28 @@ from scipy.special import gammaln
 from ...exceptions import PrivacyError
 from ._cost import Budget
 
-MODULUS = np.iinfo(np.uint64).bits  # of the integers in which sums are computed
+MODULUS = np.iinfo(np.uint64).bits  # sums are computed modulo 2^MODULUS
 HEADROOM = MODULUS - 2  # bits that a sum may use: a quarter of the range on either side of zero
-# Bits: a step is 2^-bits of the sensitivity over sqrt(size), which noise is larger by 2^-bits for.
+# A step of the grid is 2^-bits of the sensitivity over sqrt(size), which makes the noise larger by
+# a factor 1 + 2^-bits. The grid has as many bits as there is room for, within these two numbers.
 FINEST, COARSEST = 32, 8
 NO_ROOM = (
     f"sums modulo 2^{MODULUS}: ask fewer users, fewer numbers, or give a larger epsilon or delta."
 )
-LARGEST_ENTRY = 4.0  # an entry of a record's vector is at most so many sensitivities away from zero
-NOISE_ROOM = (
-    40.0  # standard deviations of noise that must fit into the range: it exceeds them never
-)
-# Width of the narrowest discrete Gaussian, in steps: that of the rounding, and of one user's noise.
-# What the proof of rounding leaves out is a factor within
-# 1 +- 2 exp(-2 pi^2 WIDTH^2) / (1 - exp(-2 pi^2)) < 1 +- 1e-857, far below the smallest double. The
-# sum of n draws is one of them within a factor exp(5 n exp(-pi^2 WIDTH^2)) < exp(n 1e-427).
+LARGEST_ENTRY = 4.0  # an entry of a record's vector is at most so many sensitivities from zero
+NOISE_ROOM = 40.0  # standard deviations of the noise for which a sum has room
+# Standard deviation of the narrowest discrete Gaussian that is drawn, in steps of the grid. The
+# proofs of docs/mathematics/aggregate.md leave out a factor that differs from 1 by less than
+# 2 exp(-2 pi^2 WIDTH^2) / (1 - exp(-2 pi^2)) < 1e-857 for rounding to the grid, and a factor below
+# exp(5 n exp(-pi^2 WIDTH^2)) < exp(n 1e-427) for the sum of the noise of n users.
 WIDTH = 10.0
+
+
+# For each transport: whom the guarantee trusts, and who together could see each record.
+HIDERS = {
+    "two-servers": ("the two servers do not collude", "the servers"),
+    "shuffled-shares": ("the shuffler and the server do not collude", "shuffler and server"),
+}
 
 
 @dataclass(frozen=True)
@@ -55,17 +61,13 @@ class Devices:
     @property
     def premise(self) -> str:
         """Whom the guarantee trusts."""
-        who = {
-            "two-servers": "the two servers do not collude",
-            "shuffled-shares": "the shuffler and the server do not collude",
-        }[self.transport]
+        who, _ = HIDERS[self.transport]
         return f"{who}; at least {self.adding:,} of {self.total:,} devices add their noise"
 
     @property
     def caveat(self) -> str:
         """What is left if they are not to be trusted."""
-        who = "the servers" if self.transport == "two-servers" else "shuffler and server"
-        return f"together {who} see each record almost as it is"
+        return f"together {HIDERS[self.transport][1]} see each record almost as it is"
 
 
 @dataclass(frozen=True)
@@ -115,11 +117,12 @@ class Lattice:
             raise PrivacyError("noise that users add in parts is Gaussian: it needs delta above 0.")
         if not 1 <= adding <= users:
             raise PrivacyError(f"adding={adding} devices must be from 1 to all {users} of them.")
-        # In units of 2^bits steps: the sum of all vectors, and the tail of all noise.
+        # Largest absolute sum of all vectors and of all noise, in units of 2^bits steps.
         whole = sqrt(size) * (
             users * (LARGEST_ENTRY + 1.0) + NOISE_ROOM * sqrt(users / adding) / mu
         )
-        # A user's noise has 2^bits root(size / adding) / mu steps: at most 2^45, for the sampler.
+        # A user's noise has a deviation of 2^bits root(size / adding) / mu steps, and the sampler
+        # takes at most 2^45.
         widest = 44.5 + log2(mu * sqrt(adding / size))
         bits = min(FINEST, int(HEADROOM - ceil(log2(whole))), floor(widest))
         if bits < COARSEST:
@@ -170,9 +173,10 @@ class Lattice:
             )
 
 
-# Distance of all shares of a fit from what can be drawn from their sums, at most.
+# Largest total variation distance between all shares of a fit and shares that are drawn from the
+# sums alone.
 SECURITY = 2.0**-40
-SUMMED_USERS = 256  # for which the recursion is computed user by user; see `_log_excess` for more
+SUMMED_USERS = 256  # up to so many users the recursion of `_log_excess` is computed user by user
 MOST_SHARES = 512
 
 
@@ -213,9 +217,9 @@ def shares_needed(users: int, size: int, security: float = SECURITY) -> int:
     [22, 16, 13, 11]
     """
     if users == 1:
-        return 1  # the sum is all that there is
+        return 1  # the sum is the user's own vector
     target = 2.0 * (log(security) - log(size) + log(2.0))
-    low, high = 1, MOST_SHARES  # of mixed shares: too few, and checked
+    low, high = 1, MOST_SHARES  # the first is too few, the second was found to be enough
     if not _log_excess(users, high) <= target - 1e-6:
         raise PrivacyError(f"{users} users need more than {MOST_SHARES} shares of each number.")
     while high - low > 1:

@@ -21,9 +21,10 @@ CALLED = (
     "(resampling), and what was read of the rows besides (by other steps, by a final estimator, by "
     "a choice by scores), are neither counted nor protected"
 )
-# What passes a fit on and reads nothing; what a Pipeline's other steps read is said in PIPELINE.
+# Modules of scikit-learn that pass a fit on and read no rows. PIPELINE is about what the other
+# steps of a Pipeline read.
 PASSING = ("sklearn.base", "sklearn.pipeline", "sklearn.utils", "sklearn.externals")
-# Transformers of skpriv.preprocessing, which learn nothing from rows
+# Transformers of skpriv.preprocessing that learn nothing from rows.
 PUBLIC = ("BoundsScaler", "FormulaEncoder", "TableEncoder")
 HEADERS = ("query", "norm", "sensitivity", "share", "records", "noise", "scale", "mu")
 
@@ -56,7 +57,8 @@ def callers():
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         module = str(frame.f_globals.get("__name__", ""))
-        # Locals of a frame that were looked at keep rows alive: of functions that fit alone
+        # The locals of a frame are looked at in functions that fit alone, since that keeps rows
+        # alive.
         fits = frame.f_code.co_name.lstrip("_").startswith("fit")
         owner = frame.f_locals.get("self") if fits and not module.startswith("skpriv.") else None
         if module == "sklearn.pipeline" and fits:
@@ -104,7 +106,7 @@ class ReportRow:
     noise: str
     scale: float
     cost: Cost
-    paid: Cost | None = None  # what a record in it has paid by then, if a session counted
+    paid: Cost | None = None  # all that one of its records has paid by then, if known
 
     @classmethod
     def of(
@@ -116,16 +118,9 @@ class ReportRow:
 
     def cells(self) -> tuple[str, ...]:
         """The row as texts, in the order of ``HEADERS``."""
-        numbers = (self.sensitivity, self.share)
-        return (
-            self.query,
-            self.norm,
-            *(f"{number:.4g}" for number in numbers),
-            str(self.records),
-            self.noise,
-            f"{self.scale:.4g}",
-            price(self.cost),
-        )
+        values = [getattr(self, name) for name in HEADERS[:-1]]
+        texts = (f"{value:.4g}" if isinstance(value, float) else str(value) for value in values)
+        return (*texts, price(self.cost))
 
 
 @dataclass(repr=False)
@@ -191,7 +186,7 @@ class PrivacyReport(Printed):
     simulated: bool = False
 
     def __post_init__(self) -> None:
-        if self.pipeline is None:  # not of a saved report
+        if self.pipeline is None:  # a saved report has its own value
             self.pipeline, self.within = callers()
 
     def add(self, row: Any) -> None:
@@ -268,12 +263,6 @@ class PrivacyReport(Printed):
                 return "secure draws (exact integers of the operating system)"
             return "secure noise (exact draws with random bits of the operating system)"
         return "reproducible noise (NumPy, random_state set): for study, not for release"
-
-    @property
-    def _weights(self):
-        if self.max_weight is None:
-            return ""
-        return f"weights of rows are clipped to [0, {self.max_weight:g}], which is public"
 
     @property
     def _currency(self):
@@ -376,7 +365,7 @@ class PrivacyReport(Printed):
             )
         events: list[Any] = []
         if paid.gaussian:
-            # That relation counts a replacement as twice the sensitivity.
+            # For dp_accounting, replacing a record doubles the sensitivity.
             events.append(dp_accounting.GaussianDpEvent(2.0 * paid.gaussian**-0.5))
         if rho := paid.concentrated + paid.selected:
             events.append(dp_accounting.ZCDpEvent(rho, 0.0))
@@ -386,7 +375,10 @@ class PrivacyReport(Printed):
 
     def _parts(self):
         yield f"{self.name}: {self.guarantee}"
-        yield from filter(None, (self.persons, self._weights))
+        if self.persons:
+            yield self.persons
+        if self.max_weight is not None:
+            yield f"weights of rows are clipped to [0, {self.max_weight:g}], which is public"
         yield Table((*HEADERS[:-1], self._currency), self._printed, left=len(HEADERS))
         if self.rows:
             yield self._legend

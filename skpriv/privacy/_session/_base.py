@@ -19,7 +19,14 @@ import numpy as np
 from ...exceptions import PrivacyError
 from ...records import KEPT_BYTES, ArrayRows, PersonRows, Subset, codes, public_shape
 from .._accounting._cost import SHARE_SLACK, Cost
-from .._accounting._guarantee import Capabilities, Trust, capabilities, models_that, state
+from .._accounting._guarantee import (
+    Capabilities,
+    Trust,
+    capabilities,
+    check_gaussian,
+    models_that,
+    state,
+)
 from .._accounting._report import PrivacyReport, ReportRow
 from .._ledger._accountant import charge
 from .._ledger._parts import protecting, unit_now
@@ -65,7 +72,7 @@ class Shares:
 
     def __init__(self):
         self._process = os.getpid()
-        self._stack = []  # (subset, top, cost of a record in it), one entry a subset
+        self._stack = []  # (subset, highest share, cost of a record in it) for each subset
 
     def top(self, subset=None):
         """Largest share that a record of the subset may have used."""
@@ -78,12 +85,10 @@ class Shares:
                 "this session was copied by a fork of its process: only the original answers."
             )
         before = [] if once else [paid for _, _, paid in self._met(slot.subset)]
-        if len(before) > 1:
-            before = [Cost.maximum(before)]
-        paid = before[0] + cost if before else cost
+        paid = Cost.maximum(before) + cost if before else cost
         entry = (slot.subset, slot.stop, paid)
         if slot.subset is None:
-            self._stack = [entry]  # above all others
+            self._stack = [entry]  # it lies above all others
         else:
             self._stack = [e for e in self._stack if e[0] is None or not e[0].same(slot.subset)]
             self._stack.append(entry)
@@ -130,6 +135,10 @@ class Piece:
 
     def __len__(self):
         return self.stop - self.start
+
+    def holds(self, other: "Piece") -> bool:
+        """Whether all records of another piece of the same session are in this one."""
+        return self.start <= other.start and other.stop <= self.stop
 
 
 class Pieces:
@@ -201,11 +210,15 @@ class Pieces:
     def whole(self):
         """All rows, in memory if they are or if they fit."""
         if self._all is None:
-            found = self._rows.kept(None, self._left)
+            found = self._booked(self._rows.kept(None, self._left))
             self._all = self._rows if found is None else found
-            if found is not None:
-                self._left -= 8 * found.n * (found.n_features + 1)
         return self._all
+
+    def _booked(self, rows):
+        """Take the memory of rows that are kept, if they are, off what is left."""
+        if rows is not None:
+            self._left -= 8 * rows.n * (rows.n_features + 1)
+        return rows
 
     def _of_function(self, rows, mapped):
         """Rows that are a function of each record, kept while that is asked; None if too large."""
@@ -215,11 +228,9 @@ class Pieces:
 
     def _made(self, rows, records, width):
         """Rows in memory made by ``records(X, y)`` of those of each chunk; None if too large."""
-        size = 8 * rows.n * (width + 1)
-        if size > self._left:
+        if 8 * rows.n * (width + 1) > self._left:
             return None
-        kept, self._left = rows.made(records, width), self._left - size
-        return kept
+        return self._booked(rows.made(records, width))
 
     def keep(self, function, width):
         """Whether function(X) takes the place of X from now on: of rows that fit into memory."""
@@ -227,7 +238,7 @@ class Pieces:
         made = None
         if isinstance(rows, ArrayRows):
             made = self._made(rows, lambda X, y: (function(X), y), width)
-        if made is not None:  # what was kept of X before is no answer any more
+        if made is not None:  # what was kept of the former X is not valid any more
             self._all, self._kept, self._memory = made, [], {}
         return made is not None
 
@@ -238,16 +249,11 @@ class Pieces:
             piece = max(self._foreseen.values(), key=len, default=None)
             subset = None if piece is None or self._kept else self.users(piece)
             rows, targets = self._rows.kept_targets(subset, self._left)
-            if targets is not None:
-                self._left -= 8 * targets.n
+            if self._booked(targets) is not None:
                 self._targets = targets
-            if rows is not None:
-                self._keep(subset, rows)
+            if self._booked(rows) is not None:
+                self._kept.append((subset, rows))
         return self._targets
-
-    def _keep(self, subset, rows):
-        self._left -= 8 * rows.n * (rows.n_features + 1)
-        self._kept.append((subset, rows))
 
     def _sum_of_part(self, query, subset):
         everything = self.whole()
@@ -261,8 +267,8 @@ class Pieces:
         for whole in (*larger, subset):
             places = subset.among(whole)
             rows = None if places is None else everything.kept(whole, self._left)
-            if rows is not None:
-                self._keep(whole, rows)
+            if self._booked(rows) is not None:
+                self._kept.append((whole, rows))
                 return rows.sum(query, places)
         return everything.sum(query, subset)
 
@@ -354,8 +360,8 @@ class FilledPlaces(Query):
         return np.array([float(len(X))])
 
 
-# Of the budget, for the number of rows that persons have; and how many deviations of its noise the
-# number that is used is above the released one, so that it is too small once in 30,000 fits.
+# Fraction of the budget for the number of rows that persons have. The number that is used is the
+# released one plus so many deviations of its noise, so that it is too small in one of 30,000 fits.
 PLACES_SHARE, PLACES_SURE = 0.01, 4.0
 
 
@@ -392,7 +398,7 @@ class Session(ABC):
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
-        if "model" in cls.__dict__:  # what is inherited is not stated
+        if "model" in cls.__dict__:  # a class states the capabilities of a model that it names
             stated: Any = cls.__dict__.get("capabilities")
             state(cls.model, stated)
 
@@ -412,8 +418,8 @@ class Session(ABC):
         if groups is not None:
             groups.check(rows, self.model, currency)
         self._check(budget, rows.n, smallest_share)
-        # Who answers alone has no sum that the order of the others could round. How many rows
-        # persons have is private, and how many are used at most is not.
+        # A user who answers alone has no sum whose rounding depends on the order of the others. How
+        # many rows a person has is private, and how many are used at most is public.
         most = rows.n if groups is None else groups.n * groups.largest
         self._reordered = reordered(most) if self.capabilities.curator else 1.0
         price = self._price(budget)
@@ -428,23 +434,16 @@ class Session(ABC):
                 rows, groups.codes, groups.largest, self._source.permutation, groups.change
             )
         self._rows = rows
-        self._passes = rows.passes or 0  # before this session
+        self._passes = rows.passes or 0  # passes that were made before this session
         self._shares, self._lock = Shares(), RLock()
-        # Without privacy nothing need be secret, and a fit without a seed is the same each time.
+        # Without privacy the order of the rows is fixed, so that every fit is the same.
         fixed = self.capabilities.exact and random_state is None
         order = NoiseSource(0) if fixed else self._source
         self._pieces = Pieces(rows, order)
-        self._unit = 1.0  # what a share of 1 is of the whole
-        self.report = PrivacyReport(
-            name,
-            self.model,
-            budget,
-            self._source.secure,
-            charged=price,
-            rows_per_unit=self.persons,
-            person_column=column,
-        )
-        self._filled = 1.0  # part of the places of persons that have a row, rounded up
+        self._unit = 1.0  # fraction of the whole session that a share of 1 stands for
+        said: Any = {"charged": price, "rows_per_unit": self.persons, "person_column": column}
+        self.report = PrivacyReport(name, self.model, budget, self._source.secure, **said)
+        self._filled = 1.0  # fraction of the places of persons that have a row, rounded up
         if groups is not None:
             self._count_places()
 
@@ -673,12 +672,8 @@ class Session(ABC):
         self._unit = max(0.0, 1.0 - self._shares.top())
 
     def _check(self, budget, n, smallest_share):
-        if self._currency != "pure" and not budget.mu > 0.0:
-            raise PrivacyError(
-                f"delta={budget.delta} leaves no room for Gaussian noise at "
-                f"epsilon={budget.epsilon}: pass delta in (0, 1), for example delta=1e-6, "
-                "and epsilon > 0."
-            )
+        if self._currency != "pure":
+            check_gaussian(budget)
 
     def _next(self, share, subset=None):
         """Slot that a query for this share would get."""
@@ -722,9 +717,9 @@ class Session(ABC):
                 f"a session in the currency {self._currency!r} cannot answer {asked.name!r}, whose "
                 f"cost is {cost}: shares of different currencies do not add up."
             )
-        if self._shares.top(slot.subset) != slot.start:  # asked by what this query was asked of
+        if self._shares.top(slot.subset) != slot.start:  # the query has asked the session itself
             raise PrivacyError("a session is not asked while it prepares another answer.")
-        if self.capabilities.amplifies:  # of shuffled reports no more is known than the budget
+        if self.capabilities.amplifies:  # of shuffled reports only (epsilon, delta) is known
             cost = Cost.from_budget(self._budget)
         return cost, self._shares.add(slot, cost, self.capabilities.reports)
 

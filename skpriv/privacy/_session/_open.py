@@ -20,14 +20,8 @@ from .._noise._codebook_law import LiftedReports
 from .._noise._laws import GaussianNoise, GumbelNoise
 from .._query import Answer, Query
 from .._stream import (
-    ExactStream,
-    FactorStream,
-    LocalStream,
-    SharedSumStream,
-    ShuffleStream,
-    Stream,
-    stream_of,
-)
+    ExactStream, FactorStream, LocalStream, SharedSumStream, ShuffleStream, Stream, stream_of,
+)  # fmt: skip
 from ._base import Session, one_at_a_time
 
 
@@ -49,7 +43,7 @@ class CentralSession(Session):
         )
 
     def _law(self, asked, slot):
-        if self._currency == "pure" and isinstance(asked, Query):  # epsilons add up
+        if self._currency == "pure" and isinstance(asked, Query):  # its share is one of epsilon
             return asked.local_noise(Budget(slot.share * self._budget.epsilon / self._reordered))
         return GaussianNoise.calibrated(self._change(asked), self._mu * sqrt(slot.share))
 
@@ -94,13 +88,8 @@ class SummedNoise(GaussianNoise):
         Number of coordinates.
     """
 
-    lattice: Lattice = Lattice(0.0, 0, 0)  # by `of`
-    size: int = 1
-
-    @classmethod
-    def of(cls, lattice, size):
-        """Law of the noise that is counted on."""
-        return cls(lattice.scale, lattice, size)
+    lattice: Lattice
+    size: int
 
     def cost(self, sensitivity):
         """Price of a sum of this l2 sensitivity: the rounding to the grid is part of it."""
@@ -167,20 +156,18 @@ class AggregateSession(Session):
             noise = GaussianNoise(law.scale)
             value, counted = self._source.add(exact, noise), self.persons is None
             return Answer(value, self._size(slot), noise, counted=counted)
-        # Of all the shares of a fit, those of this query may be as far from their sums
+        # The shares of this query may be this far from shares that are drawn from their sums.
         security = sharing_security(self._budget) * slot.share if self._mixed else 0.0
         prices = self.report, law.cost(self._change(query))
         value, n = self._rows.shared_sum(query, lattice, security, prices, slot.subset)
         return Answer(value, n, GaussianNoise(law.scale * sqrt(n / lattice.adding)))
 
     def _law(self, query, slot):
-        return SummedNoise.of(self._lattice(query, slot), prod(query.shape))
-
-    def _lattice(self, query, slot):
-        users, mu = self._count(slot), self._left(self._budget).mu * sqrt(slot.share)
-        devices = self._devices
+        users, size = self._count(slot), prod(query.shape)
+        mu, devices = self._left(self._budget).mu * sqrt(slot.share), self._devices
         adding = max(1, users * devices.adding // devices.total)
-        return Lattice.calibrated(self._change(query), mu, prod(query.shape), users, adding)
+        lattice = Lattice.calibrated(self._change(query), mu, size, users, adding)
+        return SummedNoise(lattice.scale, lattice, size)
 
     def _left(self, budget):
         """What the noise must meet: where shares are mixed, their security is taken off delta."""
@@ -231,7 +218,7 @@ class LocalSession(Session):
     def _answer(self, query, slot, law):
         users = self._users(slot)
         value = law.collected(query, self._rows, users, self._source)
-        if isinstance(value, LiftedReports):  # as many as came, of those who were asked
+        if isinstance(value, LiftedReports):  # some of the users who were asked may not answer
             n = len(value.directions)
             law = replace(law, code=value.code).summed(n)
             return Answer(query.summed(value), n, law, value)
@@ -294,19 +281,16 @@ class ShuffleSession(LocalSession):
     def _report_budget(self, query, users):
         if self._currency != "pure":
             return amplified(self._budget, users, dimension=int(prod(query.shape)))
-        likely = getattr(query, "likely", None)  # of reports of two levels
-        if likely is None:  # others are as in the local model
+        likely = getattr(
+            query, "likely", None
+        )  # where a report takes values with two probabilities
+        if likely is None:  # other pure reports are not amplified
             return Budget(self._budget.epsilon)
         return Budget(amplified_epsilon(self._budget, users, likely))
 
 
-MODELS: dict[str, type[Session]] = {
-    "aggregate": AggregateSession,
-    "central": CentralSession,
-    "local": LocalSession,
-    "none": ExactSession,
-    "shuffle": ShuffleSession,
-}
+_KINDS = (AggregateSession, CentralSession, LocalSession, ExactSession, ShuffleSession)
+MODELS: dict[str, type[Session]] = {kind.model: kind for kind in _KINDS}
 
 
 def open_session(
@@ -357,15 +341,8 @@ def open_session(
         If the guarantee cannot be had, for example ``delta=0`` with Gaussian noise.
     """
     trust = Trust.of(privacy, budget)
-    return _session_class(trust)(
-        as_rows(X, y),
-        trust.budget,
-        random_state,
-        name,
-        currency=currency,
-        smallest_share=smallest_share,
-        groups=groups,
-    )
+    said: Any = {"currency": currency, "smallest_share": smallest_share, "groups": groups}
+    return _session_class(trust)(as_rows(X, y), trust.budget, random_state, name, **said)
 
 
 def _session_class(trust):

@@ -7,8 +7,6 @@ import numpy as np
 
 from ...exceptions import PrivacyError
 from .._accounting._cost import SHARE_SLACK
-from .._accounting._guarantee import Trust
-from .._accounting._report import PrivacyReport
 from .._query import Answer
 from ._base import Piece
 
@@ -40,14 +38,14 @@ def split(session: Any, *sizes: Any) -> "list[Part]":
     """
     inside = isinstance(session, Part)
     whole, place = (session._whole, session._place) if inside else (session, 0)
-    # Under a curator what was used before a rebase is not counted again
+    # Under a curator, what was used before a rebase is not counted again.
     known = 0.0 if inside or whole.capabilities.reports else 1.0 - whole._unit
     if session.used > known + SHARE_SLACK:
         raise PrivacyError("a session is divided into parts before it answers anything.")
     if sum(sizes) > session.n or min(sizes, default=0) < 1:
         raise PrivacyError(f"parts of {sizes} records do not fit into {session.n} records.")
-    # The largest part comes last: where it is all that is left, its records need not be written
-    # down, but only those of the others.
+    # The largest part comes last in the order: then only the places of the other records need be
+    # kept in memory.
     order = np.argsort(sizes, kind="stable")
     ends = np.cumsum([sizes[i] for i in order])
     starts = dict(zip(order.tolist(), (ends - np.sort(sizes)).tolist(), strict=True))
@@ -68,36 +66,22 @@ class Part:
         Where its records begin in the random order of the session.
     size : int
         How many they are.
+
+    Attributes
+    ----------
+    n : int
+        Public number of records.
+    used : float
+        Share that has been used.
+    model, trust, report, persons, ordered : object
+        Those of the whole session.
     """
 
     def __init__(self, whole: Any, place: int, size: int) -> None:
-        self._whole, self._place, self._size = whole, place, int(size)
-        self._used, self._unit = 0.0, 1.0
-
-    @property
-    def persons(self) -> int | None:
-        """Rows of a person that are used at most, if records are persons with several rows."""
-        return self._whole.persons
-
-    @property
-    def model(self) -> str:
-        """The privacy model."""
-        return self._whole.model
-
-    @property
-    def trust(self) -> Trust:
-        """Who is trusted, and with what budget."""
-        return self._whole.trust
-
-    @property
-    def report(self) -> PrivacyReport:
-        """The report of the whole session."""
-        return self._whole.report
-
-    @property
-    def n(self) -> int:
-        """Public number of records."""
-        return self._size
+        self._whole, self._place, self.n = whole, place, int(size)
+        self.used = 0.0
+        self.model, self.trust, self.report = whole.model, whole.trust, whole.report
+        self.persons, self.ordered = whole.persons, whole.ordered
 
     def sum(self, query: Any, share: float, subset: Any = None) -> Answer:
         """Noisy sum of a query over the records, or over a part of them; see Session.
@@ -109,7 +93,7 @@ class Part:
 
     def part(self, fraction: float) -> Piece | None:
         """Random part of the records, for queries that need not see all of them; see Session."""
-        return self._whole._prefix(self._place, self._place + self._size, fraction)
+        return self._whole._prefix(self._place, self._place + self.n, fraction)
 
     def top(self, query: Any, k: int, share: float) -> np.ndarray:
         """Indices of the k largest coordinates of a bounded sum; see Session."""
@@ -131,43 +115,27 @@ class Part:
         share, records = self._asked(None, share, spend=False, subset=subset)
         return self._whole.records(share, records) if len(records) else 0
 
-    @property
-    def ordered(self) -> bool:
-        """Whether parts of the rows can be chosen (public)."""
-        return self._whole.ordered
-
-    @property
-    def used(self) -> float:
-        """Share that has been used."""
-        return self._used
-
     def _asked(self, query, share, spend, subset=None):
         """Share and records with which the whole session is asked."""
         if subset is not None and self._whole.capabilities.reports:
             raise PrivacyError("users of a part of a session answer once: ask all of the part.")
-        if subset is not None and not self._holds(subset):
+        everybody = Piece(self._place, self._place + self.n)
+        if subset is not None and not (isinstance(subset, Piece) and everybody.holds(subset)):
             raise PrivacyError("a part of a session is asked about pieces of it: see its part().")
         if not 0.0 < share <= 1.0:
             raise PrivacyError(f"share={share} of query {query.name!r} must lie in (0, 1].")
-        start, stop = self._used, self._used + share * self._unit
+        start, stop = self.used, self.used + share
         if spend:
             if stop > 1.0 + SHARE_SLACK:
                 raise PrivacyError(
                     f"share={share} of query {query.name!r} exceeds what is left of this part of "
                     f"the session ({max(1.0 - start, 0.0):.4g})."
                 )
-            self._used = stop
+            self.used = stop
         if not self._whole.capabilities.reports:
-            everybody = Piece(self._place, self._place + self._size)
-            return min(share * self._unit, 1.0), everybody if subset is None else subset
+            return share, everybody if subset is None else subset
         users = (self._place + self._position(share) for share in (start, stop))
         return 1.0, Piece(*users)
-
-    def _holds(self, piece):
-        """Whether all records of a piece are of this part."""
-        if not isinstance(piece, Piece):
-            return False
-        return self._place <= piece.start and piece.stop <= self._place + self._size
 
     def _position(self, share):
         return min(floor((share + SHARE_SLACK) * self.n), self.n)
