@@ -17,13 +17,10 @@ if TYPE_CHECKING:  # loaded by `__getattr__`
 __all__ = ["Collector", "DeviceLedger", "ShareServer", "act", "report"]
 
 
+_HOMES = {"Collector": "_collector", "DeviceLedger": "_ledger", "ShareServer": "_sums"}
+
+
 def __getattr__(name: str) -> Any:
-    homes = {
-        "Collector": "._collector",
-        "DeviceLedger": "._ledger",
-        "ShareServer": "._sums",
-    }
-    home = homes.get(name)
-    if home is not None:
-        return getattr(import_module(home, __name__), name)
+    if name in _HOMES:
+        return getattr(import_module(f".{_HOMES[name]}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -164,16 +164,13 @@ class DeviceLedger:
             if attempts and (again is None or attempts >= MOST_ATTEMPTS):
                 raise PrivacyError("this device has answered the task: not twice, or once more.")
             price = again if attempts and again is not None else Cost() if found else cost
-            self._pay(held, price, f"round {last + 1} of {collection[:8]}, {attempts + 1}")
+            name = f"round {last + 1} of {collection[:8]}, {attempts + 1}"
+            # Both this object's total and the file's must be able to pay.
+            aside = self._aside or Budget(0.0, min(price.delta, self.budget.delta))
+            own = self._limit(held.bind(self._limit(aside)).set_aside)
+            held.check(own, name, price, (), "let the user agree to lose more")
+            held.record(name, price, ())
             held.connection.execute(
                 "INSERT OR REPLACE INTO rounds VALUES (?, ?, ?, ?)",
                 (collection, last, rounds[-1], attempts + 1),
             )
-
-    def _pay(self, held, cost, name):
-        """Record a charge that both this object's total and the file's can pay."""
-        aside = self._aside or Budget(0.0, min(cost.delta, self.budget.delta))
-        held.bind(self._limit(aside))
-        own = self._limit(held.limit.set_aside)
-        held.check(own, name, cost, (), "let the user agree to lose more")
-        held.record(name, cost, ())

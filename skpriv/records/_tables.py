@@ -94,13 +94,11 @@ class Source:
         """Source of a table that can be read in batches, else None; no row is looked at."""
         kind, library = type(table).__name__, type(table).__module__.partition(".")[0]
         if library == "pyarrow" and kind == "RecordBatchReader":
-            table = table.read_all()  # a reader can be read only once
-            kind = "Table"
-        if library == "pyarrow" and kind in ("Table", "RecordBatch"):
-            return cls(table, list(table.schema.names))
+            table, kind = table.read_all(), "Table"  # a reader can be read only once
         if library == "pyarrow" and kind == "Scanner":
             return cls(table, list(table.projected_schema.names))
-        if hasattr(table, "count_rows") and hasattr(table, "schema"):
+        stored = hasattr(table, "count_rows") and hasattr(table, "schema")
+        if stored or (library == "pyarrow" and kind in ("Table", "RecordBatch")):
             return cls(table, list(table.schema.names))
         found = nw.from_native(table, pass_through=True)
         if isinstance(found, nw.LazyFrame):

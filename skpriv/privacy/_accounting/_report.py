@@ -26,6 +26,7 @@ CALLED = (
 PASSING = ("sklearn.base", "sklearn.pipeline", "sklearn.utils", "sklearn.externals")
 # Transformers of skpriv.preprocessing that learn nothing from rows.
 PUBLIC = ("BoundsScaler", "FormulaEncoder", "TableEncoder")
+PUBLISHED = ("size", "rows_per_unit", "person_column", "secure", "not_covered")  # by `to_dict`
 HEADERS = ("query", "norm", "sensitivity", "share", "records", "noise", "scale", "mu")
 
 
@@ -34,11 +35,6 @@ def amount(cost):
     if cost.pure or cost.approximate:
         return cost.epsilon(cost.delta)
     return sqrt(2.0 * cost.amount("zcdp"))
-
-
-def price(cost):
-    """The same as text."""
-    return f"{amount(cost):.4g}"
 
 
 def callers():
@@ -116,11 +112,14 @@ class ReportRow:
         asked = query.name, query.norm, query.sensitivity
         return cls(*asked, share, n, str(noise), noise.scale, cost, paid)
 
+    @property
+    def values(self) -> list[Any]:
+        """What the row says, in the order of ``HEADERS``."""
+        return [*(getattr(self, name) for name in HEADERS[:-1]), amount(self.cost)]
+
     def cells(self) -> tuple[str, ...]:
-        """The row as texts, in the order of ``HEADERS``."""
-        values = [getattr(self, name) for name in HEADERS[:-1]]
-        texts = (f"{value:.4g}" if isinstance(value, float) else str(value) for value in values)
-        return (*texts, price(self.cost))
+        """The same as texts."""
+        return tuple(f"{v:.4g}" if isinstance(v, float) else str(v) for v in self.values)
 
 
 @dataclass(repr=False)
@@ -302,7 +301,7 @@ class PrivacyReport(Printed):
         """
         import pandas as pd
 
-        return pd.DataFrame(self._mechanisms, columns=(*HEADERS[:-1], self._currency))
+        return pd.DataFrame(self._mechanisms, columns=self._columns)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the guarantee and the queries as plain values, for JSON and for those who check.
@@ -320,24 +319,18 @@ class PrivacyReport(Printed):
             "epsilon": promised.epsilon if promised.private else None,
             "delta": promised.delta,
             **{name: getattr(promised, name) for name in ("model", "unit", "neighbours")},
-            "size": self.size,
-            "rows_per_unit": self.rows_per_unit,
-            "person_column": self.person_column,
-            "secure": self.secure,
-            "not_covered": self.not_covered,
+            **{name: getattr(self, name) for name in PUBLISHED},
             "mechanisms": self._mechanisms if promised.private else [],
         }
 
     @property
     def _mechanisms(self):
         """The rows as dictionaries of plain values."""
-        return [
-            {
-                **{name: getattr(row, name) for name in HEADERS[:-1]},
-                self._currency: amount(row.cost),
-            }
-            for row in self.rows
-        ]
+        return [dict(zip(self._columns, row.values, strict=True)) for row in self.rows]
+
+    @property
+    def _columns(self):
+        return (*HEADERS[:-1], self._currency)
 
     def to_dp_event(self) -> Any:
         """Return what one record paid as an event of the package dp_accounting.
@@ -379,10 +372,10 @@ class PrivacyReport(Printed):
             yield self.persons
         if self.max_weight is not None:
             yield f"weights of rows are clipped to [0, {self.max_weight:g}], which is public"
-        yield Table((*HEADERS[:-1], self._currency), self._printed, left=len(HEADERS))
+        yield Table(self._columns, self._printed, left=len(HEADERS))
         if self.rows:
             yield self._legend
-        yield f"total {self._currency} = {price(self.total)}; {self.randomness}"
+        yield f"total {self._currency} = {amount(self.total):.4g}; {self.randomness}"
         if self.passes is not None:
             yield f"the rows were read {self.passes} times"
         if self.note:

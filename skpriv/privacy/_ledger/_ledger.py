@@ -480,8 +480,8 @@ class LedgerTransaction:
         if self.identity != identity:
             raise PrivacyError(_MADE_AGAIN.format(self._path))
 
-    def bind(self, limit: Limit) -> None:
-        """Write the total into a file that has none."""
+    def bind(self, limit: Limit) -> Limit:
+        """Return the total that stands in the file, which is this limit if there was none."""
         if self.limit is None:
             self.connection.execute(
                 "UPDATE ledger SET epsilon = ?, delta = ?, currency = ?, aside_epsilon = ?, "
@@ -489,6 +489,7 @@ class LedgerTransaction:
                 limit.as_row(),
             )
             self.limit = limit
+        return self.limit
 
     def set_unit(self, unit: str) -> None:
         """Write what is protected, unless the ledger has a total or charges."""
