@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from sys import float_info
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ TOLD_ABOVE = 3.0  # a released number counts as not 0 above so many deviations o
 # A released number is used for decisions if its noise is at most this fraction of the records, or
 # of the range that the number may have.
 MOST_NOISE = 0.2
-EPS = np.finfo(float).eps  # 2^-52
+EPS = float_info.epsilon  # 2^-52
 # Every declared sensitivity is multiplied by this factor, 1 + 2^-20. Clipping leaves a norm as
 # large as 1 + a few EPS. A sum of a chunk of rows has a rounding error of at most CHUNK_ROWS^2 EPS
 # of the largest term. Only one chunk changes when a record is replaced in its place, because chunks
