@@ -168,7 +168,7 @@ def to_json(model):
 
 
 def parsed(text):
-    """Plain values of a JSON text."""
+    """Values of a JSON text."""
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
@@ -176,14 +176,14 @@ def parsed(text):
 
 
 class _Encoder:
-    """Plain values of values; an object that is met again is a reference to its first place."""
+    """Turns values into plain values; an object that comes again becomes a reference to itself."""
 
     def __init__(self):
         self._met = {}  # by the id of an object: the object, so that it lives, and its plain values
         self._count = 0
 
     def encode(self, value):
-        """Plain values of a value; what is not a dict is itself."""
+        """Plain values of a value: a dict, or a number or text as it is."""
         if isinstance(value, np.generic):
             value = value.item()
         if value is None or isinstance(value, bool | int | str):
@@ -236,7 +236,7 @@ class _Encoder:
 
 
 def _remembered(value):
-    """Attributes of an object; of a dataclass its fields, since the rest is computed from them."""
+    """Attributes of an object; of a dataclass the fields alone, from which the rest is computed."""
     state = vars(value)
     if not is_dataclass(value):
         return state
@@ -244,7 +244,7 @@ def _remembered(value):
 
 
 class _Decoder:
-    """Undo `_Encoder`."""
+    """Turns the plain values of `_Encoder` back into values."""
 
     def __init__(self, plain):
         self._met = {}
@@ -350,7 +350,7 @@ def register(kind: type) -> type:
 
 
 def _name(kind):
-    """Room and name of a class: files of a room may move, and old models can still be read."""
+    """Room and name of a class, without its file: old models are read even if it has moved."""
     name, foreign = kind.__name__, f"{kind.__module__}:{kind.__qualname__}"
     if _FOREIGN.get(foreign) is kind:
         return foreign

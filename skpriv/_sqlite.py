@@ -1,4 +1,4 @@
-"""Files that must not forget: one way to open SQLite, to write to it, and to notice a loss."""
+"""SQLite files that must not lose an entry: how they are opened, written and checked."""
 
 import json
 import os
@@ -56,7 +56,7 @@ class Database:
         self._connection: sqlite3.Connection | None = None
 
     def create(self) -> None:
-        """Make the file if there is none; nobody ever sees a part of it."""
+        """Make the file if there is none. It appears at its path only when it is complete."""
         if self.path is None or os.path.exists(self.path):
             return
         fresh = f"{self.path}.{uuid.uuid4().hex}"
@@ -93,7 +93,7 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Look without holding the file."""
+        """Read the file while others may write to it."""
         if self._process != os.getpid():  # a forked process opens a connection of its own
             self._inherited = self._connection
             self.lock, self._process, self._connection = RLock(), os.getpid(), None
@@ -109,7 +109,7 @@ class Database:
                     connection.close()
 
     def checked(self) -> None:
-        """Refuse a file that is damaged, as far as SQLite sees it."""
+        """Refuse a file in which SQLite finds damage."""
         with self.reading() as connection:
             (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
             if found != "ok":
@@ -124,17 +124,17 @@ class Database:
                 connection.execute(table)
 
     def ask(self, text: str, *values: Any) -> list[Any]:
-        """All rows of a query."""
+        """All rows that an SQL query finds."""
         with self.reading() as connection:
             return connection.execute(text, values).fetchall()
 
     def write(self, text: str, *values: Any) -> None:
-        """One statement as a transaction."""
+        """Run one SQL statement as a transaction."""
         with self.transaction() as connection:
             connection.execute(text, values)
 
     def close(self) -> None:
-        """Close a connection that is kept."""
+        """Close the connection, if one is kept open."""
         with self.lock:
             if self._connection is not None and self._process == os.getpid():
                 self._connection.close()
@@ -184,7 +184,7 @@ class Database:
         return connection.execute(self.history).fetchone() if self.history else None
 
     def _check_history(self, connection):
-        """Refuse a file that has fewer entries than its mark, which is older than the look."""
+        """Refuse a file that has fewer entries than the mark beside it says."""
         if self.history and self.path is not None:
             try:
                 identity, number = json.loads(Path(f"{self.path}.mark").read_text("utf-8"))
@@ -195,7 +195,7 @@ class Database:
                 raise PrivacyError(PUT_BACK.format(self.kind, self.path))
 
     def _write_mark(self, entries):
-        """Keep the number of entries beside the file; it need not be synced, as the file is."""
+        """Write the number of entries into the mark beside the file. It is not synced."""
         if self.path is not None:
             fresh = Path(f"{self.path}.{uuid.uuid4().hex}")
             with suppress(OSError):  # the entry itself is in the file

@@ -54,7 +54,7 @@ def index_weights(epsilon: float) -> tuple[int, int]:
 
 
 def draw_ranks(n: int, count: Any, nearest: Any, epsilon: float) -> np.ndarray:
-    """Ranks of n reports in the order of nearness, 0 the nearest: exact and cryptographic.
+    """Draw the ranks of n reports in the order of nearness, exactly and from secure random bits.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ def read_task(task: Any) -> dict[str, Any]:
 
 
 def is_known(users: Any, user: int) -> None:
-    """Refuse what is not the number of a user."""
+    """Refuse anything but the number of a user of the task."""
     whole = isinstance(user, (int, np.integer)) and not isinstance(user, bool)
     if not (whole and 0 <= user < users["n"]):
         raise ValueError(f"user={user!r} must be a number from 0 to {users['n'] - 1}.")

@@ -58,7 +58,7 @@ class Point(NamedTuple):
 
 
 def reach_of(dimension=None):
-    """Radius, in diameters, of a ball round every set of such inputs, rounded up.
+    """Radius of a ball around any set of inputs, in units of the diameter of the set, rounded up.
 
     Jung's theorem: sqrt(k / (2 (k + 1))) in k dimensions.
     """
@@ -191,7 +191,7 @@ STEPS = (0.15, 0.5, 0.15, 1.0, 0.2)
 
 
 def nearby_best(budget, mu, n, reach, numbers, most):
-    """Value and place of a local minimum of the bound near free numbers, by so many evaluations."""
+    """Value and free numbers of a local minimum of the bound near some, by so many evaluations."""
 
     def bound(x):
         return log_sorter_delta(budget.epsilon, mu, n, reach, Point(*x))
@@ -203,7 +203,7 @@ def nearby_best(budget, mu, n, reach, numbers, most):
 
 
 def sorter_mu(budget, n, reach):
-    """Largest Gaussian mu of a report that was found and proved, or 0; ``reach`` is A / mu."""
+    """Largest mu of a Gaussian report for which a proof was found, or 0; ``reach`` is A / mu."""
     if n < 3:
         return 0.0
     log_mu, *numbers = _tabled(math.log(budget.epsilon), math.log(n), math.log(budget.delta))
@@ -229,7 +229,7 @@ def _table():
 
 
 def _tabled(log_epsilon, log_n, log_delta):
-    """Numbers along each axis of the table, also beyond its ends."""
+    """Free numbers for a budget, by linear interpolation in the table, also beyond its ends."""
     axes, values = _table()
     for axis, x in zip(axes, (log_epsilon, log_n, -log_delta), strict=True):
         i = int(np.clip(np.searchsorted(axis, x, side="right") - 1, 0, len(axis) - 2))
@@ -268,7 +268,7 @@ def weight_square(p, top):
 
 
 def atoms(p, boost, top):
-    """Values and probabilities of G*, the others at their worst."""
+    """Values and probabilities of G*, for the worst inputs of the other users."""
     values = np.array([p - boost, 0.0, 1.0 - boost, 1.0 - boost * p])
     return values, np.array([top / p, top - top / p, 1.0 - top - top / p, top / p])
 
@@ -428,7 +428,7 @@ def amplified_epsilon(budget: Budget, n: int, top: Any) -> float:
 
 
 def _pure_delta(budget, local_epsilon, n, top):
-    """The bound at a local epsilon that is MARGIN larger, with the same likely values."""
+    """Delta at a local epsilon that is larger by MARGIN, with the same likely values."""
     larger = local_epsilon * (1.0 + MARGIN)
     likely = top(local_epsilon)
     odds = likely / (1.0 - likely) * math.exp(larger - local_epsilon)

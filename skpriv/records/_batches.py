@@ -125,7 +125,7 @@ class BatchRows(Rows):
         return kind(*(LazyValues(self, partial(_part, function, at)) for at in parts))
 
     def __array__(self, dtype=None, copy=None):
-        """X in memory, for what does not take rows."""
+        """X in memory, for functions that take arrays only."""
         found = [np.empty((0, self.n_features)), *self.each(lambda X, y: X)]
         return np.concatenate(found).astype(dtype or np.float64, copy=False)
 
@@ -203,7 +203,7 @@ class BatchRows(Rows):
             yield partial(self._chunk, X, y, chosen, keep_sparse)
 
     def _cuts(self, most, keep_sparse=False):
-        """Yield the place of the first row of a part of a block, and the part, as it comes."""
+        """Yield the number of the first row, X and y of each part of a block, as they come."""
         start = 0
         for X, y in ahead(self._blocks()):
             size = length(X)
@@ -258,7 +258,7 @@ def _size(n, n_features):
 
 
 def step(function, numeric, X):
-    """What a function makes of a chunk as numbers, or of the table as it is."""
+    """Result of a function of a chunk, as an array of numbers or as the table that it is."""
     X = dense(X) if numeric else frame(X).to_native()
     return quietly(function, X)
 

@@ -43,7 +43,7 @@ def check_length(n):
 
 
 def stated(n, kind):
-    """A public number of rows; without any, rows of a query are refused."""
+    """The public number of rows; rows of a query that have none are refused."""
     if n is None:
         raise ValueError(NO_LENGTH.format(kind=kind))
     return n

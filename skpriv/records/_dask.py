@@ -18,7 +18,7 @@ FAN_IN = 8  # number of sums that one task of the tree adds up
 
 
 def positional(data: Any) -> Any:
-    """What rows can be taken of by position, in place of a Dask frame; else what it was."""
+    """Data of which rows can be taken by position: for a Dask frame, rows or an array instead."""
     if not hasattr(data, "to_dask_array"):
         return data
     return DaskRows.of(data) if data.ndim == 2 else data.to_dask_array(lengths=True)
@@ -273,14 +273,14 @@ class DaskRows(Rows):
 
 
 def _local(subset, start, size):
-    """What a worker needs to know of a subset: a bit for each row of its part."""
+    """Which rows of a part are in a subset, with a bit for each: what a worker needs to know."""
     if subset is None:
         return None
     return np.packbits(Subset(subset.between(start, start + size)).mask(size))
 
 
 def _of_part(run, part, job, steps, local, refuses):
-    """What a part gives, on its worker; what is wrong with values is one word."""
+    """Result of a part, on its worker; one fixed word if a value is wrong."""
     rows = part if isinstance(part, Rows) else _rows(part, steps)
     rows.n_jobs, rows.shown = 1, False  # Dask brings its own threads and progress bars
     if refuses:
@@ -312,7 +312,7 @@ def _merged(sums):
 
 
 def _counted(count, parts, rows):
-    """Parts and their lengths; one of all ``rows`` if a value keeps them from being made.
+    """Parts and their lengths; a single part if a value keeps the parts from being made.
 
     That one is refused when it is read, after the charge.
     """
@@ -344,7 +344,7 @@ def _array_sizes(data):
 
 
 def _numbered(numbers):
-    """Frame of numbers, whose columns are numbered."""
+    """Data frame of numbers, whose columns have numbers as names."""
     from pandas import DataFrame
 
     return DataFrame(numbers, columns=list(map(str, range(numbers.shape[1]))))
@@ -360,7 +360,7 @@ def _sent(part, steps, refuses, n_features, chosen, where):
 
 
 def _together(frame, make):
-    """Persons of a part, of whose rows each has its place."""
+    """Persons of a part, whose rows are brought into the order of their places."""
     numbers = frame.to_numpy()
     numbers = numbers[np.argsort(numbers[:, -2])]
     return make(numbers[:, :-3], numbers[:, -3], numbers[:, -1].astype(np.intp))

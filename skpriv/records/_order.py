@@ -157,7 +157,7 @@ class SeededSubset(Subset):
         return np.flatnonzero(chosen[start - first * BATCH_ROWS : stop - first * BATCH_ROWS])
 
     def beyond(self, start):
-        """Whether no position can be from start on; where there are some is not looked up."""
+        """Whether no position can be from start on; positions are not computed for it."""
         return start >= self._order.n or not len(self)
 
     def _in_block(self, block):
@@ -190,7 +190,7 @@ class SeededSubset(Subset):
         return super().among(other) if inside else None
 
     def _beside(self, other):
-        """Whether both are of one order, whose places tell what positions would."""
+        """Whether both are pieces of one order, so that comparing their places is enough."""
         return isinstance(other, SeededSubset) and other._order is self._order
 
     def __repr__(self):

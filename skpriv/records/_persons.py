@@ -172,7 +172,7 @@ class PersonRows(Rows):
         return X, y, starts
 
     def _brought(self, persons):
-        """Yield persons and how to get rows by position: of files as many persons as fit memory.
+        """Yield persons and a function that gets rows by position, in parts that fit into memory.
 
         How many these are, and so how many passes there will be, follows from public numbers.
         """
@@ -196,7 +196,7 @@ class PersonRows(Rows):
         return range(self.n) if subset is None else np.asarray(subset.positions, np.intp)
 
     def _of(self, persons):
-        """Positions of the rows of some persons: of neighbours, a slice of all."""
+        """Positions of the rows of some persons; of a range of persons a slice of all positions."""
         if isinstance(persons, range):
             return self._positions[self._starts[persons.start] : self._starts[persons.stop]]
         sizes = self._starts[persons + 1] - self._starts[persons]
@@ -224,7 +224,7 @@ def _rows_of(piece):
 
 
 def _picked(rows, positions):
-    """Rows at positions, of rows that have any."""
+    """Rows at positions, of rows that can be taken in any order."""
     (piece,) = rows.pieces(len(positions), Users(positions), False)
     return piece()
 

@@ -120,7 +120,7 @@ class Source:
         return public_shape(self.table)[0]
 
     def batches(self, columns):
-        """Iterate over batches of some columns; what a library says of a cell is not repeated."""
+        """Iterate over batches of some columns; the text of a library's error is not repeated."""
         try:
             yield from self._batches(list(dict.fromkeys(columns)))
             return
@@ -422,7 +422,7 @@ def check_public(
 
 
 def _plain(zeros, target):
-    """Whether nothing can be wrong with such zeros: a table of numbers, and a target of each row.
+    """Whether zeros are as they should be: a table of float64, and a target for each row.
 
     What scikit-learn does to be sure takes as long as a question about a thousand rows.
     """

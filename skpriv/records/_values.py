@@ -56,7 +56,7 @@ def _is_list(data):
 
 
 def _array(data):
-    """The array that an object makes of itself; where it fails, its own words are not repeated."""
+    """The array that an object makes of itself; the text of an error of its own is not repeated."""
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
@@ -93,7 +93,7 @@ def named(names: Any) -> Any:
 
 
 def quietly(function: Any, *data: Any) -> Any:
-    """Value of a function of private values, or the fixed sentence about them."""
+    """Result of a function of private values; any error becomes the fixed sentence."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
@@ -146,7 +146,7 @@ def _numbers_in(array):
 
 
 def _cell_by_cell(data):
-    """The same of a nested list, whose cells NumPy would bring to one type first."""
+    """Float64 of a nested list, cell by cell: NumPy would bring all cells to one type first."""
     try:
         array = np.array(data, dtype=np.float64)
         if array.ndim == len(public_shape(data[:1])):
@@ -177,7 +177,7 @@ def _number(cell):
 
 
 def cells(column: Any) -> list:
-    """List of the cells of a narwhals column or an Arrow array; one that nobody can read is None.
+    """List of the cells of a narwhals column or an Arrow array; an unreadable cell is None.
 
     A library fails at a whole column if it cannot make an object of one cell, such as bytes that
     are no text, and its error quotes them. Here that cell alone is missing.
@@ -199,7 +199,7 @@ def _cell(column, at):
 
 
 def codes(labels: Any) -> np.ndarray:
-    """Numbers from 0 on of labels that may be anything; one that nobody can read is like no other.
+    """Number labels from 0 on, whatever they are; an unreadable label differs from all others.
 
     Each label is read by itself, so that one changes nothing that is read of the others, except in
     an array or column of a plain NumPy type, which is public. Equal numbers are one label whatever

@@ -101,7 +101,7 @@ class Capabilities:
 
     @property
     def alone(self) -> bool:
-        """Whether the own report protects a user, whatever all others do."""
+        """Whether a user's report protects the user by itself, whatever all others do."""
         return self.reports and not self.amplifies
 
     def named(self, unit: str) -> str:
@@ -159,7 +159,7 @@ def capabilities(model: str) -> Capabilities:
 
 
 def state(model: str, stated: object) -> None:
-    """Take down what a model can; a name has one meaning.
+    """Record the capabilities of a model, which cannot be changed afterwards.
 
     Parameters
     ----------
@@ -267,7 +267,7 @@ class Guarantee:
 
     @classmethod
     def weakest(cls, guarantees: Iterable["Guarantee"]) -> "Guarantee":
-        """What units are promised of whom each has one of these guarantees."""
+        """Guarantee that holds for all units, each of which has one of these guarantees."""
         guarantees = list(guarantees)
         unique = dict.fromkeys(cost for each in guarantees for cost in each.costs)
         model = min((each.model for each in guarantees), key=_strength)
@@ -293,11 +293,11 @@ class Guarantee:
         return replace(self, unit=unit)
 
     def of_person(self, rounds: int) -> "Guarantee":
-        """The same guarantee for persons, of each of whom so many rounds are in what was paid."""
+        """The same guarantee for persons, whose cost covers so many rounds each."""
         return replace(self, unit="person", rounds=int(rounds))
 
     def repeated(self, rounds: int) -> "Guarantee":
-        """What persons are promised that are in so many releases, each of which has this one.
+        """Guarantee of persons who are in so many releases, each of which has this guarantee.
 
         Costs add up (adaptive composition), and so do the deltas that releases spend.
         """
@@ -306,7 +306,7 @@ class Guarantee:
         return replace(self, costs=costs, delta=self._free_delta + spent).of_person(rounds)
 
     def visited(self, visits: int) -> "Guarantee":
-        """What units are promised that have up to so many records each.
+        """Guarantee of units that have up to so many records each.
 
         Locally every record pays by itself, and costs add up. Elsewhere records may be in one
         release: a group of m moves it m times as far, which multiplies mu and epsilon by m and rho
@@ -324,7 +324,7 @@ class Guarantee:
         return replace(self, costs=costs, delta=self._free_delta + spent, visits=int(visits))
 
     def __add__(self, other: "Guarantee") -> "Guarantee":
-        """Both, for units that have paid both; Gaussian releases share the larger delta."""
+        """Guarantee of units that paid both costs; Gaussian releases share the larger delta."""
         if not isinstance(other, Guarantee):
             return NotImplemented
         sums = dict.fromkeys(mine + its for mine in self.costs for its in other.costs)
@@ -339,7 +339,7 @@ class Guarantee:
 
     @property
     def _free_delta(self) -> float:
-        """What the approximate releases leave to the others."""
+        """Part of delta that approximate releases leave to the others."""
         return max(0.0, self.delta - self._spent_delta)
 
     def __str__(self) -> str:
@@ -369,13 +369,13 @@ def _strength(model: str) -> float:
 
 
 def _common_devices(guarantees: Iterable["Guarantee"], model: str) -> Devices | None:
-    """Those of all parts of this model, if they are the same."""
+    """The devices of all guarantees of this model, if they are the same ones."""
     found = {each.devices for each in guarantees if each.model == model}
     return found.pop() if len(found) == 1 else None
 
 
 def _of_group(cost: Cost, m: int, alone: bool) -> Cost:
-    """Cost of m records of a unit; those of reports that protect alone add up."""
+    """Cost of a unit with m records; of reports that protect by themselves (`alone`) a sum."""
     if alone:
         return Cost(*(m * part for part in cost.as_tuple()))
     squares = ("gaussian", "concentrated", "selected", "pure_squared", "pure_gaussian")
@@ -421,13 +421,13 @@ class Trust:
 
     @classmethod
     def of(cls, privacy: str, budget: Budget) -> "Trust":
-        """Trust that parameters of an estimator or a policy ask for."""
+        """Trust that the parameters of an estimator or a policy stand for."""
         absent = cls.absent(privacy, budget.epsilon)
         return cls("none", Budget(inf)) if absent else cls(privacy, budget)
 
     @staticmethod
     def absent(privacy: str, epsilon: float) -> bool:
-        """Whether these parameters, valid or not, ask for no privacy."""
+        """Whether these parameters, which may be invalid, stand for no privacy."""
         return privacy == "none" or epsilon == inf
 
     @property
@@ -455,7 +455,7 @@ class Trust:
         return Cost.from_mu(self.budget.mu) if currency == "gdp" else Cost(selected=self.budget.rho)
 
     def guarantee(self, unit: str = "record", currency: str | None = None) -> Guarantee:
-        """What will be promised; without a currency it is no more than the budget."""
+        """The guarantee that will be given; without a currency it is the budget alone."""
         if self.exact:
             return Guarantee.absent(unit)
         cost = Cost.from_budget(self.budget) if currency is None else self.price(currency)

@@ -66,7 +66,7 @@ class Devices:
 
     @property
     def caveat(self) -> str:
-        """What is left if they are not to be trusted."""
+        """What those who are trusted could see together."""
         return f"together {HIDERS[self.transport][1]} see each record almost as it is"
 
 
@@ -138,7 +138,7 @@ class Lattice:
         return cls(sensitivity / (sqrt(size) * 2.0**bits), variance, adding)
 
     def has_room(self, sensitivity: float, size: int) -> bool:
-        """Whether a later round with 2^-24 of this share of the budget fits as well.
+        """Whether a later round that gets 2^-24 of this round's share of the budget has room, too.
 
         The grid may be coarser by twelve bits then. Noise has the root of 1 / share: a question has
         at least 2^-8 of the budget, which takes four bits. The other eight are for questions that
@@ -254,19 +254,19 @@ def _log_excess(users, mixed):
 
 
 def _last_step(logs, r, mixed, order):
-    """Log of the sum over the sizes s of the component of one of r users."""
+    """Log of the sum, over the sizes s of one user's component, in the recursion for r users."""
     s = np.arange(1, r)
     terms = log_binomial(r - 1, s - 1) - log_binomial(r * mixed, s * mixed)
     return float(np.logaddexp.reduce(terms + order + logs[r - s]))
 
 
 def log_binomial(n, k):
-    """Log of the number of subsets of k of n."""
+    """Log of the number of ways to choose k of n."""
     return gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
 
 
 def sharing_security(budget: Budget) -> float:
-    """Distance tau that all shares of a fit may have, of which (1 + exp(epsilon)) tau is owed.
+    """Distance tau that all shares of a fit may have, which adds (1 + exp(epsilon)) tau to delta.
 
     With P, P' the laws in two worlds and Q, Q' those drawn from the sums, P <= Q + tau,
     Q <= exp(epsilon) Q' + delta', Q' <= P' + tau.

@@ -31,7 +31,7 @@ HEADERS = ("query", "norm", "sensitivity", "share", "records", "noise", "scale",
 
 
 def amount(cost):
-    """Mu of a cost, or its epsilon if it has a part that is not Gaussian or zCDP."""
+    """Mu of a cost; its epsilon where a part of it is neither Gaussian nor zCDP."""
     if cost.pure or cost.approximate:
         return cost.epsilon(cost.delta)
     return sqrt(2.0 * cost.amount("zcdp"))
@@ -72,7 +72,7 @@ def callers():
 
 
 def learns_nothing(step: Any) -> bool:
-    """Whether a step of a Pipeline is none, or one of ours that learns nothing from rows."""
+    """Whether a step of a Pipeline is empty, or a transformer of skpriv that learns no rows."""
     kind = type(step)
     ours = kind.__module__.startswith("skpriv.preprocessing.") and kind.__name__ in PUBLIC
     return ours or step is None or (isinstance(step, str) and step == "passthrough")
@@ -193,7 +193,7 @@ class PrivacyReport(Printed):
         self.rows.append(row)
 
     def add_note(self, words: str | None) -> None:
-        """Append what a reader has to know; nothing, where it is empty."""
+        """Append a sentence to the note; an empty one changes nothing."""
         self.note = " ".join(filter(None, (self.note, words))) or None
 
     @property
@@ -232,7 +232,7 @@ class PrivacyReport(Printed):
 
     @property
     def not_covered(self) -> list[str]:
-        """What was read or repeated outside of the fit, and is not counted, in sentences."""
+        """Sentences about what was read or repeated outside of the fit, and is not counted."""
         said = [PIPELINE] if self.pipeline else []
         return said + ([CALLED.format(", ".join(self.within))] if self.within else [])
 
@@ -283,7 +283,7 @@ class PrivacyReport(Printed):
 
     @property
     def _printed(self):
-        """The rows as texts; those that follow each other and print alike are one, with a count."""
+        """Rows as texts; rows that print alike and follow each other are one, with their number."""
         alike = [(cells, len([*rows])) for cells, rows in groupby(row.cells() for row in self.rows)]
         return [
             (f"{query} (x {number})" if number > 1 else query, *rest)

@@ -267,7 +267,7 @@ class BudgetAccountant(Printed):
         return self._smallest(lambda limit: limit.left_aside(self.ledger.total()))
 
     def _smallest(self, left: Callable[[Limit], Budget]) -> Budget:
-        """What the accountant's own limit and the ledger's leave: the smaller of both."""
+        """The smaller budget of what the accountant's own limit and the ledger's leave."""
         limits = {self._limit, self.ledger.bind() or self._limit}
         return min(map(left, limits), key=lambda b: (b.mu or pure_mu(b.epsilon), b.epsilon))
 
@@ -328,7 +328,7 @@ class BudgetAccountant(Printed):
         return [Table(COLUMNS, [*map(self._cells, charges)], left=len(COLUMNS)), status]
 
     def _cells(self, charge: Charge) -> tuple[str, ...]:
-        """One charge as texts: its own epsilon, and its part of the total in what adds up."""
+        """One charge as texts: its own epsilon, and its part of the total in the currency."""
         totals = {"gdp": self.budget.mu**2, "zcdp": self.budget.rho, "pure": self.budget.epsilon}
         total, amount = totals[self.currency], charge.cost.amount(self.currency)
         known = isfinite(amount) and isfinite(total) and total > 0.0 and not charge.cost.approximate
@@ -418,7 +418,7 @@ class Lineage:
         return cls(identity, tuple(states), tuple(map(tuple, ledgers)))
 
     def as_json(self) -> list[Any]:
-        """All of it, as JSON can hold it."""
+        """Identity, states and ledgers as lists, which JSON can hold."""
         return [self.identity, list(self.states), list(map(list, self.ledgers))]
 
     def step(self) -> "Lineage":
@@ -428,7 +428,7 @@ class Lineage:
         return replace(self, states=(*self.states, uuid.uuid4().hex)[-8:])
 
     def paid_by(self, ledgers: Iterable[tuple[str, str]]) -> "Lineage":
-        """The same one with more ledgers."""
+        """The same lineage with more ledgers."""
         return replace(self, ledgers=tuple(dict.fromkeys((*self.ledgers, *ledgers))))
 
     def tell(self) -> None:
@@ -489,7 +489,7 @@ def active() -> list[BudgetAccountant]:
 
 
 def adds_up_gaussians() -> bool:
-    """Whether charges now add up in the currency of Gaussian noise, where pure ones are expensive.
+    """Whether charges made here may add up in a currency in which pure noise is expensive.
 
     Public: which accountants are active follows from no record.
     """
@@ -596,7 +596,10 @@ def charged_once(name: str) -> Iterator[None]:
 
 
 def _paid_once(cost: Cost) -> Lineage | None:
-    """Name of a charge: its answer, its cost, and how many of this cost came before."""
+    """Lineage that stands for a charge inside `charged_once`; None outside of it.
+
+    Its name has the answer, the cost, and the number of charges of this cost so far.
+    """
     answer = _answer.get()
     if answer is None:
         return None

@@ -145,7 +145,7 @@ class Limit:
         return self.main.mu**2 if self.currency == "gdp" else self.main.rho
 
     def smaller(self, other: "Limit") -> "Limit":
-        """Of two limits that differ in epsilon alone, the smaller one; of others, this one."""
+        """The smaller one of two limits that differ in epsilon alone; this one otherwise."""
         alike = self.currency == other.currency and self.set_aside == other.set_aside
         if alike and self.budget.delta == other.budget.delta:
             return min(self, other, key=lambda limit: limit.budget.epsilon)
@@ -283,7 +283,7 @@ def _version(connection: Connection) -> int:
 
 
 def _bring_up_to_date(connection: Connection, path: str) -> None:
-    """Make the tables of a new file, or add what one of the version before lacks."""
+    """Make the tables of a new file, or add the columns that the version before did not have."""
     if _version(connection) == 1:
         for table in ("ledger", "charges"):
             connection.execute(f"ALTER TABLE {table} ADD COLUMN unit TEXT NOT NULL DEFAULT 'row'")
@@ -524,7 +524,7 @@ class LedgerTransaction:
         return charges
 
     def check(self, limit: Limit, name: str, cost: Cost, part: Steps, larger: str) -> None:
-        """Refuse a charge that a limit does not hold."""
+        """Refuse a charge that does not fit into a limit."""
         totals = self.totals()
         before = compose(totals, limit.currency)
         totals[part] = totals.get(part, Cost()) + cost
@@ -559,7 +559,7 @@ _LARGER = "begin a new ledger with a larger total: that of a ledger is set once"
 
 
 def _cost(values: Sequence[float | None]) -> Cost:
-    """Cost of the values of columns; one that is no number counts as infinite."""
+    """Cost with these coordinates; a value that is no number counts as infinite."""
     return Cost(*(value if isinstance(value, float | int) else inf for value in values))
 
 

@@ -39,7 +39,7 @@ _GONE = (
 
 
 class _Place:
-    """Where the answers of objects are numbered: nowhere, until one of them is copied."""
+    """The file in which the answers of an object are numbered, once the object was copied."""
 
     def __init__(self) -> None:
         self.process = os.getpid()
@@ -57,7 +57,7 @@ class _Place:
             raise PrivacyError(_GONE.format(self.path))
 
     def share(self, name: str) -> None:
-        """Turn to a file that copies can ask."""
+        """Use a file from now on, which copies can read."""
         self.check()
         if self.path is not None:
             return
@@ -132,7 +132,7 @@ class Numbering:
         self._seen: tuple[bytes, int] | None = None  # the last person that was written down
 
     def part(self, name: object) -> "Numbering":
-        """Numbers of one of several parts of the object: copies of it find them by this name."""
+        """Numbering of a part of the object, which copies of the object find by the same name."""
         part = Numbering()
         part._name, part._place = f"{self._name}/{name}", self._place
         return part
@@ -259,7 +259,7 @@ class Numbering:
         return admitted
 
     def _write_down(self) -> None:
-        """Move to the file who was counted before there was one."""
+        """Move the people who were counted in memory to the file."""
         if self._people:
             rows = [(self._name, person, n) for person, ns in self._people.items() for n in ns]
             with self._held() as connection:
@@ -268,7 +268,7 @@ class Numbering:
 
     @contextmanager
     def _held(self) -> Iterator[Connection]:
-        """Hold the file, in which is what this object has written down last."""
+        """Hold the file, after a check that it has what this object has written down last."""
         with self._place.file() as connection:
             if self._last is not None:
                 self._place.expect(connection, _ASK, self._name, self._last)

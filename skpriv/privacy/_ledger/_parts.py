@@ -43,7 +43,7 @@ _UNKNOWN = "0"
 
 
 def folders() -> list[Path]:
-    """Places of the files, the best first: the same for parent and child, whatever TMPDIR is."""
+    """Folders for the files, the best first; a child has the same ones, whatever its TMPDIR is."""
     owner = str(os.getuid()) if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
     roots = ["/tmp", "/var/tmp"] if os.name == "posix" else []
     return [Path(root, f"skpriv-{owner}") for root in dict.fromkeys([*roots, _temporary()])]
@@ -156,7 +156,7 @@ def _temporary() -> str:
 
 
 def _usable(folder: Path) -> bool:
-    """Whether a folder is this user's own: in anybody else's, charges could be forged away."""
+    """Whether a folder belongs to this user alone, so that nobody else removes announcements."""
     try:
         status = os.lstat(folder)
     except OSError:
@@ -180,7 +180,7 @@ _entries: list[tuple[FrameType | None, dict[Key, Steps]]] = []
 
 @contextmanager
 def inside(steps: Mapping[Key, Steps]) -> Iterator[None]:
-    """Go some steps further into parts of the data; until the ``with`` statement ends."""
+    """Enter parts of the data until the ``with`` statement ends."""
     entry = entering(sys._getframe(1)), dict(steps)
     with _lock:
         _entries.append(entry)
@@ -241,7 +241,7 @@ def _of_contextlib(frame: FrameType) -> bool:
 
 
 class _Allowance:
-    """What is left to the step, in one currency.
+    """What a step may still spend, in one currency.
 
     Only what is called from the ``with`` statement has it: no thread that the step starts, and
     nobody else while a generator that entered it is suspended.
@@ -363,7 +363,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def process() -> str:
-    """Return a name of this process that no other has, before or after, forks included."""
+    """Return a name that no other process ever has, not even a fork of this one."""
     return _process_name
 
 
@@ -399,7 +399,7 @@ def _end() -> None:
 
 
 def stacked() -> dict[Key, Any]:
-    """The accountants of this process's blocks, by what makes two of them one; innermost first."""
+    """The active accountants of this process by their keys, the innermost first."""
     found: dict[Key, Any] = {}
     with _stack_lock:
         for accountant in reversed(_stack):

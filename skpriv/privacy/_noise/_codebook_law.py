@@ -260,7 +260,7 @@ def reported_about(vectors, code, rng=None):
 
 
 def random_signs(means, rng=None):
-    """Signs of these means; None takes the operating system's seed. See `draw_sign`."""
+    """Random signs with these means; without a generator by a secure seed. See `draw_sign`."""
     if rng is None:
         rng = np.random.Generator(np.random.SFC64(secrets.randbits(256)))
     return np.where(rng.uniform(size=len(means)) < (1.0 + means) / 2.0, 1.0, -1.0)

@@ -18,13 +18,13 @@ from ._laws import Noise
 
 
 class ReportNoise(Noise):
-    """What one pure report of each of some users adds to a sum; not for direct use."""
+    """Law of the noise of sums over users who each send one pure report; a base class."""
 
     epsilon: Any
     reports: int
 
     def cost(self, sensitivity: float) -> Cost:
-        """Price of one report: epsilon, whatever is told in it."""
+        """Price of one report: epsilon, whatever its content is."""
         return Cost.from_epsilon(self.epsilon)
 
     def summed(self, reports: Any) -> Any:
@@ -69,7 +69,7 @@ class CodebookNoise(ReportNoise):
 
     @property
     def epsilon(self) -> float:
-        """Of one report."""
+        """Epsilon of one report."""
         return max(code.epsilon for code, _ in self.parts)
 
     def plus(self, other: Any) -> Any:
@@ -356,7 +356,7 @@ class ResponseNoise(ReportNoise):
 
     @property
     def _code(self):
-        """The codebook of two directions; the probabilities of its indices have no size."""
+        """The codebook of two directions; the probabilities of its indices depend on no length."""
         return Codebook(2, self.epsilon, 2, 1)
 
     @property

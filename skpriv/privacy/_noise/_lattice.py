@@ -1,4 +1,4 @@
-"""Numbers on a grid: exact draws of discrete Gaussian noise, and what a device shares.
+"""Exact draws of discrete Gaussian noise on a grid, and the shares that a device sends.
 
 No rounding is part of the law of noise: every decision compares random bits with a chance. Doubles
 decide where their error, which is proved in docs/mathematics/noise.md, cannot matter; elsewhere

@@ -33,7 +33,7 @@ class Noise:
     scale: float
 
     def cost(self, sensitivity: float) -> Cost:
-        """Price of one draw, beside what has this sensitivity."""
+        """Price of adding one draw to an answer of this sensitivity."""
         raise NotImplementedError
 
     def summed(self, reports: Any) -> Any:
@@ -96,7 +96,7 @@ class GaussianNoise(Noise):
         return GaussianNoise(sqrt(self.scale**2 + other.scale**2))
 
     def minus(self, earlier: Any) -> Any:
-        """Law of what came after an earlier sum, whose noise is a part of this one."""
+        """Law of the noise that was added since an earlier sum, which is part of this sum."""
         return GaussianNoise(sqrt(max(self.scale**2 - earlier.scale**2, 0.0)))
 
     def added(self, value: Any, rng: Any) -> Any:

@@ -38,7 +38,7 @@ from .._tape import F, door
 
 @dataclass(frozen=True)
 class Slot:
-    """What a query may use: a share of the resource of each record, from some height on.
+    """The share that a query may use of each record, and what the record may have used before.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class Shares:
         return max([top for _, top, _ in self._met(subset)], default=0.0)
 
     def add(self, slot, cost, once):
-        """Book a query; return what a record in it has paid by then (``once``: for it alone)."""
+        """Book a query; return what a record of it has paid so far, or for it alone if ``once``."""
         if os.getpid() != self._process:
             raise PrivacyError(
                 "this session was copied by a fork of its process: only the original answers."
@@ -215,7 +215,7 @@ class Pieces:
         return self._all
 
     def _booked(self, rows):
-        """Take the memory of rows that are kept, if they are, off what is left."""
+        """Take the memory of rows that are kept, if any are, off the memory that is left."""
         if rows is not None:
             self._left -= 8 * rows.n * (rows.n_features + 1)
         return rows
@@ -243,7 +243,7 @@ class Pieces:
         return made is not None
 
     def _of_targets(self):
-        """Rows for questions about targets alone; the part that is asked next is read with them."""
+        """Rows for queries about targets alone; the same pass reads the part that is asked next."""
         if self._targets is None:
             self._targets = self._rows
             piece = max(self._foreseen.values(), key=len, default=None)
@@ -344,7 +344,7 @@ class Groups:
 
 @dataclass(frozen=True)
 class FilledPlaces(Query):
-    """Number of rows, which of persons is one over their places: each adds between 0 and 1.
+    """Number of rows of persons, over the places of a person: each person adds at most 1.
 
     Replacing a person moves it by less than 1. It reads nobody's values, only whose row it is.
     """
@@ -660,7 +660,7 @@ class Session(ABC):
         return law.summed(self._count(slot)) if self.capabilities.reports else law
 
     def records(self, share: float, subset: Any = None) -> int:
-        """Number of records that the answer to a query for this share would sum over, released."""
+        """Number of records, as far as it is known, that a query for this share would sum over."""
         return self._size(self._next(share, subset))
 
     def rebase(self) -> None:
