@@ -172,11 +172,6 @@ class Round:
     needed: Any
     cost: Cost
 
-    @property
-    def collection(self) -> str:
-        """Name of the collection: a hash of all that is fixed before its first round."""
-        return collection_of(self.fields)
-
 
 FIXED = ("version", "channel", "estimator", "users", "n_features", "nonce")
 
@@ -241,9 +236,8 @@ def open_round(fields: Any) -> Round:
 @lru_cache(maxsize=4)
 def _opened(text):
     fields = json.loads(text)
-    devices = Devices(
-        fields["users"]["n"], fields["users"]["adding"], fields["channel"]["transport"]
-    )
+    users, transport = fields["users"], fields["channel"]["transport"]
+    devices = Devices(users["n"], users["adding"], transport)
     answers = [(np.array(total, dtype=np.int64), n) for total, n in fields["answers"]]
     rows = SumRows(
         devices.total, fields["n_features"], devices, answers, paid_for=True, rehearsal=True
@@ -258,9 +252,8 @@ def _opened(text):
             raise ValueError(DAMAGED) from None
     if rows.needed is None:
         raise ValueError("the last round is closed: nothing is asked any more.")
-    return Round(
-        fields, rows.needed, sum((report.charged for report in rows.reports.values()), Cost())
-    )
+    cost = sum((report.charged for report in rows.reports.values()), Cost())
+    return Round(fields, rows.needed, cost)
 
 
 def _check(fields):
@@ -270,9 +263,8 @@ def _check(fields):
         params = fields["estimator"]["params"]
         proper = channel["name"] == CHANNEL and channel["transport"] in TRANSPORTS
         proper &= _whole(users["n"], 1, LARGEST_TASK) and _whole(users["adding"], 1, users["n"])
-        proper &= _whole(fields["n_features"], 1, 2**16) and _whole(
-            fields["attempt"], 0, LARGEST_TASK
-        )
+        proper &= _whole(fields["n_features"], 1, 2**16)
+        proper &= _whole(fields["attempt"], 0, LARGEST_TASK)
         proper &= isinstance(fields["nonce"], str)
         # Shuffled shares are seen when they are sent: their rounds are not repeated.
         proper &= fields["attempt"] == 0 or channel["transport"] == "two-servers"
@@ -293,13 +285,7 @@ def _whole(number, low, high):
 
 
 def sum_report(
-    fields: Any,
-    x: Any,
-    y: Any,
-    user: int,
-    *,
-    largest_epsilon: Any = None,
-    ledger: Any = None,
+    fields: Any, x: Any, y: Any, user: int, *, largest_epsilon: Any = None, ledger: Any = None
 ) -> list[bytes]:
     """Messages of one user's device: shares of the own vector and of the own part of the noise.
 
@@ -340,7 +326,7 @@ def sum_report(
         # A round of shuffled shares is not repeated, because they are seen when they are sent.
         again = opened.needed.cost if fields["channel"]["transport"] == "two-servers" else None
         ledger.charge(
-            opened.collection, opened.cost, rounds_of(fields),
+            collection_of(fields), opened.cost, rounds_of(fields),
             again=again, adding=fields["users"]["adding"],
         )  # fmt: skip
     steps = noisy_vector(opened.needed, x, y)
@@ -697,12 +683,9 @@ class ShareServer:
         total = np.zeros(self._size, dtype=np.uint64)
         for user in users:
             total += np.frombuffer(shares[user], dtype=np.uint64)
-        answer = json.dumps(
-            {
-                "task": self._fields["hash"], "which": self.which, "users": who, "n": len(users),
-                "total": base64.b64encode(total.astype("<u8").tobytes()).decode(),
-            }
-        )  # fmt: skip
+        text = base64.b64encode(total.astype("<u8").tobytes()).decode()
+        told = {"task": self._fields["hash"], "which": self.which, "users": who, "n": len(users)}
+        answer = json.dumps({**told, "total": text})
         with self._store.transaction() as connection:
             connection.execute(
                 "UPDATE opened SET total = ? WHERE collection = ? AND place = ?", (answer, *round_)
