@@ -8,7 +8,6 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from copy import copy
 from functools import partial
 from itertools import chain, islice
 from operator import itemgetter
@@ -296,12 +295,6 @@ class Rows(ABC):
     def with_target(self, y: Any) -> Any:
         """The same rows with targets that are elsewhere."""
         raise ValueError("these rows have their targets in them: pass them alone, without y.")
-
-    def _changed(self, **attributes):
-        """The same rows with other attributes, of which no pass was made and nothing is refused."""
-        other = copy(self)
-        other.__dict__.update({"passes": 0, "_refuses": False, **attributes})
-        return other
 
     def kept(self, subset: Any, most_bytes: int) -> Any:
         """The rows of a subset in memory, if it spares passes and they are no more than that."""

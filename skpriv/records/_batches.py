@@ -1,5 +1,6 @@
 """Rows that come in batches, read again for each answer: files, lazy tables, memory maps."""
 
+from copy import copy
 from functools import partial
 from typing import Any
 
@@ -14,11 +15,53 @@ from ._order import SeededOrder
 from ._values import finite, quietly
 
 
-class BatchRows(Rows):
+class FetchedRows(Rows):
+    """Rows that are not in memory, and are fetched again for each answer.
+
+    What comes before a regressor, such as `BoundsScaler`, is a step that acts on X of each chunk.
+
+    Parameters
+    ----------
+    n_features, names, steps, has_target
+        The same as for `BatchRows`.
+    """
+
+    passes: int
+
+    def __init__(self, n_features: int, names: Any, steps: Any, has_target: bool) -> None:
+        self.n_features, self.names, self._steps = int(n_features), names, tuple(steps)
+        self.passes, self.has_target, self._refuses = 0, has_target, False
+
+    def check(self, refuse: bool = True) -> None:
+        """From now on, refuse values that are not finite, when they are read."""
+        self._refuses = refuse
+
+    def order(self, permutation: Any) -> Any:
+        """Public random order of the users, of which a block at a time is in memory."""
+        self.needs_order()
+        return SeededOrder.drawn(permutation, self.n)
+
+    def mapped(
+        self, function: Any, n_features: int, names: Any = None, *, numeric: bool = True
+    ) -> Any:
+        """The same rows, with a function of chunks of X before all that is asked of them.
+
+        It is given float64 arrays, or if not ``numeric`` the tables as they are.
+        """
+        steps = (*self._steps, partial(step, function, numeric))
+        return self._changed(_steps=steps, n_features=int(n_features), names=names)
+
+    def _changed(self, **attributes):
+        """The same rows with other attributes, of which no pass was made and nothing is refused."""
+        other = copy(self)
+        other.__dict__.update({"passes": 0, "_refuses": False, **attributes})
+        return other
+
+
+class BatchRows(FetchedRows):
     """Rows that are read in batches, once for each answer; only a few batches are in memory.
 
-    A thread reads batches ahead, others make float64 chunks of them and multiply. What comes
-    before a regressor, such as `BoundsScaler`, acts on each chunk.
+    A thread reads batches ahead, others make float64 chunks of them and multiply.
 
     Parameters
     ----------
@@ -54,7 +97,6 @@ class BatchRows(Rows):
     """
 
     shown = True
-    passes: int
 
     def __init__(
         self,
@@ -68,41 +110,19 @@ class BatchRows(Rows):
         has_target: bool = True,
         targets: Any = None,
     ) -> None:
-        self._targets = targets
-        self._blocks, self._steps, self.ordered = blocks, tuple(steps), stable
-        self._n, self.n_features, self.names = n, int(n_features), names
-        self.passes, self.has_target = 0, has_target
-        self._refuses = False
+        super().__init__(n_features, names, steps, has_target)
+        self._blocks, self._targets, self._n, self.ordered = blocks, targets, n, stable
 
     @property
     def n(self) -> int:  # type: ignore[override]
         """Public number of records."""
         return stated(self._n, "table")
 
-    def check(self, refuse: bool = True) -> None:
-        """From now on, refuse values that are not finite, when they are read."""
-        self._refuses = refuse
-
-    def order(self, permutation: Any) -> Any:
-        """Public random order of the users, of which a block at a time is in memory."""
-        self.needs_order()
-        return SeededOrder.drawn(permutation, self.n)
-
     def chosen(self, subset: Any) -> Any:
         """Return the choice that a slice, a mask or positions stand for."""
         if subset is not None:
             self.needs_order()
         return super().chosen(subset)
-
-    def mapped(
-        self, function: Any, n_features: int, names: Any = None, *, numeric: bool = True
-    ) -> Any:
-        """The same rows, with a function of chunks of X before all that is asked of them.
-
-        It is given float64 arrays, or if not ``numeric`` the tables as they are.
-        """
-        steps = (*self._steps, partial(step, function, numeric))
-        return self._changed(_steps=steps, n_features=int(n_features), names=names)
 
     def with_target(self, blocks: Any, n: int | None = None) -> Any:
         """The same rows, with the targets that ``blocks()`` iterates over, of public number n."""

@@ -8,9 +8,8 @@ import numpy as np
 from .._linalg import CompensatedSum
 from ..exceptions import InvalidValues
 from ._base import Rows, computed
-from ._batches import BatchRows, step
+from ._batches import BatchRows, FetchedRows
 from ._blocks import OTHER_LENGTH, cut, length, pick, stated
-from ._order import SeededOrder
 from ._subset import Subset
 from ._values import INVALID_VALUES, is_dask, quietly
 
@@ -24,7 +23,7 @@ def positional(data: Any) -> Any:
     return DaskRows.of(data) if data.ndim == 2 else data.to_dask_array(lengths=True)
 
 
-class DaskRows(Rows):
+class DaskRows(FetchedRows):
     """Rows in the partitions of a Dask array or frame, which stay where they are.
 
     A sum is a task for each partition and a tree over these; nothing but the p^2 numbers of the sum
@@ -53,7 +52,6 @@ class DaskRows(Rows):
     >>> SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)).fit(X, y)  # doctest: +SKIP
     """
 
-    passes: int
     at_hand = False
 
     def __init__(
@@ -67,10 +65,8 @@ class DaskRows(Rows):
         has_target: bool = True,
         public: bool = True,
     ) -> None:
-        self._parts, self._sizes, self._steps = list(parts), list(map(int, sizes)), tuple(steps)
-        self._public, self.n_features, self.names = public, int(n_features), names
-        self.passes, self.has_target = 0, has_target
-        self._refuses = False
+        super().__init__(n_features, names, steps, has_target)
+        self._parts, self._sizes, self._public = list(parts), list(map(int, sizes)), public
 
     @classmethod
     def of(
@@ -138,21 +134,6 @@ class DaskRows(Rows):
             parts.append(picked(part, where))
             sizes.append(len(where))
         return self._changed(_parts=parts, _sizes=sizes, has_target=False, _public=True)
-
-    def check(self, refuse: bool = True) -> None:
-        """From now on, refuse values that are not finite, when they are read."""
-        self._refuses = refuse
-
-    def order(self, permutation: Any) -> Any:
-        """Public random order of the users."""
-        return SeededOrder.drawn(permutation, self.n)
-
-    def mapped(
-        self, function: Any, n_features: int, names: Any = None, *, numeric: bool = True
-    ) -> Any:
-        """The same rows, with a function of chunks of X before all that is asked of them."""
-        steps = (*self._steps, partial(step, function, numeric))
-        return self._changed(_steps=steps, n_features=int(n_features), names=names)
 
     def with_target(self, y: Any, n: int | None = None) -> Any:
         """The same rows with targets: of Dask, in as many rows a part, or n of them in memory."""
