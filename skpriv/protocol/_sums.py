@@ -157,18 +157,15 @@ class SumRows(RowsOnDevices):
 
 @dataclass(frozen=True)
 class Round:
-    """What a task asks for, as the own copy of the library derives it.
+    """What a task asks for, as the device's own copy of the library derives it.
 
     Parameters
     ----------
-    fields : dict
-        Fields of the task.
     needed : RoundNeeded
     cost : Cost
         What a user loses to the whole collection.
     """
 
-    fields: dict
     needed: Any
     cost: Cost
 
@@ -253,7 +250,7 @@ def _opened(text):
     if rows.needed is None:
         raise ValueError("the last round is closed: nothing is asked any more.")
     cost = sum((report.charged for report in rows.reports.values()), Cost())
-    return Round(fields, rows.needed, cost)
+    return Round(rows.needed, cost)
 
 
 def _check(fields):

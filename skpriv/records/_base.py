@@ -290,7 +290,10 @@ class Rows(ABC):
 
     def chosen(self, subset: Any) -> Any:
         """Return the choice that a slice, a mask or positions stand for; None is all records."""
-        return None if subset is None else Subset.of(subset, self.n)
+        if subset is None:
+            return None
+        self.needs_order()
+        return Subset.of(subset, self.n)
 
     def with_target(self, y: Any) -> Any:
         """The same rows with targets that are elsewhere."""

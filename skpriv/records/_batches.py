@@ -118,12 +118,6 @@ class BatchRows(FetchedRows):
         """Public number of records."""
         return stated(self._n, "table")
 
-    def chosen(self, subset: Any) -> Any:
-        """Return the choice that a slice, a mask or positions stand for."""
-        if subset is not None:
-            self.needs_order()
-        return super().chosen(subset)
-
     def with_target(self, blocks: Any, n: int | None = None) -> Any:
         """The same rows, with the targets that ``blocks()`` iterates over, of public number n."""
 

@@ -24,16 +24,8 @@ from ._batches import BatchRows
 from ._blocks import check_length, frame, is_table, length, split
 from ._dask import DaskRows
 from ._values import (
-    INVALID_VALUES,
-    finite,
-    floats,
-    is_dask,
-    named,
-    numeric,
-    public_shape,
-    quietly,
-    stand_in,
-)
+    INVALID_VALUES, finite, floats, is_dask, named, numeric, public_shape, quietly, stand_in,
+)  # fmt: skip
 
 BATCH_BY_BATCH = {"batch_size": BATCH_ROWS, "batch_readahead": 1, "fragment_readahead": 0}
 UNNAMED_INDEX = "__index_level_"  # how Arrow names the index of pandas that has no name

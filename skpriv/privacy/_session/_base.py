@@ -20,13 +20,8 @@ from ...exceptions import PrivacyError
 from ...records import KEPT_BYTES, ArrayRows, PersonRows, Subset, codes, public_shape
 from .._accounting._cost import SHARE_SLACK, Cost
 from .._accounting._guarantee import (
-    Capabilities,
-    Trust,
-    capabilities,
-    check_gaussian,
-    models_that,
-    state,
-)
+    Capabilities, Trust, capabilities, check_gaussian, models_that, state,
+)  # fmt: skip
 from .._accounting._report import PrivacyReport, ReportRow
 from .._ledger._accountant import charge
 from .._ledger._parts import protecting, unit_now
