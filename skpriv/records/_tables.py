@@ -151,15 +151,13 @@ def _lazy_batches(table):
 
 def is_lazy(X: Any) -> bool:
     """Whether X is rows, or something that is read in batches and should not be in memory."""
-    if isinstance(X, Rows):
+    if isinstance(X, Rows) or is_dask(X):
         return True
     if isinstance(X, np.memmap):
         return X.nbytes > KEPT_BYTES  # joblib makes smaller memory maps of any array
     if isinstance(X, np.ndarray | list | tuple):
         return False
     kind, library = type(X).__name__, type(X).__module__.partition(".")[0]
-    if is_dask(X):
-        return True
     if library == "pyarrow":
         return kind == "RecordBatchReader" or hasattr(X, "count_rows")
     return isinstance(nw.from_native(X, pass_through=True), nw.LazyFrame)

@@ -354,8 +354,7 @@ class Budget:
 
 
 def _check_parameter(name: str, value: float, delta: float) -> None:
-    if not value >= 0.0:
-        raise ValueError(f"{name} must be at least 0, got {value!r}.")
+    _nonnegative(name, value)
     if delta == 0.0 and 0.0 < value < math.inf:
         kind = "Gaussian" if name == "mu" else "zero-concentrated"
         raise PrivacyError(

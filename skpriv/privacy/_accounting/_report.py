@@ -253,15 +253,15 @@ class PrivacyReport(Printed):
         """Where the noise came from."""
         if capabilities(self.privacy).exact:
             return "no noise was added"
-        if self.simulated and self.secure:
+        if not self.secure:
+            return "reproducible noise (NumPy, random_state set): for study, not for release"
+        if self.simulated:
             return "simulated: one secure draw for all devices, by a machine that has the rows"
-        if self.secure and self.devices is not None:
+        if self.devices is not None:
             return "secure draws (exact integers of the operating system) on each device"
-        if self.secure:
-            if self.rows and all(row.noise == "codebook" for row in self.rows):
-                return "secure draws (exact integers of the operating system)"
-            return "secure noise (exact draws with random bits of the operating system)"
-        return "reproducible noise (NumPy, random_state set): for study, not for release"
+        if self.rows and all(row.noise == "codebook" for row in self.rows):
+            return "secure draws (exact integers of the operating system)"
+        return "secure noise (exact draws with random bits of the operating system)"
 
     @property
     def _currency(self):

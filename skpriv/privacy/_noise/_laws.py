@@ -161,15 +161,13 @@ class NoiseSource:
     ----------
     rng : RandomState or None
         What laws draw from; None is the operating system.
+    secure : bool
+        Whether the draws are fit for a real release.
     """
 
     def __init__(self, random_state: int | np.random.RandomState | None = None) -> None:
         self.rng: Any = None if random_state is None else check_random_state(random_state)
-
-    @property
-    def secure(self) -> bool:
-        """Whether the draws are fit for a real release."""
-        return self.rng is None
+        self.secure = self.rng is None
 
     @draws
     def add(self, value: Any, noise: Any) -> np.ndarray:

@@ -289,6 +289,8 @@ class Groups:
     ----------
     codes : ndarray of int of shape (n_records,)
         Labels as numbers from 0 up to the number of persons.
+    n : int
+        Public number of persons.
     name : str
         Name of the column of labels; "" where it has none.
     largest : int
@@ -314,16 +316,12 @@ class Groups:
             )
         self.largest, self.change = int(largest), change
         self.codes = codes(labels)
+        self.n = int(self.codes.max(initial=-1)) + 1
         name = getattr(labels, "name", None)
         self.name = name if isinstance(name, str) else ""
 
     def __len__(self):
         return len(self.codes)
-
-    @property
-    def n(self) -> int:
-        """Public number of persons."""
-        return int(self.codes.max(initial=-1)) + 1
 
     def check(self, rows: Any, model: str, currency: str) -> None:
         """Refuse what cannot be protected, and labels of other rows."""
@@ -385,6 +383,13 @@ class Session(ABC):
         anything is charged.
     groups : Groups or None
         The person of each row, who then is the record; None: each row is a record.
+
+    Attributes
+    ----------
+    n : int
+        Public number of records.
+    ordered : bool
+        Whether parts of the rows can be chosen, which is public.
     """
 
     model: str
@@ -428,7 +433,7 @@ class Session(ABC):
             rows = PersonRows(
                 rows, groups.codes, groups.largest, self._source.permutation, groups.change
             )
-        self._rows = rows
+        self._rows, self.n, self.ordered = rows, rows.n, rows.ordered
         self._passes = rows.passes or 0  # passes that were made before this session
         self._shares, self._lock = Shares(), RLock()
         # Without privacy the order of the rows is fixed, so that every fit is the same.
@@ -446,16 +451,6 @@ class Session(ABC):
     def trust(self) -> Trust:
         """Who is trusted, and with what budget."""
         return Trust(self.model, self._budget)
-
-    @property
-    def n(self) -> int:
-        """Public number of records."""
-        return self._rows.n
-
-    @property
-    def ordered(self) -> bool:
-        """Whether parts of the rows can be chosen (public)."""
-        return self._rows.ordered
 
     def part(self, fraction: float) -> Piece | None:
         """Secret random part of the records, for queries that need not see all of them.
