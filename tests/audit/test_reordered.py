@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from skpriv.audit import replay
 from skpriv.audit._runs import ordered
+from skpriv.audit import replay
 from skpriv.linear_model import ImproperSGDRegressor, LinearRegression, ReweightedRegressor
 from skpriv.privacy import NoiseSource
 from skpriv.records import ArrayRows

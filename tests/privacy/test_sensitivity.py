@@ -7,8 +7,7 @@ than a sixth fails here, and most by more than a hundredth.
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from registry import REGISTRY, classes
 from registry.rows import PARTS, neighbours, stored
 from scipy import optimize

@@ -12,8 +12,8 @@ import warnings
 import numpy as np
 import pytest
 
-from skpriv._estimation._public_maps import RecordMap
 from skpriv._estimation._reports import LiftedMomentsQuery
+from skpriv._estimation._public_maps import RecordMap
 from skpriv.bandits import LinUCB
 from skpriv.exceptions import BudgetExceeded
 from skpriv.privacy import task_hash

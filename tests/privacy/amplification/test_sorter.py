@@ -12,8 +12,8 @@ from scipy import integrate, optimize, stats
 
 from skpriv import Budget
 from skpriv.privacy import _amplification as _sorter
-from skpriv.privacy._accounting._cost import gdp_delta
 from skpriv.privacy._amplification import amplified
+from skpriv.privacy._accounting._cost import gdp_delta
 
 
 def normal_mean(function, low=-np.inf, high=np.inf):

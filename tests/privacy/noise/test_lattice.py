@@ -9,9 +9,9 @@ import pytest
 
 from skpriv.privacy._accounting._lattice import WIDTH
 from skpriv.privacy._noise import _lattice
+from skpriv.privacy._noise._lattice import discrete_gaussian
 from skpriv.privacy._noise._lattice import (
     additive_shares,
-    discrete_gaussian,
     gaussian_on_grid,
     grid,
     rounded,

@@ -10,8 +10,7 @@ from registry.refusals import uncharged
 from skpriv import Budget, BudgetAccountant
 from skpriv.exceptions import BudgetExceeded, PrivacyError
 from skpriv.privacy import MODELS, Procedure, Query, open_session
-from skpriv.records import ArrayRows
-from skpriv.records import _base as _records
+from skpriv.records import ArrayRows, _base as _records
 
 BUDGET = Budget(1.0, 1e-6)
 NOISY = ["central", "local", "shuffle"]

@@ -11,8 +11,7 @@ from skpriv import BudgetAccountant
 from skpriv.exceptions import PrivacyError
 from skpriv.linear_model import IHTRegressor, LinearRegression, ReweightedRegressor, SSPRegressor
 from skpriv.privacy import read_task, shares_needed, task_hash
-from skpriv.protocol import Collector, DeviceLedger, ShareServer, report
-from skpriv.protocol import _sums as _device
+from skpriv.protocol import Collector, DeviceLedger, ShareServer, _sums as _device, report
 from skpriv.protocol._sums import open_round
 
 N, FEW = 120, 40
