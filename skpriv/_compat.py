@@ -6,6 +6,7 @@ from traceback import clear_frames
 from typing import Any, TypeVar, cast
 
 from sklearn.base import _fit_context
+from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils._param_validation import validate_params as _validate_params
@@ -27,6 +28,7 @@ __all__ = [
     "StrOptions",
     "fit_context",
     "forgets_rows",
+    "pipeline_steps",
     "safe_indexing",
     "validate_params",
 ]
@@ -68,6 +70,11 @@ def forgets_rows(function: F) -> F:
             raise
 
     return cast(F, forgetful)
+
+
+def pipeline_steps(model: Any) -> list:
+    """The steps of a Pipeline, the estimator last; of any other model itself alone."""
+    return [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
 
 
 # To type checkers, what these two decorate stays what it is.

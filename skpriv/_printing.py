@@ -6,6 +6,8 @@ from html import escape
 from math import floor, isfinite, isnan, log10
 from typing import Any, Self
 
+import numpy as np
+
 LINE = 88  # characters of a line of text
 STYLE = """<style>
 .skpriv {font-family: sans-serif; line-height: 1.4}
@@ -84,7 +86,7 @@ def aligned(values: Any, errors: Any) -> list[str]:
     return [text + " " * (max(after) - own) for text, own in zip(texts, after, strict=True)]
 
 
-def few(names: Any) -> str:
+def first_names(names: Any) -> str:
     """The first ten of some names as one text.
 
     Parameters
@@ -93,6 +95,28 @@ def few(names: Any) -> str:
     """
     names = [str(name) for name in names]
     return ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
+
+
+def sentence(value: Any) -> str:
+    """A text as a sentence of its own: with a capital letter and a full stop."""
+    text = str(value)
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def refuse_absent(names: Any, known: Any, who: str, where: str, error: Any = ValueError) -> None:
+    """Raise an error if somebody names columns that are not there.
+
+    Parameters
+    ----------
+    names, known : iterable of str
+    who, where : str
+        What has the names, and what has not the columns.
+    error : type, default=ValueError
+    """
+    absent = [repr(name) for name in names if name not in known]
+    if absent:
+        columns = f"not among the columns of {where}: {first_names(known)}"
+        raise error(f"{who} names {first_names(absent)}, {columns}.")
 
 
 def numbered(notes: Any) -> str:
@@ -111,11 +135,10 @@ def numbered(notes: Any) -> str:
 class Printed:
     """Mixin of results that are shown as sentences and tables.
 
-    A subclass implements `_parts`, an iterable of texts, of `Table`, and of lists of notes.
+    A subclass implements `_parts()`, an iterable of texts, of `Table`, and of lists of notes.
     """
 
-    def _parts(self) -> Any:
-        raise NotImplementedError
+    _parts: Any
 
     def __str__(self) -> str:
         return "\n".join(
@@ -158,8 +181,8 @@ class Display:
     def _axes(self, ax: Any, **options: Any) -> Any:
         """The axes that are given, or those of a new figure with these options."""
         if ax is None:
-            make = pyplot(f"{type(self).__name__}.plot").subplots
-            _, ax = make(layout="constrained", **options)
+            caller = f"{type(self).__name__}.plot"
+            _, ax = pyplot(caller).subplots(layout="constrained", **options)
         return ax
 
     def _drawn(self, ax: Any) -> Self:
@@ -179,20 +202,28 @@ def pyplot(caller: str) -> Any:
     return pyplot
 
 
-def axes_in_rows(make: Any, number: int, **options: Any) -> Any:
-    """So many axes of a new figure, at most three in a row.
+def given_axes(axes: Any, number: int, caller: str, **options: Any) -> Any:
+    """Axes for so many panels: the first that are given, or those of a new figure.
+
+    A new figure has at most three in a row.
 
     Parameters
     ----------
-    make : callable
-        ``subplots`` of matplotlib's module.
+    axes : sequence of matplotlib Axes, or None
     number : int
+    caller : str
+        Who needs matplotlib.
     **options : dict
-        Options of `make`.
+        Options of ``subplots``.
     """
+    if axes is not None:
+        axes = np.ravel(axes)
+        if len(axes) < number:
+            raise ValueError(f"There are {number} panels, but {len(axes)} axes.")
+        return axes[:number]
     across = min(number, 3)
     down = -(-number // across)
-    _, axes = make(
+    _, axes = pyplot(caller).subplots(
         down, across, figsize=(4.0 * across, 3.0 * down), layout="constrained", squeeze=False,
         **options,
     )  # fmt: skip

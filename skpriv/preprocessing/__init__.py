@@ -2,9 +2,8 @@
 
 from ._bounds_scaler import BoundsScaler, CoefficientMap
 from ._formula import FormulaEncoder
-from ._columns import Categorical, Ordinal
 from ._check import TableCheck, check_table
-from ._columns import Boolean, Date, Numeric
+from ._columns import Boolean, Categorical, Date, Numeric, Ordinal
 from ._encoder import TableEncoder
 from ._schema import Schema, guessed_type
 

@@ -254,26 +254,23 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _column_groups(self):
         names = self._names()
         known = self.bounds if isinstance(self.bounds, Mapping) else {}
-        groups, seen = [], set()
+        groups: list[list[int]] = []
         for members in self.exclusive if self.exclusive is not None else []:
             if isinstance(members, (str, Real)):
                 raise ValueError("exclusive must be a list of lists: write [[...], [...]].")
-            group = []
+            groups.append([])
             for member in members:
                 if isinstance(member, str) and member not in names and member in known:
                     continue  # a feature of the data set that this X does not have
-                column = names.get(member) if isinstance(member, str) else member
-                if column is None or column not in range(self.n_features_in_):
+                column = names.get(member, member)
+                if column not in range(self.n_features_in_):
                     raise ValueError(f"exclusive names {member!r}, which is not a column of X.")
-                if column in seen:
+                if any(column in group for group in groups):
                     raise ValueError(f"exclusive names {member!r} twice: groups must not overlap.")
                 if self.low_[column] != 0.0:
                     raise ValueError(
                         f"exclusive names {member!r}, whose lower bound is {self.low_[column]}: "
                         "it must be 0, so that zeros stay zeros."
                     )
-                seen.add(column)
-                group.append(int(column))
-            if group:
-                groups.append(group)
-        return groups
+                groups[-1].append(int(column))
+        return [group for group in groups if group]

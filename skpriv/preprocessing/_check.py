@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from .._compat import forgets_rows
 from .._estimation._intervals import two_sided_quantile
+from .._parameters import Level, RandomState, validated
 from .._printing import Printed, Table
 from ..privacy import ROUNDING, Budget, Groups, Query, open_session
 from ..records import as_rows, cells, from_table, is_lazy
 from ._columns import LOST
-from ._encoder import _frame, _schema
+from ._encoder import _column_names, _frame, _schema
 from ._values import MISSING, text
 
 # In the order of the states of a cell, of which the last is divided in two
@@ -115,17 +115,17 @@ class TableCheck(Printed):
         return pd.DataFrame(self.counts, index=self.columns, columns=list(STATES))
 
 
-@forgets_rows
+@validated
 def check_table(
     table: Any,
     schema: Any,
     *,
     epsilon: float | None = None,
     delta: float | None = None,
-    confidence_level: float = 0.95,
+    confidence_level: Level = 0.95,
     groups: Any = None,
     max_rows_per_group: int | None = None,
-    random_state: int | np.random.RandomState | None = None,
+    random_state: RandomState = None,
 ) -> TableCheck:
     """Count how the cells of a table fit a schema.
 
@@ -189,11 +189,9 @@ def check_table(
     """
     if epsilon is None and (delta is not None or groups is not None):
         raise ValueError("delta and groups need epsilon: without it the counts are exact.")
-    if not 0.0 < confidence_level < 1.0:
-        raise ValueError(f"confidence_level={confidence_level!r} must lie in (0, 1).")
     schema = _schema(schema)
     rows = table if is_lazy(table) else from_table(table)
-    names = as_rows(rows).names or list(_frame(table).columns)
+    names = _column_names(table)
     columns = [name for name in schema if name in names]
     if not columns:
         raise ValueError("The schema names no column of the table.")

@@ -36,42 +36,30 @@ class Block:
     matrix: np.ndarray
     offset: np.ndarray
 
-    @property
-    def width(self):
-        """Number of columns of the block."""
-        return len(self.names)
-
 
 class ColumnType:
-    """Base class of the types of columns; not for direct use."""
+    """Base class of the types of columns; not for direct use.
+
+    A subclass is a dataclass of public facts, with the methods ``encode`` and ``decode`` between a
+    column and its block, ``states`` of the cells, and ``block(name)``. `is_open` says whether a
+    person has still to fill in the range or the list, and `to_fill_in` what that person writes.
+
+    Attributes
+    ----------
+    coded : (list of str, ndarray) or None
+        Levels and their rows of the block; None for numbers and dates.
+    """
 
     kind: ClassVar[str]
+    to_fill_in: ClassVar[tuple[str, ...]] = ()
+    is_open: Any = False
+    coded: Any = None
+    missing: Any
 
     @property
-    def is_open(self) -> bool:
-        """Whether a person has still to fill in the range or the list."""
-        raise NotImplementedError
-
-    def encode(self, series: Any) -> np.ndarray:
-        """Block of a column: array of shape (n_rows, width), rows of norm at most 1."""
-        raise NotImplementedError
-
-    def decode(self, block: Any) -> Any:
-        """Values of the rows of a block, None where missing: undoes `encode`."""
-        raise NotImplementedError
-
-    def states(self, series: Any) -> np.ndarray:
-        """State of each cell: one of READ, CLIPPED, UNLISTED and LOST."""
-        raise NotImplementedError
-
-    def block(self, name: str) -> Any:
-        """Names and way back of the block of a column of this name."""
-        raise NotImplementedError
-
-    @property
-    def coded(self) -> Any:
-        """Levels and their rows of the block, (list of str, ndarray); None of numbers and dates."""
-        return None
+    def has_indicator(self) -> bool:
+        """Whether missing cells have a column of their own."""
+        return self.missing == INDICATOR
 
 
 class _Line(ColumnType):
@@ -79,65 +67,75 @@ class _Line(ColumnType):
 
     A row of the block is (z, 0), or (0, 1) where the cell is missing: its norm is at most 1, so
     that the indicator needs no room of its own.
+
+    A subclass has the public ends of its numbers (`_ends`). It reads the number of each cell, which
+    is NaN where the cell is missing (`_read`). It knows the number of a public value, and the value
+    of a number (`_number`, `_value`). An effect has a name (`_effect`), and is told in the units
+    ``(z + offset) * scale``, of which `_units` is the pair (scale, offset).
     """
 
-    missing: Any
+    reference_position: Any = -1.0  # of the value against which a missing cell is told
 
-    def _z(self, series):
-        """Position of each cell in [-1, 1], NaN where it is missing."""
-        raise NotImplementedError
+    def encode(self, series: Any) -> np.ndarray:
+        """Block of a column: array of shape (n_rows, width), rows of norm at most 1."""
+        z = self._position(self._read(series))
+        absent = np.isnan(z)
+        if self.has_indicator:
+            return np.column_stack([np.where(absent, 0.0, z), absent])
+        constant = 0.0 if self.missing is None else self._position(self._number(self.missing))
+        return np.where(absent, constant, z)[:, None]
 
-    def _outside(self, series):
-        """Whether each cell is a value outside of the public range."""
-        return np.zeros(len(series), dtype=bool)
+    def states(self, series: Any) -> np.ndarray:
+        """State of each cell: READ, CLIPPED or LOST."""
+        numbers, (low, high) = self._read(series), self._ends
+        outside = (numbers < low) | (numbers > high)
+        return np.select([np.isnan(numbers), outside], [LOST, CLIPPED], READ)
+
+    def decode(self, block: Any) -> Any:
+        """Values of the rows of a block, None where missing: undoes `encode`."""
+        absent = (block[:, -1] > 0.5) & self.has_indicator
+        return [None if no else self._from_z(z) for z, no in zip(block[:, 0], absent, strict=True)]
+
+    def block(self, name: str) -> Block:
+        """Names and way back of the block of a column of this name."""
+        names, effects, (scale, offset) = (
+            [self._column_name(name)],
+            [self._effect(name)],
+            self._units,
+        )
+        # f = beta z = (beta / scale) value - beta offset; a missing cell has z = 0.
+        matrix, shift, ranges = np.array([[1.0 / scale]]), np.array([-offset]), [[-1.0, 1.0]]
+        if self.has_indicator:
+            names, effects = [*names, f"{name}=missing"], [*effects, self.missing_effect(name)]
+            matrix = np.array([[1.0 / scale, 0.0], [-self.reference_position, 1.0]])
+            shift, ranges = np.array([-offset, 0.0]), [*ranges, [0.0, 1.0]]
+        return Block(names, np.array(ranges), effects, matrix, shift)
+
+    def missing_effect(self, name: str) -> str:
+        """Name of the effect of a missing cell."""
+        value = self._from_z(self.reference_position)
+        return f"{name}=missing against {f'{value:g}' if isinstance(value, float) else value}"
+
+    def in_units(self, z: Any) -> Any:
+        """The numbers of positions in [-1, 1], in the units in which effects are told."""
+        scale, offset = self._units
+        return (z + offset) * scale
+
+    def _position(self, numbers):
+        """Position of numbers in [-1, 1]; those outside of the range are moved to its ends."""
+        (low, high), half = self._ends, self._half
+        return np.clip((np.clip(numbers, low, high) - low - half) / half, -1.0, 1.0)
 
     def _from_z(self, z):
         """Value of a position."""
-        raise NotImplementedError
-
-    def _constant(self):
-        """Position of the public constant that stands for missing values."""
-        raise NotImplementedError
-
-    def _reference(self):
-        """Position of the value against which a missing cell is told, and its text."""
-        return -1.0, str(self._from_z(-1.0))
-
-    def _effect(self, name):
-        """Name of the effect, and the scale and offset of value = (z + offset) * scale."""
-        raise NotImplementedError
-
-    def encode(self, series: Any) -> np.ndarray:
-        z = self._z(series)
-        absent = np.isnan(z)
-        z = np.clip(np.where(absent, 0.0 if self._has_indicator else self._constant(), z), -1, 1)
-        return np.column_stack([z, absent]) if self._has_indicator else z[:, None]
-
-    def states(self, series: Any) -> np.ndarray:
-        states = np.where(self._outside(series), CLIPPED, READ)
-        return np.where(np.isnan(self._z(series)), LOST, states)
-
-    def decode(self, block: Any) -> Any:
-        absent = block[:, 1] > 0.5 if self._has_indicator else np.zeros(len(block), dtype=bool)
-        z = np.clip(block[:, 0], -1.0, 1.0)
-        return [None if no else self._from_z(float(at)) for at, no in zip(z, absent, strict=True)]
-
-    def block(self, name: str) -> Any:
-        effect, scale, offset = self._effect(name)
-        names, effects = [self._column_name(name)], [effect]
-        # f = beta z = (beta / scale) value - beta offset; a missing cell has z = 0.
-        matrix, shift, ranges = np.array([[1.0 / scale]]), np.array([-offset]), [[-1.0, 1.0]]
-        if self._has_indicator:
-            z, reference = self._reference()
-            names = [*names, f"{name}=missing"]
-            effects = [*effects, f"{name}=missing against {reference}"]
-            matrix, shift = np.array([[1.0 / scale, 0.0], [-z, 1.0]]), np.array([-offset, 0.0])
-            ranges = [*ranges, [0.0, 1.0]]
-        return Block(names, np.array(ranges), effects, matrix, shift)
+        low, high = self._ends
+        number = low + (np.clip(z, -1.0, 1.0) + 1.0) * self._half
+        return self._value(float(np.clip(number, low, high)))
 
     @property
-    def _has_indicator(self):
-        return self.missing == INDICATOR
+    def _half(self):
+        low, high = self._ends
+        return (high - low) / 2.0
 
     def _column_name(self, name):
         return name
@@ -145,28 +143,29 @@ class _Line(ColumnType):
 
 @dataclass(frozen=True, repr=False)
 class _Range(_Line):
-    """A line between two public ends. Values have a position through the number that they are."""
+    """A line between two public ends, which a person gives."""
 
     low: Any = None
     high: Any = None
     missing: Any = field(default=None, kw_only=True)
     typical: Any = field(default=None, kw_only=True)
+    to_fill_in: ClassVar[tuple[str, ...]] = ("low =", "high =")
 
     def __post_init__(self):
         if (self.low is None) != (self.high is None):
             raise ValueError("low and high are a public range: give both.")
-        constant = None if self._has_indicator else self.missing
+        constant = None if self.has_indicator else self.missing
         inside = {"missing": constant, "typical": self.typical}
         for name, value in {"low": self.low, "high": self.high, **inside}.items():
             if value is not None:
                 _set(self, name, self._checked(name, value))
-        low, high = (None, None) if self.is_open else self._ends
         if not (self.is_open or 0.0 < self._half < np.inf):
             raise ValueError(f"low={self.low!r} must be below high={self.high!r}.")
+        low, high = (-np.inf, np.inf) if self.is_open else self._ends
         for name, value in inside.items():
-            if value is not None and not (self.is_open or low <= self._number(value) <= high):
+            if value is not None and not low <= self._number(value) <= high:
                 raise ValueError(f"{name}={value!r} must be a public constant from low to high.")
-        if self.typical is not None and not self._has_indicator:
+        if self.typical is not None and not self.has_indicator:
             raise ValueError('typical is for missing="indicator": take it out, or set that.')
 
     def __repr__(self):
@@ -177,55 +176,17 @@ class _Range(_Line):
 
     @property
     def is_open(self) -> bool:
+        """Whether a person has still to fill in the range."""
         return self.low is None
 
-    def _checked(self, name, value):
-        """A public value as it is kept, or an error that names its parameter."""
-        raise NotImplementedError
-
-    def _number(self, value):
-        """The number that a public value is."""
-        raise NotImplementedError
-
-    def _value(self, number):
-        """The value that a number is."""
-        raise NotImplementedError
-
-    def _read(self, series):
-        """Number of each cell, NaN where it is missing."""
-        raise NotImplementedError
-
-    def _z(self, series):
-        return self._at(self._read(series))
-
-    def _outside(self, series):
-        numbers, (low, high) = self._read(series), self._ends
-        return (numbers < low) | (numbers > high)
-
-    def _at(self, numbers):
-        low, high = self._ends
-        return np.clip((np.clip(numbers, low, high) - low - self._half) / self._half, -1.0, 1.0)
-
-    def _from_z(self, z):
-        low, high = self._ends
-        return self._value(float(np.clip(low + (z + 1.0) * self._half, low, high)))
-
-    def _constant(self):
-        return 0.0 if self.missing is None else float(self._at(self._number(self.missing)))
-
-    def _reference(self):
-        z = 0.0 if self.typical is None else float(self._at(self._number(self.typical)))
-        value = self._from_z(z)
-        return z, f"{value:g}" if isinstance(value, float) else str(value)
+    @property
+    def reference_position(self) -> float:
+        """Position of the value against which a missing cell is told."""
+        return 0.0 if self.typical is None else float(self._position(self._number(self.typical)))
 
     @property
     def _ends(self):
         return self._number(self.low), self._number(self.high)
-
-    @property
-    def _half(self):
-        low, high = self._ends
-        return (high - low) / 2.0
 
 
 @dataclass(frozen=True, repr=False)
@@ -274,7 +235,10 @@ class Numeric(_Range):
         if not (self.unit is None or isinstance(self.unit, str)):
             raise ValueError("unit must be a text.")
         for name in ("decimal", "thousands"):
-            _check_mark(name, getattr(self, name))
+            mark = "," if getattr(self, name) is None else getattr(self, name)
+            if not isinstance(mark, str) or len(mark) != 1 or mark.isalnum() or mark in "+-":
+                said = "must be one character, such as ',' or '.' or ' '."
+                raise ValueError(f"{name}={mark!r} {said}")
         if self.thousands is not None and self.thousands == (self.decimal or "."):
             raise ValueError("thousands must not be the decimal mark: pass decimal=',' with it.")
 
@@ -292,8 +256,11 @@ class Numeric(_Range):
         return numbers_of(series, self.decimal or ".", self.thousands)
 
     def _effect(self, name):
-        effect = f"{name} per {self.unit}" if self.unit else name
-        return effect, self._half, (self.low + self._half) / self._half
+        return f"{name} per {self.unit}" if self.unit else name
+
+    @property
+    def _units(self):
+        return self._half, (self.low + self._half) / self._half
 
 
 @dataclass(frozen=True, repr=False)
@@ -330,6 +297,7 @@ class Date(_Range):
 
     format: str | None = field(default=None, kw_only=True)
     kind: ClassVar[str] = "date"
+    to_fill_in: ClassVar[tuple[str, ...]] = ("low = 2015-01-01", "high = 2024-12-31")
 
     def __post_init__(self):
         super().__post_init__()
@@ -353,42 +321,37 @@ class Date(_Range):
         return days_of(series, self.format)
 
     def _effect(self, name):
-        return f"{name} per year", self._half / DAYS_PER_YEAR, 1.0
+        return f"{name} per year"
+
+    @property
+    def _units(self):
+        return self._half / DAYS_PER_YEAR, 1.0
 
 
 class _Levels(_Line):
-    """A line of levels at equal steps from -1 to 1, in their order."""
+    """A line of levels at equal steps, in their order: the number of a level is its place."""
 
     _levels: Any
 
-    def _codes(self, series):
-        """Number of the level of each cell, NaN where it is missing."""
-        raise NotImplementedError
+    def _value(self, number):
+        return self._levels[round(number)]
 
-    def _code(self, level):
-        """Number of a level."""
-        raise NotImplementedError
+    @property
+    def _ends(self):
+        return 0.0, len(self._levels) - 1.0
 
-    def _z(self, series):
-        return self._codes(series) / self._half - 1.0
-
-    def _from_z(self, z):
-        return self._levels[round((z + 1.0) * self._half)]
-
-    def _constant(self):
-        return 0.0 if self.missing is None else self._code(self.missing) / self._half - 1.0
+    @property
+    def _units(self):
+        return self._half, 1.0
 
     @property
     def coded(self) -> Any:
+        """Levels and their rows of the block."""
         names = [str(level) for level in self._levels]
         z = np.linspace(-1.0, 1.0, len(names))[:, None]
-        if not self._has_indicator:
+        if not self.has_indicator:
             return names, z
         return [*names, "missing"], np.vstack([np.pad(z, ((0, 0), (0, 1))), [[0.0, 1.0]]])
-
-    @property
-    def _half(self):
-        return (len(self._levels) - 1) / 2.0
 
 
 @dataclass(frozen=True)
@@ -414,7 +377,8 @@ class Boolean(_Levels):
     missing: Any = field(default=None, kw_only=True)
     kind: ClassVar[str] = "boolean"
     _levels = (False, True)
-    is_open = False
+    _number = staticmethod(float)
+    _read = staticmethod(booleans_of)
 
     def __post_init__(self):
         if self.missing not in (None, INDICATOR, True, False):
@@ -422,39 +386,51 @@ class Boolean(_Levels):
 
     @property
     def coded(self) -> Any:
+        """Levels and their rows of the block."""
         names, rows = super().coded
         return [name.lower() for name in names], rows
 
-    def _codes(self, series):
-        return booleans_of(series)
-
-    def _code(self, level):
-        return float(level)
-
     def _effect(self, name):
-        return f"{name}=True", 0.5, 1.0
-
-    def _column_name(self, name):
         return f"{name}=True"
+
+    _column_name = _effect
 
 
 def _set(instance, name, value):
     object.__setattr__(instance, name, value)  # the dataclasses are frozen
 
 
-def _check_mark(name, mark):
-    """Raise `ValueError` unless the mark is None or one character that is no part of a number."""
-    if mark is None:
-        return
-    if not isinstance(mark, str) or len(mark) != 1 or mark.isalnum() or mark in "+-":
-        raise ValueError(f"{name}={mark!r} must be one character, such as ',' or '.' or ' '.")
-
-
 OTHER, MISSING = "other", "missing"
 
 
+class _Listed(ColumnType):
+    """A column with a public list, which a person gives."""
+
+    categories: Any
+    spellings: Any
+    to_fill_in: ClassVar[tuple[str, ...]] = ("categories = []",)
+
+    def __post_init__(self):
+        if self.categories is not None:
+            _set(self, "categories", _checked_list(self.categories))
+        known = codes_by_text(self.categories or ())
+        for spelling, listed in dict(self.spellings or {}).items():
+            if _said(listed) not in known:
+                raise ValueError(
+                    f"spellings: {spelling!r} stands for {listed!r}, not in categories."
+                )
+        constant = not (self.missing is None or self.has_indicator or self.is_open)
+        if constant and _said(self.missing) not in known:
+            raise ValueError(f'missing={self.missing!r} must be "indicator" or in categories.')
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a person has still to fill in the list."""
+        return self.categories is None
+
+
 @dataclass(frozen=True)
-class Categorical(ColumnType):
+class Categorical(_Listed):
     """A column with a public list of categories, of which the first is the reference.
 
     Parameters
@@ -493,52 +469,45 @@ class Categorical(ColumnType):
     kind: ClassVar[str] = "categorical"
 
     def __post_init__(self):
-        if self.categories is not None:
-            _set(self, "categories", _listed("categories", self.categories))
+        super().__post_init__()
         if not isinstance(self.other, bool):
             raise ValueError("other must be true or false.")
-        _check_constant(self, self.categories)
-
-    @property
-    def is_open(self) -> bool:
-        return self.categories is None
 
     @property
     def levels(self) -> list:
         """All categories of the block, "other" and "missing" where they are asked for."""
-        names = [str(category) for category in self.categories]
-        extra = [OTHER] * self.other + [MISSING] * (self.missing == INDICATOR)
-        return names + [name for name in extra if name not in names]
+        extra = [OTHER] * self.other + [MISSING] * self.has_indicator
+        return list(dict.fromkeys([*map(str, self.categories), *extra]))
 
     def encode(self, series: Any) -> np.ndarray:
+        """Block of a column: array of shape (n_rows, width), rows of norm at most 1."""
         return np.vstack([self._corners, np.zeros(len(self.levels) - 1)])[self._codes(series)]
 
     def _codes(self, series):
         """Number of the level of each cell; their number where the cell is none of them."""
-        levels, codes = self.levels, codes_by_text(self.categories, self.spellings)
+        levels, listed = self.levels, codes_by_text(self.categories, self.spellings)
         nothing = len(levels)  # the zero row
-        known = {name: code for code, name in enumerate(levels)}
-        unknown = known[OTHER] if self.other else nothing
-        if self.missing == INDICATOR:
-            absent = known[MISSING]
+        unknown = levels.index(OTHER) if self.other else nothing
+        if self.has_indicator:
+            absent = levels.index(MISSING)
         else:
-            absent = unknown if self.missing is None else codes[_said(self.missing)]
-        if not self.other:
-            unknown = absent
-        return codes_of(series, codes, unknown, absent)
+            absent = unknown if self.missing is None else listed[_said(self.missing)]
+        return codes_of(series, listed, unknown if self.other else absent, absent)
 
     def states(self, series: Any) -> np.ndarray:
+        """State of each cell: READ, UNLISTED or LOST."""
         listed = dict.fromkeys(codes_by_text(self.categories, self.spellings), READ)
         return codes_of(series, listed, UNLISTED if self.other else LOST, LOST)
 
     def decode(self, block: Any) -> Any:
-        names = np.array(self.levels, dtype=object)
-        values = names[np.argmax(block @ self._corners.T, axis=1)]
+        """Values of the rows of a block, None where missing: undoes `encode`."""
+        values = np.array(self.levels, dtype=object)[np.argmax(block @ self._corners.T, axis=1)]
         absent = np.linalg.norm(block, axis=1) < 0.5
-        absent |= (values == MISSING) & (self.missing == INDICATOR)
+        absent |= (values == MISSING) & self.has_indicator
         return [None if no else value for value, no in zip(values, absent, strict=True)]
 
-    def block(self, name: str) -> Any:
+    def block(self, name: str) -> Block:
+        """Names and way back of the block of a column of this name."""
         names = [f"{name}={level}" for level in self.levels[1:]]
         corners = self._corners
         ranges = np.column_stack([corners.min(axis=0), corners.max(axis=0)])
@@ -546,6 +515,7 @@ class Categorical(ColumnType):
 
     @property
     def coded(self) -> Any:
+        """Levels and their rows of the block."""
         return self.levels, self._corners
 
     @cached_property
@@ -554,7 +524,7 @@ class Categorical(ColumnType):
 
 
 @dataclass(frozen=True)
-class Ordinal(_Levels):
+class Ordinal(_Listed, _Levels):
     """A column of levels with an order, at equal steps; its coefficient is a change per level.
 
     Parameters
@@ -580,29 +550,23 @@ class Ordinal(_Levels):
     kind: ClassVar[str] = "ordinal"
 
     def __post_init__(self):
-        if self.categories is not None:
-            _set(self, "categories", _listed("categories", self.categories))
-            if len(self.categories) < 2:
-                raise ValueError("categories must be at least two levels.")
-        _check_constant(self, self.categories)
-
-    @property
-    def is_open(self) -> bool:
-        return self.categories is None
+        super().__post_init__()
+        if not self.is_open and len(self.categories) < 2:
+            raise ValueError("categories must be at least two levels.")
 
     @property
     def _levels(self):
         return self.categories
 
-    def _codes(self, series):
+    def _read(self, series):
         codes = codes_of(series, codes_by_text(self.categories, self.spellings), -1, -1)
         return np.where(codes < 0, np.nan, codes)
 
-    def _code(self, level):
+    def _number(self, level):
         return codes_by_text(self.categories)[_said(level)]
 
     def _effect(self, name):
-        return f"{name} per level", self._half, 1.0
+        return f"{name} per level"
 
 
 def simplex(size):
@@ -626,31 +590,22 @@ def simplex(size):
     return corners * (1.0 - (m + 8) * np.finfo(np.float64).eps)
 
 
-def _listed(name, values):
-    if isinstance(values, str) or not isinstance(values, list | tuple):
-        raise ValueError(f"{name} must be a list.")
+def _checked_list(values):
+    """A public list as it is kept, or an error."""
+    if not isinstance(values, list | tuple):
+        raise ValueError("categories must be a list.")
     if not values:
-        raise ValueError(f"{name} must not be empty.")
+        raise ValueError("categories must not be empty.")
     for value in values:
         if not isinstance(value, str | int | float):
-            raise ValueError(f"{name} must be texts or numbers, not {value!r}.")
+            raise ValueError(f"categories must be texts or numbers, not {value!r}.")
         if not str(value).strip():
-            raise ValueError(f"{name} must not hold an empty text: that is a missing cell.")
+            raise ValueError("categories must not hold an empty text: that is a missing cell.")
     said = [_said(value) for value in values]
     twice = [value for value, one in zip(values, said, strict=True) if said.count(one) > 1]
     if twice:
-        raise ValueError(f"{name} lists {twice[0]!r} twice (1, 1.0 and '1' are the same).")
+        raise ValueError(f"categories lists {twice[0]!r} twice (1, 1.0 and '1' are the same).")
     return tuple(values)
-
-
-def _check_constant(column, categories):
-    for spelling, listed in dict(column.spellings or {}).items():
-        if _said(listed) not in codes_by_text(categories or ()):
-            raise ValueError(f"spellings: {spelling!r} stands for {listed!r}, not in categories.")
-    if column.missing is None or column.missing == INDICATOR or categories is None:
-        return
-    if _said(column.missing) not in codes_by_text(categories):
-        raise ValueError(f'missing={column.missing!r} must be "indicator" or in categories.')
 
 
 def _said(value):

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._compat import fit_context
 from .._parameters import parameters
-from .._printing import few
+from .._printing import refuse_absent
 from ..records import as_rows, floats, is_lazy
 from ._bounds_scaler import CoefficientMap
 from ._columns import Boolean, Numeric
@@ -20,7 +20,11 @@ from ._schema import Schema
 
 
 class SchemaEncoder(TransformerMixin, BaseEstimator):
-    """Base class of transformers whose columns a schema describes; not for direct use."""
+    """Base class of transformers whose columns a schema describes; not for direct use.
+
+    A subclass has `_chosen`, the names of the columns that it encodes, `_learn`, which derives
+    public numbers from the schema, and `_encoded`, the encoded rows of a table in memory.
+    """
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -73,21 +77,11 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
             If a column is absent.
         """
         check_is_fitted(self)
-        names = set(_column_names(X))
-        for name in self.columns_:
-            if name not in names:
-                raise ValueError(
-                    f"Column {name!r}, which was there in fit, is not in X: add it, with missing "
-                    "values if nothing is known."
-                )
+        refuse_absent(self.columns_, _column_names(X), "The fitted encoder", "X")
         if is_lazy(X):
             encoded = list(self.get_feature_names_out())
             return as_rows(X).mapped(self._encoded, len(encoded), encoded, numeric=False)
         return self._encoded(X)
-
-    def _encoded(self, X):
-        """Encoded rows of a table in memory."""
-        raise NotImplementedError
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -175,14 +169,26 @@ class TableEncoder(SchemaEncoder):
     schema: Mapping = field(kw_only=False)
 
     def _chosen(self, schema, names):
-        """Columns of the schema that are in the frame."""
-        return _matched(schema, names)
+        """Columns of the schema that are in the frame; one that is absent may be the target."""
+        given = [name for name in schema if name != schema.target]
+        columns = [name for name in given if name in names]
+        absent = [name for name in given if name not in names]
+        strange = [name for name in names if name not in schema]
+        target = schema.target is None and len(absent) == 1
+        if target and isinstance(schema[absent[0]], Numeric | Boolean):
+            if not get_close_matches(absent[0], strange, n=1, cutoff=0.8):
+                absent = []  # the table of the target, which is y and not in X
+        who = "The schema (which may say what its target is, Schema(..., target=name))"
+        refuse_absent(absent, names, who, "X")
+        if not columns:
+            raise ValueError("The schema has no column but the target: describe the features too.")
+        return columns
 
     def _learn(self, schema):
         """Places of the columns, the public norm, and ranges."""
         self.blocks_, stop = {}, 0
         for name in self.columns_:
-            start, stop = stop, stop + schema[name].block(name).width
+            start, stop = stop, stop + len(schema[name].block(name).names)
             self.blocks_[name] = slice(start, stop)
         # Rounded up by more than the rounding of a squared norm of `stop` terms.
         slack = 1.0 + (stop + 8) * np.finfo(np.float64).eps
@@ -284,8 +290,7 @@ class TableEncoder(SchemaEncoder):
         CoefficientMap
             ``names``, ``matrix``; ``apply(coef, intercept)``, ``covariance(covariance)``.
         """
-        blocks = self._blocks()
-        matrix = np.eye(sum(block.width for block in blocks) + 1)
+        blocks, matrix = self._blocks(), np.eye(self._n_features_out + 1)
         for block, at in zip(blocks, self.blocks_.values(), strict=True):
             matrix[at, at], matrix[-1, at] = block.matrix / self.norm_, block.offset / self.norm_
         return CoefficientMap([name for block in blocks for name in block.effects], matrix)
@@ -304,7 +309,7 @@ class TableEncoder(SchemaEncoder):
 
     @property
     def _n_features_out(self):
-        return sum(block.width for block in self._blocks())
+        return sum(len(block.names) for block in self._blocks())
 
 
 def _schema(schema):
@@ -327,24 +332,3 @@ def _column_names(X):
         return list(_frame(X).collect_schema().names())
     names = as_rows(X).names
     return list(_frame(X).columns) if names is None else names
-
-
-def _matched(schema, names):
-    """Columns of the schema that are in the frame; one that is absent may be the target."""
-    given = [name for name in schema if name != schema.target]
-    columns = [name for name in given if name in names]
-    absent = [name for name in given if name not in names]
-    strange = [name for name in names if name not in schema]
-    target = schema.target is None and len(absent) == 1
-    if target and isinstance(schema[absent[0]], Numeric | Boolean):
-        if not get_close_matches(absent[0], strange, n=1, cutoff=0.8):
-            absent = []  # the table of the target, which is y and not in X
-    if absent:
-        raise ValueError(
-            f"The schema names {', '.join(map(repr, absent))}, not among the columns of X: "
-            f"{few(names)}. Mend the name or take the column out of the schema; name the target "
-            "with Schema(..., target=name)."
-        )
-    if not columns:
-        raise ValueError("The schema has no column but the target: describe the features too.")
-    return columns

@@ -19,10 +19,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._parameters import parameters
+from .._printing import refuse_absent
 from ._bounds_scaler import CoefficientMap
 from ._columns import Categorical, Ordinal
 from ._encoder import SchemaEncoder, _frame, _schema
-from ._schema import few
 
 OPERATORS = {
     ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast.Div: np.divide,
@@ -105,13 +105,13 @@ class FormulaEncoder(SchemaEncoder):
         """Columns of the schema that the formula has."""
         self.target_, design = _parsed(self.formula, schema)
         columns = [name for name in schema if name in frozenset().union(*design.columns)]
-        _check_columns(columns, names)
+        refuse_absent(columns, names, "formula", "X")
         return columns
 
     def _learn(self, schema):
         """Names of the columns of all terms, A and a: made of public numbers."""
         design = _parsed(self.formula, schema)[1]
-        points = {name: _points(schema[name], name, 3) for name in self.columns_}
+        points = {name: _points(schema[name], 3) for name in self.columns_}
         ends = {name: _Interval(at[0], at[-1]) for name, at in points.items()}
         zero: Any = _Interval(0.0, 0.0)
         for text, tree in design.factors.items():
@@ -122,22 +122,25 @@ class FormulaEncoder(SchemaEncoder):
                 raise ValueError(f"{text} has no bounds where {error}") from None
             if not np.isfinite([value.low, value.high]).all():
                 raise ValueError(f"{text} is too large on the public ranges of the schema.")
-        one = {name: np.zeros(1) + _reference(schema[name], name) for name in self.columns_}
-        columns, places = design.matrix(one, schema, names=True)
-        self.terms_, size = columns, len(columns)
+        one = self._references(schema)
+        expanded = design.expanded(one, schema)
+        self.terms_ = list(expanded.columns[1:])  # the first is the intercept
+        size, (_, *places) = len(self.terms_), expanded.model_spec.term_indices.values()
         blocks = {block: np.empty(0, dtype=int) for block in design.columns}
         for block, at in zip(design.columns, places, strict=True):
-            blocks[block] = np.append(blocks[block], at)
+            blocks[block] = np.append(blocks[block], np.array(at) - 1)
         self._matrix, self._shift = np.zeros((size, size)), np.zeros(size)
         for block, at in blocks.items():
             lower = [where for other, where in blocks.items() if other < block]
             inside = np.concatenate([np.empty(0, dtype=int), *lower])
             F = design.matrix(one | _grid(block, schema), schema)
-            rows = _orthogonal(F[:, inside], F[:, at], [columns[i] for i in at])
+            rows = _orthogonal(F[:, inside], F[:, at], [self.terms_[i] for i in at])
             for columns_of, part in zip((inside, at), rows[:2], strict=True):
                 self._matrix[np.ix_(at, columns_of)] = part
             self._shift[at] = rows[2]
-        self._missing = [name for name in self.columns_ if _has_indicator(schema[name])]
+        # A missing cell of unordered levels is one of the levels.
+        lines = [name for name in self.columns_ if not isinstance(schema[name], Categorical)]
+        self._missing = [name for name in lines if schema[name].has_indicator]
         # An indicator shares the block of its column's own terms: a missing row has nothing else.
         self._own = [blocks.get(frozenset([name]), np.empty(0, int)) for name in self._missing]
         alone = sum(not len(at) for at in self._own)
@@ -147,7 +150,7 @@ class FormulaEncoder(SchemaEncoder):
         """Encoded rows of a table in memory."""
         frame, schema = _frame(X).select(self.columns_), _schema(self.schema)
         frame = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
-        read = {name: _read(schema[name], name, frame[name]) for name in self.columns_}
+        read = {name: _read(schema[name], frame[name]) for name in self.columns_}
         cells = {name: values for name, (values, _) in read.items()}
         rows = _parsed(self.formula, schema)[1].matrix(cells, schema)
         rows = rows @ self._matrix.T + self._shift
@@ -186,15 +189,18 @@ class FormulaEncoder(SchemaEncoder):
         schema, size, names = _schema(self.schema), len(self.terms_), list(self.terms_)
         matrix = np.eye(size + len(self._missing) + 1)
         matrix[:size, :size], matrix[-1, :size] = self._matrix.T, self._shift
-        cells = {name: np.zeros(1) + _reference(schema[name], name) for name in self.columns_}
-        F = _parsed(self.formula, schema)[1].matrix(cells, schema)
+        F = _parsed(self.formula, schema)[1].matrix(self._references(schema), schema)
         typical = (F @ self._matrix.T + self._shift)[0]
         for i, (name, at) in enumerate(zip(self._missing, self._own, strict=True)):
             # A missing row is 0 in its block, where the value it is told against is not.
             matrix[size + i, at] = -typical[at]
-            names.append(f"{name}=missing against {schema[name]._reference()[1]}")
+            names.append(schema[name].missing_effect(name))
         matrix[:, :-1] /= self._norm
         return CoefficientMap(names, matrix)
+
+    def _references(self, schema):
+        """One row: the values against which missing cells are told."""
+        return {name: np.array([_reference(schema[name])]) for name in self.columns_}
 
     @property
     def _n_features_out(self):
@@ -213,11 +219,12 @@ class _Design:
     factors: dict
     columns: list
 
-    def matrix(self, cells, schema, names=False):
-        """Columns F of all terms at values of the columns of the table.
+    def matrix(self, cells, schema):
+        """Columns F of all terms at values of the columns of the table."""
+        return self.expanded(cells, schema).to_numpy(dtype=float)[:, 1:]
 
-        With ``names`` their names, and where those of each term stand.
-        """
+    def expanded(self, cells, schema):
+        """The same as a frame of formulaic, which knows their names and terms; intercept first."""
         import pandas as pd
 
         size, frame = max(map(len, cells.values())), {}
@@ -227,11 +234,7 @@ class _Design:
                 frame[text] = pd.Categorical.from_codes(codes, _levels(schema[tree]))
             else:
                 frame[text] = np.broadcast_to(_evaluated(tree, cells, text), size)
-        found = self.formula.get_model_matrix(pd.DataFrame(frame), na_action="ignore")
-        if not names:
-            return found.to_numpy(dtype=float)[:, 1:]
-        places = [np.array(at) - 1 for at in found.model_spec.term_indices.values()]
-        return list(found.columns[1:]), places[1:]
+        return self.formula.get_model_matrix(pd.DataFrame(frame), na_action="ignore")
 
 
 class _Unbounded(ValueError):
@@ -367,10 +370,7 @@ def _factor(factor, schema):
     names = [node for node in names if node not in functions and node.id != "np"]
     for node in names:
         node.id = quoted.get(node.id, node.id)
-        if node.id not in schema:
-            raise ValueError(
-                f"formula names {node.id!r}, which is not a column of the schema: {few(schema)}."
-            )
+    refuse_absent([node.id for node in names], schema, "formula", "the schema")
     coded = isinstance(tree, ast.Call) and ast.unparse(tree.func) == "C"
     if coded or isinstance(tree, ast.Name) and isinstance(schema[tree.id], Categorical):
         of = tree.args[0] if coded and len(tree.args) == 1 else tree
@@ -386,15 +386,6 @@ def _factor(factor, schema):
     return tree, {node.id for node in names}
 
 
-def _check_columns(columns, names):
-    absent = [name for name in columns if name not in names]
-    if absent:
-        raise ValueError(
-            f"The formula needs {', '.join(map(repr, absent))}, not among the columns of X: "
-            f"{few(names)}."
-        )
-
-
 def _levels(column):
     """Names of the levels of a column, the reference first; None of numbers and dates."""
     if isinstance(column, Ordinal):
@@ -402,48 +393,38 @@ def _levels(column):
     return column.levels if isinstance(column, Categorical) else None
 
 
-def _has_indicator(column):
-    """Whether missing cells have a column of their own."""
-    return not isinstance(column, Categorical) and column.missing == "indicator"
+def _reference(column):
+    """The value against which a missing cell is told; the first of unordered levels."""
+    if isinstance(column, Categorical):
+        return 0.0
+    return column.in_units(column.reference_position)
 
 
-def _value(column, name, z):
-    """Value of positions in [-1, 1] in the user's units."""
-    _, scale, offset = column._effect(name)
-    return (z + offset) * scale
-
-
-def _reference(column, name):
-    """The value against which a missing cell is told."""
-    return 0.0 if isinstance(column, Categorical) else _value(column, name, column._reference()[0])
-
-
-def _read(column, name, series):
+def _read(column, series):
     """Values of cells, or codes of their levels; and whether an indicator says they are missing."""
     if isinstance(column, Categorical):
         # What is nothing in the list stands for the reference.
         return column._codes(series) % len(column.levels), np.zeros(len(series), dtype=bool)
     encoded = column.encode(series)
-    absent = encoded[:, -1] > 0.5 if _has_indicator(column) else np.zeros(len(encoded), dtype=bool)
-    values = _value(column, name, encoded[:, 0])
-    return np.where(absent, _reference(column, name), values), absent
+    absent = (encoded[:, -1] > 0.5) & column.has_indicator
+    return np.where(absent, _reference(column), column.in_units(encoded[:, 0])), absent
 
 
-def _points(column, name, count):
+def _points(column, count):
     """Public values of a column: its levels, or equal steps over its range."""
     levels = _levels(column)
     if levels is not None:
         return np.arange(len(levels), dtype=float)
-    return _value(column, name, np.linspace(-1.0, 1.0, 2 if column.kind == "boolean" else count))
+    return column.in_units(np.linspace(-1.0, 1.0, 2 if column.kind == "boolean" else count))
 
 
 def _grid(block, schema, size=20_000):
     """About so many public points of a block's columns, at equal steps over their ranges."""
     names = sorted(block)
     wide = [name for name in names if schema[name].kind in ("numeric", "date")]
-    others = np.prod([len(_points(schema[name], name, 3)) for name in names if name not in wide])
+    others = np.prod([len(_points(schema[name], 3)) for name in names if name not in wide])
     count = max(3, int((size / others) ** (1.0 / max(len(wide), 1))))
-    axes = np.meshgrid(*(_points(schema[name], name, count) for name in names), indexing="ij")
+    axes = np.meshgrid(*(_points(schema[name], count) for name in names), indexing="ij")
     return {name: axis.ravel() for name, axis in zip(names, axes, strict=True)}
 
 

@@ -12,25 +12,12 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from .._printing import few
+from .._printing import first_names
 from ..records import cells
 from ._columns import Boolean, Categorical, ColumnType, Date, Numeric, Ordinal, codes_by_text
 from ._values import booleans_of, codes_of, days_of, numbers_of, text
 
 TYPES = {kind.kind: kind for kind in (Numeric, Categorical, Ordinal, Boolean, Date)}
-_REMEDY = {
-    "numeric": "give low and high, its public range",
-    "date": "give low and high, its public range",
-    "categorical": "give categories, its public list",
-    "ordinal": "give categories, its public levels from low to high",
-}
-_COMMENTS = {
-    "numeric": ("low =", "high ="),
-    "date": ("low = 2015-01-01", "high = 2024-12-31"),
-    "categorical": ("categories = []",),
-    "ordinal": ("categories = []",),
-    "boolean": (),
-}
 _HEAD = """\
 # What is public about each column. Ranges and lists come from what the columns mean, or from a code
 # book; never from the rows: a minimum, a maximum or a rare category is one person's value. Delete
@@ -84,7 +71,9 @@ class Schema(Mapping):
                     f"but column {name!r} is a {type(column).__name__}."
                 )
         if target is not None and target not in columns:
-            raise ValueError(f"target={target!r} is not a column of the schema: {few(columns)}.")
+            raise ValueError(
+                f"target={target!r} is not a column of the schema: {first_names(columns)}."
+            )
         self._columns, self._target = dict(columns), target
 
     @property
@@ -135,9 +124,10 @@ class Schema(Mapping):
         """
         for name in self if names is None else names:
             if self[name].is_open:
+                what = " and ".join(line.split()[0] for line in self[name].to_fill_in)
                 raise ValueError(
-                    f"Column {name!r} of the schema is still open: {_REMEDY[self[name].kind]}, "
-                    "from what the column means and never from the rows."
+                    f"Column {name!r} of the schema is still open: give {what}, from what the "
+                    "column means and never from the rows."
                 )
 
     @property
@@ -281,11 +271,7 @@ class Schema(Mapping):
             tables = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise ValueError(f"The schema is not TOML: {error}.") from error
-        return cls._from_tables(tables)
-
-    @classmethod
-    def _from_tables(cls, tables):
-        if not isinstance(tables, dict) or not tables:
+        if not tables:
             raise ValueError('The schema has no columns: write a table for each, such as ["age"].')
         columns, targets = {}, []
         for name, table in tables.items():
@@ -301,7 +287,9 @@ class Schema(Mapping):
             targets += [name] * (role == "target")
             columns[name] = _column(name, table)
         if len(targets) > 1:
-            raise ValueError(f"The schema has {len(targets)} targets, {few(targets)}: keep one.")
+            raise ValueError(
+                f"The schema has {len(targets)} targets, {first_names(targets)}: keep one."
+            )
         return cls(columns, target=targets[0] if targets else None)
 
     def write(self, path: Any) -> None:
@@ -316,21 +304,16 @@ class Schema(Mapping):
     def to_toml(self) -> str:
         """The schema as a TOML text."""
         tables = []
-        for name, table in self._tables().items():
-            lines = [f"[{_key(name)}]", *(f"{key} = {_toml(v)}" for key, v in table.items())]
-            if self[name].is_open:
-                lines += [f"# {line}" for line in _COMMENTS[self[name].kind]]
+        for name, column in self.items():
+            table = {"type": column.kind} | {
+                f.name: getattr(column, f.name) for f in fields(column)
+            }
+            table["role"] = "target" if name == self.target else None
+            lines = [f"[{_key(name)}]"]
+            lines += [f"{key} = {_toml(v)}" for key, v in table.items() if v is not None]
+            lines += [f"# {line}" for line in column.to_fill_in * column.is_open]
             tables.append("\n".join(lines) + "\n")
         return "\n".join(tables)
-
-    def _tables(self):
-        tables = {}
-        for name, column in self.items():
-            values = {f.name: getattr(column, f.name) for f in fields(column)}
-            said = {key: _plain(value) for key, value in values.items() if value is not None}
-            role = {"role": "target"} if name == self.target else {}
-            tables[name] = {"type": column.kind, **said, **role}
-        return tables
 
 
 def _column(name, table):
@@ -385,23 +368,13 @@ def guessed_type(series: Any) -> ColumnType:
     return Categorical()
 
 
-def _plain(value):
-    return list(value) if isinstance(value, tuple) else value
-
-
 def _key(name):
     bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
     return name if bare else _toml(name)
 
 
 def _toml(value):
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, list):
-        return f"[{', '.join(map(_toml, value))}]"
-    if isinstance(value, dict):
+    """A value in TOML, which is that of JSON but for tables and for the character DEL."""
+    if isinstance(value, Mapping):
         return f"{{ {', '.join(f'{_toml(key)} = {_toml(to)}' for key, to in value.items())} }}"
-    if isinstance(value, str):
-        # A JSON text is a TOML text but for one character, which JSON leaves as it is.
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
-    return repr(value)
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")

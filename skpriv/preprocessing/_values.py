@@ -7,6 +7,7 @@ read is missing.
 """
 
 import unicodedata
+from contextlib import suppress
 from datetime import date, datetime, timedelta, timezone
 from functools import partial
 from math import isfinite
@@ -19,8 +20,8 @@ import numpy as np
 from ..records import cells
 
 MISSING = {"", "na", "n/a", "#n/a", "<na>", "nan", "nat", "null", "none"}
-_TRUE = {"true", "yes", "y", "t", "1"}
-_FALSE = {"false", "no", "n", "f", "0"}
+_TRUTHS = dict.fromkeys(("true", "yes", "y", "t", "1"), 1.0)
+_TRUTHS |= dict.fromkeys(("false", "no", "n", "f", "0"), 0.0)
 _EPOCH = datetime(1970, 1, 1)
 DAY = timedelta(days=1).total_seconds()
 # Blanks that stand between groups of digits: plain, no-break, narrow no-break, thin, figure
@@ -136,10 +137,7 @@ def _number_text(value):
 
 def boolean(value):
     """1.0 or 0.0 of a cell, else NaN."""
-    said = text(value)
-    if said is None or said.casefold() not in _TRUE | _FALSE:
-        return float("nan")
-    return float(said.casefold() in _TRUE)
+    return _TRUTHS.get((text(value) or "").casefold(), float("nan"))
 
 
 def days(value, format=None):
@@ -170,12 +168,11 @@ def numbers_of(series, decimal=".", thousands=None):
     """Float array of a column, NaN where nothing can be read."""
     if series.dtype.is_numeric() and not series.dtype.is_decimal():
         # What is missing goes first: pandas 2.1 makes objects of Arrow columns that have some.
-        try:
+        # Arrow refuses a column for one integer that is not exact in floats.
+        with suppress(Exception):
             values = series.cast(nw.Float64).fill_null(0.0).to_numpy().astype(np.float64)
             values[series.is_null().to_numpy().astype(bool)] = np.nan
             return np.where(np.isfinite(values), values, np.nan)
-        except Exception:  # Arrow refuses a column for one integer that is not exact in floats
-            pass
     return _mapped(series, partial(number, decimal=decimal, thousands=thousands))
 
 
@@ -187,10 +184,8 @@ def booleans_of(series):
 def days_of(series, format=None):
     """Array of days since 1970 and NaN."""
     if isinstance(series.dtype, nw.Date | nw.Datetime):
-        try:
+        with suppress(Exception):  # of a column with one date that is out of the calendar
             return series.dt.timestamp("us").to_numpy().astype(np.float64) / (1e6 * DAY)
-        except Exception:  # a column with one date that is out of the calendar
-            pass
     return _mapped(series, partial(days, format=format))
 
 
@@ -250,8 +245,6 @@ def _looked_up(column, function):
 
 def _said(function, value):
     """What a cell says; one that lets nobody read it is missing."""
-    try:
+    with suppress(Exception):
         return function(value)
-    except Exception:
-        pass
     return function(None)
