@@ -1,13 +1,11 @@
 """What may be read off a fitted model, in the units of its table."""
 
-from ._page import coefficient_table
 from ._coefficient_display import CoefficientDisplay
 from ._curve_display import CurveDisplay, curves
-from ._describe import describe, private_quantiles, propose_max_rows
-from ._description import Description
+from ._description import Description, describe, private_quantiles, propose_max_rows
 from ._inference import Inference, WaldTest, inference
 from ._interval_display import IntervalDisplay, confidence_interval, prediction_interval
-from ._page import model_card, picture as picture, release_page
+from ._page import coefficient_table, model_card, picture as picture, release_page
 
 __all__ = [
     "CoefficientDisplay",

@@ -1,11 +1,12 @@
 """Picture of coefficients with their intervals."""
 
 from dataclasses import dataclass
-from typing import Any, Self, get_args
+from typing import Any, Self
 
 import numpy as np
 
 from .._choices import Scale
+from .._parameters import Level, validated
 from .._printing import Display
 from ._inference import Inference, inference
 from ._units import INTERCEPT, public_widths
@@ -73,11 +74,12 @@ class CoefficientDisplay(Display):
     ratio: str = ""
 
     @classmethod
+    @validated
     def from_estimator(
         cls,
         estimator: Any,
         *,
-        confidence_level: float = 0.95,
+        confidence_level: Level = 0.95,
         intercept: Any = False,
         scale: Scale | None = None,
         ax: Any = None,
@@ -104,16 +106,15 @@ class CoefficientDisplay(Display):
         -------
         display : CoefficientDisplay
         """
-        if scale not in (None, *get_args(Scale)):
-            raise ValueError(f"scale={scale!r} must be None or one of {get_args(Scale)}.")
         found = inference(estimator, confidence_level=confidence_level)
         display = cls.from_inference(found, intercept=intercept, odds=scale == "odds")
         if scale == "range":
             widths = public_widths(estimator)
             # A yes or no has a step of one.
             steps = np.array([widths.get(name, 1.0) for name in display.names])
-            display.estimate, display.unit = steps * display.estimate, "of the whole range"
-            display.low, display.high = steps * display.low, steps * display.high
+            for end in ("estimate", "low", "high"):
+                setattr(display, end, steps * getattr(display, end))
+            display.unit = "of the whole range"
         return display.plot(ax)
 
     @classmethod
@@ -139,11 +140,13 @@ class CoefficientDisplay(Display):
                 "returned: from_estimator draws the coefficients of a fitted model."
             )
         keep = [i for i, name in enumerate(found.names) if intercept or name != INTERCEPT]
+        shown = ("ratio", "ratio_low", "ratio_high") if odds else ("estimate", "low", "high")
+        estimate, low, high = (getattr(found, name)[keep] for name in shown)
         return cls(
             names=[found.names[i] for i in keep],
-            estimate=(found.ratio if odds else found.estimate)[keep],
-            low=(found.ratio_low if odds else found.low)[keep],
-            high=(found.ratio_high if odds else found.high)[keep],
+            estimate=estimate,
+            low=low,
+            high=high,
             ratio=found.ratio_name if odds else "",
             privacy_share=found.privacy_share[keep],
             confidence_level=found.confidence_level,

@@ -5,17 +5,15 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from .._printing import Display, axes_in_rows, pyplot
+from .._compat import pipeline_steps
+from .._printing import Display, given_axes, refuse_absent
 from ..preprocessing import TableEncoder
-
-N_POINTS = 101
 
 
 def curves(
-    model: Any, *, features: Any = None, n_points: int = N_POINTS, confidence_level: float = 0.95
+    model: Any, *, features: Any = None, n_points: int = 101, confidence_level: float = 0.95
 ) -> list[dict[str, Any]]:
     """Curves of an additive model in the units of its table.
 
@@ -54,58 +52,47 @@ def curves(
     ['x0', 'x1']
     """
     check_is_fitted(model)
-    last = model[-1] if isinstance(model, Pipeline) else model
+    *before, last = pipeline_steps(model)
     if not hasattr(last, "curve"):
         raise TypeError(f"{type(last).__name__} has no curves: pass a fitted AdditiveRegressor.")
-    steps = list(model[:-1]) if isinstance(model, Pipeline) else []
-    encoder = next((step for step in steps if isinstance(step, TableEncoder)), None)
+    encoder = next((step for step in before if isinstance(step, TableEncoder)), None)
     if encoder is None:
-        places = {column: column for column in range(len(last.knots_))}
+        blocks: dict = {column: slice(column, column + 1) for column in range(len(last.knots_))}
+        levels = {}
     else:
-        places = {name: block.start for name, block in encoder.blocks_.items()}
-    chosen = _curved(last, places, encoder) if features is None else features
-    if isinstance(chosen, (str, Integral)):
-        chosen = [chosen]
+        blocks = encoder.blocks_
+        levels = {name: known for name in blocks if (known := encoder.coded_levels(name))}
+    if features is None:  # what has more than two knots, and all levels; if nothing is bent, all
+        bent = [name for name, block in blocks.items() if len(last.knots_[block.start]) > 2]
+        features = [name for name in blocks if not bent or name in bent or name in levels]
+    features = [features] if isinstance(features, (str, Integral)) else features
+    if encoder is not None:
+        refuse_absent(features, blocks, "features", "the table")
     found = []
-    for name in chosen:
-        if encoder is not None and name not in places:
-            raise ValueError(f"{name!r} is not a column of the table: {list(places)}.")
-        if encoder is not None and (coded := encoder.coded_levels(name)) is not None:
-            found.append(_level_curve(last, name, encoder.blocks_[name], *coded, confidence_level))
+    for name in features:
+        if name in levels:
+            values = np.array(levels[name][0], dtype=object)
+            columns = list(range(blocks[name].start, blocks[name].stop))
+            curve = last.curve(columns, levels[name][1], confidence_level=confidence_level)
+            found.append({"name": str(name), "values": values, "knots": values[:0], "curve": curve})
             continue
-        column = places.get(name, name)
+        # Without a table the regressor may know its features by name.
+        column = blocks[name].start if name in blocks else name
         knots = last.curve(column, [0.0]).knots
         grid = np.union1d(np.linspace(knots[0], knots[-1], n_points), knots)
         curve = last.curve(column, grid, confidence_level=confidence_level)
-        values, marks = grid, knots
+        label, values = curve.name, grid
         if encoder is not None:
-            values, marks = (_in_units(encoder, name, at) for at in (grid, knots))
-        label = curve.name if encoder is None else str(name)
-        found.append({"name": label, "values": values, "knots": marks, "curve": curve})
+            label = str(name)
+            values, knots = (_in_units(encoder, name, at) for at in (grid, knots))
+        found.append({"name": label, "values": values, "knots": knots, "curve": curve})
     return found
-
-
-def _level_curve(model, name, block, levels, rows, confidence_level):
-    """One point for each level of a column."""
-    columns = list(range(block.start, block.stop))
-    curve = model.curve(columns, rows, confidence_level=confidence_level)
-    values = np.array(levels, dtype=object)
-    return {"name": str(name), "values": values, "knots": values[:0], "curve": curve}
-
-
-def _curved(model, places, encoder):
-    """Features with more than two knots, and columns of levels; all if no feature is bent."""
-    bent = [name for name, column in places.items() if len(model.knots_[column]) > 2]
-    if encoder is None or not bent:
-        return bent or list(places)
-    return [name for name in places if name in bent or encoder.coded_levels(name) is not None]
 
 
 def _in_units(encoder, name, points):
     """Points of a column of encoded rows as values of the table's column."""
     block = encoder.blocks_[name]
-    rows = np.zeros((len(points), block.stop - block.start))
-    rows[:, 0] = points
+    rows = np.pad(np.c_[points], ((0, 0), (0, block.stop - block.start - 1)))
     return np.asarray(encoder.inverse_column(name, rows))
 
 
@@ -160,7 +147,7 @@ class CurveDisplay(Display):
         estimator: Any,
         features: Any = None,
         *,
-        n_points: int = N_POINTS,
+        n_points: int = 101,
         confidence_level: float = 0.95,
         target_name: str = "prediction",
         ax: Any = None,
@@ -205,17 +192,11 @@ class CurveDisplay(Display):
         display : CurveDisplay
             Itself, with `axes_` and `figure_`.
         """
-        if ax is None:
-            make = pyplot(type(self).__name__).subplots
-            axes = axes_in_rows(make, len(self.curves), sharey=True)
-        else:
-            axes = np.ravel(ax)
-        if len(axes) != len(self.curves):
-            raise ValueError(f"There are {len(self.curves)} curves, but {len(axes)} axes.")
-        self.lines_: list[Any] = []
-        self.bands_: list[Any] = []
+        axes = given_axes(ax, len(self.curves), type(self).__name__, sharey=True)
+        panels = zip(axes, self.curves, strict=True)
+        drawn = (self._plot_panel(*panel) for panel in panels)
+        self.lines_, self.bands_ = map(list, zip(*drawn, strict=True))
         for panel, ax in zip(self.curves, axes, strict=True):
-            self._plot_panel(ax, panel)
             ax.axhline(0.0, color="0.4", linestyle="--", linewidth=0.8)
             ax.set(xlabel=panel["name"])
         axes[0].set(ylabel=f"effect on {self.target_name}")
@@ -256,8 +237,7 @@ class CurveDisplay(Display):
         if coded is None:
             knots = np.isin(curve.grid, curve.knots)
             ax.plot(places[knots], effect[knots], "o", color=color, markersize=3, label="knot")
-        self.lines_.append(line)
-        self.bands_.append(band)
+        return line, band
 
 
 def _levels_of(panel):

@@ -1,24 +1,33 @@
-"""What `describe` asks of the rows: bounded sums of each column, with their joint sensitivities.
+"""Private counts, means, quantiles and histograms of the columns of a table, and of a vector.
 
-Rows are those of a `TableEncoder`: a number or a date is a pair (z, 0) with z in [-1, 1], or (0, 1)
-where the cell is missing, divided by the public norm; a coded column is one of a public list of
-points. All statements are for replacing one record by another. The blocks of the columns stand side
-by side in one vector, so that their squared changes add up. The distribution of a column is found
-from the noisy counts of a binary tree.
+What is asked of the rows are bounded sums of each column, with their joint sensitivities. Rows are
+those of a `TableEncoder`: a number or a date is a pair (z, 0) with z in [-1, 1], or (0, 1) where
+the cell is missing, divided by the public norm; a coded column is one of a public list of points.
+All statements are for replacing one record by another. The blocks of the columns stand side by side
+in one vector, so that their squared changes add up. The distribution of a column is found from the
+noisy counts of a binary tree.
 """
 
-from dataclasses import dataclass
-from math import sqrt
-from typing import Any
+from dataclasses import astuple, dataclass, replace
+from functools import partial
+from itertools import pairwise, product
+from math import prod, sqrt
+from numbers import Integral
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from sklearn.isotonic import isotonic_regression
 
+from .._choices import PrivacyModel
+from .._compat import Interval
 from .._estimation._intervals import two_sided_quantile
+from .._estimation._public_maps import TargetMap, column_bounds
 from .._linalg import ROUNDED
-from .._printing import Printed, Table, axes_in_rows, pyplot
-from ..preprocessing import Date
-from ..privacy import ROUNDING, Query
+from .._parameters import Level, RandomState, validated
+from .._printing import Printed, Table, given_axes, refuse_absent
+from ..preprocessing import Date, Numeric, Schema, TableEncoder
+from ..privacy import ROUNDING, Budget, Groups, Query, open_session, protecting
+from ..records import ArrayRows, from_table, is_lazy, public_shape
 
 
 @dataclass(frozen=True)
@@ -61,10 +70,7 @@ class Ranged:
 
     def values(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """Positions in [-1, 1], 0 where missing, and whether each number is missing."""
-        half = self.high / 2.0 - self.low / 2.0
-        z = np.clip((np.clip(y, self.low, self.high) - self.low) / half - 1.0, -1.0, 1.0)
-        missing = np.isnan(z)
-        return np.where(missing, 0.0, z), missing
+        return TargetMap((self.low, self.high), fit_intercept=True).scaled(y), np.isnan(y)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,23 +101,26 @@ class Coded:
 
 
 @dataclass(frozen=True)
-class Binned:
-    """A line that is cut into parts of equal length; the last code is that of missing cells."""
+class Binned(ColumnRange):
+    """A line that is cut into parts of equal length; the last code is that of missing cells.
 
-    line: ColumnRange
+    Attributes
+    ----------
+    levels : tuple of str
+        What each code means.
+    """
+
     levels: tuple
-
-    @property
-    def name(self) -> str:
-        """The name of the column."""
-        return self.line.name
 
     def codes(self, X: Any) -> np.ndarray:
         """Number of the part of each row."""
-        z, missing = self.line.values(X)
-        parts = len(self.levels) - 1
-        codes = np.minimum(((z + 1.0) / 2.0 * parts).astype(np.intp), parts - 1)
-        return np.where(missing, parts, codes)
+        z, missing = self.values(X)
+        return np.where(missing, len(self.levels) - 1, equal_parts(z, len(self.levels) - 1))
+
+
+def equal_parts(z: np.ndarray, count: int) -> np.ndarray:
+    """Number of the part of each position, of so many equal parts of [-1, 1]."""
+    return np.minimum(((z + 1.0) / 2.0 * count).astype(np.intp), count - 1)
 
 
 @dataclass(frozen=True)
@@ -167,14 +176,9 @@ class DistributionQuery(Query):
         return sqrt((2.0 * self.depth + 2.0) * len(self.lines)) * ROUNDING
 
     @property
-    def size(self) -> int:
-        """Number of counts of one line: all nodes but the root, and the two ends."""
-        return 2 ** (self.depth + 1)
-
-    @property
     def shape(self) -> tuple[int, ...]:
-        """Number of coordinates."""
-        return (self.size * len(self.lines),)
+        """Number of counts: of each line all nodes but the root, and the two ends."""
+        return (2 ** (self.depth + 1) * len(self.lines),)
 
     def sum(self, X: Any, y: Any) -> np.ndarray:
         """Exact counts over a chunk of rows, from the leaves up."""
@@ -182,14 +186,17 @@ class DistributionQuery(Query):
         for line in self.lines:
             z, missing = line.values(X, y)
             z = z[~missing]
-            leaf = np.minimum(((z + 1.0) / 2.0 * leaves).astype(np.intp), leaves - 1)
-            counts = np.bincount(leaf, minlength=leaves).astype(float)
+            counts = np.bincount(equal_parts(z, leaves), minlength=leaves).astype(float)
             while len(counts) > 1:
                 parts.append(counts)
                 counts = counts.reshape(-1, 2).sum(axis=1)
-            ends = np.count_nonzero(z <= ROUNDED - 1.0), np.count_nonzero(z >= 1.0 - ROUNDED)
-            parts.append(np.array(ends, dtype=float))
+            parts.append([np.sum(z <= ROUNDED - 1.0), np.sum(z >= 1.0 - ROUNDED)])
         return np.concatenate(parts)
+
+    def tables(self, value: np.ndarray) -> list:
+        """Counts of the nodes of the tree of each line, the leaves first; the two ends are last."""
+        widths = 2 ** np.arange(self.depth, 0, -1)
+        return [np.split(counts, np.cumsum(widths)) for counts in np.split(value, len(self.lines))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,22 +218,25 @@ class CountsQuery(Query):
     @property
     def shape(self) -> tuple[int, ...]:
         """Number of cells of all tables."""
-        return (sum(map(cells, self.tables)),)
+        return (sum(self._cells),)
 
     def sum(self, X: Any, y: Any) -> np.ndarray:
         """Exact counts over a chunk of rows."""
         parts = []
-        for table in self.tables:
+        for table, cells in zip(self.tables, self._cells, strict=True):
             code = np.zeros(len(X), dtype=np.intp)
             for column in table:
                 code = code * len(column.levels) + column.codes(X)
-            parts.append(np.bincount(code, minlength=cells(table)))
+            parts.append(np.bincount(code, minlength=cells))
         return np.concatenate(parts).astype(float)
 
+    def split(self, value: np.ndarray) -> list:
+        """Counts of each table."""
+        return np.split(value, np.cumsum(self._cells)[:-1])
 
-def cells(table: Any) -> int:
-    """Number of cells of a table of one or two columns."""
-    return int(np.prod([len(column.levels) for column in table]))
+    @property
+    def _cells(self):
+        return [prod(len(column.levels) for column in table) for table in self.tables]
 
 
 class Distribution:
@@ -333,75 +343,7 @@ def _crossing(rising, side=0):
     return float((cell + np.clip(inside, 0.0, 1.0)) / last)
 
 
-def tree_levels(value: Any, i: int, n_lines: int) -> tuple[list, np.ndarray]:
-    """Counts of the nodes of the tree of a line, the leaves first, and those at the two ends."""
-    size = len(value) // n_lines
-    mine, start, levels = value[i * size : (i + 1) * size], 0, []
-    width = size // 2
-    while width > 1:
-        levels.append(mine[start : start + width])
-        start, width = start + width, width // 2
-    return levels, mine[start:]
-
-
-WIDEST_LABEL = 18  # characters of a level that are shown
-
-
-def draw(description: Any, axes: Any = None) -> np.ndarray:
-    """Draw a histogram of each number and bars of each list, with intervals.
-
-    Parameters
-    ----------
-    description : Description
-    axes : sequence of matplotlib axes, default=None
-        One for each column. None makes a figure.
-
-    Returns
-    -------
-    ndarray of matplotlib axes
-    """
-    columns = list(description.columns.values())
-    if axes is None:
-        axes = axes_in_rows(pyplot("Description.plot").subplots, len(columns))
-    axes = np.ravel(axes)
-    if len(axes) < len(columns):
-        raise ValueError(f"axes must have one entry for each of {len(columns)} columns.")
-    for ax, column in zip(axes, columns, strict=False):
-        if hasattr(column, "edges"):
-            _histogram(ax, column)
-        else:
-            _bars(ax, column)
-        ax.set_title(column.name)
-    return axes
-
-
-def _histogram(ax, column):
-    ax.stairs(np.maximum(column.counts, 0.0), column.edges, fill=True, alpha=0.5)
-    median = column.quantiles[0.5].estimate
-    ax.axvline(median, color="C1", label=f"median {_short(median)}")
-    ax.set(ylabel="rows", ylim=(0.0, None))
-    if not isinstance(median, float):
-        ax.tick_params(axis="x", rotation=30)
-    ax.legend(fontsize="small")
-
-
-def _bars(ax, column):
-    names, numbers = zip(*column.rows(), strict=True)
-    values, low, high = np.array([(one.estimate, one.low, one.high) for one in numbers]).T
-    places = np.arange(len(names))
-    ax.barh(places, values, alpha=0.5, xerr=np.maximum([values - low, high - values], 0.0))
-    ax.set_yticks(places, [_short(said) for said in names])
-    ax.invert_yaxis()
-    ax.set(xlabel="rows", xlim=(0.0, None))
-
-
-def _short(said):
-    said = f"{said:.4g}" if isinstance(said, float) else str(said)
-    return said if len(said) <= WIDEST_LABEL else said[: WIDEST_LABEL - 1] + "…"
-
-
 QUANTILES = (0.25, 0.5, 0.75)
-HISTOGRAM_LEVEL = 5  # of the tree, whose 32 equal parts are the bins of the histogram
 
 
 @dataclass(frozen=True)
@@ -497,15 +439,9 @@ class CountsDescription:
         ]
 
 
-def _values(column, z):
-    z = np.asarray(z, dtype=float)
+def values_at(column: Any, z: Any) -> list:
+    """Values of a column of numbers or dates at positions in [-1, 1]."""
     return column.decode(np.column_stack([z, np.zeros(len(z))]))
-
-
-def _half(column):
-    """Half of the range, in the units of the column; days of dates."""
-    low, high = _values(column, [-1.0, 1.0])
-    return (high - low).days / 2.0 if isinstance(column, Date) else (high - low) / 2.0
 
 
 class Description(Printed):
@@ -528,69 +464,60 @@ class Description(Printed):
     """
 
     def __init__(
-        self,
-        schema: Any,
-        columns: Any,
-        tables: Any,
-        answers: Any,
-        report: Any,
-        confidence_level: float,
-        estimand: str,
+        self, schema: Any, answers: Any, report: Any, confidence_level: float, estimand: str
     ) -> None:
         self.n, self.privacy_report, self.estimand = report.size, report, estimand
         self.confidence_level = confidence_level
-        self._z, self._sampling = (
-            two_sided_quantile(confidence_level),
-            float(estimand == "population"),
-        )
-        # A sum about persons is one over m of the sum over their rows.
+        self._z = two_sided_quantile(confidence_level)
+        self._sampling = float(estimand == "population")
+        # A sum about persons is one over `places` of the sum over their rows.
         self._persons, self._places = report.rows_per_unit is not None, report.rows_per_unit or 1
         self._most, self._unit = self.n * self._places, "persons" if self._persons else "rows"
-        found = {
-            line.name: self._line(i, line, schema, columns, answers)
-            for i, line in enumerate(columns)
+        # Sums over rows, and the standard deviation of their noise
+        known = {
+            type(query): (query, self._places * answer.value, self._places * answer.noise.scale)
+            for query, answer in answers
         }
-        self.pairs: dict[Any, Any] = {}
-        start = 0
-        for table in tables:
-            stop = start + cells(table)
-            names = tuple(column.name for column in table)
-            counts = self._counts(table, answers[CountsQuery], slice(start, stop))
-            kept = found if len(names) == 1 else self.pairs
-            kept[names[0] if len(names) == 1 else names] = CountsDescription(
-                " and ".join(names), counts
-            )
-            start = stop
+        found: dict[Any, Any] = {}
+        if ColumnMomentsQuery in known:
+            query, sums, scale = known[ColumnMomentsQuery]
+            trees, counts, tree_scale = known[DistributionQuery]
+            parts = zip(query.lines, sums.reshape(-1, 3), trees.tables(counts), strict=True)
+            for line, *told in parts:
+                column = schema[line.name]
+                found[line.name] = self._line(line.name, column, *told, scale, tree_scale)
+        if CountsQuery in known:
+            query, sums, scale = known[CountsQuery]
+            for table, counts in zip(query.tables, query.split(sums), strict=True):
+                names, pair = tuple(column.name for column in table), len(table) > 1
+                keys = product(*(column.levels for column in table)) if pair else table[0].levels
+                cells = zip(keys, counts, strict=True)
+                found[names if pair else names[0]] = CountsDescription(
+                    " and ".join(names), {key: self._count(count, scale) for key, count in cells}
+                )
         self.columns = {name: found[name] for name in schema}
+        self.pairs = {names: part for names, part in found.items() if names not in schema}
 
     def __getitem__(self, name: Any) -> Any:
         return self.pairs[name] if isinstance(name, tuple) else self.columns[name]
 
-    def _counts(self, table, answer, at):
-        values, scale = self._places * answer.value[at], self._places * answer.noise.scale
-        levels = [column.levels for column in table]
-        names = levels[0] if len(levels) == 1 else [(a, b) for a in levels[0] for b in levels[1]]
-        return {
-            name: self._count(float(value), scale)
-            for name, value in zip(names, values, strict=True)
-        }
+    def _estimated(self, value, error, ends, told, std_error):
+        """A number between two ends with its interval; ``told`` gives the units of the table."""
+        half = self._z * error
+        value, low, high = told(np.clip([value, value - half, value + half], *ends))
+        return Estimated(value, std_error, low, high)
 
     def _count(self, value, scale):
         """A count of rows with its interval, inside of what is possible."""
         share = min(max(value / self._most, 0.0), 1.0)
         error = sqrt(scale**2 + self._sampling * self._most * share * (1.0 - share))
-        ends = np.clip([value - self._z * error, value + self._z * error], 0.0, self._most)
-        middle = float(np.clip(value, 0.0, self._most))
-        return Estimated(middle, error, float(ends[0]), float(ends[1]))
+        return self._estimated(value, error, (0.0, self._most), np.ndarray.tolist, error)
 
-    def _line(self, i, line, schema, lines, answers):
-        column = schema[line.name]
-        moments, tree = answers[ColumnMomentsQuery], answers[DistributionQuery]
-        first, second, values = self._places * moments.value[3 * i : 3 * i + 3]
-        second, scale = second / sqrt(2.0), self._places * moments.noise.scale
+    def _line(self, name, column, moments, tree, scale, tree_scale):
+        """A number or date: from its moments, its tree and the deviations of their noise."""
+        first, second, values = moments / [1.0, sqrt(2.0), 1.0]
         count = float(np.clip(values, 1.0, self._most))
-        levels, ends = tree_levels(self._places * tree.value, i, len(lines))
-        tree_scale = self._places * tree.noise.scale
+        *levels, ends = tree
         distribution = Distribution(levels, tree_scale, (count, scale))
         mean, square = first / count, second / count
         spread = max(square - mean**2, 0.0)
@@ -602,41 +529,31 @@ class Description(Printed):
             mean_variance += spread / count
             spread_variance += max(1.0 - spread, 0.0) * spread / count
         at_low, at_high = (self._count(float(end), tree_scale) for end in ends)
-        counts, count_error = distribution.bins(HISTOGRAM_LEVEL)
+        counts, count_error = distribution.bins(5)  # of the tree: 32 equal parts
+        low, high = values_at(column, [-1.0, 1.0])
+        half = (high - low).days / 2.0 if isinstance(column, Date) else (high - low) / 2.0
+        mean_error, spread_error = sqrt(mean_variance), sqrt(spread_variance)
         return LineDescription(
-            name=line.name,
+            name=name,
             missing=None if self._persons else self._count(self.n - float(values), scale),
-            mean=self._point(column, mean, sqrt(mean_variance)),
-            std=self._deviation(column, spread, sqrt(spread_variance)),
+            mean=self._estimated(
+                mean, mean_error, (-1.0, 1.0), partial(values_at, column), half * mean_error
+            ),
+            std=self._estimated(
+                spread, spread_error, (0.0, 1.0), lambda x: (half * np.sqrt(x)).tolist(),
+                half * spread_error / max(2.0 * sqrt(spread), 1e-9),
+            ),
             quantiles={q: self._quantile(column, distribution, q) for q in QUANTILES},
             at_low=at_low,
             at_high=at_high,
-            edges=_values(column, np.linspace(-1.0, 1.0, 2**HISTOGRAM_LEVEL + 1)),
+            edges=values_at(column, np.linspace(-1.0, 1.0, len(counts) + 1)),
             counts=counts,
             count_error=count_error,
-        )
-
-    def _point(self, column, z, error):
-        """A position in [-1, 1] with its interval, in the units of the column."""
-        ends = [z, z - self._z * error, z + self._z * error]
-        value, low, high = _values(column, np.clip(ends, -1.0, 1.0))
-        return Estimated(value, error * _half(column), low, high)
-
-    def _deviation(self, column, spread, error):
-        """A standard deviation from a variance of positions with its error."""
-        ends = np.clip([spread - self._z * error, spread + self._z * error], 0.0, 1.0)
-        low, high = _half(column) * np.sqrt(ends)
-        std = sqrt(spread)
-        return Estimated(
-            std * _half(column),
-            error * _half(column) / max(2.0 * std, 1e-9),
-            float(low),
-            float(high),
-        )
+        )  # fmt: skip
 
     def _quantile(self, column, distribution, q):
         found = distribution.quantile(q, self._z, self._sampling)
-        value, low, high = _values(column, 2.0 * np.array(found) - 1.0)
+        value, low, high = values_at(column, 2.0 * np.array(found) - 1.0)
         return Estimated(value, float("nan"), low, high)
 
     def __repr__(self) -> str:
@@ -647,7 +564,11 @@ class Description(Printed):
         yield f"{self.n:,} {self._unit}. Intervals are for the numbers of {whose}."
         yield ""
         header = ("column", "", "estimate", f"{self.confidence_level:.0%} interval", "")
-        yield Table(header, [_said(row) for row in self._rows()], left=2)
+        rows = [
+            (name, said, *map(_said, (found.estimate, found.low, found.high)))
+            for name, said, found in self._rows()
+        ]
+        yield Table(header, rows, left=2)
         yield ""
         yield str(self.privacy_report.guarantee)
 
@@ -663,10 +584,7 @@ class Description(Printed):
         import pandas as pd
 
         names = ["column", "statistic", "estimate", "std_error", "low", "high"]
-        rows = [
-            (name, said, found.estimate, found.std_error, found.low, found.high)
-            for name, said, found in self._rows()
-        ]
+        rows = [(name, said, *astuple(found)) for name, said, found in self._rows()]
         return pd.DataFrame(rows, columns=names)
 
     def plot(self, axes: Any = None) -> Any:
@@ -681,21 +599,381 @@ class Description(Printed):
         -------
         ndarray of matplotlib axes
         """
-
-        return draw(self, axes)
+        columns = list(self.columns.values())
+        axes = given_axes(axes, len(columns), "Description.plot")
+        for ax, column in zip(axes, columns, strict=True):
+            (_histogram if hasattr(column, "edges") else _bars)(ax, column)
+            ax.set_title(column.name)
+        return axes
 
     def _rows(self):
-        everything = [*self.columns.items()]
-        everything += [(found.name, found) for found in self.pairs.values()]
-        return [(name, said, found) for name, part in everything for said, found in part.rows()]
+        """Name of the column, name of the number, and the number."""
+        parts = [*self.columns.values(), *self.pairs.values()]
+        return [(part.name, said, found) for part in parts for said, found in part.rows()]
 
 
-def _said(row):
-    name, said, found = row
-    return name, said, *(_number(value) for value in (found.estimate, found.low, found.high))
+def _histogram(ax, column):
+    ax.stairs(np.maximum(column.counts, 0.0), column.edges, fill=True, alpha=0.5)
+    median = column.quantiles[0.5].estimate
+    ax.axvline(median, color="C1", label=f"median {_said(median)}")
+    ax.set(ylabel="rows", ylim=(0.0, None))
+    if not isinstance(median, float):
+        ax.tick_params(axis="x", rotation=30)
+    ax.legend(fontsize="small")
 
 
-def _number(value):
+def _bars(ax, column):
+    names, numbers = zip(*column.rows(), strict=True)
+    values, low, high = np.array([(one.estimate, one.low, one.high) for one in numbers]).T
+    places = np.arange(len(names))
+    ax.barh(places, values, alpha=0.5, xerr=np.maximum([values - low, high - values], 0.0))
+    ax.set_yticks(places, [name if len(name) < 20 else f"{name[:18]}…" for name in names])
+    ax.invert_yaxis()
+    ax.set(xlabel="rows", xlim=(0.0, None))
+
+
+def _said(value):
     if not isinstance(value, float):
         return str(value)
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+# Levels of the tree over the range: a cell is 1/16384 of it. A level more costs 3% of noise.
+QUANTILE_DEPTH = 14
+
+
+@validated
+def private_quantiles(
+    y: Any,
+    levels: Any,
+    *,
+    bounds: Any,
+    epsilon: float,
+    delta: float,
+    privacy: PrivacyModel = "central",
+    confidence_level: Level | None = None,
+    random_state: RandomState = None,
+) -> Any:
+    """Private quantiles of a vector of numbers, all of them for one price.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+        Private numbers. They are clipped to `bounds`.
+    levels : array-like of shape (n_levels,)
+        Public levels of the quantiles, each in (0, 1), in any order: 0.5 is the median. Their
+        number costs nothing.
+    bounds : (float, float)
+        Public range (low, high) of the numbers, from what they mean and never from `y`.
+    epsilon : float in (0, inf]
+        Privacy parameter of all quantiles together; ``inf`` adds no noise.
+    delta : float in (0, 1)
+        Privacy parameter: choose it well below one over the number of records.
+    privacy : str, default="central"
+        The privacy model.
+    confidence_level : float in (0, 1), default=None
+        If it is given, the ends of an interval for each quantile of `y` are returned too.
+    random_state : None, int or RandomState, default=None
+        None draws secure noise for a real release, anything else reproducible noise for study.
+
+    Returns
+    -------
+    ndarray of shape (n_levels,), or three of them
+        The quantiles in the order of `levels`, which do not cross. With a confidence level the
+        lower and the upper ends of their intervals follow. An interval contains the quantile of
+        `y` itself with this probability, and counts the privacy noise alone.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range. If `y` holds what is not a finite number it is refused
+        after the charge, in one fixed sentence.
+    BudgetExceeded
+        If an active :class:`skpriv.BudgetAccountant` cannot pay.
+
+    Notes
+    -----
+    **Privacy guarantee**: (epsilon, delta)-differential privacy under replacement of one record.
+    Released is one Gaussian answer: counts in a binary tree over the public range, whose
+    sensitivity its query derives. The number of records is public. All else is computed from
+    the answer.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv import private_quantiles
+    >>> y = np.random.RandomState(0).normal(50.0, 10.0, size=20_000)
+    >>> found = private_quantiles(
+    ...     y, [0.1, 0.5, 0.9], bounds=(0, 100), epsilon=1.0, delta=1e-6, random_state=0
+    ... )
+    >>> bool(abs(found - np.quantile(y, [0.1, 0.5, 0.9])).max() < 0.5)
+    True
+    """
+    levels = np.asarray(levels, dtype=float)
+    if levels.ndim != 1 or not len(levels) or not ((levels > 0.0) & (levels < 1.0)).all():
+        raise ValueError("levels must be a list of numbers above 0 and below 1.")
+    low, high = np.concatenate(column_bounds(bounds, [], 1, "bounds")).tolist()
+    if len(public_shape(y)) != 1 or not len(y):
+        raise ValueError("y must hold one number for each record: an array of shape (n_samples,).")
+    rows = ArrayRows(np.empty((len(y), 0)), y)
+    query = DistributionQuery((Ranged(low, high),), QUANTILE_DEPTH)
+    budget = positive_budget(epsilon, delta)
+    session = open_session(privacy, rows, None, budget, random_state, "private_quantiles")
+    rows.check()  # after the charge
+    del y
+    answer = session.sum(query, 1.0)
+    *tree, _ = query.tables(answer.value)[0]
+    distribution = Distribution(tree, answer.noise.scale, (float(answer.n), 0.0))
+    z = two_sided_quantile(confidence_level or 0.95)
+    found = np.array([distribution.quantile(q, z, 0.0) for q in levels])
+    order = np.argsort(levels)
+    found[order] = np.maximum.accumulate(found[order], axis=0)  # quantiles do not cross
+    values = np.clip(low + found * (high - low), low, high)
+    return values[:, 0] if confidence_level is None else tuple(values.T)
+
+
+@validated
+def propose_max_rows(
+    groups: Any,
+    *,
+    largest: Annotated[int, Interval(Integral, 1, 2**QUANTILE_DEPTH, closed="both")],
+    epsilon: float,
+    delta: float,
+    level: Level = 0.9,
+    privacy: PrivacyModel = "central",
+    random_state: RandomState = None,
+) -> int:
+    """Propose ``max_rows_per_group``: a private quantile of the numbers of rows of persons.
+
+    The largest number of rows that a person has is not private, and must not be passed to a fit. A
+    quantile of these numbers is released here instead, with a small budget of its own.
+
+    Parameters
+    ----------
+    groups : array-like of shape (n_samples,)
+        The person of each row, as it is passed to ``fit``.
+    largest : int
+        The most rows that could be proposed, from 1 to 16,384: a public number, generous if need
+        be. It is never the largest number that the rows have.
+    epsilon : float in (0, inf]
+        Privacy parameter of the proposal; ``inf`` adds no noise. A tenth of that of the fit is
+        often enough, since the noise is that of a count of persons.
+    delta : float in (0, 1)
+        Privacy parameter: choose it well below one over the number of persons.
+    level : float in (0, 1), default=0.9
+        Part of the persons who shall have no more rows. Those beyond it lose some of their rows,
+        and a larger level needs more noise in the fit.
+    privacy : str, default="central"
+        The privacy model.
+    random_state : None, int or RandomState, default=None
+        None draws secure noise for a real release, anything else reproducible noise for study.
+
+    Returns
+    -------
+    int
+        A number from 1 to `largest`, which may be passed on as a public one.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range.
+    BudgetExceeded
+        If an active :class:`skpriv.BudgetAccountant` cannot pay.
+
+    Notes
+    -----
+    **Privacy guarantee**: (epsilon, delta)-differential privacy under replacement of one person
+    with all rows. The answer is one of `skpriv.private_quantiles` about one number a person. The
+    number of persons is public.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.inspection import propose_max_rows
+    >>> visits = np.random.RandomState(0).poisson(3.0, 5000) + 1
+    >>> patients = np.repeat(np.arange(5000), visits)
+    >>> propose_max_rows(patients, largest=100, epsilon=0.2, delta=1e-6, random_state=0)
+    6
+    """
+    # A session is opened on the numbers of rows: it charges, and then reads.
+    counts = np.bincount(Groups(groups, 1).codes)
+    with protecting("", 1):  # a person's number of rows is all that is used of them
+        found = private_quantiles(
+            counts, [level], bounds=(0.5, largest + 0.5), epsilon=epsilon, delta=delta,
+            privacy=privacy, random_state=random_state,
+        )  # fmt: skip
+    return int(np.clip(np.round(found[0]), 1, largest))
+
+
+def positive_budget(epsilon: float, delta: float) -> Budget:
+    """Budget of a release, which epsilon=0 does not allow."""
+    budget = Budget(epsilon, delta)
+    if not budget.epsilon:
+        raise ValueError("epsilon=0 allows no answer: it must be above 0.")
+    return budget
+
+
+# Levels of the tree over the range of a number: a cell is 1/2048 of the range, .05% of it.
+DISTRIBUTION_DEPTH = 11
+
+
+@validated
+def describe(
+    table: Any,
+    schema: Any,
+    *,
+    epsilon: float,
+    delta: float,
+    columns: Any = None,
+    pairs: Any = (),
+    confidence_level: Level = 0.95,
+    estimand: Literal["table", "population"] = "table",
+    privacy: PrivacyModel = "central",
+    groups: Any = None,
+    max_rows_per_group: int | None = None,
+    random_state: RandomState = None,
+) -> Description:
+    """Describe the columns of a table with differential privacy, each number with an interval.
+
+    Numbers and dates get a mean, a standard deviation, quantiles and a histogram. Categories,
+    levels and truth values get counts. All columns get a count of missing cells. One budget pays
+    for all of them together, and it is charged before a cell is read.
+
+    Parameters
+    ----------
+    table : data frame, Dask frame or rows
+        A table of pandas, polars, Arrow, Dask or another library that narwhals knows, or rows of
+        :mod:`skpriv.records`.
+    schema : Schema or mapping of str to column type
+        The public ranges and lists of the columns. What the schema does not name is left out, and a
+        target is described like any other column.
+    epsilon : float in (0, inf]
+        Privacy parameter of the whole description; ``inf`` adds no noise.
+    delta : float in (0, 1)
+        Privacy parameter: choose it well below one over the number of rows.
+    columns : list of str, default=None
+        The columns that are described. None describes all columns of the schema. Fewer columns
+        have less noise each.
+    pairs : sequence of (str, str), default=()
+        Pairs of columns for which two-way counts are wanted. Numbers and dates are cut into four
+        equal parts of their range.
+    confidence_level : float in (0, 1), default=0.95
+        Confidence level of each interval by itself.
+    estimand : {"table", "population"}, default="table"
+        What the intervals are for. With "table" they contain the number that the table itself has,
+        and count the privacy noise alone. With "population" rows are taken to be independent draws,
+        and the intervals of means, quantiles and shares count the sampling error too.
+    privacy : str, default="central"
+        The privacy model.
+    groups : array-like of shape (n_rows,), default=None
+        The person to whom each row belongs. Then the guarantee is for all rows of a person, the
+        number of persons is public in place of the number of rows, and missing cells of numbers are
+        not counted.
+    max_rows_per_group : int, default=None
+        The most rows of each person that are used, with `groups`. The others are left out of
+        all counts, and the noise grows in proportion to it.
+    random_state : None, int or RandomState, default=None
+        None draws secure noise for a real release, anything else reproducible noise for study.
+
+    Returns
+    -------
+    Description
+        It prints as a table. ``to_frame()`` gives all numbers with their intervals, and ``plot()``
+        draws one picture for each column.
+
+    Raises
+    ------
+    ValueError
+        If a column is absent, or its range or list is still open. No value is read by then.
+    BudgetExceeded
+        If an active :class:`skpriv.BudgetAccountant` cannot pay.
+
+    Notes
+    -----
+    **Privacy guarantee**: (epsilon, delta)-differential privacy under replacement of one row, or of
+    all rows of a person with `groups`. Released are three Gaussian answers at most: moments and
+    numbers of values, counts in a binary tree over the range of each number, and counts of levels
+    and pairs. The budget is divided in proportion to their sensitivities, which makes the sum of
+    their noise variances least. The sensitivities are derived in the docstrings of the queries. The
+    number of rows and the schema are public.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from skpriv import describe
+    >>> from skpriv.preprocessing import Categorical, Numeric, Schema
+    >>> rng = np.random.RandomState(0)
+    >>> table = pd.DataFrame(
+    ...     {"age": rng.randint(18, 90, 60_000), "sex": rng.choice(["F", "M"], 60_000)}
+    ... )
+    >>> schema = Schema({"age": Numeric(0, 120), "sex": Categorical(["F", "M"], other=False)})
+    >>> found = describe(table, schema, epsilon=1.0, delta=1e-6, random_state=0)
+    >>> bool(abs(found["age"].mean.estimate - table["age"].mean()) < 0.5)
+    True
+    """
+    schema = _chosen(schema, columns)
+    schema.check_filled()
+    if (groups is None) != (max_rows_per_group is None):
+        raise ValueError("groups and max_rows_per_group go together: give both or neither.")
+    persons = None if groups is None else Groups(groups, max_rows_per_group)
+    rows = table if is_lazy(table) else from_table(table)
+    encoder = TableEncoder(Schema(dict(schema))).fit(rows)
+    encoded = encoder.transform(rows)  # cells are read when the session asks, and not before
+    if not encoded.n:
+        raise ValueError("table has no rows.")
+    lines, coded = _parts(encoder, schema)
+    tables = [(column,) for column in coded] + _tables(pairs, schema, lines, coded)
+    queries: list[Any] = []
+    if lines:
+        moments = ColumnMomentsQuery(tuple(lines))
+        queries += [moments, DistributionQuery(moments.lines, DISTRIBUTION_DEPTH)]
+    if tables:
+        queries.append(CountsQuery(tuple(tables)))
+    session = open_session(
+        privacy, encoded, None, positive_budget(epsilon, delta), random_state, "describe",
+        groups=persons,
+    )  # fmt: skip
+    del table, rows, encoded  # only the session has the data now
+    whole = sum(query.sensitivity for query in queries)
+    answers = [(query, session.sum(query, query.sensitivity / whole)) for query in queries]
+    return Description(schema, answers, session.report, confidence_level, estimand)
+
+
+def _chosen(schema, columns):
+    """The columns that are described; each gets a place for missing cells."""
+    schema = schema if isinstance(schema, Schema) else Schema(schema)
+    names = list(schema) if columns is None else list(columns)
+    refuse_absent(names, schema, "columns", "the schema")
+    if not names:
+        raise ValueError("columns must name at least one column of the schema.")
+    return Schema({name: replace(schema[name], missing="indicator") for name in names})
+
+
+def _parts(encoder, schema):
+    """Lines and coded columns of the encoded rows."""
+    lines, coded = [], []
+    for name, at in encoder.blocks_.items():
+        if isinstance(schema[name], Numeric | Date):
+            lines.append(ColumnRange(name, at.start, encoder.norm_))
+        else:
+            levels, points = encoder.coded_levels(name)
+            coded.append(Coded(name, tuple(levels), at, points))
+    return lines, coded
+
+
+def _tables(pairs, schema, lines, coded):
+    """The pairs of columns of which two-way counts are wanted."""
+    known = {column.name: column for column in coded}
+    for line in lines:
+        # Four parts of a number in a two-way table: enough for a shape, few enough for counts
+        ends = values_at(schema[line.name], np.linspace(-1.0, 1.0, 5))
+        said = [f"{end:g}" if isinstance(end, float) else str(end) for end in ends]
+        labels = [f"{low} to {high}" for low, high in pairwise(said)]
+        known[line.name] = Binned(line.name, line.at, line.norm, (*labels, "missing"))
+    tables = []
+    for pair in pairs:
+        if isinstance(pair, str) or len(pair) != 2 or pair[0] == pair[1]:
+            raise ValueError("pairs must be pairs of two different columns: (name, name).")
+        refuse_absent(pair, known, "pairs", "the description")
+        tables.append(tuple(known[name] for name in pair))
+    return tables

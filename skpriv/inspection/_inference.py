@@ -9,15 +9,14 @@ import numpy as np
 from scipy import stats
 
 from .._choices import Estimand, IntervalMethod
-from .._compat import StrOptions
+from .._compat import StrOptions, pipeline_steps
 from .._estimation._coefficients import CoefficientLaw
 from .._estimation._intervals import two_sided_quantile
 from .._linalg import ROUNDED
 from .._parameters import Level, validated
-from .._printing import LINE, Printed, Table, aligned
+from .._printing import LINE, Printed, Table, aligned, sentence
 from ._units import INTERCEPT, law_in_units
 
-SMALLEST_P = 1e-4  # p-values below it are printed as "<.0001"
 COLUMNS = ("estimate", "std_error", "low", "high", "statistic", "p_value", "privacy_share")
 RATIOS = ("ratio", "ratio_low", "ratio_high")
 STRAIGHT = "least-squares line", "least_squares"
@@ -315,7 +314,7 @@ class Inference(Printed):
                 "The standard error counts sampling and privacy noise. The last column is the part "
                 "of its square that is noise."
             )
-        yield from (f"{said[:1].upper()}{said[1:]}." for said in self.not_covered)
+        yield from map(sentence, self.not_covered)
 
     def _table(self):
         """The table that is printed: intervals are those of ratios, where there are any."""
@@ -324,7 +323,7 @@ class Inference(Printed):
             "estimate": aligned(shown, error),
             "std. error": aligned(error, error),
             "z": [f"{value:.2f}" for value in self.statistic],
-            "p-value": ["<.0001" if p < SMALLEST_P else f"{p:.4f}" for p in self.p_value],
+            "p-value": ["<.0001" if p < 1e-4 else f"{p:.4f}" for p in self.p_value],
         }
         ends = self.low, self.high
         if self.law.ratio:
@@ -427,8 +426,7 @@ def inference(
     True
     """
     names, law = law_in_units(model, estimand)
-    last = model[-1] if hasattr(model, "steps") else model
-    report = getattr(last, "privacy_report_", None)
+    report = getattr(pipeline_steps(model)[-1], "privacy_report_", None)
     hidden = tuple(np.array(names)[law.hidden].tolist())
     if report is None:
         return Inference(names, law, float(confidence_level), "", hidden=hidden)

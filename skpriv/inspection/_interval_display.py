@@ -1,18 +1,17 @@
 """Intervals of regressors and of pipelines, and their picture along a feature."""
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import narwhals.stable.v2 as nw
 import numpy as np
 from sklearn.base import is_classifier
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from .._printing import Display, pyplot
+from .._compat import pipeline_steps
+from .._parameters import validated
+from .._printing import Display, pyplot, refuse_absent
 from ..records import finite_numbers
-
-_LABELS = {"confidence": "confidence interval", "prediction": "prediction interval"}
 
 
 def confidence_interval(
@@ -112,15 +111,12 @@ def interval_of(
     (low, high)
     """
     check_is_fitted(estimator)
-    last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+    *before, last = pipeline_steps(estimator)
     if not hasattr(last, f"{kind}_interval"):
         raise ValueError(f"kind={kind!r}: {type(last).__name__} has no {kind}_interval.")
-    if last is not estimator and len(estimator) > 1:
-        X = estimator[:-1].transform(X)
-    options: dict = {"confidence_level": confidence_level}
-    if method is not None:
-        options["method"] = method
-    return getattr(last, f"{kind}_interval")(X, **options)
+    X = estimator[:-1].transform(X) if before else X
+    options = {} if method is None else {"method": method}
+    return getattr(last, f"{kind}_interval")(X, confidence_level=confidence_level, **options)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -196,6 +192,7 @@ class IntervalDisplay(Display):
     joined: bool = True
 
     @classmethod
+    @validated
     def from_estimator(
         cls,
         estimator: Any,
@@ -203,7 +200,7 @@ class IntervalDisplay(Display):
         feature: Any,
         *,
         grid: Any = None,
-        kind: str = "confidence",
+        kind: Literal["confidence", "prediction"] = "confidence",
         confidence_level: float = 0.95,
         method: Any = None,
         target_name: str = "prediction",
@@ -238,8 +235,6 @@ class IntervalDisplay(Display):
         -------
         display : IntervalDisplay
         """
-        if kind not in _LABELS:
-            raise ValueError(f"kind={kind!r} must be one of {list(_LABELS)}.")
         if ax is None:
             pyplot(f"{cls.__name__}.from_estimator")  # before the work
         X, values, name = _rows(X, feature, grid)
@@ -258,7 +253,7 @@ class IntervalDisplay(Display):
             high=high,
             feature_name=name,
             target_name=target_name,
-            label=f"{confidence_level:.0%} {_LABELS[kind]}",
+            label=f"{confidence_level:.0%} {kind} interval",
             joined=grid is not None,
         )
         return display.plot(ax)
@@ -299,9 +294,8 @@ class IntervalDisplay(Display):
 
 def _rows(X, feature, grid):
     """Rows to predict at, the values of the feature, and its name."""
-    frame = nw.from_native(X, pass_through=True)
-    if isinstance(frame, nw.LazyFrame):
-        frame = frame.collect()
+    frame: Any = nw.from_native(X, pass_through=True)
+    frame = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
     if not isinstance(frame, nw.DataFrame):
         X = finite_numbers(X, "X", (None, None)).copy()
         if grid is not None:
@@ -309,8 +303,7 @@ def _rows(X, feature, grid):
             X[:, feature] = grid
         return X, X[:, feature], f"feature {feature}"
     name = frame.columns[feature] if isinstance(feature, int) else feature
-    if name not in frame.columns:
-        raise ValueError(f"feature={feature!r} is not a column of X.")
+    refuse_absent([name], frame.columns, "feature", "X")
     if grid is not None:
         # All columns anew: the grid need not have the type of the column in the one row.
         row = {column: _single(frame)[column].to_list() * len(grid) for column in frame.columns}

@@ -6,16 +6,19 @@ from html import escape
 from importlib.metadata import version
 from io import StringIO
 from math import exp, isinf
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from .._compat import pipeline_steps
 from .._estimation._coefficients import CoefficientLaw, NoLaw
-from .._printing import STYLE, Table, html
+from .._parameters import validated
+from .._printing import STYLE, Table, html, sentence
 from .._version import VERSION
-from ..preprocessing import BoundsScaler, FormulaEncoder, Schema, TableEncoder
+from ..preprocessing import FormulaEncoder, Schema, TableEncoder
+from ..privacy import learns_nothing
 from ._coefficient_display import CoefficientDisplay
 from ._curve_display import CurveDisplay, curves
 from ._inference import Inference, inference
@@ -27,7 +30,6 @@ _UNIT = (
     "A fit with `groups` protects all rows of a person together."
 )
 _GROUP = "Rows of one person may depend on each other: standard errors are for persons, too."
-_PUBLIC = (BoundsScaler, FormulaEncoder, TableEncoder)  # steps that learn nothing from rows
 _BAND = (
     "Effects at the public knots, which add up; curves are straight between knots. A band covers "
     "all of a curve at the level {:g}. A dash is an effect that cannot be told from noise."
@@ -116,38 +118,37 @@ def coefficient_table(model: Any, *, confidence_level: float = 0.95) -> str:
     return str(shown_coefficients(model, confidence_level))
 
 
-def card_sections(model: Any, confidence_level: float) -> dict[str, list]:
-    """Contents of each section by its title: sentences, lists of them, tables and reports.
-
-    Parameters
-    ----------
-    model : estimator
-    confidence_level : float in (0, 1)
-
-    Returns
-    -------
-    dict of str to list
-    """
-    last, schema = _last(model), schema_of(model)
-    report, curved = last.privacy_report_, hasattr(last, "curve")
-    strange = [*_strange_steps(model), *map(_sentence, report.not_covered)]
+def _sections(model, confidence_level, accountant=None, description=None):
+    """Contents of each section by its title: sentences, lists of them, tables and reports."""
+    last = _last(model)
+    report, found = last.privacy_report_, shown_coefficients(model, confidence_level)
+    unit = [sentence(report.persons), _GROUP] if report.persons else [_UNIT]
+    strange = [*_strange_steps(model), *map(sentence, report.not_covered)]
     versions = {"skpriv": VERSION, "numpy": np.__version__, "scikit-learn": version("scikit-learn")}
-    found = shown_coefficients(model, confidence_level)
-    return {
-        "Guarantee": [_sentence(report.guarantee), _sentence(report.randomness)],
-        "Unit": [_sentence(report.persons), _GROUP] if report.persons else [_UNIT],
-        "Bounds": [*_bounds(last, schema)],
-        "Cost": [replace(report, pipeline=False, within=())],
-        "Curves" if curved else "Coefficients": (
-            [_BAND.format(confidence_level), found] if curved else [found]
-        ),
-        "Not covered": [[*strange, *_NOT_COVERED]],
-        "Versions": [Table(("package", "version"), [*versions.items()], left=2)],
-    }
+    curved = hasattr(last, "curve")
+    sections = {
+        "Curves" if curved else "Coefficients": [_BAND.format(confidence_level)] * curved + [found],
+        "What the guarantee means": [
+            *meaning(report), sentence(report.guarantee), sentence(report.randomness), *unit,
+        ],
+        "What the guarantee does not cover": [[*strange, *_NOT_COVERED]],
+        "Which noisy sums were released, and what they cost": [
+            replace(report, pipeline=False, within=())
+        ],
+        "What is public": [*_bounds(last, schema_of(model))],
+    }  # fmt: skip
+    if accountant is not None:
+        sections["Ledger"] = [accountant, _LEDGER]
+    if description is not None:
+        known = description.privacy_report
+        told = _DESCRIPTION.format(known.guarantee)
+        sections["The table in numbers"] = [*_warnings(known), told, description]
+    sections["Software"] = [Table(("package", "version"), [*versions.items()], left=2)]
+    return sections
 
 
 def _last(model):
-    return model[-1] if isinstance(model, Pipeline) else model
+    return pipeline_steps(model)[-1]
 
 
 def _curve_table(model, confidence_level):
@@ -164,11 +165,6 @@ def _curve_table(model, confidence_level):
     return Table(("feature", "value", "effect", "band low", "band high"), rows)
 
 
-def _sentence(value):
-    text = str(value)
-    return f"{text[:1].upper()}{text[1:]}."
-
-
 def schema_of(model: Any) -> Schema | None:
     """Schema of the table that a Pipeline begins with; None where it begins with none.
 
@@ -176,7 +172,7 @@ def schema_of(model: Any) -> Schema | None:
     ----------
     model : estimator
     """
-    for _, step in model.steps if isinstance(model, Pipeline) else []:
+    for step in pipeline_steps(model):
         if isinstance(step, TableEncoder | FormulaEncoder):
             return step.schema if isinstance(step.schema, Schema) else Schema(step.schema)
     return None
@@ -214,7 +210,7 @@ def _plain(value):
 def _strange_steps(model):
     """Steps before the regressor that may have learnt from the rows without paying."""
     for name, step in model.steps[:-1] if isinstance(model, Pipeline) else []:
-        if step not in (None, "passthrough") and not isinstance(step, _PUBLIC):
+        if not learns_nothing(step):
             yield (
                 f"The step {name!r} before the regressor, {type(step).__name__}: what it has "
                 "learnt from the rows is not private."
@@ -235,7 +231,6 @@ def _markdown(part):
 
 
 _STYLE = """
-:root { color-scheme: light; }
 body { font-family: system-ui, sans-serif; line-height: 1.5; color: #1c2733; margin: 0;
   background: #f4f6f8; }
 main { max-width: 58rem; margin: 0 auto; padding: 1.5rem; background: #fff; }
@@ -246,9 +241,8 @@ h2 { border-bottom: 2px solid #dde3e9; padding-bottom: 0.2rem; margin-top: 2.2re
 .scroll, figure { overflow-x: auto; margin: 1rem 0; }
 .scroll th, .scroll td { border-bottom: 1px solid #dde3e9; white-space: nowrap; }
 figure svg { max-width: 100%; height: auto; }
-.signature { display: grid; grid-template-columns: repeat(auto-fit, minmax(14rem, 1fr));
-  gap: 2.5rem 2rem; margin: 3rem 0 1rem; }
-.signature div { border-top: 1px solid #1c2733; padding-top: 0.3rem; }
+.signature { display: flex; flex-wrap: wrap; gap: 2.5rem 2rem; margin: 3rem 0 1rem; }
+.signature div { flex: 1 14rem; border-top: 1px solid #1c2733; padding-top: 0.3rem; }
 @media print { body { background: #fff; } main { padding: 0; } }
 """
 
@@ -298,30 +292,12 @@ def release_page(
     True
     """
     check_is_fitted(model)
-    last = model[-1] if isinstance(model, Pipeline) else model
-    sections, report = card_sections(model, confidence_level), last.privacy_report_
-    head = title or _name(model)
-    said = "Curves" if "Curves" in sections else "Coefficients"
-    parts = {
-        said: [*sections[said], _picture_html(model, confidence_level)],
-        "What the guarantee means": meaning(report) + sections["Guarantee"] + sections["Unit"],
-        "What the guarantee does not cover": sections["Not covered"],
-        "Which noisy sums were released, and what they cost": sections["Cost"],
-        "What is public": sections["Bounds"],
-    }
-    if accountant is not None:
-        parts["Ledger"] = [accountant, _LEDGER]
-    if description is not None:
-        guarantee = description.privacy_report.guarantee
-        parts["The table in numbers"] = [
-            *_warnings(description.privacy_report),
-            _DESCRIPTION.format(guarantee),
-            description,
-        ]
-    parts["Software"] = sections["Versions"]
+    sections = _sections(model, confidence_level, accountant, description)
+    next(iter(sections.values())).append(_picture_html(model, confidence_level))
+    head, report = title or _name(model), _last(model).privacy_report_
     body = "\n".join(
         f'<h2>{heading}</h2>\n<div class="scroll">{"".join(map(html, contents))}</div>'
-        for heading, contents in parts.items()
+        for heading, contents in sections.items()
     )
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -335,10 +311,11 @@ def release_page(
     )
 
 
+@validated
 def model_card(
     model: Any,
     *,
-    format: str = "markdown",
+    format: Literal["markdown", "html"] = "markdown",
     title: str | None = None,
     confidence_level: float = 0.95,
 ) -> str:
@@ -373,14 +350,11 @@ def model_card(
     >>> print(card.splitlines()[0])
     # Model card: SSPRegressor
     """
-    if format not in ("markdown", "html"):
-        raise ValueError(f"format={format!r} must be 'markdown' or 'html'.")
     if format == "html":
         return release_page(model, title=title, confidence_level=confidence_level)
     check_is_fitted(model)
-    head = f"Model card: {title or _name(model)}"
-    lines = [f"# {head}"]
-    for heading, contents in card_sections(model, confidence_level).items():
+    lines = [f"# Model card: {title or _name(model)}", _summary(_last(model).privacy_report_)]
+    for heading, contents in _sections(model, confidence_level).items():
         lines += [f"## {heading}", *map(_markdown, contents)]
     return "\n\n".join(lines) + "\n"
 

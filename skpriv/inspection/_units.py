@@ -4,21 +4,15 @@ from inspect import signature
 
 import numpy as np
 from sklearn.compose import ColumnTransformer
-from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import check_is_fitted
 
+from .._compat import pipeline_steps
 from .._estimation._coefficients import NoLaw
 from .._estimation._public_maps import column_bounds
 from ..preprocessing import BoundsScaler, TableEncoder
 
 INTERCEPT = "intercept"
-KNOWN = (
-    "BoundsScaler, TableEncoder, a selection of columns (ColumnTransformer with 'passthrough', "
-    "feature selection) or nothing"
-)
-
-
 OTHERS = {
     "least_squares": "linear regressors, which have a least-squares line",
     "likelihood": "logistic regression of two classes and for Poisson regression",
@@ -42,29 +36,22 @@ def law_in_units(model, estimand="fitted", law=None):
         The intercept is last, if the regressor has one.
     """
     check_is_fitted(model)
-    steps = [step for _, step in model.steps[:-1]] if isinstance(model, Pipeline) else []
-    last = model[-1] if isinstance(model, Pipeline) else model
-    names, matrix = _input_names(model, last), None
-    for step in steps:
+    *before, last = steps = pipeline_steps(model)
+    names, matrix = _input_names(steps), None
+    for step in before:
         names, matrix = _after(step, names, matrix)
-    if law is None:
-        law = _law_of(last, estimand)
-    blocks = getattr(last, "coefficient_blocks", [])
-    if blocks:
-        return _of_classes(last, blocks, names, matrix, law)
-    outside = list(getattr(last, "outside_columns", []))  # such as instruments
-    if matrix is None:
-        matrix = np.eye(len(names) + 1)
-        if outside:
-            matrix = np.delete(matrix, outside, axis=0)
-            names = [name for i, name in enumerate(names) if i not in outside]
-        if not getattr(last, "fit_intercept", True) or getattr(last, "effects", None):
-            return names, law.mapped(matrix[:-1])
-    else:
-        matrix[:, outside] = 0.0
-    kept = np.append(np.abs(matrix[:-1]).any(axis=1), True)  # the others were not selected
-    named = [name for name, keep in zip(names, kept) if keep]
-    return [*named, INTERCEPT], law.mapped(matrix[kept])
+    law = _law_of(last, estimand) if law is None else law
+    moved = matrix is not None  # what stands before may move the origin: then there is an intercept
+    own = getattr(last, "fit_intercept", True) and not getattr(last, "effects", None)
+    matrix = matrix if moved else np.eye(len(names) + 1)
+    matrix[:, list(getattr(last, "outside_columns", []))] = 0.0  # such as instruments
+    kept = np.append(np.abs(matrix[:-1]).any(axis=1), moved or own)  # the others were not selected
+    named = [name for name, keep in zip([*names, INTERCEPT], kept, strict=True) if keep]
+    classes = getattr(last, "coefficient_blocks", [])
+    if not classes:
+        return named, law.mapped(matrix[kept])
+    every = np.kron(np.eye(len(classes)), matrix[kept])
+    return [f"{one}: {name}" for one in classes for name in named], law.mapped(every)
 
 
 def _law_of(last, estimand):
@@ -86,21 +73,11 @@ def _law_of(last, estimand):
     return last.coefficient_law(estimand=estimand) if both else last.coefficient_law()
 
 
-def _of_classes(last, blocks, names, matrix, law):
-    """Names and law of coefficients that stand one class after the other."""
-    matrix = np.eye(len(names) + 1) if matrix is None else matrix
-    kept = np.append(np.abs(matrix[:-1]).any(axis=1), last.fit_intercept)
-    named = [name for name, keep in zip([*names, INTERCEPT], kept, strict=True) if keep]
-    every = np.kron(np.eye(len(blocks)), matrix[kept])
-    return [f"{block}: {name}" for block in blocks for name in named], law.mapped(every)
-
-
-def _input_names(model, last):
-    first = model[0] if isinstance(model, Pipeline) else last
+def _input_names(steps):
+    first = steps[0]
     found = getattr(first, "feature_names_in_", None)
     if found is None:
-        count = getattr(first, "n_features_in_", last.n_features_in_)
-        found = [f"x{i}" for i in range(count)]
+        found = [f"x{i}" for i in range(getattr(first, "n_features_in_", steps[-1].n_features_in_))]
     return [str(name) for name in found]
 
 
@@ -109,7 +86,7 @@ def _after(step, names, before):
 
     ``before`` is the map from the coefficients in front of the step, None for the identity.
     """
-    if step is None or isinstance(step, str) or _does_nothing(step):
+    if _does_nothing(step):
         return names, before
     if hasattr(step, "coefficient_map") and not isinstance(step, BoundsScaler):
         if before is not None and not np.isin(before, (0.0, 1.0)).all():
@@ -122,14 +99,16 @@ def _after(step, names, before):
 
 
 def _does_nothing(step):
-    return isinstance(step, FunctionTransformer) and step.func is None
+    """Whether a step of a pipeline, or of the columns, is None, "passthrough" or the identity."""
+    nothing = step is None or isinstance(step, str)
+    return nothing or isinstance(step, FunctionTransformer) and step.func is None
 
 
 def _map(step, n_features):
     """Map from (coefficients, intercept) behind a step to those in front of it."""
     if isinstance(step, BoundsScaler):
         return step.coefficient_map().matrix
-    if isinstance(step, str) or _does_nothing(step):  # "passthrough"
+    if _does_nothing(step):
         return np.eye(n_features + 1)
     if hasattr(step, "get_support"):
         return np.eye(n_features + 1)[:, np.append(step.get_support(indices=True), n_features)]
@@ -137,7 +116,8 @@ def _map(step, n_features):
         return _columns(step, n_features)
     raise NoLaw(
         f"{type(step).__name__} has no coefficient_map, so that the units of the coefficients are "
-        f"not known. Before the regressor may stand {KNOWN}."
+        "not known. Before the regressor may stand BoundsScaler, TableEncoder, a selection of "
+        "columns (ColumnTransformer with 'passthrough', feature selection) or nothing."
     )
 
 
@@ -174,7 +154,7 @@ def public_widths(model):
     dict of str to float
         Categories, truth values and indicators are not in it: their effects are of a whole step.
     """
-    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+    steps = pipeline_steps(model)
     for step in steps:
         if isinstance(step, TableEncoder):
             known = step.coefficient_map()
@@ -182,7 +162,7 @@ def public_widths(model):
         bounds = getattr(step, "bounds", None)
         bounds = getattr(step, "bounds_X", None) if bounds is None else bounds
         if bounds is not None:
-            names = _input_names(model, steps[-1])
+            names = _input_names(steps)
             low, high = column_bounds(bounds, names, len(names), "bounds_X")
             return dict(zip(names, high - low, strict=True))
     raise ValueError(

@@ -55,7 +55,7 @@ def test_curves_are_in_the_units_of_the_table(model):
     assert np.abs(age["curve"].effect - truth).max() < 0.2
     (only,), (same,) = (curves(model, features=day, n_points=3) for day in (["day"], "day"))
     assert only["name"] == same["name"] == "day"
-    with pytest.raises(ValueError, match="not a column"):
+    with pytest.raises(ValueError, match="not among"):
         curves(model, features=["height"])
 
 
@@ -65,7 +65,7 @@ def test_a_panel_for_each_curve(model):
     assert [ax.get_xlabel() for ax in display.axes_] == ["age", "day", "sex"]
     assert [text.get_text() for text in display.axes_[2].get_xticklabels()] == ["F", "M", "other"]
     assert "cost" in display.axes_[0].get_ylabel()
-    with pytest.raises(ValueError, match="3 curves, but 1 axes"):
+    with pytest.raises(ValueError, match="3 panels, but 1 axes"):
         display.plot(display.axes_[:1])
 
 

@@ -98,11 +98,11 @@ def test_improper_arguments(arrays, table):
     model = ssp(random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="one row"):
         IntervalDisplay.from_estimator(model, X[:2], 0, grid=[0.0])
-    with pytest.raises(ValueError, match="kind='both'"):
+    with pytest.raises(ValueError, match="'both'"):
         IntervalDisplay.from_estimator(model, X[:2], 0, kind="both")
     with pytest.raises(ValueError, match="LinearRegression has no confidence_interval"):
         IntervalDisplay.from_estimator(LinearRegression().fit(X, y), X[:2], 0)
-    with pytest.raises(ValueError, match="feature='height'"):
+    with pytest.raises(ValueError, match="feature names 'height'"):
         IntervalDisplay.from_estimator(table, pd.DataFrame(ROW), "height")
 
 

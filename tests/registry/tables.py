@@ -18,7 +18,7 @@ from .case import Case
 WIDTH = 7  # two lines of two columns, and a coded column of three
 LINES = (ColumnRange("a", 0, 1.5), ColumnRange("b", 2, 1.5))
 LEVELS = Coded("c", ("x", "y", "z"), slice(4, 7), np.eye(3) / 1.5)
-PART = Binned(LINES[0], ("low", "high", "missing"))
+PART = Binned("a", 0, 1.5, ("low", "high", "missing"))
 
 
 def _lines(rng):

@@ -166,7 +166,7 @@ def test_what_it_says_in_text_frame_html_and_pictures(table, schema):
         ({"columns": ["height"]}, "columns names 'height'"),
         ({"pairs": [("age", "age")]}, "two different columns"),
         ({"pairs": [("age", "height")]}, "pairs names 'height'"),
-        ({"estimand": "mean"}, "estimand='mean'"),
+        ({"estimand": "mean"}, "Got 'mean'"),
         ({"confidence_level": 1.0}, "confidence_level"),
         ({"max_rows_per_group": 2}, "groups and max_rows_per_group"),
         ({"epsilon": 0.0}, "allows no answer"),

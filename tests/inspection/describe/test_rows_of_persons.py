@@ -54,10 +54,10 @@ def test_one_person_is_one_record_and_the_charge_comes_first(monkeypatch):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"largest": 0}, "largest=0"),
-        ({"largest": 2**15}, "largest=32768"),
-        ({"largest": 2.5}, "largest=2.5"),
-        ({"level": 1.0}, "level=1.0"),
+        ({"largest": 0}, "Got 0"),
+        ({"largest": 2**15}, "Got 32768"),
+        ({"largest": 2.5}, "Got 2.5"),
+        ({"level": 1.0}, "Got 1.0"),
         ({"groups": np.zeros((3, 2))}, "one label a row"),
     ],
 )
