@@ -15,6 +15,7 @@ from ._codec import register
 from ._compat import Interval, StrOptions, fit_context
 from ._parameters import Count, Level, Positive, parameters
 from .audit import replay
+from .audit._replay import size
 from .bandits._base import BasePolicy
 from .bandits._epochs._policy import EpochPolicy, OraclePolicy
 from .bandits._ucb._running import RunningSumsPolicy
@@ -64,7 +65,6 @@ __all__ = [
 
 # Cells of records that queries have to stand: usual ones, far ones, tiny ones and no numbers.
 CELLS = (0.0, 1.0, -1.0, 0.5, 1e9, -1e9, 1e300, 1e-300, np.inf, np.nan)
-ORDERS = {"l1": 1, "l2": 2, "linf": np.inf}
 
 
 def worst_pair(
@@ -110,7 +110,7 @@ def worst_pair(
             pair = [np.array([_cell(rng) for _ in row]) for row in pair]
         with np.errstate(all="ignore"):
             answers = [np.asarray(query.sum(row[None, :-1], row[-1:])) for row in pair]
-            moved = float(np.linalg.norm(np.ravel(answers[0] - answers[1]), ORDERS[query.norm]))
+            moved = size(answers[0] - answers[1], query.norm)
         ratio = moved / query.sensitivity if np.isfinite(moved) else np.inf
         if ratio > best[0]:
             best = (ratio, *pair)

@@ -3,17 +3,18 @@
 The test asks how much more likely the recorded answers of a run are under one neighbour.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from numbers import Integral
-from typing import Any
+from numbers import Integral, Real
+from typing import Annotated, Any
 
 import numpy as np
 from joblib import Parallel, delayed
 from scipy import ndimage, special, stats
 
-from .._compat import safe_indexing
-from .._estimation._intervals import check_level
+from .._compat import Interval, safe_indexing
+from .._parameters import Level, validated
 from .._progress import progress
 from ..privacy import Budget, GaussianNoise, GumbelNoise, lifted, listening
 from ._runs import Play, check_maker, fit, is_policy, replaced_rows, unfitted
@@ -68,14 +69,11 @@ def _log_ratio(draw, other):
         values, law = draw.value[changed], draw.law[0]
         return np.sum(ask(values, other[changed], law) - ask(values, draw.exact[changed], law))
     noise = draw.law[-1]
-    if isinstance(noise, GumbelNoise):
-        if not noise.scale:
-            return 0.0
-        return _order_log(draw.value, other / noise.scale) - _order_log(
-            draw.value, draw.exact / noise.scale
-        )
     if not noise.scale:
         return 0.0
+    if isinstance(noise, GumbelNoise):
+        after, before = (_order_log(draw.value, x / noise.scale) for x in (other, draw.exact))
+        return after - before
     # exact for Gaussian noise; for others the same direction, in which they are told apart too
     spread = noise.scale**2 if isinstance(noise, GaussianNoise) else 1.0
     return np.vdot(draw.value - (draw.exact + other) / 2.0, other - draw.exact) / spread
@@ -104,13 +102,11 @@ def _lifted_logs(values, records, code):
     return np.log(np.maximum(mixed, np.finfo(float).tiny))
 
 
-CHOOSING = 4  # one of so many fits, where there is no direction to be found
 # Samples that tell something together: neighbouring thresholds that are averaged to choose one, and
 # those for each number of a direction that is tried on the same samples
 SAMPLES_TOGETHER = 25
-HUGE = 1e100  # stands for NaN and infinity
+HUGE = np.cbrt(np.finfo(float).max)  # stands for NaN and infinity; its square can be added up
 DIRECTIONS = 30  # numbers that differ most, for their best combination
-FARTHEST = 1e3  # in units of their spread: what is further out is clipped
 
 
 @dataclass(frozen=True)
@@ -154,14 +150,15 @@ class EpsilonBound:
         )
 
 
+@validated
 def lower_bound(
     make: Any,
     D: Any,
     D_prime: Any,
     *,
-    n_runs: int,
-    delta: float,
-    confidence_level: float = 0.95,
+    n_runs: Annotated[int, Interval(Integral, 8, None, closed="left")],
+    delta: Annotated[float, Interval(Real, 0, 1, closed="left")],
+    confidence_level: Level = 0.95,
     statistic: Any = None,
     n_jobs: int | None = None,
     random_state: int = 0,
@@ -224,22 +221,20 @@ def lower_bound(
     True
     """
     check_maker(make, "seed")
-    _check(n_runs, delta, confidence_level)
     data = (tuple(D), tuple(D_prime))
     replaced = replaced_rows(*data)
     rng = np.random.RandomState(random_state)
     labels = rng.permutation(2 * n_runs) % 2  # the order of the fits tells nothing
     seeds = np.random.SeedSequence(random_state).generate_state(2 * n_runs) % 2**31
-    one = partial(_samples, make, data, replaced, statistic)
-    # 200 batches of runs, for progress and for workers
-    batches = np.array_split(np.arange(2 * n_runs), min(200, 2 * n_runs))
-    tasks = (delayed(one)(labels[batch], seeds[batch]) for batch in batches)
+    tasks = (
+        delayed(_sample)(partial(make, int(seed)), int(label), data, replaced, statistic)
+        for label, seed in zip(labels, seeds, strict=True)
+    )
     results = Parallel(n_jobs=n_jobs, return_as="generator")(tasks)
-    results = progress(results, len(batches), "audit", unit="batches", enabled=verbose > 0)
-    samples = [row for batch in results for row in batch]
+    samples = list(progress(results, 2 * n_runs, "audit", enabled=verbose > 0))
     values, known = _aligned(samples), all("released" in sample for sample in samples)
 
-    choosing = n_runs // (CHOOSING if known else 2)
+    choosing = n_runs // (4 if known else 2)  # where laws are known, no direction is to be found
     first = [values[labels == label][:choosing] for label in (0, 1)]
     second = [values[labels == label][choosing:] for label in (0, 1)]
     failure = (1.0 - confidence_level) / 2.0
@@ -257,23 +252,8 @@ def lower_bound(
     )
 
 
-def _check(n_runs, delta, confidence_level):
-    if not isinstance(n_runs, Integral) or n_runs < 8:
-        raise ValueError(f"n_runs={n_runs!r} must be an integer, at least 8.")
-    if not 0.0 <= delta < 1.0:
-        raise ValueError(f"delta={delta!r} must lie in [0, 1).")
-    check_level(confidence_level)
-
-
-def _samples(make, data, replaced, statistic, labels, seeds):
-    """Numbers of some fits, by name."""
-    return [
-        _sample(partial(make, int(seed)), int(label), data, replaced, statistic)
-        for label, seed in zip(labels, seeds, strict=True)
-    ]
-
-
 def _sample(make, label, data, replaced, statistic):
+    """Numbers of one fit, by name."""
     model = unfitted(make())
     policy, ratio = is_policy(model), None
     if policy:
@@ -295,10 +275,8 @@ def _sample(make, label, data, replaced, statistic):
         if path.split(".")[1:2] and path.split(".")[1].split("[")[0] in given_names:
             continue  # parameters say nothing about the data
         if isinstance(value, np.ndarray | bool | int | float | np.generic):
-            try:
+            with suppress(TypeError, ValueError):
                 numbers[path] = np.ravel(np.asarray(value, dtype=float))
-            except (TypeError, ValueError):
-                continue
     return numbers
 
 
@@ -306,8 +284,7 @@ def _aligned(samples):
     """One row a fit, of the numbers that every fit has; NaN and infinity become large."""
     sizes = [{path: len(numbers) for path, numbers in sample.items()} for sample in samples]
     common = [path for path, n in sizes[0].items() if all(s.get(path) == n for s in sizes)]
-    # What only some fits have is told by a mark.
-    # At most 50 of the numbers that only some fits have
+    # A mark says which fits have a number that others lack, of at most 50 such numbers.
     others = sorted({path for size in sizes for path in size} - set(common))[:50]
     rows = [
         np.concatenate(
@@ -362,7 +339,7 @@ class _Scale:
 
     def __call__(self, values):
         moved = values[:, self.kept] - self.centre[self.kept]
-        return np.clip(moved / self.spread[self.kept], -FARTHEST, FARTHEST)
+        return np.clip(moved / self.spread[self.kept], -1e3, 1e3)  # in units of the spread
 
 
 def _scores(before, after):

@@ -64,23 +64,21 @@ def event_cost(first, second, budget):
     -------
     Cost
     """
-    norm = "l2" if first.asked is None else first.asked.norm
-    can = None if first.owner is None else capabilities(first.owner.model)
-    reports = first.value.n if can is not None and can.reports else 1
-    amplified_ones = can is not None and can.amplifies
+    # A draw of its own is that of somebody who sees the rows.
+    can = capabilities("central" if first.owner is None else first.owner.model)
+    reports = first.value.n if can.reports else 1
     total = Cost()
     for before, now in zip(first.draws, second.draws, strict=True):
         if before.method in REPORTS:
             likely = getattr(first.asked, "likely", None)
-            shuffle = (reports, budget, likely) if amplified_ones and likely else None
+            shuffle = (reports, budget, likely) if can.amplifies and likely else None
             total += _reports_cost(before, now, shuffle)
         else:
-            total += _draw_cost(before, now, norm, reports)
+            total += _draw_cost(before, now, reports)
     if not first.draws and not _same(first.value, second.value):
         return Cost(gaussian=inf)  # an answer without noise
-    if amplified_ones and total.gaussian:
-        dimension = first.value.value.size
-        return shuffled_cost(sqrt(total.gaussian), reports, budget, dimension)
+    if can.amplifies and total.gaussian:
+        return shuffled_cost(sqrt(total.gaussian), reports, budget, first.value.value.size)
     return total
 
 
@@ -88,7 +86,7 @@ def _same(first, second):
     return np.array_equal(getattr(first, "value", first), getattr(second, "value", second))
 
 
-def _draw_cost(before, now, norm, reports):
+def _draw_cost(before, now, reports):
     """Cost of one draw; ``reports`` of equal noise are in the sum, and one user changes one."""
     change = now.exact - before.exact
     if not np.isfinite(change).all():
@@ -115,33 +113,44 @@ def _reports_cost(before, now, shuffle):
     A report costs the largest log ratio of its probabilities, whatever the two records are.
     """
     each = before.law[0].log_ratio
+    cost = Cost.from_epsilon(each)
+    if shuffle is not None:
+        n, budget, likely = shuffle
+        cost = _hidden(each, lambda claim: amplified_epsilon(claim, n, likely), float, budget)
     same = np.isclose(before.exact, now.exact, rtol=0.0, atol=0.0, equal_nan=True)
     changed = int((~same).any(axis=1).sum())
-    cost = Cost.from_epsilon(each) if shuffle is None else _shuffled_reports(each, *shuffle)
     return sum([cost] * changed, Cost())
 
 
-def _shuffled_reports(epsilon, n, budget, likely):
-    """As `shuffled_cost`, of a pure report."""
-    delta, high = budget.delta, max(budget.epsilon, 1e-3)
-    epsilon *= 1.0 - 1e-9
-    while amplified_epsilon(Budget(high, delta), n, likely) < epsilon and high < LARGEST_EPSILON:
-        high *= 1.05
-    return Cost(approximate=min(high, epsilon), delta=delta)
-
-
 def shuffled_cost(mu, n, budget, dimension):
-    """Cost at the claim's delta of one Gaussian report of this mu among n shuffled ones.
+    """Cost at the claim's delta of one Gaussian report of this mu among n shuffled ones."""
+    return _hidden(
+        mu, lambda claim: amplified(claim, n, dimension=dimension).mu,
+        lambda mu: Budget.from_mu(mu, budget.delta).epsilon, budget,
+    )  # fmt: skip
+
+
+def _hidden(spent, allowed, alone, budget):
+    """Cost at the claim's delta of a report that others hide.
 
     It is the claim if the report's noise is enough for it, and no pair is told apart better than
     without a shuffler. (That a pair is closer than the worst one does not count: how well the
     others hide it depends on how far apart *they* may be.)
+
+    Parameters
+    ----------
+    spent : float
+        What the report costs without the others, as mu or as epsilon.
+    allowed : callable
+        ``allowed(claim)`` is the largest such cost for which shuffled reports keep a claim.
+    alone : callable
+        ``alone(spent)`` is the epsilon without a shuffler.
+    budget : Budget
     """
-    delta, high = budget.delta, max(budget.epsilon, 1e-3)
-    mu *= 1.0 - 1e-9
-    while amplified(Budget(high, delta), n, dimension=dimension).mu < mu and high < LARGEST_EPSILON:
+    spent, high = spent * (1.0 - 1e-9), max(budget.epsilon, 1e-3)
+    while allowed(Budget(high, budget.delta)) < spent and high < LARGEST_EPSILON:
         high *= 1.05
-    return Cost(approximate=min(high, Budget.from_mu(mu, delta).epsilon), delta=delta)
+    return Cost(approximate=min(high, alone(spent)), delta=budget.delta)
 
 
 def stream_cost(stream, changes, budget):
@@ -185,9 +194,6 @@ def _rooted(increments):
     odd = 2.0 * np.arange(1, len(increments)) - 1.0
     root = np.concatenate([[1.0], np.cumprod(odd / (odd + 1.0))])
     return np.array([root[k::-1] @ increments[: k + 1] for k in range(len(increments))])
-
-
-CONVERSION_SLACK = 1e-6  # relative, of the claim: conversions of budgets are rounded
 
 
 @dataclass(frozen=True)
@@ -240,9 +246,8 @@ class Replay:
         """Whether the cost is within the claim and nothing else differs, if anything is claimed."""
         if self.claim.epsilon == inf:
             return True
-        return not self.differences and self.epsilon <= self.claim.epsilon * (
-            1.0 + CONVERSION_SLACK
-        )
+        # Conversions of budgets are rounded.
+        return not self.differences and self.epsilon <= self.claim.epsilon * (1.0 + 1e-6)
 
     def __str__(self):
         cost = f"this pair costs epsilon = {self.epsilon:.4g} at delta = {self.claim.delta:g}"
@@ -327,8 +332,8 @@ def replay(
     """
     check_maker(make, "")
     D, D_prime = tuple(D), tuple(D_prime)
-    of_persons = run is None and len(D) == len(D_prime) == 3
-    if of_persons and not is_policy(unfitted(make())):
+    policy = is_policy(unfitted(make()))
+    if run is None and len(D) == len(D_prime) == 3 and not policy:
         replaced, groups = np.arange(0), D[2]
         units = replaced_persons(D, D_prime)
     else:
@@ -337,7 +342,7 @@ def replay(
     if units != 1:
         what = "records" if groups is None else "groups"
         raise ValueError(f"D and D_prime differ in {units} {what}, and not in one.")
-    if is_policy(unfitted(make())):
+    if policy:
         run = Play(replaced, order) if run is None else run
     elif order is not None:
         D, D_prime = ordered(D, order), ordered(D_prime, order)
@@ -352,8 +357,7 @@ def replay(
     unstable = differing(first.leaves, again.leaves)
     differences = _differences(first, second, recorder, player, set(unstable))
     cost, answers = _composed(recorder.events, player.events, claim)
-    epsilon = inf if cost.gaussian == inf else cost.epsilon(claim.delta + cost.delta)
-    return Replay(epsilon, claim, cost, differences, unstable, answers)
+    return Replay(_epsilon(cost, claim), claim, cost, differences, unstable, answers)
 
 
 def _differences(first, second, recorder, player, unstable):
@@ -399,10 +403,11 @@ def _composed(first, second, claim):
         cost = stream_cost(stream, changes, own) + sent_cost(stream, pairs, own)
         total += cost
         answers.append((f"{stream.query.name}, {len(pairs)} reads", cost))
-    return total, [(name, _alone(cost, claim)) for name, cost in answers]
+    return total, [(name, _epsilon(cost, claim)) for name, cost in answers]
 
 
-def _alone(cost, claim):
+def _epsilon(cost, claim):
+    """Epsilon of a cost at the claimed delta."""
     return inf if cost.gaussian == inf else cost.epsilon(claim.delta + cost.delta)
 
 
@@ -486,9 +491,7 @@ def worst_pairs(
 
 def _with_first(X, y, row, target):
     """The same background with another first record."""
-    X, y = X.copy(), y.copy()
-    X[0], y[0] = row, target
-    return X, y
+    return np.vstack([[row], X[1:]]), np.append(target, y[1:])
 
 
 def _rows(d, data_norm, row_norm):

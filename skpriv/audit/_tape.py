@@ -36,7 +36,8 @@ def snapshot(value):
 
 
 def _collect(value, path, leaves, seen):
-    if isinstance(value, (*CURATORS, *LOCKS, type)) or (callable(value) and not _state(value)):
+    stateless = callable(value) and not hasattr(value, "__dict__")
+    if isinstance(value, (*CURATORS, *LOCKS, type)) or stateless:
         leaves[path] = type(value).__name__
     elif isinstance(value, np.random.RandomState):
         leaves[path] = repr(value.get_state(legacy=True))
@@ -50,10 +51,6 @@ def _collect(value, path, leaves, seen):
         seen[id(value)] = path
         for name, item in _items(value):
             _collect(item, f"{path}{name}", leaves, seen)
-
-
-def _state(value):
-    return hasattr(value, "__dict__") and not isinstance(value, type)
 
 
 def _items(value):

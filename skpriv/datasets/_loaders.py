@@ -39,7 +39,7 @@ def one_hot(values, categories):
 
     # Codes, since comparing hundreds of thousands of strings with every category takes seconds.
     codes = pd.Categorical(values.where(values.isin(categories)), categories=list(categories)).codes
-    return {name: (codes == i).astype(float) for i, name in enumerate(categories.values())}
+    return {name: codes == i for i, name in enumerate(categories.values())}
 
 
 def make_bunch(frame, descr, bounds, bounds_y, exclusive, return_X_y, as_frame):
@@ -78,7 +78,7 @@ _STATES = """
 """
 _BPL = {
     state: "bpl_" + state.lower().replace(" ", "_")
-    for state in (name.strip() for name in _STATES.replace("\n", " ").split(","))
+    for state in " ".join(_STATES.split()).split(", ")
 }
 _MORTGAGES_BOUNDS = {"qob_minus_kw": (-60.0, 60.0), "qob": (1.0, 4.0)}
 
@@ -143,14 +143,9 @@ def load_mortgages(*, return_X_y: bool = False, as_frame: bool = True) -> Any:
     import pandas as pd
 
     raw = pd.read_csv(path)
-    numeric = ["qob_minus_kw", "qob", "nonwhite", "vet_wwko"]
-    frame = pd.DataFrame(
-        {
-            **{name: raw[name].astype(float) for name in numeric},
-            **one_hot(raw["bpl"], _BPL),
-            "home_ownership": raw["home_ownership"].astype(float),
-        }
-    )
+    numeric = raw[["qob_minus_kw", "qob", "nonwhite", "vet_wwko"]]
+    owns = {"home_ownership": raw["home_ownership"]}
+    frame = pd.DataFrame({**numeric, **one_hot(raw["bpl"], _BPL), **owns}).astype(float)
     public = _MORTGAGES_BOUNDS, (0.0, 1.0), [list(_BPL.values())]
     return make_bunch(frame, load_mortgages.__doc__, *public, return_X_y, as_frame)
 
@@ -227,17 +222,16 @@ def load_wages(*, return_X_y: bool = False, as_frame: bool = True) -> Any:
     import pandas as pd
 
     raw = pd.read_pickle(path, compression="xz")
-    age = raw["age"].astype(float)
     frame = pd.DataFrame(
         {
-            "age": age,
-            "age_from_45_squared": (age - 45.0) ** 2,
-            "education": raw["education"].astype(float),
-            "female": (raw["gender"] == "female").astype(float),
+            "age": raw["age"],
+            "age_from_45_squared": (raw["age"].astype(float) - 45.0) ** 2,
+            "education": raw["education"],
+            "female": raw["gender"] == "female",
             **one_hot(raw["region"], _REGIONS),
-            "earnings": raw["earnings"].astype(float),
+            "earnings": raw["earnings"],
         }
-    )
+    ).astype(float)
     public = _WAGES_BOUNDS, (0.0, 60.0), [list(_REGIONS.values())]
     return make_bunch(frame, load_wages.__doc__, *public, return_X_y, as_frame)
 
@@ -335,22 +329,18 @@ def load_warfarin(*, return_X_y: bool = False, as_frame: bool = True) -> Any:
         "height": raw["Height (cm)"],
         "weight": raw["Weight (kg)"],
     }
-    missing = {
-        f"{name.removesuffix('_decade')}_missing": column.isna().astype(float)
-        for name, column in measured.items()
-    }
     frame = pd.DataFrame(
         {
-            **{name: x.fillna(_REFERENCE[name]).astype(float) for name, x in measured.items()},
-            **missing,
-            "enzyme_inducer": (raw[_INDUCERS] == 1.0).any(axis=1).astype(float),
-            "amiodarone": (raw["Amiodarone (Cordarone)"] == 1.0).astype(float),
+            **{name: column.fillna(_REFERENCE[name]) for name, column in measured.items()},
+            **{f"{name.split('_')[0]}_missing": column.isna() for name, column in measured.items()},
+            "enzyme_inducer": (raw[_INDUCERS] == 1.0).any(axis=1),
+            "amiodarone": raw["Amiodarone (Cordarone)"] == 1.0,
             **one_hot(raw["Race (OMB)"], _RACES),
             **one_hot(_infer_vkorc1(raw), _VKORC1),
             **one_hot(raw["CYP2C9 consensus"], _CYP2C9),
-            "weekly_dose": raw["Therapeutic Dose of Warfarin"].astype(float),
+            "weekly_dose": raw["Therapeutic Dose of Warfarin"],
         }
-    )
+    ).astype(float)
     public = _WARFARIN_BOUNDS, (0.0, 100.0), _ONE_HOT
     return make_bunch(frame, load_warfarin.__doc__, *public, return_X_y, as_frame)
 

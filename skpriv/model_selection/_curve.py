@@ -13,7 +13,7 @@ from sklearn.utils import Bunch, check_random_state, indexable
 from sklearn.utils.parallel import Parallel, delayed
 
 from .._choices import IntervalMethod
-from .._compat import HasMethods, safe_indexing
+from .._compat import HasMethods, pipeline_steps, safe_indexing
 from .._parameters import ArrayLike, Count, Level, RandomState, validated
 from .._printing import Display, pyplot
 from .._progress import progress
@@ -72,27 +72,26 @@ def evaluate(estimator, rows, scorer, interval, reference):
     """
     X, y, X_test, y_test, points = rows
     estimator.fit(X, y)
-    score = scorer(estimator, X_test, y_test)
-    if interval is None or not has_intervals(estimator):
-        return Measured(score)
-    last, points = private_step(estimator, points)
-    low, high = last.confidence_interval(points, **interval)
-    measured = Measured(score, interval_mean_width(low, high))
+    found = {"test_scores": scorer(estimator, X_test, y_test)}
+    *before, last = pipeline_steps(estimator)
+    if interval is None or not hasattr(last, "confidence_interval"):
+        return Measured(**found)
+
+    def reaching(rows):
+        return estimator[:-1].transform(rows) if before else rows
+
+    low, high = last.confidence_interval(reaching(points), **interval)
+    found["interval_widths"] = interval_mean_width(low, high)
     if reference is not None:
         # The mean of a clipped target lies in its range, and so do the ends of its intervals.
         reference = np.clip(reference, *getattr(last, "bounds_y_", (-np.inf, np.inf)))
-        measured = measured._replace(
-            interval_coverages=interval_coverage_score(reference, low, high)
-        )
-    if getattr(last, "calibration_size", None) is None:
-        return measured
-    # A new y is there to be counted, in every held-out row.
-    _, X_test = private_step(estimator, X_test)
-    low, high = last.prediction_interval(X_test, interval["confidence_level"])
-    return measured._replace(
-        prediction_widths=interval_mean_width(low, high),
-        prediction_coverages=interval_coverage_score(y_test, low, high),
-    )
+        found["interval_coverages"] = interval_coverage_score(reference, low, high)
+    if getattr(last, "calibration_size", None) is not None:
+        # A new y is there to be counted, in every held-out row.
+        low, high = last.prediction_interval(reaching(X_test), interval["confidence_level"])
+        found["prediction_widths"] = interval_mean_width(low, high)
+        found["prediction_coverages"] = interval_coverage_score(y_test, low, high)
+    return Measured(**found)
 
 
 def evaluate_reference(estimator, rows, scorer, interval):
@@ -138,19 +137,6 @@ def _begins_publicly(estimator):
     if type(estimator) is not Pipeline or estimator.memory is not None or len(estimator) == 1:
         return False
     return all(learns_nothing(step) for _, step in estimator.steps[:-1])
-
-
-def has_intervals(estimator):
-    """Whether an estimator, or the last step of a pipeline, gives confidence intervals."""
-    last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
-    return hasattr(last, "confidence_interval")
-
-
-def private_step(estimator, X):
-    """Return the fitted estimator itself, or the last step of a pipeline and what reaches it."""
-    if isinstance(estimator, Pipeline):
-        return estimator[-1], estimator[:-1].transform(X) if len(estimator) > 1 else X
-    return estimator, X
 
 
 @validated
@@ -309,11 +295,13 @@ def privacy_utility_curve(
         interval = {"confidence_level": confidence_level, "method": interval_method}
     shape, tables = (len(epsilons), n_repeats, len(folds)), Tables(X, y)
 
-    def references():
+    parallel = Parallel(n_jobs=n_jobs, return_as="generator")
+    known: list[Any] = []
+    if reference is not None:
         scorer = check_scoring(reference, scoring)
-        for fold in folds:
-            model, rows = tables.rows(clone(reference), fold)
-            yield delayed(evaluate_reference)(model, rows, scorer, interval)
+        tasks = (tables.rows(clone(reference), fold) for fold in folds)
+        measure = delayed(evaluate_reference)
+        known = list(parallel(measure(*task, scorer, interval) for task in tasks))
 
     def fits():
         scorers = [check_scoring(one, scoring) for one in estimators]
@@ -328,17 +316,9 @@ def privacy_utility_curve(
                     predictions = known[at][1] if known else None
                     yield delayed(evaluate)(model, rows, scorer, interval, predictions)
 
-    def run():
-        parallel = Parallel(n_jobs=n_jobs, return_as="generator")
-        for result in parallel(references()) if reference is not None else ():
-            known.append(result)
-            yield result
-        yield from parallel(fits())
-
-    known: list[Any] = []
-    total = (len(folds) if reference is not None else 0) + len(estimators) * np.prod(shape)
+    total = len(estimators) * np.prod(shape)
     label = f"{len(names)} estimators" if several else names[0]
-    results = list(progress(run(), total, label, enabled=verbose > 0))[len(known) :]
+    results = list(progress(parallel(fits()), total, label, enabled=verbose > 0))
     measured = np.reshape(results, (len(folds), len(estimators), *shape[:2], -1))
     curves = [
         Bunch(
@@ -588,7 +568,16 @@ class PrivacyUtilityDisplay(Display):
         display : PrivacyUtilityDisplay
             Itself, with `ax_` and `figure_`.
         """
-        values, reference, label = self._quantity(quantity)
+        if quantity not in _QUANTITIES:
+            raise ValueError(f"quantity={quantity!r} must be one of {list(_QUANTITIES)}.")
+        attribute, of_reference, label = _QUANTITIES[quantity]
+        values, reference = getattr(self, attribute), getattr(self, of_reference or "", None)
+        if values is None:
+            raise ValueError(
+                f"quantity={quantity!r} was not measured: it needs an estimator with "
+                "confidence_interval, a confidence_level and, for the coverage, a reference; for a "
+                "new y, one with calibration_size."
+            )
         finite = np.isfinite(self.epsilons)
         order = np.argsort(self.epsilons[finite])
         x = self.epsilons[finite][order]
@@ -606,20 +595,6 @@ class PrivacyUtilityDisplay(Display):
         ax.set(xscale="log", xlabel="epsilon")
         if "width" in quantity:
             ax.set_ylim(bottom=0.0)  # half of a width is half as long
-        ax.set_ylabel(label)
+        ax.set_ylabel(label.format(self.score_name))
         ax.legend()
         return self._drawn(ax)
-
-    def _quantity(self, quantity):
-        """Values to plot, those of the reference or None, and the label of their axis."""
-        if quantity not in _QUANTITIES:
-            raise ValueError(f"quantity={quantity!r} must be one of {list(_QUANTITIES)}.")
-        name, reference, label = _QUANTITIES[quantity]
-        if getattr(self, name) is None:
-            raise ValueError(
-                f"quantity={quantity!r} was not measured: it needs an estimator with "
-                "confidence_interval, a confidence_level and, for the coverage, a reference; for a "
-                "new y, one with calibration_size."
-            )
-        found = None if reference is None else getattr(self, reference)
-        return getattr(self, name), found, label.format(self.score_name)

@@ -7,10 +7,10 @@ after the charge.
 
 import sys
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import sqrt
 from numbers import Real
-from statistics import NormalDist
 from typing import Annotated, Any
 
 import numpy as np
@@ -21,7 +21,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Binarizer, Normalizer
 
 from .._choices import PrivacyModel
-from .._compat import HasMethods, Interval, StrOptions, safe_indexing
+from .._compat import HasMethods, Interval, StrOptions, pipeline_steps, safe_indexing
+from .._estimation._intervals import two_sided_quantile
+from .._estimation._loop._queries import LocationQuery, SpreadQuery
+from .._estimation._public_maps import TargetMap, column_bounds
 from .._parameters import ArrayLike, Level, RandomState, validated
 from ..exceptions import InvalidValues, PrivacyError
 from ..privacy import (
@@ -147,44 +150,7 @@ def row_numbers(n):
 
 def unit_target(y, bounds):
     """Targets mapped from the bounds to [-1, 1], clipped; what is not a number becomes 0."""
-    low, high = bounds
-    centre, radius = low / 2.0 + high / 2.0, high / 2.0 - low / 2.0
-    with np.errstate(invalid="ignore", over="ignore"):
-        unit = np.clip((np.clip(np.asarray(y, dtype=float), low, high) - centre) / radius, -1, 1)
-    return np.nan_to_num(unit, nan=0.0)
-
-
-@dataclass(frozen=True)
-class TargetCentreQuery(Query):
-    """Sum of the target, mapped to [-1, 1]. Replacing a record moves it by at most 2."""
-
-    bounds: tuple
-    name: str = "mean of the target"
-    shape: tuple = (1,)
-    sensitivity: float = 2.0 * ROUNDING
-
-    def sum(self, X, y):
-        """Sum over a chunk."""
-        return np.array([unit_target(y, self.bounds).sum()])
-
-
-@dataclass(frozen=True)
-class TargetSpreadQuery(Query):
-    """Sum of min(|r - m|, 1 + |m|) for a released m in [-1, 1], over 1 + |m|.
-
-    Each term lies in [0, 1], so that replacing a record moves the sum by at most 1.
-    """
-
-    bounds: tuple
-    centre: float
-    name: str = "spread of the target"
-    shape: tuple = (1,)
-    sensitivity: float = 1.0 * ROUNDING
-
-    def sum(self, X, y):
-        """Sum over a chunk."""
-        deviations = np.abs(unit_target(y, self.bounds) - self.centre)
-        return np.array([np.minimum(deviations / (1.0 + abs(self.centre)), 1.0).sum()])
+    return TargetMap(bounds, fit_intercept=True).scaled(y)
 
 
 @dataclass(frozen=True)
@@ -275,10 +241,8 @@ def _clipped_errors(estimator, table, numbers, target, bounds, limit):
 
 
 def _predictions(estimator, rows):
-    try:
+    with suppress(Exception):  # whose text may hold a value of a row
         return predicted(estimator, rows)
-    except Exception:  # its text may hold a value of a row
-        pass
     if _predicts(estimator, stand_in(rows)):  # so it was values: as where rows are fitted
         raise InvalidValues(INVALID_VALUES)
     raise PrivacyError(
@@ -403,7 +367,7 @@ def private_score(
             f"privacy={privacy!r} asks each user one question, and a score asks each of them "
             f"several: use {models_that('same_rows')}."
         )
-    rows = numbered(X, y)
+    rows = numbered_rows(X, y)
     bounds = target_bounds(estimator, bounds_y)
     session = open_session(
         privacy, rows, None, Budget(epsilon, delta), random_state, "private_score"
@@ -420,15 +384,16 @@ def learn_scale(session, bounds, location, spread, deviations=SCORE_CLIP):
 
     Where the noise of the spread, a public number, is too large, the limit is the whole range.
     """
-    mean = session.sum(TargetCentreQuery(bounds), location)
-    centre = float(np.clip(mean.value[0] / mean.n, -1.0, 1.0))
-    deviation = session.sum(TargetSpreadQuery(bounds, centre), spread)
+    target = TargetMap(bounds, fit_intercept=True)
+    mean = LocationQuery(target)
+    centre = mean.read(session.sum(mean, location)).mean
+    deviation = session.sum(SpreadQuery(target, centre), spread)
     largest = 1.0 + abs(centre)
     noise = deviation.noise.scale / deviation.n
     if noise > MOST_NOISE:
         return centre, largest
     released = float(deviation.value[0] / deviation.n) + 2.0 * noise
-    return centre, largest * min(1.0, max(deviations * released, 10.0 * noise, 1e-6))
+    return centre, min(largest, max(deviations * released, 10.0 * noise, 1e-6))
 
 
 def _score(answer, limit, bounds, confidence_level, report):
@@ -437,13 +402,12 @@ def _score(answer, limit, bounds, confidence_level, report):
     u, v, uu, vv, uv = answer.value / n * np.array([1.0, 1.0, 2.0, 2.0, 2.0])
     radius = bounds[1] / 2.0 - bounds[0] / 2.0
     error = float(max(u, 0.0) * (limit * radius) ** 2)
-    quantile = NormalDist().inv_cdf(0.5 + confidence_level / 2.0)
     if not v > TOLD_ABOVE * noise:
         return PrivateScore(np.nan, -np.inf, 1.0, error, confidence_level, False, report)
     slope = np.array([-1.0 / v, u / v**2])
     sampling = np.array([[uu - u * u, uv - u * v], [uv - u * v, vv - v * v]])
     variance = max(slope @ sampling @ slope, 0.0) / n + slope @ slope * noise**2
-    r2, half = float(1.0 - u / v), quantile * sqrt(variance)
+    r2, half = float(1.0 - u / v), two_sided_quantile(confidence_level) * sqrt(variance)
     low, high = (min(1.0, float(end)) for end in (r2 - half, r2 + half))
     # Noise may put the sum of squared errors below zero, but no R2 is above one.
     return PrivateScore(min(1.0, r2), low, high, error, confidence_level, True, report)
@@ -451,20 +415,17 @@ def _score(answer, limit, bounds, confidence_level, report):
 
 def target_bounds(estimator, bounds_y):
     """Public range of the target: as given, or that of the estimator."""
-    last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
-    found = bounds_y if bounds_y is not None else getattr(last, "bounds_y_", None)
-    found = found if found is not None else getattr(last, "bounds_y", None)
-    if found is None or isinstance(found, str):
+    last = pipeline_steps(estimator)[-1]
+    known = (bounds_y, getattr(last, "bounds_y_", None), getattr(last, "bounds_y", None))
+    found = next((bounds for bounds in known if bounds is not None), "auto")
+    if isinstance(found, str):
         raise PrivacyError(
             "bounds_y is unknown: pass bounds_y=(low, high), the public range of the target."
         )
-    low, high = (float(bound) for bound in found)
-    if not (np.isfinite([low, high]).all() and low < high):
-        raise ValueError("bounds_y=(low, high) must be two finite numbers, the smaller first.")
-    return low, high
+    return tuple(np.concatenate(column_bounds(found, [], 1, "bounds_y")).tolist())
 
 
-def numbered(X, y):
+def numbered_rows(X, y):
     """Rows of a session whose queries look up the row of a table by its number.
 
     Nothing but lengths is looked at: ``check`` refuses targets that are no numbers, after the

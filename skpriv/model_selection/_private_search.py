@@ -1,6 +1,8 @@
 """A search over parameters whose result, the fitted winner included, costs one (epsilon, delta)."""
 
+from contextlib import contextmanager
 from dataclasses import field
+from itertools import chain
 from math import pi, sqrt
 from numbers import Real
 from typing import Annotated, Any, Self
@@ -8,13 +10,12 @@ from typing import Annotated, Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
 from sklearn.model_selection import ParameterGrid, ParameterSampler
-from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
-from .._compat import HasMethods, Interval, fit_context, safe_indexing
+from .._compat import HasMethods, Interval, fit_context, pipeline_steps, safe_indexing
 from .._parameters import ArrayLike, Count, Level, RandomState, parameters
 from .._progress import progress
 from ..linear_model import IHTRegressor
@@ -36,7 +37,7 @@ from ._private_score import (
     SquaredErrors,
     check_covered,
     learn_scale,
-    numbered,
+    numbered_rows,
     row_numbers,
     target_bounds,
 )
@@ -173,7 +174,7 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
         PrivacyError
             If a step of the estimator may learn from the rows and is not charged.
         """
-        prefix, rows = self._check_parameters(), numbered(X, y)
+        prefix, rows = self._check_parameters(), numbered_rows(X, y)
         n, rng = rows.n, check_random_state(self.random_state)
         if n < 10:
             raise ValueError(f"n_samples={n} is too few for a search: it needs 10 rows at least.")
@@ -227,14 +228,10 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
         return self.best_estimator_.confidence_interval(X, **options)
 
     def _check_parameters(self):
-        prefix = private_prefix(self.estimator)
-        grids = self.param_distributions
-        for grid in [grids] if isinstance(grids, dict) else grids:
-            for name in grid:
-                if name.split("__")[-1] in ("epsilon", "delta", "privacy", "random_state"):
-                    raise ValueError(
-                        f"param_distributions has {name!r}, which the search sets: remove it."
-                    )
+        prefix, grids = private_prefix(self.estimator), self.param_distributions
+        for name in chain(*([grids] if isinstance(grids, dict) else grids)):
+            if name.split("__")[-1] in ("epsilon", "delta", "privacy", "random_state"):
+                raise ValueError(f"param_distributions has {name!r}, which the search sets.")
         return prefix
 
     def _candidates(self, rng):
@@ -264,9 +261,9 @@ class _Plan:
 
     def __init__(self, estimator, prefix, budget):
         self.estimator, self.prefix, self.budget = estimator, prefix, budget
-        last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
         # Its selections are priced in zCDP
-        self.currency = "zcdp" if isinstance(last, IHTRegressor) else "gdp"
+        selects = isinstance(pipeline_steps(estimator)[-1], IHTRegressor)
+        self.currency = "zcdp" if selects else "gdp"
         self.mu = sqrt(2.0 * budget.rho) if self.currency == "zcdp" else budget.mu
 
     def cost(self, part):
@@ -298,10 +295,8 @@ class _Plan:
 
     def scale(self, y, bounds, seed):
         """Limit of the errors in the scores, from the targets of all rows."""
-        half, rows = 0.5, row_numbers(len(y))
-        with prepaid(self.cost(SIDE_SHARE), self.currency):
-            session = open_session("central", rows, y, self.gaussian(SIDE_SHARE), seed, "scale")
-            return learn_scale(session, bounds, half, half, SEARCH_CLIP)[1]
+        with self._session(SIDE_SHARE, y, seed, "scale") as session:
+            return learn_scale(session, bounds, 0.5, 0.5, SEARCH_CLIP)[1]
 
     def best(self, models, X, y, bounds, limit, seed):
         """Number of the candidate with the largest score and Gumbel noise."""
@@ -317,8 +312,13 @@ class _Plan:
     def score(self, model, X, y, bounds, limit, seed):
         """Released score of one candidate: minus its mean clipped squared error."""
         part = (1.0 - SIDE_SHARE - REFIT) * JUDGED
-        with prepaid(self.cost(part), self.currency):
-            rows = row_numbers(len(y))
-            session = open_session("central", rows, y, self.gaussian(part), seed, "score")
+        with self._session(part, y, seed, "score") as session:
             answer = session.sum(SquaredErrors(model, X, bounds, limit), 1.0)
         return -float(answer.value[0]) / answer.n
+
+    @contextmanager
+    def _session(self, part, y, seed, name):
+        """Session about all rows, which has a part of the whole."""
+        with prepaid(self.cost(part), self.currency):
+            rows = row_numbers(len(y))
+            yield open_session("central", rows, y, self.gaussian(part), seed, name)

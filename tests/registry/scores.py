@@ -9,8 +9,6 @@ from skpriv.model_selection._private_score import (
     ErrorMoments,
     Gains,
     SquaredErrors,
-    TargetCentreQuery,
-    TargetSpreadQuery,
     row_numbers,
 )
 
@@ -67,14 +65,6 @@ def _filled(rng):
 
 FAR, NEAR = one([1.0], -1.0), one([0.0], 0.0)
 CASES = {
-    TargetCentreQuery: Case(
-        lambda rng: TargetCentreQuery(_bounds(rng)),
-        (lambda: (TargetCentreQuery(BOUNDS), one([0.0], 1.0), one([0.0], -1.0)),),
-    ),
-    TargetSpreadQuery: Case(
-        lambda rng: TargetSpreadQuery(_bounds(rng), rng.uniform(-1.0, 1.0)),
-        (lambda: (TargetSpreadQuery(BOUNDS, 0.5), one([0.0], -1.0), one([0.0], 0.5)),),
-    ),
     # Rows are weights.
     ValueQuery: Case(
         _value, (lambda: (ValueQuery(-1.0, 1.0, 9.0), one([9.0], 1.0), one([9.0], -1.0)),)
