@@ -1,13 +1,13 @@
-"""What the commands share: types of arguments, the error of a wrong one, and --plot."""
+"""What the commands share: types of arguments, options, files, and errors of one sentence."""
 
 import argparse
 import sys
-from importlib.util import find_spec
-from math import isfinite
+from contextlib import contextmanager
+from math import inf
 from pathlib import Path
 from typing import Any
 
-from .._printing import axes_in_rows
+from .._printing import Table, given_axes, pyplot
 from ..exceptions import SkprivError
 from ..privacy import MODELS, capabilities
 
@@ -15,20 +15,71 @@ PRIVATE = sorted(name for name in MODELS if not capabilities(name).exact)
 PICTURES = (".pdf", ".png", ".svg")
 
 
-def positive(text):
-    """Return a finite number above 0."""
-    value = _number(text)
-    if not (isfinite(value) and value > 0):
-        raise argparse.ArgumentTypeError(f"{text!r} must be a finite number above 0")
-    return value
+class CommandError(SkprivError):
+    """One sentence for stderr; the exit code is 2."""
 
 
-def probability(text):
-    """Return a number in (0, 1)."""
-    value = _number(text)
-    if not 0 < value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} must be above 0 and below 1")
-    return value
+def refuse(wrong, sentence):
+    """Raise an error of this sentence where something is wrong."""
+    if wrong:
+        raise CommandError(sentence)
+
+
+@contextmanager
+def explained(words, *errors):
+    """Make errors one sentence that begins with these words; by default those of reading a file."""
+    try:
+        yield
+    except errors or (OSError, ValueError) as error:
+        raise CommandError(f"{words} {error}") from None
+
+
+def of_type(read, holds, words):
+    """Type of an argument: what ``read`` makes of its text, if ``holds`` is true of it.
+
+    Parameters
+    ----------
+    read, holds : callable
+    words : str
+        What the error says that the argument must be.
+    """
+
+    def parsed(text):
+        try:
+            if holds(value := read(text)):
+                return value
+        except ValueError:
+            pass
+        raise argparse.ArgumentTypeError(f"{text!r} must be {words}")
+
+    return parsed
+
+
+def names_in(text):
+    """Names in a list with commas; one at its end is that of a list which goes on."""
+    return [part.strip() for part in text.strip().removesuffix(",").split(",")]
+
+
+def at_least(smallest):
+    """Type of the integers from `smallest`."""
+    return of_type(int, lambda value: value >= smallest, f"an integer of at least {smallest}")
+
+
+def some_of(names):
+    """Type of the lists of these names, separated by commas."""
+    return of_type(names_in, lambda given: set(given) <= set(names), f"of {', '.join(names)}")
+
+
+positive = of_type(float, lambda value: 0.0 < value < inf, "a finite number above 0")
+probability = of_type(float, lambda value: 0.0 < value < 1.0, "a number above 0 and below 1")
+positives = of_type(
+    lambda text: [float(part) for part in names_in(text)],
+    lambda values: all(0.0 < value < inf for value in values),
+    "finite numbers above 0, separated by commas",
+)
+workers = of_type(
+    int, lambda count: count == -1 or count > 0, "above 0, or -1: as many as processors"
+)
 
 
 class Joined(argparse.Action):
@@ -39,61 +90,6 @@ class Joined(argparse.Action):
         items = list(dict.fromkeys(item for listed in values for item in listed))
         numbers = all(isinstance(item, float) for item in items)
         setattr(namespace, self.dest, sorted(items) if numbers else items)
-
-
-def positives(text):
-    """Return finite numbers above 0, separated by commas."""
-    return [positive(part) for part in names_in(text)]
-
-
-def at_least(smallest):
-    """Type of the integers from `smallest`."""
-
-    def integer(text):
-        try:
-            value = int(text)
-        except ValueError:
-            raise argparse.ArgumentTypeError(f"{text!r} must be an integer") from None
-        if value < smallest:
-            raise argparse.ArgumentTypeError(f"{text!r} must be at least {smallest}")
-        return value
-
-    return integer
-
-
-def some_of(names):
-    """Type of the lists of these names, separated by commas."""
-
-    def listed(text):
-        chosen = names_in(text)
-        for name in chosen:
-            if name not in names:
-                raise argparse.ArgumentTypeError(f"{name!r} must be one of {', '.join(names)}")
-        return chosen
-
-    return listed
-
-
-def names_in(text):
-    """Names in a list with commas; one at its end is that of a list which goes on."""
-    return [part.strip() for part in text.strip().removesuffix(",").split(",")]
-
-
-def _number(text):
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} must be a number") from None
-
-
-def workers(text):
-    """Return a number of jobs: above 0, or -1."""
-    number = at_least(-1)(text)
-    if number == 0:
-        raise argparse.ArgumentTypeError(
-            "0 must be above 0, or -1 for as many as there are processors"
-        )
-    return number
 
 
 TABLE_OPTIONS = "table", "--sep", "--encoding"
@@ -145,7 +141,11 @@ SHARED: dict[str, dict[str, Any]] = {  # options that several commands have
         "type": workers, "default": None,
         "help": "fits at the same time; -1: as many as processors",
     },
-    "--ledger": {"metavar": "FILE", "help": "file that keeps all charges, this one too"},
+    "--ledger": {
+        "metavar": "FILE",
+        "help": "file that keeps all charges, this one too; the first charge of a new file is its "
+        "total, unless `budget` has set another",
+    },
     "--out": {"metavar": "FILE"},
     "--plot": {"metavar": "FILE", "help": "write a picture, too"},
     "--force": {"action": "store_true", "help": "replace files that are there"},
@@ -167,10 +167,6 @@ def add_options(parser, *names, **changed):
         parser.add_argument(name, **{**SHARED[name], **own})
 
 
-class CommandError(SkprivError):
-    """One sentence for stderr; the exit code is 2."""
-
-
 def check_files(args, *read, **written):
     """Whether files can be written is found out before anything is spent, and not after it.
 
@@ -190,48 +186,37 @@ def check_files(args, *read, **written):
         if (path := getattr(args, name)) is None:
             continue
         file, where = Path(path).resolve(), f"--{name} {path}"
-        if file in known:
-            raise CommandError(f"{where} {known[file]}: name another file.")
+        refuse(file in known, f"{where} {known.get(file)}: name another file.")
         known[file] = f"is the file of --{name}, too"
         if endings is None:
             continue
-        if name == "plot" and find_spec("matplotlib") is None:
-            raise ImportError(
-                "--plot needs matplotlib, which comes with the plot extra: "
-                'python -m pip install "skpriv[plot]"'
-            )
-        if endings and file.suffix.lower() not in endings:
-            raise CommandError(f"{where} must end with one of {', '.join(endings)}.")
-        if not file.parent.is_dir():
-            raise CommandError(f"{where}: there is no such directory.")
-        if file.is_dir():
-            raise CommandError(f"{where} is a directory.")
-        if file.exists() and not getattr(args, "force", True):
-            raise CommandError(f"{where} is there already: --force replaces it.")
+        if name == "plot":
+            pyplot("--plot")
+        wrong_ending = endings and file.suffix.lower() not in endings
+        refuse(wrong_ending, f"{where} must end with one of {', '.join(endings)}.")
+        refuse(not file.parent.is_dir(), f"{where}: there is no such directory.")
+        refuse(file.is_dir(), f"{where} is a directory.")
+        there = file.exists() and not getattr(args, "force", True)
+        refuse(there, f"{where} is there already: --force replaces it.")
 
 
 def panels(n_panels, *, share=False):
-    """Figure without a window, and axes in rows of at most three: a page is not wider."""
-    from matplotlib.figure import Figure
-
-    def make(*shape, figsize, layout, **options):
-        # A title and a legend stand above and below the panels.
-        figure = Figure(figsize=(figsize[0], figsize[1] + 1.0), layout=layout)
-        return figure, figure.subplots(*shape, **options)
-
-    axes = axes_in_rows(make, n_panels, sharey=share)
-    return axes[0].figure, list(axes)
+    """Figure with axes in rows of at most three: a page is not wider."""
+    axes = given_axes(None, n_panels, "--plot", sharey=share)
+    figure = axes[0].figure
+    figure.set_figheight(figure.get_figheight() + 1.0)  # a title and a legend stand outside
+    return figure, list(axes)
 
 
 def write(figure, path):
     """Write the picture, and say so."""
-    try:
+    with explained(f"--plot {path} cannot be written:", OSError):
         figure.savefig(path, dpi=150)
-    except OSError as error:
-        raise CommandError(f"--plot {path} cannot be written: {error}.") from error
+    pyplot("--plot").close(figure)
     print(f"Wrote {path}.", file=sys.stderr)
 
 
-def row(label, cells):
-    """One line of a table: a label, and cells at the right of columns of equal width."""
-    return f"{label:<24}" + "".join(f"{cell:>15}" for cell in cells)
+def by_epsilon(epsilons, rows):
+    """Table with a column for each epsilon; a row is a label and at most as many cells."""
+    header = ["epsilon", *(f"{epsilon:g}" for epsilon in epsilons)]
+    return Table(header, [[*row, *[""] * (len(header) - len(row))] for row in rows])

@@ -11,16 +11,15 @@ from ..privacy import Budget, capabilities
 from ._arguments import (
     PICTURES,
     PRIVATE,
-    CommandError,
     add_options,
     at_least,
     check_files,
     panels,
+    refuse,
     write,
 )
 
-N_ROUNDS, N_ACTIONS = 120, 3
-SCHEDULE = (50, 70)
+SCHEDULE = (50, 70)  # lengths of the epochs of a policy
 # As few users as an estimator can do with: the noise of others hides a report in the sum.
 N_USERS = {"ssp": 1, "layered": 1, "re-weighted": 10, "descent": 10, "improper": 10, "linear": 20}
 # They ask little about few zeros, and LinearRegression asks for no slope where N < 100. At (1, .1)
@@ -58,7 +57,7 @@ def records(name, privacy):
 def rounds():
     """Contexts and rewards of two sets of users, one of whom differs."""
     rng = np.random.RandomState(0)
-    return _neighbours(rng.uniform(-0.5, 0.5, size=(N_ROUNDS, N_ACTIONS, 2)), FAR)
+    return _neighbours(rng.uniform(-0.5, 0.5, size=(sum(SCHEDULE), 3, 2)), FAR)
 
 
 def _neighbours(X, pair):
@@ -112,7 +111,7 @@ def policies():
         )
 
     table: dict = {}
-    sums = {"horizon": N_ROUNDS, "update_every": 10}
+    sums = {"horizon": sum(SCHEDULE), "update_every": 10}
     for privacy in PRIVATE:
         table |= {
             ("elimination", privacy): epochs(bandits.ActionElimination, privacy),
@@ -126,17 +125,12 @@ def policies():
     return table
 
 
+ROW_FORMAT = "{:<22}{:<11}{:<8}{:<10}{:<13}{:<13}{:<11}"
 HEADERS = ("", "model", "claim", "replayed", "lower bound", "if Gaussian", "differences")
-WIDTHS = (22, 11, 8, 10, 13, 13, 11)
 
 
 def add_audit(parser):
     """Add the arguments of the command."""
-    parser.description = (
-        "Attacks every estimator and policy under every privacy model. It replays fits to two "
-        "neighbouring data sets with the same released answers, and looks for differences. It "
-        "also tries to tell many fits to the two apart."
-    )
     add = parser.add_argument
     add("name", nargs="?", default="", metavar="NAME",
         help="only estimators and policies whose name begins with this")  # fmt: skip
@@ -154,29 +148,32 @@ def add_audit(parser):
         delta={"default": 0.1, "help": few},
         jobs={"default": -1, "help": jobs + "processor time"},
     )  # fmt: skip
-    parser.set_defaults(run=run)
 
 
-def run(args):
-    """Attack, print the table, draw the picture; return the exit code: 1 if a claim fails."""
+def run_audit(args):
+    """Attack every estimator and policy under every privacy model.
+
+    It replays fits to two neighbouring data sets with the same released answers, and looks for
+    differences. It also tries to tell many fits to the two apart. The exit code is 1 if a claim
+    fails.
+    """
     check_files(args, plot=PICTURES)
-    if 0 < args.runs < 8:
-        raise CommandError(f"--runs {args.runs} must be 0, or at least 8.")
+    refuse(0 < args.runs < 8, f"--runs {args.runs} must be 0, or at least 8.")
     known = {key: (make, True) for key, make in estimators().items()}
     known |= {key: (make, False) for key, make in policies().items()}
     chosen = [(*key, *how) for key, how in known.items() if key[0].startswith(args.name)]
-    if not chosen:
-        names = sorted({name for name, _ in known})
-        raise CommandError(f"{args.name!r} begins none of the names {', '.join(names)}.")
+    names = sorted({name for name, _ in known})
+    refuse(not chosen, f"{args.name!r} begins none of the names {', '.join(names)}.")
     claim, used = Budget(args.epsilon, args.delta), Budget(args.epsilon, args.delta)
     if args.half_noise:
         used = Budget.from_mu(2.0 * claim.mu, claim.delta)
     print(f"Claim: epsilon = {claim.epsilon:g} at delta = {claim.delta:g}", end="\n\n")
-    print(_line(HEADERS), "-" * sum(WIDTHS), sep="\n", flush=True)
+    print(ROW_FORMAT.format(*HEADERS), flush=True)
     attacks = (_attack(args, claim, used, *one) for one in chosen)
     rows = list(progress(attacks, len(chosen), "audit", unit="attacks"))
     failed = [row for row in rows if not row["holds"]]
-    print("", _verdict(len(failed), len(rows)), sep="\n")
+    stand = f"All {len(rows)} claims stand. {NEIGHBOURS}"
+    print("", f"{len(failed)} of {len(rows)} claims FAIL." if failed else stand, sep="\n")
     if args.plot:
         _draw(args, rows)
     return 1 if failed else 0
@@ -203,20 +200,10 @@ def _attack(args, claim, used, name, model, make, fits):
     if sys.stderr.isatty():  # the line of progress makes room
         print(f"\r{'':<78}\r", end="", file=sys.stderr, flush=True)
     cells = (name, model, f"{claim.epsilon:g}", f"{found.epsilon:.3f}", *shown)
-    print(_line((*cells, str(len(found.differences)))), flush=True)
+    print(ROW_FORMAT.format(*cells, len(found.differences)), flush=True)
     for text in found.differences:
         print(f"    {text}")
     return row
-
-
-def _line(cells):
-    return "".join(f"{cell:<{width}}" for cell, width in zip(cells, WIDTHS, strict=True)).rstrip()
-
-
-def _verdict(failed, total):
-    if failed:
-        return f"{failed} of {total} claims FAIL."
-    return f"All {total} claims stand. {NEIGHBOURS}"
 
 
 def _draw(args, rows):

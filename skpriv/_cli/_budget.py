@@ -3,32 +3,31 @@
 from contextlib import contextmanager, nullcontext
 from math import inf
 from pathlib import Path
+from typing import Any
 
 from ..exceptions import BudgetExceeded
 from ..privacy import Budget, BudgetAccountant, protecting
-from ._arguments import CommandError, add_options
+from ._arguments import CommandError, add_options, explained, refuse
 
 
 def add_budget(parser):
     """Add the arguments of the command."""
-    parser.description = "Prints the charges of a ledger, or makes one with the total --epsilon."
     parser.add_argument("ledger", metavar="FILE", help="the ledger, a file that keeps all charges")
     total = {"help": "total epsilon of a ledger that is new or has no total"}
     add_options(parser, "--epsilon", "--delta", epsilon=total)
     unit = "with --epsilon: what all charges protect; row (default), or a column and the most rows "
     unit += "of a person that are used, such as patient:9"
     parser.add_argument("--unit", metavar="NAME:M", help=unit)
-    parser.set_defaults(run=run)
 
 
-def run(args):
-    """Print the ledger; return the exit code."""
-    if args.epsilon is None and not Path(args.ledger).is_file():
-        raise CommandError(
-            f"The ledger {args.ledger} is not a file: --epsilon E makes one with this total."
-        )
-    if args.unit is not None and args.epsilon is None:
-        raise CommandError("--unit needs --epsilon: the unit is set with the total.")
+def run_budget(args):
+    """Print the charges of a ledger, or make one with the total --epsilon."""
+    refuse(
+        args.epsilon is None and not Path(args.ledger).is_file(),
+        f"The ledger {args.ledger} is not a file: --epsilon E makes one with this total.",
+    )
+    unpriced = args.unit is not None and args.epsilon is None
+    refuse(unpriced, "--unit needs --epsilon: the unit is set with the total.")
     total = _total(args.ledger)
     if args.epsilon is not None and total is not None:
         raise CommandError(
@@ -47,19 +46,19 @@ def run(args):
 def charged(args, purpose=""):
     """Charge what is released inside to the ledger of a command; its errors are one sentence.
 
-    The accountant is what `with` gives; None without a ledger.
+    What `with` gives is a list: the line about the ledger that the command prints, if there is one.
     """
-    group, accountant = args.group, None
-    unit = None if group is None else (group, args.max_rows or 1)
+    unit = None if args.group is None else (args.group, args.max_rows or 1)
+    accountant: Any = nullcontext()
     if args.ledger is not None:
         total = args.epsilon, args.delta
         accountant = open_ledger(args.ledger, total, unit, purpose=purpose)
+    said: list = []
     try:
-        with nullcontext() if accountant is None else accountant:
-            with nullcontext() if unit is None else protecting(*unit):
-                yield accountant
+        with accountant, nullcontext() if unit is None else protecting(*unit):
+            yield said
     except BudgetExceeded:
-        if accountant is None:  # it was not this command's budget
+        if args.ledger is None:  # it was not this command's budget
             raise
         raise CommandError(
             f"--ledger {args.ledger} cannot pay epsilon {args.epsilon:g} at delta {args.delta:g}: "
@@ -67,6 +66,8 @@ def charged(args, purpose=""):
         ) from None
     except ValueError as error:  # of names and public numbers, never of values
         raise CommandError(str(error)) from None
+    if args.ledger is not None:
+        said.append(f"Ledger {args.ledger}: {accountant.status}")
 
 
 def open_ledger(path, total, unit=None, **said):
@@ -82,30 +83,27 @@ def open_ledger(path, total, unit=None, **said):
     **said : str
         Who makes the charges, and what for.
     """
-    if not Path(path).absolute().parent.is_dir():
-        raise CommandError(f"The ledger {path}: there is no such directory.")
+    refuse(
+        not Path(path).absolute().parent.is_dir(),
+        f"The ledger {path}: there is no such directory.",
+    )
     if _total(path) is not None:
         return BudgetAccountant(ledger=path, **said)
     if Path(path).is_file():
         spent = BudgetAccountant(inf, ledger=path).ledger.total()
-        if not spent.fits(Budget(*total)):
-            raise CommandError(
-                f"The ledger {path} has spent more than epsilon {total[0]:g} at delta "
-                f"{total[1]:g}: give it a larger total with `budget --epsilon`."
-            )
-    return _usable(path, lambda: BudgetAccountant(total[0], total[1], path, unit=unit, **said))
+        refuse(
+            not spent.fits(Budget(*total)),
+            f"The ledger {path} has spent more than epsilon {total[0]:g} at delta {total[1]:g}: "
+            "give it a larger total with `budget --epsilon`.",
+        )
+    with explained(f"The ledger {path} cannot be used:"):
+        return BudgetAccountant(*total, path, unit=unit, **said)
 
 
 def _total(path):
     """Budget that stands in a ledger; None if there is none, or no file."""
     if not Path(path).is_file():
         return None
-    limit = _usable(path, lambda: BudgetAccountant(inf, ledger=path)).ledger.limit
+    with explained(f"The ledger {path} cannot be used:"):
+        limit = BudgetAccountant(inf, ledger=path).ledger.limit
     return None if limit is None else limit.budget
-
-
-def _usable(path, make):
-    try:
-        return make()
-    except (OSError, ValueError) as error:
-        raise CommandError(f"The ledger {path} cannot be used: {error}") from None

@@ -11,39 +11,37 @@ from ._arguments import (
     PICTURES,
     SCHEMA_OPTIONS,
     TABLE_OPTIONS,
-    CommandError,
     add_options,
     check_files,
+    explained,
     names_in,
     panels,
+    refuse,
     write,
 )
 from ._budget import charged
-from ._frames import check_group, groups_of, opened, read_table, strange_lines
+from ._frames import groups_of, opened, read_table, strange_lines
 
 
 def add_schema(parser):
     """Add the arguments of the command `schema`."""
-    parser.description = (
-        "Writes a TOML file with the name and a guessed type of each column. Ranges and lists are "
-        "left open: a person fills them in, from what the columns mean and never from the rows. "
-        "The guesses come from the cells, so that the file is for the curator until it was read."
-    )
     parser.add_argument("--target", metavar="NAME", help="column that is predicted")
     out = {"required": True, "help": "TOML file to write"}
     add_options(parser, *TABLE_OPTIONS, "--out", "--force", out=out)
-    parser.set_defaults(run=write_schema)
 
 
-def write_schema(args):
-    """Write the template; return the exit code."""
+def run_schema(args):
+    """Write a TOML file with the name and a guessed type of each column.
+
+    Ranges and lists are left open: a person fills them in, from what the columns mean and never
+    from the rows. The guesses come from the cells, so that the file is for the curator until it was
+    read.
+    """
     check_files(args, args.table, out=(".toml",))
     frame = nw.from_native(read_table(args))
-    try:
-        schema = Schema({name: guessed_type(frame[name]) for name in frame.columns})
-        schema = schema if args.target is None else schema.with_target(args.target)
-    except ValueError as error:
-        raise CommandError(f"--target: {error}") from None
+    columns = {name: guessed_type(frame[name]) for name in frame.columns}
+    with explained("--target:"):
+        schema = Schema(columns, target=args.target)
     schema.write(args.out)
     for words in strange_lines(args):
         print(words, file=sys.stderr)
@@ -53,10 +51,6 @@ def write_schema(args):
 
 def add_describe(parser):
     """Add the arguments of the command `describe`."""
-    parser.description = (
-        "Prints counts, means and quantiles of each column of a table, with intervals, for one "
-        "private budget. It takes seconds for a hundred thousand rows."
-    )
     add = parser.add_argument
     add_options(parser, *TABLE_OPTIONS, *SCHEMA_OPTIONS, *GROUP_OPTIONS)
     add("--columns", metavar="NAMES", help="describe these columns alone, separated by commas")
@@ -71,15 +65,18 @@ def add_describe(parser):
         out={"help": "write all numbers to a CSV file, too"},
         plot={"help": "write one picture for each column, too"},
     )  # fmt: skip
-    parser.set_defaults(run=run)
 
 
-def run(args):
-    """Describe, print and write; return the exit code."""
+def run_describe(args):
+    """Print counts, means and quantiles of each column of a table, with intervals, for one private
+    budget.
+
+    It takes seconds for a hundred thousand rows.
+    """
     check_files(args, args.table, args.schema, out=(".csv",), ledger=None, plot=PICTURES)
     frame, schema = opened(args)
-    check_group(args, schema, nw.from_native(frame).columns)
-    with charged(args) as accountant:
+    groups = groups_of(args, schema, frame)
+    with charged(args) as ledger:
         found = describe(
             frame,
             schema,
@@ -90,11 +87,9 @@ def run(args):
             confidence_level=args.confidence_level,
             estimand="population" if args.population else "table",
             random_state=args.seed,
-            **groups_of(args, frame),
+            **groups,
         )
-    print(found)
-    if accountant is not None:
-        print(f"Ledger {args.ledger}: {accountant.status}")
+    print(found, *ledger, sep="\n")
     if args.out is not None:
         found.to_frame().to_csv(args.out, index=False)
         print(f"Wrote {args.out}.", file=sys.stderr)
@@ -107,35 +102,30 @@ def run(args):
 
 def add_check(parser):
     """Add the arguments of the command `check`."""
-    parser.description = (
-        "Counts for each column the cells that were read, clipped, not listed, unreadable and "
-        "missing. These counts are exact, and must not be released. With --private they have "
-        "noise, and may be released. It takes a second for a hundred thousand rows."
-    )
     add_options(parser, *TABLE_OPTIONS, *SCHEMA_OPTIONS, *GROUP_OPTIONS)
     words = "add noise, so that the counts may be released"
     parser.add_argument("--private", action="store_true", help=words)
     total = {"help": "with --private: epsilon of all counts together"}
-    ledger = "with --private: file that keeps all charges; these counts are charged there"
-    names = ("--epsilon", "--delta", "--ledger")
-    add_options(parser, *names, epsilon=total, ledger={"help": ledger})
-    parser.set_defaults(run=check)
+    add_options(parser, "--epsilon", "--delta", "--ledger", epsilon=total)
 
 
-def check(args):
-    """Print how the cells fit the schema; return the exit code."""
-    if args.private != (args.epsilon is not None):
-        raise CommandError("--private and --epsilon go together: give both or neither.")
-    if not args.private and (args.ledger is not None or args.group is not None):
-        raise CommandError("--ledger and --group need --private: exact counts are not for release.")
+def run_check(args):
+    """Count for each column the cells that were read, clipped, not listed, unreadable and missing.
+
+    These counts are exact, and must not be released. With --private they have noise, and may be
+    released. It takes a second for a hundred thousand rows.
+    """
+    alone = args.private != (args.epsilon is not None)
+    refuse(alone, "--private and --epsilon go together: give both or neither.")
+    refuse(
+        not args.private and (args.ledger is not None or args.group is not None),
+        "--ledger and --group need --private: exact counts are not for release.",
+    )
     check_files(args, args.table, args.schema, ledger=None)
     frame, schema = opened(args)
-    check_group(args, schema, nw.from_native(frame).columns)
-    with charged(args, "check") as accountant:
-        price = {"epsilon": args.epsilon, "delta": args.delta} if args.private else {}
-        print(check_table(frame, schema, **price, **groups_of(args, frame)))
-    if accountant is not None:
-        print(f"Ledger {args.ledger}: {accountant.status}")
-    for words in () if args.private else strange_lines(args):
-        print(words)
+    price = {"epsilon": args.epsilon, "delta": args.delta} if args.private else {}
+    price |= groups_of(args, schema, frame)
+    with charged(args, "check") as ledger:
+        found = check_table(frame, schema, **price)
+    print(found, *ledger, *(() if args.private else strange_lines(args)), sep="\n")
     return 0

@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 
 from .. import linear_model
 from .._codec import save
-from .._printing import few
+from .._printing import first_names, refuse_absent
 from ..inspection import coefficient_table, model_card, picture
 from ..preprocessing import FormulaEncoder, Schema, TableEncoder
 from ..privacy import Cost, capabilities, prepaid
@@ -23,11 +23,13 @@ from ._arguments import (
     CommandError,
     add_options,
     check_files,
+    explained,
     names_in,
+    refuse,
     write,
 )
 from ._budget import charged
-from ._frames import check_group, groups_of, opened
+from ._frames import groups_of, opened
 
 MODELS = {
     "linear": "LinearRegression",
@@ -40,10 +42,6 @@ CARDS = (".md", ".html")
 
 def add_fit(parser):
     """Add the arguments of the command."""
-    parser.description = (
-        "Fits a private model, prints its coefficients and writes it to a file that holds "
-        "released answers and public numbers only."
-    )
     add = parser.add_argument
     add_options(parser, *TABLE_OPTIONS, *SCHEMA_OPTIONS, *GROUP_OPTIONS)
     add("--target", metavar="NAME", help="column that is predicted; default: that of the schema")
@@ -62,56 +60,61 @@ def add_fit(parser):
         help="print what the fit would ask, and its noise: it charges and writes nothing",
     )  # fmt: skip
     add("--card", metavar="FILE", help="write a model card, too: .md or .html")
-    ledger = "file that keeps all charges; this fit is charged there. The first charge of a new "
-    ledger += "file is its total, unless `budget` has set another"
     add_options(
         parser, "--epsilon", "--delta", "--ledger", "--out", "--plot", "--confidence-level",
         "--seed", "--force",
-        epsilon={"required": True, "help": "epsilon of this fit"}, ledger={"help": ledger},
+        epsilon={"required": True, "help": "epsilon of this fit"},
         out={"help": "JSON file of the model; needed but with --plan"},
         plot={"help": "write a picture of the coefficients, too"},
     )  # fmt: skip
-    parser.set_defaults(run=run)
 
 
-def run(args):
-    """Fit, write, print; return the exit code."""
+def run_fit(args):
+    """Fit a private model, print its coefficients, and write it to a file that holds released
+    answers and public numbers only."""
     _check_files(args)
     frame, schema = opened(args)
     schema = _schema(args, schema, nw.from_native(frame).columns)
+    groups = groups_of(args, schema, frame)
     if args.plan:
-        print(_plan(args, schema, frame))
+        print(_plan(args, schema, frame, groups))
         return 0
-    with charged(args, f"fit of {args.target}") as accountant:
+    with charged(args, f"fit of {args.target}") as ledger:
         encoder = _encoder(args, schema, frame)
         model = make_pipeline(encoder, _regressor(args, schema, encoder))
         read = schema.read_labels if args.model == "logistic" else schema.read_target
         last = model.steps[-1][0]
-        groups = {f"{last}__{name}": value for name, value in groups_of(args, frame).items()}
-        model.fit(frame, read(frame), **groups)
-    try:
+        options = {f"{last}__{name}": value for name, value in groups.items()}
+        model.fit(frame, read(frame), **options)
+    with explained(f"--out {args.out} cannot be written:", OSError):
         save(model, args.out, overwrite=True)
-    except OSError as error:
-        raise CommandError(f"--out {args.out} cannot be written: {error.strerror}.") from None
     ignored = [n for n in model[0].feature_names_in_ if n not in schema and n != args.group]
     if ignored:
         why = "of a schema" if args.features is None else "of a schema or a place in --features"
-        print(f"Left out, for want {why}: {few(ignored)}.", file=sys.stderr)
-    table = str(coefficient_table(model, confidence_level=args.confidence_level))
-    foot = _foot(args, accountant, model[-1].privacy_report_)
-    print(_head(args, model), table, foot, sep="\n\n")
-    _extras(args, model)
+        print(f"Left out, for want {why}: {first_names(ignored)}.", file=sys.stderr)
+    table = coefficient_table(model, confidence_level=args.confidence_level)
+    head, foot = "\n".join(_head(args, model)), "\n".join(_foot(args, ledger, model))
+    print(head, table, foot, sep="\n\n")
+    if args.card is not None:
+        kind = "html" if Path(args.card).suffix.lower() == ".html" else "markdown"
+        card = model_card(model, format=kind, confidence_level=args.confidence_level)
+        Path(args.card).write_text(card, encoding="utf-8")
+        print(f"Wrote {args.card}.", file=sys.stderr)
+    if args.plot is not None:
+        shown = picture(model, args.confidence_level)
+        shown.figure_.suptitle(f"epsilon {args.epsilon:g}, delta {args.delta:g}")
+        write(shown.figure_, args.plot)
     return 0
 
 
-def _plan(args, schema, frame):
+def _plan(args, schema, frame, groups):
     """What the fit would ask, by the number of rows, of persons and of columns alone."""
     encoder = _encoder(args, schema, frame)
     model = _regressor(args, schema, encoder)
-    n, width, groups = len(frame), len(encoder.get_feature_names_out()), groups_of(args, frame)
+    n, width = len(frame), len(encoder.get_feature_names_out())
     if groups:  # the number of persons is public, and how many rows each of them has is not
         n = len(set(groups["groups"]))
-        groups["groups"] = np.arange(n)
+        groups = {**groups, "groups": np.arange(n)}
     elif hasattr(model, "plan"):
         return model.plan(n, width)
     rng = np.random.default_rng(0)
@@ -129,73 +132,59 @@ def _plan(args, schema, frame):
 
 def _check_files(args):
     """Everything that can be found out before the rows are read and the budget is spent."""
-    if args.out is None and not args.plan:
-        raise CommandError("--out is needed: name the JSON file of the model, or ask for --plan.")
-    read = args.table, args.schema
-    check_files(args, *read, out=(), ledger=None, card=CARDS, plot=PICTURES)
-    if args.ledger is not None and capabilities(args.privacy).amplifies:
-        raise CommandError(
-            f"--ledger cannot count --privacy {args.privacy}, of which only (epsilon, delta) is "
-            "known: take another --privacy, or in Python set a part aside, "
-            "BudgetAccountant(set_aside=)."
-        )
-    if args.group is not None and not capabilities(args.privacy).protects_groups:
-        able = [name for name in PRIVATE if capabilities(name).protects_groups]
-        raise CommandError(
-            f"--group needs --privacy {' or '.join(able)}: with {args.privacy} each row is the one "
-            "report of a user."
-        )
+    nowhere = args.out is None and not args.plan
+    refuse(nowhere, "--out is needed: name the JSON file of the model, or ask for --plan.")
+    check_files(
+        args, args.table, args.schema, out=(), ledger=None, card=CARDS, plot=PICTURES
+    )  # fmt: skip
+    can = capabilities(args.privacy)
+    refuse(
+        args.ledger is not None and can.amplifies,
+        f"--ledger cannot count --privacy {args.privacy}, of which only (epsilon, delta) is known: "
+        "take another --privacy, or in Python set a part aside, BudgetAccountant(set_aside=).",
+    )
+    able = [name for name in PRIVATE if capabilities(name).protects_groups]
+    refuse(
+        args.group is not None and args.privacy not in able,
+        f"--group needs --privacy {' or '.join(able)}: with {args.privacy} each row is the one "
+        "report of a user.",
+    )
 
 
 def _encoder(args, schema, frame):
     """The encoder of the columns, or of a formula, fitted to the names alone."""
     if args.formula is None:
         return TableEncoder(schema).fit(frame)
-    if args.model == "additive":
-        raise CommandError("--formula is for lines: leave it out with --model additive.")
-    try:
+    lines = "--formula is for lines: leave it out with --model additive."
+    refuse(args.model == "additive", lines)
+    with explained("--formula:", ValueError):
         return FormulaEncoder(args.formula, schema).fit(frame)
-    except ValueError as error:
-        raise CommandError(f"--formula: {error}") from None
-
-
-def _target(args, schema):
-    """Name of the target, which the formula may say, or the schema."""
-    left, tilde, _ = (args.formula or "").partition("~")
-    found = left.strip().strip("`") if tilde else args.target or schema.target
-    if not found or args.target not in (None, found):
-        raise CommandError(
-            'Name one target: with --target, left of ~ in --formula, or by role = "target" in '
-            "its table of --schema."
-        )
-    return found
 
 
 def _schema(args, schema, names):
-    """The schema of the columns that are used, with the target of the fit."""
-    args.target = _target(args, schema)
+    """The schema of the columns that are used, with the target, which the formula may name."""
+    left, tilde, _ = (args.formula or "").partition("~")
+    target = left.strip().strip("`") if tilde else args.target or schema.target
+    refuse(
+        not target or args.target not in (None, target),
+        'Name one target: with --target, left of ~ in --formula, or by role = "target" in its '
+        "table of --schema.",
+    )
+    args.target = target
     if args.features is not None:
         wanted = names_in(args.features)
-        absent = [name for name in wanted if name not in schema]
-        if absent:
-            raise CommandError(f"--features {absent[0]!r} is not in --schema: {few(schema)}.")
-        schema = Schema({k: c for k, c in schema.items() if k in (*wanted, args.target)})
-    if args.target not in names:
-        raise CommandError(
-            f"--target {args.target!r} is not a column of {args.table}: {few(names)}."
-        )
-    if args.target not in schema:
-        raise CommandError(
-            f"--schema {args.schema} has no table for the target {args.target!r}: add one with its "
-            "public low and high."
-        )
-    schema = schema.with_target(args.target)
-    check_group(args, schema, names)
-    try:
+        refuse_absent(wanted, schema, "--features", "--schema", CommandError)
+        schema = Schema({k: c for k, c in schema.items() if k in (*wanted, target)})
+    refuse_absent([target], names, "--target", args.table, CommandError)
+    refuse(
+        target not in schema,
+        f"--schema {args.schema} has no table for the target {target!r}: add one with its public "
+        "low and high.",
+    )
+    schema = schema.with_target(target)
+    with explained(f"--schema {args.schema}:", ValueError):
         schema.check_filled()
         _range(args, schema)  # or an error
-    except ValueError as error:
-        raise CommandError(f"--schema {args.schema}: {error}") from None
     return schema
 
 
@@ -203,19 +192,19 @@ def _range(args, schema):
     """What the target may be: classes, which are 0 and 1 of a truth value, or a range."""
     column, kind = schema[args.target], f"--model {args.model}"
     if args.model != "logistic":
-        if column.kind in ("categorical", "ordinal"):
-            raise CommandError(
-                f"{kind} needs a number, and the target {args.target!r} is one of "
-                f"{few(schema.classes)}: take --model logistic."
-            )
+        refuse(
+            column.kind in ("categorical", "ordinal"),
+            f"{kind} needs a number, and the target {args.target!r} is one of a list: take --model "
+            "logistic.",
+        )
         return schema.bounds_y
     classes = schema.classes
-    if column.kind == "numeric" and classes[1] - classes[0] != 1:
-        raise CommandError(
-            f"{kind} needs classes: make the target {args.target!r} categorical, ordinal or "
-            "boolean in the schema, or give it a range of two consecutive numbers, such as 0 and "
-            "1. For counts take --model poisson, for other numbers --model linear."
-        )
+    refuse(
+        column.kind == "numeric" and classes[1] - classes[0] != 1,
+        f"{kind} needs classes: make the target {args.target!r} categorical, ordinal or boolean in "
+        "the schema, or give it a range of two consecutive numbers, such as 0 and 1. For counts "
+        "take --model poisson, for other numbers --model linear.",
+    )
     return classes
 
 
@@ -234,47 +223,26 @@ def _regressor(args, schema, encoder):
 
 def _head(args, model):
     report, known = model[-1].privacy_report_, _range(args, model[0].schema)
-    bounds = (
-        "clipped to [{:g}, {:g}]".format(*known)
-        if args.model != "logistic"
-        else (f"one of {', '.join(map(str, known))}")
-    )
-    records, what = report.size, "rows" if report.unit == "record" else "persons"
-    head = (
-        f"{type(model[-1]).__name__} of {args.target!r}, {bounds}: "
-        f"{records:,} {what}, {len(model[0].columns_)} columns"
-    )
+    bounds = f"one of {', '.join(map(str, known))}"
+    if args.model != "logistic":
+        bounds = "clipped to [{:g}, {:g}]".format(*known)
+    records = report.size
+    what = f"{records:,} {'rows' if report.unit == 'record' else 'persons'}"
+    kind, columns = type(model[-1]).__name__, len(model[0].columns_)
+    yield f"{kind} of {args.target!r}, {bounds}: {what}, {columns} columns"
     if hasattr(model[-1], "curve"):  # the head of other tables says it
-        head += f"\n{report.guarantee}"
+        yield str(report.guarantee)
     if args.delta * records >= 0.1:
-        head += (
-            f"\ndelta {args.delta:g} is large for {records:,} {what}: choose it well below "
-            f"{1 / records:.0e}"
-        )
-    return head
+        yield (f"delta {args.delta:g} is large for {what}: choose it well below {1 / records:.0e}")
 
 
-def _foot(args, accountant, report):
-    lines = [f"Wrote {args.out}: released answers and public numbers only."]
-    if accountant is not None:
-        lines.append(f"Ledger {args.ledger}: {accountant.status}")
-    seeded = "With --seed the noise is not for a release."
-    lines.append("The noise is cryptographic." if report.secure else seeded)
+def _foot(args, ledger, model):
+    yield f"Wrote {args.out}: released answers and public numbers only."
+    yield from ledger
+    secure = model[-1].privacy_report_.secure
+    yield "The noise is cryptographic." if secure else "With --seed the noise is not for a release."
     if not capabilities(args.privacy).curator:
-        lines.append(
+        yield (
             f"With --privacy {args.privacy} this is a rehearsal: the noise is that of a collection "
             "from devices, but whoever runs this has the rows."
         )
-    return "\n".join(lines)
-
-
-def _extras(args, model):
-    if args.card is not None:
-        kind = "html" if Path(args.card).suffix.lower() == ".html" else "markdown"
-        card = model_card(model, format=kind, confidence_level=args.confidence_level)
-        Path(args.card).write_text(card, encoding="utf-8")
-        print(f"Wrote {args.card}.", file=sys.stderr)
-    if args.plot is not None:
-        shown = picture(model, args.confidence_level)
-        shown.figure_.suptitle(f"epsilon {args.epsilon:g}, delta {args.delta:g}")
-        write(shown.figure_, args.plot)

@@ -2,43 +2,40 @@
 
 import csv
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from .._printing import few
+from .._printing import refuse_absent
 from ..preprocessing import Numeric, Schema
 from ..records import cells
-from ._arguments import CommandError
+from ._arguments import CommandError, explained, refuse
 
 FORMATS = (".csv", ".parquet")
 UTF_8 = "utf-8-sig"  # with a byte-order mark, or without one
 _LIBRARIES = ("pandas", "polars", "pyarrow")
 
 
-def check_group(args, schema, names):
-    """Refuse a --group that the table has not, or that is data, too."""
-    if args.max_rows is not None and args.group is None:
-        raise CommandError("--max-rows needs --group, the column that says whose row it is.")
-    if args.group is not None and args.group not in names:
-        raise CommandError(f"--group {args.group!r} is not a column of {args.table}: {few(names)}.")
-    if args.group in schema:
-        raise CommandError(
-            f"--schema {args.schema} has a table for {args.group!r}, which is the column of "
-            "--group: take it out."
-        )
-
-
-def groups_of(args, frame):
+def groups_of(args, schema, frame):
     """What a release gets for --group; a person without a name is one of their own."""
+    refuse(
+        args.max_rows is not None and args.group is None,
+        "--max-rows needs --group, the column that says whose row it is.",
+    )
     if args.group is None:
         return {}
+    refuse_absent([args.group], nw.from_native(frame).columns, "--group", args.table, CommandError)
+    refuse(
+        args.group in schema,
+        f"--schema {args.schema} has a table for {args.group!r}, which is the column of --group: "
+        "take it out.",
+    )
     labels = cells(nw.from_native(frame)[args.group])
-    labels = [(i,) if label in (None, "") else str(label) for i, label in enumerate(labels)]
     groups = np.empty(len(labels), dtype=object)
-    groups[:] = labels
+    groups[:] = [(i,) if label in (None, "") else str(label) for i, label in enumerate(labels)]
     return {"groups": groups, "max_rows_per_group": args.max_rows or 1}
 
 
@@ -54,36 +51,22 @@ def opened(args):
     -------
     (data frame, Schema)
     """
-    if not Path(args.schema).is_file():
-        raise CommandError(f"--schema {args.schema} is not a file.")
-    try:
+    refuse(not Path(args.schema).is_file(), f"--schema {args.schema} is not a file.")
+    with explained(f"--schema {args.schema}:"):
         schema = Schema.read(args.schema)
-    except (OSError, ValueError) as error:
-        raise CommandError(f"--schema {args.schema}: {error}") from None
     frame = read_table(args, schema)
     names = nw.from_native(frame).columns
-    absent = [name for name in schema if name not in names]
-    if absent:
-        raise CommandError(
-            f"--schema {args.schema} names {few(map(repr, absent))}, not among the columns of "
-            f"{args.table}: {few(names)}."
-            + " Its header cannot be read in this --encoding."
-            * ("\ufffd" in "".join(names))
-        )
+    unread = "\ufffd" in "".join(names)
+    where = args.table + ", whose header cannot be read in this --encoding" * unread
+    refuse_absent(schema, names, f"--schema {args.schema}", where, CommandError)
     if args.decimal != ".":
-        columns = {name: _marked(column, args.decimal) for name, column in schema.items()}
+        columns = dict(schema)
+        for name, column in schema.items():
+            if isinstance(column, Numeric) and column.decimal is None:
+                with explained(f"--decimal {args.decimal}:"):
+                    columns[name] = replace(column, decimal=args.decimal)
         schema = Schema(columns, target=schema.target)
     return frame, schema
-
-
-def _marked(column, decimal):
-    """The same column; a number for which no decimal mark is said has this one."""
-    if not isinstance(column, Numeric) or column.decimal is not None:
-        return column
-    try:
-        return replace(column, decimal=decimal)
-    except ValueError as error:
-        raise CommandError(f"--decimal {decimal}: {error}") from None
 
 
 def read_table(args, schema=""):
@@ -102,32 +85,28 @@ def read_table(args, schema=""):
         Where it has letters that each encoding writes in its own way, that of the table must be
         named: in another one cells would silently be none of the list.
     """
-    path = args.table
-    if Path(path).suffix.lower() not in FORMATS:
-        raise CommandError(f"The table {path} must end with one of {', '.join(FORMATS)}.")
-    if not Path(path).is_file():
-        raise CommandError(f"The table {path} is not a file.")
-    if Path(path).suffix.lower() == ".parquet":
+    path, kind = args.table, Path(args.table).suffix.lower()
+    refuse(kind not in FORMATS, f"The table {path} must end with one of {', '.join(FORMATS)}.")
+    refuse(not Path(path).is_file(), f"The table {path} is not a file.")
+    if kind == ".parquet":
         return _parquet(path)
-    if args.encoding is None and not str(schema).isascii():
-        raise CommandError(
-            "The schema has letters that are not ASCII: name the encoding of the table, "
-            "--encoding utf-8, or latin-1 or cp1252 for files of older Windows."
-        )
+    refuse(
+        args.encoding is None and not str(schema).isascii(),
+        "The schema has letters that are not ASCII: name the encoding of the table, --encoding "
+        "utf-8, or latin-1 or cp1252 for files of older Windows.",
+    )
     columns = read_columns(path, args.sep, args.encoding or UTF_8)
     return nw.from_dict(columns, backend=frame_library(_LIBRARIES)).to_native()
 
 
 def read_columns(path, sep=None, encoding=UTF_8):
     """Cells of a CSV file, as texts, by the name of their column."""
-    if sep is not None and len(sep := sep.replace("\\t", "\t")) != 1:
-        raise CommandError(f"--sep {sep} must be one character, or \\t for a tabulator.")
-    try:
-        lines = _lines(Path(path).read_bytes(), encoding)
-    except OSError as error:
-        raise CommandError(f"The table {path} cannot be read: {error.strerror}.") from None
-    except LookupError:
-        raise CommandError(f"--encoding {encoding} is not an encoding that Python knows.") from None
+    sep = None if sep is None else sep.replace("\\t", "\t")
+    refuse(len(sep or ",") != 1, f"--sep {sep} must be one character, or \\t for a tabulator.")
+    with explained(f"The table {path} cannot be read:", OSError):
+        data = Path(path).read_bytes()
+    with explained("--encoding:", LookupError):
+        lines = _lines(data, encoding)
     if not lines[-1]:
         del lines[-1]  # what follows the last line feed is no line
     return _columns(path, lines, sep)
@@ -171,16 +150,14 @@ def _columns(path, lines, sep):
         header = lines[0] if lines else ""
         comma = sep or max(",;\t", key=header.count)  # the header is public
         names = [name.strip() for name in _cells(header, comma)]
-        if not any(names):
-            raise CommandError(f"The table {path} has no header: its first line names the columns.")
+        nameless = f"The table {path} has no header: its first line names the columns."
+        refuse(not any(names), nameless)
         twice = [name for name in names if names.count(name) > 1]
-        if twice:
-            raise CommandError(f"The table {path} has two columns {twice[0]!r}: rename one.")
+        refuse(twice, f"The table {path} has two columns {min(twice, default='')!r}: rename one.")
         rows = [_cells(line, comma) for line in lines[1:]]
     finally:
         csv.field_size_limit(limit)
-    if not rows:
-        raise CommandError(f"The table {path} has no rows.")
+    refuse(not rows, f"The table {path} has no rows.")
     return {
         name: [row[i] if i < len(row) else None for row in rows] for i, name in enumerate(names)
     }
@@ -200,31 +177,24 @@ def _parquet(path):
         frame = nw.read_parquet(str(path), backend=library)
     except Exception:  # each library has errors of its own, which may quote the file
         raise CommandError(f"The table {path} cannot be read as Parquet.") from None
-    if not len(frame):
-        raise CommandError(f"The table {path} has no rows.")
+    refuse(not len(frame), f"The table {path} has no rows.")
     return frame.to_native()
 
 
 def write_columns(path, columns):
     """Write columns of numbers or labels, by their names."""
     if Path(path).suffix.lower() == ".csv":
-        rows = zip(*(values.tolist() for values in columns.values()), strict=True)
-        with open(path, "w", encoding="utf-8", newline="") as file:
-            file.write(",".join(columns) + "\n")
-            csv.writer(file, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n").writerows(rows)
-        return
-    library = frame_library(("pyarrow", "polars"))
-    nw.from_dict(columns, backend=library).write_parquet(str(path))
+        nw.from_dict(columns, backend=frame_library(_LIBRARIES)).write_csv(path)
+    else:
+        nw.from_dict(columns, backend=frame_library(("pyarrow", "polars"))).write_parquet(path)
 
 
 def frame_library(names):
     """The first of these libraries of tables that is installed."""
     for name in names:
-        try:
+        with suppress(ImportError):
             __import__(name)
-        except ImportError:
-            continue
-        return name
+            return name
     raise ImportError(
         f"Reading this table needs one of {', '.join(names)}: python -m pip install "
         f'"skpriv[{"data" if "pandas" in names else "arrow"}]"'

@@ -9,8 +9,9 @@ from pathlib import Path
 from .._version import VERSION
 from ..exceptions import SkprivError
 
-# Command: its module, of which `add_NAME` adds the arguments, and what --help says of it. A module
-# is imported when its command is called.
+# Command: its module, and what --help says of it in a line. A module is imported when its command
+# is called: `add_NAME` adds the arguments, and `run_NAME` returns the exit code. The docstring of
+# `run_NAME` is what the help of the command says first.
 COMMANDS = {
     "schema": ("_describe", "the template of a schema, for a person to fill in"),
     "check": ("_describe", "how the cells of a table fit its schema"),
@@ -48,7 +49,11 @@ def main(argv=None):
     for name, (home, words) in COMMANDS.items():
         command = commands.add_parser(name, help=words)
         if name in argv:
-            getattr(import_module(f".{home}", __package__), f"add_{name}")(command)
+            module = import_module(f".{home}", __package__)
+            getattr(module, f"add_{name}")(command)
+            run = getattr(module, f"run_{name}")
+            command.description = run.__doc__
+            command.set_defaults(run=run)
     args = parser.parse_args(argv)
     try:
         code = args.run(args)

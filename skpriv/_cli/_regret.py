@@ -1,8 +1,8 @@
 """`python -m skpriv regret`: what privacy costs policies in environments."""
 
 import sys
-import textwrap
 from collections.abc import Callable
+from functools import partial
 from math import inf
 from typing import Any, NamedTuple
 
@@ -10,29 +10,30 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 from .. import bandits
+from .._printing import numbered
 from ..bandits import RegretDisplay, simulate
 from ..datasets import load_warfarin
 from ..linear_model import SSPRegressor
 from ..preprocessing import BoundsScaler
 from ..privacy import capabilities
-from ._arguments import PICTURES, add_options, at_least, check_files, panels, row, write
+from ._arguments import PICTURES, add_options, at_least, by_epsilon, check_files, panels, write
 
 RANDOM = "RandomPolicy"
 
 
 class Setting(NamedTuple):
-    """An environment, its usual size, and policies by name.
+    """An environment, policies by name, and its usual size.
 
     ``private(epsilon, delta, horizon)`` and ``references(horizon)`` return dictionaries; the
     references are not private, but for the random policy.
     """
 
     text: str
-    horizon: int
-    delta: float
     environment: Callable[[], Any]
     private: Callable[[float, float, int], dict]
     references: Callable[[int], dict]
+    horizon: int
+    delta: float = 1e-6
 
 
 def supervised_warfarin():
@@ -59,21 +60,26 @@ def _constant(rows):
     return np.column_stack([rows, np.ones(len(rows))]) / np.sqrt(2.0)
 
 
-def _linear(epsilon, delta, horizon):
+def _with_oracle(epsilon, delta, bounds_y, **own):
+    """Policies that learn in epochs."""
     oracle = SSPRegressor(
-        data_norm=1.0, bounds_y=(-1, 1), epsilon=epsilon, delta=delta, fit_intercept=False
+        data_norm=1.0, bounds_y=bounds_y, epsilon=epsilon, delta=delta, fit_intercept=False
     )
     return {
-        "EpochGreedy": bandits.EpochGreedy(oracle=oracle),
-        "SquareCB": bandits.SquareCB(oracle=oracle),
-        **_ucb(epsilon, delta, horizon, ("central", "local")),
+        "EpochGreedy": bandits.EpochGreedy(oracle=oracle, **own),
+        "SquareCB": bandits.SquareCB(oracle=oracle, **own),
     }
+
+
+def _linear(epsilon, delta, horizon):
+    sums = _ucb(epsilon, delta, horizon, ("central", "local"))
+    return _with_oracle(epsilon, delta, (-1, 1)) | sums
 
 
 def _ucb(epsilon, delta, horizon, models):
     """LinUCB under some models, and for local privacy the online form too."""
     params = {"epsilon": epsilon, "delta": delta, "horizon": horizon}
-    policies: dict = {
+    policies: dict[str, Any] = {
         f"LinUCB, {privacy}": bandits.LinUCB(privacy=privacy, **params) for privacy in models
     }
     if any(capabilities(name).alone for name in models):
@@ -96,18 +102,16 @@ def _sparse(epsilon, delta, horizon):
     return {"FLIPHAT": policy}
 
 
+def _lasso(horizon):
+    return {"LassoBandit": bandits.LassoBandit(alpha=0.1), RANDOM: bandits.RandomPolicy()}
+
+
 def _classes(n_actions):
     """Policies with weights for each class, and rewards 0 and 1."""
     own = {"shared": False, "n_actions": n_actions}
 
     def private(epsilon, delta, horizon):
-        oracle = SSPRegressor(
-            data_norm=1.0, epsilon=epsilon, delta=delta, fit_intercept=False, bounds_y=(0.0, 1.0)
-        )
-        return {
-            "EpochGreedy": bandits.EpochGreedy(oracle=oracle, **own),
-            "SquareCB": bandits.SquareCB(oracle=oracle, **own),
-        }
+        return _with_oracle(epsilon, delta, (0.0, 1.0), **own)
 
     def references(horizon):
         exact = private(inf, 1e-6, horizon)
@@ -119,53 +123,30 @@ def _classes(n_actions):
 SETTINGS = {
     "linear": Setting(
         "10 actions with 5 features each, linear rewards of -1 or 1",
-        20_000,
-        1e-6,
-        bandits.LinearEnvironment,
-        _linear,
-        _exact,
+        bandits.LinearEnvironment, _linear, _exact, horizon=20_000,
     ),
     "fliphat": Setting(
         "3 actions with 400 features each, of which 5 matter",
-        10_000,
-        0.01,
-        bandits.SparseLinearEnvironment,
-        _sparse,
-        lambda horizon: {
-            "LassoBandit": bandits.LassoBandit(alpha=0.1),
-            RANDOM: bandits.RandomPolicy(),
-        },
+        bandits.SparseLinearEnvironment, _sparse, _lasso, horizon=10_000, delta=0.01,
     ),
     "shuffle": Setting(
         "100 actions with 5 features each, linear rewards of -1 or 1, in every trust model",
-        20_000,
-        1e-6,
-        lambda: bandits.LinearEnvironment(n_actions=100),
-        lambda epsilon, delta, horizon: _ucb(
-            epsilon, delta, horizon, ("central", "local", "shuffle")
-        ),
-        _exact,
+        partial(bandits.LinearEnvironment, n_actions=100),
+        partial(_ucb, models=("central", "local", "shuffle")), _exact, horizon=20_000,
     ),
     "warfarin": Setting(
         "3 doses for 6,037 patients, reward 1 for the right one",
-        6_037,
-        1e-6,
-        supervised_warfarin,
-        *_classes(3),
+        supervised_warfarin, *_classes(3), horizon=6_037,
     ),
     "digits": Setting(
         "10 classes of handwritten digits at 4 x 4 pixels, reward 1 for the right one",
-        10_000,
-        1e-6,
-        supervised_digits,
-        *_classes(10),
+        supervised_digits, *_classes(10), horizon=10_000,
     ),
-}
+}  # fmt: skip
 
 
 def add_regret(parser):
     """Add the arguments of the command."""
-    parser.description = "Simulates private bandits at every epsilon, and prints a table."
     add = parser.add_argument
     texts = "; ".join(f"{name}: {setting.text}" for name, setting in SETTINGS.items())
     add("--setting", choices=list(SETTINGS), default="linear", help=texts)
@@ -178,11 +159,10 @@ def add_regret(parser):
         jobs={"help": "runs at the same time; -1: as many as processors"},
         seed={"default": 0, "help": "seed of rounds, actions and noise; default 0"},
     )  # fmt: skip
-    parser.set_defaults(run=run)
 
 
-def run(args):
-    """Simulate, print the table, draw the picture; return the exit code."""
+def run_regret(args):
+    """Simulate private bandits at every epsilon, and print a table."""
     check_files(args, plot=PICTURES)
     setting = SETTINGS[args.setting]
     horizon = args.horizon or setting.horizon
@@ -194,32 +174,36 @@ def run(args):
         epsilon: _simulate(args, f"epsilon {epsilon:g}", policies, env, horizon)
         for epsilon, policies in private.items()
     }
+    policies = [*private[args.epsilons[0]].items(), *references.items()]  # two may have one name
+    guarantees = [f"{name}: {policy.guarantee}" for name, policy in policies]
     print(
         f"{args.setting}: {setting.text}\n{horizon:,} rounds, {args.runs} runs, "
         f"delta {delta:g}; cumulated regret: mean +- standard error, and share of {RANDOM}'s",
         table(results, known),
-        guarantees(private[args.epsilons[0]], references),
+        f"Guarantees, in the first column:\n{numbered(guarantees)}",
         sep="\n\n",
     )
-    if args.plot:
-        _draw(args, delta, results, known)
+    if args.plot:  # a panel for each epsilon, with the references in all of them
+        figure, axes = panels(len(results), share=True)
+        for ax, (epsilon, result) in zip(axes, results.items(), strict=True):
+            display = RegretDisplay(
+                regret=np.concatenate([result.regret_, known.regret_]),
+                rounds=result.rounds,
+                names=[*result.names, *known.names],
+            ).plot(ax, legend=False)
+            ax.set_title(f"epsilon {epsilon:g}")
+        figure.legend(handles=display.lines_, loc="outside lower center", ncols=3, frameon=False)
+        figure.suptitle(f"{args.setting}, delta {delta:g}")
+        write(figure, args.plot)
     return 0
 
 
 def _simulate(args, title, policies, env, horizon):
     """All epsilons have the same rounds, because they have the same seed."""
     print(f"{title}: {', '.join(policies)}", file=sys.stderr, flush=True)
-    # So many rounds of a line are drawn
-    return simulate(
-        policies,
-        env,
-        horizon,
-        n_runs=args.runs,
-        n_jobs=args.jobs,
-        random_state=args.seed,
-        verbose=1,
-        n_records=500,
-    )
+    drawn = {"n_records": 500}  # so many rounds of a line
+    run = {"n_runs": args.runs, "n_jobs": args.jobs, "random_state": args.seed, "verbose": 1}
+    return simulate(policies, env, horizon, **run, **drawn)
 
 
 def table(results, known):
@@ -234,53 +218,23 @@ def table(results, known):
 
     Returns
     -------
-    str
+    Table
     """
     chance = known.regret_[known.names.index(RANDOM), :, -1].mean()
-    lines = [row("epsilon", [f"{epsilon:g}" for epsilon in results])]
-    lines.append("-" * len(lines[0]))
-    for i, name in enumerate(next(iter(results.values())).names):
-        lines += _cells(name, [result.regret_[i, :, -1] for result in results.values()], chance)
+    private = list(results.values())
+    parts = [(name, private, i) for i, name in enumerate(private[0].names)]
     for i, name in enumerate(known.names):
-        title = name if name == RANDOM else f"{name}, not private"
-        lines += _cells(title, [known.regret_[i, :, -1]], chance)
-    return "\n".join(lines)
-
-
-def _cells(name, regrets, chance):
-    return [
-        name,
-        row("  regret", map(_mean, regrets)),
-        row("  share of random", [f"{regret.mean() / chance:.1%}" for regret in regrets]),
-    ]
+        parts.append((name if name == RANDOM else f"{name}, not private", [known], i))
+    rows = []
+    for name, runs, i in parts:
+        ends = [run.regret_[i, :, -1] for run in runs]
+        rows.append([name])
+        rows.append(["  regret", *map(_mean, ends)])
+        rows.append(["  share of random", *(f"{end.mean() / chance:.1%}" for end in ends)])
+    return by_epsilon(results, rows)
 
 
 def _mean(regret):
-    if len(regret) == 1:
-        return f"{regret[0]:.0f}"
-    return f"{regret.mean():.0f} +-{np.std(regret, ddof=1) / np.sqrt(len(regret)):.0f}"
-
-
-def guarantees(private, references):
-    """One line a policy: what it guarantees, at the smallest epsilon."""
-    policies = [*private.items(), *references.items()]  # two may have one name
-    lines = (f"{name}: {policy.guarantee}" for name, policy in policies)
-    return "\n".join(
-        ["Guarantees, in the first column:"]
-        + [textwrap.fill(x, 99, initial_indent="* ", subsequent_indent="  ") for x in lines]
-    )
-
-
-def _draw(args, delta, results, known):
-    """A panel for each epsilon, with the references in all of them."""
-    figure, axes = panels(len(results), share=True)
-    for ax, (epsilon, result) in zip(axes, results.items(), strict=True):
-        display = RegretDisplay(
-            regret=np.concatenate([result.regret_, known.regret_]),
-            rounds=result.rounds,
-            names=[*result.names, *known.names],
-        ).plot(ax, legend=False)
-        ax.set_title(f"epsilon {epsilon:g}")
-    figure.legend(handles=display.lines_, loc="outside lower center", ncols=3, frameon=False)
-    figure.suptitle(f"{args.setting}, delta {delta:g}")
-    write(figure, args.plot)
+    """Mean over the runs, with its standard error if there are several."""
+    error = f" +-{np.std(regret, ddof=1) / np.sqrt(len(regret)):.0f}" if len(regret) > 1 else ""
+    return f"{regret.mean():.0f}{error}"

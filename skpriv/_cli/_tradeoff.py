@@ -3,8 +3,7 @@
 import csv
 import json
 import sys
-import textwrap
-from math import isfinite, nan
+from math import inf
 from pathlib import Path
 
 import narwhals.stable.v2 as nw
@@ -15,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils import Bunch
 
 from .. import linear_model
-from .._printing import few
+from .._printing import numbered, refuse_absent
 from ..datasets import load_mortgages, load_wages, load_warfarin
 from ..model_selection import PrivacyUtilityDisplay, privacy_utility_curve
 from ..preprocessing import BoundsScaler
@@ -28,11 +27,13 @@ from ._arguments import (
     Joined,
     add_options,
     at_least,
+    by_epsilon,
     check_files,
+    explained,
     panels,
     positive,
     probability,
-    row,
+    refuse,
     some_of,
     write,
 )
@@ -52,34 +53,23 @@ WHY = (
 
 def read_bounds(path):
     """Read `{name: (low, high)}` from a JSON or CSV file."""
-    try:
+    with explained(f"--bounds {path} cannot be read (it must be {FORMAT}):"):
         text = Path(path).read_text(encoding="utf-8-sig")
         # Pairs and not a dict, so that a name that stands twice is seen.
         entries = json.loads(text, object_pairs_hook=list) if text.lstrip()[:1] == "{" else None
-    except (OSError, ValueError) as error:
-        raise CommandError(
-            f"--bounds {path} cannot be read: {error}. It must be {FORMAT}."
-        ) from None
     if entries is None:
         rows = [[cell.strip() for cell in row] for row in csv.reader(text.splitlines())]
         entries = [(name, pair) for name, *pair in filter(any, rows)]
         entries = entries[entries[:1] == [("name", ["low", "high"])] :]
     bounds: dict = {}
     for name, pair in entries:
-        if name in bounds:
-            raise CommandError(f"--bounds {path} gives {name!r} twice.")
-        try:
+        refuse(name in bounds, f"--bounds {path} gives {name!r} twice.")
+        said = f"--bounds {path} gives {name!r} the range {pair!r}, but it must be two numbers"
+        with explained(f"{said}, {FORMAT}:", TypeError, ValueError):
             low, high = map(float, pair)
-        except (TypeError, ValueError):
-            low = high = nan
-        if not (isfinite(low) and isfinite(high) and low < high):
-            raise CommandError(
-                f"--bounds {path} gives {name!r} the range {pair!r}, but it must be two numbers, "
-                f"finite and with low < high: {FORMAT}."
-            )
+        refuse(not -inf < low < high < inf, f"{said}, finite and with low < high: {FORMAT}.")
         bounds[name] = low, high
-    if not bounds:
-        raise CommandError(f"--bounds {path} is empty: it must be {FORMAT}.")
+    refuse(not bounds, f"--bounds {path} is empty: it must be {FORMAT}.")
     return bounds
 
 
@@ -99,42 +89,40 @@ def load(name, target, bounds):
         Path of the file with the bounds of the CSV file.
     """
     if name in LOADERS:
-        if target is not None or bounds is not None:
-            raise CommandError(
-                f"--data {name} has its own target and public bounds: --target and --bounds are "
-                "for CSV files."
-            )
+        refuse(
+            target is not None or bounds is not None,
+            f"--data {name} has its own target and public bounds: --target and --bounds are for "
+            "CSV files.",
+        )
         return LOADERS[name]()
-    if not Path(name).is_file():
-        raise CommandError(f"--data {name} is neither a file nor one of {', '.join(LOADERS)}.")
-    if bounds is None:
-        raise CommandError(WHY)
-    if target is None:
-        raise CommandError("A CSV file needs --target NAME, the column that is predicted.")
+    absent = not Path(name).is_file()
+    refuse(absent, f"--data {name} is neither a file nor one of {', '.join(LOADERS)}.")
+    refuse(bounds is None, WHY)
+    refuse(target is None, "A CSV file needs --target NAME, the column that is predicted.")
     return _from_csv(name, target, read_bounds(bounds))
 
 
 def _from_csv(path, target, bounds):
     frame = nw.from_dict(read_columns(path), backend=frame_library(("pandas",))).to_native()
-    if target not in frame.columns:
-        raise CommandError(f"--target {target!r} is not a column of {path}: {few(frame.columns)}.")
-    if target not in bounds:
-        raise CommandError(
-            f"--bounds has no range for the target {target!r}: add its public low and high."
-        )
-    absent = [name for name in bounds if name not in frame.columns]
-    if absent:
-        raise CommandError(
-            f"--bounds names {', '.join(map(repr, absent))}, not among the columns of {path}: "
-            f"{few(frame.columns)}."
-        )
+    refuse_absent([target], frame.columns, "--target", path, CommandError)
+    unknown = f"--bounds has no range for the target {target!r}: add its public low and high."
+    refuse(target not in bounds, unknown)
+    refuse_absent(bounds, frame.columns, "--bounds", path, CommandError)
     features = [name for name in frame.columns if name in bounds and name != target]
-    if not features:
-        raise CommandError("--bounds has a range for the target only: add those of the features.")
+    refuse(not features, "--bounds has a range for the target only: add those of the features.")
     ignored = [name for name in frame.columns if name not in bounds]
     if ignored:
         print(f"Left out, for want of bounds: {', '.join(ignored)}.", file=sys.stderr)
-    frame = _numbers(path, frame[[*features, target]])
+    frame = frame[[*features, target]]
+    values = floats(frame.to_numpy(dtype=object))
+    refuse(  # and nothing is said about a single cell
+        not np.isfinite(values).all(),
+        f"{path}: the target and the columns of --bounds must hold finite numbers only. Turn "
+        "categories into columns of 0 and 1, from a public list of them, or leave such columns out "
+        "of --bounds; fill missing values with a public constant, and mark them in a column of 0 "
+        "and 1.",
+    )
+    frame = type(frame)(values, columns=frame.columns)
     return Bunch(
         data=frame[features],
         target=frame[target],
@@ -144,65 +132,38 @@ def _from_csv(path, target, bounds):
     )
 
 
-def _numbers(path, frame):
-    """Columns as floats, none of them missing; nothing is said about a single cell."""
-    values = floats(frame.to_numpy(dtype=object))
-    if not np.isfinite(values).all():
-        raise CommandError(
-            f"{path}: the target and the columns of --bounds must hold finite numbers only. Turn "
-            "categories into columns of 0 and 1, from a public list of them, or leave such columns "
-            "out of --bounds; fill missing values with a public constant, and mark them in a "
-            "column of 0 and 1."
-        )
-    return type(frame)(values, columns=frame.columns)
-
-
-_HEAD = """\
-{data}: {rows:,} rows, {columns} features, target clipped to [{low:g}, {high:g}]
-{sentence}, delta {delta:g}; {cv} folds, {repeats} draws of the noise
-R2: median, +- half of the 10% to 90% range over folds and draws; {intervals} intervals at {level:g}
-"""
-_NOTES = """\
-"held-out y inside" is the share of held-out targets inside their prediction intervals, at a level \
-of {level:g}; {size:.0%} of the training rows are kept for them. It is a true number for any y.
-{intervals} intervals are for the mean of y at x. They assume that it is linear in x, that the \
-coefficients in scaled units have norm at most {coef_norm:g} (--coef-norm), and that y is in \
-[{low:g}, {high:g}], to which it is clipped. Where the mean is not linear, none covers it as stated.
-R2, "held-out y inside" and the reference are computed without privacy: this table is for public \
-data, or for those who may see the data anyway.
-"""
-_SEEDED = "With --seed the noise is reproducible, and so not for a release."
-
-
 def head(args, data):
     """Describe what was run."""
-    rows, columns = data.data.shape
-    return _HEAD.format(
-        **{**vars(args), "level": args.confidence_level},
-        rows=rows,
-        columns=columns,
-        low=data.bounds_y[0],
-        high=data.bounds_y[1],
-        sentence=capabilities(args.privacy).sentence,
-    ).rstrip()
+    (rows, columns), (low, high) = data.data.shape, data.bounds_y
+    return (
+        f"{args.data}: {rows:,} rows, {columns} features, target clipped to [{low:g}, {high:g}]\n"
+        f"{capabilities(args.privacy).sentence}, delta {args.delta:g}; {args.cv} folds, "
+        f"{args.repeats} draws of the noise\n"
+        "R2: median, +- half of the 10% to 90% range over folds and draws; "
+        f"{args.intervals} intervals at {args.confidence_level:g}"
+    )
 
 
 def notes(args, data):
-    """Say what the intervals assume, and what may be published."""
+    """Yield what the intervals assume, and what may be published."""
     low, high = data.bounds_y
-    text = _NOTES.format(
-        intervals=args.intervals.capitalize(),
-        coef_norm=args.coef_norm,
-        low=low,
-        high=high,
-        level=args.confidence_level,
-        size=args.calibration_size,
+    yield (
+        '"held-out y inside" is the share of held-out targets inside their prediction intervals, '
+        f"at a level of {args.confidence_level:g}; {args.calibration_size:.0%} of the training "
+        "rows are kept for them. It is a true number for any y."
     )
-    lines = [*text.splitlines(), *([] if args.seed is None else [_SEEDED])]
-    return "\n".join(
-        textwrap.fill(line, 99, initial_indent="* ", subsequent_indent="  ", break_on_hyphens=False)
-        for line in lines
+    yield (
+        f"{args.intervals.capitalize()} intervals are for the mean of y at x. They assume that it "
+        "is linear in x, that the coefficients in scaled units have norm at most "
+        f"{args.coef_norm:g} (--coef-norm), and that y is in [{low:g}, {high:g}], to which it is "
+        "clipped. Where the mean is not linear, none covers it as stated."
     )
+    yield (
+        'R2, "held-out y inside" and the reference are computed without privacy: this table is for '
+        "public data, or for those who may see the data anyway."
+    )
+    if args.seed is not None:
+        yield "With --seed the noise is reproducible, and so not for a release."
 
 
 def table(curves):
@@ -215,42 +176,31 @@ def table(curves):
 
     Returns
     -------
-    str
+    Table
     """
-    epsilons = curves[0].epsilons
-    lines = [row("epsilon", [f"{epsilon:g}" for epsilon in epsilons])]
-    lines.append("-" * len(lines[0]))
+    rows = []
     for curve in curves:
-        lines += [
-            curve.estimator_name,
-            row("  R2", map(_score, curve.test_scores)),
-            *_rows("  held-out y inside", _share, curve.prediction_coverages),
-            *_rows("  width, a new y", _width, curve.prediction_widths),
-            *_rows("  width, mean of y", _width, curve.interval_widths),
-        ]
-    lines += [
-        "Least squares, not private (the reference)",
-        row("  R2", [_score(curves[0].reference_scores)]),
-        row("  width, mean of y", [_width(curves[0].reference_widths)]),
-    ]
-    return "\n".join(line.rstrip() for line in lines)
-
-
-def _rows(label, cell, values):
-    """One row, or none for what an estimator does not have."""
-    return [] if values is None else [row(label, map(cell, values))]
+        measured = {
+            "  R2": (_score, curve.test_scores),
+            "  held-out y inside": (lambda x: f"{np.mean(x):.1%}", curve.prediction_coverages),
+            "  width, a new y": (_width, curve.prediction_widths),
+            "  width, mean of y": (_width, curve.interval_widths),
+        }
+        rows.append([curve.estimator_name])
+        for label, (cell, values) in measured.items():
+            if values is not None:
+                rows.append([label, *map(cell, values)])
+    rows.append(["Least squares, not private (the reference)"])
+    rows.append(["  R2", _score(curves[0].reference_scores)])
+    rows.append(["  width, mean of y", _width(curves[0].reference_widths)])
+    return by_epsilon(curves[0].epsilons, rows)
 
 
 def _score(values):
     """Median, and half of the range from the 10% to the 90% quantile."""
     # Quantiles that are values, so that three equal draws spread as much as one.
     low, high = np.quantile(values, [0.1, 0.9], method="inverted_cdf")
-    middle = np.median(values)
-    return f"{middle:.3f} +-{(high - low) / 2:.3f}"
-
-
-def _share(values):
-    return f"{np.mean(values):.1%}"
+    return f"{np.median(values):.3f} +-{(high - low) / 2:.3f}"
 
 
 def _width(values):
@@ -270,7 +220,6 @@ DEFAULT = ["linear", "ssp", "reweighted"]  # the others take minutes, or are for
 
 def add_tradeoff(parser):
     """Add the arguments of the command."""
-    parser.description = "Cross-validates private regressors at every epsilon, and prints a table."
     add = parser.add_argument
     add("--data", default="wages", metavar="NAME", help=f"{', '.join(LOADERS)} or a CSV file")
     add("--target", metavar="NAME", help="column of the CSV file that is predicted")
@@ -290,20 +239,24 @@ def add_tradeoff(parser):
     add("--cv", type=at_least(2), default=5, help="number of folds; default 5")
     names = "--epsilons", "--delta", "--confidence-level", "--jobs", "--seed", "--plot"
     add_options(parser, *names, epsilons=values)
-    parser.set_defaults(run=run)
 
 
-def run(args):
-    """Measure, print the table, draw the picture; return the exit code."""
+def run_tradeoff(args):
+    """Cross-validate private regressors at every epsilon, and print a table."""
     check_files(args, plot=PICTURES)
     data = load(args.data, args.target, args.bounds)
     n = len(data.data)
-    if n < 2 * args.cv:
-        raise CommandError(f"--cv {args.cv} needs at least {2 * args.cv} rows, not {n}.")
+    refuse(n < 2 * args.cv, f"--cv {args.cv} needs at least {2 * args.cv} rows, not {n}.")
     curves = _curves(args, data)
-    print(head(args, data), table(curves), notes(args, data), sep="\n\n")
-    if args.plot:
-        _draw(args, curves)
+    print(head(args, data), table(curves), numbered(notes(args, data)), sep="\n\n")
+    if args.plot:  # score and interval width over epsilon, side by side
+        figure, axes = panels(2)
+        for ax, quantity in zip(axes, ("score", "width"), strict=True):
+            for i, curve in enumerate(curves):
+                display = PrivacyUtilityDisplay.from_curve(curve)
+                display.plot(ax, quantity=quantity, show_reference=i == len(curves) - 1)
+        figure.suptitle(f"{args.data}, {args.privacy} privacy, delta {args.delta:g}")
+        write(figure, args.plot)
     return 0
 
 
@@ -344,14 +297,3 @@ def _model(data, args, estimator):
 def _pipeline(data, args, estimator):
     estimator.set_params(bounds_y=data.bounds_y, coef_norm=args.coef_norm)
     return make_pipeline(BoundsScaler(data.bounds, exclusive=data.exclusive), estimator)
-
-
-def _draw(args, curves):
-    """Score and interval width over epsilon, side by side."""
-    figure, axes = panels(2)
-    for ax, quantity in zip(axes, ("score", "width"), strict=True):
-        for i, curve in enumerate(curves):
-            display = PrivacyUtilityDisplay.from_curve(curve)
-            display.plot(ax, quantity=quantity, show_reference=i == len(curves) - 1)
-    figure.suptitle(f"{args.data}, {args.privacy} privacy, delta {args.delta:g}")
-    write(figure, args.plot)
