@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-LINE = 88  # characters of a line of text
+LINE = 88  # width of a line of text in characters
 STYLE = """<style>
 .skpriv {font-family: sans-serif; line-height: 1.4}
 .skpriv table {border-collapse: collapse; font-variant-numeric: tabular-nums; margin: .6em 0}

@@ -63,7 +63,7 @@ __all__ = [
     "worst_pair",
 ]
 
-# Cells of records that queries have to stand: usual ones, far ones, tiny ones and no numbers.
+# Cells of the records on which queries are tried: usual, huge and tiny numbers, and no numbers.
 CELLS = (0.0, 1.0, -1.0, 0.5, 1e9, -1e9, 1e300, 1e-300, np.inf, np.nan)
 
 

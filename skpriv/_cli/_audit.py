@@ -20,10 +20,10 @@ from ._arguments import (
 )
 
 SCHEDULE = (50, 70)  # lengths of the epochs of a policy
-# As few users as an estimator can do with: the noise of others hides a report in the sum.
+# Users of an estimator of reports: as few as it can do with, since the noise of others hides one.
 N_USERS = {"ssp": 1, "layered": 1, "re-weighted": 10, "descent": 10, "improper": 10, "linear": 20}
-# They ask little about few zeros, and LinearRegression asks for no slope where N < 100. At (1, .1)
-# mu is .92, so that 200 records are nearly twice what is needed.
+# Records that are not zeros, where few zeros would be asked little: LinearRegression asks for no
+# slope below 100 effective records. At (1, .1) mu is .92, so that 200 are nearly twice enough.
 MORE_RECORDS = {"iht": 100, "linear": 200}
 NEIGHBOURS = "A replay is about one pair of neighbours: see docs/audit.md for what it cannot show."
 
@@ -36,7 +36,7 @@ PAIRS = {
     "improper": (([0.5, np.sqrt(0.75)], 1.0), ([0.0, 1.0], -1.0)),
     "iht": (([1.0, -1.0], 1.0), ([1.0, -1.0], -1.0)),
 }
-# Of a report: a row of no length has the same instrument as another one.
+# The pair of users who send reports: a row of no length has the same instrument as any other.
 REPORTED = {"descent": (([-1.0, 0.0], 1.0), ([-1e-9, 0.0], -1.0))}
 
 
@@ -197,7 +197,7 @@ def _attack(args, claim, used, name, model, make, fits):
         "bound": bound.epsilon if bound else None,
         "holds": found.holds and not (bound and bound.epsilon > claim.epsilon),
     }
-    if sys.stderr.isatty():  # the line of progress makes room
+    if sys.stderr.isatty():  # The line of progress is cleared first.
         print(f"\r{'':<78}\r", end="", file=sys.stderr, flush=True)
     cells = (name, model, f"{claim.epsilon:g}", f"{found.epsilon:.3f}", *shown)
     print(ROW_FORMAT.format(*cells, len(found.differences)), flush=True)

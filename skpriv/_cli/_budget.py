@@ -58,13 +58,13 @@ def charged(args, purpose=""):
         with accountant, nullcontext() if unit is None else protecting(*unit):
             yield said
     except BudgetExceeded:
-        if args.ledger is None:  # it was not this command's budget
+        if args.ledger is None:  # The budget of somebody else is spent.
             raise
         raise CommandError(
             f"--ledger {args.ledger} cannot pay epsilon {args.epsilon:g} at delta {args.delta:g}: "
             f"{accountant.status}"
         ) from None
-    except ValueError as error:  # of names and public numbers, never of values
+    except ValueError as error:  # These errors tell of names and public numbers, never of values.
         raise CommandError(str(error)) from None
     if args.ledger is not None:
         said.append(f"Ledger {args.ledger}: {accountant.status}")

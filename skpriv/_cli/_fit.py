@@ -112,7 +112,7 @@ def _plan(args, schema, frame, groups):
     encoder = _encoder(args, schema, frame)
     model = _regressor(args, schema, encoder)
     n, width = len(frame), len(encoder.get_feature_names_out())
-    if groups:  # the number of persons is public, and how many rows each of them has is not
+    if groups:  # The number of persons is public; how many rows each of them has is private.
         n = len(set(groups["groups"]))
         groups = {**groups, "groups": np.arange(n)}
     elif hasattr(model, "plan"):
@@ -121,8 +121,8 @@ def _plan(args, schema, frame, groups):
     rows = rng.uniform(-1.0, 1.0, (n, width)) / np.sqrt(width)
     if args.model == "additive":
         rows = np.clip(rows, *np.transpose(encoder.bounds_out_))
-    targets = rng.choice(_range(args, schema), n)  # one of two classes, or of two ends
-    with prepaid(Cost.from_mu(inf), "gdp"):  # no accountant is charged for rows of nobody
+    targets = rng.choice(_range(args, schema), n)  # two classes, or the ends of a range
+    with prepaid(Cost.from_mu(inf), "gdp"):  # Random rows are free.
         model.set_params(random_state=0).fit(rows, targets, **groups)
     return (
         f"{model.privacy_report_}\n\nThis was a rehearsal with random rows in place of the table: "
@@ -184,7 +184,7 @@ def _schema(args, schema, names):
     schema = schema.with_target(target)
     with explained(f"--schema {args.schema}:", ValueError):
         schema.check_filled()
-        _range(args, schema)  # or an error
+        _range(args, schema)  # It raises if the target does not suit the model.
     return schema
 
 
@@ -212,7 +212,7 @@ def _regressor(args, schema, encoder):
     """The regressor for encoded rows; curves need the range of each column, lines the norm."""
     kind = getattr(linear_model, MODELS[args.model])
     options = {"data_norm": 1.0}
-    if args.model == "additive":  # numbers and dates have curves, other columns two values
+    if args.model == "additive":  # Numbers and dates have curves, other columns have lines.
         options = {"bounds_X": encoder.bounds_out_, "linear_features": encoder.linear_features_out_}
     options["classes" if args.model == "logistic" else "bounds_y"] = _range(args, schema)
     if args.model in ("linear", "additive"):
@@ -230,7 +230,7 @@ def _head(args, model):
     what = f"{records:,} {'rows' if report.unit == 'record' else 'persons'}"
     kind, columns = type(model[-1]).__name__, len(model[0].columns_)
     yield f"{kind} of {args.target!r}, {bounds}: {what}, {columns} columns"
-    if hasattr(model[-1], "curve"):  # the head of other tables says it
+    if hasattr(model[-1], "curve"):  # Other tables say it in their head.
         yield str(report.guarantee)
     if args.delta * records >= 0.1:
         yield (f"delta {args.delta:g} is large for {what}: choose it well below {1 / records:.0e}")

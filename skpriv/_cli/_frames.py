@@ -108,7 +108,7 @@ def read_columns(path, sep=None, encoding=UTF_8):
     with explained("--encoding:", LookupError):
         lines = _lines(data, encoding)
     if not lines[-1]:
-        del lines[-1]  # what follows the last line feed is no line
+        del lines[-1]  # The last line feed ends a line, and begins none.
     return _columns(path, lines, sep)
 
 
@@ -145,10 +145,10 @@ def _columns(path, lines, sep):
     The number of rows is public. So no cell may decide it: a quotation mark that nobody closes ends
     with its line, an empty line is a row of missing cells, and a carriage return is a blank.
     """
-    limit = csv.field_size_limit(sys.maxsize)  # a long cell is a cell
+    limit = csv.field_size_limit(sys.maxsize)  # Long cells are allowed.
     try:
         header = lines[0] if lines else ""
-        comma = sep or max(",;\t", key=header.count)  # the header is public
+        comma = sep or max(",;\t", key=header.count)  # The header is public.
         names = [name.strip() for name in _cells(header, comma)]
         nameless = f"The table {path} has no header: its first line names the columns."
         refuse(not any(names), nameless)
@@ -175,7 +175,7 @@ def _parquet(path):
     library = frame_library(("pyarrow", "polars"))
     try:
         frame = nw.read_parquet(str(path), backend=library)
-    except Exception:  # each library has errors of its own, which may quote the file
+    except Exception:  # Each library has its own errors, which may quote the file.
         raise CommandError(f"The table {path} cannot be read as Parquet.") from None
     refuse(not len(frame), f"The table {path} has no rows.")
     return frame.to_native()

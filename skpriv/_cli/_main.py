@@ -59,7 +59,7 @@ def main(argv=None):
         code = args.run(args)
         sys.stdout.flush()
         return code
-    except BrokenPipeError:  # whoever read the output has stopped, as `head` does
+    except BrokenPipeError:  # The reader of the output has stopped, as `head` does.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except (SkprivError, ImportError) as error:

@@ -27,7 +27,7 @@ def run_predict(args):
     check_files(args, args.model, args.table, out=FORMATS)
     model = read_model(args.model)
     frame = read_table(args, getattr(model[0], "schema", ""))
-    # An absent column: of values nothing is said
+    # An error of the model names an absent column, and tells of no value.
     with explained(f"The table {args.table} does not fit the model:", ValueError):
         found = {"prediction": model.predict(frame)}
         if hasattr(model, "predict_proba"):

@@ -50,7 +50,7 @@ def supervised_digits():
     """Digits of scikit-learn, at 4 x 4 pixels in place of 8 x 8."""
     pixels, labels = load_digits(return_X_y=True)
     coarse = pixels.reshape(-1, 4, 2, 4, 2).mean(axis=(2, 4)).reshape(-1, 16)
-    # Pixels are 0 to 16: 16 of them have norm 64 at most.
+    # Each of the 16 pixels is at most 16, so that a row has a norm of at most 64.
     return bandits.SupervisedEnvironment(_constant(coarse / 64.0), labels, blocks=False)
 
 
@@ -174,7 +174,7 @@ def run_regret(args):
         epsilon: _simulate(args, f"epsilon {epsilon:g}", policies, env, horizon)
         for epsilon, policies in private.items()
     }
-    policies = [*private[args.epsilons[0]].items(), *references.items()]  # two may have one name
+    policies = [*private[args.epsilons[0]].items(), *references.items()]  # Names may repeat.
     guarantees = [f"{name}: {policy.guarantee}" for name, policy in policies]
     print(
         f"{args.setting}: {setting.text}\n{horizon:,} rounds, {args.runs} runs, "
@@ -183,7 +183,7 @@ def run_regret(args):
         f"Guarantees, in the first column:\n{numbered(guarantees)}",
         sep="\n\n",
     )
-    if args.plot:  # a panel for each epsilon, with the references in all of them
+    if args.plot:  # Each epsilon has a panel, and the references are in all of them.
         figure, axes = panels(len(results), share=True)
         for ax, (epsilon, result) in zip(axes, results.items(), strict=True):
             display = RegretDisplay(
@@ -201,7 +201,7 @@ def run_regret(args):
 def _simulate(args, title, policies, env, horizon):
     """All epsilons have the same rounds, because they have the same seed."""
     print(f"{title}: {', '.join(policies)}", file=sys.stderr, flush=True)
-    drawn = {"n_records": 500}  # so many rounds of a line
+    drawn = {"n_records": 500}  # Each line of the picture has 500 points.
     run = {"n_runs": args.runs, "n_jobs": args.jobs, "random_state": args.seed, "verbose": 1}
     return simulate(policies, env, horizon, **run, **drawn)
 

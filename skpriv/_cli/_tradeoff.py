@@ -55,7 +55,7 @@ def read_bounds(path):
     """Read `{name: (low, high)}` from a JSON or CSV file."""
     with explained(f"--bounds {path} cannot be read (it must be {FORMAT}):"):
         text = Path(path).read_text(encoding="utf-8-sig")
-        # Pairs and not a dict, so that a name that stands twice is seen.
+        # A list of pairs, in which a name that stands twice is seen.
         entries = json.loads(text, object_pairs_hook=list) if text.lstrip()[:1] == "{" else None
     if entries is None:
         rows = [[cell.strip() for cell in row] for row in csv.reader(text.splitlines())]
@@ -115,7 +115,7 @@ def _from_csv(path, target, bounds):
         print(f"Left out, for want of bounds: {', '.join(ignored)}.", file=sys.stderr)
     frame = frame[[*features, target]]
     values = floats(frame.to_numpy(dtype=object))
-    refuse(  # and nothing is said about a single cell
+    refuse(  # The sentence tells nothing about a single cell.
         not np.isfinite(values).all(),
         f"{path}: the target and the columns of --bounds must hold finite numbers only. Turn "
         "categories into columns of 0 and 1, from a public list of them, or leave such columns out "
@@ -198,7 +198,7 @@ def table(curves):
 
 def _score(values):
     """Median, and half of the range from the 10% to the 90% quantile."""
-    # Quantiles that are values, so that three equal draws spread as much as one.
+    # Each quantile is one of the values, so that three equal draws spread as much as one.
     low, high = np.quantile(values, [0.1, 0.9], method="inverted_cdf")
     return f"{np.median(values):.3f} +-{(high - low) / 2:.3f}"
 
@@ -207,7 +207,7 @@ def _width(values):
     return f"{np.median(values):.4g}"
 
 
-ESTIMATORS = {  # of rows that BoundsScaler puts into the unit ball
+ESTIMATORS = {  # Their rows come from BoundsScaler, in the unit ball.
     "linear": linear_model.LinearRegression(data_norm=1.0),
     "ssp": linear_model.SSPRegressor(data_norm=1.0),
     "reweighted": linear_model.ReweightedRegressor(data_norm=1.0),
@@ -215,7 +215,7 @@ ESTIMATORS = {  # of rows that BoundsScaler puts into the unit ball
     "layered": linear_model.LayeredRegressor(data_norm=1.0),
     "iht": linear_model.IHTRegressor(data_max=1.0),
 }
-DEFAULT = ["linear", "ssp", "reweighted"]  # the others take minutes, or are for many features
+DEFAULT = ["linear", "ssp", "reweighted"]  # Others take minutes, or need many features.
 
 
 def add_tradeoff(parser):
@@ -249,7 +249,7 @@ def run_tradeoff(args):
     refuse(n < 2 * args.cv, f"--cv {args.cv} needs at least {2 * args.cv} rows, not {n}.")
     curves = _curves(args, data)
     print(head(args, data), table(curves), numbered(notes(args, data)), sep="\n\n")
-    if args.plot:  # score and interval width over epsilon, side by side
+    if args.plot:  # One panel has the scores over epsilon, the other the widths of intervals.
         figure, axes = panels(2)
         for ax, quantity in zip(axes, ("score", "width"), strict=True):
             for i, curve in enumerate(curves):

@@ -74,7 +74,7 @@ def _log_ratio(draw, other):
     if isinstance(noise, GumbelNoise):
         after, before = (_order_log(draw.value, x / noise.scale) for x in (other, draw.exact))
         return after - before
-    # exact for Gaussian noise; for others the same direction, in which they are told apart too
+    # This is exact for Gaussian noise. Other noise is told apart in the same direction.
     spread = noise.scale**2 if isinstance(noise, GaussianNoise) else 1.0
     return np.vdot(draw.value - (draw.exact + other) / 2.0, other - draw.exact) / spread
 
@@ -102,11 +102,11 @@ def _lifted_logs(values, records, code):
     return np.log(np.maximum(mixed, np.finfo(float).tiny))
 
 
-# Samples that tell something together: neighbouring thresholds that are averaged to choose one, and
-# those for each number of a direction that is tried on the same samples
+# Neighbouring thresholds whose values are averaged before one is chosen, and samples that each
+# number of a direction needs if it is to be tried on the samples that found it.
 SAMPLES_TOGETHER = 25
-HUGE = np.cbrt(np.finfo(float).max)  # stands for NaN and infinity; its square can be added up
-DIRECTIONS = 30  # numbers that differ most, for their best combination
+HUGE = np.cbrt(np.finfo(float).max)  # It stands for NaN and infinity, and can be squared.
+DIRECTIONS = 30  # The best combination is one of so many numbers, those that differ most.
 
 
 @dataclass(frozen=True)
@@ -224,7 +224,7 @@ def lower_bound(
     data = (tuple(D), tuple(D_prime))
     replaced = replaced_rows(*data)
     rng = np.random.RandomState(random_state)
-    labels = rng.permutation(2 * n_runs) % 2  # the order of the fits tells nothing
+    labels = rng.permutation(2 * n_runs) % 2  # in random order
     seeds = np.random.SeedSequence(random_state).generate_state(2 * n_runs) % 2**31
     tasks = (
         delayed(_sample)(partial(make, int(seed)), int(label), data, replaced, statistic)
@@ -234,7 +234,8 @@ def lower_bound(
     samples = list(progress(results, 2 * n_runs, "audit", enabled=verbose > 0))
     values, known = _aligned(samples), all("released" in sample for sample in samples)
 
-    choosing = n_runs // (4 if known else 2)  # where laws are known, no direction is to be found
+    # Where laws are known no direction must be found, and a quarter of the fits choose the test.
+    choosing = n_runs // (4 if known else 2)
     first = [values[labels == label][:choosing] for label in (0, 1)]
     second = [values[labels == label][choosing:] for label in (0, 1)]
     failure = (1.0 - confidence_level) / 2.0
@@ -273,7 +274,7 @@ def _sample(make, label, data, replaced, statistic):
     numbers = {} if ratio is None else {"released": np.array([(1 - 2 * label) * ratio])}
     for path, value in leaves.items():
         if path.split(".")[1:2] and path.split(".")[1].split("[")[0] in given_names:
-            continue  # parameters say nothing about the data
+            continue  # Parameters are public.
         if isinstance(value, np.ndarray | bool | int | float | np.generic):
             with suppress(TypeError, ValueError):
                 numbers[path] = np.ravel(np.asarray(value, dtype=float))
@@ -301,8 +302,8 @@ def _choose(first, delta, failure, n, smooth):
     scale = _Scale(np.concatenate([before, after]))
     if not scale.width:
         return lambda sample: np.zeros(len(sample), dtype=bool)
-    # Directions from one half of it and thresholds from the other, unless a direction is so short
-    # that it cannot be fitted to the samples themselves.
+    # One half of these fits finds directions, the other thresholds; a direction of few numbers can
+    # do both with all of them, since it cannot fit the single samples.
     whole = min(scale.width, DIRECTIONS) * SAMPLES_TOGETHER <= len(before)
     cut = max(1, len(before) // 2)
     train = [scale(sample if whole else sample[:cut]) for sample in (before, after)]
@@ -311,12 +312,12 @@ def _choose(first, delta, failure, n, smooth):
     chosen: Any = None
     for score in _scores(*train):
         low, high = score(held[0]), score(held[1])
-        # 200 quantiles of the scores are tried
+        # The thresholds that are tried are 200 quantiles of the scores.
         levels = np.quantile(np.concatenate([low, high]), np.linspace(0, 1, 200))
         for sign in (1.0, -1.0):
             wrong, right = (np.mean(sign * s[:, None] > sign * levels, axis=0) for s in (low, high))
             values = _epsilon(right * n, wrong * n, n, delta, failure)
-            values = values + 1e-3 * (right - wrong)  # where nothing is shown, the better test
+            values = values + 1e-3 * (right - wrong)  # It decides where no bound is above 0.
             values = ndimage.uniform_filter1d(values, smooth, mode="nearest")
             if values.max() > best:
                 best, chosen = values.max(), (score, levels[values.argmax()], sign)
@@ -339,7 +340,9 @@ class _Scale:
 
     def __call__(self, values):
         moved = values[:, self.kept] - self.centre[self.kept]
-        return np.clip(moved / self.spread[self.kept], -1e3, 1e3)  # in units of the spread
+        return np.clip(
+            moved / self.spread[self.kept], -1e3, 1e3
+        )  # beyond it a number tells no more
 
 
 def _scores(before, after):
@@ -359,7 +362,7 @@ def _scores(before, after):
         yield partial(_linear, direction)
     spread = np.abs(after).mean(axis=0) - np.abs(before).mean(axis=0)
     for signal, score in ((shift, _linear), (np.abs(spread), _size)):
-        # Eight single numbers are tried beside their best combination
+        # The eight numbers that differ most are tried alone, too.
         for place in np.argsort(-signal, kind="stable")[:8]:
             yield partial(score, np.eye(len(signal))[place])
 

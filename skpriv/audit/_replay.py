@@ -64,7 +64,7 @@ def event_cost(first, second, budget):
     -------
     Cost
     """
-    # A draw of its own is that of somebody who sees the rows.
+    # Noise that is drawn outside of a session is that of a curator.
     can = capabilities("central" if first.owner is None else first.owner.model)
     reports = first.value.n if can.reports else 1
     total = Cost()
@@ -76,7 +76,7 @@ def event_cost(first, second, budget):
         else:
             total += _draw_cost(before, now, reports)
     if not first.draws and not _same(first.value, second.value):
-        return Cost(gaussian=inf)  # an answer without noise
+        return Cost(gaussian=inf)  # The answer has no noise.
     if can.amplifies and total.gaussian:
         return shuffled_cost(sqrt(total.gaussian), reports, budget, first.value.value.size)
     return total
@@ -246,7 +246,7 @@ class Replay:
         """Whether the cost is within the claim and nothing else differs, if anything is claimed."""
         if self.claim.epsilon == inf:
             return True
-        # Conversions of budgets are rounded.
+        # Conversions between budgets are rounded, by less than this part of the claim.
         return not self.differences and self.epsilon <= self.claim.epsilon * (1.0 + 1e-6)
 
     def __str__(self):
@@ -398,7 +398,8 @@ def _composed(first, second, claim):
     for pairs in streams.values():
         changes = np.array([now.pending - before.pending for before, now in pairs])
         stream = pairs[0][0].owner
-        own = stream.report.budget  # a part of the claim where a person has several reports
+        # Where a person has several reports, each has a part of the claim.
+        own = stream.report.budget
         own = Budget(min(own.epsilon, claim.epsilon), min(own.delta, claim.delta))
         cost = stream_cost(stream, changes, own) + sent_cost(stream, pairs, own)
         total += cost
@@ -411,7 +412,7 @@ def _epsilon(cost, claim):
     return inf if cost.gaussian == inf else cost.epsilon(claim.delta + cost.delta)
 
 
-ANGLES = (60.0, 90.0, 180.0)  # at which corrected sensitivities are attained
+ANGLES = (60.0, 90.0, 180.0)  # Between two such rows corrected sensitivities are attained.
 
 
 @dataclass(frozen=True)

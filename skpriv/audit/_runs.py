@@ -78,7 +78,7 @@ def run_once(make, data, run, listener):
         warnings.simplefilter("always")
         try:
             transcript = run(model, data)
-        except Exception as error:  # an error is something that is seen, and compared
+        except Exception as error:  # Others see an error, so that it is compared.
             result.error = f"{type(error).__name__}: {error}"
     result.warnings = [f"{w.category.__name__}: {w.message}" for w in caught]
     result.leaves = snapshot(model)
@@ -158,7 +158,7 @@ class Play:
             start = stop
         others = np.ones(len(contexts), dtype=bool)
         others[self.replaced] = False
-        del policy.propensities_  # of the last rounds: the transcript has them
+        del policy.propensities_  # The transcript has those of all rounds.
         return {
             "actions": np.concatenate(actions)[others],
             "propensities": np.concatenate(chances)[others],
@@ -205,7 +205,8 @@ def replaced_persons(first, second):
     ValueError
         If they have not the same number of persons.
     """
-    n = len(first[0])  # labels of both at once, so that the same one has one number
+    # The labels of both are numbered at once, so that equal labels have equal numbers.
+    n = len(first[0])
     numbers = codes([*first[2], *second[2]])
     mine = _by_person(first, numbers[:n])
     others = _by_person(second, numbers[n:])
@@ -245,7 +246,7 @@ def _same_cell(one, other):
 def _dense(array):
     try:
         return array.toarray() if hasattr(array, "toarray") else np.asarray(array)
-    except Exception:  # a nested list with a cell that nobody can read
+    except Exception:  # A cell of a nested list cannot be read.
         return floats(array)
 
 

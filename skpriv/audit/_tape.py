@@ -9,10 +9,10 @@ import numpy as np
 from ..privacy import Answer, NoiseSource, Numbering, Session, Stream
 from ..records import PersonRows, SeededOrder, Subset
 
-# The curator's own, which is never handed out: open sums, and the rows of an epoch that is open.
-# docs/privacy.md says so of pickles of open policies.
+# What the curator keeps and never hands out: open sums, and the rows of an open epoch. Pickles of
+# open policies hold them, as docs/privacy.md says.
 CURATORS = (Stream, Session, NoiseSource)
-LOCKS = (type(Lock()), type(RLock()))  # of threads: they hold nothing
+LOCKS = (type(Lock()), type(RLock()))  # Locks of threads hold no data.
 OPEN = frozenset({"_rows", "_rewards", "_waiting"})
 # Random names by which runs and copies are told apart: public, and never equal.
 NAMES = {Numbering: frozenset({"_name"}), object: frozenset({"_partition"})}
@@ -194,7 +194,7 @@ class Carried:
             before = self._came_from[np.asarray(subset.positions)]
             found = self._order.users(start, stop, Subset.of(before, len(self._places)))
         positions = self._places[np.asarray(found.positions)]
-        if isinstance(self._order, SeededOrder):  # whose records come by position
+        if isinstance(self._order, SeededOrder):  # Its records come by position.
             return Subset(np.sort(positions))
         return type(found)(positions)
 
@@ -205,12 +205,12 @@ class Carried:
 
 def _records(rows):
     """Each record as bytes, by which it is found again where records stand in another order."""
-    if not rows.at_hand or isinstance(rows, PersonRows):  # persons are in a coupled order already
+    if not rows.at_hand or isinstance(rows, PersonRows):  # Persons are in a coupled order.
         return []
     try:
         found = rows.each(lambda X, y: X if y is None else np.column_stack([X, y]))
         return [row.tobytes() for chunk in found for row in chunk]
-    except Exception:  # no numbers, or no rows at all: they are taken to stand where they stood
+    except Exception:  # Records that are no numbers are taken to stand where they stood.
         return []
 
 
@@ -261,7 +261,7 @@ class Recorder:
         """Noise is drawn: inside of an answer, or on its own."""
         inside = self._open is not None and isinstance(self._open.owner, Stream)
         if inside and method not in REPORTS:
-            return make()  # the read is forced as a whole, and its exact increment is known
+            return make()  # The read is played back as a whole, and its exact sum is known.
         drawn = Draw(method, np.array(exact, dtype=float), law, make())
         if self._open is None:
             self.events.append(Event("draw", draws=[drawn]))
@@ -315,7 +315,7 @@ class Player(Recorder):
         first = self._recorded[index].draws
         place = len(self._open.draws) - 1 if self._open is not None else 0
         if place >= len(first) or first[place].facts != drawn.facts:
-            return drawn.value  # the mismatch is told when the answer is complete
+            return drawn.value  # The mismatch is noted when the answer is complete.
         return first[place].value
 
     def choice(self, name, arguments, make):

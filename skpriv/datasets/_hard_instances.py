@@ -257,7 +257,7 @@ def make_rank_one(
     """
     rng = check_random_state(random_state)
     coef = unit_rows(1, n_features, rng)[0]
-    coef = coef / max(1.0, float(coef @ coef))  # not above 1 by rounding
+    coef = coef / max(1.0, float(coef @ coef))  # Rounding must not make it longer than 1.
     return finished(np.tile(coef, (n_samples, 1)), coef, noise, rng, return_coef)
 
 

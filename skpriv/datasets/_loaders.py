@@ -37,7 +37,7 @@ def one_hot(values, categories):
     """
     import pandas as pd
 
-    # Codes, since comparing hundreds of thousands of strings with every category takes seconds.
+    # To compare hundreds of thousands of strings with every category would take seconds.
     codes = pd.Categorical(values.where(values.isin(categories)), categories=list(categories)).codes
     return {name: codes == i for i, name in enumerate(categories.values())}
 
@@ -66,7 +66,7 @@ def make_bunch(frame, descr, bounds, bounds_y, exclusive, return_X_y, as_frame):
     )
 
 
-# Public: the states, not the names that occur in the sample.
+# The list of all states, which is public; not the names that occur in the sample.
 _STATES = """
     Alabama, Alaska, Arizona, Arkansas, California, Colorado, Connecticut, Delaware,
     District of Columbia, Florida, Georgia, Hawaii, Idaho, Illinois, Indiana, Iowa, Kansas,
@@ -250,7 +250,7 @@ _VKORC1 = {"A/A": "vkorc1_aa", "A/G": "vkorc1_ag", "G/G": "vkorc1_gg"}
 _CYP2C9 = {
     f"*{a}/*{b}": f"cyp2c9_{a}{b}" for a, b in [(1, 1), (1, 2), (1, 3), (2, 2), (2, 3), (3, 3)]
 }
-# Public values that stand for a missing one; an indicator column says where they do.
+# Public values in place of missing ones; an indicator column says where they stand.
 _REFERENCE = {"age_decade": 6.0, "height": 170.0, "weight": 75.0}
 _ONE_HOT = [list(names.values()) for names in (_RACES, _VKORC1, _CYP2C9)]
 _WARFARIN_BOUNDS = {"age_decade": (1.0, 9.0), "height": (120.0, 220.0), "weight": (30.0, 180.0)}

@@ -110,7 +110,7 @@ class CoefficientDisplay(Display):
         display = cls.from_inference(found, intercept=intercept, odds=scale == "odds")
         if scale == "range":
             widths = public_widths(estimator)
-            # A yes or no has a step of one.
+            # Truth values and levels have no width: their step is one.
             steps = np.array([widths.get(name, 1.0) for name in display.names])
             for end in ("estimate", "low", "high"):
                 setattr(display, end, steps * getattr(display, end))
@@ -167,7 +167,7 @@ class CoefficientDisplay(Display):
         """
         ax = self._axes(ax, figsize=(6.0, 1.2 + 0.35 * len(self.names)))
         places = np.arange(len(self.names))
-        # Intervals of ratios are even about the estimate on the axis of logarithms.
+        # On the logarithmic axis the two sides of the interval of a ratio are equally long.
         there, back = (np.log, np.exp) if self.ratio else (np.positive, np.positive)
         centre, half = there(self.estimate), (there(self.high) - there(self.low)) / 2.0
         sampling = half * np.sqrt(np.clip(1.0 - self.privacy_share, 0.0, 1.0))

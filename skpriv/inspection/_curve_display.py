@@ -62,7 +62,8 @@ def curves(
     else:
         blocks = encoder.blocks_
         levels = {name: known for name in blocks if (known := encoder.coded_levels(name))}
-    if features is None:  # what has more than two knots, and all levels; if nothing is bent, all
+    # By default what has more than two knots, and columns of levels; all, if there are only lines.
+    if features is None:
         bent = [name for name, block in blocks.items() if len(last.knots_[block.start]) > 2]
         features = [name for name in blocks if not bent or name in bent or name in levels]
     features = [features] if isinstance(features, (str, Integral)) else features
@@ -200,7 +201,7 @@ class CurveDisplay(Display):
             ax.axhline(0.0, color="0.4", linestyle="--", linewidth=0.8)
             ax.set(xlabel=panel["name"])
         axes[0].set(ylabel=f"effect on {self.target_name}")
-        # One legend for all panels, of what is really drawn in them
+        # The first panel has one legend for what is drawn in any of them.
         drawn = {
             label: handle
             for ax in axes
@@ -214,7 +215,7 @@ class CurveDisplay(Display):
         """Effects with their intervals and the band of all: a line, or a point for each level."""
         curve, coded = panel["curve"], _levels_of(panel)
         bounds = np.array([curve.band_low, curve.band_high, curve.low, curve.high])
-        # Noise is not drawn as an effect: where no finite interval is about it there is none.
+        # An effect without a finite interval is noise, and is not drawn.
         effect = np.where(np.isfinite(bounds[2:]).all(axis=0), curve.effect, np.nan)
         bounds = np.where(np.isfinite(bounds), bounds, np.nan)
         if coded is None:

@@ -288,7 +288,7 @@ class Distribution:
         w = (b + (1.0 - q) * v) / np.where(total > 0.0, total, 1.0)
         w = np.where(total > 0.0, w, 1.0)
         value = w * (left - q * self._count) + (1.0 - w) * ((1.0 - q) * self._count - right)
-        # The ends are known: nothing is left of the first point, and everything of the last one.
+        # Two counts are known: no cell is left of the first point, and all are left of the last.
         value[[0, -1]] = -q * self._count, (1.0 - q) * self._count
         variance = w**2 * a + (1.0 - w) ** 2 * b + (1.0 - q - w) ** 2 * v
         variance[[0, -1]] = q**2 * v, (1.0 - q) ** 2 * v
@@ -470,10 +470,10 @@ class Description(Printed):
         self.confidence_level = confidence_level
         self._z = two_sided_quantile(confidence_level)
         self._sampling = float(estimand == "population")
-        # A sum about persons is one over `places` of the sum over their rows.
+        # A sum about persons is the sum over their rows, divided by `places`.
         self._persons, self._places = report.rows_per_unit is not None, report.rows_per_unit or 1
         self._most, self._unit = self.n * self._places, "persons" if self._persons else "rows"
-        # Sums over rows, and the standard deviation of their noise
+        # Each query with its sums over rows, and the standard deviation of their noise.
         known = {
             type(query): (query, self._places * answer.value, self._places * answer.noise.scale)
             for query, answer in answers
@@ -529,7 +529,7 @@ class Description(Printed):
             mean_variance += spread / count
             spread_variance += max(1.0 - spread, 0.0) * spread / count
         at_low, at_high = (self._count(float(end), tree_scale) for end in ends)
-        counts, count_error = distribution.bins(5)  # of the tree: 32 equal parts
+        counts, count_error = distribution.bins(5)  # This level of the tree has 32 equal parts.
         low, high = values_at(column, [-1.0, 1.0])
         half = (high - low).days / 2.0 if isinstance(column, Date) else (high - low) / 2.0
         mean_error, spread_error = sqrt(mean_variance), sqrt(spread_variance)
@@ -638,7 +638,8 @@ def _said(value):
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
-# Levels of the tree over the range: a cell is 1/16384 of it. A level more costs 3% of noise.
+# Levels of the tree of `private_quantiles`: a leaf is 1/16384 of the range. One more level would
+# add 3% to the noise.
 QUANTILE_DEPTH = 14
 
 
@@ -719,7 +720,7 @@ def private_quantiles(
     query = DistributionQuery((Ranged(low, high),), QUANTILE_DEPTH)
     budget = positive_budget(epsilon, delta)
     session = open_session(privacy, rows, None, budget, random_state, "private_quantiles")
-    rows.check()  # after the charge
+    rows.check()  # The session has charged, so that values may be looked at.
     del y
     answer = session.sum(query, 1.0)
     *tree, _ = query.tables(answer.value)[0]
@@ -795,9 +796,9 @@ def propose_max_rows(
     >>> propose_max_rows(patients, largest=100, epsilon=0.2, delta=1e-6, random_state=0)
     6
     """
-    # A session is opened on the numbers of rows: it charges, and then reads.
+    # Counting the rows of each person reads no value; the session charges before it reads counts.
     counts = np.bincount(Groups(groups, 1).codes)
-    with protecting("", 1):  # a person's number of rows is all that is used of them
+    with protecting("", 1):  # One number of each person is used.
         found = private_quantiles(
             counts, [level], bounds=(0.5, largest + 0.5), epsilon=epsilon, delta=delta,
             privacy=privacy, random_state=random_state,
@@ -813,7 +814,7 @@ def positive_budget(epsilon: float, delta: float) -> Budget:
     return budget
 
 
-# Levels of the tree over the range of a number: a cell is 1/2048 of the range, .05% of it.
+# Levels of the tree of `describe`: a leaf is 1/2048 of the range of a column, .05% of it.
 DISTRIBUTION_DEPTH = 11
 
 
@@ -918,7 +919,7 @@ def describe(
     persons = None if groups is None else Groups(groups, max_rows_per_group)
     rows = table if is_lazy(table) else from_table(table)
     encoder = TableEncoder(Schema(dict(schema))).fit(rows)
-    encoded = encoder.transform(rows)  # cells are read when the session asks, and not before
+    encoded = encoder.transform(rows)  # Cells are read when the session asks for them.
     if not encoded.n:
         raise ValueError("table has no rows.")
     lines, coded = _parts(encoder, schema)
@@ -933,7 +934,7 @@ def describe(
         privacy, encoded, None, positive_budget(epsilon, delta), random_state, "describe",
         groups=persons,
     )  # fmt: skip
-    del table, rows, encoded  # only the session has the data now
+    del table, rows, encoded  # Only the session has the data now.
     whole = sum(query.sensitivity for query in queries)
     answers = [(query, session.sum(query, query.sensitivity / whole)) for query in queries]
     return Description(schema, answers, session.report, confidence_level, estimand)
@@ -965,7 +966,7 @@ def _tables(pairs, schema, lines, coded):
     """The pairs of columns of which two-way counts are wanted."""
     known = {column.name: column for column in coded}
     for line in lines:
-        # Four parts of a number in a two-way table: enough for a shape, few enough for counts
+        # A two-way table has four parts of a range: more parts would have fewer rows in each cell.
         ends = values_at(schema[line.name], np.linspace(-1.0, 1.0, 5))
         said = [f"{end:g}" if isinstance(end, float) else str(end) for end in ends]
         labels = [f"{low} to {high}" for low, high in pairwise(said)]

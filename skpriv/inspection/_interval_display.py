@@ -236,7 +236,7 @@ class IntervalDisplay(Display):
         display : IntervalDisplay
         """
         if ax is None:
-            pyplot(f"{cls.__name__}.from_estimator")  # before the work
+            pyplot(f"{cls.__name__}.from_estimator")  # An error comes before the work.
         X, values, name = _rows(X, feature, grid)
         low, high = interval_of(estimator, X, kind, confidence_level, method)
         if np.ndim(low) > 1:
@@ -245,7 +245,7 @@ class IntervalDisplay(Display):
                 "interval for each, and this picture has one. Fit an estimator with two classes, "
                 "such as one against all others, or plot columns of confidence_interval."
             )
-        probable = is_classifier(estimator)  # intervals are of the second class
+        probable = is_classifier(estimator)  # Its intervals are for the second class.
         display = cls(
             values=values,
             prediction=estimator.predict_proba(X)[:, 1] if probable else estimator.predict(X),
@@ -305,7 +305,7 @@ def _rows(X, feature, grid):
     name = frame.columns[feature] if isinstance(feature, int) else feature
     refuse_absent([name], frame.columns, "feature", "X")
     if grid is not None:
-        # All columns anew: the grid need not have the type of the column in the one row.
+        # The grid may have another type than the column in the one row, so all are made again.
         row = {column: _single(frame)[column].to_list() * len(grid) for column in frame.columns}
         row[name] = list(grid)
         frame = nw.from_dict(row, backend=frame.implementation)

@@ -63,7 +63,7 @@ def _estimates(model):
     law = CoefficientLaw(coef, nothing, nothing, np.ones(len(coef), dtype=bool), "", 0)
     try:
         names, law = law_in_units(model, law=law)
-    except NoLaw:  # those of what the steps before it return
+    except NoLaw:  # The units of the table are not known: name what the steps before return.
         names, law = law_in_units(last, law=law)
     return Table(("", "estimate"), [*zip(names, (f"{x:.4g}" for x in law.estimate), strict=True)])
 
@@ -84,7 +84,7 @@ def shown_coefficients(model: Any, confidence_level: float) -> Any:
         return _curve_table(model, confidence_level)
     try:
         return inference(model, confidence_level=confidence_level)
-    except (NoLaw, NotImplementedError):  # without standard errors, or without known units
+    except (NoLaw, NotImplementedError):  # There are no standard errors, or no known units.
         return _estimates(model)
 
 
@@ -471,7 +471,7 @@ def _picture_html(model, confidence_level):
     if (display := picture(model, confidence_level)) is None:
         return _Html()
     out = StringIO()
-    # Texts stay texts, so that the page can be searched; the date would make it differ each time.
+    # Texts stay texts, so that the page can be searched. A date would make each page another one.
     with pyplot.rc_context({"svg.fonttype": "none", "svg.hashsalt": "skpriv"}):
         display.figure_.savefig(out, format="svg", bbox_inches="tight", metadata={"Date": None})
     pyplot.close(display.figure_)

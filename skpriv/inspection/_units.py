@@ -41,11 +41,14 @@ def law_in_units(model, estimand="fitted", law=None):
     for step in before:
         names, matrix = _after(step, names, matrix)
     law = _law_of(last, estimand) if law is None else law
-    moved = matrix is not None  # what stands before may move the origin: then there is an intercept
+    # A step before the regressor may move the origin: then there is an intercept in any case.
+    moved = matrix is not None
     own = getattr(last, "fit_intercept", True) and not getattr(last, "effects", None)
     matrix = matrix if moved else np.eye(len(names) + 1)
-    matrix[:, list(getattr(last, "outside_columns", []))] = 0.0  # such as instruments
-    kept = np.append(np.abs(matrix[:-1]).any(axis=1), moved or own)  # the others were not selected
+    # Columns outside of the equation, such as instruments, have no coefficient, and neither have
+    # columns that a step does not select.
+    matrix[:, list(getattr(last, "outside_columns", []))] = 0.0
+    kept = np.append(np.abs(matrix[:-1]).any(axis=1), moved or own)
     named = [name for name, keep in zip([*names, INTERCEPT], kept, strict=True) if keep]
     classes = getattr(last, "coefficient_blocks", [])
     if not classes:

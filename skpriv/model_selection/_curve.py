@@ -87,7 +87,7 @@ def evaluate(estimator, rows, scorer, interval, reference):
         reference = np.clip(reference, *getattr(last, "bounds_y_", (-np.inf, np.inf)))
         found["interval_coverages"] = interval_coverage_score(reference, low, high)
     if getattr(last, "calibration_size", None) is not None:
-        # A new y is there to be counted, in every held-out row.
+        # Every held-out row has a target, which is counted.
         low, high = last.prediction_interval(reaching(X_test), interval["confidence_level"])
         found["prediction_widths"] = interval_mean_width(low, high)
         found["prediction_coverages"] = interval_coverage_score(y_test, low, high)
@@ -287,7 +287,7 @@ def privacy_utility_curve(
     names = [_name(*pair) for pair in zip(estimators, prefixes, strict=True)]
     X, y, groups = indexable(positional(X), positional(y), groups)
     splitter = check_cv(cv, y, classifier=is_classifier(estimators[0]))
-    # Ascending: parts of a frame of Dask can only be taken so, and the order is no matter.
+    # Rows of a frame of Dask can only be taken in ascending order, and the order does not matter.
     splits = [map(np.sort, split) for split in splitter.split(X, y, groups)]
     folds = [make_fold(train, test, max_interval_rows) for train, test in splits]
     interval = None
@@ -309,7 +309,7 @@ def privacy_utility_curve(
             list(_estimators(one, prefix, epsilons, shape, random_state))
             for one, prefix in zip(estimators, prefixes, strict=True)
         ]
-        for at, fold in enumerate(folds):  # a fold at a time, whose rows all of them have
+        for at, fold in enumerate(folds):  # All estimators share the rows of a fold.
             for scorer, ours in zip(scorers, models, strict=True):
                 for model in ours[at :: len(folds)]:
                     model, rows = tables.rows(model, fold)
@@ -399,7 +399,7 @@ def _score_name(estimator, scoring):
     return "R2" if name == "r2" else name.replace("_", " ")
 
 
-# What is drawn: names of the values, and of those of the reference if it has any, and the label.
+# By quantity: names of the values and of those of the reference, if there are any, and the label.
 _QUANTITIES = {
     "score": ("test_scores", "reference_scores", "{} on held-out rows"),
     "width": ("interval_widths", "reference_widths", "mean width of the intervals"),
@@ -522,7 +522,7 @@ class PrivacyUtilityDisplay(Display):
         -------
         display : PrivacyUtilityDisplay
         """
-        pyplot(f"{cls.__name__}.from_estimator")  # before the long computation
+        pyplot(f"{cls.__name__}.from_estimator")  # An error comes before the work.
         curve = privacy_utility_curve(estimator, X, y, **options)
         return cls.from_curve(curve).plot(ax, quantity=quantity)
 
@@ -594,7 +594,7 @@ class PrivacyUtilityDisplay(Display):
             )
         ax.set(xscale="log", xlabel="epsilon")
         if "width" in quantity:
-            ax.set_ylim(bottom=0.0)  # half of a width is half as long
+            ax.set_ylim(bottom=0.0)  # Widths are compared by their length.
         ax.set_ylabel(label.format(self.score_name))
         ax.legend()
         return self._drawn(ax)

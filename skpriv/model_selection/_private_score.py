@@ -44,7 +44,7 @@ from ..privacy import (
 )
 from ..records import INVALID_VALUES, as_rows, public_shape, stand_in
 
-# Whose fitted objects map each row by itself, and hold nothing but numbers
+# Predictors of scikit-learn whose fitted objects map each row by itself, and hold numbers alone
 PREDICTORS = (DummyRegressor, ElasticNet, Lasso, LinearRegression, Ridge)
 
 
@@ -124,9 +124,9 @@ def predicted(estimator: Any, rows: Any) -> Any:
         If there is not one prediction for each row. One record would count twice.
     """
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # a predictor may tell of a value that it has not seen
+        warnings.simplefilter("ignore")  # A warning may tell of a value.
         count = rows.shape[0] if hasattr(rows, "shape") else len(rows)
-        # One cell of a list of lists decides how all others of a batch are read
+        # In a list of lists one cell decides how all others are read: it goes row by row.
         if hasattr(rows, "shape") and is_rowwise(estimator):
             return _one_each(estimator.predict(rows), count)
         found = np.empty(count)
@@ -241,9 +241,9 @@ def _clipped_errors(estimator, table, numbers, target, bounds, limit):
 
 
 def _predictions(estimator, rows):
-    with suppress(Exception):  # whose text may hold a value of a row
+    with suppress(Exception):  # Its text may hold a value of a row.
         return predicted(estimator, rows)
-    if _predicts(estimator, stand_in(rows)):  # so it was values: as where rows are fitted
+    if _predicts(estimator, stand_in(rows)):  # Then it was the values that were refused.
         raise InvalidValues(INVALID_VALUES)
     raise PrivacyError(
         "the estimator could not predict the rows of X: pass rows of the kind on which it was "
@@ -255,14 +255,14 @@ def _predicts(estimator, rows):
     """Whether public rows of the same kind can be predicted."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of names, which they do not have
+            warnings.simplefilter("ignore")  # Public rows have no names.
             predicted(estimator, rows)
     except Exception:
         return False
     return True
 
 
-SCORE_CLIP = 5.0  # squares are clipped at so many mean absolute deviations of the target
+SCORE_CLIP = 5.0  # Errors are clipped at so many mean absolute deviations of the target.
 
 
 @dataclass(frozen=True)
@@ -409,7 +409,7 @@ def _score(answer, limit, bounds, confidence_level, report):
     variance = max(slope @ sampling @ slope, 0.0) / n + slope @ slope * noise**2
     r2, half = float(1.0 - u / v), two_sided_quantile(confidence_level) * sqrt(variance)
     low, high = (min(1.0, float(end)) for end in (r2 - half, r2 + half))
-    # Noise may put the sum of squared errors below zero, but no R2 is above one.
+    # Noise may make the sum of squared errors negative, but no R2 is above one.
     return PrivateScore(min(1.0, r2), low, high, error, confidence_level, True, report)
 
 

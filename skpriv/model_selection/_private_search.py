@@ -43,11 +43,11 @@ from ._private_score import (
 )
 from ._curve import _private_prefix as private_prefix
 
-REFIT = 0.5  # of the whole, for the winner's fit
-SCORED = 0.2  # of the rows; the other ones fit the candidates
-JUDGED = 0.1  # of what the scored rows pay, for the released score of the winner
-# Squares are clipped at so many mean absolute deviations of the target: 2.4 standard ones of a
-# normal target. Candidates are only compared, and noise falls with the square of the limit.
+REFIT = 0.5  # part of mu^2 that pays for the last fit, of the winner
+SCORED = 0.2  # part of the rows that score the candidates; the others fit them
+JUDGED = 0.1  # part of what these rows pay that is for the released score of the winner
+# Errors are clipped at so many mean absolute deviations of the target: 2.4 standard deviations of a
+# normal one. Candidates are only compared, and noise falls with the square of the limit.
 SEARCH_CLIP = 3.0
 MAX_SEED = np.iinfo(np.int32).max
 
@@ -179,15 +179,15 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
         if n < 10:
             raise ValueError(f"n_samples={n} is too few for a search: it needs 10 rows at least.")
         self.candidates_ = self._candidates(rng)
-        for params in self.candidates_:  # a step may be a parameter
+        for params in self.candidates_:  # A parameter may be a step.
             check_covered(clone(self.estimator).set_params(**params))
         bounds = target_bounds(self.estimator, self.bounds_y)
         plan = _Plan(clone(self.estimator), prefix, Budget(self.epsilon, self.delta))
-        with self._accounting():  # those of the process where it was pickled, too
+        with self._accounting():  # in the process where it was pickled, too
             charge(plan.cost(1.0), type(self).__name__)
         target = finite_numbers(y, "y").reshape(-1)
         limit = plan.scale(target, bounds, self._seed(rng))
-        # A secret order, and the operating system's unless there is a seed
+        # The order of the rows is secret, and drawn by the operating system unless there is a seed.
         source = NoiseSource(None if self.random_state is None else rng)
         order = source.order(ArrayRows(X, target)).dealt(0, n)
         scored, fitted = order[: max(1, round(SCORED * n))], order[max(1, round(SCORED * n)) :]
@@ -239,8 +239,7 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
         grids = self.param_distributions
         try:
             listed = list(ParameterGrid(grids))
-        except TypeError:  # a distribution is among them
-            # 30 candidates, where there is a distribution
+        except TypeError:  # A distribution has no list: 30 candidates are drawn.
             return list(ParameterSampler(grids, self.n_iter or 30, random_state=rng))
         if self.n_iter is None or self.n_iter >= len(listed):
             return listed
@@ -261,7 +260,7 @@ class _Plan:
 
     def __init__(self, estimator, prefix, budget):
         self.estimator, self.prefix, self.budget = estimator, prefix, budget
-        # Its selections are priced in zCDP
+        # The selections of iterative hard thresholding are priced in zCDP.
         selects = isinstance(pipeline_steps(estimator)[-1], IHTRegressor)
         self.currency = "zcdp" if selects else "gdp"
         self.mu = sqrt(2.0 * budget.rho) if self.currency == "zcdp" else budget.mu

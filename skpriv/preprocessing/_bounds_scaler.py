@@ -185,11 +185,11 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self._scaled(X if rows is None else np.asarray(rows))
 
     def _scaled(self, X):
-        X = np.clip(floats(X), self.low_, self.high_)  # a copy, which the steps below write into
+        X = np.clip(floats(X), self.low_, self.high_)  # The steps below write into this copy.
         offset, scale = self._affine()
         X -= offset
         X /= scale
-        np.clip(X, -1.0, 1.0, out=X)  # (x - offset) / scale can leave [-1, 1] by a rounding
+        np.clip(X, -1.0, 1.0, out=X)  # Rounding may have left [-1, 1].
         for group in self.groups_:
             norms = np.linalg.norm(X[:, group], axis=1, keepdims=True)
             X[:, group] /= np.maximum(norms, 1.0)
@@ -235,7 +235,7 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        # Whether there is a hole or a text would be an answer about the rows.
+        # To refuse a missing value or a text would be an answer about the rows.
         tags.input_tags.allow_nan = tags.input_tags.string = True
         return tags
 
@@ -261,7 +261,7 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             groups.append([])
             for member in members:
                 if isinstance(member, str) and member not in names and member in known:
-                    continue  # a feature of the data set that this X does not have
+                    continue  # It is a feature of the data set which this X has not.
                 column = names.get(member, member)
                 if column not in range(self.n_features_in_):
                     raise ValueError(f"exclusive names {member!r}, which is not a column of X.")

@@ -16,7 +16,7 @@ from ._columns import LOST
 from ._encoder import _column_names, _frame, _schema
 from ._values import MISSING, text
 
-# In the order of the states of a cell, of which the last is divided in two
+# Names of the states of a cell, in their order; LOST is divided into unreadable and missing.
 STATES = ("read", "clipped", "other", "unreadable", "missing")
 _HEAD = "For the curator's eyes only. These are exact counts of private rows: do not release them."
 
@@ -242,5 +242,5 @@ def _empty(value):
         return value.strip().casefold() in MISSING
     try:
         return text(value) is None and bool(value is None or value != value)
-    except Exception:  # a marker of missing values that has no truth value, or any other object
+    except Exception:  # Such as pandas.NA, of which nobody knows whether it equals itself.
         return type(value).__name__ == "NAType"

@@ -16,9 +16,9 @@ import numpy as np
 from ._values import booleans_of, codes_of, composed, days, days_of, number, numbers_of, text
 
 INDICATOR = "indicator"
-# States of a cell: taken as it is, moved to the end of the range, "other", or not to be read
+# States of a cell: it is taken as it is, moved to an end of the range, "other", or cannot be read.
 READ, CLIPPED, UNLISTED, LOST = range(4)
-DAYS_PER_YEAR = (date(401, 1, 1) - date(1, 1, 1)).days / 400  # of the calendar
+DAYS_PER_YEAR = (date(401, 1, 1) - date(1, 1, 1)).days / 400  # the mean of the calendar
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ class _Range(_Line):
             raise ValueError('typical is for missing="indicator": take it out, or set that.')
 
     def __repr__(self):
-        # What nobody set is left out, since it concerns few columns.
+        # Parameters that were not set are left out: there are many, and a column has few.
         known = {field.name: getattr(self, field.name) for field in fields(self)}
         said = ", ".join(f"{name}={value!r}" for name, value in known.items() if value is not None)
         return f"{type(self).__name__}({said})"
@@ -397,7 +397,7 @@ class Boolean(_Levels):
 
 
 def _set(instance, name, value):
-    object.__setattr__(instance, name, value)  # the dataclasses are frozen
+    object.__setattr__(instance, name, value)  # The dataclasses are frozen.
 
 
 OTHER, MISSING = "other", "missing"
@@ -486,7 +486,7 @@ class Categorical(_Listed):
     def _codes(self, series):
         """Number of the level of each cell; their number where the cell is none of them."""
         levels, listed = self.levels, codes_by_text(self.categories, self.spellings)
-        nothing = len(levels)  # the zero row
+        nothing = len(levels)  # the number of the zero row
         unknown = levels.index(OTHER) if self.other else nothing
         if self.has_indicator:
             absent = levels.index(MISSING)
@@ -586,7 +586,7 @@ def simplex(size):
     corners = np.full((size, m), (1.0 - sqrt(size)) / m**1.5)
     corners[1:] += sqrt(size / m) * np.eye(m)
     corners[0] = -1.0 / sqrt(m)
-    # Each entry is rounded a few times, and the norm sums m squares.
+    # Each entry was rounded a few times, and m squares are summed for the norm.
     return corners * (1.0 - (m + 8) * np.finfo(np.float64).eps)
 
 

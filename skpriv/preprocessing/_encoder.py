@@ -85,7 +85,7 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False  # data frames, whose columns have names
+        tags.input_tags.two_d_array = False  # Rows are data frames, whose columns have names.
         tags.input_tags.string = tags.input_tags.categorical = tags.input_tags.allow_nan = True
         return tags
 
@@ -177,7 +177,7 @@ class TableEncoder(SchemaEncoder):
         target = schema.target is None and len(absent) == 1
         if target and isinstance(schema[absent[0]], Numeric | Boolean):
             if not get_close_matches(absent[0], strange, n=1, cutoff=0.8):
-                absent = []  # the table of the target, which is y and not in X
+                absent = []  # It describes the target, which is y.
         who = "The schema (which may say what its target is, Schema(..., target=name))"
         refuse_absent(absent, names, who, "X")
         if not columns:

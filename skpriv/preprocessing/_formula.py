@@ -124,7 +124,7 @@ class FormulaEncoder(SchemaEncoder):
                 raise ValueError(f"{text} is too large on the public ranges of the schema.")
         one = self._references(schema)
         expanded = design.expanded(one, schema)
-        self.terms_ = list(expanded.columns[1:])  # the first is the intercept
+        self.terms_ = list(expanded.columns[1:])  # The first one is the intercept.
         size, (_, *places) = len(self.terms_), expanded.model_spec.term_indices.values()
         blocks = {block: np.empty(0, dtype=int) for block in design.columns}
         for block, at in zip(design.columns, places, strict=True):
@@ -138,10 +138,10 @@ class FormulaEncoder(SchemaEncoder):
             for columns_of, part in zip((inside, at), rows[:2], strict=True):
                 self._matrix[np.ix_(at, columns_of)] = part
             self._shift[at] = rows[2]
-        # A missing cell of unordered levels is one of the levels.
+        # In a column of categories a missing cell has a level, and needs no indicator.
         lines = [name for name in self.columns_ if not isinstance(schema[name], Categorical)]
         self._missing = [name for name in lines if schema[name].has_indicator]
-        # An indicator shares the block of its column's own terms: a missing row has nothing else.
+        # An indicator shares the block of the terms of its column, which are 0 in a missing row.
         self._own = [blocks.get(frozenset([name]), np.empty(0, int)) for name in self._missing]
         alone = sum(not len(at) for at in self._own)
         self._norm = float(np.sqrt(len(blocks) + alone) * (1.0 + 64 * np.finfo(float).eps))
@@ -158,7 +158,7 @@ class FormulaEncoder(SchemaEncoder):
             absent = read[name][1]
             rows[np.ix_(absent, at)] = 0.0
             rows = np.column_stack([rows, absent])
-        # Between public points a row may be longer than on them, by what the grid leaves out.
+        # Between two points of the grid a row may be a little longer than at any of them.
         return rows / np.maximum(self._norm, np.linalg.norm(rows, axis=1))[:, None]
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -192,7 +192,7 @@ class FormulaEncoder(SchemaEncoder):
         F = _parsed(self.formula, schema)[1].matrix(self._references(schema), schema)
         typical = (F @ self._matrix.T + self._shift)[0]
         for i, (name, at) in enumerate(zip(self._missing, self._own, strict=True)):
-            # A missing row is 0 in its block, where the value it is told against is not.
+            # The terms of a missing row are 0, and those of its reference value are not.
             matrix[size + i, at] = -typical[at]
             names.append(schema[name].missing_effect(name))
         matrix[:, :-1] /= self._norm
@@ -229,7 +229,7 @@ class _Design:
 
         size, frame = max(map(len, cells.values())), {}
         for text, tree in self.factors.items():
-            if isinstance(tree, str):  # its levels
+            if isinstance(tree, str):  # The factor is the levels of a column.
                 codes = np.broadcast_to(np.rint(cells[tree]).astype(int), size)
                 frame[text] = pd.Categorical.from_codes(codes, _levels(schema[tree]))
             else:
@@ -360,7 +360,7 @@ def _factor(factor, schema):
     if factor.eval_method.value == "lookup":
         tree: Any = ast.Name(text)
     else:
-        while text.count("`") > 1:  # a quoted name becomes a name of Python's
+        while text.count("`") > 1:  # Python can parse no quoted name: it gets another one.
             head, name, rest = text.split("`", 2)
             quoted[f"_quoted_{len(quoted)}"] = name
             text = f"{head}_quoted_{len(quoted) - 1}{rest}"
@@ -403,7 +403,7 @@ def _reference(column):
 def _read(column, series):
     """Values of cells, or codes of their levels; and whether an indicator says they are missing."""
     if isinstance(column, Categorical):
-        # What is nothing in the list stands for the reference.
+        # A cell that is none of the levels counts as the reference level.
         return column._codes(series) % len(column.levels), np.zeros(len(series), dtype=bool)
     encoded = column.encode(series)
     absent = (encoded[:, -1] > 0.5) & column.has_indicator

@@ -193,7 +193,7 @@ class Schema(Mapping):
             Members of `classes` as objects, and None where a cell is none of them.
         """
         column = None if self.target is None else self[self.target]
-        if isinstance(column, Boolean):  # what is missing stands between the two, or is a constant
+        if isinstance(column, Boolean):  # A missing cell is .5, or a constant.
             found = np.array([0, 2, 1])[(2.0 * self.read_target(frame)).astype(int)]
         elif isinstance(column, Categorical | Ordinal):
             known = codes_by_text(column.categories, column.spellings)

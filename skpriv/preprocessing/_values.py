@@ -24,7 +24,7 @@ _TRUTHS = dict.fromkeys(("true", "yes", "y", "t", "1"), 1.0)
 _TRUTHS |= dict.fromkeys(("false", "no", "n", "f", "0"), 0.0)
 _EPOCH = datetime(1970, 1, 1)
 DAY = timedelta(days=1).total_seconds()
-# Blanks that stand between groups of digits: plain, no-break, narrow no-break, thin, figure
+# Blanks between groups of digits: the plain, no-break, narrow no-break, thin and figure space.
 _BLANKS = " \u00a0\u202f\u2009\u2007"
 # Beyond this integers are not exact in floats, and a column of floats could not tell them apart.
 _EXACT = 2**float_info.mant_dig
@@ -52,7 +52,7 @@ def moment(value):
     nanoseconds, must then be read as they are in a column of times.
     """
     if isinstance(value, np.datetime64):
-        found = value.astype("datetime64[us]").item()  # a number, where it is out of the calendar
+        found = value.astype("datetime64[us]").item()  # A number if it is out of the calendar.
         return found if isinstance(found, datetime) else None
     if isinstance(value, datetime) and hasattr(value, "nanosecond"):
         stamp: Any = value
@@ -77,10 +77,10 @@ def number(value, decimal=".", thousands=None):
             return float(value.casefold() == "true")
         value = _plain_number(value, decimal, thousands)
     if isinstance(value, np.datetime64 | np.timedelta64):
-        return float("nan")  # as in a column of times
+        return float("nan")  # A column of times has no numbers either.
     try:
         result = float(real(value))
-    except Exception:  # a cell may hold any object, with any error
+    except Exception:  # A cell may hold any object, which may raise any error.
         return float("nan")
     return result if isfinite(result) else float("nan")
 
@@ -99,7 +99,7 @@ def _plain_number(said, decimal, thousands):
         marks = _BLANKS if thousands in _BLANKS else thousands
         said = "".join(character for character in said if character not in marks)
     if decimal != ".":
-        # A point is no decimal mark here: a text that has one is not a number.
+        # Where the decimal mark is another one, a text with a point is not a number.
         said = said.replace(".", "\0").replace(decimal, ".")
     return ("-" if sign == "\u2212" else sign) + said
 
@@ -120,7 +120,7 @@ def text(value):
     if isinstance(value, date | np.datetime64):
         try:
             value = moment(value)
-            return None if value != value else value.isoformat()  # NaT is not itself
+            return None if value != value else value.isoformat()  # NaT does not equal itself.
         except Exception:
             return None
     if isinstance(value, list | tuple | dict | set | bytes | np.ndarray):
@@ -160,7 +160,7 @@ def days(value, format=None):
         if value.tzinfo is not None:
             value = value.astimezone(timezone.utc).replace(tzinfo=None)
         return number((value - _EPOCH).total_seconds() / DAY)
-    except Exception:  # no date, or one that is out of the calendar
+    except Exception:  # It is no date, or out of the calendar.
         return float("nan")
 
 
@@ -184,7 +184,7 @@ def booleans_of(series):
 def days_of(series, format=None):
     """Array of days since 1970 and NaN."""
     if isinstance(series.dtype, nw.Date | nw.Datetime):
-        with suppress(Exception):  # of a column with one date that is out of the calendar
+        with suppress(Exception):  # One date may be out of the calendar.
             return series.dt.timestamp("us").to_numpy().astype(np.float64) / (1e6 * DAY)
     return _mapped(series, partial(days, format=format))
 
@@ -222,7 +222,7 @@ def _mapped(series, function):
         key: tuple | None = (type(value), value)
         try:
             found = known.get(key)
-        except Exception:  # not hashable
+        except Exception:  # The value cannot be hashed.
             key = found = None
         if found is None:
             found = _said(function, value)
