@@ -29,6 +29,7 @@ __all__ = [
     "fit_context",
     "forgets_rows",
     "pipeline_steps",
+    "reaching_last",
     "safe_indexing",
     "validate_params",
 ]
@@ -75,6 +76,11 @@ def forgets_rows(function: F) -> F:
 def pipeline_steps(model: Any) -> list:
     """The steps of a Pipeline, the estimator last; of any other model itself alone."""
     return [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+
+
+def reaching_last(model: Any, X: Any) -> Any:
+    """Rows as they reach the last step of a fitted Pipeline; of any other model the rows."""
+    return model[:-1].transform(X) if len(pipeline_steps(model)) > 1 else X
 
 
 # To type checkers, what these two decorate stays what it is.

@@ -78,17 +78,19 @@ def _maker(Class, **parameters):
     return make
 
 
+BOUNDS = {"data_norm": 1.0, "bounds_y": (-1.0, 1.0)}
+
+
 def estimators():
     """Makers ``make(budget, seed)`` by name and privacy model."""
-    bounds = {"data_norm": 1.0, "bounds_y": (-1.0, 1.0)}
     sparse = {"data_max": 1.0, "bounds_y": (-1.0, 1.0), "n_nonzero_coefs": 1}
     classes = {
-        "linear": (linear_model.LinearRegression, bounds),
-        "ssp": (linear_model.SSPRegressor, bounds),
-        "re-weighted": (linear_model.ReweightedRegressor, bounds),
-        "descent": (linear_model.ReweightedRegressor, {**bounds, "solver": "sgd", "link": "logit"}),
-        "layered": (linear_model.LayeredRegressor, bounds),
-        "improper": (linear_model.ImproperSGDRegressor, bounds),
+        "linear": (linear_model.LinearRegression, BOUNDS),
+        "ssp": (linear_model.SSPRegressor, BOUNDS),
+        "re-weighted": (linear_model.ReweightedRegressor, BOUNDS),
+        "descent": (linear_model.ReweightedRegressor, {**BOUNDS, "solver": "sgd", "link": "logit"}),
+        "layered": (linear_model.LayeredRegressor, BOUNDS),
+        "improper": (linear_model.ImproperSGDRegressor, BOUNDS),
         "iht": (linear_model.IHTRegressor, sparse),
     }
     return {
@@ -103,9 +105,7 @@ def policies():
     """Makers ``make(budget, seed)`` of policies by name and privacy model."""
 
     def epochs(Policy, privacy, **parameters):
-        oracle = _maker(
-            linear_model.SSPRegressor, data_norm=1.0, bounds_y=(-1, 1), privacy=privacy
-        )  # fmt: skip
+        oracle = _maker(linear_model.SSPRegressor, privacy=privacy, **BOUNDS)
         return lambda budget, seed: Policy(
             oracle=oracle(budget, seed), schedule=SCHEDULE, random_state=seed, **parameters
         )
@@ -164,9 +164,8 @@ def run_audit(args):
     chosen = [(*key, *how) for key, how in known.items() if key[0].startswith(args.name)]
     names = sorted({name for name, _ in known})
     refuse(not chosen, f"{args.name!r} begins none of the names {', '.join(names)}.")
-    claim, used = Budget(args.epsilon, args.delta), Budget(args.epsilon, args.delta)
-    if args.half_noise:
-        used = Budget.from_mu(2.0 * claim.mu, claim.delta)
+    claim = Budget(args.epsilon, args.delta)
+    used = Budget.from_mu(2.0 * claim.mu, claim.delta) if args.half_noise else claim
     print(f"Claim: epsilon = {claim.epsilon:g} at delta = {claim.delta:g}", end="\n\n")
     print(ROW_FORMAT.format(*HEADERS), flush=True)
     attacks = (_attack(args, claim, used, *one) for one in chosen)

@@ -22,10 +22,8 @@ def add_budget(parser):
 
 def run_budget(args):
     """Print the charges of a ledger, or make one with the total --epsilon."""
-    refuse(
-        args.epsilon is None and not Path(args.ledger).is_file(),
-        f"The ledger {args.ledger} is not a file: --epsilon E makes one with this total.",
-    )
+    absent = f"The ledger {args.ledger} is not a file: --epsilon E makes one with this total."
+    refuse(args.epsilon is None and not Path(args.ledger).is_file(), absent)
     unpriced = args.unit is not None and args.epsilon is None
     refuse(unpriced, "--unit needs --epsilon: the unit is set with the total.")
     total = _total(args.ledger)
@@ -83,10 +81,8 @@ def open_ledger(path, total, unit=None, **said):
     **said : str
         Who makes the charges, and what for.
     """
-    refuse(
-        not Path(path).absolute().parent.is_dir(),
-        f"The ledger {path}: there is no such directory.",
-    )
+    nowhere = not Path(path).absolute().parent.is_dir()
+    refuse(nowhere, f"The ledger {path}: there is no such directory.")
     if _total(path) is not None:
         return BudgetAccountant(ledger=path, **said)
     if Path(path).is_file():

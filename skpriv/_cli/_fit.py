@@ -134,9 +134,7 @@ def _check_files(args):
     """Everything that can be found out before the rows are read and the budget is spent."""
     nowhere = args.out is None and not args.plan
     refuse(nowhere, "--out is needed: name the JSON file of the model, or ask for --plan.")
-    check_files(
-        args, args.table, args.schema, out=(), ledger=None, card=CARDS, plot=PICTURES
-    )  # fmt: skip
+    check_files(args, args.table, args.schema, out=(), ledger=None, card=CARDS, plot=PICTURES)
     can = capabilities(args.privacy)
     refuse(
         args.ledger is not None and can.amplifies,

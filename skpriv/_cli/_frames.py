@@ -21,11 +21,9 @@ _LIBRARIES = ("pandas", "polars", "pyarrow")
 
 def groups_of(args, schema, frame):
     """What a release gets for --group; a person without a name is one of their own."""
-    refuse(
-        args.max_rows is not None and args.group is None,
-        "--max-rows needs --group, the column that says whose row it is.",
-    )
     if args.group is None:
+        alone = "--max-rows needs --group, the column that says whose row it is."
+        refuse(args.max_rows is not None, alone)
         return {}
     refuse_absent([args.group], nw.from_native(frame).columns, "--group", args.table, CommandError)
     refuse(

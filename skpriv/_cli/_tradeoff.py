@@ -128,7 +128,6 @@ def _from_csv(path, target, bounds):
         target=frame[target],
         bounds={name: bounds[name] for name in features},
         bounds_y=bounds[target],
-        exclusive=None,
     )
 
 
@@ -296,4 +295,4 @@ def _model(data, args, estimator):
 
 def _pipeline(data, args, estimator):
     estimator.set_params(bounds_y=data.bounds_y, coef_norm=args.coef_norm)
-    return make_pipeline(BoundsScaler(data.bounds, exclusive=data.exclusive), estimator)
+    return make_pipeline(BoundsScaler(data.bounds, exclusive=data.get("exclusive")), estimator)

@@ -265,8 +265,7 @@ def _sample(make, label, data, replaced, statistic):
         model, seen, ratio = released_ratio(make, fit, data[label], data[1 - label])
     if statistic is not None:
         return {"": np.ravel(np.asarray(statistic(model), dtype=float))}
-    leaves = snapshot(model)
-    leaves.update(snapshot(seen) if policy else {})
+    leaves = snapshot(model) | (snapshot(seen) if policy else {})
     if not policy and hasattr(model, "predict"):
         rows = (safe_indexing(X, replaced) for X, *_ in data)
         leaves["predicted"] = np.concatenate([*map(model.predict, rows)])

@@ -412,9 +412,6 @@ def _epsilon(cost, claim):
     return inf if cost.gaussian == inf else cost.epsilon(claim.delta + cost.delta)
 
 
-ANGLES = (60.0, 90.0, 180.0)  # Between two such rows corrected sensitivities are attained.
-
-
 @dataclass(frozen=True)
 class Pair:
     """Two neighbours.
@@ -502,8 +499,9 @@ def _rows(d, data_norm, row_norm):
         return [data_norm * row for row in rows]
     rows = [np.eye(d)[0]]
     if d > 1:
-        turned = np.radians([angle for angle in ANGLES if angle < 180.0])
-        rows += [np.cos(a) * np.eye(d)[0] + np.sin(a) * np.eye(d)[1] for a in turned]
+        # At these angles, and with the opposite row, corrected sensitivities are attained.
+        for angle in np.radians([60.0, 90.0]):
+            rows.append(np.cos(angle) * np.eye(d)[0] + np.sin(angle) * np.eye(d)[1])
         rows.append(np.ones(d) / sqrt(d))
     return [data_norm * row for row in (*rows, -rows[0], -1e-9 * rows[0], np.zeros(d))]
 

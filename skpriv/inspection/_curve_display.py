@@ -197,9 +197,6 @@ class CurveDisplay(Display):
         panels = zip(axes, self.curves, strict=True)
         drawn = (self._plot_panel(*panel) for panel in panels)
         self.lines_, self.bands_ = map(list, zip(*drawn, strict=True))
-        for panel, ax in zip(self.curves, axes, strict=True):
-            ax.axhline(0.0, color="0.4", linestyle="--", linewidth=0.8)
-            ax.set(xlabel=panel["name"])
         axes[0].set(ylabel=f"effect on {self.target_name}")
         # The first panel has one legend for what is drawn in any of them.
         drawn = {
@@ -238,6 +235,8 @@ class CurveDisplay(Display):
         if coded is None:
             knots = np.isin(curve.grid, curve.knots)
             ax.plot(places[knots], effect[knots], "o", color=color, markersize=3, label="knot")
+        ax.axhline(0.0, color="0.4", linestyle="--", linewidth=0.8)
+        ax.set(xlabel=panel["name"])
         return line, band
 
 

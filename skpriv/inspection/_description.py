@@ -405,15 +405,11 @@ class LineDescription:
 
     def rows(self) -> list[tuple[str, Estimated]]:
         """Names of the numbers and the numbers, for a table."""
-        quantiles = [(f"{q:.0%} quantile", found) for q, found in self.quantiles.items()]
-        ends = [("at or below the range", self.at_low), ("at or above the range", self.at_high)]
-        return [
-            *([] if self.missing is None else [("missing", self.missing)]),
-            ("mean", self.mean),
-            ("std. deviation", self.std),
-            *quantiles,
-            *ends,
-        ]
+        rows: list[Any] = [] if self.missing is None else [("missing", self.missing)]
+        rows += [("mean", self.mean), ("std. deviation", self.std)]
+        rows += [(f"{q:.0%} quantile", found) for q, found in self.quantiles.items()]
+        rows += [("at or below the range", self.at_low), ("at or above the range", self.at_high)]
+        return rows
 
 
 @dataclass(frozen=True)
@@ -433,10 +429,8 @@ class CountsDescription:
 
     def rows(self) -> list[tuple[str, Estimated]]:
         """Names of the numbers and the numbers, for a table."""
-        return [
-            (level if isinstance(level, str) else " and ".join(level), found)
-            for level, found in self.counts.items()
-        ]
+        names = (key if isinstance(key, str) else " and ".join(key) for key in self.counts)
+        return list(zip(names, self.counts.values(), strict=True))
 
 
 def values_at(column: Any, z: Any) -> list:

@@ -166,10 +166,6 @@ class Inference(Printed):
             return np.exp(values)
 
     @property
-    def _columns(self):
-        return COLUMNS + (RATIOS if self.law.ratio else ())
-
-    @property
     def _quantile(self):
         return two_sided_quantile(self.confidence_level)
 
@@ -183,7 +179,8 @@ class Inference(Printed):
         """
         import pandas as pd
 
-        return pd.DataFrame({name: getattr(self, name) for name in self._columns}, index=self.names)
+        columns = COLUMNS + (RATIOS if self.law.ratio else ())
+        return pd.DataFrame({name: getattr(self, name) for name in columns}, index=self.names)
 
     def contrast(self, weights: Any) -> "Inference":
         """Estimate and interval of weighted sums of coefficients.
@@ -259,14 +256,12 @@ class Inference(Printed):
                 row[self._place(name)] = weight
             weights = row
         matrix = np.atleast_2d(np.asarray(weights, dtype=float))
-        if matrix.shape[1] != len(self.names) or not np.isfinite(matrix).all():
+        proper = matrix.shape[1] == len(self.names) and np.isfinite(matrix).all()
+        if not proper or not matrix.any(axis=1).all():
             raise ValueError(
-                f"weights must be finite, one for each of {len(self.names)} coefficients "
-                f"({', '.join(self.names)}), or a mapping from the names of some."
-            )
-        if not matrix.any(axis=1).all():
-            raise ValueError(
-                f"A contrast needs a weight other than 0: {', '.join(self.names)} can have one."
+                "weights must be finite and not all of them 0, one for each of "
+                f"{len(self.names)} coefficients ({', '.join(self.names)}), or a mapping from the "
+                "names of some."
             )
         return matrix
 

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from .._compat import pipeline_steps
+from .._compat import pipeline_steps, reaching_last
 from .._parameters import validated
 from .._printing import Display, pyplot, refuse_absent
 from ..records import finite_numbers
@@ -111,11 +111,10 @@ def interval_of(
     (low, high)
     """
     check_is_fitted(estimator)
-    *before, last = pipeline_steps(estimator)
+    last = pipeline_steps(estimator)[-1]
     if not hasattr(last, f"{kind}_interval"):
         raise ValueError(f"kind={kind!r}: {type(last).__name__} has no {kind}_interval.")
-    X = estimator[:-1].transform(X) if before else X
-    options = {} if method is None else {"method": method}
+    X, options = reaching_last(estimator, X), {} if method is None else {"method": method}
     return getattr(last, f"{kind}_interval")(X, confidence_level=confidence_level, **options)
 
 

@@ -1,6 +1,7 @@
 """What is published beside a model: its coefficients as a table, its card, and one page."""
 
 import tomllib
+from collections.abc import Iterator
 from dataclasses import replace
 from html import escape
 from importlib.metadata import version
@@ -55,7 +56,7 @@ _NOT_COVERED = (
 
 def _estimates(model):
     """Table of the estimates of a model whose coefficients have no law."""
-    last = _last(model)
+    last = pipeline_steps(model)[-1]
     if not hasattr(last, "coef_"):
         return "This model has no coefficients."
     coef = np.column_stack([np.atleast_2d(last.coef_), np.atleast_1d(last.intercept_)]).ravel()
@@ -80,7 +81,7 @@ def shown_coefficients(model: Any, confidence_level: float) -> Any:
     -------
     Inference, Table or str
     """
-    if hasattr(_last(model), "curve"):
+    if hasattr(pipeline_steps(model)[-1], "curve"):
         return _curve_table(model, confidence_level)
     try:
         return inference(model, confidence_level=confidence_level)
@@ -120,7 +121,7 @@ def coefficient_table(model: Any, *, confidence_level: float = 0.95) -> str:
 
 def _sections(model, confidence_level, accountant=None, description=None):
     """Contents of each section by its title: sentences, lists of them, tables and reports."""
-    last = _last(model)
+    last = pipeline_steps(model)[-1]
     report, found = last.privacy_report_, shown_coefficients(model, confidence_level)
     unit = [sentence(report.persons), _GROUP] if report.persons else [_UNIT]
     strange = [*_strange_steps(model), *map(sentence, report.not_covered)]
@@ -145,10 +146,6 @@ def _sections(model, confidence_level, accountant=None, description=None):
         sections["The table in numbers"] = [*_warnings(known), told, description]
     sections["Software"] = [Table(("package", "version"), [*versions.items()], left=2)]
     return sections
-
-
-def _last(model):
-    return pipeline_steps(model)[-1]
 
 
 def _curve_table(model, confidence_level):
@@ -294,7 +291,7 @@ def release_page(
     check_is_fitted(model)
     sections = _sections(model, confidence_level, accountant, description)
     next(iter(sections.values())).append(_picture_html(model, confidence_level))
-    head, report = title or _name(model), _last(model).privacy_report_
+    head, report = title or _name(model), pipeline_steps(model)[-1].privacy_report_
     body = "\n".join(
         f'<h2>{heading}</h2>\n<div class="scroll">{"".join(map(html, contents))}</div>'
         for heading, contents in sections.items()
@@ -353,7 +350,10 @@ def model_card(
     if format == "html":
         return release_page(model, title=title, confidence_level=confidence_level)
     check_is_fitted(model)
-    lines = [f"# Model card: {title or _name(model)}", _summary(_last(model).privacy_report_)]
+    lines = [
+        f"# Model card: {title or _name(model)}",
+        _summary(pipeline_steps(model)[-1].privacy_report_),
+    ]
     for heading, contents in _sections(model, confidence_level).items():
         lines += [f"## {heading}", *map(_markdown, contents)]
     return "\n\n".join(lines) + "\n"
@@ -362,46 +362,50 @@ def model_card(
 def _name(model):
     """The estimator and its target."""
     target = getattr(schema_of(model), "target", None)
-    return type(_last(model)).__name__ + (f" of {target}" if target else "")
+    return type(pipeline_steps(model)[-1]).__name__ + (f" of {target}" if target else "")
 
 
-def meaning(report: Any) -> list[str]:
-    """What the guarantee of a report means, in sentences for somebody who decides.
+def meaning(report: Any) -> Iterator[str]:
+    """Say what the guarantee of a report means, in sentences for somebody who decides.
 
     Parameters
     ----------
     report : PrivacyReport
 
-    Returns
-    -------
-    list of str
+    Yields
+    ------
+    str
     """
     guarantee = report.guarantee
     epsilon, delta, unit = guarantee.epsilon, guarantee.delta, guarantee.unit
     if isinf(epsilon):
-        return [
+        yield (
             "There is no privacy guarantee. The numbers were computed without noise, and they may "
             "give away what single rows hold."
-        ]
+        )
+        return
     factor = exp(epsilon)
     most = f"{factor:.2g}" if factor < 1000 else f"{factor:.0e}"
-    lines = [
+    yield (
         f"Suppose that somebody wants to find out something about one {unit}, and that they know "
         "everything about all the others. With this release in their hands they are hardly better "
         f"off than with a release for which the data of this {unit} had been replaced by other "
-        "data.",
+        "data."
+    )
+    yield (
         f"In numbers: whatever they conclude, its probability changes by a factor of at most "
         f"{most} (e to the power epsilon, {epsilon:g}) when the data of one {unit} are replaced"
-        + (f", apart from a probability of at most {delta:g} (delta)." if delta else "."),
+        + (f", apart from a probability of at most {delta:g} (delta)." if delta else ".")
+    )
+    yield (
         "The guarantee holds whatever else they know, and whatever is computed from this release "
-        "later. It does not hide what is true of people in general.",
-    ]
+        "later. It does not hide what is true of people in general."
+    )
     if epsilon > 10.0:
-        lines.append(
+        yield (
             "This epsilon is large, so that the factor promises little protection. Ask why a "
             "smaller epsilon was not enough."
         )
-    return lines
 
 
 def _summary(report):
@@ -449,7 +453,7 @@ def picture(model: Any, confidence_level: float) -> Any:
         None where there are estimates without intervals. Ratios are drawn where there are any.
     """
     target = getattr(schema_of(model), "target", None)
-    if hasattr(_last(model), "curve"):
+    if hasattr(pipeline_steps(model)[-1], "curve"):
         return CurveDisplay.from_estimator(
             model, confidence_level=confidence_level, target_name=target or "prediction"
         )

@@ -162,8 +162,7 @@ def public_widths(model):
         if isinstance(step, TableEncoder):
             known = step.coefficient_map()
             return dict(zip(known.names, _table_widths(step, known), strict=True))
-        bounds = getattr(step, "bounds", None)
-        bounds = getattr(step, "bounds_X", None) if bounds is None else bounds
+        bounds = getattr(step, "bounds", getattr(step, "bounds_X", None))
         if bounds is not None:
             names = _input_names(steps)
             low, high = column_bounds(bounds, names, len(names), "bounds_X")

@@ -13,13 +13,13 @@ from sklearn.utils import Bunch, check_random_state, indexable
 from sklearn.utils.parallel import Parallel, delayed
 
 from .._choices import IntervalMethod
-from .._compat import HasMethods, pipeline_steps, safe_indexing
+from .._compat import HasMethods, pipeline_steps, reaching_last, safe_indexing
 from .._parameters import ArrayLike, Count, Level, RandomState, validated
 from .._printing import Display, pyplot
 from .._progress import progress
 from ..metrics import interval_coverage_score, interval_mean_width
 from ..privacy import learns_nothing
-from ..records import positional, read_in_batches
+from ..records import floats, positional, read_in_batches
 
 
 class Fold(NamedTuple):
@@ -73,14 +73,10 @@ def evaluate(estimator, rows, scorer, interval, reference):
     X, y, X_test, y_test, points = rows
     estimator.fit(X, y)
     found = {"test_scores": scorer(estimator, X_test, y_test)}
-    *before, last = pipeline_steps(estimator)
+    last = pipeline_steps(estimator)[-1]
     if interval is None or not hasattr(last, "confidence_interval"):
         return Measured(**found)
-
-    def reaching(rows):
-        return estimator[:-1].transform(rows) if before else rows
-
-    low, high = last.confidence_interval(reaching(points), **interval)
+    low, high = last.confidence_interval(reaching_last(estimator, points), **interval)
     found["interval_widths"] = interval_mean_width(low, high)
     if reference is not None:
         # The mean of a clipped target lies in its range, and so do the ends of its intervals.
@@ -88,7 +84,8 @@ def evaluate(estimator, rows, scorer, interval, reference):
         found["interval_coverages"] = interval_coverage_score(reference, low, high)
     if getattr(last, "calibration_size", None) is not None:
         # Every held-out row has a target, which is counted.
-        low, high = last.prediction_interval(reaching(X_test), interval["confidence_level"])
+        X_test = reaching_last(estimator, X_test)
+        low, high = last.prediction_interval(X_test, interval["confidence_level"])
         found["prediction_widths"] = interval_mean_width(low, high)
         found["prediction_coverages"] = interval_coverage_score(y_test, low, high)
     return Measured(**found)
@@ -334,10 +331,7 @@ def privacy_utility_curve(
 
 
 def _check_epsilons(epsilons):
-    try:
-        values = np.array(epsilons, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError("epsilons must be numbers.") from error
+    values = floats(epsilons, infinite=True)
     if values.ndim != 1 or values.size == 0 or not (values > 0).all():
         raise ValueError(f"epsilons={epsilons!r} must be a list of numbers above 0.")
     return values

@@ -44,12 +44,10 @@ class CellStatesQuery(Query):
 
     def sum(self, X: Any, y: Any) -> np.ndarray:
         """Exact counts over a chunk of rows; what is no state counts as missing."""
-        counts = np.zeros((self.n_columns, len(STATES)))
-        for j in range(self.n_columns):
-            states = np.nan_to_num(X[:, j], nan=len(STATES) - 1.0)
-            states = np.clip(states, 0, len(STATES) - 1).astype(np.intp)
-            counts[j] = np.bincount(states, minlength=len(STATES))
-        return counts.ravel()
+        last = len(STATES) - 1
+        states = np.clip(np.nan_to_num(X[:, : self.n_columns], nan=last), 0, last).astype(np.intp)
+        counts = [np.bincount(column, minlength=last + 1) for column in states.T]
+        return np.concatenate(counts).astype(float)
 
 
 @dataclass(frozen=True, eq=False)

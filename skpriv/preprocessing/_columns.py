@@ -74,7 +74,7 @@ class _Line(ColumnType):
     ``(z + offset) * scale``, of which `_units` is the pair (scale, offset).
     """
 
-    reference_position: Any = -1.0  # of the value against which a missing cell is told
+    reference_position: Any = -1.0  # Missing cells are told against the value at this position.
 
     def encode(self, series: Any) -> np.ndarray:
         """Block of a column: array of shape (n_rows, width), rows of norm at most 1."""
@@ -98,10 +98,10 @@ class _Line(ColumnType):
 
     def block(self, name: str) -> Block:
         """Names and way back of the block of a column of this name."""
-        names, effects, (scale, offset) = (
+        (scale, offset), names, effects = (
+            self._units,
             [self._column_name(name)],
             [self._effect(name)],
-            self._units,
         )
         # f = beta z = (beta / scale) value - beta offset; a missing cell has z = 0.
         matrix, shift, ranges = np.array([[1.0 / scale]]), np.array([-offset]), [[-1.0, 1.0]]
@@ -311,8 +311,7 @@ class Date(_Range):
             raise ValueError(f'{name}={value!r} must be a date, such as "2015-01-31".')
         return text(value)
 
-    def _number(self, value):
-        return days(value)
+    _number = staticmethod(days)
 
     def _value(self, number):
         return date.fromordinal(date(1970, 1, 1).toordinal() + round(number))

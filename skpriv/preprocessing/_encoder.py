@@ -194,11 +194,10 @@ class TableEncoder(SchemaEncoder):
         slack = 1.0 + (stop + 8) * np.finfo(np.float64).eps
         self.norm_ = float(np.sqrt(len(self.columns_)) * slack)
         self.bounds_out_ = np.vstack([block.ranges for block in self._blocks()]) / self.norm_
-        lines = (schema[name].kind not in ("numeric", "date") for name in self.columns_)
+        # The first column of a number or a date has a curve, all others have two values or levels.
+        kinds = {block.start: schema[name].kind for name, block in self.blocks_.items()}
         self.linear_features_out_ = [
-            column
-            for line, block in zip(lines, self.blocks_.values(), strict=True)
-            for column in range(block.start + (not line), block.stop)
+            column for column in range(stop) if kinds.get(column) not in ("numeric", "date")
         ]
 
     def _encoded(self, X):

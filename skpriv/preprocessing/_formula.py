@@ -134,10 +134,8 @@ class FormulaEncoder(SchemaEncoder):
             lower = [where for other, where in blocks.items() if other < block]
             inside = np.concatenate([np.empty(0, dtype=int), *lower])
             F = design.matrix(one | _grid(block, schema), schema)
-            rows = _orthogonal(F[:, inside], F[:, at], [self.terms_[i] for i in at])
-            for columns_of, part in zip((inside, at), rows[:2], strict=True):
-                self._matrix[np.ix_(at, columns_of)] = part
-            self._shift[at] = rows[2]
+            maps = _orthogonal(F[:, inside], F[:, at], [self.terms_[i] for i in at])
+            self._matrix[np.ix_(at, inside)], self._matrix[np.ix_(at, at)], self._shift[at] = maps
         # In a column of categories a missing cell has a level, and needs no indicator.
         lines = [name for name in self.columns_ if not isinstance(schema[name], Categorical)]
         self._missing = [name for name in lines if schema[name].has_indicator]
