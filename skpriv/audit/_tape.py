@@ -81,12 +81,8 @@ def differing(first, second):
 
 def _equal(first, second):
     if isinstance(first, np.ndarray) or isinstance(second, np.ndarray):
-        first, second = np.asarray(first), np.asarray(second)
-        return (
-            first.shape == second.shape
-            and first.dtype == second.dtype
-            and first.tobytes() == second.tobytes()
-        )
+        one, other = ((x.shape, x.dtype, x.tobytes()) for x in map(np.asarray, (first, second)))
+        return one == other
     return type(first) is type(second) and (first == second or first != first and second != second)
 
 

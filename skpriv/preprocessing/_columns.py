@@ -116,7 +116,7 @@ class _Line(ColumnType):
         value = self._from_z(self.reference_position)
         return f"{name}=missing against {f'{value:g}' if isinstance(value, float) else value}"
 
-    def in_units(self, z: Any) -> Any:
+    def _in_units(self, z: Any) -> Any:
         """The numbers of positions in [-1, 1], in the units in which effects are told."""
         scale, offset = self._units
         return (z + offset) * scale

@@ -395,7 +395,7 @@ def _reference(column):
     """The value against which a missing cell is told; the first of unordered levels."""
     if isinstance(column, Categorical):
         return 0.0
-    return column.in_units(column.reference_position)
+    return column._in_units(column.reference_position)
 
 
 def _read(column, series):
@@ -405,7 +405,7 @@ def _read(column, series):
         return column._codes(series) % len(column.levels), np.zeros(len(series), dtype=bool)
     encoded = column.encode(series)
     absent = (encoded[:, -1] > 0.5) & column.has_indicator
-    return np.where(absent, _reference(column), column.in_units(encoded[:, 0])), absent
+    return np.where(absent, _reference(column), column._in_units(encoded[:, 0])), absent
 
 
 def _points(column, count):
@@ -413,7 +413,7 @@ def _points(column, count):
     levels = _levels(column)
     if levels is not None:
         return np.arange(len(levels), dtype=float)
-    return column.in_units(np.linspace(-1.0, 1.0, 2 if column.kind == "boolean" else count))
+    return column._in_units(np.linspace(-1.0, 1.0, 2 if column.kind == "boolean" else count))
 
 
 def _grid(block, schema, size=20_000):
