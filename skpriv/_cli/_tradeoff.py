@@ -158,8 +158,9 @@ def notes(args, data):
         "clipped. Where the mean is not linear, none covers it as stated."
     )
     yield (
-        'R2, "held-out y inside" and the reference are computed without privacy: this table is for '
-        "public data, or for those who may see the data anyway."
+        'R2, "held-out y inside" and the reference, which is least squares on the clipped target, '
+        "are computed without privacy: this table is for public data, or for those who may see the "
+        "data anyway."
     )
     if args.seed is not None:
         yield "With --seed the noise is reproducible, and so not for a release."
@@ -189,7 +190,7 @@ def table(curves):
         for label, (cell, values) in measured.items():
             if values is not None:
                 rows.append([label, *map(cell, values)])
-    rows.append(["Least squares, not private (the reference)"])
+    rows.append(["Reference, not private"])
     rows.append(["  R2", _score(curves[0].reference_scores)])
     rows.append(["  width, mean of y", _width(curves[0].reference_widths)])
     return by_epsilon(curves[0].epsilons, rows)
