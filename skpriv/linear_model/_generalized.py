@@ -27,7 +27,7 @@ from .._linalg import ROUNDED, SQRT2, row_products, vech, vech_size
 from .._parameters import ArrayLike, Level, Positive, RowsOfPerson, parameters
 from ..exceptions import PrivacyError
 from ..privacy import ROUNDING, SIDE_SHARE, Query, models_that
-from ..records import ArrayRows, public_shape
+from ..records import ArrayRows, cells, public_shape
 from ._base import PredictsAtPoints, PrivateEstimator, rowwise
 from ._exact import MaximumLikelihood
 from ._opening import public_bounds, public_row_map, public_rows
@@ -626,10 +626,11 @@ def _each(y, n):
         nested = len(public_shape(y)) == 2
         unpacked = (row[0] if isinstance(row, list | tuple) and len(row) == 1 else row for row in y)
         return unpacked if nested else y
-    with suppress(Exception):
+    try:
         labels = list(np.asarray(y, dtype=object).reshape(-1))
-        return labels if len(labels) == n else []
-    return []
+    except Exception:  # a library fails at a whole column where it cannot read one label
+        labels = cells(y) if hasattr(y, "to_list") or hasattr(y, "to_pylist") else []
+    return labels if len(labels) == n else []
 
 
 class LabelledRows(ArrayRows):

@@ -152,7 +152,7 @@ class Query(ABC):
     ...     '''Sum of y clipped to [0, 1]; replacing a record moves it by at most 1.'''
     ...     name, shape, norm, sensitivity = "total", (1,), "l2", 1.0
     ...     def sum(self, X, y):
-    ...         return np.array([np.clip(y, 0.0, 1.0).sum()])
+    ...         return np.array([np.nan_to_num(np.clip(y, 0.0, 1.0)).sum()])
     >>> ClippedTotal().sum(np.zeros((3, 1)), np.array([0.2, 5.0, -1.0]))
     array([1.2])
     >>> report = ClippedTotal().randomize(np.zeros(1), 0.5, Budget(1.0, 1e-6), rng=0)

@@ -232,7 +232,7 @@ class FactorStream(Stream):
     >>> class ClippedTotal(Query):
     ...     name, shape, sensitivity = "total", (1,), 1.0
     ...     def sum(self, X, y):
-    ...         return np.array([np.clip(y, 0.0, 1.0).sum()])
+    ...         return np.array([np.nan_to_num(np.clip(y, 0.0, 1.0)).sum()])
     >>> stream = open_stream("central", ClippedTotal(), Budget(1.0, 1e-6), 200, random_state=0)
     >>> scales = [stream.push(np.ones((5, 1)), np.ones(5)).read().noise.scale for _ in range(8)]
     >>> np.round(scales, 1)
@@ -335,7 +335,7 @@ class ExactStream(Stream):
     >>> class ClippedTotal(Query):
     ...     name, shape, sensitivity = "total", (1,), 1.0
     ...     def sum(self, X, y):
-    ...         return np.array([np.clip(y, 0.0, 1.0).sum()])
+    ...         return np.array([np.nan_to_num(np.clip(y, 0.0, 1.0)).sum()])
     >>> stream = open_stream("none", ClippedTotal(), Budget(float("inf")), n_reads=2)
     >>> stream.push(np.zeros((2, 1)), np.array([0.25, 7.0])).read().value
     array([1.25])
@@ -364,7 +364,7 @@ class LocalStream(Stream):
     >>> class ClippedTotal(Query):
     ...     name, shape, sensitivity = "total", (1,), 1.0
     ...     def sum(self, X, y):
-    ...         return np.array([np.clip(y, 0.0, 1.0).sum()])
+    ...         return np.array([np.nan_to_num(np.clip(y, 0.0, 1.0)).sum()])
     >>> stream = open_stream("local", ClippedTotal(), Budget(1.0, 1e-6), n_reads=9, random_state=0)
     >>> answer = stream.push(np.zeros((100, 1)), np.ones(100)).read()
     >>> print(answer.n, round(answer.noise.scale, 1))
@@ -455,7 +455,7 @@ class ShuffleStream(BatchedStream, LocalStream):
     >>> class ClippedTotal(Query):
     ...     name, shape, sensitivity = "total", (1,), 1.0
     ...     def sum(self, X, y):
-    ...         return np.array([np.clip(y, 0.0, 1.0).sum()])
+    ...         return np.array([np.nan_to_num(np.clip(y, 0.0, 1.0)).sum()])
     >>> opened = [
     ...     open_stream(privacy, ClippedTotal(), Budget(1.0, 1e-6), 20, batch=1000, random_state=0)
     ...     for privacy in ("local", "shuffle")
@@ -488,7 +488,7 @@ class SharedSumStream(BatchedStream):
     >>> class ClippedTotal(Query):
     ...     name, shape, sensitivity = "total", (1,), 1.0
     ...     def sum(self, X, y):
-    ...         return np.array([np.clip(y, 0.0, 1.0).sum()])
+    ...         return np.array([np.nan_to_num(np.clip(y, 0.0, 1.0)).sum()])
     >>> stream = open_stream(
     ...     "aggregate", ClippedTotal(), Budget(1.0, 1e-6), 20, batch=1000, random_state=0
     ... )

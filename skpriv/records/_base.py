@@ -23,7 +23,7 @@ from .._linalg import BLOCK_ENTRIES, CompensatedSum, one_blas_thread
 from .._progress import progress
 from ..exceptions import InvalidValues
 from ._subset import PublicOrder, Subset
-from ._values import INVALID_VALUES, finite, numeric, public_shape, quietly
+from ._values import INVALID_VALUES, OTHER_ROWS, finite, numeric, public_shape, quietly
 
 # Seconds that the caller works alone before other threads help: waking them can take as long.
 ALONE = 0.02
@@ -120,7 +120,6 @@ BATCH_ROWS = 4 * CHUNK_ROWS  # rows of a file, or users, that are read or drawn 
 # that stay in the cache.
 CHUNK_BYTES = 8 * 64 * CHUNK_ROWS
 KEPT_BYTES = 32 * CHUNK_BYTES  # of rows brought or kept in memory: 500,000 rows of 60 columns
-
 
 UNSTABLE = (
     "rows of a query have no fixed order, so that a part of them is not the same part when they "
@@ -405,6 +404,9 @@ class ArrayRows(Rows):
     def __init__(self, X: Any, y: Any) -> None:
         self._X, self._y = X, y
         self.n, self.n_features = public_shape(X)
+        # One target must not stand for several rows.
+        if y is not None and public_shape(y) not in ((self.n,), (self.n, 1)):
+            raise ValueError(OTHER_ROWS)
         self.shown = isinstance(X, np.memmap)
         self._ready, self.stored_sparse = False, issparse(X)
 

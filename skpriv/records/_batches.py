@@ -12,7 +12,7 @@ from ._blocks import (
     OTHER_LENGTH, LazyValues, ahead, aligned, cut, dense, frame, length, pick, sparse, stated,
 )  # fmt: skip
 from ._order import SeededOrder
-from ._values import finite, quietly
+from ._values import OTHER_ROWS, finite, quietly
 
 
 class FetchedRows(Rows):
@@ -221,6 +221,8 @@ class BatchRows(FetchedRows):
         start = 0
         for X, y in ahead(self._blocks()):
             size = length(X)
+            if y is not None and length(y) != size:  # one target could stand for several rows
+                raise ValueError(OTHER_ROWS)
             step = CHUNK_ROWS if issparse(X) and keep_sparse else most
             for first in range(0, size, step):
                 last = min(first + step, size)
@@ -237,6 +239,8 @@ class BatchRows(FetchedRows):
             X = step(X)
         X = sparse(X) if issparse(X) and keep_sparse else dense(X)
         y = None if y is None else dense(y).reshape(-1)
+        if y is not None and len(y) != X.shape[0]:
+            raise ValueError(OTHER_ROWS)
         if self._refuses:
             finite(X, *([] if y is None else [y]))
         return X, y

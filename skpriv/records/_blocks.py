@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ._base import canonical
-from ._values import floats, public_shape, quietly
+from ._values import OTHER_ROWS, cells, floats, public_shape, quietly
 
 AHEAD = 2  # blocks that are read while another one is used
 NO_LENGTH = (
@@ -82,7 +82,7 @@ def length(block):
 def split(block, features, target):
     """Columns of the features and of the target of a table; the target may be None."""
     if type(block).__name__ == "RecordBatch":
-        y = None if target is None else block.column(target).to_numpy(zero_copy_only=False)
+        y = None if target is None else floats(block.column(target))
         return block.select(list(features)), y
     found = frame(block)
     y = None if target is None else found[target].to_native()
@@ -96,9 +96,9 @@ def dense(block):
     if issparse(block):
         return quietly(floats, block.toarray())
     found = frame(block)
-    if not isinstance(found, nw.DataFrame):
-        return quietly(floats, block if found is None else found.to_numpy())
-    return quietly(_filled, found)
+    if isinstance(found, nw.DataFrame):
+        return quietly(_filled, found)
+    return quietly(floats if found is None else _of_column, block if found is None else found)
 
 
 def sparse(block):
@@ -109,8 +109,17 @@ def sparse(block):
 def _filled(table):
     found = np.empty(table.shape)
     for at, column in enumerate(table.iter_columns()):
-        found[:, at] = floats(column.to_numpy())
+        found[:, at] = _of_column(column)
     return found
+
+
+def _of_column(column):
+    """Numbers of a column; where a library fails at all of it, cell by cell."""
+    try:
+        found = column.to_numpy()
+    except Exception:  # such as at bytes that are no text, which its words would quote
+        found = cells(column)
+    return floats(found)
 
 
 def ahead(blocks):
@@ -136,7 +145,7 @@ def aligned(left, right):
         other = next(right, None) if other is None else other
         if one is None or other is None:
             if one is not other and length(other if one is None else one):
-                raise ValueError("X and y have different numbers of rows.")
+                raise ValueError(OTHER_ROWS)
             return
         size = min(length(one), length(other))
         if size:

@@ -11,7 +11,7 @@ from ._base import Rows, computed
 from ._batches import BatchRows, FetchedRows
 from ._blocks import OTHER_LENGTH, cut, length, pick, stated
 from ._subset import Subset
-from ._values import INVALID_VALUES, is_dask, quietly
+from ._values import INVALID_VALUES, OTHER_ROWS, floats, is_dask, quietly
 
 FAN_IN = 8  # number of sums that one task of the tree adds up
 
@@ -147,14 +147,14 @@ class DaskRows(FetchedRows):
             if sizes is None:
                 found, sizes = _counted(length, found, self)
             if sum(sizes) != self._counted:
-                raise ValueError("X and y have different numbers of rows.")
+                raise ValueError(OTHER_ROWS)
             if list(sizes) != self._sizes:  # Dask joins small files where it reads one column
                 found = _array(found, sizes).rechunk((tuple(self._sizes),)).to_delayed()
         else:
             y, public = next(iter(y())) if callable(y) else y, True
-            y = np.asarray(y) if isinstance(y, list | tuple) else y
+            y = floats(y) if isinstance(y, list | tuple) else y  # each cell by itself
             if length(y) != self._counted:
-                raise ValueError("X and y have different numbers of rows.")
+                raise ValueError(OTHER_ROWS)
             found = [cut(y, start, start + size) for start, size in self._ranges()]
         replaced = delayed(lambda part, y: (part[0], y), pure=False)
         parts = [replaced(part, y) for part, y in zip(self._parts, found, strict=True)]

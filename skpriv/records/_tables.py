@@ -358,7 +358,7 @@ def _target(y):
         return y, None
     source = None if isinstance(y, np.ndarray | list | tuple) else Source.of(y)
     if source is None:
-        y = np.asarray(y) if isinstance(y, list | tuple) else y
+        y = floats(y) if isinstance(y, list | tuple) else y  # each cell by itself
         return lambda: iter([y]), length(y)
     if len(source.names) != 1:
         raise ValueError(f"y must have one column, not {len(source.names)}.")

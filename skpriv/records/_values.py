@@ -17,6 +17,7 @@ from scipy import sparse
 from .._linalg import BLOCK_ENTRIES
 from ..exceptions import InvalidValues
 
+OTHER_ROWS = "X and y have different numbers of rows."
 INVALID_VALUES = (
     "the rows or targets contain NaN, infinity, or a value that is not a number. Each value of an "
     "argument must be neither a string nor another object, but a finite number. Which value is "
@@ -36,6 +37,8 @@ def public_shape(data: Any) -> tuple:
     shape = getattr(data, "shape", None)
     if isinstance(shape, tuple) and all(isinstance(size, int | np.integer) for size in shape):
         return tuple(map(int, shape))
+    if hasattr(data, "to_pylist"):  # a column of Arrow, of which one cell may be unreadable
+        return (len(data),)
     return _array(data).shape  # of an object that NumPy can make an array of
 
 
@@ -105,7 +108,7 @@ def quietly(function: Any, *data: Any) -> Any:
 
 def numeric(data: Any) -> np.ndarray:
     """An array of numbers of a plain type as it is, and `floats` of anything else."""
-    if isinstance(data, np.ndarray):
+    if isinstance(data, np.ndarray) and not isinstance(data, np.ma.MaskedArray):
         kind, size = data.dtype.kind, data.dtype.itemsize
         if kind in "biu" or (kind == "f" and size <= 8):
             return data
@@ -127,10 +130,25 @@ def floats(data: Any, infinite: bool = False) -> np.ndarray:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         warnings.simplefilter("error", np.exceptions.ComplexWarning)  # no imaginary part is dropped
-        array = _cell_by_cell(data) if _is_list(data) else _numbers_in(_array(data))
+        array = _cell_by_cell(data) if _is_list(data) else _numbers_in(_unmasked(data))
     if infinite or _all_finite(array):
         return array
     return np.where(np.isfinite(array), array, np.nan)
+
+
+def _unmasked(data):
+    """The array that an object makes of itself; cells that are masked or unreadable are missing."""
+    if isinstance(data, np.ma.MaskedArray):  # what is behind the mask is nobody's number
+        return data.astype(object).filled(np.nan)
+    try:
+        return _array(data)
+    except TypeError:
+        if not (hasattr(data, "to_list") or hasattr(data, "to_pylist")):
+            raise
+    found = np.empty(len(data), dtype=object)
+    for at, cell in enumerate(cells(data)):
+        found[at] = cell
+    return found
 
 
 def _numbers_in(array):
@@ -192,7 +210,7 @@ def cells(column: Any) -> list:
 
 def _cell(column, at):
     try:
-        cell = column[at]
+        cell = column.iloc[at] if hasattr(column, "iloc") else column[at]  # pandas: by position
         return cell.as_py() if hasattr(cell, "as_py") else cell
     except Exception:
         return None

@@ -187,6 +187,25 @@ def test_no_other_cell_unmasks_one(cell):
         assert np.isnan(floats([[cell], [other], [2.0]])[0, 0])
 
 
+@pytest.mark.parametrize("dtype", [float, int, object])
+def test_masked_cells_are_no_numbers_whatever_is_behind_the_mask(dtype):
+    """Their hidden values were used: NumPy's checks and sums leave them out."""
+    X, y = np.ones((5, 2), dtype=dtype), np.ones(5, dtype=dtype)
+    mask = np.arange(5) == 3
+    np.testing.assert_array_equal(np.isnan(floats(np.ma.array(y, mask=mask))), mask)
+    both = np.column_stack([mask, mask])
+    for rows in (ArrayRows(X, np.ma.array(y, mask=mask)), ArrayRows(np.ma.array(X, mask=both), y)):
+        with pytest.raises(InvalidValues):
+            rows.check()
+
+
+def test_one_target_does_not_stand_for_all_rows():
+    X, y = _rows()
+    for targets in (y[:1], np.column_stack([y, y])):
+        with pytest.raises(ValueError, match="different numbers of rows"):
+            open_session("central", X, targets, Budget(1.0, 1e-6))
+
+
 def test_no_warning_tells_of_a_value():
     X, y = _rows()
     X[3], y[5] = 1e308, -1e308

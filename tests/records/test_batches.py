@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 
 from skpriv import BudgetAccountant
 from skpriv.exceptions import InvalidValues
-from skpriv.linear_model import AdditiveRegressor, LinearRegression
+from skpriv.linear_model import AdditiveRegressor, LinearRegression, SSPRegressor
 from skpriv.preprocessing import BoundsScaler, Categorical, Numeric, TableEncoder
 from skpriv.privacy._session import _base as _pieces
 from skpriv.records import (
@@ -348,6 +348,57 @@ def test_a_query_that_fails_quotes_no_cell(library):
         ssp(epsilon=1.0).fit(from_table(table, target="y", n=1500))
     assert len(accountant.charges) == 1 and "HIV" not in str(caught.value)
     assert caught.value.__context__ is None and caught.value.__cause__ is None
+
+
+def _unreadable(cells):
+    """Texts of Arrow, the last of which is no UTF-8, as a file of Latin-1 makes them."""
+    data = pa.array([*map(str.encode, cells), b"\xffHIV positive"], type=pa.binary())
+    return pa.Array.from_buffers(pa.string(), len(data), data.buffers())
+
+
+@pytest.mark.parametrize("kind", ["table", "batch", "batches", "parquet", "columns"])
+def test_a_target_that_is_no_text_is_quoted_nowhere(kind, tmp_path):
+    table = pa.table({"a": np.zeros(20), "y": _unreadable(["0.5"] * 19)})
+    pq.write_table(table, tmp_path / "rows.parquet")
+    arguments = {
+        "table": lambda: (from_table(table, target="y"),),
+        "batch": lambda: (from_table(table.to_batches()[0], target="y"),),
+        "batches": lambda: (from_batches(lambda: [table], n=20, target="y"),),
+        "parquet": lambda: (from_parquet(tmp_path / "rows.parquet", target="y"),),
+        "columns": lambda: (np.zeros((20, 1)), table["y"]),
+    }[kind]()
+    with BudgetAccountant(1.0, 1e-6) as accountant, pytest.raises(InvalidValues) as caught:
+        SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=1.0).fit(*arguments)
+    assert len(accountant.charges) == 1
+    assert caught.value.__context__ is None and caught.value.__cause__ is None
+
+
+class _Unreadable:
+    def __array__(self, *arguments, **named):
+        raise RuntimeError("HIV positive")
+
+
+@pytest.mark.parametrize("cell", ["HIV positive", [1.0, 2.0], _Unreadable()])
+def test_listed_targets_of_lazy_rows_are_read_one_by_one_after_the_charge(cell):
+    """NumPy makes one type of a list, or refuses it in the words of a cell."""
+    X, y = _data(40)
+    table, targets = pa.table(dict(zip(NAMES, X.T, strict=True))), (y > 0.0).tolist()
+    rows, others = _tables.as_rows(table, [*targets[:-1], cell]), targets[:-1]
+    found = np.concatenate(list(rows.each(lambda X, y: y)))
+    np.testing.assert_array_equal(found, [*others, np.nan])
+    with BudgetAccountant(1.0, 1e-6) as accountant, pytest.raises(InvalidValues) as caught:
+        SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=1.0).fit(table, [*others, cell])
+    assert len(accountant.charges) == 1 and caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("kept", [0, 2**28])
+def test_one_target_does_not_stand_for_the_rows_of_its_batch(kept, monkeypatch):
+    monkeypatch.setattr(_pieces, "KEPT_BYTES", kept)
+    X, y = _data()
+    for part in (y[:1], np.column_stack([y, y])):
+        rows = from_batches(lambda: [(X, part)], n=len(X))  # noqa: B023
+        with pytest.raises(ValueError, match="different numbers of rows"):
+            SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)).fit(rows)
 
 
 def test_errors_of_reading_end_the_fit_and_the_reader():

@@ -70,6 +70,15 @@ def test_no_label_changes_how_others_are_read(kind, other):
     assert [code - 1 for code in found[1:]] == expected
 
 
+@pytest.mark.parametrize("index", [range(4), [3, 2, 1, 0], ["w", "x", "y", "z"]])
+def test_a_label_that_is_no_text_leaves_others_in_their_places(index):
+    """Cells of a pandas column were looked up by their index, where one could not be read."""
+    data = pa.array([b"a", b"b", b"a", b"\xff"], type=pa.binary())
+    texts = pa.Array.from_buffers(pa.string(), len(data), data.buffers())
+    column = pd.Series(pd.arrays.ArrowExtensionArray(texts), index=index)
+    assert codes(column).tolist() == [0, 1, 0, 2]
+
+
 def test_all_missing_labels_are_one_person():
     for labels in (MISSING, np.array([*MISSING[:-1], MISSING[0]], dtype=object)):
         assert set(codes(labels)) == {0}

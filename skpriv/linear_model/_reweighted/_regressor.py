@@ -167,7 +167,8 @@ class ReweightedRegressor(MomentRegressor):
         share, trust = NORMALISATION_SHARE[self._trust.can.divides], self._trust
         if trust.exact and (descends or self.weights == "fading"):
             share = 0.0  # exact answers have no noise for weights to balance
-        n, iterations = rows.n - held_out_size(self, rows.n), self.n_spectral_iter
+        records = rows.n if groups is None else groups.n  # how many rows persons have is private
+        n, iterations = records - held_out_size(self, records), self.n_spectral_iter
         if trust.can.reports:  # few users, each of whom answers once
             iterations = max(1, min(iterations, int(share * n)))
         precision = 0.0 if trust.exact else trust.budget.mu * sqrt(n / scaling.size)

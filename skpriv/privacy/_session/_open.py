@@ -220,9 +220,13 @@ class LocalSession(Session):
         value = law.collected(query, self._rows, users, self._source)
         if isinstance(value, LiftedReports):  # some of the users who were asked may not answer
             n = len(value.directions)
-            law = replace(law, code=value.code).summed(n)
+            law, value = replace(law, code=value.code).summed(n), self._sent_on(value)
             return Answer(query.summed(value), n, law, value)
         return Answer(value, len(users), law.summed(len(users)))
+
+    def _sent_on(self, reports):
+        """Reports as the server gets them."""
+        return reports
 
     def _users(self, slot):
         """Users who answer, in the public order."""
@@ -277,6 +281,10 @@ class ShuffleSession(LocalSession):
                 "guarantee: pass a positive, finite epsilon, or privacy='none'."
             )
         super()._check(budget, n, smallest_share)
+
+    def _sent_on(self, reports):
+        """Reports in an order that follows from them alone, and tells of no user."""
+        return reports.part(np.lexsort(reports.directions.T))
 
     def _report_budget(self, query, users):
         if self._currency != "pure":
@@ -412,7 +420,7 @@ def open_stream(
     >>> class ClippedTotal(Query):
     ...     name, shape, sensitivity = "total", (1,), 1.0
     ...     def sum(self, X, y):
-    ...         return np.array([np.clip(y, 0.0, 1.0).sum()])
+    ...         return np.array([np.nan_to_num(np.clip(y, 0.0, 1.0)).sum()])
     >>> stream = open_stream("central", ClippedTotal(), Budget(1.0, 1e-6), 100, random_state=0)
     >>> _ = stream.push(np.zeros((1000, 1)), np.ones(1000))
     >>> bool(abs(stream.read().value[0] - 1000.0) < 50.0)

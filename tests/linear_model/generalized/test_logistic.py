@@ -112,6 +112,23 @@ def test_what_is_no_class_is_told_by_nothing(privacy):
         assert vars(found).keys() == vars(whole).keys()
 
 
+@pytest.mark.parametrize("of_pandas", [False, True])
+def test_a_label_that_is_no_text_leaves_the_others(of_pandas):
+    """A library fails at a whole column of texts, and all of its labels were lost."""
+    pa, pd = pytest.importorskip("pyarrow"), pytest.importorskip("pandas")
+    X, y = data(500)
+    words = [(b"no", b"yes")[label] for label in y]
+    words[3] = b"\xff"
+    stored = pa.array(words, type=pa.binary())
+    texts = pa.Array.from_buffers(pa.string(), len(words), stored.buffers())
+    column = pd.Series(pd.arrays.ArrowExtensionArray(texts), index=np.arange(500)[::-1])
+    labels = column if of_pandas else texts
+    expected = np.array(["no", "yes"], dtype=object)[y]
+    expected[3] = None
+    found, other = (make(classes=("no", "yes")).fit(X, each) for each in (labels, expected))
+    np.testing.assert_array_equal(found.coef_, other.coef_)
+
+
 def test_all_labels_may_be_outside():
     X, _ = data(500)
     for labels in (["a"] * 500, np.full(500, np.nan), [None] * 500):

@@ -119,6 +119,17 @@ def test_one_person_changes_nothing_but_noise(Estimator, kind, other, privacy):
     assert found.holds, str(found)
 
 
+def test_the_number_of_rows_decides_no_number_of_steps():
+    """It is private: the steps of maximum likelihood are as many as that of persons allows."""
+    settings = {"link": "logit", "data_norm": 1.5, "bounds_y": (0.0, 1.0), "random_state": 0}
+    found = replay(
+        lambda: ReweightedRegressor(**settings, epsilon=20.0, max_rows_per_group=5),
+        replaced(None, True),
+        replaced("many rows", True),
+    )
+    assert found.holds, str(found)
+
+
 @every_class
 def test_prediction_intervals_hold_out_persons(Estimator):
     """The level is for one row of a new person; rows of one person are not on both sides."""

@@ -26,9 +26,10 @@ class Moments(Query):
 
 
 class Unreadable:
-    """Rows of which only the number may be asked."""
+    """Rows, or targets of this shape, of which only the number may be asked."""
 
-    shape = (1000, 3)
+    def __init__(self, *shape):
+        self.shape = shape or (1000, 3)
 
     def __len__(self):
         return self.shape[0]
@@ -53,10 +54,10 @@ def test_opening_charges_and_reads_nothing(privacy):
     with BudgetAccountant(2.0, 1e-6, set_aside=aside) as accountant:
         if privacy == "none":
             with pytest.raises(BudgetExceeded):
-                open_session(privacy, Unreadable(), Unreadable(), BUDGET, 0, "who")
+                open_session(privacy, Unreadable(), Unreadable(1000), BUDGET, 0, "who")
             assert accountant.charges == []
         else:
-            open_session(privacy, Unreadable(), Unreadable(), BUDGET, 0, "who")
+            open_session(privacy, Unreadable(), Unreadable(1000), BUDGET, 0, "who")
             (charge,) = accountant.charges
             assert charge.name == "who"
             assert charge.cost.epsilon(BUDGET.delta) == pytest.approx(BUDGET.epsilon, rel=1e-9)
@@ -65,14 +66,14 @@ def test_opening_charges_and_reads_nothing(privacy):
 @pytest.mark.parametrize("privacy", NOISY)
 def test_a_refusal_reads_nothing(privacy):
     with uncharged("who asks for", BudgetExceeded, epsilon=0.01):
-        open_session(privacy, Unreadable(), Unreadable(), BUDGET, 0, "who")
+        open_session(privacy, Unreadable(), Unreadable(1000), BUDGET, 0, "who")
 
 
 @pytest.mark.parametrize("privacy", NOISY)
 @pytest.mark.parametrize("budget", [Budget(1.0), Budget(0.0, 0.0)], ids=str)
 def test_no_room_for_gaussian_noise(privacy, budget):
     with uncharged("pass (delta in|a positive, finite epsilon)", PrivacyError):
-        open_session(privacy, Unreadable(), Unreadable(), budget)
+        open_session(privacy, Unreadable(), Unreadable(1000), budget)
 
 
 @pytest.mark.parametrize("privacy", MODELS)
@@ -80,7 +81,7 @@ def test_shares_add_up_to_at_most_one(privacy):
     session = open_session(privacy, *_rows(), BUDGET, 0)
     for share in (0.1, 0.2, 0.7):  # 0.1 + 0.2 + 0.7 > 1 in floating point
         session.sum(Moments(), share)
-    session._rows = ArrayRows(Unreadable(), Unreadable())
+    session._rows = ArrayRows(Unreadable(), Unreadable(1000))
     for share in (1e-6, 0.5):
         with pytest.raises(PrivacyError, match="add up to at most 1"):
             session.sum(Moments(), share)
@@ -91,7 +92,7 @@ def test_shares_add_up_to_at_most_one(privacy):
 @pytest.mark.parametrize("share", [0.0, -0.1, 1.1, float("nan")])
 def test_a_share_is_a_part(privacy, share):
     session = open_session(privacy, *_rows(), BUDGET, 0)
-    session._rows = ArrayRows(Unreadable(), Unreadable())
+    session._rows = ArrayRows(Unreadable(), Unreadable(1000))
     with pytest.raises(PrivacyError, match=r"must lie in \(0, 1\]"):
         session.sum(Moments(), share)
     assert session.report.rows == []
@@ -159,7 +160,7 @@ REFUSED = [
 def test_a_session_keeps_to_its_currency(currency, ask):
     """Shares of mu^2, of rho and of epsilon do not add up to one budget."""
     budget = Budget(1.0) if currency == "pure" else BUDGET
-    rows = ArrayRows(Unreadable(), Unreadable())
+    rows = ArrayRows(Unreadable(), Unreadable(1000))
     session = open_session("central", rows, None, budget, 0, currency=currency)
     with pytest.raises(PrivacyError, match="currency|in l2|mu above 0"):
         ask(session)
@@ -181,7 +182,7 @@ GAUSSIAN = {
 @pytest.mark.parametrize("name", GAUSSIAN)
 def test_a_delta_lets_no_gaussian_noise_into_a_pure_session(name):
     privacy, ask = GAUSSIAN[name]
-    rows = ArrayRows(Unreadable(), Unreadable())
+    rows = ArrayRows(Unreadable(), Unreadable(1000))
     session = open_session(privacy, rows, None, BUDGET, 0, currency="pure")
     with pytest.raises(PrivacyError, match="currency 'pure' cannot answer"):
         ask(session)

@@ -5,10 +5,13 @@ import pytest
 from registry.totals import Total
 
 from skpriv import Budget, BudgetAccountant
+from skpriv._estimation._public_maps import RecordMap
+from skpriv._estimation._reports import LiftedMomentsQuery
 from skpriv.exceptions import PrivacyError
 from skpriv.linear_model import ReweightedRegressor, SSPRegressor
 from skpriv.privacy import Cost, open_session
 from skpriv.privacy._amplification import amplified
+from skpriv.records import from_batches
 
 BUDGET = Budget(1.0, 1e-6)
 
@@ -67,6 +70,18 @@ def test_between_local_and_central(Estimator):
         assert ((low <= y[:20]) & (y[:20] <= high)).all()
         widths[privacy] = (high - low).mean()
     assert widths["central"] < widths["shuffle"] < 0.9 * widths["local"]
+
+
+def test_the_order_of_reports_tells_of_no_user():
+    """Those of rows that are read in batches came in the order of the file."""
+    y = np.repeat([1.0, -1.0], 100)
+    rows = from_batches(lambda: [(np.zeros((200, 1)), y)], n=200)
+    query = LiftedMomentsQuery(RecordMap.of_norm(1.0, (-1.0, 1.0), True, 1))
+    session = open_session("shuffle", rows, None, Budget(25.0, 1e-6), 0, currency="pure")
+    answer = session.sum(query, 1.0)
+    directions = answer.reports.directions
+    assert (np.lexsort(directions.T) == np.arange(200)).all()
+    np.testing.assert_allclose(answer.value, answer.reports.moments(), rtol=1e-12)
 
 
 def test_reports_of_which_no_law_is_known_have_the_local_guarantee():
