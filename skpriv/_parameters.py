@@ -20,17 +20,22 @@ import numpy as np
 from ._compat import F, Interval, StrOptions, validate_params
 
 __all__ = [
-    "ArrayLike", "Channel", "Count", "DataNorm", "Level", "Positive", "Probability", "RandomState",
-    "RowsOfPerson", "parameters", "validated",
+    "ArrayLike", "Channel", "Count", "DataNorm", "Delta", "Epsilon", "Finite", "Level",
+    "NotNegative", "Positive", "Probability", "RandomState", "RowsOfPerson", "parameters",
+    "validated",
 ]  # fmt: skip
 
 ArrayLike = Annotated[Any, "array-like"]
 Channel = Literal["auto", "gaussian", "codebook"]
 Count = Annotated[int, Interval(Integral, 1, None, closed="left")]
+Delta = Annotated[float, Interval(Real, 0, 1, closed="left")]
 DataNorm = Annotated[
     float | str | None, Interval(Real, 0, None, closed="neither"), StrOptions({"auto"}), None
 ]
+Epsilon = Annotated[float, Interval(Real, 0, None, closed="right")]
+Finite = Annotated[float, Interval(Real, None, None, closed="neither")]
 Level = Annotated[float, Interval(Real, 0, 1, closed="neither")]
+NotNegative = Annotated[float, Interval(Real, 0, None, closed="left")]
 Positive = Annotated[float, Interval(Real, 0, None, closed="neither")]
 Probability = Annotated[float, Interval(Real, 0, 1, closed="right")]
 RandomState = Annotated[int | np.random.RandomState | None, "random_state"]

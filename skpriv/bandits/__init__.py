@@ -3,11 +3,7 @@
 from ._coba import CobaLearner
 from ._combiner import BanditCombiner
 from ._simulate import RegretDisplay
-from ._environments import (
-    LinearEnvironment,
-    SparseLinearEnvironment,
-    SupervisedEnvironment,
-)
+from ._environments import LinearEnvironment, SparseLinearEnvironment, SupervisedEnvironment
 from ._epochs._fliphat import FLIPHAT, EpsilonGreedy, LassoBandit
 from ._epochs._rules import ActionElimination, EpochGreedy, SquareCB
 from ._ucb._lin_ucb import LinSquareCB, LinUCB

@@ -1,8 +1,12 @@
 """What every policy is: choices, events, state, and the report of a whole run."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from copy import deepcopy
 from dataclasses import dataclass, field
-from math import inf
+from math import inf, sqrt
+from threading import RLock
 from typing import Any, ClassVar, Self, overload
 
 import numpy as np
@@ -11,11 +15,13 @@ from sklearn.base import BaseEstimator
 from .._compat import forgets_rows
 from .._parameters import Count, RandomState, parameters
 from .._printing import Printed, Table
+from ..exceptions import PrivacyError
 from ..privacy import MODELS, Accounted, Budget, Cost, Guarantee, Numbering, PrivacyReport, Trust
+from ..privacy import protecting
 from ..records import check_shape, finite, floats, public_shape
 from ._draws import by_chance, uniform
-from ._state import AddsWhole, Lock, Raw, save
-from ._visits import LearnsFromPersons, Visits, checked_users
+from ._state import Raw, save, tell_taken
+from ._visits import Visits
 
 HEADERS = ("epoch", "rounds", "mu, at most", "guarantee of the fit")
 
@@ -84,27 +90,16 @@ class EpochsReport(Printed):
             return Cost(gaussian=inf)
         return Cost.maximum([e.report.total for e in self.epochs if e.report] or [Cost()])
 
-    def _lines(self):
-        for index, epoch in enumerate(self.epochs):
-            rounds = f"{epoch.rounds[0]}-{epoch.rounds[1] - 1}"
-            if epoch.report is None:
-                yield (str(index), rounds, "inf", "none")
-            else:
-                mu = (2.0 * epoch.report.total.amount("zcdp")) ** 0.5
-                yield (str(index), rounds, f"{mu:.4g}", str(epoch.report.guarantee))
-
     def _parts(self):
-        return [f"{self.name}: {self.guarantee}", Table(HEADERS, [*self._lines()], len(HEADERS))]
-
-
-def report_of(name, oracle, epochs, currency=None):
-    """Report of a policy that gives each epoch to a clone of this oracle, and gave these.
-
-    An oracle is private only if it says so itself: what is wrapped in a pipeline is not looked at.
-    The guarantee is the weakest of what was fitted and of what will be; a currency in which its
-    fits are known to be paid tells more of the latter.
-    """
-    return EpochsReport(name, trust_of(oracle).guarantee("user", currency), list(epochs))
+        lines = []
+        for index, epoch in enumerate(self.epochs):
+            mu, guarantee = inf, "none"
+            if epoch.report is not None:
+                mu = (2.0 * epoch.report.total.amount("zcdp")) ** 0.5
+                guarantee = str(epoch.report.guarantee)
+            rounds = f"{epoch.rounds[0]}-{epoch.rounds[1] - 1}"
+            lines.append((str(index), rounds, f"{mu:.4g}", guarantee))
+        return [f"{self.name}: {self.guarantee}", Table(HEADERS, lines, len(HEADERS))]
 
 
 def charged_report(oracle):
@@ -117,30 +112,48 @@ def charged_report(oracle):
 
 
 def trust_of(oracle):
-    """Who is trusted by an oracle; one that does not say so is not private."""
+    """Who is trusted by an oracle.
+
+    An oracle is private only if it says so itself: what is wrapped in a pipeline is not looked at.
+    """
     epsilon, delta = getattr(oracle, "epsilon", inf), getattr(oracle, "delta", 0.0)
     model = getattr(oracle, "privacy", "none")
     return Trust.of(model if model in MODELS else "none", Budget(epsilon, delta))
 
 
+def divided_budget(budget, releases, currency):
+    """Budget of each of so many releases about one person, which are paid in this currency.
+
+    Squares of mu add up, and so does rho. Where the currency is not known, epsilon and delta do.
+    """
+    if currency is None or not budget.mu > 0.0:
+        return Budget(budget.epsilon / releases, budget.delta / releases)
+    if currency == "zcdp":
+        return Budget.from_rho(budget.rho / releases, budget.delta)
+    return Budget.from_mu(budget.mu / sqrt(releases), budget.delta)
+
+
 MAX_SEED = np.iinfo(np.int32).max
-FOREVER = 2**62  # rounds
+# Number of rounds, reads or users where there is no limit. JSON and floats hold it exactly.
+NO_LIMIT = 2**53
 
 
 @parameters
-class BasePolicy(AddsWhole, LearnsFromPersons, Accounted, BaseEstimator, ABC):
+class BasePolicy(Accounted, BaseEstimator, ABC):
     """Base class of the bandit policies; not for direct use.
 
     A policy has keyword-only parameters, some of which this class knows by name if a policy has
     them: ``shared`` and ``n_actions`` (see `act`), ``bounds_y`` (rewards are clipped to it) and
     ``random_state`` (of everything random that is not privacy noise).
 
-    A subclass implements `_update`, and `_chances`, or `_choose` and `_knows`. It may implement
-    `_start`, called once, before the first of them, when ``n_actions_`` and ``n_features_in_`` are
-    known. Arguments of the hooks have been checked; contexts are phi(x, a) of shape (n_rounds,
-    n_actions, n_phi).
+    A subclass implements `_update`, and `_chances`, or `_choose` and `_has_learned`. It may
+    implement `_start`, called once, before the first of them, when ``n_actions_`` and
+    ``n_features_in_`` are known. Arguments of the hooks have been checked; contexts are phi(x, a)
+    of shape (n_rounds, n_actions, n_phi).
 
-    Threads may share a policy: `act` and `update` take turns.
+    Threads may share a policy: `act` and `update` take turns. An update that adds rounds to sums
+    and is interrupted is the last one: whoever repeats its rounds would add them twice, and a
+    record would move an answer by twice its sensitivity.
 
     Parameters
     ----------
@@ -171,8 +184,12 @@ class BasePolicy(AddsWhole, LearnsFromPersons, Accounted, BaseEstimator, ABC):
 
     random_state: RandomState = None
 
-    _late = False  # whether rounds are learned from when their rewards come
-    _looks = True  # whether anything depends on contexts and rewards
+    _out_of_order = False  # whether rounds are learned from when their rewards come
+    _one_mechanism = False  # whether all rounds of a person are in one release
+    _reads_values = True  # whether actions depend on contexts and rewards
+    _in_parts = False  # whether `_update` is given rounds between two changes of the policy alone
+    _answer_number = None  # number of the answer that the next rounds will be in, in all copies
+    _midway = False  # whether an update that adds rounds to sums did not come to its end
 
     @overload
     def act(self, contexts: Any, available: Any = None, users: Any = None) -> np.ndarray: ...
@@ -228,29 +245,23 @@ class BasePolicy(AddsWhole, LearnsFromPersons, Accounted, BaseEstimator, ABC):
             If contexts are not finite numbers: what the policy costs from its start on has been
             charged by then.
         """
-        with self._turn:
-            actions, propensities = self._acted(contexts, available, users)
+        with self._turn_lock:
+            if users is not None:
+                self._checked_users(users, self._checked_shape(contexts)[0])
+            phi, available = self._opened(contexts, available)
+            actions, propensities = self._act(phi, available, self._rng)
             self.propensities_ = propensities
         return (actions, propensities) if return_propensities else actions
 
-    def _acted(self, contexts, available, users=None):
-        if users is not None:
-            checked_users(users, self._context_shape(contexts)[0], self._max_visits)
-        phi, available = self._opened(contexts, available)
-        if not len(phi):
-            return np.empty(0, dtype=np.intp), np.empty(0)
-        with np.errstate(all="ignore"):  # a warning would tell of a context
-            return self._act(phi, available, self._rng)
-
     def _opened(self, contexts, available):
         """Features of rounds and what may be played in them; the first rounds start the policy."""
-        shape = self._context_shape(contexts)
+        shape = self._checked_shape(contexts)
         n_actions = shape[1] if self._shared else self.n_actions
         available = checked_available(available, shape[0], n_actions)
         if not hasattr(self, "n_rounds_"):
             self._begin(n_actions, shape[-1])
         contexts = floats(contexts)
-        if self._looks:
+        if self._reads_values:
             finite(contexts)
         self.n_actions_ = n_actions
         return self._phi(contexts), available
@@ -274,17 +285,16 @@ class BasePolicy(AddsWhole, LearnsFromPersons, Accounted, BaseEstimator, ABC):
         ValueError
             As `act`.
         """
-        with self._turn:
+        with self._turn_lock:
             phi, available = self._opened(contexts, available)
-            return self._played(phi, available).copy()
+            shape = len(phi), self.n_actions_
+            return np.broadcast_to(self._quiet_chances(phi, available), shape).copy()
 
-    def _played(self, phi, available):
-        """Probabilities of shape (n_rounds, n_actions)."""
-        shape = len(phi), self.n_actions_
-        if not len(phi):
-            return np.empty(shape)
+    def _quiet_chances(self, phi, available):
+        """The same as `_chances`, without a warning, which would tell of a context."""
+        chances = self._chances if len(phi) else uniform
         with np.errstate(all="ignore"):
-            return np.broadcast_to(self._chances(phi, available), shape)
+            return chances(phi, available)
 
     def rank(self, contexts: Any, k: int, available: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """Choose the first ``k`` actions of each round, such as the places of a page.
@@ -314,30 +324,32 @@ class BasePolicy(AddsWhole, LearnsFromPersons, Accounted, BaseEstimator, ABC):
         ValueError
             As `act`, or if a round has fewer available actions.
         """
-        with self._turn:
+        with self._turn_lock:
             phi, available = self._opened(contexts, available)
             n, rounds = len(phi), np.arange(len(phi))
-            left = np.array(
-                np.ones((n, self.n_actions_), dtype=bool) if available is None else available
-            )
+            mask = True if available is None else available
+            left = np.broadcast_to(mask, (n, self.n_actions_)).copy()
             if k != int(k) or k < 1 or (n and k > left.sum(axis=1).min()):
                 raise ValueError(f"k={k} must be an int from 1 to the number of available actions.")
             ranking, propensities = np.empty((n, k), dtype=np.intp), np.empty((n, k))
             for place in range(int(k) if n else 0):
-                chances = self._played(phi, left)
+                chances = self._quiet_chances(phi, left)
                 ranking[:, place], propensities[:, place] = by_chance(chances, n, self._rng)
                 left[rounds, ranking[:, place]] = False
         return ranking, propensities
 
     @property
-    def _knows(self):
+    def _has_learned(self):
         """Whether anything was learned."""
         return False
 
     @property
-    def _turn(self):
-        """Lock of this object; it is made once, whoever comes first."""
-        return self.__dict__.setdefault("_lock", Lock())
+    def _turn_lock(self):
+        """Lock of this object, which its copies do not share; whoever comes first makes it."""
+        return self.__dict__.setdefault("_lock", RLock())
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: kept for name, kept in super().__getstate__().items() if name != "_lock"}
 
     @forgets_rows
     def update(
@@ -388,45 +400,43 @@ class BasePolicy(AddsWhole, LearnsFromPersons, Accounted, BaseEstimator, ABC):
             If an earlier update of a policy of running sums was interrupted while it added rounds,
             which would count twice: load the policy as it was saved before, or reset it.
         """
-        with self._turn:
-            if not hasattr(self, "n_rounds_"):  # a warm start from logs
-                if contexts is None:
-                    raise ValueError("before the first act, update needs contexts and not rows.")
-                shape = self._context_shape(contexts)
-                self._begin(shape[1] if self._shared else self.n_actions, shape[-1])
+        with self._turn_lock:
             self._updated(contexts, actions, rewards, rows, users)
         return self
 
     def _updated(self, contexts, actions, rewards, rows, users):
-        if rewards is None or (contexts is None) == (rows is None):
+        """Check what is public, charge, and only then look at values."""
+        started, of_rows = hasattr(self, "n_rounds_"), rows is not None
+        if not started and contexts is None:
+            raise ValueError("before the first act, update needs contexts and not rows.")
+        if rewards is None or (contexts is not None) == of_rows:
             raise ValueError("update needs rewards, and either contexts or rows.")
-        if rows is None and self._shared:
-            shape = self._context_shape(contexts)
-            n_actions = shape[1]
-        else:
-            shape = self._row_shape(contexts if rows is None else rows)
-            n_actions = None if self._shared else self.n_actions
+        rows = rows if of_rows else contexts
+        shape = self._checked_shape(rows, of_rows)
+        of_actions = shape[1] if len(shape) == 3 else None  # contexts hold features of each action
+        n_actions = of_actions if self._shared else self.n_actions
         check_shape(rewards, "rewards", shape[:1])
         if n_actions is not None:
             check_shape(actions, "actions", shape[:1])
-        users = checked_users(users, shape[0], self._max_visits)
+        users = self._checked_users(users, shape[0])
+        if not started:  # a warm start from logs
+            self._begin(n_actions, shape[-1])
         if not shape[0]:
             return
         self._pay(shape[0])  # before any value is looked at
-        rewards = floats(rewards)
+        rows, rewards = floats(rows), floats(rewards)
         if n_actions is not None:
             actions, known = known_actions(actions, n_actions)
             rewards = np.where(known, rewards, np.nan)
-        rows = floats(contexts if rows is None else rows)
-        if rows.ndim == 3:
+        if of_actions:
             rows = rows[np.arange(len(actions)), actions]
         rewards = self._bounded(rewards)
         self._check_values(rows, rewards)
         rows = rows if self._shared else self._blocks(rows, actions)
-        if users is None:
+        if users is None and not self._in_parts:
             self._update(rows, rewards)
         else:
-            self._update_persons(rows, rewards, users)
+            self._update_parts(rows, rewards, users)
 
     @property
     def rounds_until_update_(self) -> int:
@@ -464,7 +474,7 @@ class BasePolicy(AddsWhole, LearnsFromPersons, Accounted, BaseEstimator, ABC):
         -------
         self
         """
-        for name in [name for name in vars(self) if name not in self.get_params(deep=False)]:
+        for name in vars(self).keys() - self.get_params(deep=False).keys():
             # The turns of threads, and accountants of another process, stay.
             if name != "_lock" and not name.startswith("_skpriv"):
                 delattr(self, name)
@@ -494,7 +504,7 @@ class BasePolicy(AddsWhole, LearnsFromPersons, Accounted, BaseEstimator, ABC):
 
     def _act(self, contexts, available, rng):
         """Return actions (dtype intp) and their propensities, both of shape (n_rounds,)."""
-        return by_chance(self._chances(contexts, available), len(contexts), rng)
+        return by_chance(self._quiet_chances(contexts, available), len(contexts), rng)
 
     def _chances(self, contexts, available):
         """Return probabilities of all actions, of shape (n_rounds or 1, n_actions).
@@ -503,7 +513,7 @@ class BasePolicy(AddsWhole, LearnsFromPersons, Accounted, BaseEstimator, ABC):
         for n_rounds they are those of all rounds. Before anything is learned all are equally
         likely, and then `_choose` has the same arguments.
         """
-        choose = self._choose if self._knows else uniform
+        choose = self._choose if self._has_learned else uniform
         return choose(contexts, available)
 
     def _choose(self, contexts, available):
@@ -519,7 +529,7 @@ class BasePolicy(AddsWhole, LearnsFromPersons, Accounted, BaseEstimator, ABC):
         All that the rounds cost has been charged. A policy whose charge comes later leaves it to
         what is charged then.
         """
-        if self._looks:
+        if self._reads_values:
             finite(*arrays)
 
     @abstractmethod
@@ -532,10 +542,9 @@ class BasePolicy(AddsWhole, LearnsFromPersons, Accounted, BaseEstimator, ABC):
     def _begin(self, n_actions, n_features):
         """Check the parameters and make the state; nothing has changed if that raises."""
         self._validate_params()
-        bounds = getattr(self, "bounds_y", None)
-        if bounds is not None:
+        if (bounds := getattr(self, "bounds_y", None)) is not None:
             check_bounds(bounds)
-        seed, before = getattr(self, "random_state", None), set(vars(self))
+        seed, most, before = self.random_state, self._max_visits, set(vars(self))
         is_stream = isinstance(seed, np.random.RandomState)
         try:
             # Never NumPy's global stream, which could not be pickled along with the policy.
@@ -543,14 +552,143 @@ class BasePolicy(AddsWhole, LearnsFromPersons, Accounted, BaseEstimator, ABC):
             self.n_actions_, self.n_features_in_ = n_actions, n_features
             if not hasattr(self, "_numbering"):
                 self._numbering = Numbering()
-            most = getattr(self, "max_visits", None)
-            visits = None if most is None else Visits(int(most), self._numbering.part("people"))
-            self._visits: Any = visits
+            people = self._numbering.part("people")
+            self._visits: Any = None if most is None else Visits(int(most), people)
             self._start(n_features * (1 if self._shared else n_actions))
             self.n_rounds_ = 0
         except BaseException:
             for name in set(vars(self)) - before:
                 delattr(self, name)
+            raise
+
+    def _noise_state(self):
+        """Generator of reproducible privacy noise, or None for secure noise."""
+        if self.random_state is None:
+            return None
+        return np.random.RandomState(self._rng.randint(MAX_SEED))
+
+    @contextmanager
+    def _whole_update(self):
+        """Add rounds to sums, to the end or for the last time."""
+        self._midway = True
+        yield
+        self._midway = False
+
+    def _check_whole(self):
+        if self._midway:
+            raise PrivacyError(
+                f"an update of this {type(self).__name__} was interrupted while it added rounds, "
+                "which would count twice if they came again: go on with the policy as it was "
+                "saved before (skpriv.bandits.load), or reset it."
+            )
+
+    def __copy__(self):
+        # A shallow copy would share sums and records, and draw answers of its own
+        return deepcopy(self)
+
+    @contextmanager
+    def _accounting(self) -> Iterator[None]:
+        """Charge for persons, where rounds of one person are counted."""
+        most = self._max_visits
+        protected = nullcontext() if most is None else protecting("", most)
+        with super()._accounting(), protected:
+            yield
+
+    @property
+    def _max_visits(self):
+        """Rounds of a person that are learned from, None where rounds are protected alone."""
+        if hasattr(self, "_visits"):
+            return None if self._visits is None else self._visits.max_visits
+        return getattr(self, "max_visits", None)
+
+    def _of_persons(self, guarantee):
+        """Promise to a person, by the one that is made for a round or for all of the rounds."""
+        if (most := self._max_visits) is None:
+            return guarantee
+        return guarantee.of_person(most) if self._one_mechanism else guarantee.repeated(most)
+
+    @property
+    def _neutral_reward(self):
+        """Public reward of a round that keeps its place, and from which nothing is to be learned.
+
+        Its features are 0. What is expected of them is the offset, or nothing without an intercept,
+        or else the middle of the range of the rewards.
+        """
+        if (offset := getattr(self, "_offset", None)) is not None:
+            return offset
+        holder = self if hasattr(self, "bounds_y") else getattr(self, "oracle", self)
+        classes = getattr(holder, "classes", None)
+        if classes is not None:  # what is no class counts for nothing
+            return float(max(classes)) + 1.0
+        bounds = getattr(holder, "bounds_y", None)
+        if bounds is None or isinstance(bounds, str):
+            return 0.0
+        low, high = map(float, bounds)
+        if getattr(holder, "fit_intercept", False):
+            return low / 2.0 + high / 2.0
+        return min(max(0.0, low), high)
+
+    def _bounded(self, rewards):
+        """Rewards inside of their public range, if there is one."""
+        bounds = getattr(self, "bounds_y", None)
+        return rewards if bounds is None else np.minimum(np.maximum(rewards, bounds[0]), bounds[1])
+
+    def _checked_users(self, users, n_rounds):
+        """A list of the people of these rounds; an error says nothing of who they are."""
+        most = self._max_visits
+        if most is None and users is None:
+            return None
+        if users is None:
+            raise ValueError(f"max_visits={most} needs users: who came in each round.")
+        if most is None:
+            raise ValueError(
+                "users are counted by a policy with max_visits=: how many rounds of a person it "
+                "may learn from."
+            )
+        if public_shape(users) != (n_rounds,):
+            raise ValueError(
+                f"users of shape {public_shape(users)} must have shape ({n_rounds},): who came in "
+                "each round."
+            )
+        return list(users)
+
+    def _update_parts(self, rows, rewards, users):
+        """Take in rounds, a part at a time in which the policy does not change.
+
+        Of such a part a person is in one round. Rounds that are not to be learned from keep their
+        places, and are blank.
+        """
+        taken = 0
+        while taken < len(rewards):
+            until = self.rounds_until_update_
+            part = slice(taken, min(taken + until, len(rewards)))
+            given = rows[part], rewards[part]
+            try:
+                if users is None:
+                    self._update(*given)
+                else:
+                    with self._without_repeats(self._visits, *given, users[part], until) as kept:
+                        self._update(*kept)
+            except BaseException as error:
+                if hasattr(error, "rounds_taken"):
+                    tell_taken(error, taken + error.rounds_taken, len(rewards))
+                raise
+            taken = part.stop
+
+    @contextmanager
+    def _without_repeats(self, visits, rows, rewards, users, until):
+        """Rows and rewards up to the next change of the policy, which comes after so many rounds.
+
+        Those that are not to be learned from are blank. Where the rounds are not taken in, they do
+        not count as visits.
+        """
+        admitted, names = visits.admit(users, self.n_rounds_ + until, self._answer_number)
+        blank = np.where(admitted, rewards, self._neutral_reward)
+        try:
+            yield np.where(admitted[:, None], rows, 0.0), blank
+        except BaseException as error:
+            if not getattr(error, "rounds_taken", 0):
+                visits.restore(names)
             raise
 
     @property
@@ -565,32 +703,38 @@ class BasePolicy(AddsWhole, LearnsFromPersons, Accounted, BaseEstimator, ABC):
         """
         if self._shared:
             return contexts
-        n, d = contexts.shape
-        blocks = np.zeros((n, self.n_actions_, self.n_actions_, d))
-        index = np.arange(self.n_actions_)
-        blocks[:, index, index] = contexts[:, None, :]
-        return blocks.reshape(n, self.n_actions_, self.n_actions_ * d)
+        (n, d), k = contexts.shape, self.n_actions_
+        rows, actions = np.repeat(contexts, k, axis=0), np.tile(np.arange(k), n)
+        return self._blocks(rows, actions).reshape(n, k, k * d)
 
     def _blocks(self, rows, actions):
         """Rows phi(x, a) of the chosen actions with ``shared=False``: x in the block of a."""
         n, d = rows.shape
-        blocks = np.zeros((n, self.n_actions, d))
+        blocks = np.zeros((n, self.n_actions_, d))
         blocks[np.arange(n), actions] = rows
-        return blocks.reshape(n, -1)
+        return blocks.reshape(n, self.n_actions_ * d)
 
-    def _context_shape(self, contexts):
-        """Checked shape of contexts, which is public; no value is looked at."""
-        n_actions = getattr(self, "n_actions", None)
-        if self._shared:
-            return self._known_features(context_shape(contexts, n_actions))
-        if n_actions is None:
+    def _checked_shape(self, contexts, of_rows=False):
+        """Shape of contexts, or of one row a round: it is public, and no value is looked at."""
+        shape, n_actions = public_shape(contexts), getattr(self, "n_actions", None)
+        if not self._shared and n_actions is None:
             raise ValueError("shared=False needs the parameter n_actions.")
-        return self._row_shape(contexts)
-
-    def _row_shape(self, rows):
-        return self._known_features(row_shape(rows))
-
-    def _known_features(self, shape):
+        if of_rows or not self._shared:
+            fits = len(shape) == 2 and shape[1] > 0
+            wanted = (
+                "(n_rounds, n_features): the features of chosen actions, or with shared=False "
+                "those of rounds. Features of each action in contexts need shared=True."
+            )
+        else:
+            fits = len(shape) == 3 and 0 not in shape[1:] and n_actions in (None, shape[1])
+            count = "" if n_actions is None else f" with {n_actions} actions"
+            wanted = (
+                f"(n_rounds, n_actions, n_features){count}; with shared=False it is (n_rounds, "
+                "n_features)."
+            )
+        if not fits:
+            name = "rows" if of_rows or not self._shared else "contexts"
+            raise ValueError(f"{name} of shape {shape} must have shape {wanted}")
         if hasattr(self, "n_rounds_") and shape[-1] != self.n_features_in_:
             raise ValueError(
                 f"contexts of shape {shape} must have shape (..., {self.n_features_in_}): as "
@@ -635,12 +779,12 @@ class RandomPolicy(BasePolicy):
     shared: bool = True
     n_actions: Count | None = None
 
-    _looks = False
+    _reads_values = False
 
     @property
     def rounds_until_update_(self) -> int:
         """Public number of further rounds in which the policy will not change: all."""
-        return FOREVER
+        return NO_LIMIT
 
     @property
     def guarantee(self) -> Guarantee:
@@ -651,9 +795,6 @@ class RandomPolicy(BasePolicy):
         if self._shared:
             return contexts
         return np.broadcast_to(0.0, (len(contexts), self.n_actions_, 1))  # nothing is looked at
-
-    def _blocks(self, rows, actions):
-        return rows
 
     def _update(self, rows, rewards):
         self.n_rounds_ += len(rewards)
@@ -676,32 +817,6 @@ def checked_available(available, n_rounds, n_actions):
     if not available.any(axis=-1).all():
         raise ValueError("a round has no available action.")
     return np.broadcast_to(available, (n_rounds, n_actions))
-
-
-def context_shape(contexts, n_actions):
-    """Shape of contexts of all actions, checked; ``n_actions`` is None if it may vary."""
-    shape, wanted = public_shape(contexts), "(n_rounds, n_actions, n_features)"
-    known = len(shape) == 3
-    if known and n_actions is not None:
-        known, wanted = shape[1] == n_actions, wanted + f" with {n_actions} actions"
-    if not known or 0 in shape[1:]:
-        raise ValueError(
-            f"contexts of shape {shape} must have shape {wanted}; with shared=False it is "
-            "(n_rounds, n_features)."
-        )
-    return shape
-
-
-def row_shape(rows):
-    """Shape of one row a round, checked."""
-    shape = public_shape(rows)
-    if len(shape) != 2 or not shape[1]:
-        raise ValueError(
-            f"rows of shape {shape} must have shape (n_rounds, n_features): the features of chosen "
-            "actions, or with shared=False those of rounds. Features of each action in contexts "
-            "need shared=True."
-        )
-    return shape
 
 
 def known_actions(actions, n_actions):

@@ -83,7 +83,8 @@ class CobaLearner:
             `learn` wants `known` back.
         """
         if hasattr(context, "is_batch") or hasattr(actions, "is_batch"):
-            raise ValueError("CobaLearner takes one round at a time.")  # coba then does just that
+            # coba then gives single rounds
+            raise ValueError("CobaLearner takes one round at a time.")
         if not actions:
             raise ValueError("CobaLearner needs a list of actions: they cannot be continuous.")
         if not hasattr(self, "policy_"):
@@ -144,7 +145,7 @@ class CobaLearner:
             hasher = FeatureHasher(n_features=self.n_hashed, input_type="dict")
             return hasher.transform([named]).toarray()[0]
         if hasattr(item, "__len__"):
-            return floats(item).ravel()  # what is no number is for the policy to refuse
+            return floats(item).ravel()  # the policy refuses what is no number
         raise ValueError(
             "a context or an action must be a number, a string, a dict or a sequence of numbers; "
             f"a {type(item).__name__} is not understood."
@@ -154,5 +155,5 @@ class CobaLearner:
 def _equal(one, other):
     try:
         return bool(np.all(one == other))
-    except Exception:  # of objects that cannot be compared
+    except Exception:  # objects that cannot be compared
         return False

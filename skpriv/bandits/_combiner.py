@@ -4,18 +4,18 @@ import uuid
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import inf, log, pi, sqrt
-from numbers import Real
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import clone
 
-from .._compat import Interval, forgets_rows
-from .._parameters import ArrayLike, Count, Level, parameters
+from .._compat import forgets_rows
+from .._parameters import ArrayLike, Count, Delta, Epsilon, Level, parameters
 from ..privacy import ROUNDING, Budget, Guarantee, Query, Trust, open_stream, parallel_part
-from ._base import MAX_SEED, BasePolicy
+from ._base import NO_LIMIT, BasePolicy
 from ._state import tell_taken
 from ._ucb._online_lin_ucb import OnlineLinUCB
+from ._ucb._running import even_times
 
 # code -> paper (Cutkosky, Das and Purohit 2020, as in "Improved rate for locally differentially
 # private linear bandits", Algorithm 2):
@@ -108,8 +108,8 @@ class BanditCombiner(BasePolicy):
     """
 
     policies: list | tuple = field(kw_only=False)
-    epsilon: Annotated[float, Interval(Real, 0, None, closed="right")] = 1.0
-    delta: Annotated[float, Interval(Real, 0, 1, closed="left")] = 1e-6
+    epsilon: Epsilon = 1.0
+    delta: Delta = 1e-6
     regret_bounds: ArrayLike | None = None
     targets: ArrayLike | None = None
     horizon: Count = 10_000
@@ -163,16 +163,20 @@ class BanditCombiner(BasePolicy):
         >>> len(combiner.policies), combiner.regret_bounds[:, 1].tolist()
         (3, [0.75, 0.5, 0.5])
         """
-        own = {"delta": 1e-6, "bounds_y": (-1.0, 1.0), "random_state": None, **parameters}
-        passed_on = {name: own[name] for name in ("delta", "bounds_y", "random_state")}
-        passed_on.update(epsilon=float(epsilon), horizon=int(horizon))
-        claims, targets, policies = over_eigenvalues(
-            n_features, constant, 1.0 - confidence_level, passed_on
-        )
+        failure, horizon = 1.0 - confidence_level, int(horizon)
+        claims, targets = claims_over_eigenvalues(n_features, epsilon, horizon, constant, failure)
+        shared = {"epsilon": float(epsilon), "horizon": horizon, **parameters}
+        names = {"epsilon", "horizon", "delta", "bounds_y", "random_state"} & shared.keys()
+        passed_on = {name: shared[name] for name in names}
+        # The first one, for eigenvalues below all guesses, is the paper's Algorithm 7.
+        policies = [OnlineLinUCB(anytime=index == 0, **passed_on) for index in range(len(claims))]
         return cls(
-            policies, epsilon=epsilon, horizon=horizon, regret_bounds=claims, targets=targets,
-            confidence_level=confidence_level, **parameters,
-        )  # fmt: skip
+            policies,
+            regret_bounds=claims,
+            targets=targets,
+            confidence_level=confidence_level,
+            **shared,
+        )
 
     @property
     def rounds_until_update_(self) -> int:
@@ -201,20 +205,17 @@ class BanditCombiner(BasePolicy):
 
     @property
     def _period(self):
-        if self.update_every != "auto":
-            return int(self.update_every)
-        # 200 choices in a run
-        return max(1, self.horizon // 200)
+        return even_times(self.update_every, self.horizon)
 
     def _start(self, n_phi):
-        count = len(self.policies)
-        if not count:
+        if not self.policies:
             raise ValueError("policies must have at least one policy.")
         for policy in self.policies:
             if not isinstance(policy, BasePolicy):
                 raise TypeError(f"policies must hold policies of skpriv.bandits, not {policy!r}.")
         if any(getattr(policy, "max_visits", None) is not None for policy in self.policies):
             raise ValueError(NO_PERSONS)
+        count = len(self.policies)
         self._bounds = self._checked("regret_bounds", [(sqrt(n_phi), 0.5)] * count, (count, 2))
         at_horizon = self._bounds[:, 0] * self.horizon ** self._bounds[:, 1]
         self._targets = self._checked("targets", at_horizon, (count,))
@@ -224,12 +225,11 @@ class BanditCombiner(BasePolicy):
         self._counts, self._totals, self._regrets = (np.zeros(count) for _ in range(3))
         self.active_ = np.ones(count, dtype=bool)
         self.choice_, self._partition = 0, uuid.uuid4().hex
-        self._waiting: list = []  # who acted in rounds that did not come back, in their order
-        self._block = np.zeros(count, dtype=np.intp)  # rounds of each policy since the last choice
-        self._read = np.zeros(count)  # noisy totals as of then
-        secure = self.random_state is None
-        self._noise = None if secure else np.random.RandomState(self._rng.randint(MAX_SEED))
-        self._streams: dict = {}  # of each policy's rewards; no user is in two of them
+        self._waiting: list = []  # policy of each round without a reward so far, in order
+        self._block = np.zeros(count, dtype=np.intp)  # rounds since the last choice
+        self._read = np.zeros(count)  # noisy totals at the last choice
+        self._noise = self._noise_state()
+        self._streams: dict = {}  # one of the rewards of each policy: no user is in two
         self._open_stream(0)
         self._choose_policy()
 
@@ -237,20 +237,17 @@ class BanditCombiner(BasePolicy):
         """Open, hence charge, the sum of the noisy rewards of a policy's users."""
         if player in self._streams:
             return
-        low, high = self.bounds_y
-        query = RewardQuery(low=float(low), high=float(high))
+        query = RewardQuery(*map(float, self.bounds_y))
         budget, name = Budget(self.epsilon, self.delta), type(self).__name__
         with self._handed_over(player):
-            stream = open_stream("local", query, budget, 2**62, self._noise, name)
+            stream = open_stream("local", query, budget, NO_LIMIT, self._noise, name)
             self._streams[player] = stream.number(self._numbering.part(f"rewards {player}"))
 
     def _checked(self, name, default, shape):
         value = getattr(self, name)
         array = np.asarray(default if value is None else value, dtype=float)
-        if array.shape != shape or shape[0] == 0:
-            raise ValueError(
-                f"{name} must have shape {shape}, one entry a policy, and not be empty."
-            )
+        if array.shape != shape:
+            raise ValueError(f"{name} must have shape {shape}: one entry a policy.")
         return array
 
     @forgets_rows
@@ -288,25 +285,21 @@ class BanditCombiner(BasePolicy):
         PrivacyError
             If an earlier update was interrupted while it added rounds, as for the other policies.
         """
-        if users is not None:
-            raise ValueError(NO_PERSONS)
         self._given_players = players
         try:
-            return super().update(contexts, actions, rewards, rows=rows)
+            return super().update(contexts, actions, rewards, rows=rows, users=users)
         finally:
             del self._given_players
 
-    def _acted(self, contexts, available, users=None):
+    def _checked_users(self, users, n_rounds):
         if users is not None:
             raise ValueError(NO_PERSONS)
-        return super()._acted(contexts, available)
 
     def _act(self, contexts, available, rng):
-        policy, n = self.policies_[self.choice_], len(contexts)
         with self._handed_over(self.choice_):
-            acted = policy.act(contexts, available, return_propensities=True)
-        self.players_ = np.full(n, self.choice_)
-        self._waiting += [self.choice_] * n
+            acted = self.policies_[self.choice_].act(contexts, available, return_propensities=True)
+        self.players_ = np.full(len(contexts), self.choice_)
+        self._waiting += [self.choice_] * len(contexts)
         return acted
 
     def _chances(self, contexts, available):
@@ -314,13 +307,17 @@ class BanditCombiner(BasePolicy):
             return self.policies_[self.choice_].probabilities(contexts, available)
 
     def _players(self, n):
-        """Who chose the actions of these rounds."""
-        if self._given_players is not None:
-            return given_players(self._given_players, n, len(self.policies_))
-        return np.array((self._waiting[:n] + [self.choice_] * n)[:n], dtype=np.intp)
+        """Policy that chose the action, of each of these rounds."""
+        if self._given_players is None:
+            return np.array((self._waiting[:n] + [self.choice_] * n)[:n], dtype=np.intp)
+        players, count = np.asarray(self._given_players), len(self.policies_)
+        known = players.shape == (n,) and players.dtype.kind in "iu"
+        if not known or ((players < 0) | (players >= count)).any():
+            raise ValueError(f"players must be indices of the {count} policies, of shape ({n},).")
+        return players
 
     def _pay(self, n_rounds):
-        """Open what the rounds need, or refuse them while nothing has changed."""
+        """Open, hence charge, what the rounds need, or refuse them while nothing has changed."""
         self._check_whole()
         if n_rounds >= self.rounds_until_update_:
             self._numbering.check()
@@ -332,10 +329,10 @@ class BanditCombiner(BasePolicy):
 
     def _update(self, rows, rewards):
         start, failure, players = 0, None, self._players(len(rewards))
-        with self._whole():
+        with self._whole_update():
             while start < len(rewards) and failure is None:
                 stop = min(len(rewards), start + self._period - self.n_rounds_ % self._period)
-                # runs of rounds of one policy, up to the next choice
+                # A part has rounds of one policy alone, and none after the next choice.
                 change = np.flatnonzero(players[start:stop] != players[start])
                 stop = start + int(change[0]) if len(change) else stop
                 part = slice(start, stop)
@@ -344,7 +341,7 @@ class BanditCombiner(BasePolicy):
                 start += taken
                 if taken and self.n_rounds_ % self._period == 0:
                     self._close_block()
-            # Whoever says who acted keeps the order
+            # With players given, the caller keeps the order, and nothing is waited for.
             del self._waiting[: start if self._given_players is None else None]
         if failure is not None:
             tell_taken(failure, start, len(rewards))
@@ -373,12 +370,12 @@ class BanditCombiner(BasePolicy):
 
     @contextmanager
     def _handed_over(self, player):
-        """Part of the users that a policy serves."""
+        """Charge for the users of one policy: no user is served by two."""
         with self._accounting(), parallel_part(player, partition=self._partition):
             yield
 
     def _close_block(self):
-        """Book the noisy rewards of a block, drop policies if they belie them, choose again."""
+        """Count noisy rewards of a block, drop policies that break their claims, choose anew."""
         for i in np.flatnonzero(self._block):
             n, before = self._block[i], self._read[i]
             self._read[i] = float(self._streams[i].read().value[0])
@@ -433,50 +430,34 @@ class RewardQuery(Query):
 
     def sum(self, X, y):
         """Exact sum over a chunk of rewards; the rows are not used."""
-        # Halves first: a range may be wider than the largest number.
+        # Halves are subtracted, since a range may be wider than the largest number.
         width = self.high / 2.0 - self.low / 2.0
         scaled = (np.clip(y, self.low, self.high) / 2.0 - self.low / 2.0) / width * 2.0 - 1.0
         return np.array([np.clip(np.nan_to_num(scaled, nan=0.0), -1.0, 1.0).sum()])
 
 
-def over_eigenvalues(d, constant, failure, parameters):
-    """Claims, targets and policies of Theorem 4.1; see `BanditCombiner.over_eigenvalues`.
+def claims_over_eigenvalues(d, epsilon, horizon, constant, failure):
+    """Claims and targets of Theorem 4.1; see `BanditCombiner.over_eigenvalues`.
 
     Returns
     -------
-    (ndarray of shape (n_policies, 2), ndarray of shape (n_policies,), list of policies)
-        (C_i, alpha_i), R_i, and those who claim it.
+    (ndarray of shape (n_policies, 2), ndarray of shape (n_policies,))
+        (C_i, alpha_i) and R_i.
     """
-    epsilon, T = parameters["epsilon"], float(parameters["horizon"])
-    powers = np.array([0.75, 0.5])
-    least = T**-0.125
-    guesses = least * 2.0 ** np.arange(1, 1 + int(np.log2(1.0 / least)))  # of policies 2, 3, ...
-    scale = constant * log(T) ** 1.5
+    T = float(horizon)
+    least, scale = T**-0.125, constant * log(T) ** 1.5
+    guesses = least * 2.0 ** np.arange(1, 1 + int(np.log2(1.0 / least)))  # policies 2, 3, ...
     first = scale * sqrt(d) * (epsilon / least + 1.0) / (epsilon / least)
     C = np.concatenate([[first], scale * sqrt(d) / (epsilon * guesses)])
-    alpha = np.where(np.arange(len(C)) == 0, *powers)
-    others = epsilon / (scale * sqrt(d * T))
-    eta = np.full(len(C), others)
+    alpha = np.where(np.arange(len(C)) == 0, 0.75, 0.5)
+    eta = np.full(len(C), epsilon / (scale * sqrt(d * T)))
     eta[0] = epsilon / least / (sqrt(d * T) * (scale * epsilon / least + 1.0))
     ratio = (1.0 - alpha) / alpha
     level = log(T**3 * len(C) / failure)
     targets = (
         C * T**alpha
-        + ((1.0 - alpha) / alpha) ** ratio * (1.0 + alpha) ** (1.0 / alpha)
-        * C ** (1.0 / alpha) * T * eta**ratio
+        + ratio**ratio * (1.0 + alpha) ** (1.0 / alpha) * C ** (1.0 / alpha) * T * eta**ratio
         + 288.0 * level * T * eta
         + (1.0 / eta).sum() - 1.0 / eta
     )  # fmt: skip
-    # Phases of twice the length, for eigenvalues below all guesses: the paper's Algorithm 7.
-    policies = [OnlineLinUCB(anytime=True, **parameters)]
-    policies += [OnlineLinUCB(anytime=False, **parameters) for _ in guesses]
-    return np.column_stack([C, alpha]), targets, policies
-
-
-def given_players(players: Any, n: int, n_policies: int) -> np.ndarray:
-    """Who acted, as it was given and checked."""
-    players = np.asarray(players)
-    known = players.shape == (n,) and players.dtype.kind in "iu"
-    if not known or ((players < 0) | (players >= n_policies)).any():
-        raise ValueError(f"players must be indices of the {n_policies} policies, of shape ({n},).")
-    return players
+    return np.column_stack([C, alpha]), targets

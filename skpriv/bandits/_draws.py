@@ -1,7 +1,5 @@
 """Drawing actions, with their propensities, for many rounds at once."""
 
-from typing import Any
-
 import numpy as np
 from scipy.stats import norm
 from sklearn import linear_model
@@ -24,14 +22,20 @@ LINEAR = {
 LARGEST_PREDICTION = 1e300  # prediction whose gap to another is a number
 
 
+def distinct(contexts, available=None):
+    """Contexts, once if they are the same in all rounds, and so is what may be played.
+
+    Those of an environment with fixed arms are one array seen many times (`numpy.broadcast_to`).
+    """
+    return contexts[:1] if available is None and contexts.strides[0] == 0 else contexts
+
+
 def flat(contexts):
     """Rows of all actions of all rounds, of shape (n_rounds * n_actions, n_phi), and their shape.
 
-    Rounds that are one array seen many times (`numpy.broadcast_to`), as those of an environment
-    with fixed arms, are flattened once.
+    Rounds that are one array seen many times are flattened once.
     """
-    if len(contexts) > 1 and contexts.strides[0] == 0:
-        contexts = contexts[:1]
+    contexts = distinct(contexts)
     shape = contexts.shape[:2]
     return contexts.reshape(-1, contexts.shape[2]), shape
 
@@ -73,11 +77,23 @@ def predicted(oracle, contexts):
     return oracle.predict(rows).reshape(shape)
 
 
-def optimistic(means, widths, bonuses, available):
-    """Probabilities of the largest ``means + bonus widths``, all bonuses being equally likely.
+def optimistic(region, contexts, available, bonuses, features=None):
+    """Probabilities of the largest mean reward with a bonus in proportion to its width.
 
-    Means and widths have shape (n_rounds or 1, n_actions).
+    Parameters
+    ----------
+    region : Region
+        Centre and widths of the weights, of any kind.
+    contexts : ndarray of shape (n_rounds, n_actions, n_phi)
+    available : ndarray of bool of shape (n_rounds, n_actions) or None
+    bonuses : sequence of float
+        Equally likely factors of the width.
+    features : callable, default=None
+        Puts rows into the coordinates of the weights.
     """
+    rows, shape = flat(contexts)
+    bounds = region.bounds(rows if features is None else features(rows))
+    means, widths = (bound.reshape(shape) for bound in bounds)
     if available is not None:
         means = np.where(available, means, -np.inf)
         widths = np.broadcast_to(widths, means.shape)
@@ -93,50 +109,19 @@ def optimistic(means, widths, bonuses, available):
     return chances
 
 
-class Optimistic:
-    """Mixin: play the largest mean reward with a bonus in proportion to its width.
-
-    Attributes
-    ----------
-    _region : Region
-        Centre and widths of the weights, of any kind.
-    _bonuses : sequence of float
-        Equally likely factors of the width.
-    _features : callable
-        Puts rows into the coordinates of the weights.
-    """
-
-    _region: Any = None
-    _bonuses: Any
-    _features: Any
-
-    def _choose(self, contexts, available):
-        rows, shape = flat(contexts)
-        means, widths = self._region.bounds(self._features(rows))
-        given = means.reshape(shape), widths.reshape(shape), self._bonuses
-        return optimistic(*given, available)
-
-
 def inverse_gap(predictions, weight, available=None):
     """Probabilities of the actions, shape (n_rounds, n_actions), of inverse-gap weighting.
 
     An action at a gap g below the best of K available ones has probability 1 / (K + weight g).
     """
-    count: int | np.ndarray = predictions.shape[1]
+    mask = True if available is None else available
+    predictions, mask = np.broadcast_arrays(predictions, mask)
     # Of huge contexts they may be no numbers, and their gaps none.
-    predictions = np.clip(
-        np.nan_to_num(predictions, nan=0.0), -LARGEST_PREDICTION, LARGEST_PREDICTION
-    )
-    if available is not None:
-        predictions = np.where(available, predictions, -np.inf)
-        count = available.sum(axis=1, keepdims=True)
-    best, index = np.argmax(predictions, axis=1), np.arange(len(predictions))
-    gaps = predictions[index, best][:, None] - predictions
-    if available is not None:
-        gaps = np.where(available, gaps, 0.0)
-    chances = 1.0 / (count + weight * gaps)
-    if available is not None:
-        chances = np.where(available, chances, 0.0)
+    predictions = np.nan_to_num(predictions, nan=0.0)
+    predictions = np.clip(predictions, -LARGEST_PREDICTION, LARGEST_PREDICTION)
+    best, index = largest(predictions, mask), np.arange(len(predictions))
+    gaps = np.maximum(predictions[index, best][:, None] - predictions, 0.0)
+    chances = np.where(mask, 1.0 / (mask.sum(axis=1, keepdims=True) + weight * gaps), 0.0)
     chances[index, best] = 0.0
     chances[index, best] = 1.0 - chances.sum(axis=1)
     return chances

@@ -115,20 +115,6 @@ def ball_contexts(kind, fixed, shape, rng):
     return contexts
 
 
-def check_contexts(kind, n_actions, n_features):
-    """Fixed arms (n_actions, n_features) of an array, None for a known kind."""
-    if isinstance(kind, str):
-        if kind not in CONTEXTS:
-            raise ValueError(f"contexts={kind!r} must be an array or one of {CONTEXTS}.")
-        return None
-    arms = np.asarray(kind, dtype=float)
-    if arms.shape != (n_actions, n_features):
-        raise ValueError(
-            f"contexts of shape {arms.shape} must have shape ({n_actions}, {n_features})."
-        )
-    return arms
-
-
 @parameters
 class LinearEnvironment(Environment):
     """Rewards whose mean is linear in contexts of the unit ball.
@@ -186,10 +172,14 @@ class LinearEnvironment(Environment):
         return self._state[0]
 
     def _draw(self, rng):
-        arms = check_contexts(self.contexts, self.n_actions, self.n_features)
+        shape, arms = (self.n_actions, self.n_features), None
+        if not isinstance(self.contexts, str):
+            arms = finite_numbers(self.contexts, "contexts", shape)
+        elif self.contexts not in CONTEXTS:
+            raise ValueError(f"contexts={self.contexts!r} must be an array or one of {CONTEXTS}.")
         coef = directions(self.n_features, rng) if self.coef is None else np.array(self.coef, float)
         if arms is None and self.contexts == "fixed":
-            arms = directions((self.n_actions, self.n_features), rng)
+            arms = directions(shape, rng)
         return coef, arms
 
     def sample(self, n_rounds: int, rng: Any) -> tuple[np.ndarray, np.ndarray]:

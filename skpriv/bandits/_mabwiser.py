@@ -112,7 +112,7 @@ class MABWiserAdapter:
         return policy
 
     def _learn(self, policy, decisions, rewards, contexts):
-        """Nothing has changed if this raises; a policy checks everything before it learns."""
+        """Let a policy learn from rounds; if that raises, the adapter is what it was before."""
         positions = {arm: i for i, arm in enumerate(self.arms)}
         actions = [_position(positions, arm) for arm in decisions]
         policy.update(contexts, actions, rewards)
@@ -124,5 +124,5 @@ def _position(positions, arm):
     """Number of an arm, NaN if it is unknown: decisions are private, and refused with rewards."""
     try:
         return positions.get(arm, np.nan)
-    except Exception:  # no label at all
+    except Exception:  # an object that cannot be a key of a dictionary
         return np.nan

@@ -42,7 +42,26 @@ class PrivateValue(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ValueQuery(Query):
+class WeightedQuery(Query):
+    """Sum over rounds whose row is the weight, of rewards that are clipped to a range."""
+
+    low: float
+    high: float
+    max_weight: float
+
+    @property
+    def middle(self):
+        """Middle of the range of the rewards, whose ends may be so large that their sum is none."""
+        return self.low / 2.0 + self.high / 2.0
+
+    def clipped(self, X, y):
+        """Weights and rewards inside of their public ranges, whatever a row holds."""
+        w = np.clip(np.nan_to_num(X[:, 0], nan=0.0), 0.0, self.max_weight)
+        return w, np.clip(np.nan_to_num(y, nan=self.middle), self.low, self.high)
+
+
+@dataclass(frozen=True)
+class ValueQuery(WeightedQuery):
     """Sum of (t, 1.5 t^2), t = w (r - middle) / bound in [-1, 1].
 
     A row is the weight w, clipped to [0, max_weight]; rewards are clipped to their range; NaN
@@ -51,9 +70,6 @@ class ValueQuery(Query):
     t = -t' = 1, and below 3.6 where it has another local maximum (d of about 1.4).
     """
 
-    low: float
-    high: float
-    max_weight: float
     name: str = "value"
     shape: tuple = (2,)
     sensitivity: float = 2.0 * ROUNDING
@@ -65,14 +81,13 @@ class ValueQuery(Query):
 
     def sum(self, X, y):
         """Exact sum over a chunk of rounds."""
-        w, r = _clipped(self, X, y)
-        middle = self.low / 2.0 + self.high / 2.0
-        t = np.clip(w * (r - middle) / self.bound, -1.0, 1.0)
+        w, r = self.clipped(X, y)
+        t = np.clip(w * (r - self.middle) / self.bound, -1.0, 1.0)
         return np.array([t.sum(), VALUE_WEIGHT * (t @ t)])
 
 
 @dataclass(frozen=True)
-class FilledQuery(Query):
+class FilledQuery(WeightedQuery):
     """Sum of (u - v, sqrt(3) (u + v), .5 u^2, .5 v^2): what bounds a value from both sides.
 
     u = w (r - low) / c and v = w (high - r) / c with c = max_weight (high - low), so that u, v >= 0
@@ -84,29 +99,19 @@ class FilledQuery(Query):
     (u, v) = (1, 0) to (0, 1) all of it is attained.
     """
 
-    low: float
-    high: float
-    max_weight: float
     name: str = "filled value"
     shape: tuple = (4,)
     sensitivity: float = sqrt(4.0 + 2.0 * SQUARE_WEIGHT**2) * ROUNDING
 
     def sum(self, X, y):
         """Exact sum over a chunk of rounds."""
-        w, r = _clipped(self, X, y)
+        w, r = self.clipped(X, y)
         share = w / self.max_weight
         width = self.high / 2.0 - self.low / 2.0
         part = np.clip((r / 2.0 - self.low / 2.0) / width, 0.0, 1.0)
         u, v = share * part, share * (1.0 - part)
         sums = [(u - v).sum(), sqrt(3.0) * (u + v).sum()]
         return np.array([*sums, SQUARE_WEIGHT * (u @ u), SQUARE_WEIGHT * (v @ v)])
-
-
-def _clipped(query, X, y):
-    """Weights and rewards, whatever a row holds."""
-    middle = query.low / 2.0 + query.high / 2.0
-    w = np.clip(np.nan_to_num(X[:, 0], nan=0.0), 0.0, query.max_weight)
-    return w, np.clip(np.nan_to_num(y, nan=middle), query.low, query.high)
 
 
 @validated
@@ -195,12 +200,13 @@ def private_off_policy_value(
     """
     check_bounds(bounds_y)
     low, high = map(float, bounds_y)
-    read = _checked(target, actions, rewards, propensities)
+    _check_shapes(target, actions, rewards, propensities)
     covered = least_propensity is not None and max_weight * least_propensity >= 1.0
     query = (ValueQuery if covered else FilledQuery)(low, high, float(max_weight))
     budget = Budget(float(epsilon), float(delta))
     stream = open_stream("central", query, budget, 1, random_state, "private_off_policy_value")
-    target, actions, rewards, propensities = read()  # after the charge
+    # The values are read after the charge.
+    target, actions, rewards, propensities = map(floats, (target, actions, rewards, propensities))
     answer = stream.push(_weights(target, actions, propensities), rewards).read()
     interval: Any = _unclipped if covered else _filled
     return interval(query, answer, confidence_level)
@@ -215,7 +221,7 @@ def _unclipped(query, answer, confidence_level):
     variance = float(np.clip(square - mean**2, 0.0, 1.0))
     rounds = variance / n
     width = quantile * sqrt(sigma**2 + rounds) * query.bound
-    value = query.low / 2.0 + query.high / 2.0 + query.bound * mean
+    value = query.middle + query.bound * mean
     share = sigma**2 / (sigma**2 + rounds) if sigma else 0.0
     return PrivateValue(value, value - width, value + width, share)
 
@@ -231,7 +237,7 @@ def _filled(query, answer, confidence_level):
         variance = (square + quantile * sigma) / SQUARE_WEIGHT - np.clip(mean, 0.0, 1.0) ** 2
         variances.append(float(np.clip(variance, 0.0, 0.25)) / n)
         ends.append(unit * (mean - quantile * sqrt(noise + variances[-1])))
-    value = low / 2.0 + high / 2.0 + unit / 2.0 * float(np.clip(means[0], -1.0, 1.0))
+    value = query.middle + unit / 2.0 * float(np.clip(means[0], -1.0, 1.0))
     value = min(max(value, low), high)
     first = min(max(low + float(ends[0]), low), value)
     last = max(min(high - float(ends[1]), high), value)
@@ -240,8 +246,8 @@ def _filled(query, answer, confidence_level):
     return PrivateValue(value, first, last, share, min(max(missing, 0.0), 1.0))
 
 
-def _checked(target, actions, rewards, propensities):
-    """Check shapes, which are public; what is returned reads the values, once they are paid for."""
+def _check_shapes(target, actions, rewards, propensities):
+    """Refuse shapes, which are public, that do not fit."""
     (n, *other), shape = public_shape(actions), public_shape(target)
     if n < 1 or other:
         raise ValueError("actions must have shape (n_rounds,), with a round at least.")
@@ -249,7 +255,6 @@ def _checked(target, actions, rewards, propensities):
     check_shape(propensities, "propensities", (n,))
     if len(shape) not in (1, 2) or shape[0] != n or 0 in shape:
         raise ValueError("target must have shape (n_rounds,) or (n_rounds, n_actions).")
-    return lambda: map(floats, (target, actions, rewards, propensities))
 
 
 def _weights(target, actions, propensities):

@@ -15,8 +15,10 @@ from .._parameters import Count, RandomState, validated
 from .._printing import Display
 from .._progress import progress
 from ._base import MAX_SEED
+from ._environments import chosen
 
-BLOCK_NUMBERS = 2**23  # numbers in the contexts of a block of rounds, at most
+# Contexts of a block of rounds have at most so many numbers, which take 64 megabytes.
+BLOCK_NUMBERS = 2**23
 
 
 class SimulationResult(Bunch):
@@ -111,28 +113,26 @@ def simulate(
     )
     results = Parallel(n_jobs=n_jobs, return_as="generator")(tasks)
     runs = list(progress(results, n_runs, "simulate", unit="runs", enabled=verbose > 0))
-    regrets, rewards, reports, seconds = zip(*runs, strict=True)
+    of_policies = list(zip(*runs, strict=True))
+    totals = np.array([[run[0] for run in policy] for policy in of_policies])
     return SimulationResult(
-        regret_=np.stack(regrets, axis=1),
-        rewards=np.stack(rewards, axis=1),
+        regret_=totals[:, :, 0],
+        rewards=totals[:, :, 1],
         rounds=rounds,
         names=list(named),
-        privacy_reports=[list(column) for column in zip(*reports, strict=True)],
-        seconds=np.array(seconds).T,
+        privacy_reports=[[run[1] for run in policy] for policy in of_policies],
+        seconds=np.array([[run[2] for run in policy] for policy in of_policies]),
     )
 
 
 def _named(policies):
     if isinstance(policies, Mapping):
         return dict(policies)
-    named = {}
+    named: dict = {}
     for policy in policies:
-        name = base = type(policy).__name__
-        count = 1
-        while name in named:
-            count += 1
-            name = f"{base} {count}"
-        named[name] = policy
+        name = type(policy).__name__
+        same = sum(type(other).__name__ == name for other in named.values())
+        named[f"{name} {same + 1}" if same else name] = policy
     return named
 
 
@@ -143,7 +143,7 @@ def _records(horizon, n_records):
 
 
 def _run(policies, env, horizon, rounds, seed, seeded):
-    """One run of all policies: regrets and rewards (n_policies, n_records), reports, seconds."""
+    """One run: totals of regret and reward, report and seconds of each policy."""
     start, contexts_seed, rewards_seed, policies_seed = seed.spawn(4)
     if hasattr(env, "start"):
         env = env.start(np.random.default_rng(start))
@@ -157,9 +157,7 @@ def _run(policies, env, horizon, rounds, seed, seeded):
         contexts, means = env.sample(min(block, horizon - first), rng)
         for lane in lanes:
             lane.play(contexts, means)
-    return tuple(
-        np.array([getattr(lane, name) for lane in lanes]) for name in ("regrets", "rewards")
-    ) + ([lane.report for lane in lanes], [lane.seconds for lane in lanes])
+    return [(lane.totals, lane.report, lane.seconds) for lane in lanes]
 
 
 class _Lane:
@@ -168,9 +166,8 @@ class _Lane:
     def __init__(self, policy, env, seed, rng, rounds, seeded):
         self.policy, self.env, self.rng, self.rounds = clone(policy), env, rng, rounds
         seed_all(self.policy, seed, seeded)
-        self.regrets, self.rewards = np.zeros(len(rounds)), np.zeros(len(rounds))
-        self.regret = self.reward = self.seconds = 0.0
-        self.done = 0
+        self.totals = np.zeros((2, len(rounds)))  # regret and reward of all rounds up to these
+        self.last, self.done, self.seconds = np.zeros((2, 1)), 0, 0.0
 
     @property
     def report(self):
@@ -179,29 +176,23 @@ class _Lane:
     def play(self, contexts, means):
         """Go through the rounds of a block, in chunks in which the policy does not change."""
         began, start = time.process_time(), 0
-        regrets, rewards = np.empty(len(means)), np.empty(len(means))
-        best = means.max(axis=1)
+        each = np.empty((2, len(means)))  # regret and reward of each round
         while start < len(means):
             part = slice(start, min(len(means), start + self.policy.rounds_until_update_))
             actions = self.policy.act(contexts[part])
-            rewards[part] = self.env.rewards(means[part], actions, self.rng)
-            self.policy.update(contexts[part], actions, rewards[part])
-            regrets[part] = best[part] - means[part][np.arange(len(actions)), actions]
+            rewards = self.env.rewards(means[part], actions, self.rng)
+            self.policy.update(contexts[part], actions, rewards)
+            each[:, part] = means[part].max(axis=1) - chosen(means[part], actions), rewards
             start = part.stop
-        self._record(regrets, rewards)
+        totals = self.last + np.cumsum(each, axis=1)
+        here = (self.rounds > self.done) & (self.rounds <= self.done + len(means))
+        self.totals[:, here] = totals[:, self.rounds[here] - self.done - 1]
+        self.last, self.done = totals[:, -1:], self.done + len(means)
         self.seconds += time.process_time() - began
-
-    def _record(self, regrets, rewards):
-        regrets, rewards = np.cumsum(regrets) + self.regret, np.cumsum(rewards) + self.reward
-        here = (self.rounds > self.done) & (self.rounds <= self.done + len(regrets))
-        index = self.rounds[here] - self.done - 1
-        self.regrets[here], self.rewards[here] = regrets[index], rewards[index]
-        self.regret, self.reward = regrets[-1], rewards[-1]
-        self.done += len(regrets)
 
 
 def seed_all(policy, seed, seeded):
-    """Give a seed to everything random of a policy; to what is to be secure only if `seeded`."""
+    """Seed everything random of a policy, but what is to be secure only if ``seeded``."""
     params = policy.get_params(deep=True)
     names = sorted(name for name in params if name.split("__")[-1] == "random_state")
     for name, value in zip(names, seed.generate_state(max(1, len(names))), strict=False):
@@ -313,7 +304,7 @@ class RegretDisplay(Display):
         ax.set(xlabel="round", ylabel="cumulated regret")
         if scale != "linear":
             ax.set_yscale("log")
-            start = means[:, np.searchsorted(x, 0.01 * x[-1])]  # before it is little to see
+            start = means[:, np.searchsorted(x, 0.01 * x[-1])]  # the first hundredth shows little
             lowest = start[start > 0.0].min(initial=np.inf)
             if scale == "log" and np.isfinite(lowest):
                 ax.set_ylim(bottom=lowest)

@@ -5,65 +5,14 @@ import io
 import json
 import os
 import pickle
-import threading
-from contextlib import contextmanager
-from copy import deepcopy
 from pathlib import Path
 
-from ..exceptions import PrivacyError
-
 MAGIC = b"skpriv policy\n"
-STATE_VERSION = 1
+STATE_VERSION = 2
 
 
 class Raw(list):
-    """List of records of an open epoch: what may be kept apart from the rest of a policy."""
-
-
-class Lock:
-    """Lock of a policy, which its copies do not share."""
-
-    def __init__(self):
-        self._lock = threading.RLock()
-
-    def __enter__(self):
-        self._lock.acquire()
-
-    def __exit__(self, *caught):
-        self._lock.release()
-
-    def __reduce__(self):
-        return Lock, ()
-
-
-class AddsWhole:
-    """Mixin of policies whose updates come to their end, or are their last ones.
-
-    Rounds of an update that was interrupted may be in the sums, or in a draw that is lost. Whoever
-    repeats them would add them twice, and a record would move an answer by twice its sensitivity:
-    there is no update after that.
-    """
-
-    _midway = False  # whether sums hold rounds of an update that did not come to its end
-
-    def __copy__(self):
-        # A shallow copy would share sums and records, and draw answers of its own
-        return deepcopy(self)
-
-    @contextmanager
-    def _whole(self):
-        """Change the sums, to the end or for the last time."""
-        self._midway = True
-        yield
-        self._midway = False
-
-    def _check_whole(self):
-        if self._midway:
-            raise PrivacyError(
-                f"an update of this {type(self).__name__} was interrupted while it added rounds, "
-                "which would count twice if they came again: go on with the policy as it was "
-                "saved before (skpriv.bandits.load), or reset it."
-            )
+    """List of records of an open epoch, which may be kept in a file of their own."""
 
 
 def tell_taken(error, taken, n_rounds):
@@ -74,7 +23,8 @@ def tell_taken(error, taken, n_rounds):
         "those of them whose epochs closed: update it with the others only."
     )
     if len(error.args) == 1 and isinstance(error.args[0], str):
-        said = error.__dict__.setdefault("_said", error.args[0])  # before it was told of a part
+        # The text before any part was named.
+        said = error.__dict__.setdefault("_said", error.args[0])
         error.args = (f"{said} {told}",)
     else:
         error.add_note(told)

@@ -82,12 +82,16 @@ class GeneralizedLinear(FitsBySteps):
 
     _dtypes = (np.float64, np.float32)
 
-    def _fit_link(self: Any, records, target, link, groups, weights):
-        """Fit records with public maps of their rows, which are checked first."""
+    def _check_model(self: Any):
+        """Refuse a privacy model whose users answer alone; policies ask before the first epoch."""
         if self._trust.can.alone:
             name, models = type(self).__name__, models_that("same_rows")
             words = {"privacy": self.privacy, "name": name, "models": models}
             raise PrivacyError(NEEDS_A_SUM.format(**words, what=self._means))
+
+    def _fit_link(self: Any, records, target, link, groups, weights):
+        """Fit records with public maps of their rows, which are checked first."""
+        self._check_model()
         rows = public_row_map(self, records.n_features)
         self._fit_steps(records, RecordMap(rows, target), groups, weights, link)
 

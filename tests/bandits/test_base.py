@@ -23,7 +23,7 @@ from skpriv.records import INVALID_VALUES
 
 
 def state(policy):
-    return pickle.dumps(vars(policy))
+    return pickle.dumps(policy.__getstate__())
 
 
 def test_conventions_of_scikit_learn(policy):

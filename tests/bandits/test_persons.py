@@ -29,7 +29,7 @@ from skpriv.bandits import (
     SquareCB,
     load,
 )
-from skpriv.bandits._visits import LearnsFromPersons, Visits
+from skpriv.bandits._visits import Visits
 from skpriv.exceptions import PrivacyError
 from skpriv.linear_model import SSPRegressor
 from skpriv.privacy import Budget, Cost, NoiseSource, Numbering, open_stream
@@ -429,10 +429,10 @@ def test_a_service_knows_people_by_any_way_to_write_them(tmp_path, monkeypatch):
         loop.rank("nobody", np.full((2, 3), 0.5), user=float("nan"))
 
 
-class Broken(LearnsFromPersons):
+class Broken(RandomPolicy):
     """A policy that takes its rounds and breaks afterwards, or breaks before it takes them."""
 
-    n_rounds_, rounds_until_update_, _place = 0, 10, 7
+    n_rounds_, rounds_until_update_, _answer_number = 0, 10, 7
 
     def __init__(self, taken):
         self._visits, self.seen, self._taken = Visits(1, Numbering()), [], taken
@@ -450,5 +450,5 @@ def test_a_visit_is_given_back_only_if_its_round_was_not_taken(taken, second):
     policy = Broken(taken)
     for _ in range(2):
         with pytest.raises(RuntimeError):
-            policy._update_part(np.ones((1, 1)), np.ones(1), ["ann"], 10)
+            policy._update_parts(np.ones((1, 1)), np.ones(1), ["ann"])
     assert policy.seen == [1.0, second]

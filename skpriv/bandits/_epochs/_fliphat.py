@@ -9,14 +9,14 @@ from sklearn.base import clone
 from sklearn.linear_model import Lasso
 
 from ..._compat import HasMethods, Interval
-from ..._parameters import ArrayLike, Count, Positive, parameters
+from ..._parameters import ArrayLike, Count, Delta, Epsilon, Positive, parameters
 from ...linear_model import IHTRegressor
-from .._draws import greedy_chances, uniform
+from .._draws import uniform
 from .._base import trust_of
-from ._policy import SELECTION_SHARE, EpochPolicy, Schedule, added
-from ._policy import REFITS, EpochSchedule
+from ._policy import REFITS, SELECTION_SHARE, EpochPolicy, EpochSchedule, Schedule, added
 
-SAMPLING_PART = 0.4  # of the rounds that would tell a coefficient from d others without privacy
+# Part of the rounds by which, without privacy, a coefficient would stand out among d others.
+SAMPLING_PART = 0.4
 
 
 def first_epoch(budget, n_nonzero_coefs, n_features):
@@ -107,17 +107,14 @@ class FLIPHAT(EpochPolicy):
     who is in one round: context, action and reward; the numbers of rounds are public
     """
 
-    epsilon: Annotated[float, Interval(Real, 0, None, closed="right")] = 1.0
-    delta: Annotated[float, Interval(Real, 0, 1, closed="left")] = 1e-6
+    epsilon: Epsilon = 1.0
+    delta: Delta = 1e-6
     n_nonzero_coefs: Count = 10
     data_max: Positive = 1.0
     bounds_y: ArrayLike = (-1.0, 1.0)
     schedule: Schedule = "auto"
     forget: bool = False
     max_visits: Count | None = None
-
-    def _choose(self, contexts, available):
-        return greedy_chances(self.oracle_, contexts, available)
 
     @property
     def rounds_until_update_(self) -> int:
@@ -132,17 +129,11 @@ class FLIPHAT(EpochPolicy):
         return EpochSchedule(first=first, ratio=2.0 if self.forget else 1.5)
 
     def _make_oracle(self):
-        return IHTRegressor(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            data_max=self.data_max,
-            n_nonzero_coefs=self.n_nonzero_coefs,
-            bounds_y=self.bounds_y,
-            fit_intercept=False,
-            certificate_share=0.0,
-            # Not None only says that the noise is reproducible: each epoch has a seed of its own.
-            random_state=None if self.random_state is None else 0,
-        )
+        names = ("epsilon", "delta", "data_max", "n_nonzero_coefs", "bounds_y")
+        given = {name: getattr(self, name) for name in names}
+        # 0 says that the noise is to be reproducible; each epoch then gets a seed of its own.
+        seed = None if self.random_state is None else 0
+        return IHTRegressor(**given, fit_intercept=False, certificate_share=0.0, random_state=seed)
 
 
 @parameters
@@ -193,14 +184,13 @@ class EpsilonGreedy(EpochPolicy):
     exploration: Annotated[float, Interval(Real, 0, 1, closed="both")] = 0.05
     schedule: Schedule = REFITS
 
-    _forgets = False
+    _forgets_rows = False
 
     def _make_oracle(self):
         return self.regressor
 
     def _choose(self, contexts, available):
-        everything = uniform(contexts, available)
-        best = greedy_chances(self.oracle_, contexts, available)
+        everything, best = uniform(contexts, available), super()._choose(contexts, available)
         return self.exploration * everything + (1.0 - self.exploration) * best
 
 
@@ -254,7 +244,7 @@ class LassoBandit(EpochPolicy):
     alpha: Positive = 1.0
     schedule: Schedule = REFITS
 
-    _forgets = False
+    _forgets_rows = False
 
     def _make_oracle(self):
         return Lasso(fit_intercept=False, tol=1e-3)
@@ -263,6 +253,3 @@ class LassoBandit(EpochPolicy):
         d = max(self._n_phi, 2)
         penalty = 2.0 * self.alpha * sqrt((4.0 * log(n_rows) + 2.0 * log(d)) / n_rows)
         return clone(self._frozen).set_params(alpha=penalty)
-
-    def _choose(self, contexts, available):
-        return greedy_chances(self.oracle_, contexts, available)

@@ -1,11 +1,10 @@
 """Policies that learn an oracle anew in each epoch, and which epochs still describe the world."""
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from functools import partial
-from math import inf, sqrt
+from functools import partial, reduce
 from numbers import Integral
 from typing import Annotated, Any, Literal
 
@@ -15,29 +14,16 @@ from sklearn.base import clone
 from ..._compat import HasMethods
 from ..._parameters import Count, parameters
 from ...exceptions import InvalidValues, PrivacyError
-from ...linear_model import (
-    AdditiveRegressor,
-    IHTRegressor,
-    ImproperSGDRegressor,
-    LayeredRegressor,
-    LinearRegression,
-    LogisticRegression,
-    PoissonRegressor,
-    ReweightedRegressor,
-    SSPRegressor,
-)
-from ...privacy import Budget, Guarantee, charge, noticed_charges, parallel_part
+from ...linear_model import AdditiveRegressor, IHTRegressor, ImproperSGDRegressor
+from ...linear_model import LayeredRegressor, LinearRegression, LogisticRegression
+from ...linear_model import PoissonRegressor, ReweightedRegressor, SSPRegressor
+from ...privacy import Guarantee, charge, noticed_charges, parallel_part
 from ...records import INVALID_VALUES
-from .._base import MAX_SEED, BasePolicy, Epoch, charged_report, report_of, trust_of
-from .._state import Raw, tell_taken
-from .._ucb._sums import (
-    MIN_RESOLUTION_FOR_WINDOWS,
-    Region,
-    Windows,
-    asymptotic,
-    mean_rows,
-    without_blanks,
-)
+from .._base import MAX_SEED, NO_LIMIT, BasePolicy, Epoch, EpochsReport
+from .._base import charged_report, divided_budget, trust_of
+from .._draws import greedy_chances
+from .._state import Raw
+from .._ucb._sums import Region, Windows, window_estimate
 
 
 @dataclass(frozen=True)
@@ -76,7 +62,7 @@ class EpochSchedule:
         _check_length(self.first)
         if not self.ratio >= 1.0:
             raise ValueError(f"ratio={self.ratio!r} must be at least 1.")
-        return round(min(self.first * self.ratio**epoch, 2.0**62))
+        return round(min(self.first * self.ratio**epoch, NO_LIMIT))
 
 
 NAMED = {
@@ -93,26 +79,24 @@ def epoch_length(schedule: Any, epoch: int) -> int:
     if isinstance(schedule, str):
         if schedule not in NAMED:
             raise ValueError(f"schedule={schedule!r} must be one of {sorted(NAMED)}.")
-        return NAMED[schedule](epoch)
-    if isinstance(schedule, Integral):
-        length: Any = schedule
-    elif isinstance(schedule, Callable):  # type: ignore[arg-type]
+        schedule = NAMED[schedule]
+    length = schedule
+    if callable(schedule):
         length = schedule(epoch)
-    elif isinstance(schedule, Sequence) or hasattr(schedule, "__array__"):
+    elif isinstance(schedule, Sequence | np.ndarray):
         if not len(schedule):
             raise ValueError("schedule is an empty sequence: it must have at least one length.")
         length = schedule[min(epoch, len(schedule) - 1)]
-    else:
-        raise ValueError(
-            f"schedule={schedule!r} must be a name, an int, a sequence of ints, an EpochSchedule "
-            "or another callable of the index of the epoch."
-        )
     return _check_length(length)
 
 
 def _check_length(length: Any) -> int:
     if isinstance(length, bool) or not isinstance(length, Integral) or length < 1:
-        raise ValueError(f"the length of an epoch is {length!r}, but must be an int of at least 1.")
+        raise ValueError(
+            f"the length of an epoch is {length!r}, but must be an int of at least 1. A schedule "
+            "is a name, an int, a sequence of ints, an EpochSchedule or another callable of the "
+            "index of the epoch."
+        )
     return int(length)
 
 
@@ -134,7 +118,7 @@ class Stretch:
     rounds: int
 
     def joined(self, newer: "Stretch") -> "Stretch":
-        """Both together."""
+        """The stretch of the rounds of both."""
         return Stretch(newer.oracle.pooled(self.oracle), self.n + newer.n, newer.rounds)
 
 
@@ -152,10 +136,9 @@ class EpochWindows(Windows):
         Whether the sums have no noise.
     """
 
-    # A wrong window costs a whole epoch. With 0.4 regret was up to 15% more in stationary worlds,
-    # and with this it was at most 4.4% more on three, with three policies.
+    # A wrong window costs a whole epoch. In worlds that do not change, regret was up to 15% more
+    # with 0.4. With 0.1 it was at most 4.4% more, on three environments with three policies.
     doubt = 0.1
-    neighbours = 2  # of one length, before the older two of three are joined
 
     def __init__(self, persons: bool = False, exact: bool = False) -> None:
         super().__init__(None, partial(_likelihood, persons=persons), exact)
@@ -165,19 +148,16 @@ class EpochWindows(Windows):
         self.add(Stretch(oracle, n, rounds))
         self._join()
         chosen = self.choose()
-        # The one that ends where the last change began has a place, though its rounds are left.
+        # The stretch that ends where the last change began stays: windows begin at its end.
         self._marks = [mark for mark in self._marks if mark.rounds >= self._origin]
         return chosen
 
     def _join(self):
         """Join the older two of three neighbours that are of about one length."""
         first = place = sum(mark.rounds <= self._origin for mark in self._marks)
-        while place + self.neighbours < len(self._marks):
-            sizes = {
-                mark.n.bit_length() for mark in self._marks[place : place + self.neighbours + 1]
-            }
-            if len(sizes) == 1:
-                older, newer = self._marks[place : place + 2]
+        while place + 2 < len(self._marks):
+            older, newer, newest = self._marks[place : place + 3]
+            if older.n.bit_length() == newer.n.bit_length() == newest.n.bit_length():
                 self._marks[place : place + 2] = [older.joined(newer)]
                 place = first
             else:
@@ -187,23 +167,17 @@ class EpochWindows(Windows):
         return True
 
     def _since(self, start, end):
-        """The stretch between two ends of stretches."""
-        parts = [mark for mark in self._marks if start.rounds < mark.rounds <= end.rounds]
-        whole = parts[0]
-        for part in parts[1:]:
-            whole = whole.joined(part)
-        return whole
+        """Join the stretches between the ends of two stretches."""
+        inside = (mark for mark in self._marks if start.rounds < mark.rounds <= end.rounds)
+        return reduce(Stretch.joined, inside)
 
     def _correlation(self, start, cut, now):
         return 0.0
 
 
 def _likelihood(stretch, persons):
-    """Centre and covariance of the weights; what noise hides is not known."""
-    equations = stretch.oracle.normal_equations()
-    equations = without_blanks(equations) if persons else equations
-    least, resolved = 1.0 / len(equations.target), MIN_RESOLUTION_FOR_WINDOWS
-    return asymptotic(equations, least, resolved=resolved), mean_rows(equations)
+    """Posterior of the weights in a stretch, and its mean rows."""
+    return window_estimate(stretch.oracle.normal_equations(), persons)
 
 
 def comparable(oracle: Any) -> bool:
@@ -212,12 +186,13 @@ def comparable(oracle: Any) -> bool:
     return hasattr(oracle, "pooled") and asked is not None and asked() is not None
 
 
-SELECTION_SHARE = 0.55  # of a sparse oracle's budget: which features matter counts most at first
+# Share of a sparse oracle's budget that is spent on selecting features, which counts most at first.
+SELECTION_SHARE = 0.55
 GAUSSIAN = (
     AdditiveRegressor, ImproperSGDRegressor, LayeredRegressor, LinearRegression,
     LogisticRegression, PoissonRegressor, ReweightedRegressor, SSPRegressor,
 )  # fmt: skip
-# Currency of all fits that are no codebook reports.
+# Currency in which each fit is paid, where users do not send the index of a codebook.
 PAID_IN = {IHTRegressor: "zcdp", **dict.fromkeys(GAUSSIAN, "gdp")}
 Schedule = Annotated[Any, str, Integral, "array-like", callable]
 
@@ -226,8 +201,8 @@ Schedule = Annotated[Any, str, Integral, "array-like", callable]
 class EpochPolicy(BasePolicy):
     """Base class of the policies that fit an oracle to each epoch; not for direct use.
 
-    A subclass implements `_choose`, for rounds after the first epoch, and may implement `_learn`,
-    which is given the oracle fitted to an epoch.
+    A subclass may implement `_choose`, for rounds after the first epoch, in place of the action of
+    the largest prediction, and `_learn`, which is given the oracle fitted to an epoch.
 
     Parameters
     ----------
@@ -263,17 +238,17 @@ class EpochPolicy(BasePolicy):
     n_actions: Count | None = None
 
     window: Any = field(init=False, default=None)
-    _pool: Any = field(init=False)
-    _n_pooled: int = field(init=False)
-    _begun: Any = field(init=False)  # released answers with which the next fit begins
+    # The last oracle, pooled with those before it, and answers from which the next fit starts.
+    _pooled_oracle: Any = field(init=False, default=None)
+    _start_answers: Any = field(init=False, default=None)
     _windows: Any = field(init=False, default=None)  # of released sums that can be compared
-    _classes: Any = field(
-        init=False, default=None
-    )  # of the oracle, in order, if it is a classifier
+    # Classes of the oracle, in their order, if it is a classifier.
+    _classes: Any = field(init=False, default=None)
 
-    _blind = False  # whether they cannot
-    _added = False  # whether the present oracle knows more than the last epoch
-    _forgets = True  # whether an epoch's rows are dropped once they have been fitted
+    _n_pooled = 0
+    _not_comparable = False  # whether the oracle's fits cannot be compared, though they should be
+    _in_parts = True
+    _forgets_rows = True  # whether an epoch's rows are dropped once they have been fitted
 
     @property
     def rounds_until_update_(self) -> int:
@@ -288,22 +263,24 @@ class EpochPolicy(BasePolicy):
         return len(self._epochs)
 
     @property
-    def _place(self):
+    def _answer_number(self):
         return self.epoch_
 
     @property
     def n_pooled_(self) -> int:
         """Rounds that the present oracle knows: those of one epoch, if oracles are not pooled."""
-        return int(getattr(self, "_n_pooled", 0))
+        return int(self._n_pooled)
 
     @property
     def privacy_report_(self) -> Any:
         """What the closed epochs cost: `EpochsReport`."""
         # Fits that share rounds do not compose in parallel: no guarantee is claimed for them.
         frozen = getattr(self, "_frozen", None)
-        oracle = (frozen or self._split_oracle()) if self._forgets else None
+        oracle = (frozen or self._split_oracle()) if self._forgets_rows else None
+        # The currency of the fits, where it is known, tells more of what several fits cost.
         currency = None if self._max_visits is None else paid_in(oracle)
-        return report_of(type(self).__name__, oracle, getattr(self, "_epochs", []), currency)
+        promise = trust_of(oracle).guarantee("user", currency)
+        return EpochsReport(type(self).__name__, promise, list(getattr(self, "_epochs", [])))
 
     @property
     def guarantee(self) -> Guarantee:
@@ -311,12 +288,11 @@ class EpochPolicy(BasePolicy):
         return self._of_persons(self.privacy_report_.guarantee)
 
     @property
-    def _knows(self):
+    def _has_learned(self):
         return hasattr(self, "oracle_")
 
-    def _features(self, rows):
-        """Rows in the coordinates of the oracle's weights."""
-        return rows
+    def _choose(self, contexts, available):
+        return greedy_chances(self.oracle_, contexts, available)
 
     def _make_oracle(self):
         return self.oracle
@@ -326,37 +302,37 @@ class EpochPolicy(BasePolicy):
         return self.schedule
 
     def _split_oracle(self):
-        """Oracle with the budget of one fit: a person is in so many, whose costs add up."""
+        """Oracle with its part of the budget: the costs of all fits that a person is in add up."""
         oracle, most = self._make_oracle(), self._max_visits or 1
-        budget = fit_budget(oracle, most)
-        if most == 1 or budget is None:
+        trust = trust_of(oracle)
+        if most == 1 or trust.exact:
             return oracle
+        budget = divided_budget(trust.budget, most, paid_in(oracle))
         return clone(oracle).set_params(epsilon=budget.epsilon, delta=budget.delta)
 
     def _learn(self, oracle, n_fitted):
-        """Take over an oracle that knows ``n_fitted`` rows: of all epochs, if it is pooled."""
+        """Use an oracle, which knows ``n_fitted`` rounds: those of all epochs, if it is pooled."""
         self.oracle_ = oracle
 
     def _start(self, n_phi):
-        classes = getattr(self._make_oracle(), "classes", None)
-        _check_bounded(self._make_oracle())
+        oracle = self._make_oracle()
+        _check_bounded(oracle)
+        classes = getattr(oracle, "classes", None)
         if classes is not None and any(isinstance(label, str) for label in classes):
             raise ValueError("the classes of an oracle are the possible rewards: pass numbers.")
-        self._plan, self._n_phi = self._make_schedule(n_phi), n_phi
-        self._length, self._filled = epoch_length(self._plan, 0), 0
+        self._epoch_lengths, self._n_phi = self._make_schedule(n_phi), n_phi
+        self._length, self._filled = epoch_length(self._epoch_lengths, 0), 0
         self._rows, self._rewards = Raw(), Raw()
         self._epochs = []
-        self._pool, self._n_pooled, self._begun = None, 0, None
-        compares = self.window is not None and not getattr(self, "forget", True)
-        given = self._max_visits is not None, trust_of(self._make_oracle()).exact
-        self._windows = EpochWindows(*given) if compares else None
-        # Costs of different runs add up, so each run has a partition of its own.
+        if self.window is not None and not getattr(self, "forget", True):
+            self._windows = EpochWindows(self._max_visits is not None, trust_of(oracle).exact)
+        # The costs of two runs add up. Each run has a partition of its own, in which epochs do not.
         self._partition = f"{type(self).__name__} {uuid.uuid4().hex}"
         self._entropy = int(self._rng.randint(MAX_SEED))
-        # What was promised stays: parameters that are set during a run count after a reset.
+        # The promise of a run does not change: parameters that are set now count after a reset.
         self._frozen = clone(self._split_oracle())
-        self._looks_first = not self.guarantee.private
-        if classes is not None:  # the states of what is drawn for the actions stay as they are
+        self._promises_privacy = self.guarantee.private
+        if classes is not None:  # a generator of its own leaves the one of the actions alone
             self._classes = np.unique(np.asarray(classes, dtype=float))
             self._rounding = np.random.RandomState([self._entropy, len(self._classes)])
 
@@ -376,70 +352,62 @@ class EpochPolicy(BasePolicy):
         return np.where(known, rounded, np.nan)
 
     def _update(self, rows, rewards):
-        taken = 0
-        while taken < len(rewards):
-            stop = min(len(rewards), taken + self._length - self._filled)
-            kept = len(self._rows)
-            try:
-                failure = self._take(rows[taken:stop], rewards[taken:stop])
-            except BaseException as error:
-                del self._rows[kept:], self._rewards[kept:]
-                tell_taken(error, taken, len(rewards))
-                raise
-            taken = stop
-            if failure is not None:
-                tell_taken(failure, taken, len(rewards))
-                raise failure
+        """Add rounds of the present epoch, and close it with the last one."""
+        kept, filled, failure = len(self._rows), self._filled + len(rewards), None
+        try:
+            # Copies: a slice would keep the whole batch alive, and with it what it came from.
+            self._rows.append(rows.copy())
+            self._rewards.append(rewards.copy())
+            if filled == self._length:
+                failure = self._close(self.n_rounds_ + len(rewards))
+            else:
+                self._filled, self.n_rounds_ = filled, self.n_rounds_ + len(rewards)
+        except BaseException as error:
+            del self._rows[kept:], self._rewards[kept:]
+            error.rounds_taken = 0
+            raise
+        if failure is not None:
+            failure.rounds_taken = len(rewards)
+            raise failure
 
     def _check_values(self, *arrays):
-        """At once, if nothing is promised; else the fit looks at values, once it has charged."""
-        if self._looks_first:
+        """Check values now if no privacy is promised; else the fit does so, once it has charged."""
+        if not self._promises_privacy:
             super()._check_values(*arrays)
 
-    def _take(self, rows, rewards):
-        """Add rounds of the present epoch, and close it with the last; return what failed then."""
-        # Copies: a slice would keep the whole batch alive, and with it what it came from.
-        self._rows.append(rows.copy())
-        self._rewards.append(rewards.copy())
-        if self._filled + len(rewards) == self._length:
-            return self._close(self._rows, self._rewards, self.n_rounds_ + len(rewards))
-        self._filled += len(rewards)
-        self.n_rounds_ += len(rewards)
-        return None
-
-    def _close(self, rows, targets, stop):
+    def _close(self, stop):
         """Fit an oracle to an epoch: once, whatever copies of the policy close it too.
 
         Once something was charged the epoch is over, whatever failed: a second answer about its
         rounds would have to be charged again. What failed is returned, and raised where nothing
         was charged, and nothing has changed.
         """
-        epoch, failures = len(self._epochs), []
-        X, y = np.concatenate(rows), np.concatenate(targets)
-        length = epoch_length(self._plan, epoch + 1)
+        epoch, n_fitted, failure = len(self._epochs), self._length, None
+        X, y = np.concatenate(self._rows), np.concatenate(self._rewards)
+        length = epoch_length(self._epoch_lengths, epoch + 1)
         oracle = self._fresh_oracle(epoch, len(X))
-        part = parallel_part(epoch, partition=self._partition) if self._forgets else nullcontext()
+        part = parallel_part(epoch, partition=self._partition)
 
         def fitted():
-            failures.append(_failure(oracle, X, y, self._max_visits or 1))
-            return None if failures[0] else oracle
+            nonlocal failure
+            failure = _failure(oracle, X, y, self._max_visits or 1)
+            return oracle if failure is None else None
 
-        with self._accounting(), part:
-            private = self._forgets and self.guarantee.private
-            answer = self._numbering.settle_made(epoch, fitted) if private else fitted()
-        failure = failures[0] if failures else None
-        if answer is None and failure is None:  # of another copy
+        with self._accounting(), part if self._forgets_rows else nullcontext():
+            settled = self._numbering.settle_made
+            answer = settled(epoch, fitted) if self._promises_privacy else fitted()
+        if answer is not None:
+            oracle = answer
+        elif failure is None:  # another copy of the policy made the fit, which failed
             failure = PrivacyError("the fit of this epoch failed once it was charged.")
-        oracle = oracle if answer is None else answer
         report = charged_report(oracle) if failure else getattr(oracle, "privacy_report_", None)
-        self._epochs = [*self._epochs, Epoch((stop - self._length, stop), report)]
-        n_fitted, self.n_rounds_ = self._length, stop
-        kept = ((), ()) if self._forgets else ([X], [y])
+        self._epochs = [*self._epochs, Epoch((stop - n_fitted, stop), report)]
+        self.n_rounds_, self._length, self._filled = stop, length, 0
+        kept = ((), ()) if self._forgets_rows else ([X], [y])
         self._rows, self._rewards = map(Raw, kept)
-        self._length, self._filled = length, 0
-        self._looks_first = not self.guarantee.private
+        self._promises_privacy = self.guarantee.private
         if failure is None:
-            self._begun = _as_start(oracle) or self._begun
+            self._start_answers = _as_start(oracle) or self._start_answers
             try:
                 self._learn(self._with_past(oracle, n_fitted), self._n_pooled)
             except BaseException as error:
@@ -448,20 +416,18 @@ class EpochPolicy(BasePolicy):
 
     def _with_past(self, oracle, n_fitted):
         """Oracle pooled with those of epochs before, where their released sums can be added."""
-        past, rounds = self._pool, n_fitted
+        past, rounds = self._pooled_oracle, n_fitted
+        self._not_comparable |= self._windows is not None and not comparable(oracle)
         try:
-            self._blind = self._windows is not None and not comparable(oracle)
-            if self._windows is not None and not self._blind:
+            if self._windows is not None and not self._not_comparable:
                 chosen = self._windows.take(oracle, n_fitted, self.n_rounds_)
-                oracle, rounds, self._added = chosen.oracle, chosen.n, True
+                oracle, rounds = chosen.oracle, chosen.n
             elif past is not None and not getattr(self, "forget", True):
                 if hasattr(oracle, "pooled"):
                     oracle, rounds = oracle.pooled(past), rounds + self._n_pooled
-                    self._added = True
-        except ValueError:  # bounds of each epoch's own, or no sums: the last epoch counts
-            self._blind = self._windows is not None
-            self._windows, self._added = None, False
-        self._pool, self._n_pooled = oracle, rounds
+        except ValueError:  # each epoch has bounds of its own, or no sums: the last one is used
+            self._not_comparable = self._windows is not None
+        self._pooled_oracle, self._n_pooled = oracle, rounds
         return oracle
 
     @property
@@ -477,7 +443,7 @@ class EpochPolicy(BasePolicy):
             If the oracle's fits cannot be compared, so that no change could be noticed.
         """
         windows = getattr(self, "_windows", None)
-        if self._blind:  # an error that hasattr and dir, and so completion of names, take for "no"
+        if self._not_comparable:  # hasattr says no then, and names are completed without it
             raise AttributeError(
                 f"no change can be noticed: fits of this {type(self._frozen).__name__} have no "
                 "sums with Gaussian noise, which alone are compared. Take SSPRegressor with given "
@@ -493,9 +459,9 @@ class EpochPolicy(BasePolicy):
         oracle = clone(self._frozen)
         if not getattr(self, "forget", True):
             if hasattr(oracle, "coef_init"):
-                _go_on(oracle, getattr(self._pool, "coef_", None), self._n_phi)
-            if self._begun is not None:
-                oracle.set_params(start=self._begun)
+                _go_on(oracle, getattr(self._pooled_oracle, "coef_", None), self._n_phi)
+            if self._start_answers is not None:
+                oracle.set_params(start=self._start_answers)
         for name, value in sorted(oracle.get_params(deep=True).items()):
             if name.split("__")[-1] == "random_state" and value is not None:
                 given = value if isinstance(value, int | np.integer) else 0
@@ -545,31 +511,16 @@ class OraclePolicy(EpochPolicy):
 
 
 def paid_in(oracle):
-    """Currency in which each fit of an oracle is paid for, None where it is not known before."""
+    """Currency in which each fit of an oracle is paid; None if it is not known before the fit."""
     can = trust_of(oracle).can
-    reports = can.alone or can.amplifies  # which may be indices of a codebook
+    reports = can.alone or can.amplifies  # users send reports, which may be indices of a codebook
     if reports and (can.amplifies or getattr(oracle, "channel", None) != "gaussian"):
         return None
     return PAID_IN.get(type(oracle))
 
 
-def fit_budget(oracle, fits):
-    """Budget of each of so many fits, which together cost what the oracle's parameters say.
-
-    Squares of mu add up, and so does rho. Where the currency is not known, epsilon and delta do.
-    """
-    budget, currency = trust_of(oracle).budget, paid_in(oracle)
-    if budget.epsilon == inf:
-        return None
-    if currency is None or not budget.mu > 0.0:
-        return Budget(budget.epsilon / fits, budget.delta / fits)
-    if currency == "zcdp":
-        return Budget.from_rho(budget.rho / fits, budget.delta)
-    return Budget.from_mu(budget.mu / sqrt(fits), budget.delta)
-
-
 def _check_bounded(oracle):
-    """Refuse an oracle without its public bounds at once, and not when the first epoch closes."""
+    """Refuse an oracle without public bounds now, and not when the first epoch closes."""
     if (check := getattr(oracle, "_check_model", None)) is not None:
         check()
     for names in (("bounds_y",), ("bounds_X", "data_norm")):
@@ -593,7 +544,7 @@ def added(n_nonzero, n_features):
 
 
 def _go_on(oracle, coef, n_features):
-    """Let a sparse oracle select by the residuals of released coefficients, the largest of them."""
+    """Let a sparse oracle keep the largest released coefficients, and select more by residuals."""
     new, kept = added(oracle.n_nonzero_coefs, n_features)
     if coef is not None:
         coef = coef.copy()
@@ -602,10 +553,10 @@ def _go_on(oracle, coef, n_features):
 
 
 def _as_start(oracle):
-    """Where the fit of the next epoch may begin, None if its users may report otherwise."""
+    """Released answers from which the next fit may start; None if users send reports."""
     try:
         return None if trust_of(oracle).can.reports else oracle.as_start()
-    except (AttributeError, ValueError):  # of another kind, or too few rounds for more than a mean
+    except (AttributeError, ValueError):  # the oracle has no start, or released no more than a mean
         return None
 
 

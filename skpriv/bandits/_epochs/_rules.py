@@ -2,25 +2,16 @@
 
 from dataclasses import field
 from math import pi
-from numbers import Real
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from scipy.special import ndtri
 
-from ..._compat import HasMethods, Interval, StrOptions
+from ..._compat import HasMethods
 from ..._linalg import ROUNDED, TINY
-from ..._parameters import Level, parameters
-from .._draws import (
-    HALF_NORMAL,
-    Optimistic,
-    flat,
-    greedy_chances,
-    inverse_gap,
-    largest,
-    predicted,
-    uniform,
-)
+from ..._parameters import Level, NotNegative, parameters
+from .._draws import HALF_NORMAL, inverse_gap, largest, optimistic, predicted, uniform
+from .._draws import distinct, flat
 from .._ucb._lin_ucb import GAP_WEIGHT
 from ._policy import OraclePolicy, coef_posterior
 
@@ -61,14 +52,14 @@ def spanner(vectors, mask, approximation=2.0):
     # coordinates: (n, d, k), of vector k in the basis of its round
     coordinates = np.swapaxes(counted / scale[:, None, None], 1, 2).copy()
     basis = np.full((n, d), -1)
-    rounds = np.arange(n)  # the rounds that are not finished
-    for _ in range(d):  # fill
+    rounds = np.arange(n)  # rounds whose basis is not final
+    for _ in range(d):  # fill the basis
         free = np.abs(coordinates[rounds]) * (basis[rounds] < 0)[:, :, None]
         rounds, slot, vector = _largest(free, rounds, ROUNDED)
         _exchange(coordinates, basis, rounds, slot, vector)
     rounds = np.arange(n)
-    # Far more swaps than the determinant can grow
-    for _ in range(200 * d):  # improve
+    # Each swap multiplies the determinant by more than C, so that this is far more than is needed.
+    for _ in range(200 * d):  # improve the basis
         filled = np.abs(coordinates[rounds]) * (basis[rounds] >= 0)[:, :, None]
         rounds, slot, vector = _largest(filled, rounds, approximation)
         if not len(rounds):
@@ -100,9 +91,9 @@ def _exchange(coordinates, basis, rounds, slot, vector):
     basis[rounds, slot] = vector
 
 
-# Half of what LinSquareCB takes, which learns after every twentieth of the rounds: an epoch is
-# played by what was known before it, mostly of half as many rounds. With 8 regret is up to 1.4
-# times as large on linear environments, and up to 1.2 times less on tables that are not linear.
+# Half of the weight of LinSquareCB, which learns more often: an epoch is played by an oracle that
+# knows about half of the rounds. With a weight of 8, regret is up to 1.4 times as large on linear
+# environments, and up to 1.2 times smaller on tables that are not linear.
 ERROR_WEIGHT = GAP_WEIGHT / 2.0
 
 # code -> paper (Foster and Rakhlin 2020; Simchi-Levi and Xu 2022, FALCON):
@@ -112,7 +103,7 @@ ERROR_WEIGHT = GAP_WEIGHT / 2.0
 
 
 @parameters
-class EpochGreedy(Optimistic, OraclePolicy):
+class EpochGreedy(OraclePolicy):
     """Play the action of the largest prediction, but for what the predictions cannot tell.
 
     The first epoch is played at random. After that predictions get a random bonus of about their
@@ -171,21 +162,17 @@ class EpochGreedy(Optimistic, OraclePolicy):
     Guarantee(epsilon=1, delta=1e-06, model='central', unit='user')
     """
 
-    exploration: Annotated[float, Interval(Real, 0, None, closed="left")] = 1.0
+    exploration: NotNegative = 1.0
 
     def _learn(self, oracle, n_fitted):
         self.oracle_, self._region = oracle, None
         if self.exploration and hasattr(oracle, "posterior"):
             self._region = coef_posterior(oracle)
 
-    @property
-    def _bonuses(self):
-        return self.exploration * HALF_NORMAL
-
     def _choose(self, contexts, available):
         if self._region is None:
-            return greedy_chances(self.oracle_, contexts, available)
-        return super()._choose(contexts, available)
+            return super()._choose(contexts, available)
+        return optimistic(self._region, contexts, available, self.exploration * HALF_NORMAL)
 
 
 @parameters
@@ -252,9 +239,7 @@ class SquareCB(OraclePolicy):
     1
     """
 
-    gap_weight: Annotated[
-        Any, Interval(Real, 0, None, closed="left"), callable, StrOptions({"auto"})
-    ] = "auto"
+    gap_weight: NotNegative | Annotated[Any, callable] | Literal["auto"] = "auto"
 
     def _learn(self, oracle, n_fitted):
         weight, scale = self.gap_weight, None
@@ -357,7 +342,8 @@ class ActionElimination(OraclePolicy):
     def _with_past(self, oracle, n_fitted):
         if self._by_posterior(oracle):
             return super()._with_past(oracle, n_fitted)
-        self._pool, self._n_pooled = oracle, n_fitted  # the papers' form has intervals of an epoch
+        # The papers take intervals of one epoch.
+        self._pooled_oracle, self._n_pooled = oracle, n_fitted
         return oracle
 
     def _by_posterior(self, oracle):
@@ -378,14 +364,13 @@ class ActionElimination(OraclePolicy):
         chances = super()._chances(contexts, available)
         if self.exploration == "uniform":
             return chances
-        n, n_actions = contexts.shape[:2]
-        n_kinds = 1 if available is None and contexts.strides[0] == 0 else n
-        alive = np.broadcast_to(chances > 0.0, (n_kinds, n_actions))
-        return uniform(contexts, _thinned(contexts[:n_kinds], alive))
+        contexts = distinct(contexts, available)
+        alive = np.broadcast_to(chances > 0.0, contexts.shape[:2])
+        return uniform(contexts, _thinned(contexts, alive))
 
     def _plausible(self, contexts, available):
         """Actions that may be the best, by posteriors of differences to the best mean."""
-        contexts = contexts[:1] if contexts.strides[0] == 0 and available is None else contexts
+        contexts = distinct(contexts, available)
         n_actions, rounds = contexts.shape[1], np.arange(len(contexts))
         means = contexts @ self._region.centre
         best = largest(means, available)
@@ -397,25 +382,25 @@ class ActionElimination(OraclePolicy):
 
     @property
     def _failure(self):
-        """Of the latest epoch: the sum of 6 / (pi j)^2 over all epochs j, counted from 1, is 1."""
+        """Failure probability of the latest epoch: 6 / (pi j)^2 adds up to 1 over j = 1, 2, ..."""
         return (1.0 - self.confidence_level) * 6.0 / (pi * len(self._epochs)) ** 2
 
     def _alive(self, contexts, available=None):
         """Surviving actions, of shape (n_rounds or 1, n_actions), by the papers' intervals."""
-        rows, shape = flat(contexts if available is None else contexts.copy())
+        rows, shape = flat(contexts)
         low, high = self.oracle_.confidence_interval(
             rows,
             confidence_level=1.0 - self._failure / contexts.shape[1],
             method="asymptotic" if self.interval == "asymptotic" else "certified",
         )
         low, high = low.reshape(shape), high.reshape(shape)
-        if available is not None:  # what cannot be played rules out nothing
+        if available is not None:  # an action that may not be played rules out no other
             low, high = np.where(available, low, -np.inf), np.where(available, high, -np.inf)
         return high >= low.max(axis=1, keepdims=True)
 
 
 def _thinned(contexts, alive):
-    """Spanner of the survivors; of rounds in which all of these are zero, the survivors."""
+    """Spanner of the surviving actions, or all of them in rounds where their features are zero."""
     chosen = alive.copy()
     several = np.flatnonzero(alive.sum(axis=1) > 1)
     found = spanner(contexts[several], alive[several])

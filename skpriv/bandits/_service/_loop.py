@@ -3,34 +3,21 @@
 import logging
 import threading
 import time
-from numbers import Real
 from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from ..._compat import Interval
-from ..._parameters import Count, Positive, validated
+from ..._parameters import Count, Finite, Positive, validated
 from ...records import finite_numbers
-from .._base import FOREVER, BasePolicy, checked_available
+from .._base import NO_LIMIT, BasePolicy, checked_available
 from .._visits import Hashed, name_of
-from ._store import (
-    CAME,
-    IN_RANGE,
-    begun,
-    check_order,
-    check_same,
-    dumped,
-    event_name,
-    loaded,
-    protecting_persons,
-    sentence_of,
-)
-from ._store import Store
+from ._store import CAME, IN_RANGE, Store, begun, check_order, check_same, dumped
+from ._store import event_name, loaded, protecting_persons, sentence_of
 
-# Events that are read or forgotten while others wait, a few milliseconds; and that are learned in
-# one transaction by a policy without public times.
+# Number of events that are read or forgotten at once, while others wait a few milliseconds. A
+# policy that may change at any round learns so many in one transaction.
 EVENTS_AT_ONCE = 200
-PAUSE = 0.01  # seconds between two such parts, in which others come to the file
+PAUSE = 0.01  # seconds in which others can use the file, between two such parts
 LOG = logging.getLogger("skpriv.bandits")
 
 
@@ -125,7 +112,7 @@ class Loop:
         path: Any,
         *,
         cutoff: Positive = 3600.0,
-        default_reward: Annotated[float, Interval(Real, None, None, closed="neither")] = 0.0,
+        default_reward: Finite = 0.0,
         learn_every: Count = 1,
         max_visits: Count | None = None,
         learn: Literal["here", "elsewhere"] = "here",
@@ -138,7 +125,7 @@ class Loop:
         self.learn_every, self._clock = int(learn_every), clock or time.time
         self._here, self._forgotten = learn == "here", 0
         self._store, self._lock, self._try_at = Store(path), threading.RLock(), -np.inf
-        self._learning = threading.Lock()  # taken before the other one, never after it
+        self._learning = threading.Lock()  # to be taken before `_lock`, never while that is held
         with self._store.transaction() as held:
             if held.version() is None:
                 held.save(0, 1, begun(policy, in_order))
@@ -244,8 +231,8 @@ class Loop:
             with self._store.transaction() as held:
                 pairs = zip(names, rewards.tolist(), strict=True)
                 statuses = [self._rewarded(held, name, reward) for name, reward in pairs]
-        # Out of order, no reward decides when the others are learned: ranks do.
-        if "taken" in statuses and not self.policy._late:
+        # Out of order, the number of ranks decides when is learned, and no reward does.
+        if "taken" in statuses and not self.policy._out_of_order:
             self._learn_if_due()
         return statuses
 
@@ -279,7 +266,7 @@ class Loop:
                 if learned:
                     self._forget()
             except Exception as error:
-                self._version = None  # the policy in memory may have learned a part
+                self._version = None  # the policy in memory may have learned some of the events
                 # Learning that failed before anything was charged is tried again after a minute
                 self._try_at = self._clock() + 60.0
                 with self._store.transaction() as held:
@@ -389,7 +376,7 @@ class Loop:
         try:
             with self.policy._numbering.once("start"):
                 actions, chances = self.policy.act(contexts, available, return_propensities=True)
-            if not started:  # here, for all workers: it has been charged
+            if not started:  # kept for all workers, since its start was charged
                 self._version += 1
                 held.save(self._version, held.first_open(), dumped(self.policy))
         except BaseException:
@@ -414,7 +401,7 @@ class Loop:
         _, _, learned, before, ranked, number = known
         if before is not None or learned == 2:
             return "repeated"
-        closed = not self.policy._late and number < held.first_not_closed()
+        closed = not self.policy._out_of_order and number < held.first_not_closed()
         if learned or closed or self._clock() > ranked + self.cutoff:
             return "late"
         held.set_reward(number, reward)
@@ -425,7 +412,7 @@ class Loop:
             with self._lock, self._store.looking() as held:
                 due = self._due(held)[1]
             if not due or not self._learning.acquire(blocking=False):
-                return  # another thread does it, and looks again when it is done
+                return  # another thread learns, and looks for more when it is done
             try:
                 self._learned_all(False)
             finally:
@@ -434,17 +421,17 @@ class Loop:
     def _due(self, held, force=False):
         """Number of the first event to learn, and how many the policy is to be given now."""
         first, until = held.first_open(), self.policy.rounds_until_update_
-        if self.policy._late:  # whatever has come
+        if self.policy._out_of_order:  # events whose rewards have come, in any order
             closed = held.last() + 1 - first
             return first, min(closed, until) if closed >= until or force else 0
-        # Of those before it, each has its reward or has passed the cut-off.
+        # Each event before `_closed` has its reward, or has passed the cutoff.
         self._closed = held.first_waiting(max(first, self._closed), self._clock() - self.cutoff)
         closed = self._closed - first
-        if until >= FOREVER:  # it learns nothing: its events need not be kept
+        if until >= NO_LIMIT:  # the policy never learns, so that its events need not be kept
             until = 1
         if closed < max(until, self.learn_every) and not force:
             return first, 0
-        # Up to a public time, so that the policy that is saved holds no rows of an open epoch.
+        # Learning ends at a public time, so that the saved policy holds no rows of an open epoch.
         return first, min(closed, EVENTS_AT_ONCE if until == 1 else until)
 
     def _learned(self, force):
@@ -462,13 +449,13 @@ class Loop:
             first, n = self._due(held, force)
             if not n:
                 return 0
-            if self.policy._late:
+            if self.policy._out_of_order:
                 return self._learned_late(held, first, n)
-            if hasattr(self.policy, "players_"):  # acting changes more of a combiner than its seed
+            if hasattr(self.policy, "players_"):  # a combiner changes while it acts
                 taught = self._taught(self.policy, first, held.events(IN_RANGE, first, first + n))
                 return self._keep(held, self.policy, first, *taught)
             version, state = self._version, dumped(self.policy)
-            held.close(first + n)  # whatever the clock of another process says
+            held.close(first + n)  # rewards come too late now, whatever another clock says
         parts = []
         for start in range(first, first + n, EVENTS_AT_ONCE):
             with self._store.looking() as held:
@@ -482,13 +469,14 @@ class Loop:
         with self._lock, self._store.transaction() as held:
             if held.version() != version:
                 return None
-            for name in ("_rng", "propensities_", "n_actions_"):  # of what was played meanwhile
+            # Actions that were chosen meanwhile have changed these.
+            for name in ("_rng", "propensities_", "n_actions_"):
                 if name in vars(self.policy):
                     setattr(policy, name, vars(self.policy)[name])
             return self._keep(held, policy, first, *taught)
 
     def _taught(self, policy, first, columns):
-        """Give events to a policy; return how many it took, and what failed once it had."""
+        """Give events to a policy; return how many it took, and an error that did not undo it."""
         rows, actions, rewards, players, users, _ = columns
         n, failure = len(rows), None
         given: dict[str, Any] = {"rows": np.frombuffer(b"".join(rows)).reshape(n, -1)}
@@ -517,7 +505,7 @@ class Loop:
 
     def _forget(self):
         """Remove what the file holds of learned events, a few at a time."""
-        while not self.policy._late:
+        while not self.policy._out_of_order:
             with self._store.transaction() as held:
                 start = held.oldest(self._forgotten)
                 stop = min(held.first_open(), start + EVENTS_AT_ONCE)
@@ -532,7 +520,7 @@ class Loop:
         self._closed, deadline = held.oldest(self._closed), self._clock() - self.cutoff
         rows, actions, rewards, _, users, names = held.events(CAME, self._closed, deadline)
         rewards = [self.default_reward if reward is None else reward for reward in rewards]
-        # One that tells nothing, so that there is always one
+        # A blank round is added, so that there is always a round.
         rows = np.frombuffer(b"".join([*rows, bytes(8 * self.policy.n_features_in_)]))
         rewards.append(self.policy._neutral_reward)
         who = [*(names if self.policy._visits is None else map(Hashed, users)), None]
@@ -540,9 +528,7 @@ class Loop:
         with self.policy._numbering.once(f"events from {first}"):
             self.policy._update_late(n, *given)
         held.forget(CAME, self._closed, deadline)
-        self._version += 1
-        held.save(self._version, first + n, dumped(self.policy))
-        return n
+        return self._keep(held, self.policy, first, n, None)
 
     def _note(self, held, error, meaning):
         """Keep what went wrong, for whoever watches the service."""
@@ -555,7 +541,7 @@ class Loop:
         if held.version() != self._version:
             self._version = held.version()
             self.policy = loaded(held.state())
-            self._closed *= self.policy._late
+            self._closed *= self.policy._out_of_order
 
     def __getstate__(self):
         state = self.__dict__.copy()

@@ -37,8 +37,8 @@ CREATE TABLE closed (only INTEGER PRIMARY KEY CHECK (only = 0), first INTEGER);
 IN_RANGE = "number >= ? AND number < ?"  # from a first number up to another one
 # From a first number on, with a reward or past a deadline.
 CAME = "number >= ? AND learned = 0 AND (reward IS NOT NULL OR time <= ?)"
-# Of the file: 4 also held the mean reward, and 3 had no hash of the policy.
-EVENTS_VERSION = 5
+# Version of the file: policies of version 5 had other attributes, and 4 held the mean reward.
+EVENTS_VERSION = 6
 
 
 class Store(Database):
@@ -77,7 +77,7 @@ class Store(Database):
 
 
 class Transaction:
-    """What may be asked and written."""
+    """Queries and changes of the file while it is held or looked at."""
 
     def __init__(self, connection):
         self._run = connection.execute
@@ -198,7 +198,7 @@ def dumped(policy):
 
 
 def protecting_persons(policy, max_visits):
-    """The policy with this parameter; it stays as it is where the parameter is not given."""
+    """The policy, or a copy of it with this parameter if it is given."""
     if max_visits is None:
         return policy
     if getattr(policy, "max_visits", max_visits) not in (None, max_visits):
@@ -220,7 +220,7 @@ def begun(policy, in_order):
             raise ValueError(
                 "in_order=False needs a policy that has not acted: this one has acted."
             )
-        policy._late = True
+        policy._out_of_order = True
     return dumped(policy)
 
 
@@ -240,7 +240,7 @@ def loaded(state):
         raise PrivacyError("the policy in the file of Loop is damaged: put a backup of it back.")
     policy = pickle.loads(state)
     if getattr(policy, "random_state", None) is None and hasattr(policy, "_rng"):
-        # Processes that load one state must not explore in step.
+        # Processes that load the same state must not draw the same actions.
         policy._rng = np.random.RandomState()
     return policy
 
@@ -261,12 +261,10 @@ def event_name(event):
 
 
 def check_same(saved, policy, in_order):
-    if saved._late == in_order:
+    if saved._out_of_order == in_order:
         raise PrivacyError(f"the file was begun with in_order={not in_order}: go on with that.")
-    one, two = saved.get_params(deep=True), policy.get_params(deep=True)
-    if type(saved) is not type(policy) or repr(sorted(one.items(), key=str)) != repr(
-        sorted(two.items(), key=str)
-    ):
+    one, two = (sorted(each.get_params().items(), key=str) for each in (saved, policy))
+    if type(saved) is not type(policy) or repr(one) != repr(two):
         raise PrivacyError(
             "the file holds another policy: give Loop the same class and parameters, or another "
             "path. Parameters of a policy that has promised a guarantee cannot be changed."

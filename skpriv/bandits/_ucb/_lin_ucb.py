@@ -1,21 +1,20 @@
 """LinUCB and LinSquareCB, in every trust model."""
 
 from math import sqrt
-from numbers import Real
 from typing import Annotated, Literal
 
 import numpy as np
 
 from ..._choices import PrivacyModel
-from ..._compat import Interval, StrOptions
-from ..._parameters import Channel, Level, Positive, parameters
+from ..._compat import StrOptions
+from ..._parameters import Channel, Level, NotNegative, Positive, parameters
 from ...privacy import MODELS
-from .._draws import HALF_NORMAL, Optimistic, flat, inverse_gap
+from .._draws import HALF_NORMAL, flat, inverse_gap, optimistic
 from ._running import RunningSumsPolicy
 from ._sums import asymptotic, ball, certified, self_normalized, without_blanks
 
 GAP_WEIGHT = 30.0
-Bonus = Annotated[float | str, Interval(Real, 0, None, closed="left"), StrOptions({"auto"})]
+Bonus = NotNegative | Literal["auto"]
 
 # code -> paper (Shariff and Sheffet 2018): equations.design, .target -> V~, u~;  region -> C_t
 
@@ -50,7 +49,7 @@ class UnderAnyTrust(RunningSumsPolicy):
 
 
 @parameters
-class OptimisticPolicy(Optimistic, RunningSumsPolicy):
+class OptimisticPolicy(RunningSumsPolicy):
     """Base class of the policies with upper confidence bounds on sums; not for direct use.
 
     Parameters
@@ -82,21 +81,13 @@ class OptimisticPolicy(Optimistic, RunningSumsPolicy):
     confidence_level: Level = 0.95
     bonus_scale: Bonus = "auto"
 
-    @property
-    def _has_intercept(self):
-        # A certified region is proved for weights of a bounded norm, without an intercept.
-        return super()._has_intercept and self.width == "asymptotic"
-
-    @property
-    def _can_be_late(self):
-        # A certified region is proved for rounds that are chosen before their rewards are known.
-        return super()._can_be_late and self.width == "asymptotic"
-
     def _start(self, n_phi):
-        self._reads = 0
         super()._start(n_phi)
-        if self._trust.exact and self.width == "certified":  # the textbook's, which begins there
+        if self._trust.exact and self._certified:  # the textbook's region begins there
             self._region = ball(self._scaling.size, self.coef_norm)
+
+    def _choose(self, contexts, available):
+        return optimistic(self._region, contexts, available, self._bonuses, self._features)
 
     def _rule(self):
         form, bonuses = self._region.form.tolist(), [float(bonus) for bonus in self._bonuses]
@@ -107,17 +98,10 @@ class OptimisticPolicy(Optimistic, RunningSumsPolicy):
         """Equally likely factors of the width."""
         if self.bonus_scale != "auto":
             return (self.bonus_scale,)
-        return HALF_NORMAL if self.width == "asymptotic" else (1.0,)
-
-    def _read(self, equations):
-        self._reads += 1
-
-    def _open_windows(self):
-        if self.width == "asymptotic":  # a certified region is proved for all rounds together
-            super()._open_windows()
+        return (1.0,) if self._certified else HALF_NORMAL
 
     def _make_region(self, equations):
-        if self.width == "asymptotic":
+        if not self._certified:
             least = self.coef_norm**2 / self._scaling.size
             equations = equations if self._max_visits is None else without_blanks(equations)
             return asymptotic(equations, least, self._gram_blocks)
@@ -128,7 +112,7 @@ class OptimisticPolicy(Optimistic, RunningSumsPolicy):
 
     @property
     def _failure(self):
-        """Of the present read: the sum of 6 / (pi k)^2 over all reads k is 1."""
+        """Failure probability of the present read: 6 / (pi k)^2 adds up to 1 over all reads k."""
         return 6.0 * (1.0 - self.confidence_level) / (np.pi * self._reads) ** 2
 
 
@@ -261,7 +245,7 @@ class LinSquareCB(UnderAnyTrust):
     True
     """
 
-    gap_weight: Annotated[float, Interval(Real, 0, None, closed="left")] = GAP_WEIGHT
+    gap_weight: NotNegative = GAP_WEIGHT
 
     def _make_region(self, equations):
         """Fit to the last read; its error is that of the predictions for the rows that were played.
@@ -271,7 +255,7 @@ class LinSquareCB(UnderAnyTrust):
         """
         fit = asymptotic(equations, blocks=self._gram_blocks)
         square = max(0.0, float((equations.gram * fit.form).sum()) / equations.n)
-        # Not below what rows of the mean length have in the best known direction.
+        # At least the error of rows of the mean length in the direction that is known best.
         least = np.linalg.eigvalsh(fit.form)[0] * max(np.trace(equations.gram), 0.0) / equations.n
         self._error = sqrt(max(square, least, 1e-30))
         return fit
@@ -282,7 +266,7 @@ class LinSquareCB(UnderAnyTrust):
         return inverse_gap(means, self._weight(shape[1]), available)
 
     def _weight(self, n_actions):
-        """What a gap weighs, by which an action looks worse than the best of so many."""
+        """Factor of the gap between an action and the best one of so many."""
         return self.gap_weight * sqrt(n_actions) / self._error
 
     def _rule(self):

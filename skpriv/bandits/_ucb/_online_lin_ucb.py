@@ -10,7 +10,7 @@ from ..._compat import StrOptions
 from ..._linalg import psd_part
 from ..._parameters import parameters
 from ._lin_ucb import Bonus, OptimisticPolicy
-from ._running import GrowingTimes
+from ._running import GrowingTimes, even_times
 from ._sums import Region, asymptotic, ball, certified
 
 # code -> paper (Wang, Lu and Zhang 2019, "Adaptivity and optimality"):
@@ -76,7 +76,7 @@ class Maler:
         self
         """
         self._steps += 1
-        gradient = clip_norm(gradient, self.bound)
+        gradient = to_ball(gradient, self.bound)
         self._reweight(gradient)
         count = len(self.rates)
         convex, strong, newton = np.split(self._experts, [1, 1 + count])
@@ -133,24 +133,17 @@ class GradientDescent:
         """Take in the gradient at ``point`` and move on."""
         self._steps += 1
         rate = 2.0 * self.radius / (self.bound * sqrt(self._steps))
-        moved = self.point - rate * clip_norm(gradient, self.bound)
-        self.point = to_ball(moved[None], self.radius)[0]
+        self.point = to_ball(self.point - rate * to_ball(gradient, self.bound), self.radius)
         return self
 
 
 LEARNERS = {"maler": Maler, "ogd": GradientDescent}
 
 
-def clip_norm(vector, bound):
-    """Vector, shortened to this norm if it is longer."""
-    norm = sqrt(vector @ vector)
-    return vector if norm <= bound else vector * (bound / norm)
-
-
 def to_ball(points, radius):
-    """Rows projected onto the centred ball."""
-    norms = np.sqrt(np.einsum("ij,ij->i", points, points))
-    return points * (radius / np.maximum(norms, radius))[:, None]
+    """Points, the last axis of an array, projected onto the centred ball."""
+    norms = np.sqrt(np.einsum("...j,...j->...", points, points))
+    return points * (radius / np.maximum(norms, radius))[..., None]
 
 
 def _project(point, metric, radius):
@@ -169,7 +162,6 @@ def _project(point, metric, radius):
 # code -> paper ("Improved rate for locally differentially private linear bandits"):
 #   learner.point -> theta_t,  _gram -> V~_t,  _predicted -> u~_t,  equations -> b, S
 
-EVEN_READS = 200  # steps of the learner over the horizon
 FIRST_PHASE = 8  # updates of the first phase of the anytime form
 
 
@@ -272,25 +264,13 @@ class OnlineLinUCB(OptimisticPolicy):
 
     @property
     def _times(self):
-        auto = self.update_every == "auto"
-        every = max(1, self.horizon // EVEN_READS) if auto else int(self.update_every)
-        return GrowingTimes.even(every, self.horizon)
+        return GrowingTimes.even(even_times(self.update_every, self.horizon), self.horizon)
 
     def _read(self, equations):
-        """One step of the learner."""
-        self._reads += 1
-        self._step(equations)
-        if self._left == 0 and self.anytime:
-            self._phase += 1
-            self._restart(2 * self._steps)
+        """One step of the learner, by the gradient of the mean of (<x, theta> - r)^2.
 
-    def _learn(self, equations):
-        if self._left < self._steps:
-            self._region = self._make_region(self._since(self._base))
-            self._tell(self._region.centre)
-
-    def _step(self, equations):
-        """Gradient of the mean of (<x, theta> - r)^2 at the public prediction."""
+        The gradient is taken at the learner's prediction, which is public.
+        """
         before, self._previous = self._previous, equations
         block = self._since(before)
         if self._learner is None:
@@ -302,6 +282,13 @@ class OnlineLinUCB(OptimisticPolicy):
         self._predicted += block.design @ point
         self._learner.step(2.0 * (block.design @ point - block.target) / block.n)
         self._left = max(0, self._left - 1)
+        if self._left == 0 and self.anytime:
+            self._phase += 1
+            self._restart(2 * self._steps)
+
+    def _learn(self, equations):
+        if self._left < self._steps:
+            super()._learn(self._since(self._base))
 
     def _since(self, before):
         """Equations of the rounds after an earlier read: local noise has independent increments."""
@@ -315,7 +302,7 @@ class OnlineLinUCB(OptimisticPolicy):
         return 2.0 * (1.0 + self.coef_norm + noise * chi / block.n)
 
     def _make_region(self, equations):
-        if self.width == "certified":
+        if self._certified:
             return certified(equations, self.alpha, self.coef_norm, self._failure)
         spread = asymptotic(equations, self.coef_norm**2 / self._scaling.size).form
         # argmin of alpha ||theta||^2 + sum ||theta - theta_k||^2 in the norms of the sums: where
@@ -327,16 +314,9 @@ class OnlineLinUCB(OptimisticPolicy):
 
 def difference(later, earlier):
     """Equations of the rounds between two reads, where noise has independent increments."""
-    scales = ("design_scale", "target_scale", "gram_scale")
-    return replace(
-        later,
-        design=later.design - earlier.design,
-        target=later.target - earlier.target,
-        gram=later.gram - earlier.gram,
-        square=later.square - earlier.square,
-        n=later.n - earlier.n,
-        **{
-            name: sqrt(max(0.0, getattr(later, name) ** 2 - getattr(earlier, name) ** 2))
-            for name in scales
-        },
-    )
+    added = ("design", "target", "gram", "square", "n")
+    changes = {name: getattr(later, name) - getattr(earlier, name) for name in added}
+    for name in ("design_scale", "target_scale", "gram_scale"):
+        square = getattr(later, name) ** 2 - getattr(earlier, name) ** 2
+        changes[name] = sqrt(max(0.0, square))
+    return replace(later, **changes)

@@ -4,41 +4,24 @@ import json
 import secrets
 from collections import Counter
 from dataclasses import dataclass, field
-from math import sqrt
-from numbers import Real
-from typing import Annotated, Any, Literal, Self
+from functools import partial
+from typing import Any, Literal, Self
 
 import numpy as np
 
-from ..._compat import Interval
 from ..._estimation._reports import best_channel, moments_query, report_noises
 from ..._estimation._moments import MomentsQuery
 from ..._estimation._public_maps import RecordMap
-from ..._parameters import ArrayLike, Count, Positive, parameters
+from ..._parameters import ArrayLike, Count, Delta, Epsilon, Finite, Positive, parameters
 from ...exceptions import PrivacyError
-from ...privacy import (
-    WIRE_VERSION,
-    Budget,
-    Guarantee,
-    LiftedReports,
-    Trust,
-    adds_up_gaussians,
-    capabilities,
-    is_known,
-    models_that,
-    read_report,
-    reported_directions,
-    task_hash,
-)
-from .._base import MAX_SEED, BasePolicy
+from ...privacy import WIRE_VERSION, Budget, Guarantee, LiftedReports, Trust
+from ...privacy import adds_up_gaussians, capabilities, models_that
+from ...privacy import is_known, read_report, reported_directions, task_hash
+from .._base import NO_LIMIT, BasePolicy, divided_budget
 from .._visits import Visits
-from ._sums import asymptotic, without_blanks
-from ._sums import PhasedSums
-from ._sums import MIN_RESOLUTION_FOR_WINDOWS, Windows, mean_rows
+from ._sums import PhasedSums, Windows, window_estimate
 
-BATCH, BATCH_GROWTH = 200, 0.3  # users of the first shuffled batch, and growth of the next ones
 UNSHUFFLED = "local"  # the model of reports that nobody shuffles
-EVERY_USER = 2**53  # every whole number that JSON keeps is the number of a user
 
 
 @dataclass(frozen=True)
@@ -51,12 +34,10 @@ class GrowingTimes:
 
     Parameters
     ----------
-    first : int
-        Rounds before the first read.
-    growth : float
-        Rounds between two reads, as a part of the rounds so far; at least ``every``.
     every : int
         Rounds between two reads, at least.
+    growth : float
+        Rounds between two reads, as a part of the rounds so far; at least ``every``.
     n_reads : int
         Number of reads of the first phase. The shuffle model has one: a batch is a stream of its
         own, whose noise is calibrated to its size.
@@ -64,25 +45,22 @@ class GrowingTimes:
         Each phase has so many times the reads of the one before.
     """
 
-    first: int = 20
-    growth: float = 0.05
     every: int = 20
+    growth: float = 0.05
     n_reads: int = 400
     phases: int = 1
 
     @classmethod
     def even(cls, every, horizon):
         """A read every so many rounds; a phase has twice as many as the one before."""
-        return cls(first=every, growth=0.0, every=every, n_reads=-(-horizon // every), phases=2)
+        return cls(every=every, growth=0.0, n_reads=-(-horizon // every), phases=2)
 
     def reads(self, phase):
-        """Reads of a phase: of one stream."""
+        """Number of reads of a phase, hence of one stream."""
         return self.n_reads * self.phases**phase
 
     def length(self, rounds):
         """Rounds between a read and the one before it, which came after so many rounds."""
-        if rounds == 0:
-            return self.first
         return max(self.every, int(self.growth * rounds))
 
     def end(self, rounds, reads):
@@ -90,6 +68,15 @@ class GrowingTimes:
         for _ in range(reads):
             rounds += self.length(rounds)
         return rounds
+
+
+# The first shuffled batch has 200 users, and the next ones grow by 0.3 of the users so far.
+BATCHES = GrowingTimes(every=200, growth=0.3, n_reads=1)
+
+
+def even_times(update_every, horizon):
+    """Rounds between two updates at even times; "auto" is a 200th of the horizon."""
+    return max(1, horizon // 200) if update_every == "auto" else int(update_every)
 
 
 @parameters
@@ -126,14 +113,12 @@ class RunningSumsPolicy(BasePolicy):
         every user (in the shuffle model, batches of users are mixed by a shuffler), or nobody.
     """
 
-    epsilon: Annotated[float, Interval(Real, 0, None, closed="right")] = 1.0
-    delta: Annotated[float, Interval(Real, 0, 1, closed="left")] = 1e-6
+    epsilon: Epsilon = 1.0
+    delta: Delta = 1e-6
     horizon: Count = 10_000
     data_norm: Positive = 1.0
     bounds_y: ArrayLike = (-1.0, 1.0)
-    reward_offset: Annotated[float | None, Interval(Real, None, None, closed="neither"), None] = (
-        None
-    )
+    reward_offset: Finite | None = None
     update_every: Count | Literal["auto"] = "auto"
     shared: bool = True
     n_actions: Count | None = None
@@ -141,7 +126,6 @@ class RunningSumsPolicy(BasePolicy):
 
     window: Any = field(init=False, default=None)
     _region: Any = field(init=False, default=None)
-    _late_rounds: int | None = field(init=False, default=None)
     _windows: Any = field(init=False, default=None)  # of sums that are read
 
     _raw_kinds = (PhasedSums,)
@@ -158,17 +142,11 @@ class RunningSumsPolicy(BasePolicy):
     def guarantee(self) -> Guarantee:
         """What a user is promised, from what was charged: :class:`skpriv.privacy.Guarantee`."""
         if hasattr(self, "privacy_report_"):
-            return self._told(self.privacy_report_.guarantee.protecting("user"))
+            return self._of_persons(self.privacy_report_.guarantee.protecting("user"))
         currencies = {"gaussian": ["gdp"], "codebook": ["pure"]}.get(self._likely_channel)
         trust = Trust.of(self.privacy, self._round_budget)
         promised = [trust.guarantee("user", currency) for currency in currencies or ("gdp", "pure")]
-        return self._told(Guarantee.weakest(promised))
-
-    def _told(self, guarantee):
-        """Promise to whoever is protected, of the one that streams make."""
-        if self._spreads and self._max_visits is not None:
-            return guarantee.of_person(self._max_visits)
-        return self._of_persons(guarantee)
+        return self._of_persons(Guarantee.weakest(promised))
 
     @property
     def _model(self):
@@ -181,7 +159,7 @@ class RunningSumsPolicy(BasePolicy):
         return Trust.of(self._model, Budget(self.epsilon, self.delta))
 
     @property
-    def _spreads(self):
+    def _one_mechanism(self):
         """Whether a person's rounds are in one mechanism, and not each in one of its own."""
         return self._trust.can.curator
 
@@ -193,28 +171,28 @@ class RunningSumsPolicy(BasePolicy):
         by epsilon, and those that are shuffled by epsilon and delta.
         """
         whole, most = Budget(self.epsilon, self.delta), self._max_visits or 1
-        if most == 1 or self._spreads:
+        if most == 1 or self._one_mechanism:
             return whole
-        if not self._trust.can.amplifies and self._likely_channel == "gaussian":
-            return Budget.from_mu(whole.mu / sqrt(most), self.delta)
-        return Budget(self.epsilon / most, self.delta / most)
+        gaussian = self._likely_channel == "gaussian" and not self._trust.can.amplifies
+        return divided_budget(whole, most, "gdp" if gaussian else None)
 
     @property
     def _times(self):
         """Public times at which the sums are read."""
         if self.update_every != "auto":
             return GrowingTimes.even(int(self.update_every), self.horizon)
-        if self._trust.can.batches:
-            return GrowingTimes(first=BATCH, growth=BATCH_GROWTH, every=BATCH, n_reads=1)
-        return GrowingTimes()
+        return BATCHES if self._trust.can.batches else GrowingTimes()
 
     def _start(self, n_phi):
-        self._scaling = self._public_scaling(n_phi)
+        self._reads = 0
+        bounds = tuple(float(bound) - self._offset for bound in self.bounds_y)
+        data_norm, has_intercept = float(self.data_norm), self._has_intercept
+        self._scaling = RecordMap.of_norm(data_norm, bounds, has_intercept, n_phi)
         if self._gains_nothing:
             self._opened_model = UNSHUFFLED
         self._sums = self._open_sums()
         self._open_windows()
-        if self._late:
+        if self._out_of_order:
             self._events = Visits(1, self._numbering.part("events"))
 
     @property
@@ -226,34 +204,29 @@ class RunningSumsPolicy(BasePolicy):
         return low / 2.0 + high / 2.0
 
     @property
+    def _certified(self):
+        """Whether regions are to be proved.
+
+        The proof is for weights of a bounded norm without an intercept, for all rounds together,
+        and for rounds that are chosen before their rewards are known.
+        """
+        return getattr(self, "width", "asymptotic") == "certified"
+
+    @property
     def _has_intercept(self):
         """Whether rows get a constant: with weights for each action they have their own.
 
         Blank rounds of people who came too often would add to it, and pull it to the middle.
         """
         wanted = getattr(self, "fit_intercept", False) and self._shared
-        return wanted and self._max_visits is None
-
-    def _public_scaling(self, n_phi):
-        """Scaling of rows and of rewards less the offset, by public numbers."""
-        bounds = tuple(float(bound) - self._offset for bound in self.bounds_y)
-        return RecordMap.of_norm(float(self.data_norm), bounds, self._has_intercept, n_phi)
+        return wanted and self._max_visits is None and not self._certified
 
     def _open_windows(self):
         """Begin to compare older and newer sums."""
-        if self.window is not None:
-            given = self._sums.query.equations, self._estimate
-            self._windows = Windows(*given, self._trust.exact)
-
-    def _estimate(self, equations):
-        """Centre and covariance of the weights, for the comparison of two windows."""
-        # Weights of norm 1 are not taken for impossible: a prior that is too narrow would make the
-        # errors of both parts look smaller than they are.
-        least = 1.0 / self._scaling.size
-        equations = equations if self._max_visits is None else without_blanks(equations)
-        resolved = MIN_RESOLUTION_FOR_WINDOWS
-        region = asymptotic(equations, least, self._gram_blocks, resolved=resolved)
-        return region, mean_rows(equations)
+        if self.window is not None and not self._certified:
+            persons = self._max_visits is not None
+            estimate = partial(window_estimate, persons=persons, blocks=self._gram_blocks)
+            self._windows = Windows(self._sums.query.equations, estimate, self._trust.exact)
 
     @property
     def _gram_blocks(self):
@@ -265,15 +238,10 @@ class RunningSumsPolicy(BasePolicy):
         """Streams that were opened, one a phase, and their price: `PrivacyReport`."""
         return self._sums.report
 
-    def _noise_state(self):
-        if self.random_state is None:
-            return None
-        return np.random.RandomState(self._rng.randint(MAX_SEED))
-
     channel = "gaussian"
 
     @property
-    def _place(self):
+    def _answer_number(self):
         return self._sums.place
 
     @property
@@ -330,33 +298,31 @@ class RunningSumsPolicy(BasePolicy):
         )
         channels = list(single) if self.channel == "auto" else [self.channel]
         least, mixed = (min(noises[name] for name in channels) for noises in (single, shuffled))
-        return least <= mixed * (1.0 + BATCH_GROWTH / 2.0)
+        return least <= mixed * (1.0 + BATCHES.growth / 2.0)
 
     def _open_sums(self):
         """Open the stream of the first phase: what one user may lose is charged here."""
-        self._sent = self._channel  # once: later accountants do not change it
-        query = self._query(self._scaling)
+        self._sent_channel = self._channel  # once: later accountants do not change it
+        query, most = self._query(self._scaling), self._max_visits or 1
         options = {
             "privacy": self._model,
             "budget": self._round_budget,
-            "places": (self._max_visits or 1) if self._spreads else 1,
-            "releases": 1 if self._spreads else (self._max_visits or 1),
+            "places": most if self._one_mechanism else 1,
             "name": type(self).__name__,
         }
+        releases, numbering = 1 if self._one_mechanism else most, self._numbering.part("sums")
         with self._accounting():
-            return PhasedSums(
-                query, self._times, options, self._noise_state(), self._numbering.part("sums")
-            )
+            return PhasedSums(query, self._times, options, releases, self._noise_state(), numbering)
 
     def _query(self, scaling):
         """Moments; a round that is learned from at another time moves two reads by no more."""
-        if self._late:
+        if self._out_of_order:
             return MomentsQuery(scaling, square_weight=0.5)
-        return moments_query(scaling, self._sent)
+        return moments_query(scaling, self._sent_channel)
 
     @property
     def _can_be_late(self):
-        return self._spreads and not self._trust.exact
+        return self._one_mechanism and not self._trust.exact and not self._certified
 
     def _update_late(self, n_rounds, rewards, rows, actions, who):
         """Learn from rewards that came in so many rounds, whichever rounds they are of.
@@ -369,27 +335,21 @@ class RunningSumsPolicy(BasePolicy):
         """
         until = self.rounds_until_update_
         assert n_rounds <= until
-        with self._turn:
-            users = None if self._visits is None else who
-            if users is None:
-                admitted, _ = self._events.admit(who, self.n_rounds_ + until, self._place)
-                rows = np.where(admitted[:, None], rows, 0.0)
-                rewards = np.where(admitted, rewards, self._neutral_reward)
-            self._late_rounds = n_rounds
-            try:
-                self._updated(None, actions, rewards, rows, users)
-            finally:
-                del self._late_rounds
-
-    def _update_persons(self, rows, rewards, users):
-        if self._late_rounds is None:
-            super()._update_persons(rows, rewards, users)
-        else:  # all of them are in one increment
-            self._update_part(rows, rewards, users, self.rounds_until_update_)
+        with self._turn_lock:
+            self._pay(n_rounds)
+            rewards = self._bounded(rewards)
+            self._check_values(rows, rewards)
+            rows = rows if self._shared else self._blocks(rows, actions)
+            visits = self._events if self._visits is None else self._visits
+            # All of them are in one increment.
+            with self._without_repeats(visits, rows, rewards, who, until) as (rows, rewards):
+                # How many rows there are is private, and empty ones must not add even a reward.
+                kept = rows.any(axis=1)
+                rows, rewards = rows[kept], rewards[kept] - self._offset
+                self._add(self._sums.take_late(rows, rewards, n_rounds), n_rounds)
 
     def _pay(self, n_rounds):
         """Open the streams that the rounds need, or refuse them while nothing has changed."""
-        n_rounds = self._late_rounds or n_rounds
         self._check_whole()
         if n_rounds >= self.rounds_until_update_:
             self._numbering.check()
@@ -399,28 +359,25 @@ class RunningSumsPolicy(BasePolicy):
 
     def _update(self, rows, rewards):
         """Push rounds to the stream; only its last public read decides what is played."""
-        rewards, late = rewards - self._offset, self._late_rounds
-        if late:  # how many rows there are is private, and empty ones must not add even a reward
-            rows, rewards = rows[rows.any(axis=1)], rewards[rows.any(axis=1)]
-        with self._whole():
-            sums = self._sums
-            self._follow(sums.take_late(rows, rewards, late) if late else sums.take(rows, rewards))
-            self.n_rounds_ += late or len(rows)
+        self._add(self._sums.take(rows, rewards - self._offset), len(rows))
 
-    def _take_reports(self, reports):
-        """The same for rounds that devices have reported, and which are paid for."""
-        self._follow(self._sums.take_reports(reports))
+    def _add(self, reads, n_rounds):
+        """Add rounds to the sums, which yield what is read of them meanwhile."""
+        with self._whole_update():
+            self._follow(reads)
+            self.n_rounds_ += n_rounds
 
     def _follow(self, reads):
         equations = None
         for equations in reads:
+            self._reads += 1
             self._read(equations)
             if self._windows is not None:
                 self._windows.add(self._sums.mark)
         if equations is not None:
             self._learn(equations if self._windows is None else self._windows.choose())
 
-    def _tell(self, theta):
+    def _show_weights(self, theta):
         """Show weights in the units of the rewards and features."""
         self.coef_, self.intercept_ = self._scaling.coefficients(theta)
         self.intercept_ = float(self.intercept_) + self._offset
@@ -442,7 +399,7 @@ class RunningSumsPolicy(BasePolicy):
         AttributeError
             Before the first read of the sums.
         """
-        with self._turn:
+        with self._turn_lock:
             phi, _ = self._opened(contexts, None)
             return phi @ self.coef_ + self.intercept_
 
@@ -461,24 +418,18 @@ class RunningSumsPolicy(BasePolicy):
     def _learn(self, equations):
         """Take over the last read of an update."""
         self._region = self._make_region(equations)
-        self._tell(self._region.centre)
+        self._show_weights(self._region.centre)
 
     def _make_region(self, equations):
         """Centre and widths of the weights, by the equations of a read."""
         raise NotImplementedError
 
     @property
-    def _knows(self):
+    def _has_learned(self):
         return self._region is not None
 
     def _features(self, rows):
         return self._scaling.features(rows)
-
-    def _acting(self):
-        """What a device needs to act, None before anything is learned."""
-        if self._region is None:
-            return None
-        return {"centre": self._region.centre.tolist(), **self._rule()}
 
     def _rule(self):
         """Numbers of the rule by which an action is chosen."""
@@ -503,11 +454,9 @@ class RunningSumsPolicy(BasePolicy):
             if n_features is None or (self._shared and n_actions is None):
                 raise ValueError("before the first round n_actions and n_features must be given.")
             self._begin(n_actions if self._shared else self.n_actions, n_features)
-        state = {
-            "task": self._device_task(),
-            "region": self._acting(),
-            "n_rounds": int(self.n_rounds_),
-        }
+        state = {"task": self._device_task(), "region": None, "n_rounds": int(self.n_rounds_)}
+        if self._region is not None:  # something was learned
+            state["region"] = {"centre": self._region.centre.tolist(), **self._rule()}
         return json.dumps(state, allow_nan=False)
 
     def update_from_reports(self, reports: Any) -> Self:
@@ -544,8 +493,8 @@ class RunningSumsPolicy(BasePolicy):
         if answers:
             directions = reported_directions(fields, self._sums.code.size, answers)
             self._pay(len(answers))
-            with self._whole():
-                self._take_reports(LiftedReports(directions, self._sums.code))
+            with self._whole_update():
+                self._follow(self._sums.take_reports(LiftedReports(directions, self._sums.code)))
                 self._reported += seen
                 self.n_rounds_ += len(answers)
         return self
@@ -554,7 +503,7 @@ class RunningSumsPolicy(BasePolicy):
         """Fields of the task of all rounds: the same for the policy's whole life."""
         if not hasattr(self, "n_rounds_"):
             raise ValueError("devices have not been given a task: call public_state.")
-        if not self._trust.can.alone or self._sent != "codebook":
+        if not self._trust.can.alone or self._sent_channel != "codebook":
             raise PrivacyError(
                 "devices send one index of a codebook each: pass privacy='local' and "
                 "channel='codebook'."
@@ -574,7 +523,7 @@ class RunningSumsPolicy(BasePolicy):
                 },
                 "budget": {"epsilon": self._round_budget.epsilon, "delta": 0.0},
                 "round": 1,
-                "users": {"n": EVERY_USER, "seed": 0, "start": 0, "stop": EVERY_USER},
+                "users": {"n": NO_LIMIT, "seed": 0, "start": 0, "stop": NO_LIMIT},
             }  # fmt: skip
             self._device_fields = {**fields, "hash": task_hash(fields)}
             self._reported: Counter = Counter()

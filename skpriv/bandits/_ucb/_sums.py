@@ -19,18 +19,12 @@ from typing import Any
 
 import numpy as np
 from scipy import stats
+from scipy.linalg import block_diag
 
 from ..._estimation._intervals import event, events, operator_quantile
 from ..._estimation._moments import PRIOR_VARIANCES
 from ..._linalg import RELATIVE_ZERO, psd_part
-from ...privacy import (
-    Answer,
-    GaussianNoise,
-    PrivacyReport,
-    charge,
-    open_stream,
-    parallel_part,
-)
+from ...privacy import Answer, GaussianNoise, PrivacyReport, charge, open_stream, parallel_part
 
 # Weights of the likelihood's ellipsoid beside the ball; any is valid, the smallest result is used.
 # Not 0: the ball alone would leave the choice among arms of equal norm to rounding.
@@ -49,11 +43,6 @@ class Region:
         squares = np.einsum("ij,ij->i", phi @ self.form, phi)
         return phi @ self.centre, np.sqrt(np.maximum(squares, 0.0))
 
-    def upper(self, phi, bonus_scale):
-        """Index of every row of phi, of shape (n, p)."""
-        means, widths = self.bounds(phi)
-        return means + bonus_scale * widths
-
 
 def ball(size, bound):
     """Region before anything is known: ||theta|| <= bound."""
@@ -70,18 +59,17 @@ def certified(equations, alpha, bound, failure):
     <= q, a weighted chi-square (Laurent and Massart 2000, Lemma 1). Then theta* is in
     {||b - S theta||_{W^-1} <= beta} and in the ball, hence in the ellipsoids that average the two.
     """
+    p, (values, vectors) = len(equations.target), np.linalg.eigh(equations.design)
     if equations.law is not None:  # one bound on b - S theta*, rewards' noise and privacy together
         residual = equations.law.martingale_bound(bound, event("errors of the reports", failure))
-        return within(equations, residual, bound)
-    p = len(equations.target)
+        return _smallest(values, vectors, equations.target, np.ones(p), residual, bound)
     names = ("errors of the rewards", "noise at theta", "eigenvalue of the design's noise")
     of_rewards, of_noise, of_operator = events(failure, dict.fromkeys(names, 1.0))
     level = log(1.0 / of_rewards)
     noise = noise_bound(equations, bound, log(1.0 / of_noise))
     operator = operator_quantile(equations.design_scale, p, of_operator)
-    ridge = max(alpha, noise**2 / (p + 2.0 * level))  # the noise then costs what the rewards do
+    ridge = max(alpha, noise**2 / (p + 2.0 * level))  # so that noise and rewards widen alike
 
-    values, vectors = np.linalg.eigh(equations.design)
     widened = np.maximum(values + operator + ridge, ridge)  # W in the eigenvectors of S
     beta = rewards_bound(widened / ridge, level) + noise / sqrt(ridge)
     return _smallest(values, vectors, equations.target, widened, beta, bound)
@@ -111,12 +99,6 @@ def rewards_bound(growth, level):
     The eigenvalues of W over the ridge are the growth.
     """
     return sqrt(2.0 * level + np.log(growth).sum())
-
-
-def within(equations, residual, bound):
-    """Region of ||b - S theta|| <= residual and ||theta|| <= bound."""
-    values, vectors = np.linalg.eigh(equations.design)
-    return _smallest(values, vectors, equations.target, np.ones(len(values)), residual, bound)
 
 
 def _smallest(values, vectors, target, metric, beta, bound):
@@ -168,21 +150,14 @@ def asymptotic(equations, least_variance=0.0, blocks=1, resolved=0.0):
     -------
     Region
     """
-    if blocks == 1:
-        return _posterior(equations, least_variance, resolved)
-    p = len(equations.target)
-    size, centre, form = p // blocks, np.zeros(p), np.zeros((p, p))
-    for start in range(0, p, size):
+    size = len(equations.target) // blocks
+    parts = []
+    for start in range(0, blocks * size, size):
         at = slice(start, start + size)
-        part = replace(
-            equations,
-            design=equations.design[at, at],
-            target=equations.target[at],
-            gram=equations.gram[at, at],
-        )
-        region = _posterior(part, least_variance, resolved)
-        centre[at], form[at, at] = region.centre, region.form
-    return Region(centre, form)
+        block = replace(equations, design=equations.design[at, at], target=equations.target[at])
+        parts.append(_posterior(block, least_variance, resolved))
+    centre = np.concatenate([part.centre for part in parts])
+    return Region(centre, block_diag(*(part.form for part in parts)))
 
 
 def _posterior(equations, least_variance, resolved):
@@ -203,25 +178,24 @@ def _posterior(equations, least_variance, resolved):
     for _ in range(3):
         spread = equations.target_scale**2 + equations.design_scale**2 * (centre @ centre) / 2.0
         errors = variance * values + spread
-        errors[errors == 0.0] = 1.0  # nothing is known there, without noise: values are 0 too
+        errors[errors == 0.0] = 1.0  # exact sums that tell nothing: their values are 0 too
         total = np.outer(priors, values**2) + errors
         evidence = -(np.log(total) + target**2 / total).sum(axis=1)
         covariance = 1.0 / (values**2 / errors + 1.0 / priors[np.argmax(evidence)])
         centre = covariance * values * target / errors
     if resolved:
-        # A large variance: weights are about 1
+        # Weights are about 1, so that a variance of 1e6 stands for knowing nothing.
         covariance[values == 0.0] = 1e6
     return Region(vectors @ centre, (vectors * covariance) @ vectors.T)
 
 
 # Where a window may begin and be cut: parts of the rounds so far, as public as the reads are.
 FRACTIONS = (0.1, 0.25, 0.5, 0.7, 0.8, 0.9, 0.95)
-LEAST_ROUNDS = 60  # of a part: fewer tell nothing beside the noise of any useful budget
-# An eigenvalue of a window's Gram matrix is known to a factor of two where it is twice its noise.
-MIN_RESOLUTION_FOR_WINDOWS = 2.0
-# Root mean square by which a misfit moves predictions in each direction of the rows, rewards in
-# [-1, 1]: where the line is not true, its weights depend on which actions are played. Without it
-# regret on a stationary table was eight times as large without privacy.
+# Rounds of a part of a window, at least: with any useful budget, fewer tell less than the noise.
+LEAST_ROUNDS = 60
+# Where rewards are not linear in the features, the fitted weights depend on which actions are
+# played. Predictions are taken to move by this root mean square in each direction of the rows, for
+# rewards in [-1, 1]. Without it, regret on a table that does not change was eight times as large.
 MISFIT = 0.07
 # Probability that a run of any length in a stationary world raises a false alarm.
 FALSE_ALARMS = 0.05
@@ -237,14 +211,29 @@ class Mark:
         Rounds in the sum.
     answer : Answer
         The released sum of all of them.
-    span : callable
-        ``span(earlier)`` is the law of the noise of the sum since an earlier mark, or None where
-        it is not known.
+    stream : Stream
+        The stream that was read: what earlier phases released is the same in all of its reads.
+    reads : int
+        Reads of that stream so far.
     """
 
     rounds: int
     answer: Answer
-    span: Any
+    stream: Any = None
+    reads: int = 0
+
+    def noise_since(self, earlier: "Mark") -> Any:
+        """Law of the noise of the sum since an earlier read, None where it is not known."""
+        if earlier.rounds == 0:
+            return self.answer.noise
+        if earlier.stream is self.stream:
+            return self.stream.between(earlier.reads, self.reads)
+        if earlier.reads < earlier.stream.n_reads:
+            return None  # in the middle of a phase, whose noise up to its end is not asked for
+        return self.answer.noise.minus(earlier.answer.noise)  # the earlier sum is a whole phase
+
+
+NOTHING = Mark(0, Answer(np.zeros(()), 0, GaussianNoise(0.0)))
 
 
 class Windows:
@@ -267,12 +256,12 @@ class Windows:
         Numbers of rounds at which a read said that the world had changed.
     """
 
-    # Bound on the probability with which a window of a stationary world looks inconsistent by
-    # chance: one in which a change is as likely as not is left. That is a decision for one read,
-    # and no alarm: a wrong one costs some data until the next read. Errors are overrated (variances
-    # are those of rewards, not of residuals), so that it is seldom wrong: on six stationary
-    # environments regret was at most 4% more than without windows (benchmarks/bandit_drift.py), and
-    # with weights that turn slowly a fifth less than at 0.003.
+    # A window is left if a world that does not change would look so inconsistent with at most this
+    # probability. The decision is for one read, and a wrong one costs some rounds until the next.
+    # It is seldom wrong, since errors are overrated: their variances are those of rewards, and not
+    # of residuals. On six environments that do not change, regret was at most 4% more than without
+    # windows (benchmarks/bandit_drift.py). With weights that turn slowly it was a fifth less than
+    # with 0.003.
     doubt = 0.5
 
     def __init__(self, equations: Any, estimate: Any, exact: bool = False) -> None:
@@ -307,7 +296,7 @@ class Windows:
         return self._since(starts[-1], now)
 
     def _alarm(self, n_cuts):
-        """Probability below which a cut raises an alarm: over all reads they add up."""
+        """Probability below which a cut raises an alarm; over all reads they add up to 5%."""
         return FALSE_ALARMS * 6.0 / (np.pi * self._tests) ** 2 / n_cuts
 
     def _starts(self, now):
@@ -316,11 +305,8 @@ class Windows:
         The noise since a read in the middle of an earlier phase is not known: after an alarm there,
         the first window begins with the end of that phase.
         """
-        usable = [
-            mark
-            for mark in self._marks[:-1]
-            if mark.rounds >= self._origin and self._known(mark, now)
-        ]
+        later = (mark for mark in self._marks[:-1] if mark.rounds >= self._origin)
+        usable = [mark for mark in later if self._known(mark, now)]
         found = [usable[0] if self._origin and usable else NOTHING]
         for fraction in FRACTIONS:
             place = self._origin + fraction * (now.rounds - self._origin)
@@ -333,14 +319,13 @@ class Windows:
 
     def _known(self, mark, now):
         """Whether the law of the noise since a mark is known."""
-        return now.span(mark) is not None
+        return now.noise_since(mark) is not None
 
     def _since(self, start, end):
         """Equations of the rounds between two marks."""
-        if start is NOTHING:
-            return self._equations(end.answer)
         value = end.answer.value - start.answer.value
-        return self._equations(Answer(value, end.rounds - start.rounds, end.span(start)))
+        noise = end.noise_since(start)
+        return self._equations(Answer(value, end.rounds - start.rounds, noise))
 
     def _gap(self, start, cut, now, regions, misfit):
         """Probability of estimates before and after a cut that differ so much by chance.
@@ -364,8 +349,8 @@ class Windows:
 
     def _correlation(self, start, cut, now):
         """Absolute correlation of the noise before and after a cut, from the noise of the whole."""
-        whole = _scale(start, now)
-        before, after = _scale(start, cut), _scale(cut, now)
+        pairs = (start, now), (start, cut), (cut, now)
+        whole, before, after = (last.noise_since(first).scale for first, last in pairs)
         if not before * after:
             return 0.0
         found = (whole**2 - before**2 - after**2) / (2.0 * before * after)
@@ -378,15 +363,20 @@ def mean_rows(equations):
     return psd_part(equations.design, max(noise, equations.n * RELATIVE_ZERO)) / equations.n
 
 
-def _scale(first, last):
-    law = last.answer.noise if first is NOTHING else last.span(first)
-    return law.scale
+def window_estimate(equations, persons=False, blocks=1):
+    """Posterior of the weights in a window, and its mean rows; what noise hides is not known.
+
+    Weights of norm 1 are not taken for impossible: a prior that is too narrow would make the errors
+    of two windows look smaller than they are. An eigenvalue of the Gram matrix is known to a factor
+    of two where it is twice its noise.
+    """
+    equations = without_blanks(equations) if persons else equations
+    least = 1.0 / len(equations.target)
+    return asymptotic(equations, least, blocks, resolved=2.0), mean_rows(equations)
 
 
-NOTHING = Mark(0, Answer(np.zeros(0), 0, GaussianNoise(0.0)), None)
-
-
-MOST_KEPT_ROWS = 256  # rows, fewer of which are kept until there are so many, or a read
+# Rows are kept until there are so many, or until a read: one sum is faster than many.
+MOST_KEPT_ROWS = 256
 
 
 class PhasedSums:
@@ -402,44 +392,35 @@ class PhasedSums:
     times : GrowingTimes
         Public lengths between reads, and reads of each phase.
     options : dict
-        privacy, budget, places and name, for :func:`skpriv.privacy.open_stream`, and
-        releases: how many records of a person pay for a report each.
+        privacy, budget, places and name, for :func:`skpriv.privacy.open_stream`.
+    releases : int
+        How many records of a person pay for a report each.
     random_state : None or RandomState
         Seed of the noise; None is secure.
     numbering : Numbering
         Numbers by which copies of the policy find the reads that were made.
     """
 
-    def __init__(self, query, times, options, random_state, numbering):
+    def __init__(self, query, times, options, releases, random_state, numbering):
         self.query, self.times, self._numbering = query, times, numbering
         self.pending = self.rounds = 0  # since the last read, and before it
-        self._opened = self._planned = 0  # streams so far, and rounds for which there are some
-        self._options, self._random_state = options, random_state
+        self._opened = self._planned = 0  # streams that were opened, and rounds that they cover
+        self._options, self._releases, self._random_state = options, releases, random_state
         self._partition = uuid.uuid4().hex
-        self._streams = []  # the present phase, and those opened for rounds on their way
+        self._streams = []  # that of the present phase, and those of the phases to come
         self._past = Answer(np.zeros(query.shape), 0, GaussianNoise(0.0))
         self._last = self._past
         self.mark: Any = None  # the last read, as an end of a window
-        self._secure = random_state is None
-        self._report: Any = None  # until the first stream is open
-        self._users: list = []  # of every stream
-        self._kept = 0  # rows that are not pushed yet
-        self._rows: Any = None
-        self._rewards: Any = None
+        self.report: Any = None  # with a row for each stream, once the first of them is open
+        self._rows: list = []  # of rounds that are not pushed yet
+        self._rewards: list = []
+        self._n_kept = 0
         self.reserve(1)
 
     @property
     def length(self):
         """Public number of rounds between the last read and the next one."""
         return self.times.length(self.rounds)
-
-    @property
-    def report(self):
-        """`PrivacyReport`, with a row for each stream and the users in it so far."""
-        rows = self._report.rows
-        for place, n in enumerate(self._users):
-            rows[place] = replace(rows[place], records=n)
-        return self._report
 
     @property
     def place(self):
@@ -491,7 +472,8 @@ class PhasedSums:
                 self._past = self._total(self._last)
                 self._streams.pop(0)
             add(slice(start, stop))
-            self._users[-len(self._streams)] += stop - start
+            rows, place = self.report.rows, -len(self._streams)
+            rows[place] = replace(rows[place], records=rows[place].records + stop - start)
             self.pending += stop - start
             start = stop
             if self.pending == length:
@@ -499,30 +481,27 @@ class PhasedSums:
                 self._push()
                 self._last = self._streams[0].read()
                 total = self._total(self._last)
-                self.mark = Mark(self.rounds, total, _Span(self._streams[0], total))
+                self.mark = Mark(self.rounds, total, self._streams[0], self._streams[0].reads)
                 yield self.query.equations(total)
 
     def _keep(self, X, y):
-        """Keep a few rows until there are a block of them: one sum is faster than many."""
-        if self._kept + len(X) > MOST_KEPT_ROWS:
+        """Keep a few rows until there are enough of them for one sum."""
+        if len(X) >= MOST_KEPT_ROWS:
             self._push()
-        if len(X) > MOST_KEPT_ROWS:
             self._streams[0].push(X, y)
             return
-        if self._rows is None:
-            self._rows, self._rewards = (
-                np.empty((MOST_KEPT_ROWS, X.shape[1])),
-                np.empty(MOST_KEPT_ROWS),
-            )
-        stop = self._kept + len(X)
-        self._rows[self._kept : stop], self._rewards[self._kept : stop] = X, y
-        self._kept = stop
+        # Copies: a slice would keep the whole batch alive.
+        self._rows.append(X.copy())
+        self._rewards.append(y.copy())
+        self._n_kept += len(X)
+        if self._n_kept >= MOST_KEPT_ROWS:
+            self._push()
 
     def _push(self):
         """Give the rows that were kept to the present stream."""
-        if self._kept:
-            X, y = self._rows[: self._kept], self._rewards[: self._kept]
-            self._kept, self._rows, self._rewards = 0, None, None
+        if self._n_kept:
+            X, y = np.concatenate(self._rows), np.concatenate(self._rewards)
+            self._rows, self._rewards, self._n_kept = [], [], 0
             self._streams[0].push(X, y)
 
     def _total(self, answer):
@@ -536,49 +515,21 @@ class PhasedSums:
         batch = self.times.length(planned)
         with parallel_part(self._opened, partition=self._partition):
             stream = open_stream(
-                self._options["privacy"],
-                self.query,
-                self._options["budget"],
-                reads,
-                self._random_state,
-                self._options["name"],
+                query=self.query,
+                n_reads=reads,
+                random_state=self._random_state,
                 batch=batch,
-                places=self._options["places"],
+                **self._options,
             )
-            for _ in range(self._options["releases"] - 1):  # a person pays for so many of them
+            for _ in range(self._releases - 1):  # a person pays for each of these reports
                 charge(stream.report.charged, self._options["name"])
         self._streams.append(stream.number(self._numbering.part(self._opened)))
         self._opened += 1
         self._planned = self.times.end(planned, reads)
-        if self._report is None:
-            self._report = PrivacyReport(
-                self._options["name"], stream.model, self._options["budget"], self._secure
-            )
-            self._report.disjoint = True
-            self._report.simulated = stream.report.simulated
-        (row,) = stream.report.rows  # what the session said of it
-        self._report.add(replace(row, records=0))
-        self._users.append(0)
-
-
-class _Span:
-    """Law of the noise of the sum between an earlier read and this one.
-
-    Parameters
-    ----------
-    stream : Stream
-        The stream of this read: what earlier phases released is the same in both sums.
-    total : Answer
-        The sum of all rounds up to this read.
-    """
-
-    def __init__(self, stream, total):
-        self._stream, self._reads, self._noise = stream, stream.reads, total.noise
-
-    def __call__(self, earlier):
-        span = earlier.span
-        if span._stream is self._stream:
-            return self._stream.between(span._reads, self._reads)
-        if span._reads < span._stream.n_reads:
-            return None  # a phase of its own, in the middle: its noise is not asked for
-        return self._noise.minus(span._noise)  # the earlier sum is the whole of its phase
+        if self.report is None:
+            name, budget = self._options["name"], self._options["budget"]
+            secure, simulated = self._random_state is None, stream.report.simulated
+            kinds = {"disjoint": True, "simulated": simulated}
+            self.report = PrivacyReport(name, stream.model, budget, secure, **kinds)
+        (row,) = stream.report.rows  # the row that the session reported
+        self.report.add(replace(row, records=0))

@@ -141,13 +141,13 @@ def test_fits_that_share_rounds_add_up(make_rounds):
 def test_exceeded_budget_changes_nothing(private_policy, make_rounds):
     rounds = make_rounds()
     rounds.play(private_policy, stop=15)
-    before = pickle.dumps(vars(private_policy))
+    before = pickle.dumps(private_policy.__getstate__())
     actions = np.zeros(185, dtype=int)
     with BudgetAccountant(epsilon=0.01, delta=1e-9) as accountant:
         with pytest.raises(BudgetExceeded):
             private_policy.update(rounds.contexts[15:], actions, rounds.noise[15:])
         assert accountant.spent.epsilon == 0.0
-    assert pickle.dumps(vars(private_policy)) == before
+    assert pickle.dumps(private_policy.__getstate__()) == before
     assert private_policy.update(rounds.contexts[15:], actions, rounds.noise[15:]).epoch_ == 5
 
 

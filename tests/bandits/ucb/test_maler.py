@@ -3,7 +3,7 @@ from math import log, sqrt
 import numpy as np
 import pytest
 
-from skpriv.bandits._ucb._online_lin_ucb import GradientDescent, Maler, _project, clip_norm, to_ball
+from skpriv.bandits._ucb._online_lin_ucb import GradientDescent, Maler, _project, to_ball
 
 RADIUS, BOUND, T, D = 1.0, 1.0, 2000, 4
 
@@ -20,7 +20,7 @@ def adversary(kind, rng):
     return {
         "linear": lambda t, x: 0.6 * drift + 0.4 * unit(rng),
         "switching": lambda t, x: drift if (t // 50) % 2 else -drift,
-        "strongly convex": lambda t, x: clip_norm(0.5 * (x - target) + 0.2 * unit(rng), BOUND),
+        "strongly convex": lambda t, x: to_ball(0.5 * (x - target) + 0.2 * unit(rng), BOUND),
         "away": lambda t, x: x / max(np.linalg.norm(x), 1e-9),
     }[kind]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skpriv.bandits import LinUCB
-from skpriv.bandits._ucb._running import BATCH_GROWTH
+from skpriv.bandits._ucb._running import BATCHES
 from skpriv.privacy import TYPICAL_NORM, Budget, CodebookNoise
 from skpriv.privacy._amplification import amplified_epsilon
 
@@ -28,7 +28,7 @@ def test_shuffle_is_never_noisier_than_local_nor_aggregate_than_shuffle(epsilon,
     assert aggregate <= shuffle <= local * (1.0 + 1e-9)
     for channel in ("gaussian", "codebook"):
         # Single reports, of which the newest are known at once, may have as much more noise.
-        assert shuffle <= noise("shuffle", epsilon, n, p, channel) * (1.0 + BATCH_GROWTH / 2.0)
+        assert shuffle <= noise("shuffle", epsilon, n, p, channel) * (1.0 + BATCHES.growth / 2.0)
 
 
 def test_users_send_single_reports_where_a_shuffle_delays_more_than_it_helps():

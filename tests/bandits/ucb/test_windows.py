@@ -133,7 +133,7 @@ def test_an_alarm_inside_of_a_phase_outlives_the_phase():
     assert policy.changes_
     marks = policy._windows._marks
     origin = next(mark for mark in marks if mark.rounds == policy._windows._origin)
-    assert marks[-1].span(origin) is None  # its phase is over, and it was not at its end
+    assert marks[-1].noise_since(origin) is None  # its phase is over, and it was not at its end
 
 
 def test_thresholds_of_all_reads_add_up_to_the_stated_rate_of_false_alarms():
@@ -149,8 +149,16 @@ def test_directions_below_twice_the_noise_are_not_compared():
     p = len(equations.target)
     noise = equations.design_scale * np.sqrt(2.0 * p)
     for size, known in ((1.9, False), (2.1, True)):
-        form = policy._estimate(replace(equations, design=size * noise * np.eye(p)))[0].form
+        large = replace(equations, design=size * noise * np.eye(p))
+        form = policy._windows._estimate(large)[0].form
         assert (np.diagonal(form) < 10.0).all() == known
+
+
+class Told(Mark):
+    """A read that is told the law of its noise since an earlier one."""
+
+    def noise_since(self, earlier):
+        return self.stream(earlier)
 
 
 def windows_of_means(form):
@@ -165,16 +173,16 @@ def test_after_an_alarm_only_rounds_after_the_change_are_used():
     for n in range(100, 1100, 100):
         span = lambda earlier, n=n: GaussianNoise(float(n - earlier.rounds))  # noqa: E731
         value = np.array([500.0 - abs(n - 500.0)])
-        windows.add(Mark(n, Answer(value, n, GaussianNoise(float(n))), span))
+        windows.add(Told(n, Answer(value, n, GaussianNoise(float(n))), span))
         chosen = windows.choose()
     assert windows.changes == [600] and windows._origin == 500
     assert (chosen.value[0], chosen.n, chosen.noise.scale) == (-500.0, 500, 500.0)
 
 
 def test_a_difference_is_compared_with_its_noise_correlation_and_misfit():
-    cut = Mark(100, Answer(np.zeros(1), 100, GaussianNoise(1.0)), None)
-    law, span = GaussianNoise(3.0**0.5), lambda earlier: GaussianNoise(1.0)
-    now = Mark(200, Answer(np.array([10.0]), 200, law), span)  # 3 = 1 + 1 + 2 * 0.5
+    law = lambda earlier: GaussianNoise(1.0 if earlier.rounds else 3.0**0.5)  # noqa: E731
+    cut = Told(100, Answer(np.zeros(1), 100, None), lambda earlier: GaussianNoise(1.0))
+    now = Told(200, Answer(np.array([10.0]), 200, None), law)  # 3 = 1 + 1 + 2 * 0.5
     for misfit in (0.0, 0.07):
         square = 0.1**2 / (1.5 * 2 * 0.002 + misfit**2)
         found = windows_of_means(0.002 * np.eye(1))._gap(NOTHING, cut, now, {}, misfit)
@@ -187,8 +195,7 @@ def test_a_misfit_explains_away_alarms_and_without_noise_doubts_too():
         windows = windows_of_means(1e-4 * np.eye(1))
         windows._misfit = Windows(None, None, exact)._misfit
         for n in range(100, 1100, 100):
-            span = lambda earlier, n=n: GaussianNoise(0.0)  # noqa: E731
-            value = np.array([0.1 * max(n - 500.0, 0.0)])
-            windows.add(Mark(n, Answer(value, n, GaussianNoise(0.0)), span))
+            value, law = np.array([0.1 * max(n - 500.0, 0.0)]), GaussianNoise(0.0)
+            windows.add(Told(n, Answer(value, n, law), lambda earlier: GaussianNoise(0.0)))
             chosen = windows.choose()
         assert not windows.changes and (chosen.n == 1000) == exact
