@@ -192,7 +192,7 @@ class Bin:
     eigenvalues: np.ndarray = field(init=False)
     directions: np.ndarray = field(init=False)
     half_widths: np.ndarray = field(init=False)
-    earlier: tuple = field(init=False)
+    earlier: tuple = field(init=False, default=())
     n_active: int = 0
     children: tuple = ()
 
