@@ -179,6 +179,11 @@ def collection_of(fields):
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def place_of(fields):
+    """The collection of a round, and how many rounds were closed before it."""
+    return collection_of(fields), len(fields["answers"])
+
+
 def rounds_of(fields):
     """Hash of each round up to the open one: the same for all attempts at it.
 
@@ -593,8 +598,7 @@ class ShareServer:
             opened = open_round(fields)
             if fields["channel"]["transport"] != "two-servers":
                 raise ValueError("a server of two takes tasks of the transport 'two-servers'.")
-            place = len(fields["answers"])
-            if self._opened(collection_of(fields), place) is not None:
+            if self._opened(*place_of(fields)) is not None:
                 raise PrivacyError("this round has been opened: there is one sum of each round.")
             for earlier, name in enumerate(rounds_of(fields)[:-1]):
                 known = self._opened(collection_of(fields), earlier)
@@ -652,7 +656,7 @@ class ShareServer:
             wanted = sorted({int(user) for user in users})
             who = hashlib.sha256(json.dumps(wanted).encode()).hexdigest()
             fields = self._open_fields(closed=True)
-            place, name = (collection_of(fields), len(fields["answers"])), rounds_of(fields)[-1]
+            place, name = place_of(fields), rounds_of(fields)[-1]
             known = self._opened(*place)
             if known is None:
                 self._open_for(wanted, (*place, name, who))
@@ -698,7 +702,7 @@ class ShareServer:
     def _open_fields(self, closed=False):
         if self._fields is None:
             raise ValueError("no task is open: open(task) comes first.")
-        if not closed and self._opened(collection_of(self._fields), len(self._fields["answers"])):
+        if not closed and self._opened(*place_of(self._fields)):
             raise ValueError("the round is closed: the share comes too late.")
         return self._fields
 

@@ -331,8 +331,6 @@ class Ledger:
     path : str or path-like, default=None
         The file; it is created if need be, and stays. None: a temporary file, which is removed
         when this object is garbage collected in the process that made it.
-    limit : Limit, default=None
-        The total of a file that has none; one that a file has is never changed.
     unit : str, default=None
         What a new file protects. None: a row.
 
@@ -375,17 +373,14 @@ class Ledger:
     unit = "row"
 
     def __init__(
-        self,
-        path: str | os.PathLike[str] | None = None,
-        limit: Limit | None = None,
-        unit: str | None = None,
+        self, path: str | os.PathLike[str] | None = None, *, unit: str | None = None
     ) -> None:
         if path is None:
             folder = tempfile.mkdtemp(prefix="skpriv-ledger-")
             weakref.finalize(self, _remove, folder, os.getpid())
             path = Path(folder, "ledger.sqlite")
         self.path = str(Path(path).resolve())
-        self.identity = self._prepared(limit, unit)
+        self.identity = self._prepared(None, unit)
 
     def _prepared(self, limit: Limit | None, unit: str | None) -> str:
         """Make the file if need be, or bring an older one up to date; return its identity.

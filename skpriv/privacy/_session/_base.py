@@ -713,6 +713,11 @@ class Session(ABC):
             cost = Cost.from_budget(self._budget)
         return cost, self._shares.add(slot, cost, self.capabilities.reports)
 
+    def _noisy_sum(self, query, slot, noise):
+        """Answer of somebody who adds up all records and then adds noise."""
+        value = self._source.add(self._pieces.sum(query, slot.subset), noise)
+        return Answer(value, self._size(slot), noise, counted=self.persons is None)
+
     def _report(self, asked, slot, n, law, paid):
         self.report.add(ReportRow.of(asked, slot.share, n, law, *paid))
         if self._rows.passes is not None:

@@ -37,10 +37,7 @@ class CentralSession(Session):
     running_sums: ClassVar[type[Stream] | None] = FactorStream
 
     def _answer(self, query, slot, law):
-        exact = self._pieces.sum(query, slot.subset)
-        return Answer(
-            self._source.add(exact, law), self._size(slot), law, counted=self.persons is None
-        )
+        return self._noisy_sum(query, slot, law)
 
     def _law(self, asked, slot):
         if self._currency == "pure" and isinstance(asked, Query):  # its share is one of epsilon
@@ -152,10 +149,7 @@ class AggregateSession(Session):
         zero = np.zeros((1, self._rows.n_features))
         lattice.check(float(np.abs(query.sum(zero, np.zeros(1))).max()), self._change(query))
         if self._simulated:
-            exact = self._pieces.sum(query, slot.subset)
-            noise = GaussianNoise(law.scale)
-            value, counted = self._source.add(exact, noise), self.persons is None
-            return Answer(value, self._size(slot), noise, counted=counted)
+            return self._noisy_sum(query, slot, GaussianNoise(law.scale))
         # The shares of this query may be this far from shares that are drawn from their sums.
         security = sharing_security(self._budget) * slot.share if self._mixed else 0.0
         prices = self.report, law.cost(self._change(query))
