@@ -240,7 +240,13 @@ def _remembered(value):
     state = vars(value)
     if not is_dataclass(value):
         return state
-    return {f.name: state[f.name] for f in fields(value) if f.name in state}
+    return {f.name: state[f.name] for f in _kept_fields(value) if f.name in state}
+
+
+def _kept_fields(value):
+    """Fields of a dataclass, but for those that its `__post_init__` computes from the others."""
+    computes = hasattr(value, "__post_init__")
+    return [f for f in fields(value) if f.init or not computes]
 
 
 class _Decoder:
@@ -302,7 +308,7 @@ class _Decoder:
         # The object is known before its attributes, which may refer to it.
         result = self._place(value, kind.__new__(kind))
         vars(result).update(self._state(value["state"]))
-        for field in fields(kind) if is_dataclass(kind) else ():
+        for field in _kept_fields(kind) if is_dataclass(kind) else ():
             if field.default is MISSING and field.name not in vars(result):
                 raise ValueError(
                     f"The model has no {field.name!r} of a {kind.__name__}: another version of "

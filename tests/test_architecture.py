@@ -301,13 +301,13 @@ def test_a_constant_has_one_home():
     assert not constants_with_two_homes(package_files())
 
 
-# The loop with its links, rules and intervals; both numbers may only fall. The linear fit alone,
-# before it had links, took 2,690 lines.
+# The loop with its links, rules, persons and intervals, and the estimators that only pass their
+# parameters to it; both numbers may only fall.
 LOOP = (
     "_estimation/_loop/", "linear_model/_exact.py", "linear_model/_generalized.py",
-    "linear_model/_linear/", "linear_model/_start.py",
+    "linear_model/_linear.py", "linear_model/_base.py",
 )  # fmt: skip
-MOST_IN_THE_LOOP = {"lines": 2_894, "constants": 29}
+MOST_IN_THE_LOOP = {"lines": 3_055, "constants": 19}
 
 
 def test_the_loop_is_short():
@@ -349,7 +349,7 @@ def test_a_class_name_stands_once():
 
 # Single words that are a number, a text, a function or a class here, and something else there:
 # who searches for one meets the other. They may only become fewer.
-AMBIGUOUS = {"CELLS", "RATIO", "STATES", "Scale", "UNIT"}
+AMBIGUOUS = {"CELLS", "STATES", "Scale", "UNIT"}
 
 
 def ambiguous_words(files):

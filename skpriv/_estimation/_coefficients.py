@@ -332,14 +332,15 @@ def loop_law(fit, maps, fitted=True, **words):
         words["factors"] = np.full(len(matrix), max(RESOLVED * size**1.5 / N, 1.0))
         return _nothing(len(matrix), NO_LINE, fit.n, **words)
     first, points = FITTED if fit.link.linear else FUNCTION, fit.points(matrix)
-    estimate, line = (fit.estimate(points, kind) for kind in (first, LEAST_SQUARES))
-    noise = np.sqrt(line.variances()[1] + estimate.variances()[1])
-    distance = maps.radius * (np.abs(line.value - estimate.value) + USUAL_QUANTILE * noise)
+    estimate, line = fit.law(first), fit.law(LEAST_SQUARES)
+    noise = np.sqrt(line.variances(points)[1] + estimate.variances(points)[1])
+    apart = np.abs(points @ (line.solution - estimate.solution))
+    distance = maps.radius * (apart + USUAL_QUANTILE * noise)
     if fit.line is None:
         distance = np.full(len(matrix), inf)
     chosen = estimate if fitted else line
-    sampling, privacy = (maps.radius**2 * part for part in chosen.covariances())
-    value, resolved, reason = maps.radius * chosen.value, chosen.resolved, ""
+    sampling, privacy = (maps.radius**2 * part for part in chosen.covariances(points))
+    value, resolved, reason = maps.radius * chosen.value(points), chosen.resolved(points), ""
     intercepts = value.reshape(np.size(fit.location), -1)[:, -1]
     intercepts += maps.centre + maps.radius * fit.location
     most = maps.radius * _largest_in_bounds(fit, maps.row_map, matrix)
@@ -361,7 +362,7 @@ def loop_law(fit, maps, fitted=True, **words):
         fit.n,
         distance=np.where(resolved, distance, np.nan) if weighs else None,
         bounded=bounded,
-        factors=chosen.missing,
+        factors=chosen.missing(points),
         **words,
     )
 

@@ -1,9 +1,9 @@
-"""Intervals: certificates as data, the quantiles that they share, and the normal ones.
+"""Certified and normal intervals of solved equations, the quantiles and the certificates.
 
-A certified interval holds on the intersection of some events. By the union bound its failure is at
-most the sum of theirs. Each place that turns a failure probability into a quantile passes it
-through `event`, which notes it while a `certificate` is open and is free otherwise. So what is
-added up is what was used, and not what was planned.
+A certified interval holds on the intersection of some events. By the union bound it fails with at
+most the sum of their probabilities. Each place that turns a failure probability into a quantile
+passes it through `event`, which notes it while a `certificate` is open and costs nothing otherwise.
+So the sum is over what was used, and not over what was planned.
 """
 
 from collections.abc import Iterator, Mapping
@@ -77,8 +77,8 @@ def event(name: str, failure: float) -> float:
 def split_failure(failure: float, *weights: float) -> tuple[float, ...]:
     """Divide a failure probability over the parts of a bound, in proportion to public weights.
 
-    By the union bound all parts hold at once but for the whole of it. A part that cannot fail, such
-    as that of noise without privacy, has the weight 0 and leaves its share to the others.
+    By the union bound all parts hold at once, but for this probability. A part that cannot fail,
+    such as that of noise without privacy, has the weight 0 and leaves its share to the others.
 
     Examples
     --------
@@ -86,8 +86,8 @@ def split_failure(failure: float, *weights: float) -> tuple[float, ...]:
     >>> split_failure(0.5, 3.0, 1.0, 0.0)
     (0.375, 0.125, 0.0)
     """
-    whole = sum(weights)
-    return tuple(failure * weight / whole for weight in weights)
+    total = sum(weights)
+    return tuple(failure * weight / total for weight in weights)
 
 
 def events(failure: float, weights: Mapping[str, float], title: str = "") -> Iterator[float]:
@@ -112,13 +112,13 @@ def events(failure: float, weights: Mapping[str, float], title: str = "") -> Ite
 
 
 def shared(failure: float, weights: Mapping[str, float], title: str = "") -> SimpleNamespace:
-    """The same, with the events as attributes by their names."""
+    """Divide a failure probability as `events` does; the parts are attributes by their names."""
     return SimpleNamespace(**dict(zip(weights, events(failure, weights, title), strict=True)))
 
 
-RANGE = 2.0  # |zeta| <= 2: a scaled target in [-1, 1] is at most that far from its mean
-SHARPENINGS = 6  # of a bound by itself; each is valid, whatever their number
-ROUNDED_UP = 1.0 + 1e-4  # quantiles by quadrature, and whole descents
+RANGE = 2.0  # a scaled target in [-1, 1] is at most that far from its mean: |zeta| <= 2
+SHARPENINGS = 6  # times that a bound is put into itself; the result of each time is valid
+ROUNDED_UP = 1.0 + 1e-4  # factor on quantiles by quadrature, above their error
 TIMES_UP = 1.0 + ROUNDED
 
 
@@ -212,15 +212,17 @@ def _gauss_legendre():
     return np.polynomial.legendre.leggauss(400)
 
 
-# The Gram matrix (concentrated) has one part of the failure probability; the rest is divided
-# between the targets' noise and the privacy noise, by the best of these at a typical v.
+# Part of the failure probability for the Gram matrix, whose noise is concentrated. The rest is
+# divided between the noise of targets and of privacy, by the best of TARGET_PARTS at a typical v.
 GRAM_PART = 0.05
 TARGET_PARTS = np.array([0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9])
-# Tikhonov path of v in units of the noise scale (public, the same for every data set).
+# Tikhonov path of v in units of the noise scale; it is public, the same for every data set.
 TIKHONOV_PATH = np.concatenate([[0.0], np.geomspace(0.2, 40.0, 18)])
-NORMS = np.geomspace(0.125, 64.0, 28)  # of theta*; above them intervals are the whole range
-# Smallest singular value of the released design, in deviations of its noise, for normal intervals
-# that assume no norm: this much above the normal quantile of the level, or of .95.
+NORMS = np.geomspace(
+    0.125, 64.0, 28
+)  # of theta*: above the last one intervals are all of the range
+# Normal intervals that assume no norm need a smallest singular value of the released design, in
+# deviations of its noise, of the normal quantile of the level, or of .95, and so much more.
 RESOLUTION_ABOVE_QUANTILE = 1.5
 
 
@@ -249,7 +251,7 @@ def two_sided_quantile(confidence_level):
     >>> round(two_sided_quantile(0.95), 2)
     1.96
     """
-    return float(stats.norm.isf((1.0 - confidence_level) / 2.0))
+    return -float(special.ndtri((1.0 - confidence_level) / 2.0))
 
 
 # Deviations of its noise above which a number counts as told from it, and that a released count or

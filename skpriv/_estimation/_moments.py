@@ -26,7 +26,7 @@ from ._public_maps import RecordMap
 
 # Public grid of prior variances for the empirical-Bayes shrinkage, in units of theta^2.
 PRIOR_VARIANCES = np.geomspace(1e-7, 1e2, 46)
-# The intercept is the best determined coefficient: its prior is this much wider.
+# The intercept is the best determined coefficient: its prior variance is so many times as large.
 INTERCEPT_PRIOR = 100.0
 RESIDUAL_CLIP = 5.0  # released deviations: beyond them are few residuals, and much noise
 SAMPLING = 10.0  # privacy noise over sampling, from where sampling is shrunk as a whole

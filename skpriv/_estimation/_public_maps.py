@@ -10,7 +10,7 @@ public.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property, partial
 from math import sqrt
 from typing import Any
@@ -207,6 +207,19 @@ class RowMap(SumsOfRows):
     n_features : int
     feature_length : float
         t. Equal lengths, 1, give second moments of the least sensitivity for their size.
+
+    Attributes
+    ----------
+    size : int
+        Length p of phi.
+    parts : (float, float)
+        Length of z and of the constant in phi.
+    offset : ndarray of shape (n_features,)
+        The row that is mapped to z = 0.
+    divisor : ndarray of shape (n_features,)
+        What the features are divided by.
+    constant : ndarray of shape (p,) or None
+        The vector c with phi'c = 1 for every row; None without an intercept.
     """
 
     low: np.ndarray | None
@@ -215,59 +228,45 @@ class RowMap(SumsOfRows):
     fit_intercept: bool
     n_features: int
     feature_length: float = FEATURE_LENGTH
+    size: int = field(init=False, repr=False)
+    parts: tuple = field(init=False, repr=False)
+    offset: np.ndarray = field(init=False, repr=False)
+    divisor: np.ndarray = field(init=False, repr=False)
+    constant: Any = field(init=False, repr=False)
+    _norm: float = field(init=False, repr=False)
+    _range: tuple = field(init=False, repr=False)
+    # Length of a corner of the ranges, in half-ranges
+    _across: float = field(init=False, repr=False)
 
-    @property
-    def size(self):
-        """Length p of phi."""
-        return self.n_features + self.fit_intercept
-
-    @property
-    def _norm(self):
-        return 1.0 if self.data_norm is None else float(self.data_norm)
-
-    @property
-    def _range(self):
-        """Ranges, wide open where only the norm is bounded."""
-        wide = np.full(self.n_features, np.inf)
-        return (-wide, wide) if self.low is None or self.high is None else (self.low, self.high)
-
-    @property
-    def offset(self):
-        """The row that is mapped to z = 0, shape (n_features,)."""
-        if self.low is None or not self.fit_intercept:
-            return np.zeros(self.n_features)
-        return self._range[0] / 2.0 + self._range[1] / 2.0
-
-    @property
-    def divisor(self):
-        """What the features are divided by, shape (n_features,)."""
-        if self.low is None:
-            return np.full(self.n_features, self._norm)
-        low, high = self._range
-        half = high / 2.0 - low / 2.0
-        if not self.fit_intercept:
-            half = np.maximum(np.abs(low), np.abs(high))
-        return half * sqrt(max(1, self.n_features))
-
-    @property
-    def parts(self):
-        """Length of z and of the constant in phi."""
-        root = sqrt(1.0 + self.feature_length**2)
-        return (self.feature_length / root, 1.0 / root) if self.fit_intercept else (1.0, 0.0)
-
-    @property
-    def constant(self):
-        """The vector c with phi'c = 1 for every row, shape (p,); None without an intercept."""
-        if not self.fit_intercept:
-            return None
-        return np.eye(self.size)[-1] / self.parts[1]
+    def __post_init__(self):
+        d, low, high, constant = self.n_features, self.low, self.high, bool(self.fit_intercept)
+        norm = 1.0 if self.data_norm is None else float(self.data_norm)
+        divisor: Any = norm
+        offset, across, root = np.zeros(d), 1.0, sqrt(1.0 + self.feature_length**2)
+        parts = (self.feature_length / root, 1.0 / root) if constant else (1.0, 0.0)
+        if low is None or high is None:
+            low, high = np.full(d, -np.inf), np.full(d, np.inf)
+        else:
+            across, divisor = sqrt(max(1, d)), np.maximum(np.abs(low), np.abs(high))
+            if constant:
+                offset, divisor = low / 2.0 + high / 2.0, high / 2.0 - low / 2.0
+        vars(self).update(
+            size=d + constant,
+            parts=parts,
+            offset=offset,
+            divisor=np.full(d, divisor * across),
+            constant=np.append(np.zeros(d), 1.0 / parts[1]) if constant else None,
+            _norm=norm,
+            _range=(low, high),
+            _across=across,
+        )
 
     @property
     def half_ranges(self):
         """Vectors c with phi'c = a feature in half-ranges from its middle; None without ranges."""
         if self.low is None or not self.fit_intercept:
             return None
-        return sqrt(max(1, self.n_features)) / self.parts[0] * np.eye(self.n_features, self.size)
+        return self._across / self.parts[0] * np.eye(self.n_features, self.size)
 
     def span(self, theta):
         """Least and largest phi'theta of any row."""
@@ -278,7 +277,7 @@ class RowMap(SumsOfRows):
         if self.low is None:
             reach = long * float(np.linalg.norm(slopes))
         else:
-            reach = long / sqrt(max(1, self.n_features)) * float(np.abs(slopes).sum())
+            reach = long / self._across * float(np.abs(slopes).sum())
         return centre - reach, centre + reach
 
     def longest_row(self, W):
@@ -303,7 +302,7 @@ class RowMap(SumsOfRows):
         if self.low is None:
             rows = np.concatenate([A.T, -A.T])
             return float(row_norms(rows + b).max(initial=0.0))
-        A = A / sqrt(max(1, self.n_features))
+        A = A / self._across
         rows = np.where(np.concatenate([A, -A]) < 0.0, -1.0, 1.0)
         # The search stops by itself long before 50 moves
         for _ in range(50):
@@ -390,7 +389,7 @@ class RowMap(SumsOfRows):
         as many equal ones as there are columns. That of the constant is written afterwards.
         """
         long, d = self.parts[0], self.n_features
-        more, limit = np.zeros(self.size - d), long / sqrt(max(1, d))
+        more, limit = np.zeros(self.size - d), long / self._across
         scale = long / self.divisor
         shift = _folded(self.offset, more) if self.offset.any() else None
         return shift, _folded(scale, more), limit
@@ -457,8 +456,7 @@ class RowMap(SumsOfRows):
     def theta_bound(self, coef_norm):
         """Bound on |theta| where (coef * half-width, intercept) has norm at most ``coef_norm``."""
         long, short = self.parts
-        ranges = 1.0 if self.low is None else sqrt(max(1, self.n_features))
-        return coef_norm * max(ranges / long, 1.0 / short if self.fit_intercept else 0.0)
+        return coef_norm * max(self._across / long, 1.0 / short if self.fit_intercept else 0.0)
 
     def theta(self, coef, intercept):
         """Return the parameter of phi for x'coef + intercept; undoes ``coefficient_map``."""
@@ -477,22 +475,26 @@ class TargetMap:
     ----------
     bounds_y : (float, float)
     fit_intercept : bool
+
+    Attributes
+    ----------
+    centre : float
+        The target that is mapped to 0.
+    radius : float
+        Half the width of bounds_y, or the largest absolute value without an intercept.
     """
 
     bounds_y: tuple
     fit_intercept: bool
+    centre: float = field(init=False, repr=False, compare=False)
+    radius: float = field(init=False, repr=False, compare=False)
 
-    @property
-    def centre(self):
-        """The target that is mapped to 0."""
-        return self.bounds_y[0] / 2.0 + self.bounds_y[1] / 2.0 if self.fit_intercept else 0.0
-
-    @property
-    def radius(self):
-        """Half the width of bounds_y, or the largest absolute value without an intercept."""
+    def __post_init__(self):
+        low, high = self.bounds_y
+        centre, radius = low / 2.0 + high / 2.0, high / 2.0 - low / 2.0
         if not self.fit_intercept:
-            return max(map(abs, self.bounds_y))
-        return self.bounds_y[1] / 2.0 - self.bounds_y[0] / 2.0
+            centre, radius = 0.0, max(abs(low), abs(high))
+        vars(self).update(centre=centre, radius=radius)
 
     def scaled(self, y):
         """Clipped r of a chunk of targets; NaN becomes 0."""
@@ -688,9 +690,8 @@ class RecordMap:
     @property
     def units(self):
         """Matrix and shift from theta to coefficients and intercept in the units of X and y."""
-        shift = np.zeros(self.n_features + 1)
-        shift[-1] = self.centre
-        return self.radius * self.row_map.coefficient_map(), shift
+        matrix, target = self.row_map.coefficient_map(), self.target_map
+        return target.radius * matrix, np.append(np.zeros(len(matrix) - 1), target.centre)
 
     def coefficients(self, theta):
         """Coefficients and intercept in the units of X and y."""
@@ -738,7 +739,7 @@ class RecordMap:
 def public_values(value):
     """Plain values of public maps, to compare them."""
     if is_dataclass(value):
-        inside = [getattr(value, item.name) for item in fields(value)]
+        inside = [getattr(value, item.name) for item in fields(value) if item.init]
         return [type(value).__name__, *map(public_values, inside)]
     if isinstance(value, np.ndarray):
         return value.tolist()

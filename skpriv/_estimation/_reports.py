@@ -29,7 +29,7 @@ from ._intervals import (
     certified_by_norm,
     two_sided_quantile,
 )
-from ._loop._fit import MOSTLY, LoopEstimate, noise_floor
+from ._loop._fit import LoopLaw, noise_floor
 from ._loop._queries import IDENTITY
 from ._moments import MomentsQuery, NormalEquations, ridge_prior
 from ._public_maps import FEATURE_LENGTH, RecordMap
@@ -297,8 +297,8 @@ class ReportedFit:
         """Whitened points of rows phi: the rows."""
         return phi
 
-    def estimate(self, points, confidence_level=0.95):
-        """Estimate of x'theta* without shrinkage, and its covariance: the sandwich of the reports.
+    def law(self, confidence_level=0.95):
+        """Law of estimates of x'theta* without shrinkage, by the sandwich of the reports.
 
         Directions below the noise of the design are held at it, and are not resolved. What a point
         has in them is an error too, with coordinates as large as those of theta in the others are
@@ -308,22 +308,20 @@ class ReportedFit:
         quantile = two_sided_quantile(confidence_level)
         values, vectors = np.linalg.eigh(eq.design)
         floor = noise_floor(values, eq.design_scale, max(quantile, USUAL_QUANTILE))
-        rotated, hidden = points @ vectors, values <= floor
-        dual = (rotated / np.maximum(values, floor)) @ vectors.T
-        lost = (rotated[:, hidden] ** 2).sum(axis=1)
+        hidden, dual = values <= floor, (vectors / np.maximum(values, floor)) @ vectors.T
         mean = np.asarray(eq.residual_gram) / n
         seen = np.square(self.theta @ vectors)[~hidden]  # theta is shrunk to 0 elsewhere
         away = np.full(hidden.sum(), sqrt(float(seen.sum()) / max(len(seen), 1)))
-        return LoopEstimate(
-            value=dual @ eq.target,
+        return LoopLaw(
+            solution=dual @ eq.target,
             dual=n * dual,
             residual_gram=mean,
             residual_scale=0.0,
             typical_gram=mean,
             records=n,
             noise=0.5 * (eq.design_scale / n) ** 2 * float(away @ away),
-            shared=away * rotated[:, hidden],
-            resolved=lost <= MOSTLY * (rotated**2).sum(axis=1),
+            shared=away * vectors[:, hidden],
+            hidden=vectors[:, hidden],
             quantile=quantile,
         )
 
@@ -337,5 +335,5 @@ class ReportedFit:
         if method == "certified":
             return certified_by_norm(eq, phi, self.norm, confidence_level)
         if self.of_curves:
-            return self.estimate(phi, confidence_level).interval()
+            return self.law(confidence_level).interval(phi)
         return asymptotic_interval(eq, phi, self.theta, self.norm, confidence_level)

@@ -22,7 +22,7 @@ from .._parameters import ArrayLike, Channel, RowsOfPerson, parameters
 from ..records import floats
 from ._opening import best_reports, public_bounds, public_ranges, public_rows
 from ._prediction_intervals import PredictionIntervals
-from ._start import FitsBySteps
+from ._base import FitsBySteps
 
 # As many knots as leave the Gram matrix resolved: the resolution N / p^1.5 of `Rules`, below which
 # whitening needs a larger share.
@@ -473,21 +473,21 @@ def bands(fit, rows, target, columns, grid, average, heights, confidence_level):
     values = sum(
         effect_values(column, points[:, axis], rows, average) for axis, column in enumerate(columns)
     )
-    estimate = fit.estimate(fit.points(rows.coordinates(values)))
-    covariance, bias = sum(estimate.covariances()), np.zeros(len(grid))
+    law, rows_at = fit.law(), fit.points(rows.coordinates(values))
+    covariance, bias = sum(law.covariances(rows_at)), np.zeros(len(grid))
     for axis, column in enumerate(columns):
         knots, block = rows.knots[column], rows.blocks[column]
         covariance = covariance + centring_variance(fit, rows, block, average, heights)
         inside = np.clip(grid[:, axis], knots[0], knots[-1])
         bias += knot_bias(knots, target.radius * heights[block], inside)
-    resolved, n = estimate.resolved, len(grid)
+    resolved, n = law.resolved(rows_at), len(grid)
     factor = simultaneous_factor(covariance[np.ix_(resolved, resolved)], confidence_level)
     deviation = np.sqrt(np.maximum(np.diagonal(covariance)[:n], 0.0))
     halves = [
         np.where(resolved[:n], scale * target.radius * deviation + bias, np.inf)
         for scale in (two_sided_quantile(confidence_level), factor)
     ]
-    return target.radius * estimate.value[:n], *halves
+    return target.radius * law.value(rows_at)[:n], *halves
 
 
 def monotone_heights(heights, metric, blocks, directions):

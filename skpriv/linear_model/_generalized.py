@@ -28,11 +28,10 @@ from .._parameters import ArrayLike, Level, Positive, RowsOfPerson, parameters
 from ..exceptions import PrivacyError
 from ..privacy import ROUNDING, SIDE_SHARE, Query, models_that
 from ..records import ArrayRows, cells, public_shape
-from ._base import PredictsAtPoints, PrivateEstimator, rowwise
+from ._base import FitsBySteps, PredictsAtPoints, PrivateEstimator, rowwise
 from ._exact import MaximumLikelihood
 from ._opening import public_bounds, public_row_map, public_rows
 from ._prediction_intervals import PredictionIntervals, calibration, released_quantiles
-from ._start import FitsBySteps
 
 WEIGHTED, LIKELIHOOD = "curve of the weighted scores", "curve of maximum likelihood"
 UNIT = TargetMap((-1.0, 1.0), True)  # of linear parts, which have no other unit
@@ -358,7 +357,8 @@ class Softmax(Logit):
             not resolved.
         """
         Q, quantile = contrasts(self.n_classes), two_sided_quantile(confidence_level)
-        eta = np.column_stack([fit.estimate(fit.points(np.kron(row, phi))).value for row in Q])
+        law = fit.law()
+        eta = np.column_stack([law.value(fit.points(np.kron(row, phi))) for row in Q])
         log_odds = special.log_softmax(eta + fit.location, axis=1)
         probabilities = np.exp(log_odds)
         centre, half = np.zeros(eta.shape), np.full(eta.shape, np.inf)
@@ -366,9 +366,9 @@ class Softmax(Logit):
             rest = np.maximum(1.0 - probabilities[:, k], np.finfo(float).tiny)
             slope = (np.eye(self.n_classes)[k] - probabilities) / rest[:, None]
             points = ((slope @ Q)[:, :, None] * phi[:, None, :]).reshape(len(phi), -1)
-            estimate = fit.estimate(fit.points(points))
-            width = quantile * np.sqrt(sum(estimate.variances()))
-            known = estimate.resolved & np.isfinite(width)
+            points = fit.points(points)
+            width = quantile * np.sqrt(sum(law.variances(points)))
+            known = law.resolved(points) & np.isfinite(width)
             centre[known, k] = (log_odds[:, k] - np.log(rest))[known]
             half[known, k] = width[known]
         return centre, half

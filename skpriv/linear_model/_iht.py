@@ -29,8 +29,8 @@ from ..exceptions import PrivacyError
 from ..privacy import ROUNDING, SIDE_SHARE, InnerSum, Procedure, Query, models_that
 from ..records import canonical
 from ._base import CertifiedIntervals
-from ._opening import open_fit, scaled_rows
-from ._prediction_intervals import PredictionIntervals, calibration, hold_out
+from ._opening import hold_out, open_fit, scaled_rows
+from ._prediction_intervals import PredictionIntervals, calibration
 
 # Root mean square of a uniform entry: rows on the support are much longer than this part of the
 # longest possible norm, sqrt(s), only in designs such as signs: there they get weights below 1.

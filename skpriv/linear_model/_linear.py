@@ -33,7 +33,7 @@ from ..privacy import LARGEST_EPSILON, Budget
 from ..records import Rows
 from ._opening import best_reports, named_constants, public_maps, public_rows, within_maps
 from ._prediction_intervals import PredictionIntervals
-from ._start import FitsBySteps
+from ._base import FitsBySteps
 
 IMAGINED = 4096  # made-up rows that stand for all; only the noise counts, which they do not decide
 
@@ -406,7 +406,7 @@ class LinearRegression(FitsBySteps, PredictionIntervals):
         maps = public_maps(self, records.n_features)
         if self.effects is not None:
             maps = within_maps(self, groups, maps, weights)
-        self.bounds_y_ = maps.bounds_y
+        self.bounds_y_ = maps.target_map.bounds_y
         self._fit_steps(records, maps, groups, weights)
 
     def _sent(self, records, maps):

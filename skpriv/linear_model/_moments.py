@@ -28,8 +28,8 @@ from .._estimation._public_maps import RecordMap
 from .._linalg import blas_for, psd_part
 from .._parameters import Channel, DataNorm, Positive, RowsOfPerson, parameters
 from ._base import CertifiedIntervals, FitsPersons
-from ._opening import channel_of, open_fit, scaled_rows, weighted_rows
-from ._prediction_intervals import PredictionIntervals, calibration, hold_out
+from ._opening import channel_of, hold_out, open_fit, scaled_rows, weighted_rows
+from ._prediction_intervals import PredictionIntervals, calibration
 
 # Of the budget, for the residual Gram and what its clip cuts: 1.6% more noise elsewhere than the
 # .05 that would do for the first alone.

@@ -6,7 +6,7 @@ persons: slopes from differences within persons, and what they do not tell.
 """
 
 from dataclasses import dataclass, replace
-from math import inf
+from math import floor, inf
 from numbers import Real
 from typing import Any
 
@@ -25,7 +25,7 @@ from .._estimation._public_maps import (
 )
 from .._estimation._reports import best_channel, effective_by_channel
 from ..exceptions import PrivacyError
-from ..privacy import Budget, Groups, models_that, open_session
+from ..privacy import Budget, Groups, models_that, open_session, split
 from ..records import ArrayRows, WeightedRows, as_rows, check_public, public_shape
 
 
@@ -306,6 +306,19 @@ class WithinPersons:
 def spread_within(largest):
     """1 - 1 / m: the part of a range by which a row may differ from the mean of m rows."""
     return 1.0 - 1.0 / largest
+
+
+def held_out_size(model, n):
+    """Public number of calibration rows."""
+    return floor((model.calibration_size or 0.0) * n * (1.0 + 1e-12))
+
+
+def hold_out(model, session):
+    """The sessions of the fit and of what is held out; None without the latter."""
+    if model.calibration_size is None:
+        return session, None
+    size = held_out_size(model, session.n)
+    return split(session, session.n - size, size) if size else (session, None)
 
 
 WITHIN = "slopes within persons, of clipped rows and targets"

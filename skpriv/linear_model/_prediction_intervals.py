@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from math import floor, inf, sqrt
+from math import inf, sqrt
 from typing import Any
 
 import numpy as np
@@ -359,17 +359,6 @@ def _search(session, score, targets, sides, grid, depth, reported=False):
     return grid[high]
 
 
-def held_out_size(model, n):
-    """Public number of calibration rows."""
-    return floor((model.calibration_size or 0.0) * n * (1.0 + 1e-12))
-
-
-def hold_out(model, session):
-    """The sessions of the fit and of what is held out; None without the latter."""
-    size = held_out_size(model, session.n)
-    return split(session, session.n - size, size) if size else (session, None)
-
-
 def calibration(model, held_out, deviation=None, channel="gaussian", score=None):
     """Release the quantiles of the scores of the calibration rows.
 
@@ -440,6 +429,10 @@ class PredictionIntervals(PrivateRegressor):
     conformity_score: ConformityScore = "absolute"
     prediction_levels: ArrayLike = (0.9, 0.95)
     _calibration: Calibration | None = field(init=False)
+
+    def _calibrated(self: Any, held_out, channel):
+        """Release the quantiles of the scores of the calibration rows, after steps of the loop."""
+        return calibration(self, held_out, self._deviation(), channel)
 
     @rowwise
     def prediction_interval(self, X: Any, confidence_level: float = 0.95) -> ConfidenceInterval:

@@ -163,10 +163,7 @@ class Query(ABC):
     takes_sparse: ClassVar[bool] = False
     one_row_each: ClassVar[bool] = False
 
-    @property
-    def norm(self) -> str:
-        """Norm in which the sensitivity is measured."""
-        return "l2"
+    norm: str = "l2"
 
     @property
     def width(self) -> int | None:

@@ -32,11 +32,11 @@ def test_what_reports_do_not_see_is_an_error_too():
         rng, missed = np.random.RandomState(0), []
         for _ in range(700):
             x = np.append(rng.normal(size=P - 1), 0.8 * rng.normal())[None]
-            estimate = _fit(rng).estimate(x)
-            estimate = replace(estimate, shared=part * estimate.shared)
-            if estimate.resolved[0]:
-                error = float(estimate.value[0] - x[0] @ TRUTH)
-                missed.append(error**2 > 1.96**2 * float(sum(estimate.variances())[0]))
+            law = _fit(rng).law()
+            law = replace(law, shared=part * law.shared)
+            if law.resolved(x)[0]:
+                error = float(law.value(x)[0] - x[0] @ TRUTH)
+                missed.append(error**2 > 1.96**2 * float(sum(law.variances(x))[0]))
         assert len(missed) > 180
         found.append(float(np.mean(missed)))
     assert found[0] < 0.05 < 0.06 < found[1], found

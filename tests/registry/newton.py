@@ -17,8 +17,8 @@ from skpriv._estimation._loop._queries import (
 )
 from skpriv._estimation._loop._score import LineScoreQuery, ScoreQuery, StepAndLineQuery
 from skpriv._estimation._public_maps import RowMap, TargetMap, WeightedMap
+from skpriv.linear_model._base import ScaledAlready
 from skpriv.linear_model._generalized import ClassTarget, CountTarget
-from skpriv.linear_model._start import ScaledAlready
 from skpriv.linear_model._exact import LeastSquares
 
 from .case import Case

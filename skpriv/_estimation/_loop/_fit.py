@@ -5,13 +5,14 @@ or the noise. It is derived in docs/mathematics/linear_regression.md, whose lett
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from math import hypot, inf, log, sqrt
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
-from ..._linalg import RELATIVE_ZERO
+from ..._linalg import RELATIVE_ZERO, psd_part
 from .._intervals import (
     RANGE,
     SHARPENINGS,
@@ -27,7 +28,6 @@ from .._intervals import (
 from ._queries import IDENTITY, dependence
 from ._whitening import denoised_gram
 
-ALIKE = 1.25  # see `LoopFit.recent_equations`
 FUNCTION, FITTED, LEAST_SQUARES = "function", "fitted", "least_squares"
 PERSONS_CUT = (
     "method='certified' needs the score of every row as it is, and those of a person with several "
@@ -36,15 +36,16 @@ PERSONS_CUT = (
 )
 UNEQUAL = 0.5  # deviation of the robust variance over the homoskedastic one, on real tables
 STUDENT = (USUAL_QUANTILE**2 + 1.0) / 4.0
-# Of the homoskedastic variance, one deviation below it: the released residual Gram has noise
+# Least robust variance over the homoskedastic one: one deviation below it, because the released
+# residual Gram has noise.
 LEAST_ROBUST = 1.0 - UNEQUAL
 WEIGHTING = 0.6  # part of the spread of a fit by which weights may move its mean
-MOSTLY = 0.5  # part of a squared length in directions not told from noise that hides a point
+MOSTLY = 0.5  # a point is hidden with a larger part of its squared length in hidden directions
 
 
 @dataclass(frozen=True, eq=False)
 class KnownMean:
-    """The released mean of the target, which tells that of a fit without the clip of its steps.
+    """What released means tell of a fit, without the clip of its steps.
 
     It says by how much the mean of the fit at a point b is above that of the target.
 
@@ -75,9 +76,10 @@ class KnownMean:
     def excess(self, b, noise, shared):
         """By how much the mean of an estimate b is above that of the target.
 
-        A least-squares problem with two unknowns, the excess and s, by which the clip moves it in
-        units of `skew`: that b has no excess, up to its privacy noise and the clip; what is known
-        beside it; and s ~ N(0, 1), whose deviation bounds the bias for every s in [-1, 1].
+        This is a least-squares problem with two unknowns: the excess, and the number s by which the
+        clip moves it in units of `skew`. It has three equations. The estimate b has no excess, up
+        to its privacy noise and the clip. The released mean says what the excess is. And s is as if
+        N(0, 1), whose deviation bounds the bias for every s in [-1, 1].
 
         Parameters
         ----------
@@ -90,8 +92,8 @@ class KnownMean:
         Returns
         -------
         (excess, dual, deviation)
-            The excess; the dual by which the noise of the moment enters what is known beside b; the
-            deviation of what else does.
+            The excess, the dual by which the noise of the moment enters it, and the deviation of
+            all other errors in it.
         """
         level = max(float(self.constant @ self.gram @ self.constant), 0.1)  # mean of w^2
         dual, away = self.constant / level, b - self.point
@@ -99,18 +101,18 @@ class KnownMean:
         reply = dual / self.slope
         own = noise * float(reply @ reply) + float(np.square(reply @ shared).sum()) + self.skew**2
         other = self.variance + moved
-        weight = own / (own + other)  # of what is known beside b
-        found = weight * (self.value + float(dual @ self.gram @ away))
+        weight = own / (own + other)  # of the released mean
+        excess = weight * (self.value + float(dual @ self.gram @ away))
         rest = weight**2 * other + (1.0 - weight) ** 2 * self.skew**2
-        return found, weight * reply, float(np.sqrt(rest))
+        return excess, weight * reply, float(np.sqrt(rest))
 
 
 def noise_floor(values, scale, quantile=USUAL_QUANTILE):
     """Largest eigenvalue that noise alone may explain.
 
-    Where the k smallest directions are nothing, their block of the matrix is GOE noise of size k,
-    whose largest eigenvalue is about scale sqrt(2 k), and for k = 1 a normal variable. So the floor
-    is that of the largest k that its k-th eigenvalue does not exceed.
+    Where nothing is in the k smallest directions, their block of the matrix is GOE noise of size k.
+    Its largest eigenvalue is about scale sqrt(2 k), and for k = 1 it is a normal variable. The
+    floor is that of the largest k whose k-th eigenvalue does not exceed it.
 
     Parameters
     ----------
@@ -125,12 +127,12 @@ def noise_floor(values, scale, quantile=USUAL_QUANTILE):
 
 
 def inversion_excess(slopes, moments, variances, scale, quantile):
-    """Deviations by which inversion is wider than the delta method, of directions told from noise.
+    """Deviations by which inversion is wider than the delta method, above the noise of slopes.
 
-    With m = d g + error, of variance v, and a slope d whose noise has the scale s, the g that the
-    answers allow are those with (m - d g)^2 <= q^2 (v + s^2 g^2): an interval where |d| > q s. A
-    slope that noise made larger than it is makes g smaller, and what its noise does to g as well,
-    which is why the variance at m / d is too small where d is not far above its noise.
+    Let m = d g + error with variance v, and let the noise of the slope d have the scale s. The
+    answers allow each g with (m - d g)^2 <= q^2 (v + s^2 g^2), which is an interval where
+    |d| > q s. Where noise makes a slope larger, it makes m / d smaller, and its variance as well.
+    So the variance of the delta method is too small where d is not far above its noise.
 
     Parameters
     ----------
@@ -153,11 +155,12 @@ def inversion_excess(slopes, moments, variances, scale, quantile):
 
 
 def weights_move_mean(level, square):
-    """Variance of the mean of a fit over its mean weighted by w^2, whose mean is the level.
+    """Variance of the difference between the mean of a fit and its mean weighted by w^2.
 
     Parameters
     ----------
     level : float
+        Mean of w^2.
     square : float
         Mean square of the fit.
     """
@@ -165,14 +168,18 @@ def weights_move_mean(level, square):
 
 
 @dataclass(frozen=True, eq=False)
-class LoopEstimate:
-    """Estimates at points, and the parts of their covariance.
+class LoopLaw:
+    """The estimates that a fit gives at points, and the parts of their covariance.
+
+    Nearly all of it is linear in the points: matrices hold it, whatever the points are.
 
     Attributes
     ----------
-    value : ndarray of shape (n_points,)
-    dual : ndarray of shape (n_points, p)
-        v of each point.
+    solution : ndarray of shape (p,)
+        The estimates are ``points @ solution``.
+    dual : ndarray of shape (p, p)
+        The points times it are the vectors v, in any orthonormal coordinates. Those of the slope's
+        eigenvectors keep what rounding does in a hidden direction out of the others.
     residual_gram : ndarray of shape (p, p)
         Noisy mean of ee' xi^2 over the squared part that is not cut.
     residual_scale : float
@@ -182,22 +189,29 @@ class LoopEstimate:
         Number of records in the mean.
     noise : float
         Variance of the privacy noise of each coordinate.
-    shared : ndarray of shape (n_points, n_shared)
-        Deviations of independent errors that points share: of the noise of the slopes, and of the
-        part of a point in each direction that is hardly seen, or not at all.
-    resolved : ndarray of bool of shape (n_points,)
-        Whether at least half of the point lies in directions that are told from noise.
-    noise_dual : ndarray of shape (n_points, p), default=None
-        v of the privacy noise, where it is not that of the records: see :class:`KnownMean`.
+    shared : ndarray of shape (p, n_shared)
+        The points times it are deviations of independent errors that points share.
+    unsigned : ndarray of shape (p, n_unsigned), default=None
+        The same of errors whose sign at a point is not known, such as that of inversion.
+    hidden : ndarray of shape (p, n_hidden), default=None
+        The directions that noise hides, as orthonormal columns.
+    size : float
+        Deviation of the coefficient in each of them.
+    usual : ndarray of shape (n_hidden,), default=0
+        Part of the squared length of a point that counts in each of them at least.
+    needed : ndarray of shape (n_hidden,), default=1
+        How many times as many records each of them needs.
+    noise_dual : ndarray of shape (p, p), default=None
+        The dual of the privacy noise, where it is not that of the records: see :class:`KnownMean`.
+    tail : (Line, ndarray of shape (p, p)) or None
+        What was released of scores that were shortened, and the dual that it counts with.
     least : float
         Part of the homoskedastic variance that the robust one is not below: there is noise in it.
-    missing : ndarray of shape (n_points,), default=None
-        How many times as many records each point that is not resolved needs.
     quantile : float
         Half-width of an interval of the level, in deviations.
     """
 
-    value: np.ndarray
+    solution: np.ndarray
     dual: np.ndarray
     residual_gram: np.ndarray
     residual_scale: float
@@ -205,68 +219,113 @@ class LoopEstimate:
     records: float
     noise: float
     shared: np.ndarray
-    resolved: np.ndarray
+    unsigned: np.ndarray | None = None
+    hidden: np.ndarray | None = None
+    size: float = 0.0
+    usual: Any = 0.0
+    needed: Any = 1.0
     noise_dual: np.ndarray | None = None
+    tail: Any = None
     least: float = LEAST_ROBUST
-    missing: np.ndarray | None = None
     quantile: float = USUAL_QUANTILE
 
-    def variances(self):
+    def value(self, points):
+        """The estimates, shape (n_points,)."""
+        return points @ self.solution
+
+    def variances(self, points):
         """Variances of the points by sampling and by privacy, each of shape (n_points,).
 
-        The residual Gram is robust, but noisy: where its noise is larger than what unequal
-        variances may do, the value that equal variances would give is leant on (where that is
-        nothing at all, the variance is NaN: it is not known). What remains
-        uncertain of the variance V, with standard deviation s, widens intervals as with Student's t
-        of 2 (V / s)^2 degrees of freedom: its squared quantile is 1 + (z^2 + 1) (s / V)^2 / 4 times
-        that of a normal variable, to first order.
+        The residual Gram is robust, but noisy. Where its noise is larger than what unequal
+        variances may do, the value that equal variances would give has most of the weight. Where
+        that is nothing at all, the variance is NaN: it is not known. What remains uncertain of the
+        variance V, with standard deviation s, widens intervals as Student's t with 2 (V / s)^2
+        degrees of freedom does: its squared quantile is 1 + (z^2 + 1) (s / V)^2 / 4 times that of a
+        normal variable, to first order.
         """
-        robust = np.einsum("ij,ij->i", self.dual @ self.residual_gram, self.dual)
-        typical, ratio = self._typical()
+        dual, noisy = np.vsplit(self._roots @ points.T, 2)
+        robust, typical = np.vsplit(np.vstack([self.residual_gram, self.typical_gram]) @ dual, 2)
+        robust, typical, squares, privacy = (
+            np.einsum("ij,ij->j", one, other)
+            for one, other in ((robust, dual), (typical, dual), (dual, dual), (noisy, noisy))
+        )
+        typical, ratio = self._equal(typical, squares)
         weight = 1.0 / (1.0 + ratio)
         sampling = np.maximum(weight * robust + (1.0 - weight) * typical, self.least * typical)
-        noisy, shared = self._noise_dual, self.shared
-        noise = self.noise * np.einsum("ij,ij->i", noisy, noisy)
-        hidden = np.einsum("ij,ij->i", shared, shared)
-        sampling, privacy = sampling / self.records, noise + hidden
+        sampling /= self.records
+        apart = self._apart(points)
+        if apart.size:
+            privacy += np.einsum("ij,ij->i", apart, apart)
         with np.errstate(invalid="ignore"):
             uncertain = (UNEQUAL * typical / self.records) ** 2 * ratio * weight
         return sampling + STUDENT * uncertain / (sampling + privacy), privacy
 
-    def interval(self):
-        """Centre and half-width at the level of the estimate; infinite if not resolved."""
-        half = self.quantile * np.sqrt(sum(self.variances()))
-        known = self.resolved & np.isfinite(half)
-        return np.where(known, self.value, 0.0), np.where(known, half, np.inf)
+    def interval(self, points):
+        """Centre and half-width at the level of the law; infinite if not resolved."""
+        half = self.quantile * np.sqrt(sum(self.variances(points)))
+        resolved = self.resolved(points) & np.isfinite(half)
+        return np.where(resolved, self.value(points), 0.0), np.where(resolved, half, np.inf)
 
-    def covariances(self):
+    def resolved(self, points):
+        """Whether at least half of each point lies in directions that are told from noise."""
+        if self.hidden is None or not self.hidden.size:
+            return np.ones(len(points), dtype=bool)
+        lost = np.square(points @ self.hidden).sum(axis=1)
+        return lost <= MOSTLY * np.einsum("ij,ij->i", points, points)
+
+    def missing(self, points):
+        """How many times as many records each point needs, 1 where it is resolved."""
+        lost, squares = (points @ self.hidden) ** 2, np.einsum("ij,ij->i", points, points)
+        weighed = lost > MOSTLY / len(self.solution) * squares[:, None]
+        return np.where(weighed, self.needed, 1.0).max(axis=1, initial=1.0)
+
+    def covariances(self, points):
         """Covariance matrices by sampling and by privacy, each of shape (n_points, n_points).
 
         The one of sampling has the weights of :meth:`variances`, whose values are its diagonal.
         """
-        sampling, _ = self.variances()
-        robust = self.dual @ self.residual_gram @ self.dual.T / self.records
-        robust = (robust + robust.T) / 2.0
-        values, vectors = np.linalg.eigh(robust)
-        robust = (vectors * np.maximum(values, 0.0)) @ vectors.T
-        _, ratio = self._typical()
-        equal = self.dual @ self.typical_gram @ self.dual.T / self.records
+        sampling, _ = self.variances(points)
+        dual, noise_dual = points @ self.dual, points @ self._noise_dual
+        robust = dual @ self.residual_gram @ dual.T / self.records
+        robust = psd_part((robust + robust.T) / 2.0)
+        equal = dual @ self.typical_gram @ dual.T
+        _, ratio = self._equal(np.diagonal(equal), np.einsum("ij,ij->i", dual, dual))
         known, rest = np.sqrt(1.0 / (1.0 + ratio)), np.sqrt(ratio / (1.0 + ratio))
-        robust = np.outer(known, known) * robust + np.outer(rest, rest) * equal
+        robust = np.outer(known, known) * robust + np.outer(rest, rest) * equal / self.records
         diagonal = np.diagonal(robust)
         scale = np.sqrt(sampling / np.where(diagonal > 0.0, diagonal, 1.0))
         robust = robust * np.outer(scale, scale)
         np.fill_diagonal(robust, sampling)
-        shared = self.shared @ self.shared.T
-        return robust, self.noise * self._noise_dual @ self._noise_dual.T + shared
+        unsigned = self.shared[:, :0] if self.unsigned is None else self.unsigned
+        parts = [points @ self.shared, np.abs(points @ unsigned), self._apart(points)]
+        deviations = np.column_stack(parts)
+        return robust, self.noise * noise_dual @ noise_dual.T + deviations @ deviations.T
 
-    def _typical(self):
+    def _apart(self, points):
+        """Deviations that are not linear in the points, shape (n_points, n_apart)."""
+        parts = [np.empty((len(points), 0))]
+        if self.hidden is not None and self.hidden.size and self.size:
+            squares = np.einsum("ij,ij->i", points, points)[:, None]
+            lost = np.maximum(np.abs(points @ self.hidden), np.sqrt(squares * self.usual))
+            parts.append(self.size * lost)
+        if self.tail is not None:
+            line, dual = self.tail
+            parts.append(line.uncertain(points @ dual))
+        return np.column_stack(parts)
+
+    @cached_property
+    def _roots(self):
+        """What the points are multiplied by for v and for their deviation by privacy, (2 p, p)."""
+        # A sum of squares of many linear functions is one of as many as there are coordinates
+        roots = [sqrt(self.noise) * self._noise_dual, self.shared]
+        roots += [] if self.unsigned is None else [self.unsigned]
+        return np.vstack([self.dual.T, np.linalg.qr(np.column_stack(roots).T, mode="r")])
+
+    def _equal(self, typical, squares):
         """Variances times records if those of the target were equal, and the square of how many
         times as large as what unequal variances may do the noise of robust ones is.
         """
-        typical = np.einsum("ij,ij->i", self.dual @ self.typical_gram, self.dual)
         typical = np.maximum(typical, 1e-300)
-        squares = np.einsum("ij,ij->i", self.dual, self.dual)
         with np.errstate(over="ignore"):
             ratio = (self.residual_scale * squares / typical / UNEQUAL) ** 2
         return typical, np.minimum(ratio, 1e300)
@@ -370,13 +429,13 @@ class LoopFit:
         mean = np.tensordot(precision / precision.sum(), [eq.slope for eq in others], 1)
         return mean, float(precision.sum() ** -0.5) if others[0].slope_scale else 0.0
 
-    def recent_equations(self):
+    def recent_equations(self, most_apart=1.25):
         """Equations that intervals rest on, with weights that add up to one.
 
-        Those with a slope that all records were asked near the end of the loop, at about the same
-        limit: of a part of the records sampling is another, and of a point that is further away
-        than its own noise, the slope is not that of the others where scores are clipped or a link
-        bends.
+        They are those with a slope that all records were asked near the end of the loop. Of a part
+        of the records sampling is another. At a point that is further away than its own noise the
+        slope is another, where scores are clipped or a link bends. Their limits differ by no more
+        than the factor ``most_apart`` from the last one.
         """
         level = max(float(np.trace(self.gram)) / len(self.b), 1e-300)
         used = []
@@ -384,7 +443,7 @@ class LoopFit:
             away, size = self.last.point - eq.point, len(self.b) / level
             close = float(away @ self.gram @ away) <= eq.moment_scale**2 * size
             ends = eq.cut_length, self.last.cut_length
-            alike = max(ends) <= ALIKE * min(ends)
+            alike = max(ends) <= most_apart * min(ends)
             whole = eq.slope is not None and (not self.same_rows or eq.n == self.last.n)
             if close and alike and whole and bool(eq.fall) == bool(self.last.fall):
                 used.append(eq)
@@ -392,8 +451,9 @@ class LoopFit:
         precision = np.array([eq.moment_scale**-2.0 if eq.moment_scale else 1.0 for eq in used])
         return used, precision / precision.sum()
 
-    def estimate(self, points, kind=FUNCTION, confidence_level=0.95):
-        """Estimate of x'b* without shrinkage, and what its errors are made of.
+    @lru_cache(maxsize=16)  # noqa: B019, it holds released numbers alone
+    def law(self, kind=FUNCTION, confidence_level=0.95):
+        """Law of estimates of x'b* without shrinkage, and what their errors are made of.
 
         With shares a that no answer decides, slopes D = sum a_k D_k and v = D^-1 x, the solution of
         sum a_k (z_k + D_k b_k) = D b has the error
@@ -402,40 +462,40 @@ class LoopFit:
 
         with xi the clipped noise of the target, and N_k and M_k the privacy noises of z_k and D_k.
         M_k is independent of b_k and of all N, so that each summand is normal given the past. In
-        each direction u of D that is told from noise, the noise of the slope is inverted: see
-        :func:`inversion_excess`. Where D is below its noise x'u u'(b* - b) is left over: whitened
-        coordinates are of one size, and so the hidden ones are taken to be as large as all are in
-        the mean, that being the most, too, which inversion adds to others. Noise turns u a little,
-        so that x'u counts as no less than that of a row of usual length. A point that is mostly in
-        such directions is not resolved, whatever is taken of their size.
+        each direction u in which D is above its noise, the noise of the slope is inverted: see
+        :func:`inversion_excess`. Where D is below its noise, x'u u'(b* - b) is left over. Whitened
+        coordinates are of one size, so that a hidden one is taken to be as large as all are in the
+        mean. Inversion adds no more than that to others. Noise turns u a little: x'u counts as no
+        less than that of a row of usual length. A point that is mostly in such directions is not
+        resolved, whatever their size is taken to be.
 
         Of the mean of all records more is known: see :class:`KnownMean`. Where the link bends, the
-        mean of the residuals weighs rows by their means and not by H, so that an error in a rare
-        direction would pass for one of the mean: there the mean only has the bound on what clips do
+        mean of the residuals weighs rows by their means and not by H. An error in a rare direction
+        would pass for one of the mean, so that there the mean only has the bound on what clips do
         to it.
 
         Parameters
         ----------
-        points : ndarray of shape (n_points, p)
         kind : {"function", "fitted", "least_squares"}, default="function"
-            What b* is: of the function, whose mean is that of the target; the solution of the
-            clipped scores of these very rows; or the least-squares line, by its own equation with
-            the slope of the others. Of a link that bends that is the curve of maximum likelihood,
-            with the slope H of its scores. Weights make the slope D of the others smaller, so that
-            the step x = H^-1 z has x'Dx <= x'z: it lies in the ball around D^-1 z / 2 of radius
-            |D^-1 z| / 2 in the norm of D. That centre is the estimate. The direction of the rest is
-            not known, so that each of p has an equal part of the radius.
+            What b* is. "function" is the function whose mean is that of the target. "fitted" is the
+            solution of the clipped scores of these very rows. "least_squares" is the least-squares
+            line, by its own equation with the slope of the others. Where the link bends, it is the
+            curve of maximum likelihood, with the slope H of its scores. Weights make the slope D of
+            the others smaller, so that the step x = H^-1 z has x'Dx <= x'z: it lies in the ball
+            around D^-1 z / 2 of radius |D^-1 z| / 2 in the norm of D. That centre is the estimate.
+            The direction of the rest is not known, so that each of p has an equal part of the
+            radius.
         confidence_level : float in (0, 1), default=0.95
-            Level of the intervals, and where it is higher than that at which the noise of the
-            slopes is inverted.
+            Level of the intervals. The noise of the slopes is inverted at this level, or at .95
+            if that is higher.
 
         Returns
         -------
-        LoopEstimate
+        LoopLaw
         """
         (slope, scale, used, shares), last = self.pooled(kind), self.last
         quantile = two_sided_quantile(confidence_level)
-        largest = max(quantile, USUAL_QUANTILE)  # the noise of slopes that is inverted
+        inverted = max(quantile, USUAL_QUANTILE)  # deviations of the noise of slopes
         start = shares @ [eq.point for eq in used]
         right = sum(
             a * (eq.moment + eq.slope @ (eq.point - start))
@@ -445,19 +505,20 @@ class LoopFit:
         right = half * right
         values, vectors = np.linalg.eigh(slope)
         # Its inverse has a square
-        floor = max(noise_floor(values, scale, largest), 1e-14 * float(values[-1]), 1e-150)
+        floor = max(noise_floor(values, scale, inverted), 1e-14 * float(values[-1]), 1e-150)
         held, hidden, moments = np.maximum(values, floor), values <= floor, vectors.T @ right
-        solved, rotated = moments / held, points @ vectors
-        step, dual = vectors @ solved, (rotated / held) @ vectors.T
+        solved, dual = moments / held, vectors / held
+        step = vectors @ solved
         away = [start + step - eq.point for eq in used]
         # (N u) has covariance s^2 (|u|^2 I + u u') / 2 for GOE noise N
-        along = [a * eq.slope_scale / sqrt(2.0) * u
-                 for a, eq, u in zip(shares, used, away, strict=True)]  # fmt: skip
+        slope_noises = [
+            a * eq.slope_scale / sqrt(2.0) * u for a, eq, u in zip(shares, used, away, strict=True)
+        ]
         noise = half**2 * float(shares**2 @ [eq.moment_scale**2 for eq in used])
         size = float(np.sqrt(np.mean((start + step) ** 2)))  # of a whitened coordinate
-        asked = [eq for eq in used if eq.residual_gram is not None] or [last]
-        precision = [eq.residual_scale**-2.0 if eq.residual_scale else 1.0 for eq in asked]
-        residual_gram = np.average([eq.residual_gram for eq in asked], 0, precision)
+        with_residuals = [eq for eq in used if eq.residual_gram is not None] or [last]
+        precision = [eq.residual_scale**-2.0 if eq.residual_scale else 1.0 for eq in with_residuals]
+        residual_gram = np.average([eq.residual_gram for eq in with_residuals], 0, precision)
         typical = max(last.square, 2.0 * last.square_scale)
         if not self.link.linear:  # variance of the target over the slope of its mean
             typical = max(float(np.trace(residual_gram)), 0.0) / (np.trace(self.gram) or 1.0)
@@ -469,48 +530,42 @@ class LoopFit:
             records = 1.0 / float(shares**2 @ [1.0 / eq.n for eq in used])
         across = 0.5 * scale**2 * (float(solved @ solved) + hidden.sum() * size**2)
         spread = noise + across + typical / records * values
-        deviations, told = np.full(len(values), size), ~hidden
-        excess = inversion_excess(values[told], moments[told], spread[told], scale, largest)
-        deviations[told] = np.minimum(excess, size)
-        lengths = np.linalg.norm(points, axis=1)[:, None]
-        usual = np.maximum(values[hidden], scale) / max(float(np.trace(self.gram)), 1e-300)
-        parts = [np.abs(rotated)]
-        parts[0][:, hidden] = np.maximum(parts[0][:, hidden], lengths * np.sqrt(usual))
-        parts[0] *= deviations
-        noise += sum(float(u @ u) for u in along) + 0.5 * scale**2 * hidden.sum() * size**2
-        shared, value = np.column_stack(along), points @ (start + step)
+        seen = ~hidden
+        excess = inversion_excess(values[seen], moments[seen], spread[seen], scale, inverted)
+        noise += sum(float(u @ u) for u in slope_noises) + 0.5 * scale**2 * hidden.sum() * size**2
+        shared, solution, replies = np.column_stack(slope_noises), start + step, dual
+        others, tail = [], None
         if not self.link.linear:
             shared = np.column_stack([shared, _bend(slope, values, vectors, shares, away)])
         if kind == LEAST_SQUARES and self.line is not None:
-            parts.append(self.line.uncertain(half * dual))
+            tail = self.line, half * dual @ vectors.T
             if not self.link.linear:  # what is left of the radius beside its noise
                 roots = np.sqrt(np.maximum(values, floor))
                 square = float(step @ slope @ step) - noise * float((roots**-2.0).sum())
-                radius = sqrt(max(square, 0.0) / len(values))
-                parts.append(radius * rotated / roots)
-        replies = dual
+                others.append(sqrt(max(square, 0.0) / len(values)) * vectors / roots)
         if self.mean is not None and kind == FUNCTION:
-            part = points @ self.mean.constant  # of the mean of all records
-            deviation = self.mean.skew
+            constant, deviation = self.mean.constant, self.mean.skew  # of the mean of all records
             if self.link.linear:
-                excess, reply, deviation = self.mean.excess(start + step, noise, shared)
-                value, replies = value - excess * part, dual - np.outer(part, reply)
-            parts.append(deviation * part)
-        squares, lost = lengths**2, rotated[:, hidden] ** 2
-        needed = floor / np.maximum(values[hidden], max(scale, 1e-300))
-        weighed = lost > MOSTLY / len(values) * squares
-        return LoopEstimate(
-            missing=np.where(weighed, needed, 1.0).max(axis=1, initial=1.0),
-            value=value,
+                excess, reply, deviation = self.mean.excess(solution, noise, shared)
+                solution = solution - excess * constant
+                replies = dual - np.outer(constant, reply @ vectors)
+            others.append(deviation * constant)
+        return LoopLaw(
+            solution=solution,
             dual=dual,
-            residual_gram=residual_gram,
-            residual_scale=sum(precision) ** -0.5 if asked[-1].residual_scale else 0.0,
-            typical_gram=typical_gram,
+            residual_gram=vectors.T @ residual_gram @ vectors,
+            residual_scale=sum(precision) ** -0.5 if with_residuals[-1].residual_scale else 0.0,
+            typical_gram=vectors.T @ typical_gram @ vectors,
             records=records / self.degrees if self.degrees else max(records - len(values), 1.0),
             noise=noise,
-            shared=np.column_stack([replies @ shared, *parts]),
-            resolved=lost.sum(axis=1) <= MOSTLY * squares[:, 0],
+            shared=np.column_stack([replies @ (vectors.T @ shared), *others]),
+            unsigned=vectors[:, seen] * np.minimum(excess, size),
+            hidden=vectors[:, hidden],
+            size=size,
+            usual=np.maximum(values[hidden], scale) / max(float(np.trace(self.gram)), 1e-300),
+            needed=floor / np.maximum(values[hidden], max(scale, 1e-300)),
             noise_dual=replies,
+            tail=tail,
             least=LEAST_ROBUST / self.rows_per_record if last.moment_scale else RELATIVE_ZERO,
             quantile=quantile,
         )
@@ -544,18 +599,18 @@ class LoopFit:
         if method == "certified":
             centre, half = certified_by_step(self, points, confidence_level)
         else:
-            centre, half = self.estimate(points, confidence_level=confidence_level).interval()
+            centre, half = self.law(confidence_level=confidence_level).interval(points)
         return self.location + centre, half
 
 
 def _bend(slope, values, vectors, shares, away):
     """Deviations of a moment by the bend of a link, shape (p, p), each independent of the others.
 
-    At a distance d it is off by mean(e q) with |q| <= mu' (psi'd)^2 / 2, whose length is at most
-    B = d'Hd / 2 for the slope H. In orthonormal functions sqrt(mu') e'H^-1/2 of the rows its
-    coordinates are those of q / sqrt(mu'), of which the mean square is 3 B^2 / mean(mu') if psi'd
-    is normal, and bounds the sum of theirs (Bessel). tr H is at most mean(mu'), and the direction
-    is not known: each of p has an equal part.
+    At a distance d the moment is off by mean(e q) with |q| <= mu' (psi'd)^2 / 2. The length of that
+    is at most B = d'Hd / 2 for the slope H. In orthonormal functions sqrt(mu') e'H^-1/2 of the rows
+    its coordinates are those of q / sqrt(mu'). The mean square of this is 3 B^2 / mean(mu') if
+    psi'd is normal, and by Bessel it bounds the sum of squares of the coordinates. tr H is at most
+    mean(mu'). The direction is not known, so that each of p has an equal part.
     """
     most = 0.5 * float(shares @ [max(float(u @ slope @ u), 0.0) for u in away])
     most *= sqrt(min(1.0, 3.0 / len(values)))
@@ -566,17 +621,16 @@ def _bend(slope, values, vectors, shares, away):
 SHIFTS = np.linspace(0.02, 0.98, 49)[:, None]  # of the smallest eigenvalue: see `_distance`
 
 
-# Parts of the failure probability: the main part has as many times that of each of the four that
-# are next as these have that of each of the others. A number for each of the 17 would make
-# intervals 1% narrower. At a point: v'N_L d (second), the noise of the variance (seen), from
-# realised squares to it, its cross term, N_z along a vector, and N_L along u (direction). For all
-# points: |S| and the sum of terms |e|^2 e w zeta (sums), what is cut (excess), the noise along d
-# (pull), |N_L d| (design), the largest eigenvalue and the trace of H, both of the residual Gram
-# (weak, total), the cross term along its eigenvector (tilt), from realised squares to variances.
-RATIO = 8.0
+# Weights by which the failure probability is divided among the events of a certified interval. One
+# for each of the 17 by itself would make intervals 1% narrower. At a point: v'N_L d (second), the
+# noise of the variance (seen), from realised squares to it, its cross term, N_z along a vector, and
+# N_L along u (direction). For all points: |S| and the sum of terms |e|^2 e w zeta (sums), what is
+# cut (excess), the noise along d (pull), |N_L d| (design), the largest eigenvalue and the trace of
+# H, both of the residual Gram (weak, total), the cross term along its eigenvector (tilt), and from
+# realised squares to variances.
 STEP_EVENTS = {
-    "main": RATIO**2,
-    **dict.fromkeys(("second", "seen", "realised", "sums"), RATIO),
+    "main": 64.0,
+    **dict.fromkeys(("second", "seen", "realised", "sums"), 8.0),
     **dict.fromkeys(("along", "direction", "cross", "excess", "pull", "design"), 1.0),
     **dict.fromkeys(("largest", "trace", "total", "weak", "tilt", "variances"), 1.0),
 }

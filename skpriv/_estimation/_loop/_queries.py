@@ -7,7 +7,8 @@ e are multiplied by its root. A link says which function of the linear part the 
 """
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
+from math import inf
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -40,6 +41,8 @@ class MeanLink:
     ----------
     low, high : float
         Targets r are in [low, high].
+    farthest : float
+        Largest residual of a fit inside of the range of the target.
     limit : float or None
         Limit R at which residuals are clipped; None leaves it to the rules.
     counts : bool
@@ -73,6 +76,7 @@ class MeanLink:
     linear: ClassVar[bool] = True
     low: ClassVar[float] = -1.0
     high: ClassVar[float] = 1.0
+    farthest: ClassVar[float] = 2.0
     limit: ClassVar[float | None] = None
     counts: ClassVar[bool] = True
     slope_weight: ClassVar[float] = 0.5
@@ -118,17 +122,13 @@ class MeanLink:
         """N from which rows of length p are whitened: two records for each coefficient."""
         return max(self.least_effective_records, 2.0 * p)
 
-    @property
-    def farthest(self):
-        """Largest residual of a fit inside of the range of the target."""
-        return 1.0 - self.low
-
 
 class BentLink(MeanLink):
     """A link that bends: its rows are weighed by their curvature, and may be longer."""
 
     linear = False
     low = 0.0
+    farthest = 1.0
     signal = 3.0
     far = 2.0
     degrees = 1.0
@@ -364,6 +364,12 @@ class Whitened:
 
     rows: Any
     W: np.ndarray
+    _kind: str = field(init=False, repr=False)
+
+    def __post_init__(self):
+        triangular, identity = np.triu(self.W), np.eye(len(self.W))
+        kind = "full" if (self.W != triangular).any() else "triangular"
+        vars(self).update(_kind="identity" if np.array_equal(self.W, identity) else kind)
 
     def blocks(self, X):
         """Yield (slice, e, w, |e|, f) of one block of rows after the other, which stays in the
@@ -392,9 +398,9 @@ class Whitened:
         """Rows W phi, their norms, and roots of their weights."""
         ours = isinstance(self.rows, RowMap)  # else phi may be theirs
         phi = self.rows.rows(X, out) if ours else self.rows.rows(X)
-        if self._shape == "identity":
+        if self._kind == "identity":
             psi = phi if ours else phi.copy()
-        elif self._shape == "triangular":  # in place, at half the price
+        elif self._kind == "triangular":  # in place, at half the price
             psi = blas.dtrmm(1.0, self.W, phi.T, overwrite_b=ours).T
         else:
             psi = phi @ self.W.T
@@ -423,12 +429,6 @@ class Whitened:
     def empty_gram(self):
         """Zeros to which products of rows are added."""
         return np.zeros((len(self.W), len(self.W)), order="F")
-
-    @cached_property
-    def _shape(self):
-        if (self.W != np.triu(self.W)).any():
-            return "full"
-        return "identity" if (self.W == np.eye(len(self.W))).all() else "triangular"
 
 
 @dataclass(frozen=True, eq=False)
@@ -499,15 +499,12 @@ class MarginsQuery(Query):
     rows: RowMap
     name: str = "means and squares of features"
 
-    @property
-    def shape(self):
-        """Number of coordinates."""
-        return (2 * self.rows.n_features,)
+    shape: tuple = field(init=False, default=())
+    sensitivity: float = field(init=False, default=inf)
 
-    @property
-    def sensitivity(self):
-        """2 sqrt(d)."""
-        return 2.0 * self.rows.n_features**0.5 * ROUNDING
+    def __post_init__(self):
+        d = self.rows.n_features
+        vars(self).update(shape=(2 * d,), sensitivity=2.0 * d**0.5 * ROUNDING)
 
     def sum(self, X, y):
         """Exact sums over a chunk of rows."""
@@ -550,39 +547,30 @@ class ClippedRowsQuery(Query):
     target: Any = None
     name: str = "rows outside of their bounds"
     sensitivity: float = SQRT2 * ROUNDING
+    shape: tuple = field(init=False, default=())
 
-    @property
-    def shape(self):
-        """Number of coordinates."""
-        return (1 + self._columns,)
-
-    @property
-    def _columns(self):
-        return getattr(self.rows, "n_inputs", self.rows.n_features) + self._bounded
-
-    @property
-    def _bounded(self):
-        return hasattr(self.target, "outside")
+    def __post_init__(self):
+        columns = getattr(self.rows, "n_inputs", self.rows.n_features)
+        vars(self).update(shape=(1 + columns + hasattr(self.target, "outside"),))
 
     def sum(self, X, y):
         """Exact counts over a chunk of rows."""
-        counts = np.zeros(1 + self._columns)
+        counts = np.zeros(self.shape)
         for block in blocks_of(len(X), X.shape[1]):
             outside = self.rows.outside(X[block])
-            if self._bounded:
+            if hasattr(self.target, "outside"):
                 outside = np.column_stack([outside, self.target.outside(y[block])])
             if outside.any():
                 counts[0] += np.count_nonzero(outside.any(axis=1))
                 counts[1:] += np.count_nonzero(outside, axis=0)
-        counts[1:] /= np.sqrt(max(1, self._columns))
+        counts[1:] /= np.sqrt(max(1, len(counts) - 1))
         return counts
 
     def read(self, answer):
         """Noisy parts of the rows, of all bounds and of those of each feature, and the noise of the
         first.
         """
-        root = np.sqrt(max(1, self._columns))
-        parts = answer.value / answer.n
+        root, parts = np.sqrt(max(1, self.shape[0] - 1)), answer.value / answer.n
         return float(parts[0]), root * parts[1:], answer.noise.scale / answer.n
 
 

@@ -17,7 +17,6 @@ What each number is worth is measured in docs/evidence/linear_regression.md, unl
 """
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from math import exp, pi, sqrt
 
 import numpy as np
@@ -26,45 +25,54 @@ from scipy.special import lambertw, ndtr
 from ...privacy import SIDE_SHARE
 from ._queries import IDENTITY, SQUARES
 
-# Share of each question of one number or of a few: mean and spread of the target, lengths of rows
-# or of persons' scores, mean of the residuals, line. Half and twice as much are worse.
+# Shares of the budget. "Measured" means in docs/evidence/linear_regression.md, by ablation.
+# A question of one number or of a few: the mean and spread of the target, the lengths of rows or of
+# the scores of persons, the mean of the residuals, the line. Half and twice as much are worse.
 QUESTION = SIDE_SHARE
-# Share of what is learnt first, to ask the rest with less noise: the whitening, down to half of it
-# where the Gram matrix is resolved; the mean where only it is asked, and half as much for the
-# spread; of the line, the lengths of its scores. With few records 1.5 times as much for the mean:
-# more loses slopes, and less loses where bounds are wide (docs/evidence/few_records.md).
-LEARNT = 0.2
-# Largest noise of a feature's squared deviation, in half-ranges, at which margins are asked first:
-# no rotation spreads their noise over all directions.
-MARGINS_NOISE = 0.125
-# Least and largest number of steps, and that number times the resolution. Where noise rules, many
-# small steps mend what one noisy Gram matrix did; four are what clips need that shrink with the
-# residuals.
-STEPS, STEPS_RESOLUTION = (4, 64), 160.0
-# Share of the last step, from which certified intervals come, where the Gram matrix is resolved.
+# What is learnt first, so that the rest is asked with less noise. That is the whitening, with half
+# of this share where the Gram matrix is resolved. Where only the mean is asked, it is a first look
+# at the mean, and half of it at the spread. Of the line, it is the lengths of its scores. With few
+# records the mean gets 1.5 times as much: with more the slopes lose, with less the fit loses where
+# bounds are wide (docs/evidence/few_records.md).
+LEARNT = 4.0 * QUESTION
+# The last step, from which certified intervals come, where the Gram matrix is resolved. Measured.
 LAST_SHARE = 0.7
-# Least number of steps where the link bends: the gain in log loss is flat from 6 to 24
-# (docs/evidence/glm.md). Shares rise over them.
-BENT_STEPS = 12
-# Share of the mean of counts, which is a small part of the largest count and near its noise.
-LAST_COUNT = 0.15
-# Share of the count of clipped rows, from RESOLVED on, where there is budget to spare.
-CLIPPED_SHARE = 0.005
-# Resolution from which the Gram matrix is resolved: the noise of the whole budget has the operator
-# norm of an eighth of a typical eigenvalue. The least-squares line is asked from there on: its
-# equation has many times the noise of the steps.
+# The mean of counts, which is a small part of the largest count and near its noise. Measured.
+LAST_COUNT = 3.0 * QUESTION
+# The count of clipped rows, which is asked where there is budget to spare. Measured.
+CLIPPED_SHARE = QUESTION / 10.0
+
+# Resolutions N / p^1.5.
+# The Gram matrix is resolved from here on: noise with the whole budget has an operator norm of an
+# eighth of a typical eigenvalue, 2 / RESOLVED. Below, the least-squares line is not asked, because
+# its equation has many times the noise of the steps.
 RESOLVED = 16.0
-# Resolution that the records of the whitening make, with ranges of features and without, where a
-# feature may have any scale; and the number of records that take no time worth saving.
-SUBSET_RESOLUTIONS, FEW_RECORDS = (100.0, 1e4), 1e5
-# Part of the residual variance of predictions that privacy noise may be, whatever sampling is. Else
-# it may be .4 of sampling, with rows no shorter than precision^-.25, so that clips still fade.
+# The records of the whitening make this resolution where features have ranges, and where they have
+# none, because a feature may then have any scale.
+SUBSET_RESOLUTIONS = (100.0, 1e4)
+
+# Numbers of steps.
+# Least and largest number. Where noise rules, many small steps mend what one noisy Gram matrix did.
+# Four is what clips need, which shrink with the residuals.
+STEPS = (4, 64)
+# The number of steps times the resolution: there are ten where the Gram matrix is just resolved.
+STEPS_RESOLUTION = 10.0 * RESOLVED
+# Least number where the link bends. The gain in log loss is flat from 6 to 24
+# (docs/evidence/glm.md). Shares rise over these steps.
+BENT_STEPS = 3 * STEPS[0]
+
+# Noise and clips.
+# Margins of features are asked first where the noise of the squared deviation of a feature, in
+# half-ranges, is at most as large as that of a resolved Gram matrix is beside its eigenvalues. No
+# rotation spreads the noise of margins over all directions.
+MARGINS_NOISE = 2.0 / RESOLVED
+# Part of the residual variance of predictions that privacy noise may be, whatever sampling is.
+# Otherwise it may be .4 of sampling, with rows no shorter than precision^-.25, so that clips fade.
 AFFORDABLE = 0.002
-# Deviations at which "wide" clips: enough for skewed targets, and for coefficients.
+# Deviations at which "wide" clips residuals: enough for skewed targets, and for coefficients.
 WIDEST_CLIP = 6.0
-# Length of a whitened row times k.
+# Length of a whitened row times the deviations k at which residuals are clipped. Measured.
 ROW_LENGTH = 2.5
-SMALLEST_LIMIT = 0.5  # deviations: with residuals cut at fewer, their variance is not known
 
 
 @dataclass(frozen=True)
@@ -80,12 +88,12 @@ class Rules:
     mean_only : bool
         Whether only the mean of the target can be found.
     location, spread, margins, whitening, lengths : float
-        Shares of the queries; with those of the steps they add up to one. Those of the margins of
-        features and of the lengths of rows are 0 if they are not asked.
+        Shares of the questions, which add up to one with those of the steps. The margins of
+        features and the lengths of rows have the share 0 where they are not asked.
     steps : tuple of float
-        Shares of the steps, the last one of the whole sandwich.
+        Shares of the steps. The last one asks for all that intervals need.
     mean : float
-        Share of the last look at the mean of the residuals, 0 without it.
+        Share of the last look at the mean of the residuals, 0 where it is not asked.
     clipped : float
         Share of the count of rows that were clipped, 0 where noise would hide it.
     line : float
@@ -93,13 +101,14 @@ class Rules:
     clip : float
         k: deviations at which residuals are clipped.
     length : float
-        Root mean square length of a whitened row. At sqrt(p / n) no weight is below 1, since the
-        leverage p / n of the average record can grow to 1 at most: there is no need for less.
+        Root mean square length of a whitened row. It is at least sqrt(p / n), where no weight is
+        below 1: the leverage p / n of the average record can grow to 1 at most.
     shortest : float
-        The least such length, at which a typical eigenvalue is told from noise.
-    room : float
-        Times the mean of counts: larger means count for less, as far rows do. Noise grows with it.
-    whole : bool
+        The least such length at which a typical eigenvalue is told from noise.
+    mean_room : float
+        Up to this factor times the mean of counts, a mean counts in full. Larger ones count for
+        less, as far rows do. The noise grows with it.
+    asks_cut : bool
         Whether the last step asks what is cut.
     subset : float
         Part of the records that the whitening asks.
@@ -122,8 +131,8 @@ class Rules:
     clip: float
     length: float
     shortest: float
-    room: float
-    whole: bool
+    mean_room: float
+    asks_cut: bool
     subset: float
     slopes: bool
 
@@ -140,7 +149,7 @@ class Rules:
             "wide" clips at 6 deviations at least, at any resolution, and takes two steps.
         ranged : bool
             Whether every feature has a public range, and not the norm of the row alone.
-        link : Link
+        link : MeanLink
         counted : bool
             Whether clipped rows can be counted.
         boxed : bool
@@ -161,10 +170,10 @@ class Rules:
         resolved = link.linear and resolution >= RESOLVED
         whitening = LEARNT * max(0.5, min(1.0, RESOLVED / resolution))
         rest = 1.0 - location - spread
-        # Of a feature's mean square, in half-ranges
         margins = QUESTION * min(1.0, RESOLVED / resolution)
+        # Noise of the mean square of a feature, in half-ranges
         noise = 2.0 * sqrt(p / (rest * margins)) / (SQUARES * N)
-        # Counts and several classes lose by them (docs/evidence/glm.md)
+        # Fits of counts and of several classes lose by margins (docs/evidence/glm.md)
         useful = link.parts == 1 and (link.linear or link.limit is not None)
         if few_records or not (boxed and useful) or noise > MARGINS_NOISE:
             margins = 0.0
@@ -172,11 +181,11 @@ class Rules:
         line = QUESTION if resolution >= RESOLVED and link.parts == 1 else 0.0
         number = STEPS_RESOLUTION / resolution
         last = LAST_SHARE * min(1.0, STEPS[0] / number)
-        whole = number <= STEPS[0]
+        asks_cut = number <= STEPS[0]
         number = max(STEPS[0] if link.linear else BENT_STEPS, round(min(number, STEPS[1])))
         last = max(1.0 / number, last)
         steps = [(1.0 - last) / (number - 1)] * (number - 1) + [last]
-        if not link.linear:  # the first ones are asked too far away to stay in the pool
+        if not link.linear:  # the first steps are asked too far away to stay in the pool
             sizes = [min(k, BENT_STEPS) for k in range(1, number + 1)]
             steps = [size / sum(sizes) for size in sizes]
         k = sqrt(max(sqrt(AFFORDABLE) * N / p, precision))
@@ -186,12 +195,12 @@ class Rules:
         mean = QUESTION if link.linear else LAST_COUNT  # a wide clip leaves the mean as it is
         mean *= fit_intercept and link.limit is None and (k < ROW_LENGTH or not link.linear)
         length, shortest = ROW_LENGTH / k, min(1.0, sqrt(RESOLVED / resolution))
-        if not link.linear:  # nothing is clipped that rows could be long for
-            # Slopes that are a quarter of a typical one are told from noise as well, however large
-            # the budget is (docs/evidence/glm.md).
+        if not link.linear:  # residuals are not clipped, so that rows need not be short
+            # Slopes of a quarter of a typical one are told from noise as well, however large the
+            # budget is (docs/evidence/glm.md)
             length = max(ROW_LENGTH / sqrt(precision), link.far * shortest)
         if few_records and link.linear:
-            whitening, whole, length, mean = 0.0, False, 1.0, 1.5 * LEARNT * fit_intercept
+            whitening, asks_cut, length, mean = 0.0, False, 1.0, 1.5 * LEARNT * fit_intercept
             steps = [1.0 / STEPS[0]] * STEPS[0]
         enough = SUBSET_RESOLUTIONS[0 if ranged else 1]
         clipped = CLIPPED_SHARE if counted and resolution >= RESOLVED else 0.0
@@ -212,16 +221,17 @@ class Rules:
             clip=k,
             length=min(1.0, max(length, sqrt(p / n))),
             shortest=shortest,
-            room=max(1.0, precision ** (1.0 / 3.0)),
-            whole=whole,
+            mean_room=max(1.0, precision ** (1.0 / 3.0)),
+            asks_cut=asks_cut,
             subset=part_needed(n, enough / resolution),
-            # Where the noise of the whole budget hides typical eigenvalues, one look tells as much
+            # Where noise hides typical eigenvalues, one look at the Gram matrix tells as much
             slopes=not link.linear or few_records or resolution >= RESOLVED / 8.0,
         )
 
     def begun(self):
-        """The same where a released fit tells what is asked first: one round of whitening is left,
-        which mends that of other records, and the rest is for the steps.
+        """The same rules where a released fit tells what is asked first.
+
+        One round of whitening is left, which mends that of other records. The steps have the rest.
         """
         whitening = self.whitening / 3.0
         saved = self.location + self.spread + self.margins + self.whitening - whitening
@@ -232,38 +242,40 @@ class Rules:
             steps=steps, slopes=True,
         )  # fmt: skip
 
-    def longer(self, slope):
-        """The same with rows as much longer as it takes where the slope of the mean is small."""
-        return replace(self, length=min(1.0, self.length / sqrt(slope)))
-
-    @property
-    def after_location(self):
-        """Share of all that comes after the location and the spread of the target."""
-        return 1.0 - self.location - self.spread
-
 
 def mean_clip(noise):
-    """Deviations k at which a look at the mean clips, for noise of k times this in deviations.
+    """Deviations k at which residuals are clipped for their mean.
 
-    Noise and twice `skewness_bias` have the least square together: (noise k)^2 + 16 exp(-2 k - 2).
+    Parameters
+    ----------
+    noise : float
+        The mean has noise of k times this, in deviations.
+
+    Returns
+    -------
+    float
+        The k at which noise and twice `skewness_bias` have the least sum of squares, which is
+        (noise k)^2 + 16 exp(-2 k - 2).
     """
     return 0.5 * float(lambertw(32.0 * exp(-2.0) / noise**2).real)
 
 
-def part_needed(n, part):
-    """That part of n records, or all that are worth their time."""
-    return min(1.0, max(part, FEW_RECORDS / n))
+def part_needed(n, part, quick=1e5):
+    """That part of n records, but no fewer than ``quick``, which take no time worth saving."""
+    return min(1.0, max(part, quick / n))
 
 
 def skewness_bias(k):
-    """How far clipping at k deviations moves a mean, in deviations: twice as far as it does that
-    of exponential noise, since the deviation of clipped residuals comes out too small.
+    """How far clipping at k deviations moves a mean, in deviations.
+
+    It is twice as far as for exponential noise, because the deviation of clipped residuals comes
+    out too small.
     """
     return 2.0 * exp(-k - 1.0)
 
 
 def normal_clip(square, limit):
-    """Part of the residuals within the limit, and their variance, if they are normal.
+    """Part of the residuals within the limit, and the variance of all, if they are normal.
 
     Parameters
     ----------
@@ -275,7 +287,7 @@ def normal_clip(square, limit):
     -------
     (part, variance)
     """
-    deviations, squares = _clipped_squares()
+    deviations, squares = CLIPPED_SQUARES
     ratio = square / limit**2
     if ratio <= squares[-1]:
         return 1.0, square
@@ -283,9 +295,13 @@ def normal_clip(square, limit):
     return float(1.0 - 2.0 * ndtr(-k)), (limit / k) ** 2
 
 
-@lru_cache(maxsize=1)
-def _clipped_squares():
-    """Limits k in deviations of a normal z, and E min(z^2, k^2) / k^2, which decreases."""
-    k = np.geomspace(SMALLEST_LIMIT, 8.0, 400)
+def _clipped_squares(k):
+    """E min(z^2, k^2) / k^2 of a normal z, which decreases in k."""
     tail, density = ndtr(-k), np.exp(-(k**2) / 2.0) / sqrt(2.0 * pi)
-    return k, (1.0 - 2.0 * tail - 2.0 * k * density) / k**2 + 2.0 * tail
+    return (1.0 - 2.0 * tail - 2.0 * k * density) / k**2 + 2.0 * tail
+
+
+# Limits k in deviations, and the mean squares of residuals clipped at them over those limits. With
+# residuals clipped at fewer deviations than the first, their variance is not known.
+LIMITS = np.geomspace(0.5, 8.0, 400)
+CLIPPED_SQUARES = LIMITS, _clipped_squares(LIMITS)

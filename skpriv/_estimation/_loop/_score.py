@@ -1,9 +1,10 @@
-"""The question of the loop: clipped scores of rows or of persons at a point; its answer, read.
+"""What steps ask, clipped scores of rows or of persons at a point, and their released equations.
 
-The least-squares line asks them without clips or weights, shortened where they are far.
+The equation of the least-squares line comes from scores without clips or weights, of which the
+longest are shortened.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf, sqrt
 from typing import Any, ClassVar, NamedTuple
 
@@ -25,10 +26,10 @@ from ._queries import (
 from ._rules import LEARNT, normal_clip
 from ._whitening import believed
 
-# Part of the limit beyond which residuals are counted, and the weight of that count, with which it
-# is free in every case. Where what is cut is asked: the largest part by which a record that is cut
-# counts for less. The weight of uu', and there of s^2; and of the rows that are cut, and of what is
-# asked beside scores of persons. See the proofs.
+# Numbers of the proof in `ScoreQuery`. Residuals are counted from the part CUT of the limit on, and
+# with COUNT_WEIGHT that count costs nothing. Where what is cut is asked, a record with a cut score
+# counts for less, by FALL at most. RESIDUAL_WEIGHT is the weight of uu', and there of s^2.
+# SIDE_WEIGHT is that of the rows that are cut, and of what is asked beside scores of persons.
 CUT, COUNT_WEIGHT, FALL, RESIDUAL_WEIGHT = 0.75, 0.79, 0.5, 0.5
 SIDE_WEIGHT = sqrt(1.0 / 8.0)
 MATRICES = "slope", "residual", "cut_rows"
@@ -50,7 +51,7 @@ class Scores(NamedTuple):
     lengths : ndarray of shape (n_rows,)
         |e|.
     factors : ndarray of shape (n_rows,)
-        What made rows and residuals shorter.
+        What rows and residuals were multiplied by to be no longer than they may.
     """
 
     rows: np.ndarray
@@ -139,6 +140,20 @@ class ScoreQuery(Query):
         E; 0 if nothing can be beyond the limit, None if what is cut is not asked.
     matrices : bool
         Whether the slope and uu' are asked.
+
+    Attributes
+    ----------
+    parts : dict of str to int
+        Sizes of what is asked, in the order of the answer.
+    asks_cut : bool
+        Whether what is cut is asked.
+    fall : float
+        f, 0 where what is cut is not asked.
+    slope_weight, square_weight, excess_weight : float
+        Weights of the slope matrix (of that of all rows where what is cut is asked), of s^2, and of
+        what is cut.
+    unit, residual_unit : float
+        What a score of norm 1 stands for, and what the entries of uu' / 2 stand for.
     """
 
     whitened: Whitened
@@ -152,67 +167,41 @@ class ScoreQuery(Query):
     matrices: bool = True
     name: str = "scores"
     count_weight: ClassVar[float] = COUNT_WEIGHT
+    sensitivity: float = field(init=False, default=inf)
+    parts: dict = field(init=False)
+    shape: tuple = field(init=False, default=())
+    asks_cut: bool = field(init=False)
+    fall: float = field(init=False)
+    slope_weight: float = field(init=False)
+    square_weight: float = field(init=False)
+    excess_weight: float = field(init=False)
+    unit: float = field(init=False)
+    residual_unit: float = field(init=False)
 
-    @property
-    def sensitivity(self):
-        """Declared sensitivity: of the link."""
-        # Of every record h = 1, or h is not asked
-        if self.link.linear and (self.most_excess == 0.0 or not self.matrices):
-            return 2.0 * ROUNDING
-        return sqrt(self.link.squared_sensitivity) * ROUNDING
-
-    @property
-    def asks_cut(self):
-        """Whether what is cut is asked."""
-        return bool(self.most_excess)
-
-    @property
-    def fall(self):
-        """f, 0 where what is cut is not asked."""
-        return min(FALL, self.most_excess / self.limit) if self.most_excess else 0.0
-
-    @property
-    def slope_weight(self):
-        """Weight of the slope matrix, or of that of all rows where what is cut is asked."""
-        return self.link.slope_weight
-
-    @property
-    def excess_weight(self):
-        """Weight of what is cut."""
-        return sqrt(3.0 * self.fall)
-
-    @property
-    def square_weight(self):
-        """Weight of s^2."""
-        return RESIDUAL_WEIGHT if self.asks_cut else 1.0
-
-    @property
-    def unit(self):
-        """What a score of norm 1 stands for."""
-        return self.limit
-
-    @property
-    def residual_unit(self):
-        """What the entries of uu' / 2 stand for."""
-        return self.limit**2 / RESIDUAL_WEIGHT
-
-    @property
-    def parts(self):
-        """Sizes of what is asked, in the order of the answer."""
-        p = len(self.whitened.W)
+    def __post_init__(self):
+        p, link, excess = len(self.whitened.W), self.link, self.most_excess or 0.0
+        sizes, pairs = {"moment": p, "slope": vech_size(p), "square": 1}, vech_size(p)
         if not self.matrices:
-            return {"moment": p, "square": 1, "nearly_cut": 1}
-        sizes = {"moment": p, "slope": vech_size(p), "square": 1}
-        if self.sandwich:
-            sizes |= {"residual": vech_size(p)} | ({"nearly_cut": 1} if self.link.counts else {})
-        if self.asks_cut:
-            sizes |= {"cut_rows": vech_size(p), "excess": 1}
-        return sizes
-
-    @property
-    def shape(self):
-        """Number of coordinates."""
-        return (sum(self.parts.values()),)
+            sizes = {"moment": p, "square": 1, "nearly_cut": 1}
+        elif self.sandwich:
+            sizes |= {"residual": pairs} | ({"nearly_cut": 1} if link.counts else {})
+        if self.matrices and excess:
+            sizes |= {"cut_rows": pairs, "excess": 1}
+        fall = min(FALL, excess / self.limit) if excess else 0.0
+        # The slope h is 1 for every record, or it is not asked: items 2 and 4 of the proof
+        even = link.linear and (self.most_excess == 0.0 or not self.matrices)
+        vars(self).update(
+            sensitivity=(2.0 if even else sqrt(link.squared_sensitivity)) * ROUNDING,
+            parts=sizes,
+            shape=(sum(sizes.values()),),
+            asks_cut=bool(excess),
+            fall=fall,
+            slope_weight=link.slope_weight,
+            square_weight=RESIDUAL_WEIGHT if excess else 1.0,
+            excess_weight=sqrt(3.0 * fall),
+            unit=self.limit,
+            residual_unit=self.limit**2 / RESIDUAL_WEIGHT,
+        )
 
     @property
     def mapped(self):
@@ -323,20 +312,16 @@ class PersonScoreQuery(PersonScores, ScoreQuery):
     length: float = 1.0
     name: str = "scores of persons"
 
-    @property
-    def sensitivity(self):
-        """Declared sensitivity."""
-        return sqrt(4.0 + 4.0 * SIDE_WEIGHT**2) * ROUNDING
-
-    slope_weight = SIDE_WEIGHT
-    square_weight = SIDE_WEIGHT
     count_weight = SIDE_WEIGHT
-    asks_cut = False
 
-    @property
-    def unit(self):
-        """What a score of norm 1 stands for."""
-        return self.limit * self.length
+    def __post_init__(self):
+        super().__post_init__()
+        vars(self).update(
+            sensitivity=sqrt(4.0 + 4.0 * SIDE_WEIGHT**2) * ROUNDING,
+            slope_weight=SIDE_WEIGHT,
+            square_weight=SIDE_WEIGHT,
+            unit=self.limit * self.length,
+        )
 
     def scored(self, X, y):
         """Rows e s of a chunk, and the slope matrix, squares and counts of its rows."""
@@ -351,7 +336,9 @@ class PersonScoreQuery(PersonScores, ScoreQuery):
         return np.vstack(scores), beside
 
 
-CUBE = 0.5 * CUT**3  # mean excess over the clip, in clips, of each that is counted: an inverse cube
+# Mean excess over the clip, in units of it, of each residual that is counted near the limit, for a
+# tail like the inverse cube.
+CUBE = 0.5 * CUT**3
 
 
 @dataclass(frozen=True, eq=False)
@@ -419,12 +406,12 @@ class ScoreEquation:
 
     @property
     def cut_length(self):
-        """Where scores are cut, in units of a residual: of a person, those of all rows together."""
+        """Where scores are cut, in units of a residual; where records are persons, their sums."""
         return self.limit * self.length
 
     @property
     def variance(self):
-        """Residual variance, with what was cut if residuals are normal."""
+        """Residual variance with what was cut, as if residuals were normal."""
         square = max(self.square, 2.0 * self.square_scale, RELATIVE_ZERO)
         if self.limit >= self.widest:
             return square
@@ -434,61 +421,66 @@ class ScoreEquation:
     def of(cls, query, answer):
         """Read the answer to a `ScoreQuery` (its layout is in the query's docstring)."""
         p, limit = len(query.point), query.limit
-        found = named_parts(query, answer.value / answer.n)
+        released = named_parts(query, answer.value / answer.n)
         unit = answer.noise.scale / answer.n
         one, slope_unit = query.link.steepest / query.slope_weight, query.link.steepest * unit
         slope, gram, slope_scale = None, None, inf
         if query.matrices:
-            slope, slope_scale = one * unvech(found["slope"], p), one * unit
+            slope, slope_scale = one * unvech(released["slope"], p), one * unit
         gram_scale, fall, none = 0.0, 0.0, np.zeros(1)
         if query.most_excess is not None:
             gram, gram_scale = slope, slope_scale
         if query.asks_cut:
             fall = query.fall * limit / query.most_excess
             away = (1.0 + fall) / SIDE_WEIGHT
-            counted = float(found["nearly_cut"][0]) if "nearly_cut" in found else 1.0
-            most = (1.0 + fall) * (max(counted, 0.0) + unit) / query.count_weight
-            cut, cut_noise = _shrunk(away * unvech(found["cut_rows"], p), away * slope_unit, most)
+            counted = float(released["nearly_cut"][0]) if "nearly_cut" in released else 1.0
+            largest = (1.0 + fall) * (max(counted, 0.0) + unit) / query.count_weight
+            cut, cut_noise = _shrunk(
+                away * unvech(released["cut_rows"], p), away * slope_unit, largest
+            )
             slope, slope_scale = gram - cut, sqrt(slope_scale**2 + cut_noise**2)
         width = query.most_excess / query.excess_weight if query.asks_cut else 0.0
-        asked = float("residual" in found)
-        meat = query.residual_unit * unvech(found["residual"], p) if asked else None
+        asks_residuals = float("residual" in released)
+        residual_gram = (
+            query.residual_unit * unvech(released["residual"], p) if asks_residuals else None
+        )
         square_scale = limit**2 / query.square_weight
-        square = square_scale * float(found.get("square", none)[0])
-        if meat is not None and "square" not in found:
-            square, square_scale = float(np.trace(meat)), query.residual_unit * sqrt(p)
+        square = square_scale * float(released.get("square", none)[0])
+        if residual_gram is not None and "square" not in released:
+            square, square_scale = float(np.trace(residual_gram)), query.residual_unit * sqrt(p)
         return cls(
             point=query.point,
             limit=limit,
-            moment=query.unit * found["moment"],
+            moment=query.unit * released["moment"],
             slope=slope,
             square=square,
             gram=gram,
-            residual_gram=meat,
-            nearly_cut=float(found.get("nearly_cut", none)[0]) / query.count_weight,
+            residual_gram=residual_gram,
+            nearly_cut=float(released.get("nearly_cut", none)[0]) / query.count_weight,
             most_excess=query.most_excess,
-            excess=float(found.get("excess", none)[0]) * width,
+            excess=float(released.get("excess", none)[0]) * width,
             fall=fall,
             n=answer.n,
             moment_scale=query.unit * unit,
             slope_scale=slope_scale,
             square_scale=square_scale * unit,
             gram_scale=gram_scale,
-            residual_scale=query.residual_unit * unit * asked,
-            cut_scale=unit / query.count_weight * asked * query.link.counts,
+            residual_scale=query.residual_unit * unit * asks_residuals,
+            cut_scale=unit / query.count_weight * asks_residuals * query.link.counts,
             excess_scale=unit * width,
             widest=1.0 + abs(query.location) if query.link.linear else 1.0,
             length=getattr(query, "length", 1.0),
         )
 
 
-def _shrunk(matrix, scale, most):
-    """A noisy matrix of size at most ``most``, shrunk to 0, and the deviation of its error.
+def _shrunk(matrix, scale, largest):
+    """A noisy matrix shrunk to 0, and the deviation of its error.
 
-    With b its Frobenius norm, of a direction that has all of it the weight b^2 / (b^2 + s^2) has
-    the least mean squared error, which is s^2 times the weight. In no direction is it more, so that
-    rows which are cut in one direction alone are no worse than is said. b is known from the bound,
-    and from what the matrix has beyond its noise, a chi-squared variable.
+    Let b be the Frobenius norm of the matrix. In a direction that has all of it, the weight
+    b^2 / (b^2 + s^2) has the least mean squared error, which is s^2 times that weight. In no
+    direction is the error more, so that rows which are cut in one direction alone are no worse than
+    is said. b is known from its bound, and from what the matrix has beyond its noise, of which the
+    square is a chi-squared variable.
 
     Parameters
     ----------
@@ -496,19 +488,20 @@ def _shrunk(matrix, scale, most):
         A matrix plus GOE(scale).
     scale : float
         s.
-    most : float
-        Bound on the Frobenius norm.
+    largest : float
+        Bound on b.
     """
     if not scale:
         return matrix, 0.0
     size = len(matrix) * (len(matrix) + 1) / 2.0
-    found = float((matrix**2).sum()) - size * scale**2
-    square = min(max(found, 0.0) + scale**2 * sqrt(2.0 * size), most**2)
+    beyond_noise = max(float((matrix**2).sum()) - size * scale**2, 0.0)
+    square = min(beyond_noise + scale**2 * sqrt(2.0 * size), largest**2)
     weight = square / (square + scale**2)
     return weight * matrix, sqrt(weight) * scale
 
 
-# Weight of the directions of shortened scores: of least noise, where half of it is added to them
+# Weight of the directions of shortened scores. It makes the noise least where half of their sum is
+# added to the moment.
 BEYOND = sqrt(0.5)
 Maps = tuple[Whitened, Any, float, np.ndarray]
 
@@ -533,15 +526,18 @@ class Line(NamedTuple):
 
     def uncertain(self, dual):
         """How far shortening may move v'moment beyond the noise of the tail, for each row v."""
-        told = (dual @ self.tail) ** 2 - self.tail_scale**2 * row_norms(dual) ** 2
-        return np.sqrt(np.maximum(told, 0.0))
+        beyond_noise = (dual @ self.tail) ** 2 - self.tail_scale**2 * row_norms(dual) ** 2
+        return np.sqrt(np.maximum(beyond_noise, 0.0))
 
 
 def _line_scores(one):
-    """What makes u of the rows e of `Scores`, and the lengths of u: both e and c are too short."""
+    """Factors that make the scores u of the rows e of `Scores`, and the lengths of u.
+
+    Both e and the residual c were shortened, so that their product is divided by the square.
+    """
     with np.errstate(all="ignore"):
         factors = one.residuals / one.factors**2
-    # What is no number counts as 0, and squares do not overflow
+    # What is not a number counts as 0, and squares do not overflow
     if not np.isfinite(factors.sum()):
         factors = np.clip(np.nan_to_num(factors, nan=0.0), -1e100, 1e100)
     return factors, np.abs(factors) * one.lengths
@@ -578,16 +574,12 @@ class LineScoreQuery(ScoreQuery):
                 residual = (r[block] - mean) * roots[block] * factors  # as a line's are
             yield Scores(e, np.ones(len(e)), slope, residual, lengths, factors)
 
-    @property
-    def parts(self):
-        """Sizes of what is asked, in the order of the answer."""
+    def __post_init__(self):
+        super().__post_init__()
         p = len(self.point)
-        return {"moment": p, "beyond": p, "residual": vech_size(p)}
-
-    @property
-    def sensitivity(self):
-        """Declared sensitivity."""
-        return 2.0 * sqrt(1.0 + BEYOND**2) * ROUNDING
+        sizes = {"moment": p, "beyond": p, "residual": vech_size(p)}
+        sensitivity = 2.0 * sqrt(1.0 + BEYOND**2) * ROUNDING
+        vars(self).update(parts=sizes, shape=(sum(sizes.values()),), sensitivity=sensitivity)
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows, each of which is a record."""
@@ -621,9 +613,9 @@ class _LineSums:
     Attributes
     ----------
     meat : ndarray of shape (p, p)
-        Sum of vv'.
+        Sum of vv' of the records that are not in ``alike``.
     alike : ndarray of shape (p, p)
-        That of uu' of the step, of records where v is u times the ratio of the two limits.
+        Sum of uu' of the step, over records where v is u times the ratio of the two limits.
     """
 
     def __init__(self, query, limit=1.0):
@@ -656,11 +648,11 @@ class _LineSums:
 
 @dataclass(frozen=True, eq=False)
 class StepAndLineQuery(Query):
-    """Joint sum of a step and of the line at the same point: one pass over the records.
+    """Joint sum of a step and of the line at the same point, in one pass over the records.
 
     Each is asked in units of its sensitivity over the root of its share, so that it moves by at
-    most that root: the squared sensitivity is the sum of the shares. For that share each has the
-    noise that it would have alone.
+    most that root. The squared sensitivity is the sum of the shares. For this sum as a share each
+    has the noise that it would have by itself.
 
     Parameters
     ----------
@@ -718,7 +710,9 @@ def length_classes(longest, cut_length):
 def line_scores(
     session: Any, maps: Maps, cut_length: float, rules: Any, link: Any = IDENTITY
 ) -> LineScoreQuery:
-    """The question of the line: where its scores are shortened follows from their lengths.
+    """The question of the line; where its scores are shortened follows from their lengths.
+
+    Lengths are counted in classes, up to the longest score that bounds of rows and targets allow.
 
     Parameters
     ----------
@@ -731,7 +725,14 @@ def line_scores(
     link : MeanLink
     """
     line = LineScoreQuery(*maps, cut_length, link)
-    ends = length_classes(_longest_score(*maps, link), cut_length)
+    whitened, _, location, point = maps
+    rows, W = whitened.rows, whitened.W
+    longest = rows.longest_row(W) if hasattr(rows, "longest_row") else 0.0
+    longest = max(longest or float(np.linalg.norm(W, 2)), 1.0)
+    if link.linear:  # means of a link that bends count as inside of the range of the target
+        shorter = Whitened(rows, W / longest)
+        longest *= largest_excess(shorter, location, longest * point, 0.0)
+    ends = length_classes(longest, cut_length)
     lengths = ScoreLengthsQuery(line, ends, "lengths of the line's scores")
     counts = session.sum(lengths, LEARNT * rules.line, session.part(rules.subset))
     share = (1.0 - LEARNT) * rules.line
@@ -761,9 +762,9 @@ def line_alone(
 def least_squares(query: LineScoreQuery, answer: Any, last: Any) -> Line:
     """The equation of the least-squares line at a point.
 
-    What shortening takes away is T B / (a - 1), for the mean B of the directions of scores that are
-    longer than T, if P(|u| > x) falls like x^-a. With a finite variance a is at least 2, so that it
-    lies between 0 and T B: half of that is added, and what remains uncertain is as large.
+    Let B be the mean of the directions of scores that are longer than T. If P(|u| > x) falls like
+    x^-a, shortening takes away T B / (a - 1). With a finite variance a is at least 2, so that this
+    lies between 0 and T B. Half of T B is added, and what remains uncertain is as large.
 
     Parameters
     ----------
@@ -794,35 +795,23 @@ def least_squares(query: LineScoreQuery, answer: Any, last: Any) -> Line:
     return Line(equation, tail, 0.5 * unit / BEYOND)
 
 
-def _longest_score(whitened, target, location, b, link=IDENTITY):
-    """How long scores of the line are at most, for what bounds of rows and targets allow.
-
-    Means of a link that bends count as inside of the range of the target.
-    """
-    rows, W = whitened.rows, whitened.W
-    longest = rows.longest_row(W) if hasattr(rows, "longest_row") else 0.0
-    longest = max(longest or float(np.linalg.norm(W, 2)), 1.0)
-    if not link.linear:
-        return longest
-    return longest * largest_excess(Whitened(rows, W / longest), location, longest * b, 0.0)
-
-
 def largest_excess(whitened, location, b, clip):
-    """Largest excess of a residual w (r - m) - e'b over the clip: w <= 1, r in [-1, 1], and e'b is
-    w phi'theta, and at most |b|.
+    """Largest excess of a residual w (r - m) - e'b over the clip.
+
+    Here w <= 1, r is in [-1, 1], and e'b = w phi'theta is at most |b|.
     """
-    theta, most = whitened.W.T @ b, sqrt(b @ b)
+    theta, longest = whitened.W.T @ b, sqrt(b @ b)
     if hasattr(whitened.rows, "span"):
         low, high = whitened.rows.span(theta)
     else:
         high = sqrt(theta @ theta)
         low = -high
-    above, below = 1.0 + location + min(high, most), 1.0 - location + min(-low, most)
+    above, below = 1.0 + location + min(high, longest), 1.0 - location + min(-low, longest)
     return max(max(above, below) - clip, 0.0)
 
 
 def _length(parts, deviation, ends, noise):
-    """T of the least error: noise of the scores, and what is seen beyond T at its length.
+    """The length T with the least error, of noise and of what is counted beyond T.
 
     Parameters
     ----------

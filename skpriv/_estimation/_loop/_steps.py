@@ -36,11 +36,12 @@ from ._score import (
 )
 from ._whitening import Pool, learn_whitening, whitening_parts
 
-# Deviations of the target by which half of a feature's range moves it, a priori: as features do
-# that use their ranges, and those that use a thirtieth of them: bounds may be too wide.
+# By how many deviations of the target half of the range of a feature moves it, a priori. The first
+# is for features that use their ranges. The second is for those that use a thirtieth of them,
+# because bounds may be too wide.
 EFFECTS = 1.0, 30.0
 NORMAL = sqrt(pi / 2.0)  # standard deviation of a normal variable over its mean deviation
-# What the report says where there are too few records, by public numbers and the released spread.
+# What the report says where the records are too few: by public numbers and the released spread.
 MEAN_ONLY = "Only the mean of the target was asked: the records are too few for coefficients."
 RATES_ONLY = "Only the rates of the classes were asked: records are too few for coefficients."
 NO_INTERCEPT = "The records are too few for coefficients, and there is no intercept: the fit is 0."
@@ -78,21 +79,22 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=(), start=None)
     """
     if start:
         rules = rules.begun()
-    # Of users who answer once, nobody may be left for a question
-    first = rules.spread or rules.steps[0]
-    if rules.mean_only or (rules.few_records and not session.records(first)):
+    # Where users answer once, nobody may be left for a question
+    first_share = rules.spread or rules.steps[0]
+    if rules.mean_only or (rules.few_records and not session.records(first_share)):
         return mean_only(session, rows, target, rules, link)
     several = (session.persons or 1) > 1  # a person with one row is a row
     rules = replace(rules, slopes=rules.slopes or several)
-    whitening_parts(session, rules)  # so that files are read once for them and the targets
+    whitening_parts(session, rules)  # files are then read once for these parts and the targets
     if start:
         mean, deviation = start.known if rows.constant is not None else None, start.deviation
     else:
         mean, deviation = find_location(session, rows, target, rules, link)
     location = link.linear_part(mean.mean) if mean else link.origin
     if mean:
-        link = link.near(mean.mean, rules.room)
-        rules = rules.longer(float(link.slope(location, mean.mean)))
+        link = link.near(mean.mean, rules.mean_room)
+        slope = float(link.slope(location, mean.mean))  # rows are longer where it is small
+        rules = replace(rules, length=min(1.0, rules.length / sqrt(slope)))
     W, length, gram = learn_whitening(session, rows, rules, start)
     whitened = Whitened(rows, W)
     pool = make_pool(session, whitened, length, link, deviation, priors, gram)
@@ -103,15 +105,15 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=(), start=None)
         """The question of the next step."""
         if link.parts > 1:
             return link.score_query(several, whitened, target, location, pool.b)
-        # In half-ranges of the target
+        # Deviations are in half-ranges of the target
         clip = link.limit or min(rules.clip * sqrt(pool.variance), link.farthest)
         excess = largest_excess(whitened, location, pool.b, clip) if link.linear else None
-        if excess and not (rules.whole and last):
-            excess = None  # only certified intervals ask for it
-        asked = whitened, target, location, pool.b, clip, link
+        if excess and not (rules.asks_cut and last):
+            excess = None  # certified intervals alone need it
+        arguments = whitened, target, location, pool.b, clip, link
         if several:
-            return PersonScoreQuery(*asked, sandwich=True)
-        return ScoreQuery(*asked, last or not rules.whole, excess, last or rules.slopes)
+            return PersonScoreQuery(*arguments, sandwich=True)
+        return ScoreQuery(*arguments, last or not rules.asks_cut, excess, last or rules.slopes)
 
     equations, line = ask_steps(session, rules, pool, ask)
     if start:
@@ -125,7 +127,7 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=(), start=None)
         known = known_mean(
             session, whitened, target, mean, deviation, pool, equations[-1], rules, link
         )
-        # What clips did to the mean is undone as far as what is known beside the steps tells.
+        # What clips did to the mean is undone as far as other answers about the mean tell
         excess, _, _ = known.excess(pool.b, pool.noise, np.zeros((rows.size, 0)))
         pool.b = pool.b - known.constant * excess
         known = replace(known, point=pool.b, value=known.value - excess)
@@ -167,25 +169,24 @@ def ask_steps(session, rules, pool, ask):
     (tuple of ScoreEquation, Line or None)
     """
     equations, line, number, total = [], None, len(rules.steps), sum(rules.steps)
-    lengths, few = QUESTION if (session.persons or 1) > 1 else 0.0, session.part(rules.subset)
-    # Lengths are counted again where most of the budget is to come, at one length
+    lengths, piece = QUESTION if (session.persons or 1) > 1 else 0.0, session.part(rules.subset)
+    # Lengths of the scores of persons are counted again before most of the budget is spent
     recount = number if rules.steps[-1] > 0.5 * total else 1 + number // 4
     for number, share in enumerate(rules.steps, 1):
         last = number == len(rules.steps)
         query = ask(last)
         if lengths:
             if number in (1, recount):
-                kept = seldom_cut(session, ScoreLengthsQuery(query), lengths * total / 2.0)
-            query = replace(query, length=kept)
+                length = seldom_cut(session, ScoreLengthsQuery(query), lengths * total / 2.0)
+            query = replace(query, length=length)
         share *= 1.0 - lengths
-        if (
-            last and rules.line and few and not lengths and query.link.linear
-        ):  # a pass takes time, and slopes are known
+        linear = query.link.linear
+        if last and rules.line and piece and not lengths and linear:  # one pass in place of two
             equation, line = with_line(session, query, share, rules)
         else:
-            # Where a part of the records resolves the slope, it tells where the last step is asked
-            piece = few if query.link.linear and not last else None
-            equation = ScoreEquation.of(query, session.sum(query, share, piece))
+            # A part of the records that resolves the slope finds the point of the last step
+            subset = piece if linear and not last else None
+            equation = ScoreEquation.of(query, session.sum(query, share, subset))
         equations.append(equation)
         pool.add(equation)
     return tuple(equations), line
@@ -217,7 +218,7 @@ def at_solution(session, rows, target, link, theta):
     gram_query, p = WhiteningQuery(Whitened(rows, np.eye(rows.size))), rows.size
     gram, _ = gram_query.gram(session.sum(gram_query, QUESTION))
     values, vectors = np.linalg.eigh(gram)
-    # Rows of length at most 1: no weight is below 1
+    # No row is longer than 1, so that no weight is below 1
     values = np.maximum(values, max(RELATIVE_ZERO * values[-1], 1e-300))
     W = (vectors * np.sqrt(values[0] / values)) @ vectors.T
     whitened, each = Whitened(rows, W), np.kron(np.eye(link.parts), W)
@@ -251,7 +252,7 @@ def effective_records_of(session):
 
 def public_rules(session, rows, clip="auto", ranged=True, link=IDENTITY):
     """Rules by public numbers: nothing of the session but its number of records and its noise."""
-    # The sum of a person's scores is cut where next to none are: rows need no tight clip
+    # The sum of the scores of a person is cut where next to none are: rows need no tight clip
     clip = clip if (session.persons or 1) == 1 else "wide"
     intercept, effective = rows.constant is not None, effective_records_of(session)
     size = link.parts * rows.size
@@ -273,24 +274,24 @@ def make_pool(session, whitened, length, link, deviation, priors=(), gram=None):
 def prior_shapes(whitened, deviation, unit, priors=()):
     """Shapes of the prior of b: given ones, and equal coefficients in whitened coordinates.
 
-    These as far as half of a feature's range moves the target by about each of EFFECTS. Of a
-    constant column or a rare category W makes what noise lets it, so that a coefficient of usual
-    size in whitened coordinates would move a row that has it by many deviations, out of the bounds
-    of the target. Precisions add up: 1 / unit^2 of a function whose variance is that of the target,
-    and those of the effects. Without a bound a small part of the evidence would do: coefficients of
+    Coefficients are equal as far as half of the range of a feature moves the target by about each
+    of EFFECTS. W stretches a constant column or a rare category as far as noise lets it. A
+    coefficient of usual size in whitened coordinates would then move a row that has it by many
+    deviations, out of the bounds of the target. Precisions add up: 1 / unit^2 for a function whose
+    variance is that of the target, and those of the effects. Without this bound the coefficients of
     a constant column had no limit as n grew.
     """
     W, p = whitened.W, len(whitened.W)
     shapes = [np.linalg.solve(W.T, prior) for prior in priors]
     for effect in EFFECTS:
         precision = np.eye(p) / unit**2 + W @ W.T / (p * (effect * deviation) ** 2)
-        root = np.linalg.cholesky(precision)  # with the inverse of L'L, any L is as good
+        root = np.linalg.cholesky(precision)  # any L with L L' = precision^-1 is as good
         shapes.append(solve_triangular(root, np.eye(p), lower=True, overwrite_b=True).T)
     return shapes
 
 
 def find_location(session, rows, target, rules, link=IDENTITY):
-    """Noisy mean (None without an intercept), and the target's deviation, if it were normal."""
+    """Noisy mean of the target, None without an intercept, and its deviation if it were normal."""
     mean = None
     if rules.location:
         mean = _mean(session, rows, target, link, rules.location)
@@ -307,23 +308,24 @@ def find_location(session, rows, target, rules, link=IDENTITY):
 
 
 def mean_only(session, rows, target, rules, link=IDENTITY):
-    """The private mean with all that is left, pooled with what is known of it.
+    """The private mean with all of the budget that is left, pooled with a first look at it.
 
-    Once a location and the spread are known, the last look clips the residuals at a few deviations:
-    of a target that varies by a tenth of its range it has a third of the noise.
+    Once a location and the spread are released, the last look clips residuals at a few deviations.
+    For a target that varies by a tenth of its range this has a third of the noise.
     """
-    location, scale, found = link.origin, 0.0, None
+    location, scale, first_look = link.origin, 0.0, None
     if rows.constant is not None and link.parts > 1:
         location = _mean(session, rows, target, link, 1.0).mean
     elif rows.constant is not None:
         plain = link.linear and not getattr(rows, "weighted", False)
         plain = plain and session.records(rules.spread) > 0  # see `fit_rows`
         if plain:
-            found, deviation = find_location(session, rows, target, rules)
-        share = rules.after_location if found else 1.0
-        means = [found] if found else []
+            first_look, deviation = find_location(session, rows, target, rules)
+        share = 1.0 - rules.location - rules.spread if first_look else 1.0
+        means = [first_look] if first_look else []
         if plain:
-            means.append(_mean_of_residuals(session, rows, target, rules, share, found, deviation))
+            mean = _mean_of_residuals(session, rows, target, rules, share, first_look, deviation)
+            means.append(mean)
         else:
             means.append(_mean(session, rows, target, link, share))
         weights = np.array([one.scale**-2.0 for one in means])
@@ -367,7 +369,7 @@ def _mean(session, rows, target, link, share):
     several = link.parts > 1
     query = link.rates_query(rows, target) if several else LocationQuery(target, link.low, rows)
     found = query.read(session.sum(query, share))
-    if not query.weighted:
+    if found.part < 1.0 and not query.weighted:
         tell_labels(session, found.part, 2.0 * found.scale * found.part)
     return found
 
@@ -381,27 +383,28 @@ def tell_labels(session, part, noise):
         )
 
 
-def _mean_of_residuals(session, rows, target, rules, share, found, deviation):
-    """Noisy mean of the target by what is left of it."""
+def _mean_of_residuals(session, rows, target, rules, share, first_look, deviation):
+    """Noisy mean of the target, by the mean of its clipped distances from a first look at it."""
     clip = mean_clip(2.0 / (rules.effective_records * sqrt(share)))
-    limit = clip * deviation + 2.0 * found.scale
-    if limit >= 1.0:  # no less noise
+    limit = clip * deviation + 2.0 * first_look.scale
+    if limit >= 1.0:  # clipping would save no noise
         return _mean(session, rows, target, IDENTITY, share)
-    query = ResidualMeanQuery(rows, target, found.mean, np.zeros(rows.size), limit)
+    query = ResidualMeanQuery(rows, target, first_look.mean, np.zeros(rows.size), limit)
     answer = session.sum(query, share)
-    mean = found.mean + limit * float(answer.value[0]) / answer.n
+    mean = first_look.mean + limit * float(answer.value[0]) / answer.n
     return Location(float(np.clip(mean, -1.0, 1.0)), limit * answer.noise.scale / answer.n, 1.0)
 
 
 def known_mean(session, whitened, target, mean, deviation, pool, equation, rules, link=IDENTITY):
-    """What is known of the mean of a fit beside its steps, and by how much they miss it.
+    """What other answers than the steps tell of the mean of a fit, and by how much steps miss it.
 
-    The mean of the target, which cuts nothing, and where clips are tight the mean of the residuals
-    at a wider clip, each by its precision; what that clip may do counts as one more error. The last
-    step moves the mean by what `skewness_bias` says, or by what a tail like the inverse cube does
-    if that is more, but by no more than if all residuals that it counted near its limit were on one
-    side and as far beyond it as targets reach. All are differences of linear parts: where the link
-    bends the mean of the linear part does not tell that of the target, and only residuals do.
+    One answer is the mean of the target, which cuts nothing. Where clips are tight, another one is
+    the mean of the residuals at a wider clip, and what that clip may do counts as one more error.
+    Both are weighed by their precisions. The last step moves the mean by what `skewness_bias` says,
+    or by what a tail like the inverse cube does if that is more. It does so by no more than if all
+    residuals that it counted near its limit were on one side, and as far beyond it as targets
+    reach. All of these are differences of linear parts. Where the link bends, the mean of the
+    linear part does not tell that of the target, and only residuals do.
 
     Parameters
     ----------
@@ -425,8 +428,8 @@ def known_mean(session, whitened, target, mean, deviation, pool, equation, rules
     value, precision = float(constant @ gram @ pool.b) / level, 0.0
     if link.linear:
         precision = 1.0 / (mean.scale**2 + pool.variance / equation.n + moved)
-        # Of residuals that no clip made small: clipped at 1.25 of their own deviations, those of a
-        # rare target have a third of theirs.
+        # That of residuals which no clip made small. Clipped at 1.25 of their own deviations, the
+        # residuals of a rare target have a third of their deviation.
         deviation = sqrt(max(pool.variance, deviation**2 - pool.spread**2))
     unit = 1.0 if link.linear else slope / mean.part
     if rules.mean:
@@ -437,14 +440,14 @@ def known_mean(session, whitened, target, mean, deviation, pool, equation, rules
         answer = session.sum(query, rules.mean)
         residual = limit * float(answer.value[0]) / answer.n / mean.part
         noise = limit * answer.noise.scale / answer.n / mean.part
-        # The mean of counts is not thought to be below this noise
-        found = link.linear_part(max(mean.mean - residual, noise)) - start
-        found = -residual if link.linear else found
+        # The mean of counts is not taken to be below this noise
+        excess = link.linear_part(max(mean.mean - residual, noise)) - start
+        excess = -residual if link.linear else excess
         error = noise**2 + (deviation * skewness_bias(clip)) ** 2
-        if session.trust.can.reports:  # the residuals of other users
+        if session.trust.can.reports:  # these are residuals of other users
             error += deviation**2 / answer.n
         error /= unit**2
-        value = (value * precision + found / error) / (precision + 1.0 / error)
+        value = (value * precision + excess / error) / (precision + 1.0 / error)
         precision += 1.0 / error
     clip, counted = equation.limit / deviation, max(equation.nearly_cut, 0.0)
     counted += 2.0 * equation.cut_scale
@@ -468,7 +471,7 @@ def bounds_words(fit, rows, names):
 
 
 def _narrow(fit, rows, names):
-    """Of records that were clipped, from released counts: all, and those of each value."""
+    """What released counts say of records that were clipped, in all and for each value."""
     if fit.clipped is None:
         return ""
     part, parts, noise = fit.clipped
@@ -488,7 +491,7 @@ def _narrow(fit, rows, names):
 
 
 def _wide(fit, rows, names):
-    """Of ranges that are hardly used, from the released Gram matrix of rows phi = W^-1 psi.
+    """What the released Gram matrix of rows phi = W^-1 psi says of ranges that are hardly used.
 
     The deviation of a feature is that of phi'c for the vector c that is the feature in
     half-ranges, less its mean. Values that are spread evenly over a tenth of their range have

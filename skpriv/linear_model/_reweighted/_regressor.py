@@ -13,8 +13,8 @@ from ..._estimation._moments import Instrument
 from ..._estimation._reports import moments_query
 from ..._parameters import Count, parameters
 from .._moments import MomentRegressor, asked_records, residual_share
-from .._opening import channel_of, open_fit, scaled_rows
-from .._prediction_intervals import calibration, held_out_size, hold_out
+from .._opening import channel_of, held_out_size, hold_out, open_fit, scaled_rows
+from .._prediction_intervals import calibration
 from ._normalisation import (
     NormalisationQuery,
     ReportedNormalisationQuery,

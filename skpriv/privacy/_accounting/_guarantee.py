@@ -6,7 +6,7 @@ to be trusted by default.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import exp, inf, isinf
 
 from ...exceptions import PrivacyError
@@ -48,6 +48,19 @@ class Capabilities:
     batches : bool, default=False
         Whether running sums are released batch by batch, each full and of a public size.
 
+    Attributes
+    ----------
+    exact : bool
+        Whether answers have no noise.
+    curator : bool
+        Whether somebody who is trusted sees all records.
+    same_rows : bool
+        Whether all records are in every answer, and shares divide the budget.
+    reports : bool
+        Whether each user sends one noisy report, which somebody sees as it is.
+    alone : bool
+        Whether the own report protects a user, whatever all others do.
+
     Examples
     --------
     >>> from skpriv.privacy import capabilities
@@ -72,37 +85,25 @@ class Capabilities:
     batches: bool = False
     summed: bool = False
     caveat: str = ""
+    exact: bool = field(init=False, repr=False, compare=False)
+    curator: bool = field(init=False, repr=False, compare=False)
+    same_rows: bool = field(init=False, repr=False, compare=False)
+    reports: bool = field(init=False, repr=False, compare=False)
+    alone: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.sees_rows not in ("everybody", "curator", "nobody"):
             raise ValueError(f"sees_rows={self.sees_rows!r} must be everybody, curator or nobody.")
         if self.divides not in ("budget", "users"):
             raise ValueError(f"divides={self.divides!r} must be 'budget' or 'users'.")
-
-    @property
-    def exact(self) -> bool:
-        """Whether answers have no noise."""
-        return self.sees_rows == "everybody"
-
-    @property
-    def curator(self) -> bool:
-        """Whether somebody who is trusted sees all records."""
-        return self.sees_rows != "nobody"
-
-    @property
-    def same_rows(self) -> bool:
-        """Whether all records are in every answer, and shares divide the budget."""
-        return self.divides == "budget"
-
-    @property
-    def reports(self) -> bool:
-        """Whether each user sends one noisy report, which somebody sees as it is."""
-        return self.divides == "users"
-
-    @property
-    def alone(self) -> bool:
-        """Whether a user's report protects the user by itself, whatever all others do."""
-        return self.reports and not self.amplifies
+        reports = self.divides == "users"
+        vars(self).update(
+            exact=self.sees_rows == "everybody",
+            curator=self.sees_rows != "nobody",
+            same_rows=not reports,
+            reports=reports,
+            alone=reports and not self.amplifies,
+        )
 
     def named(self, unit: str) -> str:
         """What the guarantee is called for a "record", a "person" or a "user"."""
@@ -398,6 +399,10 @@ class Trust:
         Name of the privacy model; one that has not stated its capabilities is refused.
     budget : Budget
         Infinite where there is no privacy.
+    can : Capabilities
+        What the model can do.
+    exact : bool
+        Whether answers have no noise.
 
     Examples
     --------
@@ -415,9 +420,12 @@ class Trust:
 
     model: str
     budget: Budget
+    can: Capabilities = field(init=False, repr=False, compare=False)
+    exact: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        capabilities(self.model)  # which refuses a model that is not known
+        can = capabilities(self.model)  # a model that is not known is refused
+        vars(self).update(can=can, exact=can.exact)
 
     @classmethod
     def of(cls, privacy: str, budget: Budget) -> "Trust":
@@ -429,16 +437,6 @@ class Trust:
     def absent(privacy: str, epsilon: float) -> bool:
         """Whether these parameters, which may be invalid, stand for no privacy."""
         return privacy == "none" or epsilon == inf
-
-    @property
-    def exact(self) -> bool:
-        """Whether answers have no noise."""
-        return self.can.exact
-
-    @property
-    def can(self) -> Capabilities:
-        """What the model can: `Capabilities`."""
-        return capabilities(self.model)
 
     def price(self, currency: str = "gdp") -> Cost:
         """What a session or stream that divides this currency is charged, in whole.

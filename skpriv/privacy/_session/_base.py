@@ -39,20 +39,16 @@ class Slot:
     ----------
     share : float
         Share of the whole session.
-    start : float
-        What the records that are asked may have used before.
+    start, stop : float
+        What the records that are asked may have used before, and afterwards.
     subset : Subset or None
         The records that are asked; None is all of them.
     """
 
     share: float
-    start: float = 0.0
-    subset: Subset | None = None
-
-    @property
-    def stop(self):
-        """What the records that are asked may have used afterwards."""
-        return self.start + self.share
+    start: float
+    stop: float
+    subset: Subset | None
 
 
 class Shares:
@@ -155,7 +151,8 @@ class Pieces:
         self._rows, self._source, self._order = rows, source, None
         self._kept, self._left, self._foreseen = [], KEPT_BYTES, {}
         self._all, self._targets = None, None
-        self._mapped: tuple = None, None
+        # Rows that are a function of each record, kept while that is asked, by its key
+        self._mapped: tuple[Any, ArrayRows | None] = None, None
         self._users, self._memory = {}, {}
 
     def prefix(self, start, stop, fraction):
@@ -188,9 +185,10 @@ class Pieces:
         rows = self.whole()
         mapped = getattr(query, "mapped", None)
         if mapped is not None and subset is None and isinstance(rows, ArrayRows):
-            found = self._of_function(rows, mapped)
-            if found is not None:
-                return found.sum(mapped.query())
+            if self._mapped[0] is not mapped.key:
+                self._mapped = mapped.key, self._made(rows, mapped.records, mapped.width)
+            if self._mapped[1] is not None:
+                return self._mapped[1].sum(mapped.query())
         if hasattr(query, "sum_by_memory"):
             memory = self._memory.setdefault((query.scaling, subset), {})
             in_memory = isinstance(rows, ArrayRows)
@@ -214,12 +212,6 @@ class Pieces:
         if rows is not None:
             self._left -= 8 * rows.n * (rows.n_features + 1)
         return rows
-
-    def _of_function(self, rows, mapped):
-        """Rows that are a function of each record, kept while that is asked; None if too large."""
-        if self._mapped[0] is not mapped.key:
-            self._mapped = mapped.key, self._made(rows, mapped.records, mapped.width)
-        return self._mapped[1]
 
     def _made(self, rows, records, width):
         """Rows in memory made by ``records(X, y)`` of those of each chunk; None if too large."""
@@ -390,6 +382,8 @@ class Session(ABC):
         Public number of records.
     ordered : bool
         Whether parts of the rows can be chosen, which is public.
+    trust : Trust
+        Who is trusted, and with what budget.
     """
 
     model: str
@@ -434,6 +428,7 @@ class Session(ABC):
                 rows, groups.codes, groups.largest, self._source.permutation, groups.change
             )
         self._rows, self.n, self.ordered = rows, rows.n, rows.ordered
+        self.trust = Trust(self.model, budget)
         self._passes = rows.passes or 0  # passes that were made before this session
         self._shares, self._lock = Shares(), RLock()
         # Without privacy the order of the rows is fixed, so that every fit is the same.
@@ -448,10 +443,6 @@ class Session(ABC):
             self._count_places()
 
     @property
-    def trust(self) -> Trust:
-        """Who is trusted, and with what budget."""
-        return Trust(self.model, self._budget)
-
     def part(self, fraction: float) -> Piece | None:
         """Secret random part of the records, for queries that need not see all of them.
 
@@ -476,7 +467,7 @@ class Session(ABC):
 
     def _prefix(self, start, stop, fraction):
         """Piece with this fraction of another one; None is all of it."""
-        if not self.capabilities.curator or not self.ordered or not fraction < 1.0:
+        if not self.capabilities.curator or not self._rows.ordered or not fraction < 1.0:
             return None
         return self._pieces.prefix(start, stop, fraction)
 
@@ -667,16 +658,14 @@ class Session(ABC):
 
     def _next(self, share, subset=None):
         """Slot that a query for this share would get."""
-        subset = self._chosen(subset)
-        return Slot(share * self._unit, self._shares.top(subset), subset)
-
-    def _chosen(self, subset):
-        """Records that a piece, or a public choice of users, stands for; None is all of them."""
-        if not isinstance(subset, Piece):
-            if subset is not None and self.capabilities.curator:
-                raise PrivacyError(PUBLIC_SUBSET)
-            return self._rows.chosen(subset)
-        return self._pieces.users(subset)
+        if isinstance(subset, Piece):
+            subset = self._pieces.users(subset)
+        elif subset is not None and self.capabilities.curator:
+            raise PrivacyError(PUBLIC_SUBSET)
+        else:  # a public choice of users
+            subset = self._rows.chosen(subset)
+        share, start = share * self._unit, self._shares.top(subset)
+        return Slot(share, start, start + share, subset)
 
     def _slot(self, query, share, subset=None):
         """Slot of a query that is asked now; what exceeds the session is refused."""

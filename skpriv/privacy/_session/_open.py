@@ -42,20 +42,15 @@ class CentralSession(Session):
     def _law(self, asked, slot):
         if self._currency == "pure" and isinstance(asked, Query):  # its share is one of epsilon
             return asked.local_noise(Budget(slot.share * self._budget.epsilon / self._reordered))
-        return GaussianNoise.calibrated(self._change(asked), self._mu * sqrt(slot.share))
+        # Gaussian noise of this mu spends the whole budget (rho = mu^2 / 2)
+        gaussian, budget = self._currency == "gdp", self._budget
+        mu = budget.mu if gaussian else sqrt(2.0 * budget.rho)
+        return GaussianNoise.calibrated(self._change(asked), mu * sqrt(slot.share))
 
     def _selection_law(self, query, k, slot):
-        rho = slot.share * self._mu**2 / 2.0
-        return GumbelNoise.calibrated(self._change(query), k, rho)
+        return GumbelNoise.calibrated(self._change(query), k, slot.share * self._budget.rho)
 
     _stream_law = _law
-
-    @property
-    def _mu(self):
-        """Gaussian noise of this mu spends the whole budget (rho = mu^2 / 2)."""
-        if self._currency == "gdp":
-            return self._budget.mu
-        return sqrt(2.0 * self._budget.rho)
 
 
 class ExactSession(CentralSession):

@@ -6,7 +6,7 @@ from scipy import stats
 
 from skpriv._estimation._loop import _fit
 from skpriv._estimation._loop._score import _shrunk
-from skpriv._estimation._loop._fit import KnownMean, LoopEstimate
+from skpriv._estimation._loop._fit import KnownMean, LoopLaw
 
 Z = stats.norm.ppf(0.975)
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(80)  # expectations of a normal variable
@@ -15,13 +15,12 @@ WEIGHTS = WEIGHTS / WEIGHTS.sum()
 
 def _variance(released, noise, privacy):
     """Variance of one estimate whose records have variance 1 if all are equal."""
-    none = np.zeros((1, 0))
-    estimate = LoopEstimate(
-        value=np.zeros(1), dual=np.ones((1, 1)), residual_gram=np.array([[released]]),
-        residual_scale=noise, typical_gram=np.ones((1, 1)), records=1.0, noise=privacy,
-        shared=none, resolved=np.ones(1, dtype=bool),
+    law = LoopLaw(
+        solution=np.zeros(1), dual=np.ones((1, 1)), shared=np.zeros((1, 0)), records=1.0,
+        residual_gram=np.array([[released]]), residual_scale=noise, typical_gram=np.ones((1, 1)),
+        noise=privacy,
     )  # fmt: skip
-    return float(sum(estimate.variances())[0])
+    return float(sum(law.variances(np.ones((1, 1))))[0])
 
 
 def _coverage(true, noise, privacy=0.0):

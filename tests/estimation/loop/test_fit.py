@@ -46,11 +46,11 @@ def _misses(part):
     rng, missed = np.random.RandomState(0), []
     for _ in range(1500):
         x = np.r_[rng.normal(size=SEEN), 0.3 * rng.normal(size=P - SEEN)][None]
-        estimate = _fit(rng).estimate(x)
-        shared = np.hstack([estimate.shared[:, :1], part * estimate.shared[:, 1:]])
-        variance = float(sum(replace(estimate, shared=shared).variances())[0])
-        if estimate.resolved[0]:
-            missed.append((float(estimate.value[0] - x[0] @ TRUTH)) ** 2 > 1.96**2 * variance)
+        law = _fit(rng).law()
+        counted = {name: part * getattr(law, name) for name in ("unsigned", "size")}
+        variance = float(sum(replace(law, **counted).variances(x))[0])
+        if law.resolved(x)[0]:
+            missed.append((float(law.value(x)[0] - x[0] @ TRUTH)) ** 2 > 1.96**2 * variance)
     assert len(missed) > 400
     return float(np.mean(missed))
 
@@ -137,9 +137,9 @@ def test_little_is_added_where_every_direction_is_seen():
     for scale, most in ((SCALE, 0.05), (0.0, 1e-12)):
         whole = replace(equation, slope=np.eye(P) / P, slope_scale=scale)
         fit = LoopFit(0.0, np.eye(P), TRUTH, 1e-4, np.eye(P) / P, (whole,), None, True, 1000)
-        estimate = fit.estimate(rng.normal(size=(5, P)))
-        added = np.square(estimate.shared[:, 1:]).sum(axis=1)
-        assert estimate.resolved.all() and (added <= most * sum(estimate.variances())).all()
+        law, points = fit.law(), rng.normal(size=(5, P))
+        added = np.square(points @ law.unsigned).sum(axis=1)
+        assert law.resolved(points).all() and (added <= most * sum(law.variances(points))).all()
 
 
 def test_points_that_are_mostly_hidden_get_no_interval():
@@ -148,7 +148,7 @@ def test_points_that_are_mostly_hidden_get_no_interval():
     fit = LoopFit(0.0, np.eye(P), TRUTH, 1e-4, GRAM, (equation,), None, True, 1000)
     points = np.zeros((2, P))
     points[:, 0], points[:, -1] = np.sqrt([0.51, 0.49]), np.sqrt([0.49, 0.51])
-    assert fit.estimate(points).resolved.tolist() == [True, False]
+    assert fit.law().resolved(points).tolist() == [True, False]
 
 
 @pytest.mark.parametrize("intercept", [True, False])

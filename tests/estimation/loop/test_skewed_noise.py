@@ -31,13 +31,10 @@ def _fits(noise, epsilon):
         one = []
         for mean in (model._released.mean, None):
             model._released = replace(model._released, mean=mean)
-            estimate = model._released.estimate(
-                model._released.points(model._record_map.row_map.features(row))
-            )
-            centre = model._record_map.target_map.unscale(
-                model._released.location + estimate.value[0]
-            )
-            deviation = model._record_map.target_map.radius * np.sqrt(sum(estimate.variances())[0])
+            law, target = model._released.law(), model._record_map.target_map
+            points = model._released.points(model._record_map.row_map.features(row))
+            centre = target.unscale(model._released.location + law.value(points)[0])
+            deviation = target.radius * np.sqrt(sum(law.variances(points))[0])
             one.append(abs(centre - truth) > 1.96 * deviation)
         missed.append(one)
     return np.sum(missed, axis=0)
