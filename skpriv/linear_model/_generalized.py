@@ -18,7 +18,7 @@ from .._choices import ConformityScore, Estimand
 from .._estimation._coefficients import NOISE, CoefficientLaw, loop_law
 from .._estimation._intervals import ConfidenceInterval, two_sided_quantile
 from .._estimation._loop._queries import (
-    LEAST_RATE, JointScores, Location, LocationQuery, Log, Logit, PersonScores, Whitened,
+    LEAST_RATE, JointScores, Location, OfTargets, Log, Logit, PersonScores, Whitened,
     scaled_targets,
 )  # fmt: skip
 from .._estimation._loop._steps import at_solution
@@ -390,7 +390,7 @@ def coded(rows, target, X, y):
 
 
 @dataclass(frozen=True)
-class ClassRatesQuery(Query):
+class ClassRatesQuery(OfTargets, Query):
     """Numbers of records of each class: replacing one moves two counts by 1, or with weights in
     [0, 1] by at most that: sensitivity sqrt(2).
     """
@@ -405,8 +405,6 @@ class ClassRatesQuery(Query):
     def shape(self):
         """Number of classes."""
         return (self.n_classes,)
-
-    weighted, width = LocationQuery.weighted, LocationQuery.width
 
     def sum(self, X, y):
         """Exact counts over a chunk of rows."""

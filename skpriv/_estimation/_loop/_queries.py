@@ -242,8 +242,26 @@ def scaled_targets(rows, target, X, y, low, high=1.0):
         return np.clip(r / roots, low, high), roots
 
 
+class OfTargets:
+    """Mixin of questions about targets, which read no column of X but that of weights.
+
+    Attributes
+    ----------
+    weighted : bool
+        Whether the last column of X is the root of a weight.
+    """
+
+    weighted = False
+    width: Any = 0
+    rows: Any
+
+    def __post_init__(self):
+        if getattr(self.rows, "weighted", False):
+            vars(self).update(weighted=True, width=None)
+
+
 @dataclass(frozen=True, eq=False)
-class LocationQuery(Query):
+class LocationQuery(OfTargets, Query):
     """Sums of v r and of v for weights v in [0, 1] and r in [low, 1] brought to [-1, 1].
 
     Without weights v is 1, and 0 of a record without a target; of v r alone where all records have
@@ -257,16 +275,6 @@ class LocationQuery(Query):
     rows: Any = None  # with weights, or None
     name: str = "mean of the target"
     sensitivity: float = 2.0 * ROUNDING
-
-    @property
-    def weighted(self):
-        """Whether the last column of X is the root of a weight."""
-        return getattr(self.rows, "weighted", False)
-
-    @property
-    def width(self):
-        """No column of X, if there are no weights in it."""
-        return None if self.weighted else 0
 
     @property
     def shape(self):
@@ -302,7 +310,7 @@ class Location(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class SpreadQuery(Query):
+class SpreadQuery(OfTargets, Query):
     """Sum of v min(|r - m|, 1) in [0, 1]: replacing a record moves it by at most 1."""
 
     target: Any
@@ -312,8 +320,6 @@ class SpreadQuery(Query):
     name: str = "mean deviation of the target"
     shape: tuple = (1,)
     sensitivity: float = 1.0 * ROUNDING
-
-    weighted, width = LocationQuery.weighted, LocationQuery.width
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""

@@ -121,7 +121,11 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=(), start=None)
     elif rules.few_records:
         needed = more_needed(session, rules, link.enough(rows.size))
         session.report.add_note(f"{FEW_RECORDS} {needed}")
-    clipped, known = count_clipped(session, rows, rules, target), None
+    clipped, known = None, None
+    if rules.clipped:
+        count = ClippedRowsQuery(rows, target)
+        answer = session.sum(count, rules.clipped, session.part(rules.subset))
+        clipped = count.read(answer)
     asks_mean = rules.mean or not start
     if link.limit is None and mean and rows.constant is not None and asks_mean:
         known = known_mean(
@@ -190,14 +194,6 @@ def ask_steps(session, rules, pool, ask):
         equations.append(equation)
         pool.add(equation)
     return tuple(equations), line
-
-
-def count_clipped(session, rows, rules, target=None):
-    """Released parts of the records that are outside of their bounds; None if not asked."""
-    if not rules.clipped:
-        return None
-    count = ClippedRowsQuery(rows, target)
-    return count.read(session.sum(count, rules.clipped, session.part(rules.subset)))
 
 
 def at_solution(session, rows, target, link, theta):

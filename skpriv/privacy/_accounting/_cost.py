@@ -474,7 +474,7 @@ class Cost:
     def __add__(self, other: "Cost") -> "Cost":
         if not isinstance(other, Cost):
             return NotImplemented
-        return Cost(*map(add, self.as_tuple(), other.as_tuple()))
+        return Cost(*map(add, vars(self).values(), vars(other).values()))
 
     def epsilon(self, delta: float = 0.0) -> float:
         """Smallest epsilon for which the releases together are known to be (epsilon, delta)-DP.
