@@ -552,7 +552,7 @@ class FitsBySteps(AsymptoticIntervals, FitsPersons):
         plain = not weighted and getattr(self, "effects", None) is None
         start = None
         if self.start is not None and not self._trust.exact:
-            start = self._checked_start(maps, link, channel, plain)
+            start = self._start(records, maps, link, channel, plain)
         session = open_fit(self, records, channel, groups=groups)
         del records  # only the session has the data now
         session, held_out = hold_out(self, session)
@@ -658,7 +658,7 @@ class FitsBySteps(AsymptoticIntervals, FitsPersons):
         twin.start = self.start  # a released answer, which a clone does not forget
         return twin
 
-    def _checked_start(self: Any, maps, link, channel, plain):
+    def _start(self: Any, records, maps, link, channel, plain):
         """The `Start`; refused before anything is charged if it does not suit."""
         given = getattr(self.start, "estimator", self.start)  # of a FrozenEstimator
         start = given.as_start() if hasattr(given, "as_start") else given

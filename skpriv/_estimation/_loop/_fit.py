@@ -531,7 +531,8 @@ class LoopFit:
         across = 0.5 * scale**2 * (float(solved @ solved) + hidden.sum() * size**2)
         spread = noise + across + typical / records * values
         seen = ~hidden
-        excess = inversion_excess(values[seen], moments[seen], spread[seen], scale, inverted)
+        unsigned = inversion_excess(values[seen], moments[seen], spread[seen], scale, inverted)
+        unsigned = vectors[:, seen] * np.minimum(unsigned, size)
         noise += sum(float(u @ u) for u in slope_noises) + 0.5 * scale**2 * hidden.sum() * size**2
         shared, solution, replies = np.column_stack(slope_noises), start + step, dual
         others, tail = [], None
@@ -559,7 +560,7 @@ class LoopFit:
             records=records / self.degrees if self.degrees else max(records - len(values), 1.0),
             noise=noise,
             shared=np.column_stack([replies @ (vectors.T @ shared), *others]),
-            unsigned=vectors[:, seen] * np.minimum(excess, size),
+            unsigned=unsigned,
             hidden=vectors[:, hidden],
             size=size,
             usual=np.maximum(values[hidden], scale) / max(float(np.trace(self.gram)), 1e-300),

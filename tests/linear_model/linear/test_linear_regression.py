@@ -123,7 +123,7 @@ def test_the_rules_are_whole_and_fade(clip, fit_intercept):
                 rules = Rules.of(n, p, n * mu, clip, fit_intercept)
                 first = rules.location + rules.spread + rules.whitening + rules.lengths
                 rest = sum(rules.steps) + rules.mean + rules.line + rules.clipped
-                assert rest == pytest.approx(rules.after_location - rules.whitening - rules.lengths)
+                assert rest == pytest.approx(1.0 - first)
                 assert first + rest == pytest.approx(1.0, rel=1e-12)
                 assert min(rules.spread, *rules.steps) > 0.0
                 assert (rules.whitening > 0.0) == (not rules.few_records)
