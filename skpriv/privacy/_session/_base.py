@@ -152,7 +152,7 @@ class Pieces:
         self._kept, self._left, self._foreseen = [], KEPT_BYTES, {}
         self._all, self._targets = None, None
         # Rows that are a function of each record, kept while that is asked, by its key
-        self._mapped: tuple[Any, ArrayRows | None] = None, None
+        self._mapped: tuple = None, None
         self._users, self._memory = {}, {}
 
     def prefix(self, start, stop, fraction):
@@ -253,10 +253,10 @@ class Pieces:
         larger = map(self.users, (p for p in self._foreseen.values() if len(p) > len(subset)))
         for whole in (*larger, subset):
             places = subset.among(whole)
-            rows = None if places is None else everything.kept(whole, self._left)
-            if self._booked(rows) is not None:
-                self._kept.append((whole, rows))
-                return rows.sum(query, places)
+            kept: Any = None if places is None else everything.kept(whole, self._left)
+            if self._booked(kept) is not None:
+                self._kept.append((whole, kept))
+                return kept.sum(query, places)
         return everything.sum(query, subset)
 
 
@@ -442,7 +442,6 @@ class Session(ABC):
         if groups is not None:
             self._count_places()
 
-    @property
     def part(self, fraction: float) -> Piece | None:
         """Secret random part of the records, for queries that need not see all of them.
 
