@@ -464,7 +464,7 @@ class Cost:
         that set can tell them apart, so its cost is what is paid. The coordinate-wise maximum is
         at least the cost of any of the sets, and `epsilon` is non-decreasing in each coordinate.
         """
-        columns = zip(*(cost.as_tuple() for cost in costs), strict=True)
+        columns = zip(*(vars(cost).values() for cost in costs), strict=True)
         return cls(*(max(column) for column in columns))
 
     def as_tuple(self) -> tuple[float, ...]:
