@@ -28,17 +28,24 @@ from skpriv.bandits import (
     SquareCB,
     simulate,
 )
+from skpriv.bandits._ucb._sums import Region
 from skpriv.linear_model import SSPRegressor
 
 
 class Thompson(LinUCB):
     """Thompson sampling without privacy, on the textbook's posterior."""
 
-    def _act(self, contexts, available, rng):
-        root = np.linalg.cholesky(self._state.inverse)
-        draws = self._state.theta + rng.standard_normal((len(contexts), len(root))) @ root.T
-        index = np.einsum("nkj,nj->nk", contexts / self.data_norm, draws)
-        return index.argmax(axis=1), np.ones(len(contexts))  # its propensities are not known
+    def _make_region(self, equations):
+        covariance = np.linalg.inv(equations.design + self.alpha * np.eye(len(equations.target)))
+        return Region(covariance @ equations.target, covariance)
+
+    def _choose(self, contexts, available):
+        (n_rounds, n_actions, n_features), region = contexts.shape, self._region
+        phi = self._features(contexts.reshape(-1, n_features)).reshape(n_rounds, n_actions, -1)
+        root = np.linalg.cholesky(region.form)
+        draws = region.centre + self._rng.standard_normal((n_rounds, len(root))) @ root.T
+        index = np.einsum("nkj,nj->nk", phi, draws)
+        return np.eye(n_actions)[index.argmax(axis=1)]
 
 
 class Vowpal(RandomPolicy):

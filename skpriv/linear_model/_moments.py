@@ -9,6 +9,7 @@ from numbers import Real
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._compat import Interval, StrOptions
@@ -74,6 +75,11 @@ def residual_gram(session, equations, theta, asked, instrument=Instrument()):
         rows = round(answer.n * session.persons)
         found["debias"] = cluster_degrees(session.n, rows, asked.size)
     return found
+
+
+def _has_sums(fit):
+    """Whether a fit released sums of records; one that is still to be made may do so."""
+    return hasattr(fit, "_equations") or not hasattr(fit, "coef_")
 
 
 @parameters
@@ -196,6 +202,7 @@ class MomentRegressor(CertifiedIntervals, FitsPersons, PredictionIntervals):
             )
         return self._solved(mine.pooled(its), self._scaling)
 
+    @available_if(_has_sums)
     def posterior(self) -> Any:
         """Mean and covariance of (coefficients, intercept), by released sums and their noise.
 

@@ -423,3 +423,12 @@ def test_an_oracle_that_cannot_fit_this_way_is_refused_before_anybody_is_served(
     oracle = LogisticRegression(privacy="local", data_norm=1.0, classes=(0, 1))
     with pytest.raises(PrivacyError, match="needs somebody who adds up"):
         EpochGreedy(oracle).act(np.zeros((2, 3, 4)))
+
+
+def test_an_oracle_without_sums_has_no_posterior_and_still_learns(make_rounds):
+    oracle = ReweightedRegressor(epsilon=5.0, link="logit", data_norm=1.0, bounds_y=(0.0, 1.0))
+    policy = EpochGreedy(oracle, n_actions=2, schedule=100, random_state=0)
+    contexts, rng = np.zeros((100, 2, 3)), np.random.default_rng(0)
+    policy.update(contexts, policy.act(contexts), rng.integers(2, size=100).astype(float))
+    assert policy.oracle_.coef_.shape == (3,)
+    assert not hasattr(policy.oracle_, "posterior")
