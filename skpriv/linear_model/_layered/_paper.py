@@ -14,8 +14,8 @@ from ..._estimation._intervals import split_failure
 from ...privacy import ROUNDING
 from ._tree import ACTIVATION_FAILURE, NOISE_WEIGHTS, Bin, LevelQuery, PartitionTree, law_of
 
-# Weights of a bin's failure probability: of the targets, and of the errors of earlier levels, given
-# the gram; and of three events about noise, as in `_tree`.
+# Parts of a bin's failure probability: of the targets, and of the errors of earlier levels, given
+# the gram. The events about noise have `NOISE_WEIGHTS`.
 TARGETS_WEIGHTS = (0.55, 0.29)
 
 
@@ -147,13 +147,11 @@ class PaperIntervals:
 
     def _half_width(self, node, widths, failure, gram_failure):
         law, d = node.law, node.size
-        of_targets, of_errors, *_ = split_failure(failure, *TARGETS_WEIGHTS, *NOISE_WEIGHTS)
-        *_, of_vector, of_operator, of_cross = split_failure(
-            gram_failure, *TARGETS_WEIGHTS, *NOISE_WEIGHTS
-        )
+        of_targets, of_errors = (weight * failure for weight in TARGETS_WEIGHTS)
+        of_vector, of_operator = (weight * gram_failure for weight in NOISE_WEIGHTS)
         operator = law.operator(d, of_operator)
         vector = self.theta_bound * law.vector(d, of_vector)
-        spread = target_bound(node.level, self.theta_bound) * law.cross(d, of_cross)
+        spread = target_bound(node.level, self.theta_bound) * law.rms
         along = min(node.eigenvalues[0] + operator, node.records)
         tail = sqrt(2.0 * log(2.0 / of_targets) * (along + spread**2))
         earlier = self._earlier(node, widths, of_errors) if node.parent is not None else 0.0

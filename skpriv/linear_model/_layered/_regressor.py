@@ -19,7 +19,7 @@ import numpy as np
 from scipy import linalg
 
 from ..._compat import Interval
-from ..._estimation._intervals import event, events, inside_bounds, split_failure
+from ..._estimation._intervals import event, events, inside_bounds
 from ..._estimation._moments import PRIOR_VARIANCES, SAMPLING, ridge_prior
 from ..._linalg import HALF_DIGITS, RELATIVE_ZERO, blocks_of
 from ..._parameters import Count, DataNorm, Positive, parameters
@@ -27,34 +27,21 @@ from ...exceptions import PrivacyError
 from ...privacy import adds_up_gaussians, models_that
 from .._base import CertifiedIntervals, PrivateRegressor
 from .._opening import open_fit, scaled_rows
-from ._paper import grow_paper
+from ._paper import TARGETS_WEIGHTS, grow_paper
 from ._tree import (
     ACTIVATION_FAILURE,
     NOISE_WEIGHTS,
     Bin,
     CodebookLevelQuery,
+    GaussianLaw,
     LevelQuery,
     PartitionTree,
     ReportLaw,
     law_of,
 )
 
-RESOLUTION_FOR_TWO = 150.0  # measured: below, the records of a second level are better spent on one
-
-
-def depth(resolution, size):
-    """Public default number of levels: a second one where the noise is low enough to pay for it."""
-    return min(size, 2) if resolution >= RESOLUTION_FOR_TWO * sqrt(size) else 1
-
-
-def scales(resolution, gamma):
-    """Public number of norm bins: finer ones would drown in the noise, or in sampling error.
-
-    An estimate in a bin has error of the order of one over the resolution in the units of the
-    target whatever the bin's norm, so that norms below that are not worth a bin.
-    """
-    most = int(log(HALF_DIGITS) / log(gamma))
-    return min(max(1, ceil(log(max(resolution, 1.0)) / log(gamma))), most)
+# Resolution over sqrt(p) from which a second level is worth its records, as was measured.
+RESOLUTION_FOR_TWO = 150.0
 
 
 def resolution(query, trust, records, share):
@@ -94,17 +81,24 @@ def noise_kind(est):
 
 
 def tree_shape(est, scaling, records, kind):
-    """Public shape of the tree: nothing is read off the records but their number."""
-    empty = PartitionTree(scaling.size, est.gamma, 1, 1)
-    probe = _asked(kind)(scaling, empty, (), crossed=True)
-    n_levels, n_scales = est.n_levels, est.n_scales
-    if n_levels == "auto" and est.variant == "paper":
-        n_levels = scaling.size
-    elif n_levels == "auto":
-        n_levels = depth(resolution(probe, est._trust, records, 1.0), scaling.size)
+    """Public shape of the tree: nothing is read off the records but their number.
+
+    By default there is a second level where the noise is low enough to pay for it, and there are
+    as many norm bins as show more than noise or sampling error: in the units of the target, an
+    estimate in a bin has an error of about one over the resolution, whatever the norm of the bin
+    is, so that smaller norms are not worth a bin.
+    """
+    size, n_levels, n_scales = scaling.size, est.n_levels, est.n_scales
+    probe = _asked(kind)(scaling, PartitionTree(size, est.gamma, 1, 1), (), crossed=True)
+    if n_levels == "auto":
+        n_levels = size
+        if est.variant != "paper":
+            pays = resolution(probe, est._trust, records, 1.0) >= RESOLUTION_FOR_TWO * sqrt(size)
+            n_levels = min(size, 2) if pays else 1
     if n_scales == "auto":
-        share = 1.0 / n_levels
-        n_scales = scales(resolution(probe, est._trust, records, share), est.gamma)
+        ratio = max(resolution(probe, est._trust, records, 1.0 / n_levels), 1.0)
+        most = int(log(HALF_DIGITS) / log(est.gamma))
+        n_scales = min(max(1, ceil(log(ratio) / log(est.gamma))), most)
     return {"gamma": est.gamma, "n_scales": n_scales, "n_levels": n_levels}
 
 
@@ -135,8 +129,8 @@ def grow(session, scaling, *, gamma, n_scales, n_levels, theta_bound, kind):
 
 def _resolved(node, theta_bound):
     """How many leading directions stand out of the noise, and have an error below coef_norm."""
-    edge = node.law.typical.operator(node.size, ACTIVATION_FAILURE)
-    spread = node.law.cross(node.size, 0.5) if node.law.rms else 0.0
+    edge = GaussianLaw(node.law.rms).operator(node.size, ACTIVATION_FAILURE)
+    spread = node.law.rms
     if node.resolved.size:
         spread *= sqrt(1.0 + theta_bound**2)
     needed = max(edge, 2.0 * node.factor * spread / theta_bound)
@@ -144,10 +138,12 @@ def _resolved(node, theta_bound):
     return int((node.eigenvalues > max(needed, tiny)).sum())
 
 
-TARGETS_WEIGHT = 1.0 - sum(NOISE_WEIGHTS)
-# Tikhonov path in units of the noise
+TARGETS_WEIGHT = sum(TARGETS_WEIGHTS)  # there are no errors of earlier levels
+# Ridge penalties that intervals try, in units of the noise
 BIN_PATH = np.concatenate([[0.0], np.geomspace(0.3, 30.0, 9)])
-STANDS_OUT = 0.3  # of the noise's median: smaller eigenvalues of a gram attenuate the estimate
+# Eigenvalues of a Gram matrix below this part of the median of its largest noise are left out: they
+# would shrink the estimate.
+STANDS_OUT = 0.3
 
 
 class BinBound(NamedTuple):
@@ -190,13 +186,12 @@ def _vector_quantile(d, tail):
 def bin_bound(node, theta_bound, failure, gram_failure):
     """The bound for Gaussian noise, of which targets are independent."""
     d, law = node.size, node.law
-    of_targets = split_failure(failure, TARGETS_WEIGHT, *NOISE_WEIGHTS)[0]
-    _, *of_noise = split_failure(gram_failure, TARGETS_WEIGHT, *NOISE_WEIGHTS)
-    names = (f"{node.path}: {what}" for what in ("noise at theta", "noise of the Gram", "cross"))
-    of_vector, of_operator, of_cross = map(event, names, of_noise)
-    tail = log(1.0 / event(f"{node.path}: errors of the targets", of_targets))
+    of_vector, of_operator = (weight * gram_failure for weight in NOISE_WEIGHTS)
+    of_vector = event(f"{node.path}: noise at theta", of_vector)
+    of_operator = event(f"{node.path}: noise of the Gram", of_operator)
+    tail = log(1.0 / event(f"{node.path}: errors of the targets", TARGETS_WEIGHT * failure))
     outer = theta_bound**2 if node.resolved.size else 0.0
-    spread = law.cross(d, of_cross) * sqrt(1.0 + outer)
+    spread = law.rms * sqrt(1.0 + outer)
     quantile = _vector_quantile(d, tail)
     if d == 1:  # the scalar bound
         quantile = min(quantile, sqrt(2.0 * (tail + log(2.0))))
@@ -252,16 +247,16 @@ def _bounds(tree, theta_bound, confidence_level):
     reports depend on targets, so that all their events are shared like the latter.
     """
     bins = [node for node in tree.bins if node.informative]
-    used = {id(step): step for node in bins for step in node.chain()}
+    used = {step.path: step for node in bins for step in node.chain()}
     levels = Counter(node.level for node in tree.bins)
     failure = 1.0 - confidence_level
     bounds = {}
     for node in used.values():
         gram = failure / (tree.n_levels * levels[node.level])
         if isinstance(node.law, ReportLaw):
-            bounds[id(node)] = report_bound(node, theta_bound, gram)
+            bounds[node.path] = report_bound(node, theta_bound, gram)
         else:
-            bounds[id(node)] = bin_bound(node, theta_bound, failure / len(used), gram)
+            bounds[node.path] = bin_bound(node, theta_bound, failure / len(used), gram)
     return bins, bounds
 
 
@@ -278,7 +273,7 @@ def _along_chain(node, X, penalty, bounds, theta_bound):
         W = part @ _filter(step, penalty)
         rest = rest - _through(W, step)
         centre += step.factor * (W @ step.target)
-        half += bounds[id(step)](W)
+        half += bounds[step.path](W)
         child = step
     return centre, half + theta_bound * np.linalg.norm(rest, axis=1)
 
@@ -336,18 +331,23 @@ def _posterior_mean(design, response):
 
 
 def _whitened(node, theta):
-    """Equation of a bin in its eigenbasis, scaled to variance 1; noise of privacy, and all."""
+    """Equation of a bin in its eigenbasis, scaled to variance 1.
+
+    Returns
+    -------
+    (design, response, variances)
+        Sums of the variances that privacy noise adds, and of all noise.
+    """
     values, vectors = np.linalg.eigh(node.gram)
-    edge = STANDS_OUT * node.law.typical.operator(len(values), 0.5)
+    edge = STANDS_OUT * GaussianLaw(node.law.rms).operator(len(values), 0.5)
     floor = max(edge, values[-1] * len(values) * RELATIVE_ZERO)
     kept = values > floor
     W = vectors[:, kept].T
     design = _through(W, node)
     response = node.factor * (W @ node.target)
-    cross = node.law.cross(node.size, 0.5) if node.law.rms else 0.0
     inside, outside = theta @ node.basis, theta @ node.resolved
     sampling = node.factor**2 * node.copies * values[kept]
-    private = (node.factor * cross) ** 2 * (1.0 + outside @ outside) * np.ones(len(W))
+    private = (node.factor * node.law.rms) ** 2 * (1.0 + outside @ outside) * np.ones(len(W))
     private += node.law.rms**2 * (inside @ inside + (W @ inside) ** 2) / 2.0
     scale = 1.0 / np.sqrt(sampling + private)
     parts = (private.sum(), (sampling + private).sum())

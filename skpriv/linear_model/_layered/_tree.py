@@ -2,10 +2,9 @@
 
 A level asks for the moments of all of its bins at once; by one codebook a user reports them on a
 random row of a Hadamard matrix. A bin releases noisy sums of z z' (d, d), and of z times further
-columns. Three quantiles serve the intervals: of the largest |eigenvalue| of the noise N of z z'; of
-||N v|| for a fixed unit v; and the standard deviation of the noise of z times a column, given N.
-Failure probabilities are explicit. Where noise has no exact law (reports), the last is a bound on a
-norm instead.
+columns. Two quantiles serve the intervals: of the largest |eigenvalue| of the noise N of z z', and
+of ||N v|| for a fixed unit v. The noise of z times a column, given N, has a known standard
+deviation. Where noise has no exact law (reports), a bound on a norm takes the place of both.
 """
 
 from dataclasses import dataclass, field
@@ -24,35 +23,27 @@ from ...privacy import ROUNDING, CodebookBlocksNoise, NoiseSource, Query, hadama
 
 @dataclass(frozen=True)
 class GaussianLaw:
-    """GOE(scale) noise on z z', and independent N(0, scale^2) on z times a column."""
+    """GOE(rms) noise on z z', and independent N(0, rms^2) on z times a column.
 
-    scale: float
+    Attributes
+    ----------
+    rms : float
+        Standard deviation of an orthonormal coordinate.
+    """
 
-    @property
-    def rms(self):
-        """Standard deviation of an orthonormal coordinate."""
-        return self.scale
-
-    @property
-    def typical(self):
-        """The law itself, for choices that no guarantee depends on."""
-        return self
+    rms: float
 
     def plus(self, other):
         """Law of the sum of two independent copies."""
-        return GaussianLaw(sqrt(self.scale**2 + other.scale**2))
+        return GaussianLaw(sqrt(self.rms**2 + other.rms**2))
 
     def operator(self, d, failure):
         """Bound on -N in every direction at once, exceeded with at most this probability."""
-        return operator_quantile(self.scale, d, failure) if self.scale else 0.0
+        return operator_quantile(self.rms, d, failure)
 
     def vector(self, d, failure):
         """Bound on ||N v|| for a fixed unit v."""
-        return self.scale * norm_quantile(1.0, 0.5, d, failure) if self.scale else 0.0
-
-    def cross(self, d, failure):
-        """Standard deviation of z times a column in any direction, given N; it never fails."""
-        return self.scale
+        return self.rms * norm_quantile(1.0, 0.5, d, failure)
 
 
 @dataclass(frozen=True)
@@ -79,11 +70,6 @@ class ReportLaw:
         """Standard deviation of an orthonormal coordinate."""
         return sqrt(sum(part.scale**2 for part in self.parts))
 
-    @property
-    def typical(self):
-        """The nearest Gaussian law, for choices that no guarantee depends on."""
-        return GaussianLaw(self.rms)
-
     def plus(self, other):
         """Law of the sum of two independent copies."""
         return ReportLaw(self.parts + other.parts)
@@ -106,10 +92,6 @@ class ReportLaw:
         top = 1.0 + outer**2 + (inner / factor) ** 2
         squares = d * (1.0 + outer**2) + (d + 1.0) / 2.0 * (inner / factor) ** 2
         return self._total(failure, squares, top)
-
-    def cross(self, d, failure):
-        """Standard deviation of z times a column in any direction, on average."""
-        return self.rms
 
     def _total(self, failure, squares, top, matrix_mean=None):
         """Bound for a map whose squared entries add up to squares, its squared norm top."""
@@ -134,10 +116,11 @@ def law_of(noise):
     return GaussianLaw(noise.scale)
 
 
-# Weights of a bin's failure probability: of three events about noise, ||N_gram v||, operator norm
-# of N_gram, standard deviation of the cross noise. The rest is of the targets, given the gram.
-NOISE_WEIGHTS = (0.10, 0.04, 0.02)
-ACTIVATION_FAILURE = 0.05  # an eigenvalue counts when it exceeds this quantile of the noise
+# Parts of a bin's failure probability: of two events about noise, ||N_gram v|| and the operator
+# norm of N_gram. The deviation of the cross noise is known. The targets have most of the rest.
+NOISE_WEIGHTS = (0.10, 0.04)
+# Noise alone exceeds the size from which an eigenvalue is resolved with this probability.
+ACTIVATION_FAILURE = 0.05
 
 
 @dataclass(eq=False)
@@ -290,8 +273,8 @@ class PartitionTree(Display):
         """Bins that the next level asks about: children of active bins."""
         if not self.bins:
             return list(self._roots)
-        known = set(map(id, self.bins))
-        return [child for b in self.bins for child in b.children if id(child) not in known]
+        known = {node.path for node in self.bins}
+        return [child for b in self.bins for child in b.children if child.path not in known]
 
     def locate(self, phi):
         """Last bin that was made on the path of each row.
@@ -354,11 +337,11 @@ class PartitionTree(Display):
         """
         ax = self._axes(ax)
         shown = sorted(self.bins, key=lambda b: b.path)
-        places = {id(node): (row, -node.level) for row, node in enumerate(shown)}
+        places = {node.path: (row, -node.level) for row, node in enumerate(shown)}
         for node in shown:
-            x, y = places[id(node)]
+            x, y = places[node.path]
             if node.parent is not None:
-                px, py = places[id(node.parent)]
+                px, py = places[node.parent.path]
                 ax.plot([px, x], [py, y], color="0.7", linewidth=0.8, zorder=1)
             ax.scatter(x, y, s=90, zorder=2, edgecolors="C0", color="C0" if node.active else "w")
             label = f"{node.path[-1]}" + (f" ({node.n_active})" if node.active else "")
@@ -401,16 +384,11 @@ class LevelQuery(Query):
     bins: tuple
     crossed: bool
     level: int = 1
-    slots: dict = field(init=False, repr=False)
 
-    def __post_init__(self):
-        slots = {id(node): slot for slot, node in enumerate(self.bins)}
-        object.__setattr__(self, "slots", slots)
-
-    def __setstate__(self, state):
-        """Nodes of a copy, for a worker, are others: they are found by who they are."""
-        self.__dict__.update(state)
-        self.__post_init__()
+    @cached_property
+    def slots(self):
+        """Number of each bin that is asked about, by its path."""
+        return {node.path: slot for slot, node in enumerate(self.bins)}
 
     @property
     def name(self):
@@ -436,8 +414,8 @@ class LevelQuery(Query):
     def located(self, phi):
         """Yield (slot, bin, indices of rows) of each bin that is asked about and has rows."""
         for node, rows in self.tree.locate(phi):
-            if id(node) in self.slots:
-                yield self.slots[id(node)], node, rows
+            if node.path in self.slots:
+                yield self.slots[node.path], node, rows
 
     @cached_property
     def _columns(self):
@@ -497,11 +475,9 @@ class CodebookLevelQuery(LevelQuery):
         for slot, node, rows in self.located(phi):
             d = node.size
             u = np.column_stack([phi[rows] @ self._columns[slot], target[rows] / SQRT2])
-            moments = SQRT2 * u[:, above[0]] * u[:, above[1]]
-            moments[:, above[0] >= d] = 0.0
-            slots[rows] = slot
-            vectors[rows, :d] = u[:, :d] ** 2
-            vectors[np.ix_(rows, np.arange(self.width, self.shape[1]))] = moments
+            moments = np.hstack([u**2, SQRT2 * u[:, above[0]] * u[:, above[1]]])
+            asked = np.append(np.arange(self.width) < d, above[0] < d)
+            slots[rows], vectors[rows] = slot, moments * asked
         vectors /= self.radius
         squares = np.einsum("ij,ij->i", vectors, vectors)
         vectors[:, self.width - 1] = np.sqrt(np.maximum(1.0 - squares, 0.0))

@@ -86,7 +86,7 @@ MAKERS = {
 
 # Of alternatives of which the narrower one counts, and that are never the narrower one here.
 IDLE = {
-    "sharp: bounded", "sharp: weak", "sharp: gram", "(0,): cross",
+    "sharp: bounded", "sharp: weak", "sharp: gram",
     "step: direction", "step: largest", "step: trace",
 }  # fmt: skip
 

@@ -82,4 +82,4 @@ def test_bins_state_the_noise_that_they_receive(global_random_seed):
         received += [(b.gram[0, 0], b.gram[0, 1], *b.cross[:, 0], *b.target) for b in below]
     law, spread = below[0].law, np.std(received, axis=0)
     np.testing.assert_allclose(spread[:2], [law.rms, law.rms / sqrt(2.0)], rtol=0.06)
-    np.testing.assert_allclose(spread[2:], law.cross(2, 0.01), rtol=0.06)
+    np.testing.assert_allclose(spread[2:], law.rms, rtol=0.06)
