@@ -8,8 +8,8 @@ from ._improper import ImproperSGDRegressor
 from ._layered._regressor import LayeredRegressor
 from ._linear import LinearRegression
 from ._instruments import IVRegressor
-from ._reweighted._sgd import Link
-from ._reweighted._regressor import ReweightedRegressor
+from ._reweighted import Link
+from ._reweighted import ReweightedRegressor
 from ._moments import SSPRegressor
 
 __all__ = [

@@ -25,7 +25,7 @@ from skpriv.linear_model import (
     ReweightedRegressor,
     SSPRegressor,
 )
-from skpriv.linear_model._reweighted._normalisation import (
+from skpriv.linear_model._reweighted import (
     NormalisationQuery,
     ReweightedMomentsQuery,
 )

@@ -9,13 +9,16 @@ from skpriv._estimation._public_maps import RecordMap
 from skpriv._estimation._reports import LiftedMomentsQuery
 from skpriv.bandits._combiner import RewardQuery
 from skpriv.linear_model._improper import ClippedGradientQuery, ErrorTerms, ReportedGradientQuery
-from skpriv.linear_model._reweighted._normalisation import (
+from skpriv.linear_model._reweighted import (
+    LINKS,
+    Link,
+    LinkGradientQuery,
+    Minimiser,
     NormalisationQuery,
     ReportedNormalisationQuery,
     ReweightedMomentsQuery,
     ReweightedReportsQuery,
 )
-from skpriv.linear_model._reweighted._sgd import LINKS, Link, LinkGradientQuery, Minimiser
 
 from .case import Case, distance
 

@@ -3,8 +3,8 @@ import pytest
 
 from skpriv._linalg import unvech, vech_size
 from skpriv.linear_model import ReweightedRegressor
-from skpriv.linear_model._reweighted import _sgd
-from skpriv.linear_model._reweighted._sgd import (
+from skpriv.linear_model import _reweighted as _sgd
+from skpriv.linear_model._reweighted import (
     CERTIFICATE_PARTS,
     GradientCertificate,
     IdentityLink,

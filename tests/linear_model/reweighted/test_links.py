@@ -5,7 +5,7 @@ import pytest
 from registry.estimators import reweighted
 
 from skpriv.linear_model import Link, ReweightedRegressor
-from skpriv.linear_model._reweighted._sgd import LINKS
+from skpriv.linear_model._reweighted import LINKS
 
 GRID = np.linspace(-3.0, 3.0, 2001)
 every_link = pytest.mark.parametrize("link", LINKS.values(), ids=LINKS)

@@ -11,7 +11,7 @@ from skpriv._estimation._public_maps import RecordMap
 from skpriv._linalg import psd_power, unvech
 from skpriv.exceptions import PrivacyError
 from skpriv.linear_model import ReweightedRegressor, _moments as _regressor
-from skpriv.linear_model._reweighted._normalisation import (
+from skpriv.linear_model._reweighted import (
     ReportedNormalisationQuery,
     ReweightedReportsQuery,
     affordable,

@@ -7,7 +7,7 @@ from scipy import optimize
 
 from skpriv._estimation._moments import Instrument
 from skpriv._estimation._public_maps import RecordMap
-from skpriv.linear_model._reweighted._normalisation import ReweightedMomentsQuery
+from skpriv.linear_model._reweighted import ReweightedMomentsQuery
 from skpriv.privacy import ROUNDING
 
 

@@ -11,13 +11,11 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from skpriv._estimation._moments import Instrument
 from skpriv._estimation._public_maps import RecordMap
 from skpriv.linear_model import ReweightedRegressor
-from skpriv.linear_model._reweighted._normalisation import (
-    NormalisationQuery,
-    ReweightedMomentsQuery,
-)
-from skpriv.linear_model._reweighted._sgd import (
+from skpriv.linear_model._reweighted import (
     LINKS,
     LinkGradientQuery,
+    NormalisationQuery,
+    ReweightedMomentsQuery,
     descend,
     gradient_change,
     nearest,

@@ -1,1 +1,0 @@
-"""Re-weighted (generalised) linear regression."""
