@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from .._linalg import psd_part, unvech, vech
+from .._linalg import psd_part, vech
 from ..exceptions import PrivacyError
 from ..privacy import (
     ROUNDING,
@@ -101,23 +101,12 @@ class LiftedMomentsQuery(Query):
         The signs stand for the targets: their residual variance is at most 1. The public entry of
         the intercept stays as it was reported, since the bound is on the reports' joint error.
         """
-        p = self.scaling.size
-        design = unvech(answer.value[p:-1], p)
-        noise = answer.noise
-        lifted = isinstance(noise, CodebookNoise)
-        scale = noise.square_scale if lifted else noise.scale
-        return NormalEquations(
-            design=design,
-            target=answer.value[:p],
-            gram=design,
-            square=float(answer.n),
-            n=answer.n,
-            symmetric=True,
-            design_scale=scale,
-            target_scale=noise.scale,
-            gram_scale=scale,
-            law=noise if lifted else None,
-        )
+        found = NormalEquations.of_moments(answer, self.scaling.size, 1.0)
+        found, noise = replace(found, square=float(answer.n)), answer.noise
+        if not isinstance(noise, CodebookNoise):
+            return found
+        scale = noise.square_scale
+        return replace(found, design_scale=scale, gram_scale=scale, law=noise)
 
 
 @dataclass(frozen=True)

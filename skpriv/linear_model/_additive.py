@@ -20,22 +20,21 @@ from .._estimation._reports import Sized, effective_reports
 from .._linalg import RELATIVE_ZERO, row_products
 from .._parameters import ArrayLike, Channel, RowsOfPerson, parameters
 from ..records import floats
-from ._opening import best_reports, public_bounds, public_ranges, public_rows
+from ._opening import best_reports, column_of, public_bounds, public_ranges, public_rows
 from ._prediction_intervals import PredictionIntervals
 from ._base import FitsBySteps
 
-# As many knots as leave the Gram matrix resolved: the resolution N / p^1.5 of `Rules`, below which
-# whitening needs a larger share.
+# Least resolution N / p^1.5 (see `Rules`) that the number of knots leaves to p coordinates: below
+# it whitening needs a larger share.
 MIN_RESOLUTION_FOR_KNOTS = 20.0
-KNOT_GROWTH = 0.2  # of the optimal number of cells of piecewise linear functions with n
-LEAST_SEEN = 4  # knots that show how a curve bends
 
 
 def automatic_knots(n, effective_records, n_curved, n_other):
     """Public number of knots of each feature with a curve.
 
-    Bias falls as the fourth power of the number of cells and sampling error grows with it, so that
-    it may grow as n^(1/5); privacy noise allows as many as leave the Gram matrix resolved.
+    The squared bias falls with the fourth power of the number of cells, and the sampling error
+    grows with it: the best number grows as n^(1/5). Privacy noise allows as many as leave the Gram
+    matrix resolved.
 
     Parameters
     ----------
@@ -48,7 +47,7 @@ def automatic_knots(n, effective_records, n_curved, n_other):
     n_other : int
         Further coordinates: of lines, and of features whose knots are given.
     """
-    most = 1 + ceil(n**KNOT_GROWTH)
+    most = 1 + ceil(n**0.2)
     for k in range(most, 2, -1):
         size = 1 + n_curved * (k - 1) + n_other
         if effective_records >= MIN_RESOLUTION_FOR_KNOTS * size**1.5:
@@ -75,8 +74,6 @@ def check_knots(given, columns, low, high):
         return {}
     if isinstance(given, Integral):
         given = {column: given for column in range(len(low))}
-    if not isinstance(given, Mapping):
-        raise ValueError(f"knots={given!r} must be 'auto', a number or a mapping.")
     found = {}
     for key, value in given.items():
         column = columns(key)
@@ -117,10 +114,9 @@ def make_map(low, high, known, lines, n, effective_records):
     return AdditiveMap(tuple(knots), tuple(free))
 
 
-# Of the length of a column, or of the largest curvature: decides what the records leave open.
+# Weight of a penalty on bends, relative to the data: it only decides what the records leave open.
 ROUGH = 1e-6
-# Standard deviations of the last value of a curve, when all that is rough of it adds up; that of a
-# slope is 1.
+# Standard deviations of the bends of a curve in two candidate priors; that of its slope is 1.
 ROUGHNESS = (1.0, 0.25)
 
 
@@ -186,12 +182,13 @@ class AdditiveMap:
         return (X < self.low) | (X > np.array([knots[-1] for knots in self.knots]))
 
     def blind(self, column):
-        """Whether so few knots say nothing of what lines between them miss.
+        """Whether there are too few knots to show what lines between them miss.
 
-        Two have no second difference, and three do not see a curve that bends one way on the left
-        and the other way on the right. Whoever gives knots says that lines between them will do.
+        Two knots have no second difference, and three do not see a curve that bends one way on the
+        left and the other way on the right. Users who give knots say that lines between them will
+        do.
         """
-        return self.automatic[column] and len(self.knots[column]) < LEAST_SEEN
+        return self.automatic[column] and len(self.knots[column]) < 4
 
     @property
     def constant(self):
@@ -387,11 +384,13 @@ def average_hats(fit, rows):
     return mean
 
 
-def effect_values(column, grid, rows, average):
-    """Values of the hats at points of a feature, less their average, shape (n_points, n_hats)."""
-    found, block = np.zeros((len(grid), len(rows.basis))), rows.blocks[column]
-    fill_hats(found[:, block], grid, rows.knots[column])
-    found[:, block] -= average[block]
+def effect_values(columns, points, rows, average):
+    """Values of the hats of some features at points, less their average, (n_points, n_hats)."""
+    found = np.zeros((len(points), len(rows.basis)))
+    for column, x in zip(columns, points.T, strict=True):
+        block, hats = rows.blocks[column], np.zeros((len(points), len(rows.knots[column])))
+        fill_hats(hats, x, rows.knots[column])
+        found[:, block] += hats - average[block]
     return found
 
 
@@ -470,9 +469,7 @@ def bands(fit, rows, target, columns, grid, average, heights, confidence_level):
         # Four points in each cell make a band simultaneous
         cells = [np.linspace(a, b, 5) for a, b in zip(knots[:-1], knots[1:], strict=True)]
         points = np.concatenate([grid, np.unique(np.concatenate(cells))[:, None]])
-    values = sum(
-        effect_values(column, points[:, axis], rows, average) for axis, column in enumerate(columns)
-    )
+    values = effect_values(columns, points, rows, average)
     law, rows_at = fit.law(), fit.points(rows.coordinates(values))
     covariance, bias = sum(law.covariances(rows_at)), np.zeros(len(grid))
     for axis, column in enumerate(columns):
@@ -522,7 +519,7 @@ def monotone_heights(heights, metric, blocks, directions):
     return back @ np.clip(found.x, low, high)
 
 
-TYPICAL_KNOTS = 5  # of a feature, where the channel is chosen before there are knots
+TYPICAL_KNOTS = 5  # knots of a feature that are assumed where the channel is chosen before them
 
 
 @parameters
@@ -654,9 +651,9 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
     def _plan(self, n_features):
         """Map of records, by n and the effective records; nothing is charged yet."""
         bounds_y, (low, high) = public_bounds(self), public_ranges(self, n_features)
-        known = check_knots(self.knots, self._column, low, high)
+        known = check_knots(self.knots, partial(column_of, self), low, high)
         listed = () if self.linear_features is None else self.linear_features
-        lines = {self._column(feature) for feature in listed}
+        lines = {column_of(self, feature) for feature in listed}
         for column in lines:
             known.pop(column, None)
         self._directions()
@@ -675,17 +672,7 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
             given = dict(enumerate(given))
         if not set(given.values()) <= {-1, 0, 1}:
             raise ValueError("monotonic_cst must be -1, 0 or 1 for every feature.")
-        return {self._column(key): int(value) for key, value in given.items() if value}
-
-    def _column(self, feature):
-        """Number of a column, from its number or its name."""
-        names = list(getattr(self, "feature_names_in_", []))
-        if isinstance(feature, str):
-            if feature in names:
-                return names.index(feature)
-        elif isinstance(feature, Integral) and 0 <= int(feature) < self.n_features_in_:
-            return int(feature)
-        raise ValueError(f"{feature!r} is not a feature: pass a column's number, or its name.")
+        return {column_of(self, key): int(value) for key, value in given.items() if value}
 
     def _sent(self, records, maps):
         """What users send, by public numbers."""
@@ -753,7 +740,9 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
         check_is_fitted(self)
         check_level(confidence_level)
         several = isinstance(feature, list | tuple)
-        columns = [self._column(one) for one in feature] if several else [self._column(feature)]
+        columns = (
+            [column_of(self, one) for one in feature] if several else [column_of(self, feature)]
+        )
         knots = np.empty(0) if several else self.knots_[columns[0]]
         if grid is None and not several:
             grid = np.linspace(knots[0], knots[-1], 101)
@@ -765,10 +754,7 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
             raise ValueError("grid must be finite values of the feature.")
         rows, target = self._record_map.row_map, self._record_map.target_map
         heights = np.concatenate(self.heights_)
-        effect = sum(
-            effect_values(column, points[:, axis], rows, self._average) @ heights
-            for axis, column in enumerate(columns)
-        )
+        effect = effect_values(columns, points, rows, self._average) @ heights
         centre, *halves = bands(
             self._released, rows, target, columns, points, self._average,
             heights / target.radius, confidence_level,

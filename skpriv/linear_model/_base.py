@@ -183,13 +183,12 @@ class PredictsAtPoints(Documented):
         )
 
 
-class CertifiedIntervals:
+class CertifiedIntervals(PredictsAtPoints):
     """Mixin of estimators whose intervals are certified where nothing else is asked for.
 
     A class has ``_interval(X, confidence_level, method)``, the interval at checked rows.
     """
 
-    _interval_points: Any
     _interval: Any
 
     @rowwise
@@ -228,25 +227,21 @@ class CertifiedIntervals:
         return self._interval(X, confidence_level, method)
 
 
-class AsymptoticIntervals:
+class AsymptoticIntervals(PredictsAtPoints):
     """Mixin of estimators whose intervals are asymptotic where nothing else is asked for.
 
     They fit records by public maps, ``_record_map``, and differences within persons where
     ``effects`` says so.
     """
 
-    coef_: np.ndarray
-    intercept_: Any
-    _interval_points: Any
     _record_map: Any
     _released: Any
-    _predicted: Any
 
     def _function(self, X):
         """The fitted function at checked rows, which are clipped as in the fit."""
         if getattr(self, "effects", None) is None:
             X = self._record_map.row_map.clipped(X)
-        return super()._function(X)  # type: ignore[misc]
+        return super()._function(X)
 
     def _interval(self, X, confidence_level, method):
         """The interval at checked rows."""
@@ -512,7 +507,7 @@ class Start:
 
 
 @parameters
-class FitsBySteps(AsymptoticIntervals, FitsPersons):
+class FitsBySteps(FitsPersons, AsymptoticIntervals):
     """Mixin of estimators that the loop fits, from nothing or from a release; not for direct use.
 
     Each keeps its public maps as ``_record_map``, and all that was released as ``_released``: its

@@ -300,7 +300,7 @@ class Softmax(Logit):
 
     @property
     def origin(self):
-        """As likely as each other."""
+        """Linear parts of classes that are equally likely."""
         return np.zeros(self.n_classes)
 
     def linear_part(self, mean):
@@ -374,11 +374,11 @@ class Softmax(Logit):
         return centre, half
 
     def rates_query(self, rows, target):
-        """The question of the rates."""
+        """The query of the rates of the classes, where the loop starts."""
         return ClassRatesQuery(rows, target, self.n_classes)
 
     def score_query(self, of_persons, *asked):
-        """The question of the scores at whitened rows, target, location and point."""
+        """The query of the scores at whitened rows, a target, a location and a point."""
         kind: Any = PersonClassScoreQuery if of_persons else ClassScoreQuery
         return kind(*asked, self)
 
@@ -524,8 +524,10 @@ class ClassScoreQuery(JointScores, Query):
 
 @dataclass(frozen=True, eq=False)
 class PersonClassScoreQuery(PersonScores, ClassScoreQuery):
-    """The same of persons: u is the sum of a person's over m L, shortened to norm 1, and A the mean
-    over the m places. The squared sensitivity is 4 + 2 c^2, by the proof of `PersonScoreQuery`:
+    """Scores of the classes where a record is a person with several rows.
+
+    u is the sum of a person's scores over m L, shortened to norm 1, and A is the mean over the m
+    places of the person. The squared sensitivity is 4 + 2 c^2, by the proof of `PersonScoreQuery`:
     |A| <= 1 in the Frobenius norm is not tied to u any more.
 
     Parameters
@@ -650,12 +652,11 @@ class LabelledRows(ArrayRows):
     def __init__(self, X: Any, y: Any, classes: np.ndarray) -> None:
         super().__init__(X, y)
         self._classes = classes
-        self._coded = False
 
     def _prepare(self):
         """Turn labels into codes and values into numbers."""
-        if not self._coded:
-            self._y, self._coded = codes(self._y, self._classes, self.n), True
+        if not self._ready:
+            self._y = codes(self._y, self._classes, self.n)
         super()._prepare()
 
 
@@ -681,14 +682,14 @@ class ClassTarget:
 
 LAW = "log-odds of each class against the geometric mean of all, by the curve of weighted scores"
 RATIO = "odds of a class over the geometric mean of all classes; a contrast compares two classes"
-# A fixed sentence: whether it is so, is private
+# A fixed sentence, since whether it is so is private
 NO_LABEL = "or no label was one of `classes`"
 SURPRISES = (0.3, 0.125)  # the grid of the search is from about a tenth of these up to 1
 
 
 @dataclass(frozen=True, eq=False)
 class LabelScore:
-    """How improbable the label of a record is: one minus its probability, and more for no class.
+    """How improbable the label of a record is: one minus its probability, infinite for no class.
 
     Parameters
     ----------

@@ -15,9 +15,10 @@ from scipy import optimize, stats
 
 from .._compat import Interval, StrOptions
 from .._estimation._intervals import event, inside_bounds, split_failure
-from .._estimation._reports import LiftedMomentsQuery
+from .._estimation._moments import MomentsQuery
 from .._estimation._public_maps import RecordMap
-from .._linalg import ROUNDED
+from .._estimation._reports import LiftedMomentsQuery
+from .._linalg import ROUNDED, unvech
 from .._parameters import Channel, Count, DataNorm, Positive, parameters
 from ..privacy import ROUNDING, InnerSum, Procedure, Query, best_codebook, models_that, split
 from ._base import CertifiedIntervals, PrivateRegressor
@@ -28,16 +29,15 @@ from ._opening import channel_of, open_fit, scaled_rows
 # (sqrt(n) for n in the local model). The factor was chosen by measurement, as was the cap
 # sqrt(n) / CAP beyond which descent fits the targets' noise.
 TIME_FACTOR, CAP = 0.7, 2.5
-# Fewest noisy gradients, and the largest time for each of them, with and without a curator.
+# Least number of steps, and the largest time that one step stands for, with and without a curator.
 N_ITER, REACH = {True: 32, False: 8}, {True: 2.5, False: 1.0}
-# Under a curator every gradient may be a pass over all rows. Longer descents have fewer, with
-# more momentum, down to as many as leave exp(-5.6) in directions of large curvature: then their
-# number squared is so many times the time. At n = 1e6 with 15 features, epsilon 1, errors of 70
-# steps are .0008 (sphere) and .0015 (decaying scales), of 160 steps .0007 and .0028, of 50 .0059
-# and .0053.
+# Under a curator every gradient may be a pass over all rows, so that longer descents take fewer
+# steps with more momentum: sqrt(SETTLED * time), which leave exp(-5.6) of the error in directions
+# of large curvature. At n = 1e6 with 15 features, epsilon 1, errors of 70 steps are .0008 (sphere)
+# and .0015 (decaying scales), of 160 steps .0007 and .0028, of 50 .0059 and .0053.
 SETTLED = 12.0
-NEARBY = 0.25  # distance from one theta to another whose clipped rows are looked for once
-CONTRACTION = 3.5  # momentum must leave time for exp(-CONTRACTION) in directions of large curvature
+NEARBY = 0.25  # distance between parameters up to which the rows that may be clipped are remembered
+CONTRACTION = 3.5  # momentum is at most what leaves exp(-CONTRACTION) where curvature is large
 
 
 def schedule(n, mu, theta_bound, same_rows, n_iter):
@@ -104,16 +104,6 @@ def residuals(scaling, theta, X, y):
     return phi, clipped, clipped - scaling.target(y)
 
 
-def moments_of(scaling):
-    """Inner sum of phi (phi, r)' over the rows."""
-
-    def moments(X, y):
-        phi = scaling.rows(X)
-        return np.column_stack([phi.T @ phi, phi.T @ scaling.target(y)])
-
-    return InnerSum(moments, (scaling.size, scaling.size + 1))
-
-
 @dataclass(frozen=True, eq=False)
 class ClippedGradientQuery(Query):
     """Sum of phi (clip(<phi, theta>, -1, 1) - r) (Algorithm 6), at a public theta of any norm.
@@ -123,9 +113,9 @@ class ClippedGradientQuery(Query):
 
     scaling: RecordMap
     theta: np.ndarray
-    n_steps: int = 0  # public number of queries at other theta, for which moments are summed once
+    n_steps: int = 0  # public number of such queries, for all of which moments are summed once
     name: str = "clipped gradient"
-    limit: ClassVar[float] = 1.0  # what the sum was divided by
+    limit: ClassVar[float] = 1.0  # the unit of the sum
 
     @property
     def shape(self):
@@ -167,8 +157,9 @@ class ClippedGradientQuery(Query):
         if self.scaling.size > 2 * self.n_steps or length > self.sensitivity:
             return None
         if "moments" not in memory:
-            memory["moments"] = rows.sum(moments_of(self.scaling))
-        gradient = memory["moments"][:, :-1] @ self.theta - memory["moments"][:, -1]
+            memory["moments"] = rows.sum(MomentsQuery(self.scaling))
+        size, moments = self.scaling.size, memory["moments"]
+        gradient = unvech(moments[size:-1], size) @ self.theta - moments[:size]
         if length <= 1.0 - ROUNDED:
             return gradient
         if not in_memory:
@@ -405,21 +396,32 @@ class ImproperSGDRegressor(CertifiedIntervals, PrivateRegressor):
 
     def _fit(self, X, y):
         rows, scaling = scaled_rows(self, X, y)
-        same_rows = self._trust.can.same_rows
-        channel = channel_of(self, scaling, rows, "vector")
-        steps, step, momentum = self._schedule(rows.n, same_rows, scaling, channel)
-        smallest = 1.0 if same_rows else 1.0 / steps
+        can, bound = self._trust.can, scaling.theta_bound(self.coef_norm)
+        channel, mu = channel_of(self, scaling, rows, "vector"), self._trust.budget.mu
+        if channel == "codebook":  # Gaussian noise of this mu would be as large
+            code = best_codebook(scaling.size + 1, self._trust.budget.epsilon, "vector")
+            mu = 4.0 / (2.0 * sqrt(code.noise("vector")))
+        steps, step, momentum = schedule(rows.n, mu, bound, can.same_rows, self.n_iter)
+        if self.step_size != "auto":
+            step, momentum = float(self.step_size), 0.0
+        smallest = 1.0 if can.same_rows else 1.0 / steps
         session = open_fit(self, rows, channel, smallest_share=smallest)
         del X, y, rows  # only the session has the data now
 
         # The two parts are disjoint: each record pays for the answers about its own part alone.
         kept, rest, size = session, None, floor(self.calibration * session.n + ROUNDED)
-        if self._trust.can.perturbs and size:
+        if can.perturbs and size:
             kept, rest = split(session, session.n - size, size)
         kind: Any = partial(ClippedGradientQuery, n_steps=steps)
         if channel == "codebook":
             kind = ReportedGradientQuery
-        theta = self._noisy_descent(kept, scaling, kind, steps, step, momentum)
+        # Algorithm 6, without projection: noise alone would leave any ball
+        theta, velocity = np.zeros(scaling.size), np.zeros(scaling.size)
+        for _ in range(steps):
+            query = kind(scaling, theta=theta)
+            answer = kept.sum(query, 1.0 / steps)
+            velocity = momentum * velocity + query.limit * answer.value / answer.n
+            theta = theta - step * velocity
         self._error = None
         if rest is not None:
             answer = rest.release(ErrorTerms(scaling, size, theta), 1.0)
@@ -444,22 +446,3 @@ class ImproperSGDRegressor(CertifiedIntervals, PrivateRegressor):
         predicted, half = self._predicted(X), rms / sqrt(of_error)  # Chebyshev's inequality
         centre = (predicted - self._scaling.centre) / self._scaling.radius
         return inside_bounds(self._scaling, centre, half, predicted)
-
-    def _schedule(self, n, same_rows, scaling, channel):
-        """Public number and size of the steps, and the momentum."""
-        bound, mu = scaling.theta_bound(self.coef_norm), self._trust.budget.mu
-        if channel == "codebook":  # Gaussian noise of this mu would be as large
-            code = best_codebook(scaling.size + 1, self._trust.budget.epsilon, "vector")
-            mu = 4.0 / (2.0 * sqrt(code.noise("vector")))
-        plan = schedule(n, mu, bound, same_rows, self.n_iter)
-        return plan if self.step_size == "auto" else (plan[0], float(self.step_size), 0.0)
-
-    def _noisy_descent(self, session, scaling, kind, steps, step, momentum):
-        """Algorithm 6: no projection, since noise alone would leave any ball."""
-        theta, velocity = np.zeros(scaling.size), np.zeros(scaling.size)
-        for _ in range(steps):
-            query = kind(scaling, theta=theta)
-            answer = session.sum(query, 1.0 / steps)
-            velocity = momentum * velocity + query.limit * answer.value / answer.n
-            theta = theta - step * velocity
-        return theta

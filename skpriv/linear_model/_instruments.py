@@ -9,6 +9,7 @@ the m places, each of which has a row or is empty.
 from dataclasses import dataclass, replace
 from math import inf, nan, sqrt
 from numbers import Integral
+from types import SimpleNamespace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -29,13 +30,7 @@ from .._printing import Printed, Table
 from ..exceptions import PrivacyError
 from ..privacy import ROUNDING, SIDE_SHARE, Query, models_that
 from ._base import AsymptoticIntervals, PrivateRegressor
-from ._opening import (
-    open_fit,
-    persons_of,
-    public_maps,
-    public_rows,
-    within_maps,
-)
+from ._opening import column_of, open_fit, persons_of, public_maps, public_rows, within_maps
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +90,7 @@ class InstrumentScoreQuery(PersonScores, Query):
     def read(self, answer):
         """The noisy moment, its covariance and the slope as sums over rows, each with its noise."""
         found, noise, q = named_parts(self, answer.value), answer.noise.scale, len(self.V)
-        return ScoreSums(
+        return SimpleNamespace(
             moment=self.unit * found["moment"],
             moment_scale=self.unit * noise,
             meat=self.residual_unit * unvech(found["residual"], q),
@@ -104,23 +99,13 @@ class InstrumentScoreQuery(PersonScores, Query):
         )
 
 
-@dataclass(frozen=True, eq=False)
-class ScoreSums:
-    """Released sums of an answer, and the deviations of their noise."""
-
-    moment: np.ndarray
-    moment_scale: float
-    meat: np.ndarray
-    slope: np.ndarray
-    slope_scale: float
-
-
-# Of the budget: with a third step errors were 10% larger at n = 2e5, epsilon 1, and 13% at 3e4.
+# Fraction of the budget for the moments; the rest is for the scores. With a third question errors
+# were 10% larger at n = 2e5, epsilon 1, and 13% at 3e4.
 MOMENTS = 0.35
-# Root mean square length of V z, as that of a uniform number that is not beyond 1
+# Root mean square length of V z: that of a number that is uniform in [-1, 1]
 INSTRUMENT_LENGTH = sqrt(1.0 / 3.0)
-# N / sqrt(n p) from which privacy noise is small beside sampling: rows are shortened as its root
-# and residuals are clipped as its fourth root beyond that, so that both fade before noise does
+# N / sqrt(n p) from which privacy noise is small beside sampling. Beyond it rows are made shorter
+# with its square root and clips of residuals wider with its fourth root, so that both fade.
 CLEAR_PRECISION = 50.0
 WEAK = 10.0  # F of the first stage below which normal intervals do not hold (Staiger, Stock 1997)
 
@@ -196,15 +181,8 @@ def solve_two_stages(session, maps, exogenous, structural):
     elif n > p:
         meat *= n / (n - p)
     step, inverse, noise, strength = _inverted(sums, meat)
-    return TwoStages(
-        exogenous,
-        structural,
-        theta + step,
-        inverse @ meat @ inverse.T,
-        noise,
-        moments,
-        strength,
-    )
+    sampling = inverse @ meat @ inverse.T
+    return TwoStages(exogenous, structural, theta + step, sampling, noise, moments, strength)
 
 
 def _inverted(sums, meat):
@@ -367,17 +345,10 @@ def first_stage(fit, rows, names, endogenous, instruments, unit):
         target = moments.design[exogenous, j]
         solved = np.linalg.lstsq(design, target, rcond=None)[0]
         square = moments.design[j, j] - 2.0 * solved @ target + solved @ design @ solved
-        equations = NormalEquations(
-            design=design,
-            target=target,
-            gram=design,
-            square=max(float(square), scale),
-            n=moments.n,
-            symmetric=True,
-            design_scale=scale,
-            target_scale=scale / sqrt(2.0),  # entries off the diagonal
-            gram_scale=scale,
-        )
+        sums = {"design": design, "gram": design, "target": target}
+        # Entries off the diagonal have less noise
+        sums |= {"square": max(float(square), scale), "target_scale": scale / sqrt(2.0)}
+        equations = replace(moments, **sums)
         unit_j = rows.divisor[j] / rows.parts[0]
         shift = np.zeros(len(kept))
         shift[-1] = rows.offset[j] if rows.fit_intercept else 0.0
@@ -522,29 +493,26 @@ class IVRegressor(AsymptoticIntervals, PrivateRegressor):
         maps = public_maps(self, records.n_features)
         if self.effects is not None:
             maps = within_maps(self, groups, maps)
-        instruments, endogenous = self._places(records.n_features)
+        instruments, endogenous = self._places()
         session = open_fit(self, records, groups=groups)
         del X, y, records  # only the session has the data now
         exogenous = np.setdiff1d(np.arange(maps.size), endogenous)
         structural = np.setdiff1d(np.arange(maps.size), instruments)
         self._record_map, self.bounds_y_ = maps, maps.bounds_y
-        self._released = solve_two_stages(session, maps, exogenous, structural)
-        weights = self._units @ self._released.theta
+        self._released = fit = solve_two_stages(session, maps, exogenous, structural)
+        weights = self._units @ fit.theta
         self.coef_ = weights[:-1]
         self.intercept_ = maps.centre + float(weights[-1])
         names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(self.n_features_in_)])
-        unit = session.report.unit
-        self.first_stage_ = first_stage(
-            self._released, maps.row_map, names, endogenous, instruments, unit
-        )
-        self._released = replace(self._released, weak=self.first_stage_.weak)
+        columns, unit = (endogenous, instruments), session.report.unit
+        self.first_stage_ = first_stage(fit, maps.row_map, names, *columns, unit)
+        self._released = replace(fit, weak=self.first_stage_.weak)
         session.report.note = self.first_stage_.warning or None
         return self
 
-    def _places(self, n_features):
+    def _places(self):
         """Columns of the instruments and of the endogenous features."""
-        instruments = self._columns("instruments", n_features)
-        endogenous = self._columns("endogenous", n_features)
+        instruments, endogenous = self._columns("instruments"), self._columns("endogenous")
         both = set(instruments) & set(endogenous)
         if both:
             raise ValueError(
@@ -558,20 +526,12 @@ class IVRegressor(AsymptoticIntervals, PrivateRegressor):
             )
         return instruments, endogenous
 
-    def _columns(self, parameter, n_features):
-        given, names = getattr(self, parameter), list(getattr(self, "feature_names_in_", []))
+    def _columns(self, parameter):
+        given = getattr(self, parameter)
         if given is None or isinstance(given, str | Integral) or not len(given):
             raise ValueError(f"{parameter}={given!r} must be a list of columns of X, at least one.")
-        found = []
-        for column in given:
-            if isinstance(column, str) and column in names:
-                column = names.index(column)
-            if isinstance(column, str) or not 0 <= column < n_features:
-                raise ValueError(
-                    f"{parameter} has {column!r}, no column of X with n_features={n_features}."
-                )
-            found.append(int(column))
-        if len(set(found)) < len(found):
+        found = {column_of(self, column) for column in given}
+        if len(found) < len(given):
             raise ValueError(f"{parameter}={given!r} has a column twice.")
         return sorted(found)
 
@@ -584,7 +544,7 @@ class IVRegressor(AsymptoticIntervals, PrivateRegressor):
     def outside_columns(self) -> list:
         """Columns that are not in the equation: the instruments."""
         check_is_fitted(self)
-        return self._columns("instruments", self.n_features_in_)
+        return self._columns("instruments")
 
     def coefficient_law(self) -> CoefficientLaw:
         """Distribution of the coefficients, for :func:`skpriv.inspection.inference`.
@@ -598,15 +558,8 @@ class IVRegressor(AsymptoticIntervals, PrivateRegressor):
         self._check_claim("asymptotic")
         fit, units = self._released, self._units
         sampling, privacy = (units @ part @ units.T for part in (fit.sampling, fit.privacy))
-        value, weak = np.append(self.coef_, self.intercept_), self.first_stage_.weak
-        if weak:
+        value, reason = np.append(self.coef_, self.intercept_), self.first_stage_.warning
+        if reason:
             value, sampling, privacy = (np.full_like(x, np.nan) for x in (value, sampling, privacy))
-        return CoefficientLaw(
-            value,
-            sampling,
-            privacy,
-            np.full(len(value), not weak),
-            self.first_stage_.warning,
-            fit.moments.n,
-            str(self.estimand),
-        )
+        resolved, n, estimand = np.full(len(value), not reason), fit.moments.n, str(self.estimand)
+        return CoefficientLaw(value, sampling, privacy, resolved, reason, n, estimand)

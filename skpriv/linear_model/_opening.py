@@ -7,7 +7,7 @@ persons: slopes from differences within persons, and what they do not tell.
 
 from dataclasses import dataclass, replace
 from math import floor, inf
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -131,6 +131,16 @@ def public_value(model, name):
             f"epsilon=..., delta=...), and pass what it returns as {name}."
         )
     return value
+
+
+def column_of(model, feature):
+    """Number of a column, from its number or its name."""
+    names = list(getattr(model, "feature_names_in_", []))
+    if isinstance(feature, str) and feature in names:
+        return names.index(feature)
+    if isinstance(feature, Integral) and 0 <= int(feature) < model.n_features_in_:
+        return int(feature)
+    raise ValueError(f"{feature!r} is no column of X: pass the number of a feature, or its name.")
 
 
 def weighted_rows(model, records, weights, scaled):

@@ -41,19 +41,14 @@ from ._base import PrivateRegressor, rowwise
 from ._opening import public_bounds
 
 
-def _truth(epsilon):
-    """Probability of a true report: of those of two levels, for the shuffler."""
-    return ResponseNoise(epsilon).truth
-
-
 @lru_cache(maxsize=256)
 def _target(law, depth, alpha):
-    """The T of one search, of public numbers."""
+    """The number T that shares of a search are compared with, by public numbers."""
     return ResponseTarget([law] * depth)(alpha)
 
 
 SIDES = {"absolute": (0,), "signed": (-1, 1)}
-OUTWARD = 4.0 * np.finfo(float).eps  # ends must not lose a target to their rounding
+OUTWARD = 4.0 * np.finfo(float).eps  # relative: ends are moved by it, more than they are rounded
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +120,8 @@ class ScoreReports(ScoresWithin):
     :class:`skpriv.privacy.ResponseNoise`.
     """
 
-    likely = staticmethod(_truth)
+    # Probability of a true report, by which a shuffler amplifies
+    likely = staticmethod(lambda epsilon: ResponseNoise(epsilon).truth)
 
     def bits(self, X, y):
         """Whether the score of each row of a chunk is within the threshold; never for NaN."""
@@ -337,25 +333,21 @@ def _counter(session, score, sides, slots, reported):
 
 
 def _search(session, score, targets, sides, grid, depth, reported=False):
-    """Binary search for all sides and targets at once; the right ends at last."""
+    """Binary search for all sides and targets at once; returns the right end of each search."""
     slots = search_slots(depth, len(targets))
     ask = _counter(session, score, sides, slots, reported)
-    searches = [(side, target) for side in sides for target in targets]
-    low, high = np.full(len(searches), -1), np.full(len(searches), len(grid) - 1)
+    owners, goals = np.repeat(sides, len(targets)).tolist(), np.tile(targets, len(sides))
+    low, high = np.full(len(goals), -1), np.full(len(goals), len(grid) - 1)
     for step in range(depth):
         middle = (low + high) // 2
-        nodes = {}  # (side, grid point) -> coordinate, each side with its public number of slots
-        for offset, side in enumerate(sides):
-            wanted = [m for m, (s, _) in zip(middle, searches, strict=True) if s == side]
-            for i, m in enumerate(dict.fromkeys(wanted)):
-                nodes[side, m] = offset * slots[step] + i
-        thresholds = [(side, 0.0) for side in sides for _ in range(slots[step])]
-        for (side, m), place in nodes.items():
-            thresholds[place] = (side, float(grid[m]))
+        nodes = list(zip(owners, grid[middle].tolist(), strict=True))
+        thresholds: list[tuple] = []
+        for side in sides:  # each side has a public number of thresholds: searches may share some
+            asked = [node for node in dict.fromkeys(nodes) if node[0] == side]
+            thresholds += asked + [(side, 0.0)] * (slots[step] - len(asked))
         values = ask(step, tuple(thresholds))
-        for i, (side, target) in enumerate(searches):
-            left = values[nodes[side, middle[i]]] >= target
-            low[i], high[i] = (low[i], middle[i]) if left else (middle[i], high[i])
+        left = values[[thresholds.index(node) for node in nodes]] >= goals
+        low, high = np.where(left, low, middle), np.where(left, middle, high)
     return grid[high]
 
 

@@ -89,6 +89,6 @@ def test_knots_of_the_user():
     assert [len(knots) for knots in check_knots(4, column, LOW, HIGH).values()] == [4, 4, 4]
     found = check_knots({1: [5.0, 2.0, 99.0]}, column, LOW, HIGH)
     np.testing.assert_array_equal(found[1], [0.0, 2.0, 5.0, 10.0])
-    for bad in ({1: 1}, {1: [np.nan, 2.0]}, {1: [2.0]}, 0.5):
+    for bad in ({1: 1}, {1: [np.nan, 2.0]}, {1: [2.0]}):
         with pytest.raises(ValueError, match="knots"):
             check_knots(bad, column, LOW, HIGH)
