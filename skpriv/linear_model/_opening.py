@@ -140,7 +140,7 @@ def column_of(model, feature):
         return names.index(feature)
     if isinstance(feature, Integral) and 0 <= int(feature) < model.n_features_in_:
         return int(feature)
-    raise ValueError(f"{feature!r} is no column of X: pass the number of a feature, or its name.")
+    raise ValueError(f"{feature!r} is not a feature: no column of X has this number, or this name.")
 
 
 def weighted_rows(model, records, weights, scaled):

@@ -14,7 +14,7 @@ from skpriv.linear_model._reweighted import (
     ReweightedMomentsQuery,
     learn_normalisation,
 )
-from skpriv.privacy import open_session
+from skpriv.privacy import Answer, open_session
 
 U = np.array([[0.1, 0.02, 0.0], [0.02, 0.2, 0.03], [0.0, 0.03, 0.9]])
 
@@ -26,7 +26,7 @@ def records(n, scales, seed=0):
 
 
 def exact(query, X, y):
-    return SimpleNamespace(value=query.sum(X, y), n=len(y), noise=SimpleNamespace(scale=0.0))
+    return Answer(query.sum(X, y), len(y), SimpleNamespace(scale=0.0))
 
 
 @pytest.mark.parametrize("matrix", [U, np.eye(3)], ids=["full", "identity"])
