@@ -73,7 +73,7 @@ def forgets_rows(function: F) -> F:
     return cast(F, forgetful)
 
 
-def pipeline_steps(model: Any) -> list:
+def pipeline_steps(model: Any) -> list[Any]:
     """The steps of a Pipeline, the estimator last; of any other model itself alone."""
     return [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
 

@@ -7,7 +7,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from math import inf, sqrt
 from threading import RLock
-from typing import Any, ClassVar, Self, overload
+from typing import Any, ClassVar, Self, cast, overload
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -185,11 +185,19 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
     random_state: RandomState = None
 
     _out_of_order = False  # whether rounds are learned from when their rewards come
-    _one_mechanism = False  # whether all rounds of a person are in one release
     _reads_values = True  # whether actions depend on contexts and rewards
     _in_parts = False  # whether `_update` is given rounds between two changes of the policy alone
-    _answer_number = None  # number of the answer that the next rounds will be in, in all copies
     _midway = False  # whether an update that adds rounds to sums did not come to its end
+
+    @property
+    def _one_mechanism(self):
+        """Whether all rounds of a person are in one release, and not each in one of its own."""
+        return False
+
+    @property
+    def _answer_number(self):
+        """Number of the answer that the next rounds will be in, the same in all copies."""
+        return None
 
     @overload
     def act(self, contexts: Any, available: Any = None, users: Any = None) -> np.ndarray: ...
@@ -545,10 +553,10 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         if (bounds := getattr(self, "bounds_y", None)) is not None:
             check_bounds(bounds)
         seed, most, before = self.random_state, self._max_visits, set(vars(self))
-        is_stream = isinstance(seed, np.random.RandomState)
         try:
             # Never NumPy's global stream, which could not be pickled along with the policy.
-            self._rng: Any = seed if is_stream else np.random.RandomState(seed)
+            ours = isinstance(seed, np.random.RandomState)
+            self._rng: Any = seed if ours else np.random.RandomState(cast(int | None, seed))
             self.n_actions_, self.n_features_in_ = n_actions, n_features
             if not hasattr(self, "_numbering"):
                 self._numbering = Numbering()

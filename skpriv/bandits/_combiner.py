@@ -237,7 +237,7 @@ class BanditCombiner(BasePolicy):
         """Open, hence charge, the sum of the noisy rewards of a policy's users."""
         if player in self._streams:
             return
-        query = RewardQuery(*map(float, self.bounds_y))
+        query = RewardQuery(float(self.bounds_y[0]), float(self.bounds_y[1]))
         budget, name = Budget(self.epsilon, self.delta), type(self).__name__
         with self._handed_over(player):
             stream = open_stream("local", query, budget, NO_LIMIT, self._noise, name)

@@ -139,7 +139,7 @@ def floats(data: Any, infinite: bool = False) -> np.ndarray:
 def _unmasked(data):
     """The array that an object makes of itself; cells that are masked or unreadable are missing."""
     if isinstance(data, np.ma.MaskedArray):  # what is behind the mask is nobody's number
-        return data.astype(object).filled(np.nan)
+        return np.ma.filled(data.astype(object), np.nan)
     try:
         return _array(data)
     except TypeError:

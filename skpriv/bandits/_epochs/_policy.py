@@ -364,10 +364,10 @@ class EpochPolicy(BasePolicy):
                 self._filled, self.n_rounds_ = filled, self.n_rounds_ + len(rewards)
         except BaseException as error:
             del self._rows[kept:], self._rewards[kept:]
-            error.rounds_taken = 0
+            vars(error)["rounds_taken"] = 0
             raise
         if failure is not None:
-            failure.rounds_taken = len(rewards)
+            vars(failure)["rounds_taken"] = len(rewards)
             raise failure
 
     def _check_values(self, *arrays):

@@ -44,6 +44,10 @@ class Noise:
         """Law of the sum of two independent draws, of this law and another one of its kind."""
         raise NotImplementedError
 
+    def minus(self, earlier: Any) -> Any:
+        """Law of the noise that was added since an earlier sum, which is part of this sum."""
+        raise NotImplementedError
+
     def added(self, value: Any, rng: Any) -> Any:
         """Value plus one draw; ``rng`` None is secure."""
         raise NotImplementedError
