@@ -93,7 +93,7 @@ def open_ledger(path, total, unit=None, **said):
             "give it a larger total with `budget --epsilon`.",
         )
     with explained(f"The ledger {path} cannot be used:"):
-        return BudgetAccountant(*total, path, unit=unit, **said)
+        return BudgetAccountant(total[0], total[1], path, unit=unit, **said)
 
 
 def _total(path):

@@ -3,6 +3,7 @@
 import sys
 from math import inf
 from pathlib import Path
+from typing import Literal
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -96,7 +97,8 @@ def run_fit(args):
     head, foot = "\n".join(_head(args, model)), "\n".join(_foot(args, ledger, model))
     print(head, table, foot, sep="\n\n")
     if args.card is not None:
-        kind = "html" if Path(args.card).suffix.lower() == ".html" else "markdown"
+        is_page = Path(args.card).suffix.lower() == ".html"
+        kind: Literal["markdown", "html"] = "html" if is_page else "markdown"
         card = model_card(model, format=kind, confidence_level=args.confidence_level)
         Path(args.card).write_text(card, encoding="utf-8")
         print(f"Wrote {args.card}.", file=sys.stderr)

@@ -107,7 +107,7 @@ def _lasso(horizon):
 
 
 def _classes(n_actions):
-    """Policies with weights for each class, and rewards 0 and 1."""
+    """Policies of a setting with weights for each class, and rewards 0 and 1."""
     own = {"shared": False, "n_actions": n_actions}
 
     def private(epsilon, delta, horizon):
@@ -117,7 +117,7 @@ def _classes(n_actions):
         exact = private(inf, 1e-6, horizon)
         return {"SquareCB": exact["SquareCB"], RANDOM: bandits.RandomPolicy(**own)}
 
-    return private, references
+    return {"private": private, "references": references}
 
 
 SETTINGS = {
@@ -136,11 +136,11 @@ SETTINGS = {
     ),
     "warfarin": Setting(
         "3 doses for 6,037 patients, reward 1 for the right one",
-        supervised_warfarin, *_classes(3), horizon=6_037,
+        supervised_warfarin, **_classes(3), horizon=6_037,
     ),
     "digits": Setting(
         "10 classes of handwritten digits at 4 x 4 pixels, reward 1 for the right one",
-        supervised_digits, *_classes(10), horizon=10_000,
+        supervised_digits, **_classes(10), horizon=10_000,
     ),
 }  # fmt: skip
 

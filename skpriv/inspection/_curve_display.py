@@ -199,12 +199,12 @@ class CurveDisplay(Display):
         self.lines_, self.bands_ = map(list, zip(*drawn, strict=True))
         axes[0].set(ylabel=f"effect on {self.target_name}")
         # The first panel has one legend for what is drawn in any of them.
-        drawn = {
+        legend = {
             label: handle
             for ax in axes
             for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)
         }
-        axes[0].legend(drawn.values(), drawn.keys(), fontsize="small")
+        axes[0].legend(legend.values(), legend.keys(), fontsize="small")
         self.axes_, self.figure_ = axes, axes[0].figure
         return self
 

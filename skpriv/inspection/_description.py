@@ -190,7 +190,7 @@ class DistributionQuery(Query):
             while len(counts) > 1:
                 parts.append(counts)
                 counts = counts.reshape(-1, 2).sum(axis=1)
-            parts.append([np.sum(z <= ROUNDED - 1.0), np.sum(z >= 1.0 - ROUNDED)])
+            parts.append(np.array([np.sum(z <= ROUNDED - 1.0), np.sum(z >= 1.0 - ROUNDED)]))
         return np.concatenate(parts)
 
     def tables(self, value: np.ndarray) -> list:
@@ -477,9 +477,9 @@ class Description(Printed):
             query, sums, scale = known[ColumnMomentsQuery]
             trees, counts, tree_scale = known[DistributionQuery]
             parts = zip(query.lines, sums.reshape(-1, 3), trees.tables(counts), strict=True)
-            for line, *told in parts:
+            for line, moments, tree in parts:
                 column = schema[line.name]
-                found[line.name] = self._line(line.name, column, *told, scale, tree_scale)
+                found[line.name] = self._line(line.name, column, moments, tree, scale, tree_scale)
         if CountsQuery in known:
             query, sums, scale = known[CountsQuery]
             for table, counts in zip(query.tables, query.split(sums), strict=True):

@@ -37,14 +37,14 @@ def law_in_units(model, estimand="fitted", law=None):
     """
     check_is_fitted(model)
     *before, last = steps = pipeline_steps(model)
-    names, matrix = _input_names(steps), None
+    names, step_map = _input_names(steps), None
     for step in before:
-        names, matrix = _after(step, names, matrix)
+        names, step_map = _after(step, names, step_map)
     law = _law_of(last, estimand) if law is None else law
     # A step before the regressor may move the origin: then there is an intercept in any case.
-    moved = matrix is not None
+    moved = step_map is not None
     own = getattr(last, "fit_intercept", True) and not getattr(last, "effects", None)
-    matrix = matrix if moved else np.eye(len(names) + 1)
+    matrix: np.ndarray = np.eye(len(names) + 1) if step_map is None else step_map
     # Columns outside of the equation, such as instruments, have no coefficient, and neither have
     # columns that a step does not select.
     matrix[:, list(getattr(last, "outside_columns", []))] = 0.0

@@ -4,6 +4,7 @@ Every type maps a column to a block: an array of shape (n_rows, width) whose row
 of at most 1. A missing cell is the zero row of its block, unless its type says otherwise.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from datetime import date
 from functools import cached_property
@@ -74,6 +75,12 @@ class _Line(ColumnType):
     ``(z + offset) * scale``, of which `_units` is the pair (scale, offset).
     """
 
+    _ends: Any
+    _units: Any
+    _read: Callable[[Any], np.ndarray]
+    _number: Callable[[Any], float]
+    _value: Callable[[float], Any]
+    _effect: Callable[[str], str]
     reference_position: Any = -1.0  # Missing cells are told against the value at this position.
 
     def encode(self, series: Any) -> np.ndarray:
@@ -143,8 +150,12 @@ class _Line(ColumnType):
 
 @dataclass(frozen=True, repr=False)
 class _Range(_Line):
-    """A line between two public ends, which a person gives."""
+    """A line between two public ends, which a person gives.
 
+    A subclass checks each public value, and returns it as it is kept (`_checked`).
+    """
+
+    _checked: ClassVar[Callable[..., Any]]  # not a field of the dataclass
     low: Any = None
     high: Any = None
     missing: Any = field(default=None, kw_only=True)
