@@ -532,12 +532,17 @@ def support_certificate(gradient, n_coordinates, n_nonzero, sparsity, eigenvalue
 def sparse_norms(Z, support, others):
     """Largest norm of each row over the support and ``others`` further coordinates."""
     if sparse.issparse(Z):
-        Z = sparse.csr_matrix(Z)
-        squares, inside = np.square(Z.data), np.isin(Z.indices, support)
-        ends = zip(Z.indptr[:-1], Z.indptr[1:], strict=True)
-        rows = [(squares[start:stop], inside[start:stop]) for start, stop in ends]
-        largest = [np.sort(row[~chosen])[::-1][:others].sum() for row, chosen in rows]
-        return np.sqrt([row[chosen].sum() for row, chosen in rows] + np.array(largest))
+        squares = sparse.csr_matrix(Z, copy=True)
+        squares.data = np.square(squares.data)
+        inside = np.asarray(squares[:, support].sum(axis=1)).ravel()
+        outside = np.ones(Z.shape[1])
+        outside[support] = 0.0
+        rows = np.repeat(np.arange(Z.shape[0]), np.diff(squares.indptr))
+        values = squares.data * outside[squares.indices]
+        order = np.lexsort((-values, rows))
+        rank = np.arange(len(values)) - squares.indptr[rows]
+        largest = np.where(rank < others, values[order], 0.0)  # The order keeps rows in place.
+        return np.sqrt(inside + np.bincount(rows, weights=largest, minlength=Z.shape[0]))
     squares = np.square(Z)
     inside = squares[:, support].sum(axis=1)
     squares[:, support] = 0.0
