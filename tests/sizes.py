@@ -11,11 +11,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 CAPS = {
-    "lines of code": 26_262,  # the aim is 24,000
+    "lines of code": 24_656,  # the aim is 24,000
     "lines of code in a file": 500,
-    "constants": 175,  # numbers with a name of their own; the aim is 150
-    "files": 165,
-    "lines of tests": 29_114,
+    "constants": 137,  # numbers with a name of their own
+    "files": 150,
+    "lines of tests": 28_341,
     "words of pages for users": 27_000,  # of the first volume
 }
 

@@ -42,8 +42,8 @@ class PrivateValue(NamedTuple):
 
 
 @dataclass(frozen=True)
-class WeightedQuery(Query):
-    """Sum over rounds whose row is the weight, of rewards that are clipped to a range."""
+class WeightedRewards:
+    """What queries of rounds share whose row is the weight: rewards are clipped to a range."""
 
     low: float
     high: float
@@ -61,7 +61,7 @@ class WeightedQuery(Query):
 
 
 @dataclass(frozen=True)
-class ValueQuery(WeightedQuery):
+class ValueQuery(WeightedRewards, Query):
     """Sum of (t, 1.5 t^2), t = w (r - middle) / bound in [-1, 1].
 
     A row is the weight w, clipped to [0, max_weight]; rewards are clipped to their range; NaN
@@ -87,7 +87,7 @@ class ValueQuery(WeightedQuery):
 
 
 @dataclass(frozen=True)
-class FilledQuery(WeightedQuery):
+class FilledQuery(WeightedRewards, Query):
     """Sum of (u - v, sqrt(3) (u + v), .5 u^2, .5 v^2): what bounds a value from both sides.
 
     u = w (r - low) / c and v = w (high - r) / c with c = max_weight (high - low), so that u, v >= 0

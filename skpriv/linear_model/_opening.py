@@ -140,7 +140,10 @@ def column_of(model, feature):
         return names.index(feature)
     if isinstance(feature, Integral) and 0 <= int(feature) < model.n_features_in_:
         return int(feature)
-    raise ValueError(f"{feature!r} is not a feature: no column of X has this number, or this name.")
+    raise ValueError(
+        f"{feature!r} is not a feature: no column of X with n_features={model.n_features_in_} has "
+        "this number, or this name."
+    )
 
 
 def weighted_rows(model, records, weights, scaled):

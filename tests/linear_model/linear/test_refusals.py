@@ -108,7 +108,7 @@ def test_contrasts_and_pictures_say_what_they_need():
     model = LinearRegression(**PUBLIC, privacy="none").fit(*rows())
     found = inference(model)
     for weights in ({}, {"a": 0.0}, [[1, 0, 0], [0, 0, 0]]):
-        with pytest.raises(ValueError, match="a weight other than 0: a, b, intercept"):
+        with pytest.raises(ValueError, match=r"not all of them 0.*\(a, b, intercept\)"):
             found.contrast(weights)
     with pytest.raises(ValueError, match=r"3 coefficients \(a, b, intercept\)"):
         found.contrast([1.0, -1.0])
