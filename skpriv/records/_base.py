@@ -161,8 +161,6 @@ class Rows(ABC):
         Whether chunks can be sparse.
     shown : bool
         Whether a pass that takes long says how far it is.
-    stored_sparse : bool
-        Whether chunks can be sparse.
     """
 
     n: int
@@ -171,7 +169,6 @@ class Rows(ABC):
     names: list[str] | None = None
     passes: int | None = None  # a number where rows are not in memory
     shown = False
-    stored_sparse = False
     has_target = True
     at_hand = True
     on_devices = False

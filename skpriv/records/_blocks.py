@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ._base import canonical
-from ._values import OTHER_ROWS, cells, floats, public_shape, quietly
+from ._values import OTHER_ROWS, floats, public_shape, quietly
 
 AHEAD = 2  # blocks that are read while another one is used
 NO_LENGTH = (
@@ -98,7 +98,7 @@ def dense(block):
     found = frame(block)
     if isinstance(found, nw.DataFrame):
         return quietly(_filled, found)
-    return quietly(floats if found is None else _of_column, block if found is None else found)
+    return quietly(floats, block if found is None else found)
 
 
 def sparse(block):
@@ -109,17 +109,8 @@ def sparse(block):
 def _filled(table):
     found = np.empty(table.shape)
     for at, column in enumerate(table.iter_columns()):
-        found[:, at] = _of_column(column)
+        found[:, at] = floats(column)
     return found
-
-
-def _of_column(column):
-    """Numbers of a column; where a library fails at all of it, cell by cell."""
-    try:
-        found = column.to_numpy()
-    except Exception:  # such as at bytes that are no text, which its words would quote
-        found = cells(column)
-    return floats(found)
 
 
 def ahead(blocks):

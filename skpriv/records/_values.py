@@ -137,18 +137,18 @@ def floats(data: Any, infinite: bool = False) -> np.ndarray:
 
 
 def _unmasked(data):
-    """The array that an object makes of itself; cells that are masked or unreadable are missing."""
-    if isinstance(data, np.ma.MaskedArray):  # what is behind the mask is nobody's number
+    """The array that an object makes of itself, or numbers of its cells where it makes none.
+
+    Cells that are masked or cannot be read are missing.
+    """
+    if isinstance(data, np.ma.MaskedArray):  # no number behind a mask is used
         return np.ma.filled(data.astype(object), np.nan)
     try:
         return _array(data)
     except TypeError:
         if not (hasattr(data, "to_list") or hasattr(data, "to_pylist")):
             raise
-    found = np.empty(len(data), dtype=object)
-    for at, cell in enumerate(cells(data)):
-        found[at] = cell
-    return found
+        return np.array([_number(cell) for cell in cells(data)])
 
 
 def _numbers_in(array):
