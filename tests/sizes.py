@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 CAPS = {
-    "lines of code": 24_656,  # the aim is 24,000
+    "lines of code": 24_648,  # the aim is 24,000
     "lines of code in a file": 500,
     "constants": 137,  # numbers with a name of their own
     "files": 150,

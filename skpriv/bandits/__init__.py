@@ -2,7 +2,7 @@
 
 from ._coba import CobaLearner
 from ._combiner import BanditCombiner
-from ._simulate import RegretDisplay
+from ._simulate import RegretDisplay, simulate
 from ._environments import LinearEnvironment, SparseLinearEnvironment, SupervisedEnvironment
 from ._epochs._fliphat import FLIPHAT, EpsilonGreedy, LassoBandit
 from ._epochs._rules import ActionElimination, EpochGreedy, SquareCB
@@ -11,11 +11,9 @@ from ._mabwiser import MABWiserAdapter
 from ._off_policy import PrivateValue, private_off_policy_value
 from ._ucb._online_lin_ucb import OnlineLinUCB
 from ._service._loop import Loop
-from ._base import RandomPolicy
-from ._base import EpochsReport
+from ._base import EpochsReport, RandomPolicy
 from ._state import load
 from ._epochs._policy import EpochSchedule
-from ._simulate import simulate
 
 __all__ = [
     "FLIPHAT",

@@ -1,15 +1,13 @@
 """Private regressors with confidence intervals."""
 
 from ._additive import AdditiveRegressor
-from ._generalized import LogisticRegression
-from ._generalized import PoissonRegressor
+from ._generalized import LogisticRegression, PoissonRegressor
 from ._iht import IHTRegressor
 from ._improper import ImproperSGDRegressor
 from ._layered._regressor import LayeredRegressor
 from ._linear import LinearRegression
 from ._instruments import IVRegressor
-from ._reweighted import Link
-from ._reweighted import ReweightedRegressor
+from ._reweighted import Link, ReweightedRegressor
 from ._moments import SSPRegressor
 
 __all__ = [

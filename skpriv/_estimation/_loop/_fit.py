@@ -5,9 +5,10 @@ or the noise. It is derived in docs/mathematics/linear_regression.md, whose lett
 """
 
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from math import hypot, inf, log, sqrt
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy import stats
@@ -335,6 +336,10 @@ class LoopLaw:
         return self.dual if self.noise_dual is None else self.noise_dual
 
 
+# Laws of the fits that are in use. They are made of released numbers, and belong to no pickle.
+_LAWS: WeakKeyDictionary[Any, dict] = WeakKeyDictionary()
+
+
 @dataclass(frozen=True, eq=False)
 class LoopFit:
     """All that a fit has released: its linear part is m + x'b for whitened points x = W phi.
@@ -451,8 +456,14 @@ class LoopFit:
         precision = np.array([eq.moment_scale**-2.0 if eq.moment_scale else 1.0 for eq in used])
         return used, precision / precision.sum()
 
-    @lru_cache(maxsize=16)  # noqa: B019, it holds released numbers alone
     def law(self, kind=FUNCTION, confidence_level=0.95):
+        """Law of these estimates, see :meth:`_law`, which is computed once for blocks of points."""
+        laws = _LAWS.setdefault(self, {})
+        if (kind, confidence_level) not in laws:
+            laws[kind, confidence_level] = self._law(kind, confidence_level)
+        return laws[kind, confidence_level]
+
+    def _law(self, kind, confidence_level):
         """Law of estimates of x'b* without shrinkage, and what their errors are made of.
 
         With shares a that no answer decides, slopes D = sum a_k D_k and v = D^-1 x, the solution of
@@ -476,7 +487,7 @@ class LoopFit:
 
         Parameters
         ----------
-        kind : {"function", "fitted", "least_squares"}, default="function"
+        kind : {"function", "fitted", "least_squares"}
             What b* is. "function" is the function whose mean is that of the target. "fitted" is the
             solution of the clipped scores of these very rows. "least_squares" is the least-squares
             line, by its own equation with the slope of the others. Where the link bends, it is the
