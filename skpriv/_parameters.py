@@ -20,13 +20,20 @@ import numpy as np
 from ._compat import F, Interval, StrOptions, validate_params
 
 __all__ = [
-    "ArrayLike", "Channel", "Count", "DataNorm", "Delta", "Epsilon", "Finite", "Level",
-    "NotNegative", "Positive", "Probability", "RandomState", "RowsOfPerson", "parameters",
-    "validated",
+    "ArrayLike", "Channel", "ConformityScore", "Count", "DataNorm", "Delta", "Epsilon", "Estimand",
+    "Finite", "IntervalMethod", "Level", "NotNegative", "Positive", "PrivacyModel", "Probability",
+    "RandomState", "RowsOfPerson", "Scale", "parameters", "validated",
 ]  # fmt: skip
 
-ArrayLike = Annotated[Any, "array-like"]
+# Texts that parameters take: an editor offers them, and a misspelt one is an error of types.
 Channel = Literal["auto", "gaussian", "codebook"]
+ConformityScore = Literal["absolute", "signed"]
+Estimand = Literal["fitted", "least_squares", "likelihood"]
+IntervalMethod = Literal["certified", "asymptotic"]
+PrivacyModel = Literal["aggregate", "central", "local", "none", "shuffle"]
+Scale = Literal["range", "odds"]
+
+ArrayLike = Annotated[Any, "array-like"]
 Count = Annotated[int, Interval(Integral, 1, None, closed="left")]
 Delta = Annotated[float, Interval(Real, 0, 1, closed="left")]
 DataNorm = Annotated[

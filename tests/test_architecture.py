@@ -16,7 +16,6 @@ PACKAGE = Path(skpriv.__file__).parent
 LEVELS = {
     "_version": -1,
     "_linalg": -1,  # which a fit's context needs
-    "_choices": 0,
     "_codec": 0,
     "_compat": 0,
     "_parameters": 0.5,  # for all rooms, with what `_compat` names
@@ -46,7 +45,6 @@ LEAST = 40  # lines of code of a file
 ENTRIES = 14  # files and folders in a folder, at most
 SHORT = {
     "__main__.py": "Python asks for the name",
-    "_choices.py": "a leaf that several rooms share",
     "_version.py": "read by the build",
     "_progress.py": "a leaf that several rooms share",
     "exceptions.py": "a public door",

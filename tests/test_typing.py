@@ -11,7 +11,7 @@ from registry.doors import names_of
 
 import skpriv
 from skpriv import privacy
-from skpriv._choices import PrivacyModel
+from skpriv._parameters import PrivacyModel
 
 ROOMS = [
     "audit", "bandits", "datasets", "inspection", "linear_model", "metrics", "model_selection",

@@ -5,8 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._choices import Scale
-from .._parameters import Level, validated
+from .._parameters import Level, Scale, validated
 from .._printing import Display
 from ._inference import Inference, inference
 from ._units import INTERCEPT, public_widths

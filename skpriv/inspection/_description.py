@@ -18,12 +18,11 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from sklearn.isotonic import isotonic_regression
 
-from .._choices import PrivacyModel
 from .._compat import Interval
 from .._estimation._intervals import two_sided_quantile
 from .._estimation._public_maps import TargetMap, column_bounds
 from .._linalg import ROUNDED
-from .._parameters import Level, RandomState, validated
+from .._parameters import Level, PrivacyModel, RandomState, validated
 from .._printing import Printed, Table, given_axes, refuse_absent
 from ..preprocessing import Date, Numeric, Schema, TableEncoder
 from ..privacy import ROUNDING, Budget, Groups, Query, open_session, protecting

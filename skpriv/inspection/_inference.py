@@ -8,12 +8,11 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from scipy import stats
 
-from .._choices import Estimand, IntervalMethod
 from .._compat import StrOptions, pipeline_steps
 from .._estimation._coefficients import CoefficientLaw
 from .._estimation._intervals import two_sided_quantile
 from .._linalg import ROUNDED
-from .._parameters import Level, validated
+from .._parameters import Estimand, IntervalMethod, Level, validated
 from .._printing import LINE, Printed, Table, aligned, sentence
 from ._units import INTERCEPT, law_in_units
 

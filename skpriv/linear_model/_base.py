@@ -14,7 +14,6 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._choices import IntervalMethod, PrivacyModel
 from .._compat import F, Documented, Interval, StrOptions, fit_context
 from .._estimation._intervals import ConfidenceInterval, check_level, inside_bounds
 from .._estimation._loop._fit import FITTED, LoopFit
@@ -23,7 +22,7 @@ from .._estimation._loop._steps import bounds_words, fit_rows, public_rules
 from .._estimation._public_maps import RecordMap
 from .._estimation._reports import ReportedFit
 from .._linalg import blocks_of, row_products
-from .._parameters import RandomState, parameters
+from .._parameters import IntervalMethod, PrivacyModel, RandomState, parameters
 from ..privacy import MODELS, Accounted, Budget, PrivacyReport, Trust
 from ..records import (
     WeightedRows,

@@ -14,7 +14,6 @@ from scipy import special
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._choices import ConformityScore, Estimand
 from .._estimation._coefficients import NOISE, CoefficientLaw, loop_law
 from .._estimation._intervals import ConfidenceInterval, two_sided_quantile
 from .._estimation._loop._queries import (
@@ -24,7 +23,9 @@ from .._estimation._loop._queries import (
 from .._estimation._loop._steps import at_solution
 from .._estimation._public_maps import RecordMap, RowMap, TargetMap
 from .._linalg import ROUNDED, SQRT2, row_products, vech, vech_size
-from .._parameters import ArrayLike, Level, Positive, RowsOfPerson, parameters
+from .._parameters import (
+    ArrayLike, ConformityScore, Estimand, Level, Positive, RowsOfPerson, parameters,
+)  # fmt: skip
 from ..exceptions import PrivacyError
 from ..privacy import ROUNDING, SIDE_SHARE, Query, models_that
 from ..records import ArrayRows, cells, public_shape

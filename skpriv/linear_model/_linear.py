@@ -19,7 +19,6 @@ from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from .._choices import Estimand
 from .._estimation._coefficients import CoefficientLaw, NoLaw, equations_law, loop_law
 from .._estimation._intervals import two_sided_quantile
 from .._estimation._loop._fit import FITTED, LoopFit, noise_floor
@@ -27,7 +26,7 @@ from .._estimation._moments import normal_posterior
 from .._estimation._public_maps import column_bounds
 from .._estimation._reports import ReportedFit, balanced
 from .._linalg import RELATIVE_ZERO, CompensatedSum, psd_part
-from .._parameters import Channel, DataNorm, Positive, RowsOfPerson, parameters
+from .._parameters import Channel, DataNorm, Estimand, Positive, RowsOfPerson, parameters
 from .._printing import Printed, Table
 from ..privacy import LARGEST_EPSILON, Budget
 from ..records import Rows

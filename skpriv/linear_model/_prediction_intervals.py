@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._choices import ConformityScore
 from .._estimation._conformal import (
     FALLBACK,
     SCORES,
@@ -35,7 +34,7 @@ from .._estimation._conformal import (
 )
 from .._estimation._intervals import ConfidenceInterval, check_level
 from .._linalg import ROUNDED
-from .._parameters import ArrayLike, Level, parameters
+from .._parameters import ArrayLike, ConformityScore, Level, parameters
 from ..privacy import ROUNDING, NoiseSource, Procedure, Query, ResponseNoise, split
 from ._base import PrivateRegressor, rowwise
 from ._opening import public_bounds

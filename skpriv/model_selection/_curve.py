@@ -12,9 +12,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import Bunch, check_random_state, indexable
 from sklearn.utils.parallel import Parallel, delayed
 
-from .._choices import IntervalMethod
 from .._compat import HasMethods, pipeline_steps, reaching_last, safe_indexing
-from .._parameters import ArrayLike, Count, Level, RandomState, validated
+from .._parameters import ArrayLike, Count, IntervalMethod, Level, RandomState, validated
 from .._printing import Display, pyplot
 from .._progress import progress
 from ..metrics import interval_coverage_score, interval_mean_width

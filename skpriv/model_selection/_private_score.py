@@ -20,12 +20,11 @@ from sklearn.linear_model import ElasticNet, Lasso, LinearRegression, Ridge
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Binarizer, Normalizer
 
-from .._choices import PrivacyModel
 from .._compat import HasMethods, Interval, StrOptions, pipeline_steps, safe_indexing
 from .._estimation._intervals import two_sided_quantile
 from .._estimation._loop._queries import LocationQuery, SpreadQuery
 from .._estimation._public_maps import TargetMap, column_bounds
-from .._parameters import ArrayLike, Level, RandomState, validated
+from .._parameters import ArrayLike, Level, PrivacyModel, RandomState, validated
 from ..exceptions import InvalidValues, PrivacyError
 from ..privacy import (
     MODELS,

@@ -5,9 +5,8 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from ..._choices import PrivacyModel
 from ..._compat import StrOptions
-from ..._parameters import Channel, Level, NotNegative, Positive, parameters
+from ..._parameters import Channel, Level, NotNegative, Positive, PrivacyModel, parameters
 from ...privacy import MODELS
 from .._draws import HALF_NORMAL, flat, inverse_gap, optimistic
 from ._running import RunningSumsPolicy
