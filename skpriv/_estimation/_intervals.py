@@ -2,13 +2,10 @@
 
 A certified interval holds on the intersection of some events. By the union bound it fails with at
 most the sum of their probabilities. Each place that turns a failure probability into a quantile
-passes it through `event`, which notes it while a `certificate` is open and costs nothing otherwise.
-So the sum is over what was used, and not over what was planned.
+passes it through `event`. So a test can add up what was used, and not what was planned.
 """
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from math import inf, isfinite, log, sqrt
 from numbers import Real
@@ -20,58 +17,14 @@ from scipy import optimize, special, stats
 
 from .._linalg import ROUNDED, blocks_of
 
-
-class Certificate:
-    """Events of the intervals that were computed while it was open.
-
-    Attributes
-    ----------
-    failures : dict of str to float
-        Failure probability of each event. One that was used several times is one event.
-    """
-
-    def __init__(self, sharper: str | None = None) -> None:
-        self.failures: dict[str, float] = {}
-        self._sharper = sharper
-
-    def noted(self, name: str, failure: float) -> float:
-        """Note an event, and return the failure probability that its quantile is to have."""
-        self.failures[name] = max(failure, self.failures.get(name, 0.0))
-        return failure**2 if name == self._sharper else failure
-
-
-_OPEN: ContextVar[Certificate | None] = ContextVar("_OPEN", default=None)
-
-
-@contextmanager
-def certificate(sharper: str | None = None) -> Iterator[Certificate]:
-    """Collect the events of all intervals that are computed inside.
-
-    Parameters
-    ----------
-    sharper : str, default=None
-        An event whose failure probability is squared where it is used: an interval that rests on it
-        becomes wider.
-
-    Examples
-    --------
-    >>> from skpriv._estimation._intervals import certificate, event
-    >>> with certificate() as found:
-    ...     _ = event("noise of the target", 0.025), event("largest eigenvalue", 0.025)
-    >>> found.failures
-    {'noise of the target': 0.025, 'largest eigenvalue': 0.025}
-    """
-    token = _OPEN.set(Certificate(sharper))
-    try:
-        yield _OPEN.get()  # type: ignore[misc]
-    finally:
-        _OPEN.reset(token)
+# A test sets this to a function of the name and the failure probability of an event, which returns
+# the probability that the quantile is to have.
+on_event: Callable[[str, float], float] | None = None
 
 
 def event(name: str, failure: float) -> float:
     """Failure probability of an event, where its quantile is taken."""
-    found = _OPEN.get()
-    return failure if found is None else found.noted(name, failure)
+    return failure if on_event is None else on_event(name, failure)
 
 
 def split_failure(failure: float, *weights: float) -> tuple[float, ...]:
@@ -90,8 +43,8 @@ def split_failure(failure: float, *weights: float) -> tuple[float, ...]:
     return tuple(failure * weight / total for weight in weights)
 
 
-def events(failure: float, weights: Mapping[str, float], title: str = "") -> Iterator[float]:
-    """Divide a failure probability over named events, and note each of them as it is taken.
+def shared(failure: float, weights: Mapping[str, float], title: str = "") -> SimpleNamespace:
+    """Divide a failure probability over named events, each of which is noted.
 
     Parameters
     ----------
@@ -99,21 +52,16 @@ def events(failure: float, weights: Mapping[str, float], title: str = "") -> Ite
     weights : mapping of str to float
         Public weight of each event; one with the weight 0 cannot fail, and is not noted.
     title : str
-        What the names begin with in a certificate.
+        What the names of the events begin with.
 
-    Yields
-    ------
-    float
-        The failure probability of one event after the other.
+    Returns
+    -------
+    SimpleNamespace
+        The failure probability of each event, as an attribute by its name.
     """
-    parts = split_failure(failure, *weights.values())
-    for (name, weight), part in zip(weights.items(), parts, strict=True):
-        yield event(title + name, part) if weight else 0.0
-
-
-def shared(failure: float, weights: Mapping[str, float], title: str = "") -> SimpleNamespace:
-    """Divide a failure probability as `events` does; the parts are attributes by their names."""
-    return SimpleNamespace(**dict(zip(weights, events(failure, weights, title), strict=True)))
+    parts = zip(weights, split_failure(failure, *weights.values()), strict=True)
+    used = {name: event(title + name, part) if part else 0.0 for name, part in parts}
+    return SimpleNamespace(**used)
 
 
 RANGE = 2.0  # a scaled target in [-1, 1] is at most that far from its mean: |zeta| <= 2

@@ -21,7 +21,7 @@ import numpy as np
 from scipy import stats
 from scipy.linalg import block_diag
 
-from ..._estimation._intervals import event, events, operator_quantile
+from ..._estimation._intervals import event, operator_quantile, shared
 from ..._estimation._moments import PRIOR_VARIANCES
 from ..._linalg import RELATIVE_ZERO, psd_part
 from ...privacy import Answer, GaussianNoise, PrivacyReport, charge, open_stream, parallel_part
@@ -63,11 +63,10 @@ def certified(equations, alpha, bound, failure):
     if equations.law is not None:  # one bound on b - S theta*, rewards' noise and privacy together
         residual = equations.law.martingale_bound(bound, event("errors of the reports", failure))
         return _smallest(values, vectors, equations.target, np.ones(p), residual, bound)
-    names = ("errors of the rewards", "noise at theta", "eigenvalue of the design's noise")
-    of_rewards, of_noise, of_operator = events(failure, dict.fromkeys(names, 1.0))
-    level = log(1.0 / of_rewards)
-    noise = noise_bound(equations, bound, log(1.0 / of_noise))
-    operator = operator_quantile(equations.design_scale, p, of_operator)
+    parts = shared(failure, dict.fromkeys(("rewards", "noise", "operator"), 1.0), "region: ")
+    level = log(1.0 / parts.rewards)
+    noise = noise_bound(equations, bound, log(1.0 / parts.noise))
+    operator = operator_quantile(equations.design_scale, p, parts.operator)
     ridge = max(alpha, noise**2 / (p + 2.0 * level))  # so that noise and rewards widen alike
 
     widened = np.maximum(values + operator + ridge, ridge)  # W in the eigenvectors of S

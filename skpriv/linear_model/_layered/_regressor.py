@@ -19,7 +19,7 @@ import numpy as np
 from scipy import linalg
 
 from ..._compat import Interval
-from ..._estimation._intervals import event, events, inside_bounds
+from ..._estimation._intervals import event, inside_bounds, shared
 from ..._estimation._moments import PRIOR_VARIANCES, SAMPLING, ridge_prior
 from ..._linalg import HALF_DIGITS, RELATIVE_ZERO, blocks_of
 from ..._parameters import Count, DataNorm, Positive, parameters
@@ -212,7 +212,8 @@ def report_bound(node, theta_bound, failure):
     # of each level's targets: a bound that holds for all levels is that of the rarest event
     names = (f"errors of the targets of level {level}" for level in range(levels))
     weights |= dict.fromkeys(names, 1.0 / levels)
-    of_operator, of_norm, *of_targets = events(failure, weights, f"{node.path}: ")
+    parts = shared(failure, weights, f"{node.path}: ")
+    of_operator, of_norm, *of_targets = vars(parts).values()
     tail, operator = log(1.0 / min(of_targets)), law.operator(d, of_operator)
     outer = theta_bound if node.resolved.size else 0.0
     norm = node.factor * law.equation(d, node.factor, theta_bound, outer, of_norm)

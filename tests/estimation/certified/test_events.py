@@ -4,12 +4,13 @@ What is added up is what quantiles were taken at. So a union that is forgotten, 
 failure that is spent twice, is more than the level allows, however wide the interval is.
 """
 
+from contextlib import contextmanager
 from functools import cache
 
 import numpy as np
 import pytest
 
-from skpriv._estimation._intervals import certificate, event, split_failure
+from skpriv._estimation import _intervals
 from skpriv._estimation._moments import NormalEquations
 from skpriv.bandits._ucb._sums import certified
 from skpriv.linear_model import (
@@ -91,17 +92,34 @@ IDLE = {
 }  # fmt: skip
 
 
+@contextmanager
+def certificate(rarer=None):
+    """Failure probability of each event that is used; that of a rarer one is squared there.
+
+    An event that is used several times is one.
+    """
+    failures = {}
+
+    def noted(name, failure):
+        failures[name] = max(failure, failures.get(name, 0.0))
+        return failure**2 if name == rarer else failure
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_intervals, "on_event", noted)
+        yield failures
+
+
 @cache
 def widened(name, level):
     """Failures of the events, the width, and the widths where one of the events is rarer."""
     width = MAKERS[name]()
-    with certificate() as found:
+    with certificate() as failures:
         whole = width(level)
     widths = {}
-    for rests_on in found.failures:
-        with certificate(sharper=rests_on):
+    for rests_on in failures:
+        with certificate(rests_on):
             widths[rests_on] = width(level)
-    return found.failures, whole, widths
+    return failures, whole, widths
 
 
 @pytest.mark.parametrize("level", [0.8, 0.99])
@@ -123,11 +141,3 @@ def test_a_rarer_event_makes_intervals_wider():
         _, whole, widths = widened(name, 0.8)
         idle -= {rests_on for rests_on in widths if widths[rests_on] > whole * (1.0 + 1e-9)}
     assert idle <= IDLE
-
-
-def test_an_event_that_is_used_twice_is_one():
-    with certificate() as found:
-        for failure in split_failure(0.1, 1.0, 3.0):
-            assert event("one", failure) == failure
-    assert found.failures == {"one": pytest.approx(0.075)}
-    assert event("no certificate is open", 0.5) == 0.5
