@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property, partial
 from math import sqrt
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -566,17 +567,9 @@ class WeightedMap(SumsOfRows):
     fit_intercept = False
     weighted = True
 
-    @property
-    def size(self):
-        """Length p of phi."""
-        return self.plain.size
-
+    size = property(attrgetter("plain.size"), doc="Length p of phi.")
     n_features = size  # of what `clipped` returns
-
-    @property
-    def constant(self):
-        """The vector c with (s phi)'c = s, None without an intercept."""
-        return self.plain.constant
+    constant = property(attrgetter("plain.constant"), doc="The vector c with (s phi)'c = s.")
 
     def roots(self, X):
         """Last column s of rows, in [0, 1]; what is not a number counts as 0."""
@@ -636,56 +629,19 @@ class RecordMap:
         """Whether another map has the same public numbers, so that sums may be added up."""
         return public_values(self) == public_values(other)
 
-    @property
-    def size(self):
-        """Length p of phi."""
-        return self.row_map.size
-
-    @property
-    def n_features(self):
-        """Number of features."""
-        return self.row_map.n_features
-
-    @property
-    def row_bound(self):
-        """Norm to which rows are clipped, None where features have ranges."""
-        return self.row_map.data_norm
-
-    @property
-    def bounds_y(self):
-        """Range to which targets are clipped."""
-        return self.target_map.bounds_y
-
-    @property
-    def fit_intercept(self):
-        """Whether the last coordinate of phi is a public constant."""
-        return self.target_map.fit_intercept
-
-    @property
-    def centre(self):
-        """The target that is mapped to 0: the middle of bounds_y, or 0 without an intercept."""
-        return self.target_map.centre
-
-    @property
-    def radius(self):
-        """Half the width of bounds_y, or the largest absolute value without an intercept."""
-        return self.target_map.radius
-
-    def rows(self, X):
-        """Clipped phi of a chunk of rows; rows that are not finite become zero rows."""
-        return self.row_map.rows(X)
-
-    def features(self, X):
-        """Return phi without clipping, for predictions."""
-        return self.row_map.features(X)
-
-    def target(self, y):
-        """Clipped r of a chunk of targets; NaN becomes 0."""
-        return self.target_map.scaled(y)
-
-    def unscale(self, value):
-        """From [-1, 1] to the units of y, clipped to bounds_y."""
-        return self.target_map.unscale(value)
+    # What it passes on from its two maps
+    size = property(attrgetter("row_map.size"), doc="Length p of phi.")
+    n_features = property(attrgetter("row_map.n_features"), doc="Number of features.")
+    row_bound = property(attrgetter("row_map.data_norm"), doc="Norm of rows; None of ranges.")
+    rows = property(attrgetter("row_map.rows"), doc="Clipped phi of a chunk of rows.")
+    features = property(attrgetter("row_map.features"), doc="phi without clipping.")
+    theta_bound = property(attrgetter("row_map.theta_bound"), doc="Bound on theta by coef_norm.")
+    fit_intercept = property(attrgetter("target_map.fit_intercept"), doc="Whether there is one.")
+    bounds_y = property(attrgetter("target_map.bounds_y"), doc="Range that targets are clipped to.")
+    centre = property(attrgetter("target_map.centre"), doc="The target that is mapped to 0.")
+    radius = property(attrgetter("target_map.radius"), doc="Distance of targets with r of 0 and 1.")
+    target = property(attrgetter("target_map.scaled"), doc="Clipped r of a chunk of targets.")
+    unscale = property(attrgetter("target_map.unscale"), doc="From [-1, 1] to the units of y.")
 
     @property
     def units(self):
@@ -712,10 +668,6 @@ class RecordMap:
         """
         slopes = self.row_map.coefficient_map()[:-1]
         return alpha * (slopes**2).sum(axis=0)
-
-    def theta_bound(self, coef_norm):
-        """Bound on ||theta|| when (coef, intercept) in scaled units has norm at most coef_norm."""
-        return self.row_map.theta_bound(coef_norm)
 
     def wire(self):
         """The maps as a public task has them."""
