@@ -3,12 +3,10 @@
 from ._base import (
     CHUNK_ROWS, KEPT_BYTES, ArrayRows, Rows, WeightedRows, canonical, in_threads,
 )  # fmt: skip
-from ._batches import BatchRows
-from ._blocks import LazyValues
+from ._batches import BatchRows, LazyValues
 from ._dask import DaskRows, positional
-from ._order import SEED_BYTES, SeededOrder
 from ._persons import PersonRows
-from ._subset import PublicOrder, Subset
+from ._subset import SEED_BYTES, PublicOrder, SeededOrder, Subset
 from ._tables import (
     as_rows, check_public, check_shape, finite_numbers, from_batches, from_parquet, from_table,
     is_lazy, read_in_batches, readable,

@@ -22,7 +22,7 @@ from scipy.sparse import csr_matrix, issparse
 from .._linalg import BLOCK_ENTRIES, CompensatedSum, one_blas_thread
 from .._progress import progress
 from ..exceptions import InvalidValues
-from ._subset import PublicOrder, Subset
+from ._subset import BATCH_ROWS, PublicOrder, Subset
 from ._values import INVALID_VALUES, OTHER_ROWS, finite, numeric, public_shape, quietly
 
 # Seconds that the caller works alone before other threads help: waking them can take as long.
@@ -114,8 +114,8 @@ def computed(compute: Callable) -> Any:
     raise InvalidValues(INVALID_VALUES)
 
 
-CHUNK_ROWS = 2**14  # most rows of a chunk: the bound on rounding in every sensitivity needs it
-BATCH_ROWS = 4 * CHUNK_ROWS  # rows of a file, or users, that are read or drawn at once
+# Most rows of a chunk, 2^14: the bound on rounding in every sensitivity needs it
+CHUNK_ROWS = BATCH_ROWS // 4
 # Bytes of a chunk of 64 columns; wider chunks have fewer rows. Queries go through a chunk in blocks
 # that stay in the cache.
 CHUNK_BYTES = 8 * 64 * CHUNK_ROWS
@@ -401,8 +401,8 @@ class ArrayRows(Rows):
 
     indexed = True
 
-    def __init__(self, X: Any, y: Any) -> None:
-        self._X, self._y = X, y
+    def __init__(self, X: Any, y: Any, n_jobs: int | None = -1) -> None:
+        self._X, self._y, self.n_jobs = X, y, n_jobs
         self.n, self.n_features = public_shape(X)
         # One target must not stand for several rows.
         if y is not None and public_shape(y) not in ((self.n,), (self.n, 1)):
@@ -460,27 +460,18 @@ class ArrayRows(Rows):
             return None
         if 8 * len(subset) * (self.n_features + 1) > most_bytes:
             return None
-        rows = ArrayRows(*self._chunk(subset.positions, False))
-        rows.n_jobs = self.n_jobs
-        return rows
+        return ArrayRows(*self._chunk(subset.positions, False), self.n_jobs)
 
     def made(self, function: Any, width: int) -> "ArrayRows":
         """Rows of this width that ``function(X, y)`` makes of each chunk, in several threads."""
-        X, y = np.empty((self.n, width)), np.empty(self.n)
-
-        def fill(start, piece):
-            values, targets = function(*piece())
-            stop = start + len(targets)
-            X[start:stop], y[start:stop] = values, targets
-
-        most = self._most(None, False, None)
-        pieces = zip(range(0, self.n, most), self.pieces(most, None, False), strict=True)
+        memory, pieces = (
+            Memory(self.n, width),
+            self.pieces(self._most(None, False, None), None, False),
+        )
         with np.errstate(all="ignore"):  # a warning would tell of a value
-            for _ in in_threads(lambda piece: fill(*piece), pieces, self.n_jobs):
-                pass
-        rows = ArrayRows(X, y)
-        rows.n_jobs = self.n_jobs
-        return rows
+            for chunk in in_threads(lambda piece: function(*piece()), pieces, self.n_jobs):
+                memory.add(*chunk)
+        return memory.rows(self.n_jobs)
 
     def _chunk(self, chosen, keep_sparse):
         if isinstance(chosen, range):
@@ -491,6 +482,28 @@ class ArrayRows(Rows):
                 return X, y
             X = X.toarray()
         return np.ascontiguousarray(X, dtype=np.float64), y
+
+
+class Memory:
+    """Room for rows that come in chunks; those that are too many are not kept.
+
+    Parameters
+    ----------
+    n, n_features : int
+    """
+
+    def __init__(self, n: int, n_features: int) -> None:
+        self._X, self._y, self._filled = np.empty((n, n_features)), np.empty(n), 0
+
+    def add(self, X: np.ndarray, y: np.ndarray) -> None:
+        """Copy the next chunk."""
+        stop = min(self._filled + len(y), len(self._y))
+        place, count = slice(self._filled, stop), stop - self._filled
+        self._X[place], self._y[place], self._filled = X[:count], y[:count], stop
+
+    def rows(self, n_jobs: int | None) -> ArrayRows:
+        """All that was added, as rows."""
+        return ArrayRows(self._X, self._y, n_jobs)
 
 
 class WeightedRows(Rows):

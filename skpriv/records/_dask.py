@@ -8,8 +8,7 @@ import numpy as np
 from .._linalg import CompensatedSum
 from ..exceptions import InvalidValues
 from ._base import Rows, computed
-from ._batches import BatchRows, FetchedRows
-from ._blocks import OTHER_LENGTH, cut, length, pick, stated
+from ._batches import OTHER_LENGTH, BatchRows, FetchedRows, cut, length, pick, stated
 from ._subset import Subset
 from ._values import INVALID_VALUES, OTHER_ROWS, floats, is_dask, quietly
 

@@ -122,8 +122,8 @@ class PersonRows(Rows):
             self._fits = False
             ((_, fetch),) = self._brought(range(self.n))
             X, y = fetch(self._positions)
-            self._rows, self._clean = ArrayRows(X, y), bool(_finite_rows(X, y).all())
-            self._rows.n_jobs = self._source.n_jobs
+            self._rows = ArrayRows(X, y, self._source.n_jobs)
+            self._clean = bool(_finite_rows(X, y).all())
             self._positions = range(self._rows.n)
 
     def _elsewhere(self):

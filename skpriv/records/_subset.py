@@ -1,9 +1,19 @@
-"""Choices of records by their position, and the public order of users."""
+"""Choices of records by their position, and public and secret orders of which they are pieces.
+
+A secret order is expanded from a seed and never written down.
+"""
 
 from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256, shake_128
+from math import log1p
 from typing import Any
 
 import numpy as np
+
+BATCH_ROWS = 2**16  # rows of a file, or records of an order, that are read or drawn at once
+SEED_BYTES = sha256().digest_size  # length of a seed, which nobody can guess
+BLOCK_WORDS = 2**10  # 64-bit numbers that one call of the hash function makes
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,3 +145,224 @@ class PublicOrder:
         if subset is not None:
             found = found[subset.mask(len(self._permutation))[found]]
         return Users(found)
+
+
+class SeededOrder:
+    """Uniform random order of the records, expanded from a seed by a cryptographic generator.
+
+    Each record falls into one of up to 256 groups, by an independent uniform byte; the groups
+    follow one another, and in each of them records come in a uniform order of its own. Given the
+    groups all orders are equally likely, and each partition is as likely as any other of the same
+    sizes: so is the whole order. It is read without more memory than a bit for 32 rows: a byte of
+    each record is expanded again whenever it is needed, and orders within a group only of groups
+    that are cut in two. Up to 65,536 records are one group.
+
+    The first half of the order of a group are the distinct values of a stream of independent
+    uniform positions, as they appear; the other positions follow in the order of independent random
+    keys. Every stream is SHAKE-128 of the seed and a counter.
+
+    Whether the order is secret is up to who draws the seed: see `skpriv.privacy.Session.part`.
+
+    Parameters
+    ----------
+    seed : bytes
+    n : int
+        Public number of records.
+
+    Examples
+    --------
+    >>> from skpriv.records import SeededOrder
+    >>> order = SeededOrder(b"seed", 10)
+    >>> few, rest = order.users(0, 3), order.users(3, 10)
+    >>> len(few), len(rest), sorted([*few.positions, *rest.positions]) == list(range(10))
+    (3, 7, True)
+    """
+
+    def __init__(self, seed: bytes, n: int) -> None:
+        self._seed, self.n = bytes(seed), int(n)
+        self.n_blocks = -(-self.n // BATCH_ROWS)
+        self._n_groups = min(256, 2 ** max(0, self.n_blocks - 1).bit_length())
+
+    @classmethod
+    def drawn(cls, permutation: Any, n: int) -> "SeededOrder":
+        """Order of n records by a drawn permutation of 256 numbers, a seed of 1,683 bits."""
+        return cls(bytes(np.asarray(permutation(256)).tolist()), n)
+
+    def users(self, start: int, stop: int, subset: Any = None) -> Subset:
+        """Records from one place of the order up to another, of the subset only."""
+        found = SeededSubset(self, start, stop)
+        if subset is None:
+            return found
+        return Subset(np.intersect1d(found.positions, subset.positions, assume_unique=True))
+
+    def dealt(self, start: int, stop: int) -> np.ndarray:
+        """Positions of the records from one place of the order up to another, as they come."""
+        blocks = [self.groups(block) for block in range(self.n_blocks)]
+        by_group = np.argsort(np.concatenate([np.empty(0, np.uint8), *blocks]), kind="stable")
+        found = [by_group[:0]]
+        for group, size, low, high in self.cuts(start, stop):
+            members, by_group = by_group[:size], by_group[size:]
+            found.append(members[self.dealt_in(group, high)[low:high]])
+        return np.concatenate(found)
+
+    def groups(self, block: int) -> np.ndarray:
+        """Group of each record of a block of rows."""
+        size = min(BATCH_ROWS, self.n - block * BATCH_ROWS)
+        if self._n_groups == 1:
+            return np.zeros(size, dtype=np.uint8)
+        drawn = shake_128(self._seed + b"group" + block.to_bytes(8, "little")).digest(size)
+        return np.frombuffer(drawn, dtype=np.uint8) & np.uint8(self._n_groups - 1)
+
+    @cached_property
+    def before(self) -> np.ndarray:
+        """Number of records of each group that stand before each block of rows."""
+        counts = np.zeros((self.n_blocks + 1, self._n_groups), dtype=np.intp)
+        for block in range(self.n_blocks):
+            here = np.bincount(self.groups(block), minlength=self._n_groups)
+            counts[block + 1] = counts[block] + here
+        return counts
+
+    def cuts(self, start: int, stop: int) -> Any:
+        """Yield each group, its size, and where in its order two places of the whole one lie."""
+        first = 0
+        for group, size in enumerate(self.before[-1].tolist()):
+            yield group, size, *(min(max(place - first, 0), size) for place in (start, stop))
+            first += size
+
+    def dealt_in(self, group: int, count: int) -> np.ndarray:
+        """The first records of the order of a group, by their number among those of the group."""
+        size, seed = int(self.before[-1, group]), self._seed + bytes([group] if group else [])
+        half = size // 2
+        if count <= half:
+            return _distinct(seed, size, count)
+        first, left = _distinct(seed, size, half), np.ones(size, dtype=bool)
+        left[first] = False
+        rest = np.flatnonzero(left)[_shuffled(seed, size - half)]
+        return np.concatenate([first, rest[: count - half]])
+
+    def __repr__(self):
+        return f"SeededOrder of {self.n} records"
+
+
+class SeededSubset(Subset):
+    """Records from one place of a seeded order up to another.
+
+    They are found block by block; all positions are written down only where they are asked for.
+    """
+
+    _order: Any
+    _start: int
+    _stop: int
+    _last: Any
+
+    def __init__(self, order, start, stop):
+        # The parent is frozen and has a field for positions, which are only computed when needed.
+        vars(self).update(_order=order, _start=start, _stop=stop, _last=(None, None))
+
+    def __len__(self):
+        return self._stop - self._start
+
+    @cached_property
+    def positions(self):
+        """All positions, ascending."""
+        return self.between(0, self._order.n)
+
+    @cached_property
+    def _chosen(self):
+        """Whether all records of each group are chosen, and which ones of a group that is cut."""
+        complete, partly = [], {}
+        for group, size, low, high in self._order.cuts(self._start, self._stop):
+            complete.append(high - low == size)
+            if 0 < high - low < size:
+                chosen = np.full(size, high == size)
+                if high < size:
+                    chosen[self._order.dealt_in(group, high)] = True
+                chosen[self._order.dealt_in(group, low)] = False
+                partly[group] = chosen
+        return np.array(complete), partly
+
+    def between(self, start, stop):
+        """Positions from start up to stop, counted from start."""
+        stop = min(stop, self._order.n)
+        first = start // BATCH_ROWS
+        blocks = map(self._in_block, range(first, -(-stop // BATCH_ROWS)))
+        chosen = np.concatenate([np.empty(0, dtype=bool), *blocks])
+        return np.flatnonzero(chosen[start - first * BATCH_ROWS : stop - first * BATCH_ROWS])
+
+    def beyond(self, start):
+        """Whether no position can be from start on; positions are not computed for it."""
+        return start >= self._order.n or not len(self)
+
+    def _in_block(self, block):
+        """Whether each record of a block of rows is chosen; the last answer is kept."""
+        if self._last[0] != block:
+            complete, partly = self._chosen
+            groups = self._order.groups(block)
+            chosen = complete[groups]
+            for group, members in partly.items():
+                here, first = np.flatnonzero(groups == group), self._order.before[block, group]
+                chosen[here] = members[first : first + len(here)]
+            vars(self)["_last"] = block, chosen
+        return self._last[1]
+
+    def overlaps(self, other):
+        """Whether some record is in both."""
+        if self._beside(other):
+            return max(self._start, other._start) < min(self._stop, other._stop)
+        return super().overlaps(other)
+
+    def same(self, other):
+        """Whether both choose the same records."""
+        if self._beside(other) and len(self):
+            return (self._start, self._stop) == (other._start, other._stop)
+        return super().same(other)
+
+    def among(self, other):
+        """Where these records are among those of another choice; None if some are not there."""
+        inside = not self._beside(other) or other._start <= self._start <= self._stop <= other._stop
+        return super().among(other) if inside else None
+
+    def _beside(self, other):
+        """Whether both are pieces of one order, so that comparing their places is enough."""
+        return isinstance(other, SeededSubset) and other._order is self._order
+
+    def __repr__(self):
+        return f"SeededSubset of {len(self)} records"
+
+
+def _distinct(seed, n, count):
+    """First distinct values of a stream of uniform positions below n."""
+    limit = 2**64 // n * n if n else 0  # larger words would make small remainders more likely
+    found, read = np.empty(0, dtype=np.intp), 0
+    while len(found) < count:
+        # About so many words are expected to hold `count` distinct positions.
+        wanted = int(-n * log1p(-count / n)) // BLOCK_WORDS
+        blocks = max(0, wanted - read) + 1 + wanted // 100
+        words = _words(seed, b"position", read, blocks)
+        drawn = (words[words <= np.uint64(limit - 1)] % np.uint64(n)).astype(np.intp)
+        found, read = np.concatenate([found, drawn]), read + blocks
+        places, first = np.arange(len(found)), np.empty(n, dtype=np.intp)
+        first[found[::-1]] = places[::-1]  # the first of equal positions is written last
+        found = found[first[found] == places]
+    return found[:count]
+
+
+def _shuffled(seed, count):
+    """Uniform order of so many numbers, by keys; if two are equal, all are drawn again."""
+    blocks, start = -(-count // BLOCK_WORDS), 0
+    while True:
+        keys = _words(seed, b"key", start, blocks)[:count]
+        order = np.argsort(keys, kind="stable")
+        if not (np.diff(keys[order]) == 0).any():
+            return order
+        start += blocks
+
+
+def _words(seed, purpose, start, blocks):
+    """Blocks of a stream of random numbers of 64 bits."""
+    size = 8 * BLOCK_WORDS
+    found = (
+        shake_128(seed + purpose + index.to_bytes(8, "little")).digest(size)
+        for index in range(start, start + blocks)
+    )
+    return np.frombuffer(b"".join(found), dtype="<u8")

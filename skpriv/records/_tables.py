@@ -19,10 +19,10 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from ..exceptions import InvalidValues
-from ._base import BATCH_ROWS, KEPT_BYTES, ArrayRows, Rows, canonical
-from ._batches import BatchRows
-from ._blocks import check_length, frame, is_table, length, split
+from ._base import KEPT_BYTES, ArrayRows, Rows, canonical
+from ._batches import BatchRows, check_length, frame, is_table, length, split
 from ._dask import DaskRows
+from ._subset import BATCH_ROWS
 from ._values import (
     INVALID_VALUES, finite, floats, is_dask, named, numeric, public_shape, quietly, stand_in,
 )  # fmt: skip

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skpriv.records import ArrayRows, PublicOrder, SeededOrder, Subset, _dask, _order, from_batches
+from skpriv.records import ArrayRows, PublicOrder, SeededOrder, Subset, _dask, _subset, from_batches
 
 LEVEL = 1e-6  # at which a test of a law may fail
 
@@ -19,7 +19,7 @@ def _seeded(seed, n):
 @pytest.fixture
 def block_rows(request, monkeypatch):
     """Rows of a block: groups are as many as blocks, and a power of two."""
-    monkeypatch.setattr(_order, "BATCH_ROWS", request.param)
+    monkeypatch.setattr(_subset, "BATCH_ROWS", request.param)
 
 
 one_or_many = pytest.mark.parametrize("block_rows", [2, 64, 2**16], indirect=True)
@@ -88,21 +88,21 @@ def test_users_of_a_subset():
 
 
 def test_equal_keys_are_drawn_again(monkeypatch):
-    words, calls = _order._words, []
+    words, calls = _subset._words, []
 
     def few_values(seed, purpose, start, blocks):
         found = words(seed, purpose, start, blocks)
         calls.append(purpose)
         return found % 2 if purpose == b"key" and calls.count(b"key") < 3 else found
 
-    monkeypatch.setattr(_order, "_words", few_values)
+    monkeypatch.setattr(_subset, "_words", few_values)
     assert sorted(_seeded(0, 9).dealt(0, 9)) == list(range(9))
     assert calls.count(b"key") == 3
 
 
 def test_values_beyond_the_last_multiple_are_left_out(monkeypatch):
     monkeypatch.setattr(
-        _order, "_words", lambda *_: np.array([2**64 - 1, 5, 2**64 - 2, 1, 3], dtype=np.uint64)
+        _subset, "_words", lambda *_: np.array([2**64 - 1, 5, 2**64 - 2, 1, 3], dtype=np.uint64)
     )
     assert SeededOrder(b"", 6).dealt(0, 3).tolist() == [5, 1, 3]  # 2^64 = 4 modulo 6
 
