@@ -24,7 +24,7 @@ from .._public_maps import RowMap
 SQUARES = 1.5  # c of `MarginsQuery`: as large as costs nothing
 LEAST_RATE = 3.0  # records of a class, and records that have a target: there are not fewer
 # Ends of the classes of lengths of whitened rows: coarse beyond 2, where rows are few
-LENGTHS = 2.0 ** np.array([-1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0])
+LENGTHS = 2.0 ** np.array([-1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, inf])
 # Classes of lengths of a person's score, as parts of the largest that it may have.
 SCORE_LENGTHS = 2.0 ** (-np.arange(13)[::-1] / 2.0)
 MOST_CUT = 0.001  # part of the persons whose scores may be cut, as far as noise tells
@@ -400,6 +400,10 @@ class Whitened:
                 room = np.empty((block.stop - block.start, len(self.W)))
             yield block, *self._long(X[block], room[: block.stop - block.start])
 
+    def lengths(self, X, y):
+        """Lengths |W phi| of a chunk of rows."""
+        return np.concatenate([[], *(norms for _, _, norms, _ in self.long_blocks(X))])
+
     def _long(self, X, out=None):
         """Rows W phi, their norms, and roots of their weights."""
         ours = isinstance(self.rows, RowMap)  # else phi may be theirs
@@ -521,23 +525,36 @@ class MarginsQuery(Query):
 
 @dataclass(frozen=True, eq=False)
 class LengthsQuery(Query):
-    """Number of rows W phi in each class of lengths, up to each of `LENGTHS` and above.
+    """Number of records in each class of lengths.
 
     A record is in one class: replacing it moves two counts by one, sensitivity sqrt(2).
+
+    Parameters
+    ----------
+    vectors : object
+        ``lengths(X, y)`` returns the length of a vector of each record of a chunk.
+    classes : ndarray of shape (n_classes,)
+        Ends of the classes. The last one has all that is longer, too.
     """
 
-    whitened: Whitened
+    vectors: Any
+    classes: Any = field(default_factory=lambda: LENGTHS)
     name: str = "lengths of whitened rows"
-    shape: tuple = (len(LENGTHS) + 1,)
     sensitivity: float = SQRT2 * ROUNDING
+
+    @property
+    def shape(self):
+        """Number of classes."""
+        return (len(self.classes),)
 
     def sum(self, X, y):
         """Exact counts over a chunk of rows."""
-        counts = np.zeros(len(LENGTHS) + 1)
-        for _, _, norms, _ in self.whitened.long_blocks(X):
-            classes = np.searchsorted(LENGTHS, norms)  # infinity, of overflow, is the last
-            counts += np.bincount(classes, minlength=len(counts))
-        return counts
+        return self.counts(self.vectors.lengths(X, y))
+
+    def counts(self, lengths):
+        """Number of these lengths in each class; infinity, of overflow, is in the last."""
+        classes = np.minimum(np.searchsorted(self.classes, lengths), len(self.classes) - 1)
+        return np.bincount(classes, minlength=len(self.classes)).astype(float)
 
 
 @dataclass(frozen=True, eq=False)
@@ -659,44 +676,28 @@ class PersonScores(JointScores):
 
 
 @dataclass(frozen=True, eq=False)
-class ScoreLengthsQuery(OfPersons, Query):
+class ScoreLengthsQuery(OfPersons, LengthsQuery):
     """Number of records in each class of lengths of scores; of a person, of their sum over m.
-
-    A record is in one class: replacing one moves two counts by 1, sensitivity sqrt(2).
 
     Parameters
     ----------
-    scores : object
+    vectors : object
         The question about these scores, with ``score_rows(X, y)``: those of the rows of a chunk.
-        With ``score_lengths(X, y)``, which is cheaper, where a record is a row.
-    classes : ndarray of shape (n_classes,)
-        Ends of the classes. The last one has all that is longer, too.
+        With ``lengths(X, y)``, which is cheaper, where a record is a row.
     """
 
-    scores: Any
     classes: Any = field(default_factory=lambda: SCORE_LENGTHS)
     name: str = "lengths of scores"
-    sensitivity: float = SQRT2 * ROUNDING
-
-    @property
-    def shape(self):
-        """Number of classes."""
-        return (len(self.classes),)
 
     def sum(self, X, y):
         """Exact counts over a chunk of rows, each of which is a record."""
-        lengths = getattr(self.scores, "score_lengths", None)
-        return self._counts(lengths(X, y)) if lengths else super().sum(X, y)
+        kind = LengthsQuery if hasattr(self.vectors, "lengths") else OfPersons
+        return kind.sum(self, X, y)
 
     def sum_persons(self, X, y, starts, largest):
         """Exact counts over a chunk of persons."""
-        u = person_sums(self.scores.score_rows(X, y), starts) / largest
-        return self._counts(row_norms(u))
-
-    def _counts(self, lengths):
-        """Number of records in each class."""
-        classes = np.minimum(np.searchsorted(self.classes, lengths), len(self.classes) - 1)
-        return np.bincount(classes, minlength=len(self.classes)).astype(float)
+        u = person_sums(self.vectors.score_rows(X, y), starts) / largest
+        return self.counts(row_norms(u))
 
 
 def seldom_cut(session, query, share):

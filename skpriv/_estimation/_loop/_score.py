@@ -595,7 +595,7 @@ class LineScoreQuery(ScoreQuery):
         rows = [one.rows * _line_scores(one)[0][:, None] for one in self.scores(X, y)]
         return np.vstack([np.empty((0, len(self.point))), *rows])
 
-    def score_lengths(self, X, y):
+    def lengths(self, X, y):
         """Lengths |u| of a chunk, without the rows."""
         return np.concatenate([[], *(_line_scores(one)[1] for one in self.scores(X, y))])
 

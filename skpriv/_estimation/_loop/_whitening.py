@@ -465,7 +465,7 @@ def shortening(parts, noise, rules, p):
 
     Parameters
     ----------
-    parts : ndarray of shape (len(LENGTHS) + 1,)
+    parts : ndarray of shape (len(LENGTHS),)
         Noisy fraction of the rows in each class of lengths.
     noise : float
     rules : Rules
@@ -474,7 +474,7 @@ def shortening(parts, noise, rules, p):
     parts = believed(parts, noise)
     if not parts.sum():
         return 1.0
-    ends = np.array([0.5 * LENGTHS[0], *LENGTHS, 2.0 * LENGTHS[-1]])
+    ends = np.array([0.5 * LENGTHS[0], *LENGTHS[:-1], 2.0 * LENGTHS[-2]])
     squares = ends[1:] * ends[:-1]  # the middle of a class
     factors = SHORTER[: max(1, np.count_nonzero(rules.length * SHORTER >= rules.shortest))]
     scaled = squares * factors[:, None] ** 2

@@ -92,7 +92,7 @@ def test_cut_features_are_lifted_and_those_that_cancel_are_left():
 
 def _lengths(*rows):
     """Parts of the rows in each class, of pairs (length, part)."""
-    parts = np.zeros(len(LENGTHS) + 1)
+    parts = np.zeros(len(LENGTHS))
     for length, part in rows:
         parts[np.searchsorted(LENGTHS, length)] += part
     return parts
