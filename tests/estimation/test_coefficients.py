@@ -1,6 +1,7 @@
 """The law of released coefficients: expansions against draws of the noise, and exact algebra."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -39,10 +40,8 @@ def _equations(resolution, symmetric, rng=None):
 
 
 @pytest.mark.parametrize("symmetric, resolution", [
-    (True, 2.5), (False, 2.5), (False, 20.0),
-    pytest.param(True, 5.0, marks=pytest.mark.slow),
-    pytest.param(False, 5.0, marks=pytest.mark.slow),
-    pytest.param(True, 20.0, marks=pytest.mark.slow),
+    (True, 2.5), (False, 2.5),
+    *(pytest.param(*case, marks=pytest.mark.slow) for case in product((True, False), (5.0, 20.0))),
 ])  # fmt: skip
 def test_bias_and_covariance_over_draws_of_noise(symmetric, resolution):
     rng = np.random.RandomState(1)

@@ -4,7 +4,7 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 
 from skpriv._estimation import _conformal as conformal
 from skpriv._estimation._conformal import (
@@ -108,9 +108,8 @@ def test_exact_coverage_of_the_worst_scores(alpha):
     assert min(smallest) < 1.0 - 0.95 * alpha  # nearly attained: the margin is not generous
 
 
-@pytest.mark.parametrize("alpha", ALPHAS)
-def test_half_of_the_margin_is_not_enough(alpha):
-    failed = 0
+def test_half_of_the_margin_is_not_enough():
+    alpha, failed = 0.1, 0
     for n, scale, depth, target in _cases(alpha):
         half = (target + (1.0 - alpha) * (n + 1)) / 2.0
         failed += _coverage(_worst_counts(n, half, scale, depth), half, scale) < 1.0 - alpha
@@ -135,9 +134,14 @@ def _left(x, rows, scale, target):
 @lru_cache(maxsize=64)
 def _mass(shares, rows, responses):
     """Chances of each count, which are the same for all targets and depths."""
-    shares = np.array(shares)
-    shares = shares if responses is None else responses.share(shares)
-    return stats.binom.pmf(np.arange(rows + 1)[None, :], rows, shares[:, None])
+    counts, shares = np.arange(rows + 1), np.array(shares)
+    shares = shares if responses is None else np.minimum(responses.share(shares), 1.0)
+    ways = -special.betaln(1.0 + rows - counts, 1.0 + counts) - np.log1p(rows)
+    some, others = (
+        special.xlogy(counts, shares[:, None]),
+        special.xlog1py(rows - counts, -shares[:, None]),
+    )
+    return np.exp(ways + some + others)
 
 
 def _worst_shares(blocks, target):

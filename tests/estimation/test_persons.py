@@ -34,7 +34,7 @@ class Counted:
 def test_noise_in_classes_of_long_scores_is_not_believed(scale):
     """Of 13 sums of noise one is beyond two deviations in one fit of ten: that is no long score."""
     found = []
-    for seed in range(300):
+    for seed in range(150):
         session = Counted(0.05, scale, seed)
         longest = float(np.quantile(session.lengths, 1.0 - MOST_CUT))
         found.append(seldom_cut(session, SimpleNamespace(classes=SCORE_LENGTHS), 0.1) / longest)
@@ -42,7 +42,7 @@ def test_noise_in_classes_of_long_scores_is_not_believed(scale):
 
 
 def test_next_to_nobody_is_cut():
-    for seed in range(100):
+    for seed in range(50):
         session = Counted(0.05, 5.0, seed)
         assert (
             session.lengths > seldom_cut(session, SimpleNamespace(classes=SCORE_LENGTHS), 0.1)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from skpriv import Budget, BudgetAccountant
+from skpriv import Budget
 from skpriv._estimation._public_maps import RecordMap
 from skpriv.exceptions import InvalidValues
 from skpriv.linear_model._iht import Iterate, ScoresQuery
@@ -217,26 +217,8 @@ def test_no_warning_tells_of_a_value():
         ArrayRows(X, y).sum(Moments())  # of no use, and silent
 
 
-def test_disjoint_subsets_share_no_budget():
-    """Parallel composition: each part may spend all, a record in two parts never more than it."""
-    X, y = _rows()
-    with BudgetAccountant(1.0, 1e-6) as accountant:
-        session = open_session("central", X, y, Budget(1.0, 1e-6), 0)
-    mu2 = Budget(1.0, 1e-6).mu ** 2
-    for part in (Piece(0, 100), Piece(100, 300)):
-        for share in (0.25, 0.75):
-            answer = session.sum(Moments(), share, subset=part)
-            assert answer.noise.scale == pytest.approx((mu2 * share) ** -0.5)
-        assert answer.n == len(part)
-    assert session.report.total.gaussian == pytest.approx(mu2, rel=1e-9)
-    assert accountant.spent.epsilon == pytest.approx(1.0)
-    for part in (None, Piece(0, 1), Piece(99, 101), Piece(0, 300)):
-        with pytest.raises(ValueError, match="add up to at most 1"):
-            session.sum(Moments(), 0.01, subset=part)
-
-
 @pytest.mark.parametrize("privacy", ["central", "local"])
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_no_record_spends_more_than_the_budget(privacy, seed):
     """Random queries about random subsets, with what each record has really paid."""
     rng, n = np.random.RandomState(seed), 60

@@ -6,14 +6,13 @@ import warnings
 import numpy as np
 import pytest
 from registry.estimators import iht, improper, layered, reweighted, ssp
-from registry.refusals import uncharged
+from registry.refusals import charged, uncharged
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 from skpriv import BudgetAccountant
-from skpriv.exceptions import InvalidValues
-from skpriv.linear_model import AdditiveRegressor, LinearRegression, SSPRegressor
+from skpriv.linear_model import AdditiveRegressor, LinearRegression
 from skpriv.preprocessing import BoundsScaler, Categorical, Numeric, TableEncoder
 from skpriv.privacy._session import _base as _pieces
 from skpriv.records import (
@@ -31,22 +30,11 @@ pd = pytest.importorskip("pandas")
 pq = pytest.importorskip("pyarrow.parquet")
 
 NAMES = ["a", "b", "c"]
-ESTIMATORS = [
-    ssp(),
-    reweighted(),
-    reweighted(solver="sgd"),
-    layered(privacy="central"),
-    improper(),
-    LinearRegression(data_norm=1.0, bounds_y=(-1, 1)),
-]
-
-
+LINE = LinearRegression(data_norm=1.0, bounds_y=(-1, 1))
+ESTIMATORS = [ssp(), reweighted(), reweighted(solver="sgd"), layered(), improper(), LINE]
 THREADED = [
-    ssp(),
-    reweighted(),
-    LinearRegression(data_norm=1.0, bounds_y=(-1, 1)),
-    AdditiveRegressor(bounds_X=(-0.5, 0.5), bounds_y=(-1, 1)),
-]
+    ssp(), reweighted(), LINE, AdditiveRegressor(bounds_X=(-0.5, 0.5), bounds_y=(-1, 1)),
+]  # fmt: skip
 
 
 def _data(n=1500, seed=0):
@@ -134,9 +122,8 @@ def test_batches_change_no_answer(estimator, privacy):
     X, y = _data()
     estimator = clone(estimator).set_params(privacy=privacy, random_state=0)
     expected = clone(estimator).fit(X, y).coef_
-    for edges in ([], [1], [7, 8, 1400]):
-        found = clone(estimator).fit(from_batches(_batches(X, y, *edges), n=1500))
-        np.testing.assert_allclose(found.coef_, expected, rtol=1e-9, atol=1e-12)
+    found = clone(estimator).fit(from_batches(_batches(X, y, 7, 8, 1400), n=1500))
+    np.testing.assert_allclose(found.coef_, expected, rtol=1e-9, atol=1e-12)
 
 
 def test_x_and_y_may_be_cut_in_different_places():
@@ -170,7 +157,7 @@ def test_sparse_batches_are_the_sparse_matrix():
 
 
 def test_sums_do_not_depend_on_the_batches(monkeypatch):
-    X, y = _data()
+    X, y = _data(300)
 
     class Moments(_Count):
         shape = (3, 3)
@@ -181,10 +168,10 @@ def test_sums_do_not_depend_on_the_batches(monkeypatch):
     expected = ArrayRows(X, y).sum(Moments())
     for chunk in (1, 2**22):
         monkeypatch.setattr(_records, "CHUNK_BYTES", chunk)
-        for edges in ([], [1], range(1, 1500)):
-            rows = from_batches(_batches(X, y, *edges), n=1500)
+        for edges in ([], [1], range(1, 300)):
+            rows = from_batches(_batches(X, y, *edges), n=300)
             np.testing.assert_allclose(rows.sum(Moments()), expected, rtol=1e-12)
-            for subset in (slice(3, 1200, 5), [0, 7, 1499], y > 0):
+            for subset in (slice(3, 240, 5), [0, 7, 299], y > 0):
                 found = rows.sum(Moments(), subset)
                 np.testing.assert_allclose(found, ArrayRows(X, y).sum(Moments(), subset), 1e-12)
 
@@ -214,7 +201,7 @@ def test_the_index_of_pandas_is_no_feature(index, tmp_path):
 
 
 def test_an_unnamed_index_is_no_feature_where_nothing_else_says_so(tmp_path):
-    # As a file of pandas that another program has rewritten, without what pandas says of it.
+    """As a file of pandas that another program has rewritten, without what pandas says of it."""
     table = pa.Table.from_pandas(_frame().iloc[::-1], preserve_index=True)
     assert "__index_level_0__" in table.schema.names
     pq.write_table(table.replace_schema_metadata(None), tmp_path / "some.parquet")
@@ -245,8 +232,6 @@ def test_pipelines_are_lazy_and_equal(tmp_path):
 
 
 def test_maps_are_read_by_chunks(tmp_path, monkeypatch):
-    from skpriv.records import _tables
-
     X, y = _data()
     stored = np.memmap(tmp_path / "X", dtype=np.float32, mode="w+", shape=X.shape)
     stored[:] = X
@@ -263,18 +248,18 @@ def test_maps_are_read_by_chunks(tmp_path, monkeypatch):
 def test_values_are_refused_in_one_sentence_after_the_charge(value, column):
     frame = _frame().astype(object)
     frame.loc[777, column] = value
-    with BudgetAccountant(1.0, 1e-6) as accountant:
-        with warnings.catch_warnings(), pytest.raises(InvalidValues, match="stays private"):
-            warnings.simplefilter("error")
-            ssp(epsilon=1.0).fit(from_table(frame, target="y"))
-    assert len(accountant.charges) == 1
+    with charged(), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ssp(epsilon=1.0).fit(from_table(frame, target="y"))
 
 
-def test_a_pass_with_other_rows_is_refused():
-    X, y = _data()
-    for n in (1499, 1501):
+@pytest.mark.parametrize("n", [1499, 1501])
+def test_a_pass_with_other_rows_is_refused(n):
+    """Where rows are kept in memory, too."""
+    rows = from_batches(_batches(*_data(), 10), n=n)
+    for ask in (lambda: rows.sum(_Count()), lambda: ssp().fit(rows)):
         with pytest.raises(ValueError, match=f"did not find n={n} of them") as caught:
-            from_batches(_batches(X, y, 10), n=n).sum(_Count())
+            ask()
         assert "1500" not in str(caught.value)
 
 
@@ -298,12 +283,20 @@ def _queries(path):
     return found
 
 
-def test_the_number_of_rows_of_a_query_is_not_told(tmp_path):
-    model = ssp()
+def test_the_number_of_rows_of_a_query_is_stated_and_not_told(tmp_path):
+    n = int((_frame()["a"] > 0).sum())
     for name, table in _queries(tmp_path).items():
         with uncharged(r"from_table\(table, n=") as caught:
-            model.fit(from_table(table, target="y"))
+            ssp().fit(from_table(table, target="y"))
         assert not any(cell.isdigit() for cell in str(caught.value)), name
+        rows = from_table(table, target="y", n=n)
+        assert rows.n == n and rows.sum(_Count())[0] == n
+        with pytest.raises(ValueError, match=f"did not find n={n + 1} of them") as caught:
+            from_table(table, target="y", n=n + 1).sum(_Count())
+        assert str(n) not in str(caught.value).replace(f"n={n + 1} ", "")
+    for wrong in (0, -1, True, 2.5, "3"):
+        with pytest.raises(ValueError, match="n must be a positive integer"):
+            from_table(_frame(), target="y", n=wrong)
 
 
 def test_targets_in_memory_tell_the_number_of_lazy_rows():
@@ -320,20 +313,6 @@ def test_targets_in_memory_tell_the_number_of_lazy_rows():
         clone(model).fit(rows, y[:-1])
 
 
-def test_the_number_of_rows_of_a_query_may_be_stated(tmp_path):
-    found = _queries(tmp_path)
-    n = int((_frame()["a"] > 0).sum())
-    for name in found:
-        rows = from_table(found[name], target="y", n=n)
-        assert rows.n == n and rows.sum(_Count())[0] == n
-        with pytest.raises(ValueError, match=f"did not find n={n + 1} of them") as caught:
-            from_table(_queries(tmp_path)[name], target="y", n=n + 1).sum(_Count())
-        assert str(n) not in str(caught.value).replace(f"n={n + 1} ", "")
-    for wrong in (0, -1, True, 2.5, "3"):
-        with pytest.raises(ValueError, match="n must be a positive integer"):
-            from_table(_frame(), target="y", n=wrong)
-
-
 @pytest.mark.parametrize("library", ["polars", "duckdb"])
 def test_a_query_that_fails_quotes_no_cell(library):
     module = pytest.importorskip(library)
@@ -344,10 +323,8 @@ def test_a_query_that_fails_quotes_no_cell(library):
         CONNECTIONS.append(module.connect())
         CONNECTIONS[-1].register("frame", frame)
         table = CONNECTIONS[-1].sql("select cast(a as double) as a, y from frame")
-    with BudgetAccountant(1.0, 1e-6) as accountant, pytest.raises(InvalidValues) as caught:
+    with charged():
         ssp(epsilon=1.0).fit(from_table(table, target="y", n=1500))
-    assert len(accountant.charges) == 1 and "HIV" not in str(caught.value)
-    assert caught.value.__context__ is None and caught.value.__cause__ is None
 
 
 def _unreadable(cells):
@@ -367,10 +344,8 @@ def test_a_target_that_is_no_text_is_quoted_nowhere(kind, tmp_path):
         "parquet": lambda: (from_parquet(tmp_path / "rows.parquet", target="y"),),
         "columns": lambda: (np.zeros((20, 1)), table["y"]),
     }[kind]()
-    with BudgetAccountant(1.0, 1e-6) as accountant, pytest.raises(InvalidValues) as caught:
-        SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=1.0).fit(*arguments)
-    assert len(accountant.charges) == 1
-    assert caught.value.__context__ is None and caught.value.__cause__ is None
+    with charged():
+        ssp(epsilon=1.0).fit(*arguments)
 
 
 class _Unreadable:
@@ -386,9 +361,8 @@ def test_listed_targets_of_lazy_rows_are_read_one_by_one_after_the_charge(cell):
     rows, others = _tables.as_rows(table, [*targets[:-1], cell]), targets[:-1]
     found = np.concatenate(list(rows.each(lambda X, y: y)))
     np.testing.assert_array_equal(found, [*others, np.nan])
-    with BudgetAccountant(1.0, 1e-6) as accountant, pytest.raises(InvalidValues) as caught:
-        SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=1.0).fit(table, [*others, cell])
-    assert len(accountant.charges) == 1 and caught.value.__context__ is None
+    with charged():
+        ssp(epsilon=1.0).fit(table, [*others, cell])
 
 
 @pytest.mark.parametrize("kept", [0, 2**28])
@@ -398,7 +372,7 @@ def test_one_target_does_not_stand_for_the_rows_of_its_batch(kept, monkeypatch):
     for part in (y[:1], np.column_stack([y, y])):
         rows = from_batches(lambda: [(X, part)], n=len(X))  # noqa: B023
         with pytest.raises(ValueError, match="different numbers of rows"):
-            SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)).fit(rows)
+            ssp().fit(rows)
 
 
 def test_errors_of_reading_end_the_fit_and_the_reader():
@@ -418,11 +392,8 @@ def test_errors_of_reading_end_the_fit_and_the_reader():
 
 
 def test_what_cannot_says_so_before_it_is_charged():
-    rows = from_batches(_batches(*_data(), 10), n=1500)
-    with BudgetAccountant(1.0, 1e-6) as accountant:
-        with pytest.raises(ValueError, match="requires y"):
-            ssp().fit(from_batches(lambda: [_data()[0]], n=1500))
-    assert not accountant.charges and not rows.passes
+    with uncharged("requires y"):
+        ssp().fit(from_batches(lambda: [_data()[0]], n=1500))
 
 
 def test_rows_of_a_query_have_no_parts():
@@ -455,14 +426,13 @@ def test_the_number_of_threads_changes_no_digit(estimator, monkeypatch):
     monkeypatch.setattr(_records, "CHUNK_BYTES", 1)  # 64 rows a chunk
     X, y = _data()
     estimator = clone(estimator).set_params(random_state=0)
-    fits = [clone(estimator).set_params(n_jobs=jobs).fit(X, y) for jobs in (1, 2, 3, None, -1)]
+    fits = [clone(estimator).set_params(n_jobs=jobs).fit(X, y) for jobs in (1, 3, -1)]
     for fit in fits[1:]:
         np.testing.assert_array_equal(fit.predict(X), fits[0].predict(X))
 
 
 def test_targets_are_read_without_their_rows(tmp_path, monkeypatch):
     """Where and how wide targets are takes a column of the files, and not all of them."""
-    pytest.importorskip("pyarrow")
     asked, scan = [], _tables.ParquetFiles.scan
 
     def noted(self, columns):
@@ -487,7 +457,7 @@ def test_targets_are_read_without_their_rows(tmp_path, monkeypatch):
 
 def test_linear_regression_reads_twice_what_does_not_fit(monkeypatch):
     """Once for the target and all that a part is asked, and for the last step and the line."""
-    X, y = np.tile(_data()[0], (200, 1)), np.tile(_data()[1], 200)
+    X, y = np.tile(_data()[0], (100, 1)), np.tile(_data()[1], 100)
 
     def blocks():
         for start in range(0, len(y), 40_000):
@@ -511,10 +481,3 @@ def test_linear_regression_reads_twice_what_does_not_fit(monkeypatch):
         found = clone(model).fit(from_batches(blocks, n=len(y)))
         assert found.privacy_report_.passes == passes
         np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9)
-
-
-def test_more_or_fewer_rows_than_stated_are_refused_where_they_are_kept():
-    X, y = _data()
-    for n in (len(y) - 1, len(y) + 1):
-        with pytest.raises(ValueError, match="did not find"):
-            ssp().fit(from_batches(_batches(X, y), n=n))

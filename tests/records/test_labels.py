@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from registry.totals import Total
 
 from skpriv.audit._runs import replaced_persons
 from skpriv.records import ArrayRows, PersonRows, codes
@@ -106,30 +107,21 @@ def test_an_audit_counts_persons_by_the_same_labels():
     assert replaced_persons((X, y, labels), (X, y, [np.nan, *labels[1:]])) == 1
 
 
-class Rows:
-    """Number of rows, of which a person without any adds nothing."""
-
-    shape, width = (1,), None
-
-    def sum(self, X, y):
-        return np.array([float(len(y))])
-
-
-class Persons(Rows):
+class Persons(Total):
     """Number of persons who have a row."""
 
     def sum_persons(self, X, y, starts, largest):
         return np.array([len(starts) - 1.0])
 
 
-@pytest.mark.parametrize("query", [Rows(), Persons()], ids=["rows", "persons"])
+@pytest.mark.parametrize("query", [Total(), Persons()], ids=["rows", "persons"])
 @pytest.mark.parametrize("value", [1e308, -1e308, np.inf, (np.inf, -np.inf, 0.0)], ids=str)
 def test_no_value_of_a_person_makes_a_warning(query, value):
     """Sums of three such cells overflow, or are no number."""
     X = np.zeros((12, 3))
     X[3:6] = value
     permutation = np.random.RandomState(0).permutation
-    persons = PersonRows(ArrayRows(X, np.zeros(12)), np.repeat(np.arange(4), 3), 3, permutation)
+    persons = PersonRows(ArrayRows(X, np.ones(12)), np.repeat(np.arange(4), 3), 3, permutation)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = persons.sum(query)

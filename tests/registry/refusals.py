@@ -1,10 +1,12 @@
-"""Refusals that come before anything is charged."""
+"""Refusals that come before anything is charged, and of private values after the charge."""
 
 from contextlib import contextmanager
 
 import pytest
 
 from skpriv import BudgetAccountant
+from skpriv.exceptions import InvalidValues
+from skpriv.records import INVALID_VALUES
 
 
 @contextmanager
@@ -13,3 +15,12 @@ def uncharged(match=None, error=ValueError, epsilon=10.0):
     with BudgetAccountant(epsilon, 1e-3) as accountant, pytest.raises(error, match=match) as caught:
         yield caught
     assert accountant.charges == []
+
+
+@contextmanager
+def charged():
+    """The one sentence about a private value, after one charge; nothing hangs on it but itself."""
+    with BudgetAccountant(1.0, 1e-6) as accountant, pytest.raises(InvalidValues) as caught:
+        yield
+    assert len(accountant.charges) == 1 and str(caught.value) == INVALID_VALUES
+    assert caught.value.__context__ is None and caught.value.__cause__ is None

@@ -110,9 +110,15 @@ def certificate(rarer=None):
 
 
 @cache
+def made(name):
+    """The width by its level."""
+    return MAKERS[name]()
+
+
+@cache
 def widened(name, level):
     """Failures of the events, the width, and the widths where one of the events is rarer."""
-    width = MAKERS[name]()
+    width = made(name)
     with certificate() as failures:
         whole = width(level)
     widths = {}

@@ -151,7 +151,7 @@ def test_the_solution_is_as_near_as_it_is_said_to_be(symmetric, values, global_r
 @pytest.mark.parametrize("theta", [0.3, 20.0])
 def test_intervals_cover_in_weak_directions(symmetric, values, theta, global_random_seed):
     """At the rows' points and along the weakest direction, of large coefficients too."""
-    rng, level, draws = np.random.RandomState(global_random_seed), 0.8, 60
+    rng, level, draws = np.random.RandomState(global_random_seed), 0.8, 40
     p = len(values)
     truth, points = np.full(p, theta), np.vstack([np.eye(p)[-1], rng.normal(size=(3, p))])
     missed = np.zeros(4)

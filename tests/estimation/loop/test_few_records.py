@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from skpriv._estimation._loop._queries import IDENTITY, LENGTHS, SQUARES, Logit, MarginsQuery
 from skpriv._estimation._loop._rules import Rules
@@ -51,7 +52,7 @@ def test_a_gram_matrix_without_noise_is_itself(p):
 def test_many_columns_alike_are_fitted_with_few_records():
     """N / p^1.5 = .6: the fits that stepped too far had an R2 of -1.4 to -3.6."""
     n, d, scores = 2573, 100, []
-    for seed in range(3):
+    for seed in range(2):
         rng = np.random.RandomState(seed)
         X = rng.normal(size=(n, 5)) @ rng.normal(size=(5, d)) + rng.normal(size=(n, d))
         y = X @ rng.normal(size=d)
@@ -113,25 +114,24 @@ def test_rows_are_shortened_where_some_are_far():
 def test_far_rows_on_a_bent_relation_are_fitted():
     """A tenth as many as the others, ten times as far: the weights of long rows gave R2 < 0."""
     scores = []
-    for seed in range(6):
+    for seed in range(4):
         rng = np.random.RandomState(seed)
         chain = np.where(rng.uniform(size=30_000) < 0.03, rng.uniform(300, 900, 30_000), 0.0)
         X = np.column_stack([chain + rng.exponential(10.0, size=30_000), rng.uniform(size=30_000)])
         y = 2.0 * np.log1p(X[:, 0] / 30.0) + X[:, 1] + 2.0 * rng.normal(size=30_000)
-        model = LinearRegression(
-            bounds_X=[(0, 1000), (0, 1)], bounds_y=(-10, 20), random_state=seed
-        ).fit(X, y)
-        exact = LinearRegression(
-            bounds_X=[(0, 1000), (0, 1)], bounds_y=(-10, 20), privacy="none"
-        ).fit(X, y)
-        scores.append(exact.score(X, y) - model.score(X, y))
+        model = LinearRegression(bounds_X=[(0, 1000), (0, 1)], bounds_y=(-10, 20))
+        found = [
+            clone(model).set_params(random_state=seed, privacy=privacy).fit(X, y).score(X, y)
+            for privacy in ("none", "central")
+        ]
+        scores.append(found[0] - found[1])
     assert np.mean(scores) < 0.05
 
 
 def test_the_mean_is_looked_for_where_it_is():
     """At N = 95 the mean of a target of deviation .05 has a third of the noise of one look."""
     errors = []
-    for seed in range(40):
+    for seed in range(25):
         rng = np.random.RandomState(seed)
         X, y = rng.uniform(size=(400, 20)), rng.normal(0.3, 0.05, size=400)
         model = LinearRegression(bounds_X=(0, 1), bounds_y=(-1, 1), random_state=seed).fit(X, y)
@@ -171,7 +171,7 @@ def test_shares_add_up_to_the_budget(link, reach, intercept):
         assert min(shares) >= 0.0 and sum(shares) + sum(each.steps) == pytest.approx(1.0)
 
 
-def _part_lost(n, epsilon, bounds, slope=0.7, seeds=8):
+def _part_lost(n, epsilon, bounds, slope=0.7, seeds=6):
     """Mean square error of the fit to n rows over that of the mean of their function."""
     lost, function = [], []
     for seed in range(seeds):
@@ -202,8 +202,8 @@ def test_more_records_and_more_budget_are_never_worse_where_records_are_few(boun
 
 def test_what_is_not_there_costs_little():
     for n in (60, 150, 400):
-        rng, y, errors = np.random.RandomState(n), None, []
-        for seed in range(20):
+        rng, errors = np.random.RandomState(n), []
+        for seed in range(10):
             X, y = rng.normal(size=(n, 8)), rng.uniform(-1.0, 1.0, size=n)
             X /= np.linalg.norm(X, axis=1)[:, None]
             model = LinearRegression(**FULL, random_state=seed).fit(X, y)
@@ -244,6 +244,6 @@ def test_one_record_and_a_handful_of_users_are_fitted():
     for n in (1, 2, 7):
         X = np.full((n, 1), 0.5)
         for privacy in ("central", "local", "shuffle"):
-            model = LinearRegression(**FULL, privacy=privacy, channel="auto", epsilon=4.0)
-            assert np.isfinite(model.fit(X, X[:, 0]).coef_).all()
-            model.set_params(channel="gaussian").fit(X, X[:, 0])
+            model = LinearRegression(**FULL, privacy=privacy, epsilon=4.0, random_state=0)
+            for channel in ("auto", "gaussian"):
+                assert np.isfinite(model.set_params(channel=channel).fit(X, X[:, 0]).coef_).all()

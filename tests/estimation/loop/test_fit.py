@@ -116,12 +116,12 @@ def test_bend_is_counted_where_the_rows_see_it():
     assert not loop._bend(slope, *np.linalg.eigh(slope), np.ones(1), [np.zeros(3)]).any()
 
 
-@pytest.mark.parametrize("size", [1, 2, 5, 20])
+@pytest.mark.parametrize("size", [1, 3, 20])
 def test_noise_alone_is_seldom_above_its_floor(size):
     """Of directions that are nothing, beside seen ones: in 3% of draws, and not in 3.5% with half
     of the margin above sqrt(2 k). The standard error is .1 to .3%.
     """
-    rng, draws, half = np.random.RandomState(0), 20_000 if size < 10 else 4_000, 0.27
+    rng, draws, half = np.random.RandomState(0), 12_000 if size < 10 else 4_000, 0.27
     upper = rng.normal(size=(draws, size, size))
     largest = np.linalg.eigvalsh((upper + np.swapaxes(upper, 1, 2)) / 2.0)
     seen = np.full(3, 50.0)
