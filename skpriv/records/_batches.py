@@ -4,11 +4,13 @@ Batches are blocks of rows as a file or a library hands them out; functions of b
 """
 
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
+from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -401,6 +403,7 @@ def _raise(error):
     raise error
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class LazyValues:
     """One value for each row, computed chunk by chunk whenever they are read.
 
@@ -423,18 +426,21 @@ class LazyValues:
     ((3,), [[3.0, 3.0], [0.0]], [3.0, 3.0, 0.0])
     """
 
-    ndim = 1
-    dtype = np.dtype(np.float64)
+    rows: "BatchRows"
+    function: Callable
+    ndim: ClassVar[int] = 1
+    dtype: ClassVar[np.dtype] = np.dtype(np.float64)
 
-    def __init__(self, rows: Any, function: Any) -> None:
-        self._rows, self._function = rows, function
-        self.shape = (rows.n,)
+    @property
+    def shape(self) -> tuple[int]:
+        """Number of rows."""
+        return (self.rows.n,)
 
     def __len__(self):
-        return self._rows.n
+        return self.rows.n
 
     def __iter__(self):
-        return iter(self._rows.each(lambda X, y: self._function(X)))
+        return iter(self.rows.each(lambda X, y: self.function(X)))
 
     def compute(self) -> np.ndarray:
         """All values, as an array."""

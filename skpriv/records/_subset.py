@@ -125,6 +125,7 @@ class Users(Subset):
     """Users whom a public order has dealt out, in that order."""
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class PublicOrder:
     """Public random order of the users, drawn without looking at them.
 
@@ -136,14 +137,13 @@ class PublicOrder:
     permutation : ndarray of shape (n,)
     """
 
-    def __init__(self, permutation: Any) -> None:
-        self._permutation = permutation
+    permutation: np.ndarray
 
     def users(self, start: int, stop: int, subset: Any = None) -> Any:
         """Users from position start up to stop of the order, of the subset only."""
-        found = self._permutation[start:stop]
+        found = self.permutation[start:stop]
         if subset is not None:
-            found = found[subset.mask(len(self._permutation))[found]]
+            found = found[subset.mask(len(self.permutation))[found]]
         return Users(found)
 
 
