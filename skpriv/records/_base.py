@@ -165,7 +165,7 @@ class Rows(ABC):
 
     n: int
     n_features: int
-    n_jobs = -1
+    n_jobs: int | None = -1
     names: list[str] | None = None
     passes: int | None = None  # a number where rows are not in memory
     shown = False
@@ -460,7 +460,8 @@ class ArrayRows(Rows):
             return None
         if 8 * len(subset) * (self.n_features + 1) > most_bytes:
             return None
-        return ArrayRows(*self._chunk(subset.positions, False), self.n_jobs)
+        X, y = self._chunk(subset.positions, False)
+        return ArrayRows(X, y, self.n_jobs)
 
     def made(self, function: Any, width: int) -> "ArrayRows":
         """Rows of this width that ``function(X, y)`` makes of each chunk, in several threads."""
