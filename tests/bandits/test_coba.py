@@ -133,7 +133,7 @@ def test_the_shape_of_hashed_features_does_not_depend_on_the_record():
 
 
 def test_a_logged_action_is_found_among_the_offered():
-    learner = CobaLearner(LinUCB(privacy="none", bonus_scale=0.0, update_every=1))
+    learner = CobaLearner(LinUCB(privacy="none", bonus_scale=0.0, update_every=1, random_state=0))
     _, _, known = learner.predict(None, ACTIONS)
     learner.learn(None, (0, 0, 1), 1.0, 0.3, **known)
     assert learner.predict(None, ACTIONS)[0] == (0, 0, 1)

@@ -34,14 +34,23 @@ def play(policy, n, seed=0, block=None):
 
 @pytest.mark.parametrize("epsilon", [inf, 8.0])
 def test_the_better_policy_is_found(epsilon):
-    policies = [RandomPolicy(random_state=0), LinUCB(), RandomPolicy(random_state=1)]
-    bounds = [(0.5, 0.5), (0.5, 0.5), (0.5, 0.5)]
+    """It is played in 1,500 to 1,900 of 2,000 rounds with sixteen seeds; a third is chance.
+
+    With these contexts its regret after n rounds is at most 3.8 sqrt(n), so that its claim holds.
+    """
+    policies = [
+        RandomPolicy(random_state=0),
+        LinUCB(privacy="none", random_state=0),
+        RandomPolicy(random_state=1),
+    ]
+    bounds = [(1.0, 0.5), (4.0, 0.5), (1.0, 0.5)]
     combiner = BanditCombiner(
-        policies=policies, epsilon=epsilon, regret_bounds=bounds, horizon=4000, random_state=0
-    )
-    play(combiner, 4000)
-    assert combiner._counts[1] > 3000
-    assert combiner._counts.sum() == combiner.n_rounds_ == 4000
+        policies=policies, epsilon=epsilon, regret_bounds=bounds, horizon=2000, update_every=50,
+        random_state=0,
+    )  # fmt: skip
+    play(combiner, 2000)
+    assert combiner._counts[1] > 1200 and combiner.active_.all()
+    assert combiner._counts.sum() == combiner.n_rounds_ == 2000
     assert combiner.policies_[1].n_rounds_ == combiner._counts[1]
 
 
@@ -160,6 +169,19 @@ def test_a_budget_without_room_for_gaussian_noise_is_not_called_perfect():
     """Before the first round no less is said, either."""
     with pytest.raises(PrivacyError, match="no room for Gaussian noise"):
         _ = BanditCombiner([RandomPolicy()], epsilon=1.0, delta=0.0).guarantee
+
+
+@pytest.mark.parametrize("n", [1, 5, 30])
+def test_no_policy_is_given_up_for_bad_luck_that_its_claim_allows(n):
+    """One with a mean of .6 and the least noisy rewards of the claim, beside one known as .5."""
+    policies = [RandomPolicy(), RandomPolicy()]
+    combiner = BanditCombiner(policies, epsilon=1.0, targets=[0.0, 0.0], random_state=0)
+    combiner.act(np.ones((1, 2, 2)))
+    combiner._counts[:] = n, 1e9
+    combiner._totals[:] = 0.6 * n - combiner._claim(0), 0.5e9
+    assert combiner._totals[0] < -0.5 * n
+    combiner._choose_policy()
+    assert combiner.choice_ == 0
 
 
 class Ignorant(RandomPolicy):

@@ -41,7 +41,8 @@ def test_same_as_the_policy_itself(global_random_seed):
 
 def test_fit_starts_anew(global_random_seed):
     contexts, actions, rewards = rounds(global_random_seed)
-    adapter = MABWiserAdapter(LinUCB(privacy="none", shared=False, n_actions=3), [1, 2, 3])
+    policy = LinUCB(privacy="none", bonus_scale=0.0, shared=False, n_actions=3, random_state=0)
+    adapter = MABWiserAdapter(policy, [1, 2, 3])
     adapter.partial_fit(actions + 1, -rewards, contexts)
     adapter.fit(actions + 1, rewards, contexts)
     assert adapter.policy_.n_rounds_ == 600
@@ -54,7 +55,7 @@ def test_beside_mabwiser(global_random_seed):
     contexts, actions, rewards = rounds(global_random_seed)
     decisions = np.array(ARMS)[actions]
     theirs = mabwiser.MAB(ARMS, mabwiser.LearningPolicy.LinUCB(alpha=0.0, l2_lambda=1.0))
-    textbook = {"width": "certified", "update_every": 1, "reward_offset": 0.0}
+    textbook = {"width": "certified", "update_every": 1, "reward_offset": 0.0, "random_state": 0}
     greedy = LinUCB(privacy="none", shared=False, n_actions=3, bonus_scale=0.0, **textbook)
     ours = MABWiserAdapter(greedy, ARMS)
     theirs.fit(decisions, rewards, contexts)

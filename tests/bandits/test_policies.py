@@ -98,7 +98,7 @@ class Bands:
 
 
 def test_elimination_by_intervals():
-    policy = ActionElimination(oracle=ssp(), confidence_level=0.9)
+    policy = ActionElimination(oracle=ssp(), confidence_level=0.9, random_state=0)
     contexts = np.tile(np.arange(4.0)[None, :, None], (6, 1, 1))
     policy.act(contexts)
     policy._epochs = [None] * 2

@@ -128,7 +128,8 @@ def test_the_promise_is_that_of_the_start(make_rounds):
 
 
 def test_fits_that_share_rounds_add_up(make_rounds):
-    policy = EpsilonGreedy(regressor=ssp(epsilon=0.1, delta=1e-6, random_state=0), schedule=50)
+    regressor = ssp(epsilon=0.1, delta=1e-6, random_state=0)
+    policy = EpsilonGreedy(regressor=regressor, schedule=50, random_state=0)
     with BudgetAccountant(epsilon=10.0, delta=1e-6) as accountant:
         make_rounds(100).play(policy)
         once = ssp(epsilon=0.1, delta=1e-6)
@@ -154,7 +155,7 @@ def test_exceeded_budget_changes_nothing(private_policy, make_rounds):
 def test_oracle_refuses_short_epochs_before_it_is_charged(make_rounds):
     rounds = make_rounds()
     oracle = reweighted(privacy="local", random_state=0)
-    short = EpochGreedy(oracle=oracle, schedule=1)
+    short = EpochGreedy(oracle=oracle, schedule=1, random_state=0)
     with BudgetAccountant(epsilon=1.0, delta=1e-3) as accountant:
         with pytest.raises((PrivacyError, ValueError)):
             rounds.play(short)
@@ -332,7 +333,9 @@ def test_what_fails_once_it_was_charged_is_not_done_again(make_rounds):
 def test_an_answer_of_which_no_use_can_be_made_is_not_asked_for_again(make_rounds, recorder):
     rounds, (oracle, log) = make_rounds(), recorder
     weights = iter([1.0, -1.0, 1.0, 1.0, 1.0])
-    policy = SquareCB(oracle=oracle, schedule=SCHEDULE, gap_weight=lambda n: next(weights))
+    policy = SquareCB(
+        oracle=oracle, schedule=SCHEDULE, gap_weight=lambda n: next(weights), random_state=0
+    )
     actions = policy.act(rounds.contexts)
     with pytest.raises(ValueError, match="gap_weight.*the first 50 were taken"):
         policy.update(rounds.contexts, actions, rounds.noise)
@@ -426,7 +429,9 @@ def test_an_oracle_that_cannot_fit_this_way_is_refused_before_anybody_is_served(
 
 
 def test_an_oracle_without_sums_has_no_posterior_and_still_learns(make_rounds):
-    oracle = ReweightedRegressor(epsilon=5.0, link="logit", data_norm=1.0, bounds_y=(0.0, 1.0))
+    oracle = ReweightedRegressor(
+        epsilon=5.0, link="logit", data_norm=1.0, bounds_y=(0.0, 1.0), random_state=0
+    )
     policy = EpochGreedy(oracle, n_actions=2, schedule=100, random_state=0)
     contexts, rng = np.zeros((100, 2, 3)), np.random.default_rng(0)
     policy.update(contexts, policy.act(contexts), rng.integers(2, size=100).astype(float))

@@ -116,14 +116,15 @@ def test_rounds_before_a_change_are_not_used_again():
 def test_what_cannot_be_compared_has_no_changes():
     normalised = reweighted(random_state=0)
     sparse = iht(random_state=0)
-    for policy in (FLIPHAT(random_state=0), SquareCB(SSP, schedule=300, forget=True)):
+    options = {"schedule": 300, "random_state": 0}
+    for policy in (FLIPHAT(random_state=0), SquareCB(SSP, forget=True, **options)):
         _, policy = run(policy, 0, 600)
         assert policy.changes_ == []
     for oracle in (normalised, sparse):  # an alarm that cannot ring says so
-        _, policy = run(SquareCB(oracle, schedule=300), 0, 600)
+        _, policy = run(SquareCB(oracle, **options), 0, 600)
         with pytest.raises(AttributeError, match="no change can be noticed"):
             _ = policy.changes_
-        assert run(SquareCB(oracle, schedule=300, window=None), 0, 600)[1].changes_ == []
+        assert run(SquareCB(oracle, window=None, **options), 0, 600)[1].changes_ == []
     assert SquareCB(SSP).changes_ == []
 
 

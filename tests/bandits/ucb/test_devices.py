@@ -81,7 +81,7 @@ def test_devices_draw_actions_by_inverse_gaps(seeded_devices):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("width", ["asymptotic", "certified"])
-def test_the_policy_learns_from_reports(width):
+def test_the_policy_learns_from_reports(width, seeded_devices):
     learner = policy(epsilon=4.0, width=width)
     played(learner, 1_000)
     assert learner.n_rounds_ == 1_000
@@ -90,7 +90,7 @@ def test_the_policy_learns_from_reports(width):
         assert learner.coef_ @ THETA > 0.1
 
 
-def test_reports_have_the_law_of_simulated_updates():
+def test_reports_have_the_law_of_simulated_updates(seeded_devices):
     rng = np.random.RandomState(1)
     n = 10  # users of each of a hundred policies
     contexts = rng.normal(size=(n, 4, 3)) / 3.0

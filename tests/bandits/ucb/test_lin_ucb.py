@@ -64,7 +64,9 @@ def textbook(contexts, means, rng, bound=1.0, failure=0.05):
 
 def test_without_privacy_it_is_the_textbook_algorithm(global_random_seed):
     contexts, means, _ = rounds(500, global_random_seed)
-    policy = LinUCB(privacy="none", width="certified", update_every=1, reward_offset=0.0)
+    policy = LinUCB(
+        privacy="none", width="certified", update_every=1, reward_offset=0.0, random_state=0
+    )
     seen = play(policy, contexts, means, np.random.RandomState(1))
     np.testing.assert_array_equal(seen, textbook(contexts, means, np.random.RandomState(1)))
 
