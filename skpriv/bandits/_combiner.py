@@ -90,6 +90,10 @@ class BanditCombiner(BasePolicy):
     length 2 plus noise of standard deviation s is (1 + s^2)-sub-Gaussian. The regret claims are not
     checked by anything but the rewards.
 
+    An upper bound on a mean reward is at most 1, the largest reward. The published algorithm bounds
+    by 1 what is added to the mean of the noisy rewards, which may be off by more: a policy with bad
+    luck in its first rounds is then never played again.
+
     References
     ----------
     A. Cutkosky, A. Das and M. Purohit (2020). Upper confidence bounds for combining stochastic
@@ -398,11 +402,14 @@ class BanditCombiner(BasePolicy):
         return constant * n**power + sqrt(2.0 * variance * n * union)
 
     def _choose_policy(self):
-        """Policy of the largest U(i, t - 1); one that was never played comes first."""
+        """Policy of the largest U(i, t - 1); one that was never played comes first.
+
+        U is an upper bound on a mean reward, which is at most 1. The published one adds at most 1
+        to the mean of the noisy rewards, which may be below the true mean by more than that.
+        """
         upper = np.full(len(self._counts), inf)
         for i in np.flatnonzero(self._counts):
-            bonus = min(1.0, self._claim(i) / self._counts[i])
-            upper[i] = self._totals[i] / self._counts[i] + bonus
+            upper[i] = min(1.0, (self._totals[i] + self._claim(i)) / self._counts[i])
         upper = np.where(np.isinf(upper), upper, upper - self._targets / self.horizon)
         self.choice_ = int(np.where(self.active_, upper, -inf).argmax())
 
