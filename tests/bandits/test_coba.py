@@ -9,33 +9,13 @@ from skpriv.linear_model import SSPRegressor
 ACTIONS = [(1, 0, 0), (0, 1, 0), (0, 0, 1)]
 
 
-def oracle(**params):
-    return SSPRegressor(
-        **{
-            "epsilon": 8.0,
-            "data_norm": 1.5,
-            "bounds_y": (0, 1),
-            "fit_intercept": False,
-            "random_state": 0,
-            **params,
-        }
-    )
-
-
-def policies():
-    return [
-        EpochGreedy(oracle=oracle(), random_state=0),
-        SquareCB(oracle=oracle(), shared=False, n_actions=3, random_state=0),
-        LinUCB(
-            epsilon=8.0,
-            privacy="central",
-            data_norm=1.5,
-            bounds_y=(0, 1),
-            width="asymptotic",
-            horizon=3000,
-            random_state=0,
-        ),
-    ]
+COMMON = {"epsilon": 8.0, "data_norm": 1.5, "bounds_y": (0, 1), "random_state": 0}
+ORACLE = SSPRegressor(fit_intercept=False, **COMMON)
+POLICIES = [
+    EpochGreedy(ORACLE, random_state=0),
+    SquareCB(ORACLE, shared=False, n_actions=3, random_state=0),
+    LinUCB(**COMMON),
+]
 
 
 class LargestFeature:
@@ -81,7 +61,7 @@ def mean_rewards(environments, learners):
 def test_beside_the_learners_of_coba(environments):
     coba = pytest.importorskip("coba")
     pytest.importorskip("vowpalwabbit")
-    learners = [*map(CobaLearner, policies()), coba.LinUCBLearner(), coba.VowpalEpsilonLearner()]
+    learners = [*map(CobaLearner, POLICIES), coba.LinUCBLearner(), coba.VowpalEpsilonLearner()]
     means, result = mean_rewards(environments, [coba.RandomLearner(), *learners])
     assert len(means) == 6
     # A third is chance, with a standard error of 0.015.
@@ -96,7 +76,7 @@ def test_beside_the_learners_of_coba(environments):
 def test_same_rounds_as_without_coba(global_random_seed):
     rng = np.random.RandomState(global_random_seed)
     rows = rng.dirichlet(np.ones(3), size=300)
-    policy = SquareCB(oracle=oracle(), shared=False, n_actions=3, random_state=0)
+    policy = POLICIES[1]
     learner, alone = CobaLearner(policy), SquareCB(**policy.get_params(deep=False))
     for row in rows:
         action, chance, known = learner.predict(tuple(row), ACTIONS)

@@ -23,6 +23,18 @@ def started(name, most, **given):
     return policy, lambda policy: policy.update(CONTEXTS, ACTIONS, np.ones(20), **users)
 
 
+def values_with_noise(monkeypatch):
+    """List of the exact values that get noise from now on."""
+    exact, add = [], NoiseSource.add
+
+    def recorded(self, value, noise):
+        exact.append(value)
+        return add(self, value, noise)
+
+    monkeypatch.setattr(NoiseSource, "add", recorded)
+    return exact
+
+
 PLACES = [
     (PhasedSums, "_keep", True), (PhasedSums, "_push", False), (PhasedSums, "_push", True),
     (NoiseSource, "add", False), (NoiseSource, "add", True), (Numbering, "settle", True),
@@ -48,12 +60,7 @@ def test_rounds_of_an_interrupted_update_are_not_added_again(
     policy.save(tmp_path / "interrupted")
     with pytest.raises(PrivacyError, match="twice"):
         update(load(tmp_path / "interrupted"))
-    exact, undisturbed = [], NoiseSource.add
-    monkeypatch.setattr(
-        NoiseSource,
-        "add",
-        lambda self, value, noise: exact.append(value) or undisturbed(self, value, noise),
-    )
+    exact = values_with_noise(monkeypatch)
     again = update(load(tmp_path / "policy"))
     other, update = started(name, most)
     update(other)
@@ -72,12 +79,7 @@ def test_an_update_without_its_file_changes_nothing(name, most, tmp_path, monkey
     with pytest.raises(PrivacyError, match="gone"):
         update(policy)
     os.rename(tmp_path / "away", file)
-    exact, add = [], NoiseSource.add
-    monkeypatch.setattr(
-        NoiseSource,
-        "add",
-        lambda self, value, noise: exact.append(value) or add(self, value, noise),
-    )
+    exact = values_with_noise(monkeypatch)
     update(policy)
     other, update = started(name, most)
     update(other)
