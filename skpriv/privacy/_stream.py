@@ -395,9 +395,13 @@ class LocalStream(Stream):
         -------
         self
         """
-        self._increment.add(reports.moments())
+        self._increment.add(self._moments(reports))
         self._pending += len(reports.directions)
         return self
+
+    def _moments(self, reports):
+        """Sums of reports, which do not tell in which order a shuffler got them."""
+        return (reports.unordered() if self.can.amplifies else reports).moments()
 
     def _prepare(self):
         super()._prepare()
@@ -408,7 +412,7 @@ class LocalStream(Stream):
             if self._waiting:
                 phi, r = map(np.concatenate, zip(*self._waiting, strict=True))
                 self._waiting = []
-                increment = increment + self.noise.reported(phi, r, self._source).moments()
+                increment = increment + self._moments(self.noise.reported(phi, r, self._source))
             self._total = self._total + self._settled(increment)
         elif count:
             self._total = self._total + self._add_noise(increment, self.noise.summed(count))

@@ -488,7 +488,7 @@ class CodebookLevelQuery(LevelQuery):
         slots, vectors = self.units(X, y)
         rows = source.rows(len(X), noise.rows)
         signs = hadamard_entries(rows, slots)
-        return rows, noise.directions(signs[:, None] * vectors, source)
+        return rows, source.codebook_reports(signs[:, None] * vectors, noise.cap)
 
     def randomize(self, x, y, budget, rng=None):
         """Report of one user: the code that a user's own device runs.

@@ -232,7 +232,7 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
     return _largest_parameter(zcdp_delta, epsilon, delta)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Budget:
     """An (epsilon, delta)-differential privacy guarantee, when one record is replaced.
 
@@ -348,9 +348,6 @@ class Budget:
         """
         _check_parameter("rho", rho, cls(0.0, delta).delta)
         return cls(zcdp_epsilon(float(rho), float(delta)), delta)
-
-    def __repr__(self) -> str:
-        return f"Budget(epsilon={self.epsilon}, delta={self.delta})"
 
 
 def _check_parameter(name: str, value: float, delta: float) -> None:

@@ -302,9 +302,7 @@ class Guarantee:
 
         Costs add up (adaptive composition), and so do the deltas that releases spend.
         """
-        costs = tuple(_of_group(cost, rounds, alone=True) for cost in self.costs)
-        spent = max(cost.delta for cost in costs)
-        return replace(self, costs=costs, delta=self._free_delta + spent).of_person(rounds)
+        return self._grouped(rounds, alone=True).of_person(rounds)
 
     def visited(self, visits: int) -> "Guarantee":
         """Guarantee of units that have up to so many records each.
@@ -319,10 +317,13 @@ class Guarantee:
             raise ValueError(f"visits={visits!r} must be an int of at least 1, asked for once.")
         if visits == 1 or not self.private:
             return self
-        alone = capabilities(self.model).alone
-        costs = tuple(_of_group(cost, visits, alone) for cost in self.costs)
-        spent = max(cost.delta for cost in costs)
-        return replace(self, costs=costs, delta=self._free_delta + spent, visits=int(visits))
+        group = self._grouped(visits, capabilities(self.model).alone)
+        return replace(group, visits=int(visits))
+
+    def _grouped(self, m: int, alone: bool) -> "Guarantee":
+        """Guarantee of units that have m records each; see `_of_group`."""
+        costs = tuple(_of_group(cost, m, alone) for cost in self.costs)
+        return replace(self, costs=costs, delta=self._free_delta + max(c.delta for c in costs))
 
     def __add__(self, other: "Guarantee") -> "Guarantee":
         """Guarantee of units that paid both costs; Gaussian releases share the larger delta."""

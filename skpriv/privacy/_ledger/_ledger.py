@@ -28,36 +28,31 @@ from .._accounting._cost import CURRENCIES, SHARE_SLACK, Budget, Cost, gdp_delta
 
 def unit_text(unit: Any) -> str:
     """Text of "row", "patient:9" or ("patient", 9)."""
-    name: Any
-    largest: Any
-    name, largest = unit if isinstance(unit, tuple) and len(unit) == 2 else (unit, None)
-    if isinstance(name, str) and largest is None:
-        if name == "row":
-            return name
-        name, _, digits = name.rpartition(":")
-        largest = int(digits) if name and digits.isdecimal() else None
-    whole = isinstance(largest, int) and not isinstance(largest, bool)
-    if not isinstance(name, str) or not whole or largest < 1:
-        raise ValueError(
-            f"unit={unit!r} must be 'row', or the column that says whose row it is and the most "
-            "rows of a person that are used, such as ('patient', 9)."
-        )
-    return f"{name}:{largest}"
+    value = unit_value(unit) if isinstance(unit, str) and not unit.startswith(":") else unit
+    match value:
+        case "row":
+            return "row"
+        case (str() as column, int() as largest) if largest >= 1 and largest is not True:
+            return f"{column}:{largest}"
+    raise ValueError(
+        f"unit={unit!r} must be 'row', or the column that says whose row it is and the most "
+        "rows of a person that are used, such as ('patient', 9)."
+    )
 
 
 def unit_value(text: str) -> "str | tuple[str, int]":
-    """The unit of a text, as it was given."""
-    name, _, largest = text.rpartition(":")
-    return (name, int(largest)) if largest.isdecimal() else "row"
+    """The unit of a text, as it was given: "row", or a column and the most rows."""
+    column, _, largest = text.rpartition(":")
+    return (column, int(largest)) if largest.isdecimal() else text
 
 
 def unit_sentence(text: str) -> str:
     """What is protected, in words."""
-    name, _, largest = text.rpartition(":")
-    if not largest.isdecimal():
-        return "a row"
-    column = f"column {name!r}, " if name else ""
-    return f"a person ({column}at most {largest} row{'s' * (largest != '1')})"
+    match unit_value(text):
+        case (column, largest):
+            named = f"column {column!r}, " if column else ""
+            return f"a person ({named}at most {largest} row{'s' * (largest != 1)})"
+    return "a row"
 
 
 def check_unit(ledger: str, charge: str, name: str) -> None:
@@ -67,23 +62,22 @@ def check_unit(ledger: str, charge: str, name: str) -> None:
     ------
     PrivacyError
     """
-    person, _, largest = ledger.rpartition(":")
-    other, _, used = charge.rpartition(":")
-    if ledger == charge == "row":
-        return
-    if "row" not in (ledger, charge) and other in ("", person) and int(used) <= int(largest):
-        return
-    if ledger == "row":
-        unit = (other or "person", int(used))
-        remedy = (
-            f"Begin a ledger with unit={unit!r} (in commands `budget --unit {unit_text(unit)}`), "
-            "and make every release with groups."
-        )
-    else:
-        remedy = (
-            f"Release with groups={person} and max_rows_per_group={largest} or fewer (in commands "
-            f"--group {person} --max-rows {largest}), or begin another ledger."
-        )
+    match unit_value(ledger), unit_value(charge):
+        case ("row", "row"):
+            return
+        case ("row", (column, used)):
+            unit = (column or "person", used)
+            remedy = (
+                f"Begin a ledger with unit={unit!r} (in commands `budget --unit "
+                f"{unit_text(unit)}`), and make every release with groups."
+            )
+        case ((person, largest), (column, used)) if column in ("", person) and used <= largest:
+            return
+        case ((person, largest), _):
+            remedy = (
+                f"Release with groups={person} and max_rows_per_group={largest} or fewer (in "
+                f"commands --group {person} --max-rows {largest}), or begin another ledger."
+            )
     raise PrivacyError(
         f"The ledger protects {unit_sentence(ledger)}, and {name} would protect "
         f"{unit_sentence(charge)}: their costs do not add up. Nothing was charged. {remedy}"

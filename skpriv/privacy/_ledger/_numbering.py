@@ -166,8 +166,7 @@ class Numbering:
         answers = np.array(fresh, dtype=float)
         with self._held() as connection:
             for number, answer in enumerate(answers, first):
-                connection.execute(_ANSWER, (self._name, number, answer.tobytes()))
-                (given,) = connection.execute(_ASK, (self._name, number)).fetchone()
+                (given,) = self._first(connection, number, answer.tobytes())
                 answer[...] = np.frombuffer(given).reshape(answer.shape)
         self._last = first + len(answers) - 1
         return answers
@@ -197,19 +196,20 @@ class Numbering:
         self.check()
         if self._place.path is None:
             return make()
-        key = (self._name, number)
         with self._held() as connection:
-            given = connection.execute(_ASK, key).fetchone()
+            given = connection.execute(_ASK, (self._name, number)).fetchone()
         if given is None:
             with self.once(number):
-                answer = make()
-            blob = pickle.dumps(answer)
+                made = pickle.dumps(make())
             with self._held() as connection:
-                given = connection.execute(_ASK, key).fetchone()
-                if given is None:
-                    connection.execute(_ANSWER, (*key, blob))
+                given = self._first(connection, number, made)
         self._last = number
-        return answer if given is None else pickle.loads(given[0])
+        return pickle.loads(given[0])
+
+    def _first(self, connection: Connection, number: int, fresh: bytes) -> Any:
+        """The row of the answer of this number that was written down first, now or before."""
+        connection.execute(_ANSWER, (self._name, number, fresh))
+        return connection.execute(_ASK, (self._name, number)).fetchone()
 
     def once(self, name: object) -> AbstractContextManager[None]:
         """Charge what is done inside once, in whichever copy or process it is done again."""

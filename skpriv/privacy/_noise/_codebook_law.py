@@ -283,8 +283,15 @@ class LiftedReports:
     code: Codebook
 
     def part(self, chosen: Any) -> Any:
-        """Some of the reports, by a slice."""
+        """Some of the reports, by a slice or by their places."""
         return LiftedReports(self.directions[chosen], self.code)
+
+    def unordered(self) -> Any:
+        """The reports as a shuffler sends them on: their order follows from them alone.
+
+        Sums depend on the order of their terms, in their last digit.
+        """
+        return self.part(np.lexsort(self.directions.T))
 
     @property
     def target(self) -> Any:

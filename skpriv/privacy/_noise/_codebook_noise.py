@@ -298,10 +298,6 @@ class CodebookBlocksNoise(ReportNoise):
                 column += np.bincount(sent, values, minlength=self.rows)
         return self.estimate(buckets)
 
-    def directions(self, vectors: Any, source: Any) -> Any:
-        """One report about each row, the direction of an index."""
-        return source.codebook_reports(vectors, self.cap)
-
     def estimate(self, buckets: Any) -> np.ndarray:
         """Unbiased sums of the blocks, from the sums of the reports that drew each row."""
         totals = walsh_hadamard(buckets)[: self.blocks]

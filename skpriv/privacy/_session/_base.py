@@ -524,7 +524,7 @@ class Session(ABC):
                 "and a sum of it would need a bound in l2."
             )
         law = self._law(query, slot)
-        paid = self._pay(query, slot, law.cost(self._change(query)))
+        paid = self._pay(query, slot, law)
         answer = self._answer(query, slot, law)
         count = answer.n if self.persons is None else self._count(slot)
         self._report(query, slot, count, answer.noise, paid)
@@ -556,12 +556,11 @@ class Session(ABC):
             nobody is trusted to select.
         """
         slot = self._slot(query, share, subset)
-        if not self.capabilities.selects:
-            raise PrivacyError(self._unavailable("select", "selects coordinates", query))
+        self._trusted("selects", query)
         if self.persons is not None:
             raise PrivacyError("a selection is about records alone, and not about persons.")
         law = self._selection_law(query, k, slot)
-        paid = self._pay(query, slot, law.cost(self._change(query), k))
+        paid = self._pay(query, slot, law, k)
         indices = self._source.top(abs(self._pieces.whole().sum(query, slot.subset)), k, law)
         self._report(query, slot, self._count(slot), law, paid)
         return indices
@@ -588,14 +587,10 @@ class Session(ABC):
             If the session's currency is "pure", or if nobody is trusted to run procedures.
         """
         slot = self._slot(procedure, share, subset)
-        if not self.capabilities.perturbs:
-            raise PrivacyError(
-                self._unavailable("perturb", "perturbs the output of a procedure", procedure)
-            )
+        self._trusted("perturbs", procedure)
         law = self._law(procedure, slot)
-        paid = self._pay(procedure, slot, law.cost(self._change(procedure)))
-        exact = procedure.run(self._pieces.whole().select(slot.subset))
-        answer = Answer(self._source.add(exact, law), self._size(slot), law)
+        paid = self._pay(procedure, slot, law)
+        answer = self._noisy(procedure.run(self._pieces.whole().select(slot.subset)), slot, law)
         self._report(procedure, slot, self._count(slot), law, paid)
         return answer
 
@@ -624,7 +619,7 @@ class Session(ABC):
             raise PrivacyError("a stream protects records alone, and not persons.")
         slot = self._slot(stream, 1.0)
         law = self._stream_law(stream, slot)
-        paid = self._pay(stream, slot, law.cost(self._change(stream)))
+        paid = self._pay(stream, slot, law)
         self._report(stream, slot, stream.n_reads * (stream.batch or 0), law, paid)
         return stream.begin(law, paid[0], self.report, self._source)
 
@@ -678,11 +673,13 @@ class Session(ABC):
             )
         return slot
 
-    def _pay(self, asked, slot, cost):
+    def _pay(self, asked, slot, law, *times):
         """Take the share, before a row is read; return (cost, what a record has paid by then).
 
-        What the session's currency cannot price is refused.
+        The cost is that of one draw of the law, or of several ``times``. What the session's
+        currency cannot price is refused.
         """
+        cost = law.cost(self._change(asked), *times)
         foreign = cost.approximate + cost.delta
         if self._currency == "pure":
             foreign += cost.gaussian + cost.concentrated + cost.selected
@@ -701,9 +698,9 @@ class Session(ABC):
             cost = Cost.from_budget(self._budget)
         return cost, self._shares.add(slot, cost, self.capabilities.reports)
 
-    def _noisy_sum(self, query, slot, noise):
-        """Answer of somebody who adds up all records and then adds noise."""
-        value = self._source.add(self._pieces.sum(query, slot.subset), noise)
+    def _noisy(self, exact, slot, noise):
+        """Answer of somebody who sees an exact value, and then adds noise."""
+        value = self._source.add(exact, noise)
         return Answer(value, self._size(slot), noise, counted=self.persons is None)
 
     def _report(self, asked, slot, n, law, paid):
@@ -742,9 +739,9 @@ class Session(ABC):
     def _law(self, asked, slot) -> Any:
         """Law of one draw of noise: an answer's or output's, or a report's where users add it."""
 
-    @abstractmethod
     def _stream_law(self, stream, slot) -> Any:
         """Law of one draw of a stream's noise."""
+        return self._law(stream, slot)
 
     @abstractmethod
     def _answer(self, query, slot, law):
@@ -754,11 +751,13 @@ class Session(ABC):
         """Law of a selection, of a model that selects."""
         raise NotImplementedError
 
-    def _unavailable(self, ability, what, asked):
-        return (
-            f"privacy={self.model!r} has no curator that {what}, which {asked.name!r} needs: "
-            f"use {models_that(ability + 's')}."
-        )
+    def _trusted(self, ability, asked):
+        """Refuse what nobody is trusted to do: a capability, which is a verb."""
+        if not getattr(self.capabilities, ability):
+            raise PrivacyError(
+                f"privacy={self.model!r} has no curator that {ability}, which {asked.name!r} "
+                f"needs: use {models_that(ability)}."
+            )
 
     def __reduce_ex__(self, protocol):
         raise PrivacyError(

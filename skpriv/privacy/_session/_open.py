@@ -37,7 +37,7 @@ class CentralSession(Session):
     running_sums: ClassVar[type[Stream] | None] = FactorStream
 
     def _answer(self, query, slot, law):
-        return self._noisy_sum(query, slot, law)
+        return self._noisy(self._pieces.sum(query, slot.subset), slot, law)
 
     def _law(self, asked, slot):
         if self._currency == "pure" and isinstance(asked, Query):  # its share is one of epsilon
@@ -50,8 +50,6 @@ class CentralSession(Session):
     def _selection_law(self, query, k, slot):
         return GumbelNoise.calibrated(self._change(query), k, slot.share * self._budget.rho)
 
-    _stream_law = _law
-
 
 class ExactSession(CentralSession):
     """Exact answers over all records. Its cost is infinite: no finite accountant admits it."""
@@ -61,8 +59,6 @@ class ExactSession(CentralSession):
 
     def _law(self, asked, slot):
         return GaussianNoise(0.0)
-
-    _stream_law = _law
 
     def _selection_law(self, query, k, slot):
         return GumbelNoise(0.0)
@@ -144,7 +140,8 @@ class AggregateSession(Session):
         zero = np.zeros((1, self._rows.n_features))
         lattice.check(float(np.abs(query.sum(zero, np.zeros(1))).max()), self._change(query))
         if self._simulated:
-            return self._noisy_sum(query, slot, GaussianNoise(law.scale))
+            exact = self._pieces.sum(query, slot.subset)
+            return self._noisy(exact, slot, GaussianNoise(law.scale))
         # The shares of this query may be this far from shares that are drawn from their sums.
         security = sharing_security(self._budget) * slot.share if self._mixed else 0.0
         prices = self.report, law.cost(self._change(query))
@@ -160,16 +157,16 @@ class AggregateSession(Session):
 
     def _left(self, budget):
         """What the noise must meet: where shares are mixed, their security is taken off delta."""
-        if not self._mixed:
-            return budget
         return Budget(budget.epsilon, budget.delta - self._owed(budget))
 
     def _owed(self, budget):
+        """Part of delta that mixed shares cost; other sums are hidden without any."""
+        if not self._mixed:
+            return 0.0
         return (1.0 + exp(min(budget.epsilon, 700.0))) * sharing_security(budget)
 
     def _price(self, budget):
-        price = Cost.from_mu(self._left(budget).mu)
-        return price + Cost(delta=self._owed(budget)) if self._mixed else price
+        return Cost.from_mu(self._left(budget).mu) + Cost(delta=self._owed(budget))
 
     @property
     def _devices(self):
@@ -208,14 +205,10 @@ class LocalSession(Session):
         users = self._users(slot)
         value = law.collected(query, self._rows, users, self._source)
         if isinstance(value, LiftedReports):  # some of the users who were asked may not answer
-            n = len(value.directions)
-            law, value = replace(law, code=value.code).summed(n), self._sent_on(value)
-            return Answer(query.summed(value), n, law, value)
+            reports = value.unordered() if self.capabilities.amplifies else value
+            n, law = len(reports.directions), replace(law, code=reports.code)
+            return Answer(query.summed(reports), n, law.summed(n), reports)
         return Answer(value, len(users), law.summed(len(users)))
-
-    def _sent_on(self, reports):
-        """Reports as the server gets them."""
-        return reports
 
     def _users(self, slot):
         """Users who answer, in the public order."""
@@ -271,17 +264,11 @@ class ShuffleSession(LocalSession):
             )
         super()._check(budget, n, smallest_share)
 
-    def _sent_on(self, reports):
-        """Reports in an order that follows from them alone, and tells of no user."""
-        return reports.part(np.lexsort(reports.directions.T))
-
     def _report_budget(self, query, users):
         if self._currency != "pure":
             return amplified(self._budget, users, dimension=int(prod(query.shape)))
-        likely = getattr(
-            query, "likely", None
-        )  # where a report takes values with two probabilities
-        if likely is None:  # other pure reports are not amplified
+        likely = getattr(query, "likely", None)
+        if likely is None:  # reports that take values with more than two probabilities
             return Budget(self._budget.epsilon)
         return Budget(amplified_epsilon(self._budget, users, likely))
 

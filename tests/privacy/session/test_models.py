@@ -45,9 +45,6 @@ class Toy(Session):
         exact = self._rows.sum(query, slot.subset)
         return Answer(self._source.add(exact, law), self._size(slot), law)
 
-    def _stream_law(self, stream, slot):
-        raise NotImplementedError
-
 
 @pytest.fixture(autouse=True)
 def toy(monkeypatch):

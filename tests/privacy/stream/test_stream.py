@@ -9,8 +9,13 @@ from scipy import stats
 from scipy.linalg import toeplitz
 
 from skpriv import Budget, BudgetAccountant, BudgetExceeded
+from skpriv._estimation._public_maps import RecordMap
+from skpriv._estimation._reports import LiftedMomentsQuery
 from skpriv.exceptions import PrivacyError
-from skpriv.privacy import MODELS, NoiseSource, Query, open_session, open_stream
+from skpriv.privacy import (
+    MODELS, LiftedReports, NoiseSource, Query, best_codebook, open_session, open_stream,
+)  # fmt: skip
+from skpriv.privacy._noise._codebook_law import simulated_directions
 
 BUDGET = Budget(1.0, 1e-6)
 BATCHED = ["shuffle", "aggregate"]
@@ -112,6 +117,20 @@ def test_shuffled_batches_need_less_noise_than_local_reports(privacy):
     shuffled = opened(privacy, 20)
     X, y = records(BATCH)
     assert shuffled.push(X, y).read().noise.scale <= local
+
+
+def test_a_sum_of_shuffled_reports_does_not_tell_their_order(global_random_seed):
+    query = LiftedMomentsQuery(RecordMap.of_norm(1.0, (-1.0, 1.0), False, 2))
+    code, rng = best_codebook(3, 1.0), np.random.RandomState(global_random_seed)
+    vectors = np.tile(np.eye(3)[0], (BATCH, 1))
+    reports = LiftedReports(simulated_directions(vectors, code, rng), code)
+    orders = [reports.part(rng.permutation(BATCH)) for _ in range(9)]
+    sums = [
+        open_stream("shuffle", query, BUDGET, 1, 0, batch=BATCH).take(order).read().value
+        for order in orders
+    ]
+    assert (np.array(sums) == sums[0]).all()
+    assert not all((order.moments() == orders[0].moments()).all() for order in orders)
 
 
 @pytest.mark.parametrize("privacy", BATCHED)
