@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from _record import record  # noqa: E402
 from registry import REGISTRY, classes  # noqa: E402
-from registry.rows import drawn, drawn_stored  # noqa: E402
+from registry.rows import neighbours, stored  # noqa: E402
 
 from skpriv._cli._audit import estimators  # noqa: E402
 from skpriv.audit import replay  # noqa: E402
@@ -41,9 +41,9 @@ def fuzz(asked_class, inputs, seed=0):
             declared = case.declared(asked)
         if np.isinf(declared):
             continue  # asked without privacy only
-        first, second = drawn(case, asked, rng)
-        if case.sparse(asked) and rng.randint(2):
-            first, second = drawn_stored(first, second, rng)
+        first, second = neighbours(case, asked, rng)
+        if case.sparse and rng.randint(2):
+            first, second = stored(first, second, rng)
         counts["inputs"] += 1
         try:
             moved = case.moved(asked, first, second)

@@ -14,7 +14,7 @@ from .._wire import (
     report_bytes, user_seed,
 )  # fmt: skip
 from ..exceptions import PrivacyError
-from ._record import DAMAGED, check_query, chosen, floats, n_phi, scaled_record
+from ._record import DAMAGED, chosen, floats, n_phi, scaled_record
 
 LARGEST_COUNT = 2**20  # most directions of a codebook, which is made in memory
 LARGEST_FLOAT = float(np.finfo(float).max)  # a whole number in JSON may be larger
@@ -208,12 +208,11 @@ def report(
         if not is_asked(fields["users"], user):
             return None
         size = n_phi(fields, x)
-        check_query(fields["query"], size)
         size_of_direction = size + bool(fields["query"]["fit_intercept"]) + 1
         if size_of_direction > LARGEST_SIZE:
             raise ValueError(DAMAGED)
         seed = user_seed(fields, user)
-        blank = scaled_record(fields["query"], np.zeros(size), 0.0)
+        blank = scaled_record(fields["query"], np.zeros(size), 0.0)  # checks the query
     except (AttributeError, LookupError, MemoryError, OverflowError, TypeError):
         raise ValueError(DAMAGED) from None
     if ledger is not None:  # before the record is looked at

@@ -1,7 +1,10 @@
 """Neighbours, models and policies that the tests of audits share."""
 
+from functools import partial
+
 import numpy as np
 import pytest
+from registry.estimators import iht, improper, layered, reweighted, ssp
 
 from skpriv.bandits import (
     FLIPHAT,
@@ -13,14 +16,7 @@ from skpriv.bandits import (
     RandomPolicy,
     SquareCB,
 )
-from skpriv.linear_model import (
-    IHTRegressor,
-    ImproperSGDRegressor,
-    LayeredRegressor,
-    LinearRegression,
-    ReweightedRegressor,
-    SSPRegressor,
-)
+from skpriv.linear_model import LinearRegression
 
 N = 220
 SCHEDULE = (100, 120)
@@ -51,49 +47,25 @@ def round_pair(n=N, place=50, n_actions=3, seed=0):
 
 ESTIMATORS = {
     **{
-        f"{name}, {privacy}": (make, {"privacy": privacy})
+        f"{name}, {privacy}": partial(make, privacy=privacy)
         for privacy in MODELS
         for name, make in {
-            "ssp": SSPRegressor,
-            "re-weighted": ReweightedRegressor,
-            "layered": LayeredRegressor,
-            "improper": ImproperSGDRegressor,
+            "ssp": ssp,
+            "re-weighted": reweighted,
+            "re-weighted descent": partial(reweighted, solver="sgd", link="logit"),
+            "layered": layered,
+            "improper": improper,
+            "linear": partial(LinearRegression, data_norm=1.0, bounds_y=(-1.0, 1.0)),
         }.items()
     },
-    **{
-        f"re-weighted descent, {privacy}": (
-            ReweightedRegressor,
-            {"privacy": privacy, "solver": "sgd", "link": "logit"},
-        )
-        for privacy in MODELS
-    },
-    **{
-        f"linear, {privacy}": (
-            LinearRegression,
-            {"privacy": privacy, "data_norm": 1.0, "bounds_y": (-1.0, 1.0)},
-        )
-        for privacy in MODELS
-    },
-    "iht": (IHTRegressor, {"n_nonzero_coefs": 1}),
-    "layered, pure, local": (LayeredRegressor, {"delta": 0.0, "privacy": "local"}),
-}  # fmt: skip
-
-
-def make_estimator(name, **further):
-    Estimator, parameters = ESTIMATORS[name]
-    row = "data_max" if Estimator is IHTRegressor else "data_norm"
-    public = {row: 1.0, "bounds_y": (-1, 1), "random_state": 0}
-    return Estimator(**{**public, **parameters, **further})
-
-
-def _oracle(privacy):
-    return SSPRegressor(
-        data_norm=1.0, bounds_y=(-1, 1), privacy=privacy, delta=1e-3, random_state=0
-    )
+    "iht": partial(iht, n_nonzero_coefs=1),
+    "layered, pure, local": partial(layered, delta=0.0, privacy="local"),
+}
 
 
 def _epochs(Policy, privacy, **further):
-    return Policy(oracle=_oracle(privacy), schedule=SCHEDULE, random_state=0, **further)
+    oracle = ssp(privacy=privacy, delta=1e-3, random_state=0)
+    return Policy(oracle=oracle, schedule=SCHEDULE, random_state=0, **further)
 
 
 def _sums(Policy, **further):
@@ -139,8 +111,8 @@ def records():
 
 @pytest.fixture(params=sorted(ESTIMATORS))
 def private_estimator(request):
-    """Name of an estimator under a model, and how it is made."""
-    return lambda **further: make_estimator(request.param, **further)
+    """How an estimator under a model is made."""
+    return partial(ESTIMATORS[request.param], random_state=0)
 
 
 @pytest.fixture(params=sorted(POLICIES))

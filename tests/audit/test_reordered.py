@@ -52,13 +52,14 @@ def test_every_policy_holds_in_every_order_of_an_epoch(private_policy, rounds):
     found = replay(private_policy, *rounds(place=50), order=lambda *data: data[-1][:, 0])
     assert found.holds, str(found)
     assert found.differences == found.unstable == []
+    assert found.epsilon >= 0.5 * found.claim.epsilon, str(found)  # and near its claim
 
 
 @pytest.mark.parametrize(
     ("n", "make"),
     [
         (250_000, lambda: LinearRegression(**EDGES, random_state=None)),
-        (250_000, lambda: ReweightedRegressor(**EDGES, random_state=0)),
+        (150_000, lambda: ReweightedRegressor(**EDGES, random_state=0)),
         (2_000, lambda: LinearRegression(**EDGES, random_state=0, calibration_size=0.2)),
         (2_000, lambda: ImproperSGDRegressor(**EDGES, random_state=0)),
     ],

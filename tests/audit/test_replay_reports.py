@@ -1,24 +1,22 @@
 """Replays of pure reports: an index of a codebook costs the log ratio of its weights, no more."""
 
+from functools import partial
+
 import numpy as np
 import pytest
+from registry.estimators import layered, ssp
 
 from skpriv import _wire as _codebook
 from skpriv.audit import replay
-from skpriv.linear_model import LayeredRegressor, SSPRegressor
 from skpriv.privacy import Codebook, ResponseNoise, index_weights
 
-BOUNDS = {"data_norm": 1.0, "bounds_y": (-1, 1)}
-PURE = {
-    "lifted": (SSPRegressor, {"channel": "codebook"}),
-    "blocks": (LayeredRegressor, {"channel": "codebook", "delta": 0.0}),
-}
+lifted = partial(ssp, privacy="local", channel="codebook")
+blocks = partial(layered, privacy="local", channel="codebook", delta=0.0)
 
 
-@pytest.fixture(params=PURE)
+@pytest.fixture(params=[lifted, blocks], ids=["lifted", "blocks"])
 def make_pure(request):
-    Estimator, parameters = PURE[request.param]
-    return lambda **further: Estimator(**{"privacy": "local", **BOUNDS, **parameters, **further})
+    return request.param
 
 
 @pytest.mark.parametrize("random_state", [0, None])
@@ -44,13 +42,7 @@ def test_a_record_that_says_the_same_costs_nothing(make_pure, records):
 
 @pytest.mark.parametrize("random_state", [0, None])
 def test_weights_for_twice_the_epsilon_are_flagged(random_state, records, monkeypatch):
-    make = lambda: SSPRegressor(  # noqa: E731
-        data_norm=1.0,
-        bounds_y=(-1, 1),
-        privacy="local",
-        channel="codebook",
-        random_state=random_state,
-    )
+    make = partial(lifted, random_state=random_state)
     assert replay(make, *records(n=30)).holds
     monkeypatch.setattr(_codebook, "index_weights", lambda epsilon: index_weights(2.0 * epsilon))
     found = replay(make, *records(n=30))
@@ -59,12 +51,7 @@ def test_weights_for_twice_the_epsilon_are_flagged(random_state, records, monkey
 
 def test_shuffled_weights_for_twice_the_epsilon_are_flagged_or_refused(records, monkeypatch):
     monkeypatch.setattr(_codebook, "index_weights", lambda epsilon: index_weights(2.0 * epsilon))
-    found = replay(
-        lambda: SSPRegressor(
-            data_norm=1.0, bounds_y=(-1, 1), privacy="shuffle", channel="codebook", random_state=0
-        ),
-        *records(n=30),
-    )
+    found = replay(lambda: lifted(privacy="shuffle", random_state=0), *records(n=30))
     assert found.epsilon > 1.1 or found.answers == []  # amplification refuses such a law
 
 
@@ -74,27 +61,19 @@ def test_a_simulated_law_for_twice_the_epsilon_is_flagged(records, monkeypatch):
         lambda code: honest(Codebook(code.size, 2.0 * code.epsilon, code.count, code.nearest))
     )
     monkeypatch.setattr(Codebook, "probability", double)
-    make = lambda: SSPRegressor(  # noqa: E731
-        data_norm=1.0, bounds_y=(-1, 1), privacy="local", channel="codebook", random_state=0
-    )
-    found = replay(make, *records(n=30))
+    found = replay(lambda: lifted(random_state=0), *records(n=30))
     assert not found.holds and found.epsilon == pytest.approx(2.0, rel=1e-6)
 
 
 def test_a_shuffled_report_costs_the_claim(records):
-    make = lambda: SSPRegressor(  # noqa: E731
-        data_norm=1.0, bounds_y=(-1, 1), privacy="shuffle", channel="codebook", random_state=0
-    )
-    found = replay(make, *records(n=400))
+    found = replay(lambda: lifted(privacy="shuffle", random_state=0), *records(n=400))
     assert found.holds and found.epsilon == pytest.approx(1.0, rel=1e-9)
 
 
 def held_out_bits(seed):
     """A fit of which most users are held out, and send a bit each."""
-    return lambda: SSPRegressor(
-        privacy="local", delta=0.0, calibration_size=0.9, prediction_levels=(0.5,), **BOUNDS,
-        random_state=seed,
-    )  # fmt: skip
+    options = {"calibration_size": 0.9, "prediction_levels": (0.5,)}
+    return partial(ssp, privacy="local", delta=0.0, random_state=seed, **options)
 
 
 def test_a_bit_costs_the_log_ratio_of_its_weights(records):

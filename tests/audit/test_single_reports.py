@@ -1,31 +1,26 @@
 """Audits of what one device sends: never above the claim, whatever codebook, record or rounding."""
 
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
+from registry.estimators import improper, reweighted, ssp
 from sklearn.base import BaseEstimator, RegressorMixin
 
 from skpriv import _wire as _codebook
 from skpriv.audit import lower_bound, replay
-from skpriv.linear_model import (
-    AdditiveRegressor,
-    ImproperSGDRegressor,
-    LinearRegression,
-    ReweightedRegressor,
-    SSPRegressor,
-)
+from skpriv.linear_model import AdditiveRegressor, LinearRegression
 from skpriv.privacy import draw_index, index_weights
 from skpriv.protocol import Collector, _device, report
 
 EPSILONS = (0.5, 1.0, 4.0)
 ESTIMATORS = {
-    "sums": (SSPRegressor, {}),
-    "line": (LinearRegression, {"data_norm": 1.0, "bounds_y": (-1.0, 1.0)}),
-    "weighted": (ReweightedRegressor, {}),
-    "descent": (ImproperSGDRegressor, {}),
-    "curves": (AdditiveRegressor, {"bounds_X": (-1.0, 1.0), "bounds_y": (-1.0, 1.0)}),
+    "sums": ssp,
+    "line": partial(LinearRegression, data_norm=1.0, bounds_y=(-1.0, 1.0)),
+    "weighted": reweighted,
+    "descent": improper,
+    "curves": partial(AdditiveRegressor, bounds_X=(-1.0, 1.0), bounds_y=(-1.0, 1.0)),
 }
 RECORDS = [
     ([0.6, 0.8], 1.0), ([0.6, 0.8], -1.0), ([-0.6, 0.8], 0.3), ([0.0, 0.0], 0.0),
@@ -43,13 +38,8 @@ BOOKS = {
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_a_changed_record_costs_no_more_than_the_claim(name, epsilon, records):
-    Estimator, parameters = ESTIMATORS[name]
-    found = replay(
-        lambda: Estimator(
-            epsilon=epsilon, privacy="local", channel="codebook", random_state=0, **parameters
-        ),
-        *records(n=60),
-    )
+    options = {"epsilon": epsilon, "privacy": "local", "channel": "codebook", "random_state": 0}
+    found = replay(lambda: ESTIMATORS[name](**options), *records(n=60))
     near, far = index_weights(epsilon)
     assert found.holds and found.epsilon <= epsilon, str(found)
     assert found.epsilon in (0.0, pytest.approx(np.log(near / far), rel=1e-9))
@@ -74,15 +64,7 @@ def law_of_report(monkeypatch, task, x, y, weights):
 
 @pytest.mark.parametrize("book", BOOKS)
 def test_bytes_have_probabilities_within_the_claim_for_any_codebook(monkeypatch, book):
-    model = SSPRegressor(
-        data_norm=1.0,
-        bounds_y=(-1, 1),
-        epsilon=1.0,
-        delta=0.0,
-        privacy="local",
-        channel="codebook",
-        fit_intercept=False,
-    )
+    model = ssp(delta=0.0, privacy="local", channel="codebook", fit_intercept=False)
     task, weights = Collector(model, 3, 0, n_features=2).task, (5, 2)
     honest = _device.codebook  # of the same user each time
     monkeypatch.setattr(_device, "codebook", cache(lambda *args: BOOKS[book](honest(*args))))

@@ -1,30 +1,30 @@
 """The server: what it refuses, what it remembers, and that it fits what `fit` simulates."""
 
 import json
-import os
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from registry.estimators import reweighted, ssp
+from registry.processes import needs_fork, refused_in_a_fork
 from scipy import stats
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from skpriv import BudgetAccountant
 from skpriv.exceptions import BudgetExceeded, PrivacyError
-from skpriv.linear_model import ReweightedRegressor, SSPRegressor
 from skpriv.privacy._ledger import _accountant as _lineage
 from skpriv.protocol import Collector, report
+from skpriv.protocol._device import is_asked
 
-LEVEL = 1e-4
+LEVEL, N = 1e-4, 100
 
 
-def model(kind=SSPRegressor, **params):
+def model(make=ssp, **params):
     options = {"epsilon": 2.0, "delta": 0.0, "privacy": "local", "channel": "codebook"}
-    options |= {"data_norm": 1.0, "bounds_y": (-1, 1)}
-    return kind(**{**options, "fit_intercept": False, **params})
+    return make(**{**options, "fit_intercept": False, **params})
 
 
 def records(n, seed=0):
@@ -225,7 +225,8 @@ def test_forged_reports_move_the_answer_by_a_bounded_amount():
     # two unit directions differ by at most 2, their squares by at most 1 in operator norm
     assert np.linalg.norm(other.target - one.target) <= 2.0 * forged / code.mean
     assert np.linalg.norm(other.design - one.design, 2) <= forged / code.contrast
-    assert np.linalg.norm(other.target - one.target) > 0.3 * forged / code.mean  # not vacuous
+    # Not vacuous: all 15 honest reports would have to be near the forged direction by chance.
+    assert np.linalg.norm(other.target - one.target) > 0.1 * forged / code.mean
 
 
 def test_a_file_has_one_collector(tmp_path):
@@ -253,16 +254,16 @@ def test_a_copy_is_noticed(tmp_path):
 
 def test_rounds_survive_a_restart_with_fewer_answers(tmp_path):
     rng = np.random.RandomState(0)
-    X = rng.normal(size=(300, 2)) * [1.0, 0.3]
+    X = rng.normal(size=(N, 2)) * [1.0, 0.3]
     y = np.sign(X[:, 0])
     path = tmp_path / "rounds.db"
-    adaptive = model(ReweightedRegressor, epsilon=8.0)
-    collector = Collector(adaptive, 300, 0, n_features=2, path=path)
+    adaptive = model(reweighted, epsilon=8.0)
+    collector = Collector(adaptive, N, 0, n_features=2, path=path)
     tasks, counts, earlier = [], [], []
     while collector.task is not None:
         task = collector.task
         tasks.append(task)
-        asked = [user for user in range(300) if report(task, X[user], y[user], user=user)]
+        asked = [user for user in range(N) if is_asked(json.loads(task)["users"], user)]
         assert not set(asked) & set(earlier)  # nobody is asked twice
         for user in earlier[:1]:
             stale = report(tasks[0], X[user], y[user], user=user)
@@ -290,14 +291,13 @@ def test_every_other_bit_is_refused_or_is_another_answer():
     for bit in range(8 * len(good)):
         forged = bytearray(good)
         forged[bit // 8] ^= 1 << bit % 8
-        fresh = Collector(model(), 10, 0, n_features=2)
         index = int.from_bytes(forged[14:], "little")
-        if bit // 8 >= 14 and index < fields["channel"]["count"]:
-            fresh.add(1, bytes(forged))  # every index is an answer
+        if bit // 8 >= 14 and index < fields["channel"]["count"]:  # every index is an answer
+            Collector(model(), 10, 0, n_features=2).add(1, bytes(forged))
         else:
             with pytest.raises(ValueError):
-                fresh.add(1, bytes(forged))
-            assert fresh.n_answers == 0
+                collector.add(1, bytes(forged))
+            assert collector.n_answers == 0
 
 
 @pytest.mark.slow
@@ -306,7 +306,7 @@ def test_adaptive_rounds_have_the_law_of_the_simulated_fit():
     rng = np.random.RandomState(0)
     X = rng.normal(size=(n, 2)) * [1.0, 0.3]
     y = np.sign(X[:, 0] + rng.uniform(-1.0, 1.0, n))
-    adaptive = model(ReweightedRegressor, epsilon=12.0, n_spectral_iter=2)
+    adaptive = model(reweighted, epsilon=12.0, n_spectral_iter=2)
     collected, simulated = np.empty((repetitions, 2)), np.empty((repetitions, 2))
     for seed in range(repetitions):
         collector, rounds = Collector(adaptive, n, seed, n_features=2), 0
@@ -419,18 +419,9 @@ def test_a_server_that_is_killed_between_its_file_and_a_ledger_goes_on(
     assert [len(accountant.charges) for accountant in accountants] == [1, 1]
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@needs_fork
 def test_a_fork_takes_no_reports():
     collector = Collector(model(), 10, 0, n_features=2)
     good = report(collector.task, [0.1, 0.2], 1.0, user=1)
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            collector.add(1, good)
-        except PrivacyError:
-            code = 0
-        finally:
-            os._exit(code)
-    assert os.waitpid(child, 0)[1] == 0
+    assert refused_in_a_fork(lambda: collector.add(1, good))
     collector.add(1, good)

@@ -5,22 +5,15 @@ import threading
 
 import numpy as np
 import pytest
+from registry.estimators import ssp
 
 from skpriv.exceptions import BudgetExceeded, PrivacyError
-from skpriv.linear_model import SSPRegressor
 from skpriv.privacy import task_hash
 from skpriv.protocol import Collector, DeviceLedger, report
 
 
 def task(epsilon=2.0, seed=0):
-    model = SSPRegressor(
-        data_norm=1.0,
-        bounds_y=(-1, 1),
-        epsilon=epsilon,
-        delta=0.0,
-        privacy="local",
-        channel="codebook",
-    )
+    model = ssp(epsilon=epsilon, delta=0.0, privacy="local", channel="codebook")
     return Collector(model, 10, seed, n_features=2).task
 
 

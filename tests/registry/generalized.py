@@ -17,7 +17,7 @@ from skpriv.linear_model._generalized import (
 from .case import Case
 from .linear import E1, E2, one
 from .newton import _maps
-from .persons import PLACES, ask_persons, person
+from .persons import PLACES, alike, ask_persons
 
 CLASSES, THREE = ClassTarget((0.0, 1.0)), ClassTarget((0.0, 1.0, 2.0))
 PLAIN = RowMap(None, None, 1.0, False, 2)
@@ -42,10 +42,6 @@ def _sure(kind):
     return kind(Whitened(PLAIN, np.eye(2)), THREE, np.zeros(3), SURE, Softmax(n_classes=3))
 
 
-def _rows_of(row, label):
-    return person(*[[*row, label]] * PLACES)
-
-
 CASES = {
     # Runs without privacy only.
     MaximumLikelihood: Case(lambda rng: MaximumLikelihood(PLAIN, CLASSES, Logit()), ()),
@@ -61,7 +57,7 @@ CASES = {
         lambda rng: _scores(PersonClassScoreQuery, rng, length=rng.choice([0.05, 0.5, 1.0])),
         (
             lambda: (
-                _sure(PersonClassScoreQuery), _rows_of(E1 + NEAR, 0.0), _rows_of(-E1 + NEAR, 0.0),
+                _sure(PersonClassScoreQuery), alike(*E1 + NEAR, 0.0), alike(*-E1 + NEAR, 0.0),
             ),
         ),
         width=3 * PLACES, ask=ask_persons, reached=0.9,

@@ -67,6 +67,10 @@ def draw_instrument(size, rng):
     return draw_weights(size, rng) if rng.randint(2) else Instrument()
 
 
+def draw_matrix_alone(size, rng):
+    return Instrument(draw_matrix(size, rng))
+
+
 def draw_weights(size, rng):
     """A public U, and lengths up to which rows are not weighed: none, some, or nearly all."""
     matrix = draw_matrix(size, rng)
@@ -94,16 +98,19 @@ def _gradient(rng):
 EYE = Instrument(np.eye(2))
 
 
-def _with_scaling(build):
+def _with_scaling(kind, **drawn):
+    """Draw a scaling, and each further parameter by ``draw(size, rng)``."""
+
     def make(rng):
         scaling = draw_scaling(rng)
-        return build(scaling, rng)
+        return kind(scaling, **{name: draw(scaling.size, rng) for name, draw in drawn.items()})
 
     return make
 
 
-def _any_maps(scaling, rng):
+def _any_maps(rng):
     """Moments of rows of bounded norm, or of maps that were made apart."""
+    scaling = draw_scaling(rng)
     apart = RecordMap(scaling.row_map, scaling.target_map)
     return MomentsQuery(apart if rng.randint(2) else scaling)
 
@@ -127,14 +134,9 @@ def _reported_normalisation():
     return ReportedNormalisationQuery(PLANE, instrument=EYE), one(E1, 0.0), one(E2, 0.0)
 
 
-def _residuals():
-    query = ResidualGramQuery(PLANE, (1e9, 1e9), Instrument())
-    return query, one(E1, -1.0), one(E2, -1.0)
-
-
-def _residuals_behind():
-    query = ResidualGramQuery(PLANE, (1e9, 1e9), Instrument(np.diag([1.0, 0.01])))
-    return query, one(E1, -1.0), one(E2, -1.0)
+def _residuals(instrument):
+    query = ResidualGramQuery(PLANE, (1e9, 1e9), instrument)
+    return lambda: (query, one(E1, -1.0), one(E2, -1.0))
 
 
 def _normalisation():
@@ -202,83 +204,51 @@ def _data_norm(asked):
     return getattr(asked, "query", asked).scaling.row_map.data_norm
 
 
+OF_REPORTS = "a sum moves by less than what is declared of all that may be reported"
 CASES = {
-    MomentsQuery: Case(
-        _with_scaling(_any_maps), (_moments,), unit=_data_norm
-    ),
+    MomentsQuery: Case(_any_maps, (_moments,), unit=_data_norm),
     LiftedMomentsQuery: Case(
-        _with_scaling(lambda scaling, rng: LiftedMomentsQuery(scaling)),
-        (partial(_moments, LiftedMomentsQuery),),
+        _with_scaling(LiftedMomentsQuery), (partial(_moments, LiftedMomentsQuery),),
         unit=_data_norm,
     ),
     ReportedGradientQuery: Case(
-        _with_scaling(
-            lambda scaling, rng: ReportedGradientQuery(scaling, theta=draw_theta(scaling.size, rng))
-        ),
-        (_reported_gradient,),
-        reached=0.9,
-        reason="a sum moves by less than what is declared of all that may be reported",
-        unit=_data_norm,
+        _with_scaling(ReportedGradientQuery, theta=draw_theta), (_reported_gradient,),
+        unit=_data_norm, reached=0.9, reason=OF_REPORTS,
     ),
     ReportedNormalisationQuery: Case(
-        _with_scaling(
-            lambda scaling, rng: ReportedNormalisationQuery(
-                scaling, instrument=Instrument(draw_matrix(scaling.size, rng))
-            )
-        ),
-        (_reported_normalisation,),
-        reached=0.6,
-        reason="a sum moves by less than what is declared of all that may be reported",
-        unit=_data_norm,
+        _with_scaling(ReportedNormalisationQuery, instrument=draw_matrix_alone),
+        (_reported_normalisation,), unit=_data_norm, reached=0.6, reason=OF_REPORTS,
     ),
     ReweightedReportsQuery: Case(
-        _with_scaling(
-            lambda scaling, rng: ReweightedReportsQuery(
-                scaling, instrument=Instrument(draw_matrix(scaling.size, rng))
-            )
-        ),
-        (partial(_moments, partial(ReweightedReportsQuery, instrument=EYE)),),
+        _with_scaling(ReweightedReportsQuery, instrument=draw_matrix_alone),
+        (partial(_moments, partial(ReweightedReportsQuery, instrument=EYE)),), unit=_data_norm,
+    ),
+    ResidualGramQuery: Case(
+        _residual, (_residuals(Instrument()), _residuals(Instrument(np.diag([1.0, 0.01])))),
         unit=_data_norm,
     ),
-    ResidualGramQuery: Case(_residual, (_residuals, _residuals_behind), unit=_data_norm),
     NormalisationQuery: Case(
-        _with_scaling(
-            lambda scaling, rng: NormalisationQuery(
-                scaling, draw_weights(scaling.size, rng)
-            )
-        ),
-        (_normalisation,),
+        _with_scaling(NormalisationQuery, instrument=draw_weights), (_normalisation,),
         unit=_data_norm,
     ),
     ReweightedMomentsQuery: Case(
-        _with_scaling(
-            lambda scaling, rng: ReweightedMomentsQuery(
-                scaling, draw_weights(scaling.size, rng)
-            )
-        ),
-        (_reweighted(1.0), _reweighted(1e8)),
-        unit=_data_norm,
+        _with_scaling(ReweightedMomentsQuery, instrument=draw_weights),
+        (_reweighted(1.0), _reweighted(1e8)), unit=_data_norm,
     ),
     LinkGradientQuery: Case(
         _gradient, (_short_row, _steep_row), reached=0.95, unit=_data_norm,
         reason="the gradient attains its bound, or Phi_U its own: never both at one pair",
     ),
     ClippedGradientQuery: Case(
-        _with_scaling(
-            lambda scaling, rng: ClippedGradientQuery(scaling, draw_theta(scaling.size, rng))
-        ),
-        (_clipped(0.3), _clipped(1.0), _clipped(2.5)),
-        unit=_data_norm,
+        _with_scaling(ClippedGradientQuery, theta=draw_theta),
+        (_clipped(0.3), _clipped(1.0), _clipped(2.5)), unit=_data_norm,
     ),
     ErrorTerms: Case(
         _held_out_terms, (_held_out,), reached=0.86, n=10, unit=_data_norm,
         reason="both bounds cannot be attained by one record: 4 of hypot(4, 2.25)",
     ),
     # Runs without privacy only, and says so by its price.
-    Minimiser: Case(
-        lambda rng: Minimiser(UNIT_BALL, LINKS["identity"], 1.0), (),
-        n=10,
-    ),
+    Minimiser: Case(lambda rng: Minimiser(UNIT_BALL, LINKS["identity"], 1.0), (), n=10),
     RewardQuery: Case(
         lambda rng: RewardQuery(*[(-1.0, 1.0), (0.0, 1e-300), (-1e300, 1e300)][rng.randint(3)]),
         (lambda: (RewardQuery(-1.0, 1.0), one(E1, 1.0), one(E1, -1.0)),),

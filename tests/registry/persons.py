@@ -49,9 +49,13 @@ PLACES = 3
 PLANE = RecordMap.of_norm(1.0, (-1.0, 1.0), False, 2)
 
 
-def person(*places):
-    """A data set of one person."""
-    return np.array([np.concatenate(places)], dtype=float), np.zeros(1)
+def alike(*place):
+    """A data set of one person, whose places have the same row and target."""
+    return np.array([place * PLACES], dtype=float), np.zeros(1)
+
+
+# Persons at the same row, with targets above and below the line at 0, and with those of the line.
+ABOVE, BELOW, WITHOUT = (alike(1.0, 0.0, target) for target in (1.0, -1.0, 0.0))
 
 
 def _person_gram(rng):
@@ -65,8 +69,7 @@ def _person_gram(rng):
 
 def _worst_gram():
     query = PersonGramQuery(PLANE, (1e9, 1e9), Instrument(), 1.0)
-    first = [[1.0, 0.0, -1.0]] * PLACES
-    return query, person(*first), person(*[[0.0, 1.0, 0.0]] * PLACES)
+    return query, alike(1.0, 0.0, -1.0), alike(0.0, 1.0, 0.0)
 
 
 def _maps(rng):
@@ -87,21 +90,12 @@ def _scores(kind):
 
 def _worst_scores():
     """Instruments of opposite signs, the same x and the same score."""
-    tiny = 1e-7
-    return (
-        _scores(InstrumentScoreQuery),
-        person(*[[tiny, 1.0, 1.0]] * PLACES),
-        person(*[[-tiny, 1.0, 1.0]] * PLACES),
-    )
+    return _scores(InstrumentScoreQuery), alike(1e-7, 1.0, 1.0), alike(-1e-7, 1.0, 1.0)
 
 
 def _worst_lengths():
-    first = person(*[[1e-7, 1.0, 1.0]] * PLACES)
-    return (
-        ScoreLengthsQuery(_scores(InstrumentScoreQuery)),
-        first,
-        person(*[[1e-7, 1.0, 0.0]] * PLACES),
-    )
+    query = ScoreLengthsQuery(_scores(InstrumentScoreQuery))
+    return query, alike(1e-7, 1.0, 1.0), alike(1e-7, 1.0, 0.0)
 
 
 def _whitened(rng):
@@ -138,15 +132,11 @@ def _score_maps(limit):
 
 def _opposite_scores():
     """Sums of scores at opposite ends; the slope matrices are the same."""
-    query = PersonScoreQuery(*_score_maps(0.5), sandwich=True)
-    first = person(*[[1.0, 0.0, 1.0]] * PLACES)
-    return query, first, person(*[[1.0, 0.0, -1.0]] * PLACES)
+    return PersonScoreQuery(*_score_maps(0.5), sandwich=True), ABOVE, BELOW
 
 
 def _one_class_and_another():
-    query = ScoreLengthsQuery(PersonScoreQuery(*_score_maps(0.5)))
-    first = person(*[[1.0, 0.0, 1.0]] * PLACES)
-    return query, first, person(*[[1.0, 0.0, 0.0]] * PLACES)
+    return ScoreLengthsQuery(PersonScoreQuery(*_score_maps(0.5))), ABOVE, WITHOUT
 
 
 def _line(rng):
@@ -158,15 +148,12 @@ def _line(rng):
 
 def _shortened():
     """Scores at opposite ends, and longer than they may be."""
-    query = LineScoreQuery(*_score_maps(0.5))
-    first = person(*[[1.0, 0.0, 1.0]] * PLACES)
-    return query, first, person(*[[1.0, 0.0, -1.0]] * PLACES)
+    return LineScoreQuery(*_score_maps(0.5)), ABOVE, BELOW
 
 
 def _long_and_none():
     query = ScoreLengthsQuery(LineScoreQuery(*_score_maps(0.5)), np.array([0.1, 1.0]))
-    first = person(*[[1.0, 0.0, 1.0]] * PLACES)
-    return query, first, person(*[[1.0, 0.0, 0.0]] * PLACES)
+    return query, ABOVE, WITHOUT
 
 
 CASES = {

@@ -461,8 +461,7 @@ class Cost:
         that set can tell them apart, so its cost is what is paid. The coordinate-wise maximum is
         at least the cost of any of the sets, and `epsilon` is non-decreasing in each coordinate.
         """
-        columns = zip(*(vars(cost).values() for cost in costs), strict=True)
-        return cls(*(max(column) for column in columns))
+        return cls(*map(max, zip(*map(cls.as_tuple, costs), strict=True)))
 
     def as_tuple(self) -> tuple[float, ...]:
         """Return the coordinates, in the order of the parameters."""
@@ -471,7 +470,7 @@ class Cost:
     def __add__(self, other: "Cost") -> "Cost":
         if not isinstance(other, Cost):
             return NotImplemented
-        return Cost(*map(add, vars(self).values(), vars(other).values()))
+        return Cost(*map(add, self.as_tuple(), other.as_tuple()))
 
     def epsilon(self, delta: float = 0.0) -> float:
         """Smallest epsilon for which the releases together are known to be (epsilon, delta)-DP.

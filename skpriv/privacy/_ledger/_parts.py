@@ -123,7 +123,7 @@ def _chain(pid: int) -> list[str]:
 
 def _named() -> list[str]:
     """Identities in the environment variable, the oldest first."""
-    return [name for name in os.environ.get(_LINEAGE, "").split(",") if name]
+    return list(filter(None, os.environ.get(_LINEAGE, "").split(",")))
 
 
 def start_lineage() -> None:

@@ -39,12 +39,6 @@ def test_is_a_hashable_value_without_an_order():
         budget.epsilon = 2.0
 
 
-def test_conversions_come_back():
-    budget = Budget(0.7, 1e-7)
-    assert Budget.from_mu(budget.mu, 1e-7).epsilon == pytest.approx(0.7, rel=1e-9)
-    assert Budget.from_rho(budget.rho, 1e-7).epsilon == pytest.approx(0.7, rel=1e-7)
-
-
 def test_pure_and_infinite_budgets():
     assert Budget(1.0).mu == Budget(1.0).rho == 0.0
     assert Budget(math.inf).mu == Budget(math.inf).rho == math.inf

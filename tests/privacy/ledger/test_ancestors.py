@@ -5,7 +5,6 @@ import os
 import pickle
 import subprocess
 import sys
-import threading
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 from joblib import Parallel, delayed
 from registry.estimators import ssp
+from registry.processes import by_value, needs_fork
 from sklearn.base import clone
 
 import skpriv
@@ -20,13 +20,7 @@ from skpriv.exceptions import BudgetExceeded, PrivacyError
 from skpriv.privacy import Budget, BudgetAccountant, Cost, charge
 from skpriv.privacy._ledger import _parts as _registry
 
-try:
-    from joblib.externals import cloudpickle
-except ImportError:  # newer versions of joblib depend on it instead
-    import cloudpickle
-
-# pytest imports this file under a name that worker processes cannot import.
-cloudpickle.register_pickle_by_value(sys.modules[__name__])
+by_value(__name__)
 
 # What a worker runs that cannot import this file: the charge of a fit.
 FIT = "from skpriv.privacy import Cost, charge\ncharge(Cost.from_mu(0.02), 'fit')\n"
@@ -38,7 +32,6 @@ ORPHAN = (
     "os.write(int(os.environ['SKPRIV_TEST_PIPE']), b'done')\n"
 )
 ROOT = str(Path(skpriv.__file__).parents[1])
-posix = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 
 def fit(_=None):
@@ -65,25 +58,6 @@ def environment(**changes):
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **changes}
 
 
-@pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
-def test_joblib(accountant, backend):
-    Parallel(n_jobs=2, backend=backend)(delayed(fit)() for _ in range(4))
-    assert len(accountant.charges) == 4
-
-
-@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
-def test_processes_of_multiprocessing(accountant, method, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", environment()["PYTHONPATH"])
-    context = multiprocessing.get_context(method)
-    workers = [context.Process(target=exec, args=(FIT, {})) for _ in range(1)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    assert [worker.exitcode for worker in workers] == [0]
-    assert len(accountant.charges) == 1
-
-
 @pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
 def test_a_pool_made_before_the_block(method, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", environment()["PYTHONPATH"])
@@ -107,21 +81,7 @@ def test_a_pool_of_loky_made_before_the_block():
     assert len(accountant.charges) == 3
 
 
-@posix
-def test_a_fork_charges_once(accountant):
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            fit()
-            code = 0
-        finally:
-            os._exit(code)
-    assert os.waitpid(child, 0)[1] == 0
-    assert len(accountant.charges) == 1
-
-
-@posix
+@needs_fork
 def test_a_worker_forked_in_a_part_does_not_stay_in_it(accountant):
     context = multiprocessing.get_context("fork")
     with accountant.part("north", partition="sites"):
@@ -131,13 +91,20 @@ def test_a_worker_forked_in_a_part_does_not_stay_in_it(accountant):
     assert [row.part for row in accountant.charges] == [""]
 
 
-@pytest.mark.parametrize("changes", [{}, {"TMPDIR": "/"}, {"SKPRIV_LINEAGE": "", "TMPDIR": "/"}])
-def test_a_program_that_is_run_inside(accountant, changes):
-    subprocess.run([sys.executable, "-c", FIT], check=True, env=environment(**changes))
+def test_a_program_that_is_run_inside(accountant):
+    """It has an accountant of its own, another folder of files, and no ancestors by name."""
+    code = (
+        "from skpriv import BudgetAccountant\n"
+        "with BudgetAccountant(5.0, 1e-6) as own:\n"
+        + "".join(f"    {line}\n" for line in FIT.splitlines())
+        + "assert len(own.charges) == 1\n"
+    )
+    env = environment(SKPRIV_LINEAGE="", TMPDIR="/")
+    subprocess.run([sys.executable, "-c", code], check=True, env=env)
     assert len(accountant.charges) == 1
 
 
-@posix
+@needs_fork
 def test_a_grandchild_whose_parent_has_ended(accountant):
     """The chain of parents is broken; the environment still names the ancestors."""
     code = (
@@ -155,15 +122,6 @@ def test_a_grandchild_whose_parent_has_ended(accountant):
     assert len(accountant.charges) == 1
 
 
-def test_threads(accountant):
-    threads = [threading.Thread(target=fit) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(accountant.charges) == 3
-
-
 def test_the_budget_holds_across_workers():
     whole = Budget(0.1, 1e-6).mu * 2.0  # four fits
     with BudgetAccountant(Budget.from_mu(whole * 1.01, 1e-6).epsilon, 1e-6) as accountant:
@@ -179,25 +137,15 @@ def test_nested_accountants_are_all_found(accountant):
     assert (len(accountant.charges), len(inner.charges)) == (3, 2)
 
 
-def test_an_accountant_of_the_worker_is_charged_beside_the_ancestors(accountant):
-    code = (
-        "from skpriv import BudgetAccountant\n"
-        "with BudgetAccountant(5.0, 1e-6) as own:\n"
-        + "".join(f"    {line}\n" for line in FIT.splitlines())
-        + "assert len(own.charges) == 1\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, env=environment())
-    assert len(accountant.charges) == 1
-
-
 def test_dask_threads_and_processes(accountant, monkeypatch):
     dask = pytest.importorskip("dask")
     for scheduler in ("threads", "processes"):
         jobs = [dask.delayed(exec)(FIT, {}, pure=False) for _ in range(3)]
-        dask.compute(*jobs, scheduler=scheduler)
+        dask.compute(*jobs, scheduler=scheduler, num_workers=1)
     assert len(accountant.charges) == 6
 
 
+@pytest.mark.slow  # what each of its processes does is tested above
 @pytest.mark.filterwarnings("ignore")
 def test_distributed_workers_that_this_process_started(monkeypatch):
     distributed = pytest.importorskip("distributed")
@@ -242,7 +190,7 @@ def test_a_folder_that_others_may_write_is_not_trusted(tmp_path, monkeypatch):
     assert accountant.charges == []
 
 
-@posix
+@needs_fork
 def test_an_unpickled_estimator_whose_ledger_is_out_of_reach_refuses(tmp_path):
     """As on another machine: the file is not there."""
     path, rows = tmp_path / "ledger", (np.ones((20, 2)) / 4, np.ones(20) / 4)

@@ -3,23 +3,17 @@
 import gc
 import os
 import pickle
-import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from joblib import Parallel, delayed
+from registry.processes import by_value, forked, needs_fork
 
 from skpriv.exceptions import BudgetExceeded, PrivacyError
 from skpriv.privacy import BudgetAccountant, Cost, charge
 from skpriv.privacy._ledger._ledger import Ledger
 
-try:
-    from joblib.externals import cloudpickle
-except ImportError:  # newer versions of joblib depend on it instead
-    import cloudpickle
-
-# pytest imports this file under a name that worker processes cannot import.
-cloudpickle.register_pickle_by_value(sys.modules[__name__])
+by_value(__name__)
 
 ONE = Cost.from_epsilon(1.0)
 
@@ -106,21 +100,17 @@ def test_a_temporary_file_goes_with_its_owner_only():
     assert not os.path.exists(path)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@needs_fork
 def test_a_fork_shares_the_file_and_does_not_remove_it():
-    ledger = Ledger()
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            record(ledger, "child", ONE)
-            del ledger
-            gc.collect()
-            code = 0
-        finally:
-            os._exit(code)
-    assert os.waitpid(child, 0)[1] == 0
-    assert [charge.name for charge in ledger.charges()] == ["child"]
+    ledgers = [Ledger()]
+
+    def use_and_forget():
+        record(ledgers[0], "child", ONE)
+        ledgers.clear()
+        gc.collect()
+
+    assert forked(use_and_forget)
+    assert [charge.name for charge in ledgers[0].charges()] == ["child"]
 
 
 def test_a_given_path_lasts(tmp_path):

@@ -4,13 +4,13 @@ import copy
 import pickle
 import shutil
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from multiprocessing import get_context
 
 import numpy as np
 import pytest
+from registry.processes import needs_fork
 
 from skpriv._cli import main
 from skpriv.exceptions import BudgetExceeded, PrivacyError
@@ -98,18 +98,19 @@ def test_without_any_total_there_is_no_accountant(make, path):
         charge(ONE, "too much")
 
 
+@needs_fork
 def test_the_first_total_stands_whoever_comes_at_the_same_time(path):
-    code = (
-        "import sys; from skpriv import BudgetAccountant; "
-        "print(BudgetAccountant(float(sys.argv[1]), ledger=sys.argv[2]).ledger.limit.budget)"
-    )
-    started = [
-        subprocess.Popen([sys.executable, "-c", code, str(k), path], stdout=subprocess.PIPE)
-        for k in (1, 2)
-    ]
-    found = {process.communicate()[0] for process in started}
-    assert len(found) == 1
-    assert str(BudgetAccountant(ledger=path).budget).encode() in found.pop()
+    def first(epsilon):
+        total = BudgetAccountant(epsilon, ledger=path).ledger.limit.budget
+        path.with_name(f"of {epsilon}").write_text(str(total))
+
+    workers = [get_context("fork").Process(target=first, args=(k,)) for k in (1.0, 2.0)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    found = {path.with_name(f"of {k}").read_text() for k in (1.0, 2.0)}
+    assert found == {str(BudgetAccountant(ledger=path).budget)}
 
 
 def _removed(path):

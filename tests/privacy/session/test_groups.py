@@ -1,7 +1,10 @@
 """A person with several rows: which are kept, how much noise, what is refused, what it costs."""
 
+from functools import partial
+
 import numpy as np
 import pytest
+from registry.estimators import ssp
 from registry.refusals import uncharged
 from registry.totals import Total
 from sklearn import config_context
@@ -42,12 +45,12 @@ def draw(seed=0):
 
 
 def pair(kind, rows=slice(0, M)):
-    """Two data sets that differ in all rows of one person, as far as it goes."""
+    """Two data sets of persons that differ in all rows of one, as far as it goes."""
     X, y = draw()
     X, y, other, answer = X.copy(), y.copy(), X.copy(), y.copy()
     X[rows], y[rows] = (1.0, -1.0), 1.0
     other[rows], answer[rows] = ((1.0, -1.0), -1.0) if kind == "targets" else ((1.0, 1.0), 1.0)
-    return (X, y), (other, answer)
+    return (X, y, LABELS), (other, answer, LABELS)
 
 
 def test_labels_may_be_of_any_kind():
@@ -87,43 +90,27 @@ def test_the_number_of_rows_is_released_and_not_read_off():
 @every_class
 @pytest.mark.parametrize("kind", ["targets", "rows"])
 def test_replacing_a_person_stays_within_the_claim(Estimator, kind):
-    D, D_prime = pair(kind)  # and a budget at which more than the mean is released
-    found = replay(
-        lambda: Estimator(epsilon=30.0, random_state=0, **MAKERS[Estimator]), D, D_prime,
-        groups=LABELS,
-        run=lambda model, data: (
-            model.fit(*data, groups=LABELS, max_rows_per_group=M) and None
-        ),
-    )  # fmt: skip
+    # At this budget more than the mean is released.
+    options = {"epsilon": 30.0, "random_state": 0, "max_rows_per_group": M, **MAKERS[Estimator]}
+    found = replay(lambda: Estimator(**options), *pair(kind))
     assert found.holds, str(found)
     assert found.epsilon > 0.05
 
 
 def test_half_the_noise_would_break_the_claim(monkeypatch):
     """All rows of a person point the same way: the factor m is needed."""
-    D, D_prime = pair("targets")
-
-    def found():
-        return replay(
-            lambda: SSPRegressor(
-                bounds_y=(-1, 1), epsilon=1.0, random_state=0, data_norm=2.0**0.5
-            ), D, D_prime,
-            groups=LABELS,
-            run=lambda model, data: (
-                model.fit(*data, groups=LABELS, max_rows_per_group=M) and None
-            ),
-        )  # fmt: skip
-
-    assert found().holds
+    make = partial(ssp, random_state=0, data_norm=2.0**0.5, max_rows_per_group=M)
+    assert replay(make, *pair("targets")).holds
     total = MeanOfPlaces.sum
     monkeypatch.setattr(MeanOfPlaces, "sum", lambda self, X, y: 2.0 * total(self, X, y))
-    assert not found().holds
+    assert not replay(make, *pair("targets")).holds
 
 
 def test_a_pair_of_two_persons_is_refused():
     D, D_prime = pair("targets", rows=slice(0, M + 1))
-    with pytest.raises(ValueError, match="2 groups"):
-        replay(SSPRegressor, D, D_prime, groups=LABELS)
+    for data, groups in (((D[:2], D_prime[:2]), LABELS), ((D, D_prime), None)):
+        with pytest.raises(ValueError, match="differ in 2"):
+            replay(ssp, *data, groups=groups)
 
 
 @every_class

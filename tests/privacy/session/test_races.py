@@ -1,11 +1,11 @@
 """Nobody gets two answers for one share: not by threads, nor by a query that asks on its own."""
 
-import os
 import sys
 import threading
 
 import numpy as np
 import pytest
+from registry.processes import needs_fork, refused_in_a_fork
 from registry.totals import Total
 
 from skpriv.exceptions import PrivacyError
@@ -84,20 +84,11 @@ def test_rows_do_not_say_that_they_were_paid_for():
     assert accountant.spent.epsilon > 0.0
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@needs_fork
 @pytest.mark.parametrize("privacy", ["central", "local"])
 def test_a_fork_of_a_session_refuses(privacy):
     session = open_session(privacy, X, Y, Budget(1.0, 1e-6))
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            session.sum(Total(), 1.0)
-        except PrivacyError:
-            code = 0
-        finally:
-            os._exit(code)
-    assert os.waitpid(child, 0)[1] == 0
+    assert refused_in_a_fork(lambda: session.sum(Total(), 1.0))
     assert session.sum(Total(), 1.0).n == len(Y)
 
 

@@ -1,0 +1,44 @@
+"""Other processes: whether a function ends well in a fork, and functions that workers can have."""
+
+import os
+import sys
+
+import pytest
+
+from skpriv.exceptions import PrivacyError
+
+try:
+    from joblib.externals import cloudpickle
+except ImportError:  # newer versions of joblib depend on it instead
+    import cloudpickle
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+
+def forked(function):
+    """Whether a function ends without an error in a fork of this process."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            function()
+            code = 0
+        finally:
+            os._exit(code)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def refused_in_a_fork(ask):
+    """Whether what this process may ask is refused to a fork of it."""
+
+    def refused():
+        with pytest.raises(PrivacyError):
+            ask()
+
+    return forked(refused)
+
+
+def by_value(module_name):
+    """Pickle what a test file defines as it is: workers cannot import the file by this name."""
+    cloudpickle.register_pickle_by_value(sys.modules[module_name])
+    return cloudpickle
