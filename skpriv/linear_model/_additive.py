@@ -18,7 +18,7 @@ from .._estimation._moments import INTERCEPT_PRIOR
 from .._estimation._public_maps import RecordMap, TargetMap
 from .._estimation._reports import Sized, effective_reports
 from .._linalg import RELATIVE_ZERO, row_products
-from .._parameters import ArrayLike, Channel, RowsOfPerson, parameters
+from .._parameters import ArrayLike, Channel, parameters
 from ..records import floats
 from ._opening import best_reports, column_of, public_bounds, public_ranges, public_rows
 from ._prediction_intervals import PredictionIntervals
@@ -197,10 +197,7 @@ class AdditiveMap:
 
     def values(self, X):
         """Values of all hats, shape (n_rows, n_hats); total."""
-        values = np.zeros((len(X), len(self.basis)))
-        for column, (knots, block) in enumerate(zip(self.knots, self.blocks, strict=True)):
-            fill_hats(values[:, block], X[:, column], knots)
-        return values
+        return np.hstack([hats(x, knots) for x, knots in zip(X.T, self.knots, strict=True)])
 
     def rows(self, X):
         """Return phi of a chunk of rows, of norm at most 1 up to rounding; total."""
@@ -275,25 +272,27 @@ class KeptMap:
         return self._curves.outside(X[:, self.size :])
 
 
-def fill_hats(values, x, knots):
-    """Write the values of the functions that are 1 at one knot, 0 at all others and lines between.
+def hats(x, knots):
+    """Values of the functions that are 1 at one knot, 0 at all others and lines between.
 
     Values outside of the knots are clipped; NaN becomes the middle.
 
     Parameters
     ----------
-    values : ndarray of shape (len(x), len(knots))
-        Zeros.
     x : ndarray
     knots : ndarray
+
+    Returns
+    -------
+    ndarray of shape (len(x), len(knots))
     """
     x = np.clip(np.asarray(x, dtype=np.float64), knots[0], knots[-1])
     x[np.isnan(x)] = knots[0] / 2.0 + knots[-1] / 2.0
     cell = np.searchsorted(knots[1:-1], x, side="right")
     part = (x - knots[cell]) / np.diff(knots)[cell]
-    row = np.arange(len(x))
-    values[row, cell] = 1.0 - part
-    values[row, cell + 1] = part
+    row, values = np.arange(len(x)), np.zeros((len(x), len(knots)))
+    values[row, cell], values[row, cell + 1] = 1.0 - part, part
+    return values
 
 
 def _positions(knots):
@@ -388,9 +387,8 @@ def effect_values(columns, points, rows, average):
     """Values of the hats of some features at points, less their average, (n_points, n_hats)."""
     found = np.zeros((len(points), len(rows.basis)))
     for column, x in zip(columns, points.T, strict=True):
-        block, hats = rows.blocks[column], np.zeros((len(points), len(rows.knots[column])))
-        fill_hats(hats, x, rows.knots[column])
-        found[:, block] += hats - average[block]
+        block = rows.blocks[column]
+        found[:, block] += hats(x, rows.knots[column]) - average[block]
     return found
 
 
@@ -604,7 +602,6 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
     True
     """
 
-    bounds_X: Any = None
     knots: Annotated[
         Any, StrOptions({"auto"}), Interval(Integral, 2, None, closed="left"), Mapping
     ] = "auto"
@@ -612,8 +609,6 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
     monotonic_cst: Annotated[Any, "array-like", Mapping, None] = None
     clip: Literal["auto", "wide"] = "auto"
     channel: Channel = "auto"
-    max_rows_per_group: RowsOfPerson = None
-    n_jobs: int | None = -1
 
     estimand: ClassVar[str | None] = "best sum of curves on these knots"
     interval_claims: ClassVar[tuple[str, ...]] = ("certified", "asymptotic")
@@ -623,7 +618,7 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
         records = public_rows(self, X, y)
         maps = self._plan(records.n_features)
         self.bounds_y_ = maps.bounds_y
-        self._fit_steps(records, maps, groups, weights)
+        self._fit_steps(records, maps, groups, weights, channel=self._channel(records, maps))
 
     def _rows_of(self, session, rows, channel, start):
         """The hats on the knots that this many records can fill, or those of the start."""
@@ -674,7 +669,7 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
             raise ValueError("monotonic_cst must be -1, 0 or 1 for every feature.")
         return {column_of(self, key): int(value) for key, value in given.items() if value}
 
-    def _sent(self, records, maps):
+    def _channel(self, records, maps):
         """What users send, by public numbers."""
         d = records.n_features
         return best_reports(
@@ -740,9 +735,7 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
         check_is_fitted(self)
         check_level(confidence_level)
         several = isinstance(feature, list | tuple)
-        columns = (
-            [column_of(self, one) for one in feature] if several else [column_of(self, feature)]
-        )
+        columns = [column_of(self, one) for one in (feature if several else [feature])]
         knots = np.empty(0) if several else self.knots_[columns[0]]
         if grid is None and not several:
             grid = np.linspace(knots[0], knots[-1], 101)

@@ -22,7 +22,7 @@ from .._estimation._loop._steps import bounds_words, fit_rows, public_rules
 from .._estimation._public_maps import RecordMap
 from .._estimation._reports import ReportedFit
 from .._linalg import blocks_of, row_products
-from .._parameters import IntervalMethod, PrivacyModel, RandomState, parameters
+from .._parameters import IntervalMethod, PrivacyModel, RandomState, RowsOfPerson, parameters
 from ..privacy import MODELS, Accounted, Budget, PrivacyReport, Trust
 from ..records import (
     WeightedRows,
@@ -283,6 +283,7 @@ class AsymptoticIntervals(PredictsAtPoints):
         return ConfidenceInterval(*map(np.concatenate, zip(*found, strict=True)))
 
 
+@parameters
 class FitsPersons:
     """Mixin of estimators whose rows may belong to persons, and have weights: their `fit`.
 
@@ -291,7 +292,10 @@ class FitsPersons:
     and noise does not repeat itself for repeated rows).
     """
 
-    _fit: Any
+    max_rows_per_group: RowsOfPerson = None
+    n_jobs: int | None = -1
+
+    _fit: ClassVar[Any]
     __metadata_request__fit: ClassVar[dict] = {"sample_weight": None, "max_weight": None}
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -522,12 +526,13 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
         The report names it. A clone keeps it.
     """
 
+    bounds_X: Any = None
     start: Any = None
 
     # Limits on the deviation of residuals over the released one, for the grid of their quantiles
     _deviations: ClassVar[tuple] = (0.7, 1.4)
 
-    def _fit_steps(self: Any, records, maps, groups, weights, link=IDENTITY):
+    def _fit_steps(self: Any, records, maps, groups, weights, link=IDENTITY, channel="gaussian"):
         """Fit records with public maps; the whole budget is charged before values are read.
 
         Parameters
@@ -539,10 +544,11 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
         weights : dict
             The weights as they were passed to ``fit``.
         link : MeanLink
+        channel : {"gaussian", "codebook"}
+            What users send, by public numbers.
         """
         records = weighted_rows(self, records, weights, maps.target)
         weighted = isinstance(records, WeightedRows)
-        channel = self._sent(records, maps)
         plain = not weighted and getattr(self, "effects", None) is None
         start = None
         if self.start is not None and not self._trust.exact:
@@ -579,10 +585,6 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
         clip, ranged = getattr(self, "clip", "auto"), self.bounds_X is not None
         rules = public_rules(session, maps.row_map, clip, ranged, link)
         return fit_rows(session, maps.row_map, maps.target_map, rules, link, priors, start)
-
-    def _sent(self, records, maps):
-        """What users send: "gaussian" or "codebook", by public numbers."""
-        return "gaussian"
 
     def _rows_of(self, session, rows, channel, start):
         """The public map of the rows of a session."""
@@ -625,13 +627,9 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
             If nothing but a mean was released, or the fit is exact and its rows are not public.
         """
         check_is_fitted(self)
-        fit = self._released
-        known = isinstance(fit, LoopFit) and bool(fit.equations)
-        if (
-            not known
-            or len(fit.b) != self._record_map.size
-            or getattr(self, "effects", None) is not None
-        ):
+        fit, of_levels = self._released, getattr(self, "effects", None) is None
+        solved = isinstance(fit, LoopFit) and fit.equations and of_levels
+        if not solved or len(fit.b) != self._record_map.size:
             raise ValueError(
                 f"this {type(self).__name__} is no start: it has no equations of one line, as "
                 "steps with Gaussian noise have."

@@ -93,9 +93,9 @@ class MaximumLikelihood(Procedure):
         value = self._deviance(rows, theta)
         least = RELATIVE_ZERO * abs(value)  # of what a step may promise
         while True:
-            zero = (np.zeros(len(theta)), np.zeros((len(theta),) * 2))
-            gradient, hessian = rows.reduce(partial(self._slopes, theta), _sums, zero)
-            step = np.linalg.lstsq(hessian, gradient, rcond=RELATIVE_ZERO)[0]
+            zero = np.zeros((self.size, self.size + 1))
+            slopes = rows.reduce(partial(self._slopes, theta), np.add, zero)
+            step = np.linalg.lstsq(slopes[:, :-1], slopes[:, -1], rcond=RELATIVE_ZERO)[0]
             moved = self._deviance(rows, theta + step)
             while moved > value + least:
                 step /= 2.0
@@ -120,8 +120,5 @@ class MaximumLikelihood(Procedure):
         return self.link.deviance(*self._chunk(X, y), theta)
 
     def _slopes(self, theta, X, y):
-        return self.link.newton(*self._chunk(X, y), theta)
-
-
-def _sums(total, more):
-    return total[0] + more[0], total[1] + more[1]
+        gradient, curvature = self.link.newton(*self._chunk(X, y), theta)
+        return np.column_stack([curvature, gradient])

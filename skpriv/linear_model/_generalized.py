@@ -23,9 +23,7 @@ from .._estimation._loop._queries import (
 from .._estimation._loop._steps import at_solution
 from .._estimation._public_maps import RecordMap, RowMap, TargetMap
 from .._linalg import ROUNDED, SQRT2, row_products, vech, vech_size
-from .._parameters import (
-    ArrayLike, ConformityScore, Estimand, Level, Positive, RowsOfPerson, parameters,
-)  # fmt: skip
+from .._parameters import ArrayLike, ConformityScore, Estimand, Level, Positive, parameters
 from ..exceptions import PrivacyError
 from ..privacy import ROUNDING, SIDE_SHARE, Query, models_that
 from ..records import ArrayRows, cells, public_shape
@@ -72,13 +70,10 @@ class GeneralizedLinear(FitsBySteps):
         the budget of the calibration rows.
     """
 
-    bounds_X: Any = None
     data_norm: Positive | None = None
     fit_intercept: bool = True
     calibration_size: Level | None = None
     prediction_levels: ArrayLike = (0.9, 0.95)
-    max_rows_per_group: RowsOfPerson = None
-    n_jobs: int | None = -1
 
     _dtypes = (np.float64, np.float32)
 
@@ -102,21 +97,21 @@ class GeneralizedLinear(FitsBySteps):
         return at_solution(session, rows, target, link, likely.value)
 
     def _read(self: Any):
-        """Coefficients and intercepts, in the units of X: a row for each class of several."""
+        """Coefficients and intercepts, in the units of X: a row for each linear part, or class."""
         fit = self._released
         found = fit.link.each(self._record_map.row_map.coefficient_map()) @ fit.theta
         found = found.reshape(np.size(fit.location), -1)
-        self._coef, self._intercept = found[:, :-1], found[:, -1] + fit.location
-        if fit.link.parts == 1:
-            self._coef, self._intercept = self._coef[0], float(self._intercept[0])
+        self.coef_, self.intercept_ = found[:, :-1], found[:, -1] + fit.location
 
     def _deviation(self):
         """Nothing is known of the deviation of counts, which is not the same everywhere."""
         return None
 
     def _linear(self, X):
-        """eta of checked rows, which are clipped as in the fit."""
-        return row_products(self._record_map.row_map.clipped(X), self._coef) + self._intercept
+        """eta of checked rows, which are clipped as in the fit: a column for each of more parts."""
+        clipped = self._record_map.row_map.clipped(X)
+        eta = row_products(clipped, np.atleast_2d(self.coef_)) + self.intercept_
+        return eta if eta.shape[1] > 1 else eta[:, 0]
 
     def _interval(self: Any, X, confidence_level, method):
         """The interval of the mean at checked rows: all of its range where eta is not resolved.
@@ -262,7 +257,7 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
         self.bounds_y_ = bounds
         link = Log(offset=float(np.log(bounds[1])))
         self._fit_link(records, CountTarget(bounds), link, groups, weights)
-        self.coef_, self.intercept_ = self._coef, self._intercept
+        self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
 
     def _function(self, X):
         """Predictions for checked rows."""
@@ -826,7 +821,6 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         self.classes_, self._values = classes, values
         link = Logit() if len(classes) == 2 else Softmax(n_classes=len(classes))
         self._fit_link(records, ClassTarget(values), link, groups, weights)
-        self.coef_, self.intercept_ = np.atleast_2d(self._coef), np.atleast_1d(self._intercept)
 
     @rowwise
     def decision_function(self, X: Any) -> np.ndarray:

@@ -799,10 +799,8 @@ class IHTRegressor(CertifiedIntervals, PredictionIntervals):
 
     def _interval(self, X, confidence_level, method):
         """The interval at checked rows."""
-        if method == "certified":
-            centre, half = self._certified(X, confidence_level)
-        else:
-            centre, half = self._given_support(X, confidence_level)
+        interval = self._certified if method == "certified" else self._given_support
+        centre, half = interval(X, confidence_level)
         return inside_bounds(self._scaling, centre, half, self._predicted(X))
 
     def _certified(self, X, confidence_level):
@@ -814,13 +812,9 @@ class IHTRegressor(CertifiedIntervals, PredictionIntervals):
             )
         chosen, scaling = len(self.support_), self._scaling
         sparsity = chosen if self.sparsity is None else self.sparsity
+        sizes = scaling.size, chosen + scaling.fit_intercept, sparsity
         radius = support_certificate(
-            self._gradient,
-            scaling.size,
-            chosen + scaling.fit_intercept,
-            sparsity,
-            self.sparse_eigenvalue,
-            confidence_level,
+            self._gradient, *sizes, self.sparse_eigenvalue, confidence_level
         )
         norms = sparse_norms(X, self.support_, sparsity) / scaling.row_bound
         half = radius * np.sqrt(norms**2 + scaling.fit_intercept)

@@ -26,7 +26,7 @@ from .._estimation._moments import normal_posterior
 from .._estimation._public_maps import column_bounds
 from .._estimation._reports import ReportedFit, balanced
 from .._linalg import RELATIVE_ZERO, CompensatedSum, psd_part
-from .._parameters import Channel, DataNorm, Estimand, Positive, RowsOfPerson, parameters
+from .._parameters import Channel, DataNorm, Estimand, Positive, parameters
 from .._printing import Printed, Table
 from ..privacy import LARGEST_EPSILON, Budget
 from ..records import Rows
@@ -131,14 +131,8 @@ class Plan(Printed):
         """
         import pandas as pd
 
-        return pd.DataFrame(
-            {
-                "question": self.questions,
-                "share": self.shares,
-                "noise": self.noise,
-                "noise_of_mean": self.noise_of_mean,
-            }
-        )
+        columns = {"question": self.questions, "share": self.shares, "noise": self.noise}
+        return pd.DataFrame({**columns, "noise_of_mean": self.noise_of_mean})
 
 
 def _advice(trust, n, p):
@@ -385,15 +379,12 @@ class LinearRegression(FitsBySteps, PredictionIntervals):
     True
     """
 
-    bounds_X: Any = None
     data_norm: DataNorm = None
     fit_intercept: bool = True
     coef_norm: Positive | None = None
     clip: Literal["auto", "wide"] = "auto"
     channel: Channel = "auto"
-    max_rows_per_group: RowsOfPerson = None
     effects: Literal["person"] | None = None
-    n_jobs: int | None = -1
 
     _dtypes = (np.float64, np.float32)
 
@@ -405,12 +396,9 @@ class LinearRegression(FitsBySteps, PredictionIntervals):
         maps = public_maps(self, records.n_features)
         if self.effects is not None:
             maps = within_maps(self, groups, maps, weights)
-        self.bounds_y_ = maps.target_map.bounds_y
-        self._fit_steps(records, maps, groups, weights)
-
-    def _sent(self, records, maps):
-        """What users send: "gaussian" or "codebook", by public numbers."""
-        return best_reports(self, maps, records)
+        self.bounds_y_ = maps.bounds_y
+        channel = best_reports(self, maps, records)
+        self._fit_steps(records, maps, groups, weights, channel=channel)
 
     def _rows_of(self, session, rows, channel, start):
         """The public map of the rows, of users' reports with features as long as they can tell."""

@@ -27,7 +27,7 @@ from .._estimation._moments import (
 from .._estimation._reports import moments_query
 from .._estimation._public_maps import RecordMap
 from .._linalg import blas_for, psd_part
-from .._parameters import Channel, DataNorm, Positive, RowsOfPerson, parameters
+from .._parameters import Channel, DataNorm, Positive, parameters
 from ._base import CertifiedIntervals, FitsPersons
 from ._opening import channel_of, hold_out, open_fit, scaled_rows, weighted_rows
 from ._prediction_intervals import PredictionIntervals, calibration
@@ -109,8 +109,6 @@ class MomentRegressor(CertifiedIntervals, FitsPersons, PredictionIntervals):
     channel: Channel = "auto"
     alpha: Annotated[Any, Interval(Real, 0, None, closed="left"), StrOptions({"auto"})] = "auto"
     fit_intercept: bool = True
-    max_rows_per_group: RowsOfPerson = None
-    n_jobs: int | None = -1
 
     # What `fit` keeps beside coef_ and intercept_, and all that follows reads
     _scaling: RecordMap = field(init=False)
@@ -127,10 +125,10 @@ class MomentRegressor(CertifiedIntervals, FitsPersons, PredictionIntervals):
             Limits on the deviation of the residuals.
         """
         answer = session.sum(query, share)
-        equations, scaling, basis = query.equations(answer), self._scaling, self._basis
+        equations, scaling = query.equations(answer), self._scaling
         theta = self._solution(equations, scaling)
         if answer.reports is not None:
-            reported = theta if basis is None else np.linalg.solve(basis, theta)
+            reported = np.linalg.solve(self._coordinates, theta)
             residual = {"residual_gram": answer.reports.error_gram(reported)}
         else:
             residual = residual_gram(session, equations, theta, asked, instrument)
@@ -151,21 +149,21 @@ class MomentRegressor(CertifiedIntervals, FitsPersons, PredictionIntervals):
         if self.alpha == "auto" and not equations.exact:
             return self._posterior(equations, scaling, fading=True)[0]
         penalty = scaling.penalty(0.0 if self.alpha == "auto" else self.alpha)
-        if self._basis is None:
-            return equations.solve_ridge(penalty)
-        penalty = self._basis.T @ (penalty[:, None] * self._basis)
-        return self._basis @ equations.solve_ridge(penalty)
+        basis = self._coordinates
+        return basis @ equations.solve_ridge(basis.T @ (penalty[:, None] * basis))
+
+    @property
+    def _coordinates(self):
+        """The matrix B of theta = B w for the w that the equations are for."""
+        return np.eye(self._scaling.size) if self._basis is None else self._basis
 
     def _posterior(self, equations, scaling, least_variance=0.0, fading=False):
         """Mean and covariance of theta, by priors of the shapes beside that of a ridge."""
-        prior = ridge_prior(scaling.size, scaling.fit_intercept)
-        priors, basis = [prior, *(prior @ shape for shape in self._shapes)], self._basis
-        if basis is not None:
-            priors = [np.linalg.solve(basis, shape) for shape in priors]
+        prior, basis = ridge_prior(scaling.size, scaling.fit_intercept), self._coordinates
+        shapes = prior, *(prior @ shape for shape in self._shapes)
+        priors = [np.linalg.solve(basis, shape) for shape in shapes]
         with blas_for(scaling.size):
             mean, covariance = equations.posterior(priors, least_variance, fading)
-        if basis is None:
-            return mean, covariance
         return basis @ mean, basis @ covariance @ basis.T
 
     def pooled(self, other: Any) -> Any:
@@ -291,10 +289,9 @@ class MomentRegressor(CertifiedIntervals, FitsPersons, PredictionIntervals):
         if self.coef_norm is not None:
             bound = scaling.theta_bound(self.coef_norm)
             limit = np.minimum(1.0, bound * np.linalg.norm(points, axis=1))
-        theta = scaling.scaled(self.coef_, self.intercept_)
-        if self._basis is not None:
-            points, theta = points @ self._basis, np.linalg.solve(self._basis, theta)
-            bound = bound and bound * float(np.linalg.norm(np.linalg.inv(self._basis), 2))
+        theta, basis = scaling.scaled(self.coef_, self.intercept_), self._coordinates
+        points, theta = points @ basis, np.linalg.solve(basis, theta)
+        bound = bound and bound * float(np.linalg.norm(np.linalg.inv(basis), 2))
         if method == "certified":
             centre, half = certified_by_equations(equations, points, bound, confidence_level)
         else:

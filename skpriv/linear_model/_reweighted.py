@@ -274,7 +274,7 @@ class ReportedNormalisationQuery(LiftedMomentsQuery):
     def wire(self):
         """The query as a public task has it."""
         U = self.instrument
-        weights = {"kind": "halves", "matrix": _listed(U.matrix), "root": _listed(U.root)}
+        weights = {"kind": "halves", "matrix": U.matrix.tolist(), "root": U.root.tolist()}
         return {**super().wire(), "weights": weights}
 
 
@@ -293,12 +293,8 @@ class ReweightedReportsQuery(LiftedMomentsQuery):
 
     def wire(self):
         """The query as a public task has it."""
-        weights = {"kind": "whole", "matrix": _listed(self.instrument.matrix)}
+        weights = {"kind": "whole", "matrix": self.instrument.matrix.tolist()}
         return {**super().wire(), "weights": weights}
-
-
-def _listed(matrix):
-    return np.asarray(matrix).tolist()
 
 
 def affordable(session, scaling, share, iterations):
@@ -861,14 +857,13 @@ class ReweightedRegressor(MomentRegressor):
 
     def _fit(self, X, y, groups, weights):
         link = LINKS[self.link] if isinstance(self.link, str) else self.link
-        descends = self.solver == "sgd"
-        if not isinstance(link, IdentityLink) and not descends:
-            if self.solver == "moments":
-                raise ValueError(
-                    f"solver='moments' solves linear equations, so that link={self.link!r} needs "
-                    "solver='sgd'."
-                )
-            descends = True
+        bends = not isinstance(link, IdentityLink)
+        if bends and self.solver == "moments":
+            raise ValueError(
+                f"solver='moments' solves linear equations, so that link={self.link!r} needs "
+                "solver='sgd'."
+            )
+        descends = bends or self.solver == "sgd"
         rows, scaling = scaled_rows(self, X, y)
         rows, asked = asked_records(self, rows, scaling, weights)
         if descends and asked is not scaling:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from skpriv._estimation._public_maps import RecordMap
-from skpriv.linear_model._layered._paper import ErrorQuery, PaperLevelQuery
+from skpriv.linear_model._layered._regressor import ErrorQuery, PaperLevelQuery
 from skpriv.linear_model._layered._tree import (
     CodebookLevelQuery,
     GaussianLaw,

@@ -6,7 +6,7 @@ import pytest
 from skpriv.linear_model._additive import (
     automatic_knots,
     check_knots,
-    fill_hats,
+    hats,
     make_map,
     second_difference,
 )
@@ -24,8 +24,7 @@ def draw(n=500, seed=0):
 
 def test_hats_are_a_partition_of_one():
     knots = np.array([0.0, 1.0, 4.0])
-    values = np.zeros((9, 3))
-    fill_hats(values, np.array([-5.0, 0.0, 0.5, 1.0, 2.5, 4.0, np.inf, np.nan, 1e308]), knots)
+    values = hats(np.array([-5.0, 0.0, 0.5, 1.0, 2.5, 4.0, np.inf, np.nan, 1e308]), knots)
     assert (values >= 0.0).all()
     np.testing.assert_allclose(values.sum(axis=1), 1.0)
     np.testing.assert_allclose(
