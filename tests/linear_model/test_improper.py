@@ -1,9 +1,10 @@
-"""Improper descent: exactness, dimension-free error, average coverage."""
+"""Improper descent: exactness, dimension-free error, average coverage, reports by a codebook."""
 
 from math import log, sqrt
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from registry.estimators import improper
 from scipy import stats
 
@@ -11,12 +12,15 @@ from skpriv._estimation._public_maps import RecordMap
 from skpriv.linear_model import ImproperSGDRegressor, _improper as _regressor
 from skpriv.linear_model._improper import (
     ClippedGradientQuery,
+    ReportedGradientQuery,
     gradient_diameter,
     momentum_for,
     root_mean_square_bound,
     schedule,
 )
-from skpriv.privacy import Budget, open_session
+from skpriv.privacy import Budget, NoiseSource, best_codebook, open_session
+from skpriv.protocol import Collector, report
+from skpriv.protocol._device import scaled_record
 from skpriv.records import ArrayRows, from_batches
 
 
@@ -44,14 +48,8 @@ def test_gradient_diameter_is_the_diameter(norm):
     assert farthest(norm) <= declared * (1 + 1e-9)
 
 
-def test_gradient_diameter_by_numbers():
-    assert gradient_diameter(0.0) == gradient_diameter(1e-300) == 2.0
-    assert gradient_diameter(1.0) == pytest.approx(2.5981, abs=1e-4)
-    assert gradient_diameter(1e9) == pytest.approx(4.0)
-
-
-@pytest.mark.parametrize("fraction", [0.0, 0.2, 0.29, 0.5])
-@pytest.mark.parametrize("n", [5, 9, 10, 100])
+@pytest.mark.parametrize("fraction", [0.0, 0.29, 0.5])
+@pytest.mark.parametrize("n", [5, 100])
 def test_the_public_number_of_records_is_held_out(fraction, n):
     X, y = _data(n)
     make = improper(calibration=fraction)
@@ -73,14 +71,8 @@ def _data(n=600, d=5, seed=0):
 @pytest.mark.parametrize(("n_iter", "step"), [(1, 1.0), (7, 0.5), (40, 1.3)])
 def test_without_noise_it_is_gradient_descent(n_iter, step):
     X, y = _data()
-    est = improper(
-        privacy="none",
-        n_iter=n_iter,
-        step_size=step,
-        calibration=0.0,
-        fit_intercept=False,
-        coef_norm=10.0,
-    ).fit(X, y)
+    plain = {"privacy": "none", "calibration": 0.0, "fit_intercept": False, "coef_norm": 10.0}
+    est = improper(n_iter=n_iter, step_size=step, **plain).fit(X, y)
     values, vectors = np.linalg.eigh(X.T @ X / len(X))  # closed form: no clip, no projection bites
     filtered = (1.0 - (1.0 - step * values) ** n_iter) / values
     expected = vectors @ (filtered * (vectors.T @ (X.T @ y / len(X))))
@@ -88,34 +80,28 @@ def test_without_noise_it_is_gradient_descent(n_iter, step):
     assert (est.n_iter_, est.step_size_, est.momentum_) == (n_iter, step, 0.0)
 
 
-def test_the_schedule_is_public_and_grows():
-    times = []
-    for n in (100, 10_000, 1_000_000):
-        steps, step, momentum = schedule(n, 0.25, 1.0, True, "auto")
-        assert steps >= 32
-        times.append(steps * step / (1.0 - momentum))
-    assert times == sorted(times)
+def moved(n_iter, momentum):
+    """How far unit steps with momentum go along a constant gradient of 1."""
+    powers = momentum ** np.arange(1, n_iter + 1)
+    return ((1.0 - powers) / (1.0 - momentum)).sum()
+
+
+def test_momentum_goes_as_far_as_is_asked():
     for time in (33.0, 60.0, 80.0):
-        momentum = momentum_for(32, time)
-        moved, velocity = 0.0, 0.0
-        for _ in range(32):  # constant gradient 1
-            velocity = momentum * velocity + 1.0
-            moved += velocity
-        assert moved == pytest.approx(time)
+        assert moved(32, momentum_for(32, time)) == pytest.approx(time)
     assert momentum_for(8, 1e9) < 0.4
     assert momentum_for(2, 1e9) == 0.0
 
 
 def test_passes_grow_as_the_fourth_root():
     """Of a curator's rows, which each step reads; users of the local model answer once anyway."""
-    steps = {n: schedule(n, 0.25, 1.0, True, "auto") for n in (10**5, 10**6, 10**8)}
-    assert [plan[0] for plan in steps.values()] == [39, 70, 220]
-    for n, (number, step, momentum) in steps.items():
+    steps = {n: schedule(n, 0.25, 1.0, True, "auto") for n in (100, 10**5, 10**6, 10**8)}
+    assert [plan[0] for plan in steps.values()] == [32, 39, 70, 220]
+    for n, (number, step, momentum) in list(steps.items())[1:]:
         # and what is left in directions of large curvature is exp(-5.6), however long the descent
         assert step == 1.0 and momentum ** (number / 2.0) < np.exp(-5.6)
         # as far as plain descent of this time goes
-        powers = momentum ** np.arange(1, number + 1)
-        assert ((1.0 - powers) / (1.0 - momentum)).sum() == pytest.approx(np.sqrt(n) / 2.5)
+        assert moved(number, momentum) == pytest.approx(np.sqrt(n) / 2.5)
     assert schedule(10**6, 0.25, 1.0, False, "auto")[0] < 32
 
 
@@ -284,3 +270,76 @@ def test_files_are_read_once_while_coefficients_are_short(scale, fewer, monkeypa
     found = model.fit(from_batches(batches, n=4000)).coef_
     np.testing.assert_allclose(found, model.fit(scale * X, y).coef_, atol=1e-10)
     assert (len(passes) < 6) == fewer and len(passes) < model.n_iter_ + 4
+
+
+def records(n, d, seed):
+    rng = np.random.RandomState(seed)
+    X = rng.standard_normal((n, d)) / np.arange(1, d + 1)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    return X, 0.9 * X[:, 0] + rng.uniform(-0.1, 0.1, size=n)
+
+
+def by_codebook(**params):
+    options = {"epsilon": 4.0, "delta": 0.0, "privacy": "local", "fit_intercept": False}
+    return ImproperSGDRegressor(**{"data_norm": 1.0, "bounds_y": (-1, 1), **options, **params})
+
+
+@pytest.mark.parametrize("norm", [0.0, 0.5, 3.0])
+def test_it_is_the_clipped_gradient_over_its_bound(norm):
+    X, y = records(200, 3, 0)
+    scaling, theta = (
+        RecordMap.of_norm(1.0, (-1.0, 1.0), False, 3),
+        norm * np.array([0.6, 0.0, -0.8]),
+    )
+    query = ReportedGradientQuery(scaling, theta=theta)
+    ours = query.limit * query.sum(X, y)
+    assert_allclose(ours, ClippedGradientQuery(scaling, theta).sum(X, y), rtol=1e-12)
+    assert query.limit == 1.0 + min(norm, 1.0)
+    odd = np.array([[np.nan, 0.0, 0.0], [1e308, 1e308, 1e308], [-np.inf, 0.0, 1.0]])
+    phi, part = query.records(odd, np.array([1e308, np.nan, -np.inf]))
+    assert np.isfinite(phi).all() and (abs(part) <= 1.0).all()
+    for row, target in zip(X[:20], y[:20], strict=True):
+        one, k = scaled_record(query.wire(), row, target)
+        phi, part = query.records(row[None], np.array([target]))
+        assert_allclose(one, phi[0], atol=1e-15)
+        assert k == pytest.approx(part[0], abs=1e-15)
+
+
+@pytest.mark.parametrize("random_state", [None, 0])
+def test_reports_estimate_the_sum(random_state):
+    """Secure draws fail once in 1e15: a chi-square of three coordinates is below 75."""
+    X, y = records(5_000, 3, 1)
+    query = ReportedGradientQuery(
+        RecordMap.of_norm(1.0, (-1.0, 1.0), False, 3), theta=np.ones(3) / 2.0
+    )
+    law = query.local_noise(by_codebook()._trust.budget)
+    assert law.code == best_codebook(4, 4.0, "vector")
+    reports = law.reported(*query.records(X, y), NoiseSource(random_state))
+    error = query.summed(reports) - query.sum(X, y)
+    assert np.linalg.norm(error) < 5.0 * np.sqrt(3.0) * law.summed(5_000).scale
+
+
+def test_reports_have_less_noise_than_vectors():
+    errors = {}
+    for seed in range(2):
+        X, y = records(10_000, 100, seed)
+        for channel, delta in (("gaussian", 1e-6), ("codebook", 0.0)):
+            fitted = by_codebook(epsilon=2.0, channel=channel, delta=delta, random_state=seed).fit(
+                X, y
+            )
+            error = np.sqrt(np.mean((fitted.predict(X) - 0.9 * X[:, 0]) ** 2))
+            errors.setdefault(channel, []).append(error)
+    assert np.mean(errors["codebook"]) < 0.7 * np.mean(errors["gaussian"])
+
+
+def test_devices_descend():
+    X, y = records(45, 2, 4)
+    collector, rounds = Collector(by_codebook(n_iter=3), 45, 0, n_features=2), 0
+    while collector.task is not None:
+        task, rounds = collector.task, rounds + 1
+        for user in range(45):
+            answer = report(task, X[user], y[user], user=user)
+            if answer is not None:
+                collector.add(user, answer)
+    assert rounds == collector.result().n_iter_ == 3
+    assert np.isfinite(collector.result().coef_).all()

@@ -27,15 +27,11 @@ def peak(Estimator, n, seed):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, None], ids=["seeded", "secure"])
-def test_codebook_fits_keep_the_reports_once_and_blocks_of_the_cache(seed):
-    """Reports have D + 2 numbers a user, and the order of the users is two permutations at most."""
-    n = 150_000
-    assert peak(SSPRegressor, n, seed) < 8 * n * (D + 2) + 16 * n + 10 * MB
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, None], ids=["seeded", "secure"])
-def test_layered_fits_keep_blocks_of_the_cache(seed):
-    """Each row has a vector of about D^2 / 2 numbers, in several copies; none is kept."""
-    n = 40_000
-    assert peak(LayeredRegressor, n, seed) < 16 * n + 16 * MB
+@pytest.mark.parametrize(("Estimator", "n", "most"), [
+    # Reports are kept once, of D + 2 numbers a user, beside two permutations of the users at most.
+    (SSPRegressor, 150_000, 8 * (D + 2) + 16),
+    # Each row has a vector of about D^2 / 2 numbers, in several copies; none is kept.
+    (LayeredRegressor, 40_000, 16),
+])  # fmt: skip
+def test_codebook_fits_keep_little_and_work_in_blocks_of_the_cache(Estimator, n, most, seed):
+    assert peak(Estimator, n, seed) < most * n + 16 * MB

@@ -59,8 +59,8 @@ MODELS = {
     "instruments": (IVRegressor, line, {**LINE, "endogenous": [1], "instruments": [2]}, None),
     "curves": (AdditiveRegressor, line, LINE, None),
 }
-ASKED = {"budget": [(8_000, epsilon) for epsilon in (1.0, 8.0, 64.0)],
-         "records": [(n, 2.0) for n in (4_000, 20_000)]}  # fmt: skip
+ASKED = {"budget": [(6_000, epsilon) for epsilon in (1.0, 8.0, 64.0)],
+         "records": [(n, 2.0) for n in (4_000, 12_000)]}  # fmt: skip
 
 
 def measured(model, n, epsilon):

@@ -13,30 +13,31 @@ from sklearn.utils import check_random_state
 
 from skpriv import Budget, BudgetAccountant
 from skpriv.linear_model import (
+    AdditiveRegressor,
     IHTRegressor,
     LinearRegression,
     ReweightedRegressor,
     SSPRegressor,
     _prediction_intervals as intervals,
 )
-from skpriv.linear_model._prediction_intervals import Score, ScoreQuantiles
+from skpriv.linear_model._prediction_intervals import Score, ScoreQuantiles, ScoreReports
 from skpriv.metrics import interval_coverage_score, interval_mean_width
 from skpriv.privacy import Answer, Cost, GaussianNoise, Trust
 from skpriv.records import SEED_BYTES, SeededOrder, as_rows
 
 CLASSES = {
-    LinearRegression: {"bounds_X": (-0.5, 0.5), "bounds_y": (-1.0, 1.0)},
-    SSPRegressor: {"data_norm": 1.0, "bounds_y": (-1.0, 1.0)},
-    ReweightedRegressor: {"data_norm": 1.0, "bounds_y": (-1.0, 1.0)},
-    IHTRegressor: {"data_max": 1.0, "bounds_y": (-1.0, 1.0), "n_nonzero_coefs": 2},
+    LinearRegression: {"bounds_X": (-0.5, 0.5)},
+    SSPRegressor: {"data_norm": 1.0},
+    ReweightedRegressor: {"data_norm": 1.0},
+    IHTRegressor: {"data_max": 1.0, "n_nonzero_coefs": 2},
 }
-PAIRS = [
-    (Estimator, privacy)
-    for Estimator in CLASSES
-    for privacy in ("central", "local", "shuffle", "none")
-    if Estimator is not IHTRegressor or privacy in ("central", "none")
+# With delta = 0 every user who is held out sends one random bit.
+NOISY = [
+    *((Estimator, "central", 1e-6) for Estimator in CLASSES),
+    *((Estimator, "local", 0.0) for Estimator in (*list(CLASSES)[:3], AdditiveRegressor)),
+    *((Estimator, "local", 1e-6) for Estimator in (LinearRegression, SSPRegressor)),
+    (SSPRegressor, "shuffle", 1e-6),
 ]
-every_pair = pytest.mark.parametrize(("Estimator", "privacy"), PAIRS)
 every_class = pytest.mark.parametrize("Estimator", CLASSES)
 
 
@@ -49,9 +50,13 @@ def _data(n=4000, seed=0, noise="uniform"):
     return X, X @ [1.0, -0.5, 0.0] + error
 
 
+def _settings(Estimator, **params):
+    return {"bounds_y": (-1.0, 1.0), **CLASSES.get(Estimator, {"bounds_X": (-0.5, 0.5)}), **params}
+
+
 def _fit(Estimator, X, y, **params):
-    params = {"calibration_size": 0.25, "random_state": 0, **CLASSES[Estimator], **params}
-    return Estimator(**params).fit(X, y)
+    params = {"calibration_size": 0.25, "random_state": 0, **params}
+    return Estimator(**_settings(Estimator, **params)).fit(X, y)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +68,7 @@ def test_a_prediction_is_a_function_of_its_row_alone(Estimator):
     A score would depend on its chunk, and one record could move the scores of others.
     """
     rng = np.random.RandomState(0)
-    X = rng.uniform(-0.5, 0.5, size=(601, 7))
+    X = rng.uniform(-0.5, 0.5, size=(201, 7))
     y = targets(Estimator, X[:, 0])
     fitted = Estimator(**SETTINGS[Estimator], privacy="none").fit(X, y)
     function = getattr(fitted, "_probabilities", None) or fitted._function
@@ -79,16 +84,16 @@ def test_a_prediction_is_a_function_of_its_row_alone(Estimator):
                 assert not hasattr(fitted, "bounds_X") or np.isfinite(alone).all()  # clipped
 
 
-@every_class
-@pytest.mark.parametrize("score", ["absolute", "signed"])
-@pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
+@pytest.mark.parametrize(("Estimator", "score", "level"), [
+    *product([SSPRegressor], ["absolute", "signed"], [0.5, 0.9, 0.99]),
+    *product([LinearRegression, ReweightedRegressor, IHTRegressor], ["signed"], [0.9]),
+])  # fmt: skip
 def test_none_is_textbook_split_conformal(Estimator, score, level):
     X, y = _data(401)
     est = _fit(Estimator, X, y, privacy="none", conformity_score=score, prediction_levels=(level,))
     seed = check_random_state(0).bytes(SEED_BYTES)  # of the random order: the first use of the seed
     held_out, fit = np.split(SeededOrder(seed, 401).dealt(0, 401), [100])
-    params = {**CLASSES[Estimator], "privacy": "none"}
-    plain = Estimator(**params).fit(X[np.sort(fit)], y[np.sort(fit)])
+    plain = Estimator(**_settings(Estimator, privacy="none")).fit(X[np.sort(fit)], y[np.sort(fit)])
     assert est.predict(X) == pytest.approx(plain.predict(X), abs=1e-12)
     residual = y[held_out] - plain.predict(X[held_out])
     if score == "absolute":
@@ -110,17 +115,18 @@ def _paid(rows):
     return 2.0 * cost.amount("zcdp")
 
 
-@every_pair
-def test_the_whole_is_charged_once(Estimator, privacy):
+@pytest.mark.parametrize(("Estimator", "privacy", "delta"), NOISY)
+def test_the_whole_is_charged_once(Estimator, privacy, delta):
     X, y = _data()
-    if privacy == "none":
-        pytest.skip("nothing is charged")
     aside = {"set_aside": (2.0, 1e-6)} if privacy == "shuffle" else {}
-    with BudgetAccountant(4.0, 2e-6, **aside) as accountant:
-        est = _fit(Estimator, X, y, privacy=privacy, epsilon=2.0)
+    with BudgetAccountant(4.0, 2.0 * delta, **aside) as accountant:
+        est = _fit(
+            Estimator, X, y, privacy=privacy, delta=delta, epsilon=2.0,
+            random_state=0 if delta else None,
+        )  # fmt: skip
     (charge,) = accountant.charges
     report = est.privacy_report_
-    assert report.total.epsilon(1e-6) == pytest.approx(2.0, rel=1e-6)
+    assert report.total.epsilon(delta) == pytest.approx(2.0, rel=1e-6)
     held_out = [row for row in report.rows if row.query == "scores within"]
     fit = [row for row in report.rows if row.query != "scores within"]
     assert held_out and fit  # the report shows both
@@ -131,29 +137,38 @@ def test_the_whole_is_charged_once(Estimator, privacy):
         assert sum(row.share for row in fit) == pytest.approx(1.0)
         assert sum(row.share for row in held_out) == pytest.approx(1.0)
         assert _paid(fit) == pytest.approx(_paid(held_out), rel=1e-5)
-    elif privacy == "shuffle":  # every user answers once
-        assert sum(row.records for row in fit) <= 3000
+        return
+    assert sum(row.records for row in fit) <= 3000
+    if privacy == "shuffle":  # every user answers once
         assert sum(row.records for row in held_out) == 1000
-    else:  # the same number of users for every count: fewer than there are counts are not asked
-        assert sum(row.records for row in fit) <= 3000
-        assert len({row.records for row in held_out}) == 1
-        assert 1000 - len(held_out) < sum(row.records for row in held_out) <= 1000
+        return
+    # The same number of users for every count: fewer than there are counts are not asked
+    assert len({row.records for row in held_out}) == 1
+    assert 1000 - len(held_out) < sum(row.records for row in held_out) <= 1000
+    if not delta:
+        assert {row.noise for row in held_out} == {"randomised response"}
+        assert {row.cost.pure for row in held_out} == {2.0}
+        assert "randomised response" in str(report)
 
 
-@every_pair
-@pytest.mark.parametrize("score", ["absolute", "signed"])
-def test_intervals_hold_new_targets(Estimator, privacy, score):
+# What is scored does not depend on who predicts: signed scores are those of one in every model.
+SCORED = [(*case, "absolute") for case in NOISY]
+SCORED += [(*case, "signed") for *case, _ in SCORED if case[0] is SSPRegressor]
+
+
+@pytest.mark.parametrize(("Estimator", "privacy", "delta", "score"), SCORED)
+def test_intervals_hold_new_targets(Estimator, privacy, delta, score):
     """Over fits and new rows; a binomial test would be kinder, and this is far enough from it."""
     covered = []
     for seed in range(3):
         X, y = _data(4000, seed, "skewed")
-        params = {"epsilon": 8.0, "privacy": privacy, "conformity_score": score}
-        est = _fit(Estimator, X, y, **params, random_state=seed)
+        params = {"epsilon": 8.0 if delta else 4.0, "privacy": privacy, "delta": delta}
+        est = _fit(Estimator, X, y, **params, conformity_score=score, random_state=seed)
         new, target = _data(2000, 100 + seed, "skewed")
         low, high = est.prediction_interval(new, 0.9)
-        inside, outside = est.predict(new), np.array([est.bounds_y])
-        assert (low >= outside[0, 0]).all() and (high <= outside[0, 1]).all()
-        assert ((low <= np.clip(inside, -1, 1)) & (np.clip(inside, -1, 1) <= high)).all()
+        inside = np.clip(est.predict(new), -1.0, 1.0)
+        assert (low >= -1.0).all() and (high <= 1.0).all()
+        assert ((low <= inside) & (inside <= high)).all()
         covered.append(interval_coverage_score(target, low, high))
     assert np.mean(covered) >= 0.9 - 3 * np.std(covered) / np.sqrt(3) - 0.002
 
@@ -170,15 +185,46 @@ def test_signed_intervals_follow_the_skew():
     assert widths["signed"][1] > 1.5 * widths["signed"][0]
 
 
-@every_class
-def test_too_few_rows_give_the_range(Estimator):
-    X, y = _data(60)
-    est = _fit(Estimator, X, y, epsilon=0.5)
+@pytest.mark.parametrize(("Estimator", "privacy", "delta", "n", "size", "epsilon"), [
+    *((E, "central", 1e-6, 60, 0.25, 0.5) for E in CLASSES),
+    (SSPRegressor, "central", 1e-6, 5, 0.1, 1.0),
+    (SSPRegressor, "local", 0.0, 200, 0.01, 4.0),  # fewer users than counts
+    (SSPRegressor, "local", 0.0, 200, 0.1, 0.5),  # too few bits
+])  # fmt: skip
+def test_too_few_rows_give_the_range(Estimator, privacy, delta, n, size, epsilon):
+    X, y = _data(n)
+    est = _fit(
+        Estimator, X, y, privacy=privacy, delta=delta, epsilon=epsilon, calibration_size=size
+    )
     low, high = est.prediction_interval(X, 0.9)
     assert (low == -1.0).all() and (high == 1.0).all()
     assert all(row.query != "scores within" for row in est.privacy_report_.rows)
-    tiny = _fit(Estimator, X[:5], y[:5], calibration_size=0.1)
-    assert (tiny.prediction_interval(X, 0.9).low == -1.0).all()
+
+
+def test_shuffled_bits_have_less_noise():
+    X, y = _data(5_000)
+    options = {"channel": "codebook", "epsilon": 1.0}
+    alone = _fit(SSPRegressor, X, y, **options, privacy="local", delta=0.0)
+    hidden = _fit(SSPRegressor, X, y, **options, privacy="shuffle", delta=1e-6)
+    scales = [
+        {row.scale / np.sqrt(row.records) for row in est.privacy_report_.rows[-3:]}
+        for est in (alone, hidden)
+    ]
+    assert max(scales[1]) < min(scales[0])
+    low, high = hidden.prediction_interval(X, 0.9)
+    assert interval_coverage_score(y, low, high) > 0.85
+
+
+def test_a_device_sends_a_bit_of_any_record():
+    asked = ScoreReports(Score(lambda X: X[:, 0], (-1.0, 1.0)), ((0, 0.5),))
+    values = [-1e308, -np.inf, np.nan, 0.0, 0.4, 1e308]
+    for x, y, rng in product(values, values, (None, 0)):
+        assert asked.randomize([x], y, Budget(1.0), rng) in (0.0, 1.0)
+    sure = Budget(50.0)  # the other bit comes with probability e^-50
+    assert asked.randomize([0.0], 0.3, sure) == 1.0 and asked.randomize([0.0], 0.7, sure) == 0.0
+    assert asked.randomize([np.nan], 0.3, sure) == 0.0
+    chosen = asked.sum(np.array([[0.0], [0.0], [np.nan]]), np.array([0.3, 0.7, 0.0]))
+    assert chosen.tolist() == [1.0]
 
 
 def test_the_next_level_serves_and_beyond_all_is_the_range():

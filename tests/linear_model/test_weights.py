@@ -41,6 +41,8 @@ MAKERS = {
 LINES = [kind for kind in MAKERS if kind is not AdditiveRegressor]
 every_class = pytest.mark.parametrize("Estimator", MAKERS, ids=lambda kind: kind.__name__)
 every_line = pytest.mark.parametrize("Estimator", LINES, ids=lambda kind: kind.__name__)
+# Weights come in by one function for fits by steps, and by another one for those by sums.
+two_doors = pytest.mark.parametrize("Estimator", [LinearRegression, SSPRegressor])
 LARGEST = 8.0
 
 
@@ -93,10 +95,10 @@ def test_equal_weights_are_no_weights(Estimator):
     for weight in (LARGEST, LARGEST / 7.0):
         equal = exact.fit(X, y, sample_weight=np.full(len(y), weight), max_weight=LARGEST)
         np.testing.assert_allclose(equal.predict(X), plain, atol=1e-6)
-    X, y, _ = draw(8000)
+    X, y, _ = draw(4000)
     plain, errors = exact.fit(X, y).predict(X), []
     for weights in ({"sample_weight": np.ones(len(y)), "max_weight": 1.0}, {}):
-        fits = [make(Estimator, random_state=seed).fit(X, y, **weights) for seed in range(4)]
+        fits = [make(Estimator, random_state=seed).fit(X, y, **weights) for seed in range(3)]
         errors.append(np.mean([np.abs(fit.predict(X) - plain).mean() for fit in fits]))
     assert errors[0] < 2.0 * errors[1]
 
@@ -150,7 +152,7 @@ def queries(rng):
 
 def test_no_record_moves_a_query_further_with_its_weight():
     rng, reached = np.random.RandomState(0), {}
-    for _ in range(80):
+    for _ in range(50):
         asked = list(queries(rng))
         rows = rng.normal(size=(2, 3)) * 10.0 ** rng.uniform(-1.0, 1.0, size=(2, 1))
         rows[:, 2] = rng.choice([0.0, 1.0, 0.5, 2.0, np.nan], size=2)  # roots of weights
@@ -184,7 +186,7 @@ def test_replacing_a_record_and_its_weight_stays_within_the_claim(Estimator, kin
     assert found.epsilon > 0.05
 
 
-@every_class
+@two_doors
 def test_the_report_and_the_card_name_the_bound(Estimator):
     X, y, w = draw(400)
     with BudgetAccountant(1.0, 1e-6) as accountant:
@@ -197,7 +199,7 @@ def test_the_report_and_the_card_name_the_bound(Estimator):
 
 
 @every_class
-@pytest.mark.parametrize("privacy", ["central", "local", "shuffle", "none"])
+@pytest.mark.parametrize("privacy", ["central", "local", "none"])
 def test_every_model_takes_weights_and_keeps_none(Estimator, privacy):
     X, y, w = draw(600)
     model = make(Estimator, privacy=privacy).fit(X, y, sample_weight=w, max_weight=LARGEST)
@@ -231,7 +233,7 @@ BAD = [
 ]
 
 
-@every_class
+@two_doors
 @pytest.mark.parametrize(("arguments", "settings", "error", "message"), BAD)
 def test_what_is_wrong_in_public_is_refused_uncharged(
     Estimator, arguments, settings, error, message
@@ -276,7 +278,7 @@ def test_weights_are_routed(Estimator):
         pipeline.fit(X, Y, sample_weight=W, max_weight=LARGEST)
         assert pipeline[-1].privacy_report_.max_weight == LARGEST
         found = cross_validate(
-            pipeline, X, Y, return_estimator=True, error_score="raise",
+            pipeline, X, Y, cv=2, return_estimator=True, error_score="raise",
             params={"sample_weight": W, "max_weight": LARGEST},
         )  # fmt: skip
     assert all(fit[-1].privacy_report_.max_weight == LARGEST for fit in found["estimator"])

@@ -5,7 +5,7 @@ from scipy.special import expit
 
 from skpriv.linear_model import IHTRegressor, IVRegressor, LogisticRegression, PoissonRegressor
 
-from .estimators import ESTIMATORS, SETTINGS
+from .estimators import SETTINGS
 
 COEF = np.array([0.6, -0.3])
 POINTS = np.array([[0.3, -0.2], [-0.4, 0.1]])
@@ -62,15 +62,6 @@ CHOSEN = {
     PoissonRegressor: {"bounds_X": (-0.5, 0.5), "bounds_y": (0.0, 12.0)},
     IVRegressor: {"bounds_X": (-0.5, 0.5), "bounds_y": (-1.0, 1.0)},
 }
-
-
-def claims():
-    """Every (class, method) that is claimed."""
-    return [
-        (Estimator, method)
-        for Estimator in ESTIMATORS
-        for method in vars(Estimator).get("interval_claims", ())
-    ]
 
 
 def world(Estimator):

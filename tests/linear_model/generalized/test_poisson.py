@@ -4,8 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from registry.refusals import uncharged
-from sklearn.linear_model import PoissonRegressor as Reference
 
 from skpriv.inspection import inference
 from skpriv.linear_model import PoissonRegressor
@@ -28,72 +26,12 @@ def make(**settings):
     )
 
 
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("settings", [{"privacy": "none"}, {"epsilon": np.inf}])
-def test_without_privacy_it_is_unpenalised_maximum_likelihood(settings, fit_intercept):
-    X, y = data()
-    model = make(fit_intercept=fit_intercept, **settings).fit(X, y)
-    other = Reference(alpha=0.0, solver="newton-cholesky", tol=1e-12, fit_intercept=fit_intercept)
-    other.fit(X, y)
-    np.testing.assert_allclose(model.coef_, other.coef_, atol=1e-8)
-    np.testing.assert_allclose(model.intercept_, other.intercept_, atol=1e-8)
-    np.testing.assert_allclose(model.predict(X), other.predict(X), rtol=1e-8)
-
-
-def test_without_privacy_its_standard_errors_are_the_sandwich():
-    sm = pytest.importorskip("statsmodels.api")
-    X, y = data(over=0.5)
-    found = inference(make(privacy="none").fit(X, y))
-    design = np.column_stack([X, np.ones(len(X))])
-    fit = sm.GLM(y, design, family=sm.families.Poisson()).fit(cov_type="HC0")
-    np.testing.assert_allclose(found.estimate, fit.params, atol=1e-7)
-    np.testing.assert_allclose(found.std_error, fit.bse, rtol=1e-4)
-
-
-def test_weights_are_those_of_maximum_likelihood():
-    X, y = data()
-    weights = np.random.RandomState(1).uniform(0.0, 2.0, size=len(y))
-    model = make(privacy="none").fit(X, y, sample_weight=weights, max_weight=2.0)
-    other = Reference(alpha=0.0, solver="newton-cholesky", tol=1e-12).fit(X, y, weights)
-    np.testing.assert_allclose(model.coef_, other.coef_, atol=1e-7)
-    heavy = make(epsilon=50.0, delta=1e-3).fit(X, y, sample_weight=weights, max_weight=2.0)
-    np.testing.assert_allclose(heavy.coef_, other.coef_, atol=0.1)
-    assert heavy.intercept_ == pytest.approx(other.intercept_, abs=0.1)
-
-
-@pytest.mark.parametrize(
-    ("settings", "match"),
-    [
-        ({"bounds_y": None}, "bounds_y"),
-        ({"bounds_y": (-1.0, 5.0)}, "must not be negative"),
-        ({"bounds_y": (5.0, 1.0)}, "bounds_y"),
-        ({"bounds_X": None}, "bounds_X and data_norm"),
-        ({"privacy": "local"}, "LinearRegression.*local"),
-    ],
-)
-def test_bad_settings_are_refused_uncharged(settings, match):
-    with uncharged(match):
-        make(**settings).fit(*data(500))
-
-
 def test_clipped_residuals_do_not_move_the_mean_of_the_fit():
     """Long tails: the mean of the predictions is that of the counts, up to its noise."""
     for seed in range(4):
         X, y = data(20_000, seed, over=1.0)
         model = make(random_state=seed).fit(X, y)
         assert model.predict(X).mean() == pytest.approx(y.mean(), rel=0.06)
-
-
-@pytest.mark.parametrize("privacy", ["central", "aggregate", "shuffle", "none"])
-def test_intervals_contain_predictions(privacy):
-    X, y = data(6000)
-    model = make(privacy=privacy).fit(X, y)
-    far = 100.0 * X[:50]
-    np.testing.assert_array_equal(model.predict(far), model.predict(np.clip(far, -1.0, 1.0)))
-    low, high = model.confidence_interval(X[:200])
-    predicted = model.predict(X[:200])
-    assert ((low <= predicted + 1e-12) & (predicted <= high + 1e-12)).all()
-    assert ((low >= 0.0) & (high <= 60.0)).all()
 
 
 def test_prediction_intervals_hold_new_counts():
@@ -125,9 +63,9 @@ def test_the_limit_is_maximum_likelihood(epsilon, most):
 def test_intervals_of_the_likelihood_cover_where_counts_are_skewed():
     """Of overdispersed counts that are no log-linear curve, at epsilon 4."""
     inside, best = [], None
-    for seed in range(9):
+    for seed in range(6):
         rng = np.random.RandomState(seed)
-        n = 20_000 if seed else 200_000
+        n = 20_000 if seed else 100_000
         X = rng.uniform(-1.0, 1.0, size=(n, 3))
         X[:, 1] = np.minimum(rng.exponential(0.2, size=n), 1.0)
         mean = 0.3 + 3.0 * (X[:, 1] > 0.2) * X[:, 1] + 0.3 * (X[:, 0] > 0.0)
@@ -142,13 +80,6 @@ def test_intervals_of_the_likelihood_cover_where_counts_are_skewed():
         else:
             best = found.estimate
     assert np.mean(inside) >= 0.9
-
-
-def test_groups_are_protected_together():
-    X, y = data(8000)
-    model = make(epsilon=20.0).fit(X, y, groups=np.arange(8000) // 4, max_rows_per_group=4)
-    np.testing.assert_allclose(model.coef_, COEF, atol=0.3)
-    assert model.intercept_ == pytest.approx(INTERCEPT, abs=0.3)
 
 
 @pytest.mark.slow

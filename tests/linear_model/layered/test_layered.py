@@ -1,14 +1,16 @@
 """Layered regression: exactness, the tree, and what it refuses."""
 
+from collections import Counter
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from registry.estimators import layered
-from registry.refusals import uncharged
 from sklearn.linear_model import LinearRegression
 
 from skpriv import BudgetAccountant
-from skpriv.exceptions import PrivacyError
+from skpriv.linear_model._layered import _regressor
 
 VARIANTS = ("one-batch", "paper")
 
@@ -48,28 +50,18 @@ def test_without_privacy_it_is_least_squares(global_random_seed):
         assert_allclose(est.intercept_, ols.intercept_, atol=1e-8)
 
 
-@pytest.mark.parametrize(
-    "variant, privacy, delta",
-    [*((variant, model, 1e-6) for variant in VARIANTS for model in ("central", "local")),
-     ("one-batch", "local", 0.0)],
-)  # fmt: skip
-def test_the_price_is_the_budget(variant, privacy, delta):
+@pytest.mark.parametrize("privacy", ["central", "local"])
+def test_the_price_of_the_paper_is_the_budget(privacy):
     X, y, _ = _records(0)
-    est = layered(privacy=privacy, variant=variant, delta=delta, n_levels=2, random_state=0)
-    with BudgetAccountant(1.0, delta) as accountant:
+    est = layered(privacy=privacy, variant="paper", n_levels=2, random_state=0)
+    with BudgetAccountant(1.0, 1e-6) as accountant:
         est.fit(X, y)
     assert accountant.spent.epsilon == pytest.approx(1.0, rel=1e-6)
-    assert est.privacy_report_.total.epsilon(delta) <= 1.0 + 1e-6
-
-
-def test_pure_privacy_is_for_users_who_report_alone():
-    X, y, _ = _records(0)
-    with uncharged("channel='codebook'", PrivacyError):
-        layered(delta=0.0).fit(X, y)
+    assert est.privacy_report_.total.epsilon(1e-6) <= 1.0 + 1e-6
 
 
 def test_secure_noise_is_drawn_for_every_variant():
-    X, y, _ = _records(0, n=2_000)
+    X, y, _ = _records(0, n=500)
     for variant in VARIANTS:
         est = layered(epsilon=8.0, privacy="local", variant=variant, n_levels=2)
         est.fit(X, y)
@@ -78,16 +70,9 @@ def test_secure_noise_is_drawn_for_every_variant():
         )
 
 
-def test_asymptotic_intervals_are_refused_with_the_reason():
-    X, y, _ = _records(0)
-    est = layered(random_state=0).fit(X, y)
-    with pytest.raises(NotImplementedError, match="claims certified"):
-        est.confidence_interval(X, method="asymptotic")
-
-
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_intervals_widen_with_the_level(variant):
-    X, y, _ = _records(0, n=100_000, noise=0.3)
+    X, y, _ = _records(0, n=30_000, noise=0.3)
     est = layered(epsilon=8.0, privacy="local", variant=variant, n_levels=2, random_state=0).fit(
         X, y
     )
@@ -102,7 +87,7 @@ def test_intervals_widen_with_the_level(variant):
 def test_the_tree_can_be_read(variant):
     plt = pytest.importorskip("matplotlib.pyplot")
     plt.switch_backend("agg")
-    X, y, _ = _records(0, n=200_000)
+    X, y, _ = _records(0, n=50_000)
     est = layered(privacy="central", variant=variant, n_levels=2, random_state=0).fit(X, y)
     tree = est.tree_
     text = str(tree)
@@ -132,3 +117,36 @@ def test_inactive_bins_predict_like_their_parents():
     assert inactive
     for node in inactive:
         assert_allclose(node.total, node.parent.total if node.parent else np.zeros(4))
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95])
+def test_bins_share_the_failure_probability(monkeypatch, level):
+    """Targets of the bins that are used; grams of all bins of a level, and of all levels."""
+    rng = np.random.RandomState(0)
+    X = rng.uniform(-0.5, 0.5, size=(20_000, 3))
+    X[::2] *= 0.3  # norms of several bins
+    est = layered(privacy="none", fit_intercept=False, n_levels=2, n_scales=4).fit(X, X[:, 0])
+    shares = []
+    made = _regressor.bin_bound
+
+    def spy(node, theta_bound, failure, gram_failure):
+        shares.append((node.level, failure, gram_failure))
+        return made(node, theta_bound, failure, gram_failure)
+
+    monkeypatch.setattr(_regressor, "bin_bound", spy)
+    est.confidence_interval(X[:3], confidence_level=level)
+    assert len(shares) > 1
+    assert sum(failure for _, failure, _ in shares) == pytest.approx(1.0 - level)
+    tree = est.tree_
+    bins = Counter(node.level for node in tree.bins)
+    for of_level, _, gram in shares:
+        assert gram * bins[of_level] * tree.n_levels == pytest.approx(1.0 - level)
+    parts = _regressor.TARGETS_WEIGHT + sum(_regressor.NOISE_WEIGHTS)
+    assert parts <= 1.0
+
+
+def test_the_bound_of_a_bin_counts_targets_and_noise():
+    """Of one record along the first direction: the quantile's part, and the norm's."""
+    node = SimpleNamespace(gram=np.diag([16.0, 0.0]), copies=1.0, records=100.0)
+    found = _regressor.BinBound(node, 0.0, 2.0, 9.0, 3.0)(np.eye(2))
+    np.testing.assert_allclose(found, [2.0 * 5.0 + 3.0, 2.0 * 3.0 + 3.0])

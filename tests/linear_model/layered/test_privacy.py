@@ -20,11 +20,11 @@ def test_the_device_and_the_simulation_have_the_same_law(global_random_seed):
     budget = Budget(2.0, 1e-6)
     x, y = np.array([0.6, 0.3, -0.2]), 0.7
     rng = np.random.RandomState(global_random_seed)
-    reports = np.array([query.randomize(x, y, budget, rng) for _ in range(3000)])
+    reports = np.array([query.randomize(x, y, budget, rng) for _ in range(1500)])
     exact = query.sum(x[None], np.array([y]))
     noise = query.local_noise(budget)
     simulated = np.array(
-        [NoiseSource(rng).add(np.zeros(query.shape), noise) + exact for _ in range(3000)]
+        [NoiseSource(rng).add(np.zeros(query.shape), noise) + exact for _ in range(1500)]
     )
     for slot in range(2):
         for column in (0, 3, 5):

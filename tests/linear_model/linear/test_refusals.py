@@ -54,6 +54,7 @@ def test_a_bound_that_is_no_number_is_refused_with_the_remedy(model):
 @pytest.mark.parametrize("bounds", [
     pd.DataFrame({"low": [-2.0, -1.0], "high": [4.0, 1.0]}, index=["b", "a"]),
     pd.Series({"b": (-2.0, 4.0), "a": (-1.0, 1.0)}),
+    np.array([(-1.0, 1.0), (-2.0, 4.0)]),
 ])  # fmt: skip
 def test_ranges_that_are_labelled_go_by_the_label(bounds):
     """They were taken in their own order before."""
@@ -65,6 +66,11 @@ def test_ranges_that_are_labelled_go_by_the_label(bounds):
     )
     np.testing.assert_array_equal(found.coef_, expected.coef_)
     assert expected.coef_[0] > 0.5 > -0.5 > expected.coef_[1]
+
+
+def test_rows_are_bounded_in_one_way():
+    with uncharged("Give one of bounds_X and data_norm"):
+        LinearRegression(**PUBLIC, data_norm=1.0).fit(*rows())
 
 
 def test_scores_need_targets_and_say_so():
@@ -86,6 +92,9 @@ def test_the_report_says_where_the_mean_alone_was_asked_and_where_noise_hides_it
         for text in (str(model.privacy_report_), model.privacy_report_._repr_html_()):
             assert "Only the mean of the target was asked" in text
         assert "only the mean of the target was released" in inference(model).reason
+        assert not model.coef_.any()
+        low, high = model.confidence_interval(rows()[0])
+        assert (low == -3.0).all() and (high == 3.0).all()
     assert "hides it" in str(fewer.privacy_report_) and "hides it" not in str(few.privacy_report_)
     assert LinearRegression(**PUBLIC).fit(*rows(5000)).privacy_report_.note is None
     flat = LogisticRegression(

@@ -5,12 +5,12 @@ import json
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from registry.estimators import ssp
 
-from skpriv import BudgetAccountant
 from skpriv._estimation._intervals import _joint_bound
 from skpriv._estimation._public_maps import RecordMap, RowMap, TargetMap
 from skpriv._estimation._reports import ReportedFit
-from skpriv.linear_model import LinearRegression, SSPRegressor
+from skpriv.linear_model import LinearRegression
 from skpriv.protocol import Collector, report
 from skpriv.protocol._device import scaled_record
 
@@ -29,27 +29,10 @@ def model(**params):
     return LinearRegression(**{**options, "fit_intercept": False, **params})
 
 
-@pytest.mark.parametrize("random_state", [None, 0])
-def test_pure_reports_fit_the_line(random_state):
-    X, y = records(50_000, 0)
-    fitted = model(delta=0.0, random_state=random_state).fit(X, y)
-    assert abs(fitted.predict(X) - X @ COEF).mean() < 0.06
-    (row,) = fitted.privacy_report_.rows
-    assert row.noise == "codebook" and row.records == 50_000 and row.cost.epsilon() == 2.0
-
-
 def test_it_is_the_ssp_fit_without_an_intercept():
     X, y = records(20_000, 1)
     line = model(random_state=3).fit(X, y)
-    other = SSPRegressor(
-        data_norm=1.0,
-        bounds_y=(-1, 1),
-        epsilon=2.0,
-        privacy="local",
-        fit_intercept=False,
-        random_state=3,
-    )
-    other.fit(X, y)
+    other = ssp(epsilon=2.0, privacy="local", fit_intercept=False, random_state=3).fit(X, y)
     assert_allclose(line.coef_, other.coef_, rtol=1e-9)
 
 
@@ -72,14 +55,6 @@ def test_no_norm_above_the_bound_is_possible():
     norms = np.geomspace(0.125, 1e3, 60)
     possible = [t for t in norms if t <= solution + law.norm_bound(t, 0.05) / smallest]
     assert max(possible) <= found < np.inf
-
-
-def test_an_accountant_of_gaussian_noise_gets_it():
-    X, y = records(2_000, 4)
-    with BudgetAccountant(epsilon=2.0, delta=1e-6) as accountant:
-        fitted = model(delta=1e-6, random_state=0).fit(X, y)
-    assert accountant.spent.epsilon == pytest.approx(2.0)
-    assert all(row.noise == "Gaussian" for row in fitted.privacy_report_.rows)
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
@@ -124,35 +99,6 @@ def test_few_reports_cost_little_more_than_the_mean():
         line = model(**bounds, fit_intercept=True, epsilon=1.0, random_state=seed).fit(X, y)
         lost.append(np.mean((line.predict(X) - y) ** 2) / y.var() - 1.0)
     assert np.median(lost) < 0.3
-
-
-def shuffled(n, d, seed=0, **params):
-    """The channel of a shuffled fit to made-up rows, and its mean squared error."""
-    rng = np.random.RandomState(seed)
-    X = rng.uniform(-0.3, 0.3, size=(n, d))
-    mean = X.sum(axis=1) / d
-    y = mean + 0.05 * rng.normal(size=n)
-    options = {"epsilon": 1.0, "delta": 1e-6, "privacy": "shuffle", "random_state": seed}
-    options |= {"bounds_X": (-1, 1), "bounds_y": (-1, 1), **params}
-    fitted = LinearRegression(**options).fit(X, y)
-    (noise,) = {row.noise for row in fitted.privacy_report_.rows}
-    return noise, np.mean((fitted.predict(X) - mean) ** 2)
-
-
-@pytest.mark.parametrize(
-    ("n", "d", "params", "noise"),
-    [
-        (4_000, 6, {}, "codebook"),  # N / p^1.5 of the codebook is 14, below 16
-        (6_000, 6, {}, "Gaussian"),
-        (60_000, 6, {}, "codebook"),  # above 64
-        (600, 1, {"epsilon": 0.5}, "codebook"),  # Gaussian reports would tell the mean alone
-        (6_000, 6, {"channel": "codebook"}, "codebook"),
-        (6_000, 6, {"privacy": "local"}, "codebook"),
-        (6_000, 6, {"data_norm": 1.0, "bounds_X": None}, "codebook"),
-    ],
-)
-def test_the_channel_follows_from_public_numbers(n, d, params, noise):
-    assert shuffled(n, d, **params)[0] == noise
 
 
 def test_devices_answer_once_by_the_codebook():

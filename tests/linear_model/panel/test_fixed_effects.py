@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 from skpriv import BudgetAccountant
-from skpriv.audit import replay
 from skpriv.inspection import inference
 from skpriv.linear_model import LinearRegression, SSPRegressor
 
@@ -105,24 +104,3 @@ def test_what_has_no_effects_is_refused_uncharged(settings, message):
             panel()[["a", "b"]], panel()["y"]
         )
     assert accountant.charges == []
-
-
-@pytest.mark.parametrize("rows", [1, 6, 5000])
-def test_a_person_stays_within_the_claim(rows):
-    frame = panel(persons=100)
-    D = frame[["a", "b"]].to_numpy(), frame["y"].to_numpy(), frame["person"].to_numpy()
-    rest = D[2] > 0
-    sign = np.resize([1.0, -1.0], rows)
-    D_prime = (
-        np.vstack([np.outer(sign, [2.0, 0.0]), D[0][rest]]),
-        np.append(9.0 * sign, D[1][rest]),
-        np.append(np.zeros(rows, dtype=int), D[2][rest]),
-    )
-    bounds = {"bounds_X": (-1.0, 1.0), "data_norm": None}
-    found = replay(
-        lambda: LinearRegression(
-            **{**SETTINGS, **bounds}, effects="person", epsilon=20.0, random_state=0
-        ),
-        D, D_prime,
-    )  # fmt: skip
-    assert found.holds, str(found)

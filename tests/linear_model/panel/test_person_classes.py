@@ -36,16 +36,28 @@ def fit(kind, data, rows, **settings):
 
 
 @both
-def test_clustered_errors_are_those_of_statsmodels(kind):
-    X, y, groups = data = draw(kind, 0, 300, 6)
-    found = inference(fit(kind, data, 6, privacy="none"))
+@pytest.mark.parametrize("clustered", [True, False])
+def test_standard_errors_are_those_of_statsmodels(kind, clustered):
+    X, y, groups = draw(kind, 0, 300, 6)
+    model = kind(**MAKERS[kind], privacy="none")
+    named = {"cov_type": "HC0"}
+    if clustered:
+        named = {"cov_type": "cluster"}
+        named["cov_kwds"] = {"groups": groups, "use_correction": True}
+        model.set_params(max_rows_per_group=6)
+    found = inference(model.fit(X, y, groups=groups if clustered else None))
     family = sm.families.Poisson() if kind is PoissonRegressor else sm.families.Binomial()
-    peer = sm.GLM(y, np.column_stack([X, np.ones(len(y))]), family=family).fit(
-        tol=1e-14, cov_type="cluster", cov_kwds={"groups": groups, "use_correction": True}
-    )
-    np.testing.assert_allclose(found.estimate, peer.params, rtol=1e-8)
-    np.testing.assert_allclose(found.covariance, peer.cov_params(), rtol=1e-8)
-    assert found.unit == "person"
+    peer = sm.GLM(y, np.column_stack([X, np.ones(len(y))]), family=family).fit(tol=1e-14, **named)
+    np.testing.assert_allclose(found.estimate, peer.params, rtol=1e-7)
+    np.testing.assert_allclose(found.covariance, peer.cov_params(), rtol=1e-7)
+    assert found.unit == ("person" if clustered else "record")
+
+
+@both
+def test_noise_for_persons_leaves_the_truth(kind):
+    model = fit(kind, draw(kind, 0, 2000, 4), 4, epsilon=20.0, random_state=0)
+    found = np.append(np.ravel(model.coef_), model.intercept_)
+    np.testing.assert_allclose(found, TRUTH, atol=0.3)
 
 
 @pytest.mark.slow

@@ -1,5 +1,7 @@
 """The person is the record: intervals of dependent rows, and what one person can change."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -45,14 +47,16 @@ def fit(Estimator, data, rows, **settings):
 
 
 @pytest.mark.parametrize("Estimator", [LinearRegression, SSPRegressor, ReweightedRegressor])
-@pytest.mark.parametrize("privacy", ["central", "none"])
-def test_intervals_count_that_rows_of_a_person_depend_on_each_other(Estimator, privacy):
-    """Where rows count as independent, those of a feature of persons cover less than .8 here."""
+def test_intervals_count_that_rows_of_a_person_depend_on_each_other(Estimator):
+    """Where rows count as independent, those of a feature of persons cover less than .8 here.
+
+    Without privacy the covariances are those of linearmodels: see `test_fixed_effects.py`.
+    """
     found, points = [], np.array([[0.0, 0.0], [1.0, 1.0], [-1.0, 0.5]])
     inside = {"asymptotic": [], "certified": []}
-    for seed in range(25):
+    for seed in range(18):
         data = panel(seed, 400, 10, 1.0, unequal=seed % 2 == 1)
-        model = fit(Estimator, data, 10, epsilon=20.0, privacy=privacy, random_state=seed)
+        model = fit(Estimator, data, 10, epsilon=20.0, random_state=seed)
         result = inference(model)
         assert result.unit == "person" and "Persons     400" in str(result)
         found.append((result.low <= TRUTH) & (TRUTH <= result.high))
@@ -63,7 +67,7 @@ def test_intervals_count_that_rows_of_a_person_depend_on_each_other(Estimator, p
                 continue
             low, high = model.confidence_interval(points, method=method)
             hits.append((low <= points @ TRUTH[:2]) & (points @ TRUTH[:2] <= high))
-    # of 25 intervals at 95% fewer than 20 cover with a probability below 1e-3
+    # of 18 intervals at 95% fewer than 15 cover with a probability below 2e-3
     assert (np.mean(found, axis=0) >= 0.8).all()
     assert all((np.mean(hits, axis=0) >= 0.8).all() for hits in inside.values() if hits)
 
@@ -77,19 +81,24 @@ def test_a_person_with_one_row_is_a_row():
     assert "lengths of scores" not in str(model.privacy_report_)
 
 
+SIGNS = np.resize([1.0, -1.0], 2000)
 PERSONS = {
-    "many rows": lambda rng: (rng.uniform(-1, 1, (2000, 2)), rng.uniform(-2, 2, 2000)),
-    "one row": lambda rng: (np.ones((1, 2)), np.full(1, 2.0)),
-    "nothing but NaN": lambda rng: (np.full((5, 2), np.nan), np.full(5, np.nan)),
-    "infinite": lambda rng: (np.full((5, 2), np.inf), np.full(5, -np.inf)),
+    "many rows": (np.outer(SIGNS, [1.0, 1.0]), 9.0 * SIGNS),
+    "one row": (np.ones((1, 2)), np.full(1, 2.0)),
+    "no numbers": (
+        np.repeat([[np.nan, np.nan], [np.inf, np.inf]], 5, axis=0),
+        np.repeat([np.nan, -np.inf], 5),
+    ),
 }
-
-
+INSTRUMENTS = {**BOUNDS, "instruments": [0], "endogenous": [1]}
 SUMS = {
-    **MAKERS,
-    LogisticRegression: {"bounds_X": (-1.0, 1.0), "classes": (0, 1)},
-    PoissonRegressor: {"bounds_X": (-1.0, 1.0), "bounds_y": (0.0, 5.0)},
-    IVRegressor: {**BOUNDS, "instruments": [0], "endogenous": [1]},
+    **{kind.__name__: (kind, public) for kind, public in MAKERS.items()},
+    "two classes": (LogisticRegression, {"bounds_X": (-1.0, 1.0), "classes": (0, 1)}),
+    "three classes": (LogisticRegression, {"bounds_X": (-1.0, 1.0), "classes": (0, 1, 2)}),
+    "counts": (PoissonRegressor, {"bounds_X": (-1.0, 1.0), "bounds_y": (0.0, 5.0)}),
+    "instruments": (IVRegressor, INSTRUMENTS),
+    "effects": (LinearRegression, {**BOUNDS, "effects": "person"}),
+    "effects and instruments": (IVRegressor, {**INSTRUMENTS, "effects": "person"}),
 }
 
 
@@ -99,24 +108,24 @@ def replaced(kind, binary):
     y = (y > 0.0).astype(float) if binary else y
     if kind is None:
         return X, y, groups
-    (more, targets), rest = PERSONS[kind](np.random.RandomState(1)), groups > 0
+    (more, targets), rest = PERSONS[kind], groups > 0
     if binary:
         targets = np.where(np.isfinite(targets), targets > 0.0, targets)
     labels = np.append(np.zeros(len(more), dtype=int), groups[rest])
     return np.vstack([more, X[rest]]), np.append(targets, y[rest]), labels
 
 
-@pytest.mark.parametrize("Estimator", SUMS, ids=lambda kind: kind.__name__)
-@pytest.mark.parametrize(("kind", "other", "privacy"), [
-    *((kind, None, "central") for kind in PERSONS), ("many rows", "nothing but NaN", "aggregate"),
+@pytest.mark.parametrize(("name", "kind", "other", "privacy"), [
+    *((name, kind, None, "central") for name, kind in product(SUMS, PERSONS)),
+    *((name, "many rows", "no numbers", "aggregate") for name in ("SSPRegressor", "instruments")),
 ])  # fmt: skip
-def test_one_person_changes_nothing_but_noise(Estimator, kind, other, privacy):
+def test_one_person_changes_nothing_but_noise(name, kind, other, privacy):
     """However many rows they have, and whatever stands in them: no error, no count, no warning."""
-    binary = Estimator in (LogisticRegression, PoissonRegressor)
+    binary, (Estimator, public) = name in ("two classes", "three classes", "counts"), SUMS[name]
     settings = {"epsilon": 20.0, "random_state": 0, "max_rows_per_group": 5, "privacy": privacy}
-    make = lambda: Estimator(**SUMS[Estimator], **settings)  # noqa: E731
+    make = lambda: Estimator(**public, **settings)  # noqa: E731
     found = replay(make, replaced(other, binary), replaced(kind, binary))
-    assert found.holds, str(found)
+    assert found.holds and found.epsilon > 1.0, str(found)
 
 
 def test_the_number_of_rows_decides_no_number_of_steps():
@@ -134,7 +143,7 @@ def test_the_number_of_rows_decides_no_number_of_steps():
 def test_prediction_intervals_hold_out_persons(Estimator):
     """The level is for one row of a new person; rows of one person are not on both sides."""
     inside = []
-    for seed in range(6):
+    for seed in range(3):
         X, y, groups = panel(seed, persons=1500, rows=4, effect=1.0)
         settings = {} if Estimator is AdditiveRegressor else {"prediction_levels": (0.9,)}
         model = fit(

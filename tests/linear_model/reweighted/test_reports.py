@@ -5,11 +5,9 @@ import pytest
 from numpy.testing import assert_allclose
 from registry.estimators import ssp
 
-from skpriv import BudgetAccountant
 from skpriv._estimation._moments import Instrument
 from skpriv._estimation._public_maps import RecordMap
 from skpriv._linalg import psd_power, unvech
-from skpriv.exceptions import PrivacyError
 from skpriv.linear_model import ReweightedRegressor, _moments as _regressor
 from skpriv.linear_model._reweighted import (
     ReportedNormalisationQuery,
@@ -86,16 +84,6 @@ def test_devices_make_the_same_record(intercept):
             assert np.isfinite(phi).all() and np.linalg.norm(phi) <= 1.0 + 1e-12 and abs(r) <= 1.0
 
 
-def test_each_user_answers_once_and_purely():
-    X, y, _ = records(3_000, 3)
-    with BudgetAccountant(4.0, 0.0) as accountant:
-        fitted = model().fit(X, y)
-        assert accountant.spent.epsilon == 4.0 and accountant.spent.delta == 0.0
-    rows = fitted.privacy_report_.rows
-    assert [row.noise for row in rows] == ["codebook"] * 4
-    assert sum(row.records for row in rows) == 3_000
-
-
 def test_a_normalisation_that_noise_would_hide_is_not_asked_for():
     scaling = RecordMap.of_norm(1.0, (-1.0, 1.0), False, 3)
     found = []
@@ -160,24 +148,6 @@ def test_a_posterior_is_about_the_coefficients():
     assert (np.linalg.eigvalsh(covariance) > 0.0).all()
     with pytest.raises(ValueError, match="re-weighted codebook"):
         fitted.pooled(fitted)
-
-
-def test_what_has_no_codebook_says_so():
-    X, y, _ = records(100, 7)
-    with pytest.raises(ValueError, match="solver='sgd'"):
-        model(solver="sgd", channel="codebook").fit(X, y)
-    with pytest.raises(ValueError, match="curator"):
-        model(privacy="central", channel="codebook", delta=1e-6).fit(X, y)
-    with pytest.raises(PrivacyError, match="delta"):
-        model(solver="sgd").fit(X, y)
-
-
-def test_shuffled_reports_are_amplified():
-    X, y, _ = records(40_000, 8)
-    fitted = model(privacy="shuffle", epsilon=1.0, delta=1e-6, random_state=0).fit(X, y)
-    assert all(row.noise == "codebook" for row in fitted.privacy_report_.rows)
-    assert fitted._equations.law.code.epsilon > 3.0
-    assert fitted.privacy_report_.guarantee.epsilon == 1.0
 
 
 def test_an_assumed_norm_is_one_of_the_coefficients_and_not_of_a_learned_basis(monkeypatch):
