@@ -273,8 +273,8 @@ class ReportedNormalisationQuery(LiftedMomentsQuery):
 
     def wire(self):
         """The query as a public task has it."""
-        U = self.instrument
-        weights = {"kind": "halves", "matrix": U.matrix.tolist(), "root": U.root.tolist()}
+        U, root = np.asarray(self.instrument.matrix), self.instrument.root
+        weights = {"kind": "halves", "matrix": U.tolist(), "root": root.tolist()}
         return {**super().wire(), "weights": weights}
 
 
@@ -293,7 +293,7 @@ class ReweightedReportsQuery(LiftedMomentsQuery):
 
     def wire(self):
         """The query as a public task has it."""
-        weights = {"kind": "whole", "matrix": self.instrument.matrix.tolist()}
+        weights = {"kind": "whole", "matrix": np.asarray(self.instrument.matrix).tolist()}
         return {**super().wire(), "weights": weights}
 
 
