@@ -32,10 +32,8 @@ CLOSE, NOTHING = 2.0**-40, 2.0**-50
 GRANULARITY = 44
 LARGEST = 4 ** (GRANULARITY + 1)  # largest variance, in steps squared
 PROPOSAL_ROUNDS = 512  # all of them fail less than once in 2^400 draws
-LN2 = log(2.0)
-POWERS = [1.0]  # coefficients of the series of 2^r, whose error is below 2^-51 for |r| <= 1/2
-for j in range(1, 13):
-    POWERS.append(POWERS[-1] * LN2 / j)
+# Each term of the series of 2^r over the term before and r; twelve leave out less than 2^-51.
+RATIOS = log(2.0) / np.arange(1, 13)[:, None]
 DEAD = "the source of random bytes gives no usable ones."
 
 
@@ -65,16 +63,15 @@ def discrete_gaussian(
     """
     if not 1 <= variance <= LARGEST:
         raise PrivacyError(f"variance={variance} must be from 1 to 2^90 steps squared.")
-    found = np.zeros(len(centers), dtype=np.int64)
-    missing = np.arange(len(centers))
+    found, done = np.zeros(len(centers), dtype=np.int64), np.zeros(len(centers), dtype=bool)
     for _ in range(PROPOSAL_ROUNDS):
+        missing = np.flatnonzero(~done)
         if not missing.size:
             return found
         # At least 64 proposals, which take no longer than one: a second round is seldom needed.
-        whose = np.resize(np.arange(missing.size), max(64, missing.size))
-        proposed, taken = _proposals(variance, centers[missing[whose]], entropy)
-        found[missing[whose[taken]]] = proposed[taken]
-        missing = np.delete(missing, whose[taken])
+        whose = missing[np.arange(max(64, missing.size)) % missing.size]
+        proposed, taken = _proposals(variance, centers[whose], entropy)
+        found[whose[taken]], done[whose[taken]] = proposed[taken], True
     raise PrivacyError(DEAD)
 
 
@@ -123,15 +120,11 @@ def _buckets(variance):
 
 def _chance(away, variance):
     """exp(-away^2 / (2 variance)) by sums, products and roundings of doubles alone."""
-    exponent = away * away * (-1.0 / (2.0 * LN2 * variance))
+    exponent = away * away * (-1.0 / (2.0 * log(2.0) * variance))
     whole = np.rint(exponent)
     rest = exponent - whole  # an exact difference, from -1/2 to 1/2
-    power = POWERS[-1] * rest
-    power += POWERS[-2]
-    for coefficient in POWERS[-3::-1]:
-        power *= rest
-        power += coefficient
-    return np.ldexp(power, whole.astype(np.int32))
+    terms = np.multiply.accumulate(RATIOS * rest)
+    return np.ldexp(1.0 + terms.sum(axis=0), whole.astype(np.int32))
 
 
 def _exactly(word, height, distance, variance, entropy):
