@@ -124,7 +124,7 @@ def triangle_times(matrix, rows):
     Parameters
     ----------
     matrix : ndarray of shape (p, p)
-        Entries below the diagonal are not read.
+        Entries below the diagonal are not read. BLAS copies it if it is not in Fortran order.
     rows : ndarray of shape (n_rows, p)
         An array of float64, contiguous; overwritten.
 

@@ -104,6 +104,8 @@ class Mapped(NamedTuple):
         The same object for the same function.
     width : int
         Number of columns of its rows.
+    order : {"C", "F"}
+        Whether the numbers of a row, or those of a column, are kept side by side.
     records : callable
         ``records(X, y)``: rows and a number for each, every one of them of one record alone.
     query : callable
@@ -113,6 +115,7 @@ class Mapped(NamedTuple):
 
     key: Any
     width: int
+    order: Any
     records: Any
     query: Any
 

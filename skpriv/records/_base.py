@@ -400,6 +400,7 @@ class ArrayRows(Rows):
     """
 
     indexed = True
+    _order: Any = "C"  # of a chunk
 
     def __init__(self, X: Any, y: Any, n_jobs: int | None = -1) -> None:
         self._X, self._y, self.n_jobs = X, y, n_jobs
@@ -463,12 +464,13 @@ class ArrayRows(Rows):
         X, y = self._chunk(subset.positions, False)
         return ArrayRows(X, y, self.n_jobs)
 
-    def made(self, function: Any, width: int) -> "ArrayRows":
-        """Rows of this width that ``function(X, y)`` makes of each chunk, in several threads."""
-        memory, pieces = (
-            Memory(self.n, width),
-            self.pieces(self._most(None, False, None), None, False),
-        )
+    def made(self, function: Any, width: int, order: Any = "C") -> "ArrayRows":
+        """Rows of this width that ``function(X, y)`` makes of each chunk, in several threads.
+
+        Chunks of them have the ``order`` of NumPy in which they are kept.
+        """
+        memory = Memory(self.n, width, order)
+        pieces = self.pieces(self._most(None, False, None), None, False)
         with np.errstate(all="ignore"):  # a warning would tell of a value
             for chunk in in_threads(lambda piece: function(*piece()), pieces, self.n_jobs):
                 memory.add(*chunk)
@@ -482,7 +484,7 @@ class ArrayRows(Rows):
             if keep_sparse:
                 return X, y
             X = X.toarray()
-        return np.ascontiguousarray(X, dtype=np.float64), y
+        return np.asarray(X, dtype=np.float64, order=self._order), y
 
 
 class Memory:
@@ -491,10 +493,12 @@ class Memory:
     Parameters
     ----------
     n, n_features : int
+    order : {"C", "F"}, default="C"
+        Whether the numbers of a row, or those of a column, are side by side.
     """
 
-    def __init__(self, n: int, n_features: int) -> None:
-        self._X, self._y, self._filled = np.empty((n, n_features)), np.empty(n), 0
+    def __init__(self, n: int, n_features: int, order: Any = "C") -> None:
+        self._X, self._y, self._filled = np.empty((n, n_features), order=order), np.empty(n), 0
 
     def add(self, X: np.ndarray, y: np.ndarray) -> None:
         """Copy the next chunk."""
@@ -504,7 +508,10 @@ class Memory:
 
     def rows(self, n_jobs: int | None) -> ArrayRows:
         """All that was added, as rows."""
-        return ArrayRows(self._X, self._y, n_jobs)
+        rows = ArrayRows(self._X, self._y, n_jobs)
+        if self._X.flags.f_contiguous:  # a chunk of columns is no copy, either
+            rows._order = "K"
+        return rows
 
 
 class WeightedRows(Rows):

@@ -8,15 +8,17 @@ e are multiplied by its root. A link says which function of the linear part the 
 
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import accumulate
 from math import inf
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import special
-from scipy.linalg import blas
 from scipy.sparse import csr_matrix
 
-from ..._linalg import SQRT2, add_gram, blocks_of, row_norms, unvech, vech, vech_size
+from ..._linalg import (
+    SQRT2, add_gram, blocks_of, row_norms, triangle_times, unvech, vech, vech_size,
+)  # fmt: skip
 from ...privacy import ROUNDING, Mapped, Query
 from .._intervals import USUAL_QUANTILE
 from .._public_maps import RowMap
@@ -371,11 +373,13 @@ class Whitened:
     rows: Any
     W: np.ndarray
     _kind: str = field(init=False, repr=False)
+    _ordered: np.ndarray = field(init=False, repr=False)
 
     def __post_init__(self):
-        triangular, identity = np.triu(self.W), np.eye(len(self.W))
-        kind = "full" if (self.W != triangular).any() else "triangular"
-        vars(self).update(_kind="identity" if np.array_equal(self.W, identity) else kind)
+        kind = "full" if np.tril(self.W, -1).any() else "triangular"
+        kind = "identity" if np.array_equal(self.W, np.eye(len(self.W))) else kind
+        # In the order of BLAS, which would copy it for each block of rows
+        vars(self).update(_kind=kind, _ordered=np.asfortranarray(self.W))
 
     def blocks(self, X):
         """Yield (slice, e, w, |e|, f) of one block of rows after the other, which stays in the
@@ -407,13 +411,11 @@ class Whitened:
     def _long(self, X, out=None):
         """Rows W phi, their norms, and roots of their weights."""
         ours = isinstance(self.rows, RowMap)  # else phi may be theirs
-        phi = self.rows.rows(X, out) if ours else self.rows.rows(X)
-        if self._kind == "identity":
-            psi = phi if ours else phi.copy()
-        elif self._kind == "triangular":  # in place, at half the price
-            psi = blas.dtrmm(1.0, self.W, phi.T, overwrite_b=ours).T
-        else:
-            psi = phi @ self.W.T
+        psi = self.rows.rows(X, out) if ours else self.rows.rows(X).copy()
+        if self._kind == "triangular":
+            psi = triangle_times(self._ordered, psi)
+        elif self._kind == "full":
+            psi = psi @ self.W.T
         norms = row_norms(psi)
         if out is not None and not np.isfinite(norms.sum()):  # there is NaN in X
             return self._long(X)
@@ -427,11 +429,18 @@ class Whitened:
         if getattr(self.rows, "weighted", False):
             return None
         kept = partial(replace, query, whitened=WhitenedAlready(self.W))
-        return Mapped(self.W, len(self.W) + 1, self._records, kept)
+        return Mapped(self.W, len(self.W) + 1, self._order, self._records, kept)
+
+    @property
+    def _order(self):
+        """Order of kept rows: long columns are multiplied by the weights of rows in less time than
+        short rows are, and `add_gram` takes them as they are.
+        """
+        return "F" if len(self.W) < 100 else "C"
 
     def _records(self, X, y):
         """Rows (e, w) of a chunk, and y."""
-        found = np.empty((len(X), len(self.W) + 1))
+        found = np.empty((len(X), len(self.W) + 1), order=self._order)
         for block, e, weights, *_ in self.blocks(X):
             found[block, :-1], found[block, -1] = e, weights
         return found, y
@@ -636,8 +645,11 @@ def joint_sums(query, X, y, starts, largest=1):
 
 def named_parts(query, values):
     """What is asked by `joint_sums`, or by another query with ``parts``, by its names."""
-    ends = np.cumsum(list(query.parts.values()))[:-1]
-    return dict(zip(query.parts, np.split(values, ends), strict=True))
+    ends = accumulate(query.parts.values())
+    return {
+        name: values[end - size : end]
+        for (name, size), end in zip(query.parts.items(), ends, strict=True)
+    }
 
 
 class JointScores:

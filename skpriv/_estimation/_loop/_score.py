@@ -259,7 +259,7 @@ class ScoreQuery(Query):
         for one in self.scores(X, y):
             e, s, h, residual, lengths, _ = one
             if len(room) < len(e):
-                room = np.empty(e.shape)
+                room = np.empty_like(e)
             scaled = room[: len(e)]
             apart = beside(one) if beside else ()
             asked, cut = s, np.flatnonzero(h == 0.0) if self.asks_cut else ()

@@ -227,11 +227,8 @@ def at_solution(session, rows, target, link, theta):
     else:
         query = link.score_query(session.persons is not None, whitened, target, link.origin, b)
     answer = session.sum(query, QUESTION)
-    equation, most_rows, degrees = (
-        ScoreEquation.of(query, answer),
-        session.persons or 1,
-        link.degrees,
-    )
+    equation, most_rows = ScoreEquation.of(query, answer), session.persons or 1
+    degrees = link.degrees
     if session.persons is not None:
         degrees = cluster_degrees(session.n, round(answer.n * most_rows), len(b))
     line = Line(equation, np.zeros(p), 0.0) if link.parts == 1 else None

@@ -186,7 +186,8 @@ class Pieces:
         mapped = getattr(query, "mapped", None)
         if mapped is not None and subset is None and isinstance(rows, ArrayRows):
             if self._mapped[0] is not mapped.key:
-                self._mapped = mapped.key, self._made(rows, mapped.records, mapped.width)
+                made = self._made(rows, mapped.records, mapped.width, mapped.order)
+                self._mapped = mapped.key, made
             if self._mapped[1] is not None:
                 return self._mapped[1].sum(mapped.query())
         if hasattr(query, "sum_by_memory"):
@@ -213,11 +214,11 @@ class Pieces:
             self._left -= 8 * rows.n * (rows.n_features + 1)
         return rows
 
-    def _made(self, rows, records, width):
+    def _made(self, rows, records, width, order="C"):
         """Rows in memory made by ``records(X, y)`` of those of each chunk; None if too large."""
         if 8 * rows.n * (width + 1) > self._left:
             return None
-        return self._booked(rows.made(records, width))
+        return self._booked(rows.made(records, width, order))
 
     def keep(self, function, width):
         """Whether function(X) takes the place of X from now on: of rows that fit into memory."""
