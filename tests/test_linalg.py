@@ -5,12 +5,7 @@ from math import sqrt
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
-
 from skpriv._linalg import CompensatedSum, psd_part, psd_power, row_norms, unvech, vech, vech_size
-
-quick = settings(max_examples=100, deadline=None, derandomize=True, database=None)
-finite = st.floats(allow_nan=False, allow_infinity=False)
 
 
 def _symmetric(d, rng):
@@ -48,18 +43,19 @@ def test_psd_power(power, global_random_seed):
     np.testing.assert_allclose(found, matrix, rtol=1e-9)
 
 
-@given(st.lists(finite, min_size=1, max_size=6))
-@quick
-def test_row_norms_are_right_for_any_size(row):
-    (norm,) = row_norms(np.array([row]))
-    largest = max(map(abs, row))
-    if largest == 0.0:
-        assert norm == 0.0
-        return
-    ratio = sum((Fraction(value) / Fraction(largest)) ** 2 for value in row)
-    expected = largest * sqrt(ratio)
-    # numbers below 1e-300 have fewer digits themselves
-    assert norm == pytest.approx(expected, rel=1e-14, abs=5e-324) or norm == expected == np.inf
+def test_row_norms_are_right_for_any_size():
+    """Of numbers with any bits, of nearly equal ones of any size, and of zeros."""
+    rng = np.random.RandomState(0)
+    bits = rng.randint(0, 2**64, size=(400, 4), dtype=np.uint64).view(np.float64)
+    alike = rng.uniform(-1.0, 1.0, (400, 4)) * 10.0 ** rng.uniform(-307.0, 308.0, (400, 1))
+    rows = np.concatenate([np.nan_to_num(bits), alike, [[0.0] * 4, [5e-324, 0.0, 0.0, 5e-324]]])
+    rows[::3, 2:] = 0.0
+    for row, norm in zip(rows.tolist(), row_norms(rows), strict=True):
+        largest = max(map(abs, row)) or 1.0
+        ratio = sum((Fraction(value) / Fraction(largest)) ** 2 for value in row)
+        expected = largest * sqrt(ratio)
+        # Numbers below 1e-300 have fewer digits themselves.
+        assert norm == pytest.approx(expected, rel=1e-14, abs=5e-324) or norm == expected == np.inf
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -68,13 +64,16 @@ def test_rows_that_are_not_finite_have_an_infinite_norm(bad):
     assert row_norms(rows).tolist() == [np.inf, 5.0, np.inf, 0.0]
 
 
-@given(st.lists(st.floats(-1e100, 1e100), max_size=60))
-@quick
-def test_compensated_sums_lose_little(values):
-    total = CompensatedSum(())
-    for value in values:
-        total.add(np.float64(value))
-    exact = sum(map(Fraction, values), Fraction(0))
-    size = sum(map(abs, map(Fraction, values)), Fraction(0))
-    error = abs(Fraction(float(total.value)) - exact)
-    assert error <= abs(exact) * Fraction(2.0**-52) + size * Fraction(2.0**-96)
+def test_compensated_sums_lose_little():
+    """Of terms of all sizes, which cancel each other in part."""
+    rng = np.random.RandomState(0)
+    terms = rng.uniform(-1.0, 1.0, (60, 200)) * 10.0 ** rng.uniform(-100.0, 100.0, (60, 200))
+    terms[30:, :150] = rng.permutation(-terms[:30, :150])
+    terms[:, 100:] *= 1e-80  # other sums than those of the largest term
+    total = CompensatedSum((200,))
+    for term in terms:
+        total.add(term)
+    for values, found in zip(terms.T.tolist(), total.value.tolist(), strict=True):
+        exact, size = sum(map(Fraction, values)), sum(map(abs, map(Fraction, values)))
+        error = abs(Fraction(found) - exact)
+        assert error <= abs(exact) * Fraction(2.0**-52) + size * Fraction(2.0**-96)

@@ -7,6 +7,8 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
+from sklearn.base import clone
+
 from .._printing import Table, given_axes, pyplot
 from ..exceptions import SkprivError
 from ..privacy import MODELS, capabilities
@@ -198,6 +200,23 @@ def check_files(args, *read, **written):
         refuse(file.is_dir(), f"{where} is a directory.")
         there = file.exists() and not getattr(args, "force", True)
         refuse(there, f"{where} is there already: --force replaces it.")
+
+
+def with_settings(template, **settings):
+    """Copy of an estimator or policy, with those settings that it has, or that its oracle has.
+
+    Parameters
+    ----------
+    template : estimator or policy
+    **settings : dict
+        Parameters, such as those of the budget.
+    """
+    own = {
+        name: settings[bare]
+        for name in template.get_params()
+        if (bare := name.removeprefix("oracle__")) in settings
+    }
+    return clone(template).set_params(**own)
 
 
 def panels(n_panels, *, share=False):

@@ -1,6 +1,7 @@
 """`python -m skpriv audit`: what it attacks, with which neighbours, and the attack."""
 
 import sys
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from ._arguments import (
     check_files,
     panels,
     refuse,
+    with_settings,
     write,
 )
 
@@ -69,60 +71,39 @@ def _neighbours(X, pair):
     return found
 
 
-def _maker(Class, **parameters):
-    """``make(budget, seed)`` of an estimator, or of a policy that has a budget of its own."""
-
-    def make(budget, seed):
-        return Class(epsilon=budget.epsilon, delta=budget.delta, random_state=seed, **parameters)
-
-    return make
-
-
-BOUNDS = {"data_norm": 1.0, "bounds_y": (-1.0, 1.0)}
-
-
-def estimators():
-    """Makers ``make(budget, seed)`` by name and privacy model."""
-    sparse = {"data_max": 1.0, "bounds_y": (-1.0, 1.0), "n_nonzero_coefs": 1}
-    classes = {
-        "linear": (linear_model.LinearRegression, BOUNDS),
-        "ssp": (linear_model.SSPRegressor, BOUNDS),
-        "re-weighted": (linear_model.ReweightedRegressor, BOUNDS),
-        "descent": (linear_model.ReweightedRegressor, {**BOUNDS, "solver": "sgd", "link": "logit"}),
-        "layered": (linear_model.LayeredRegressor, BOUNDS),
-        "improper": (linear_model.ImproperSGDRegressor, BOUNDS),
-        "iht": (linear_model.IHTRegressor, sparse),
-    }
-    return {
-        (name, privacy): _maker(Class, privacy=privacy, fit_intercept=False, **parameters)
-        for name, (Class, parameters) in classes.items()
-        for privacy in PRIVATE
-        if name != "iht" or capabilities(privacy).selects
-    }
+BOUNDS: dict[str, Any] = {"data_norm": 1.0, "bounds_y": (-1.0, 1.0)}
+LINE: dict[str, Any] = {**BOUNDS, "fit_intercept": False}
+ESTIMATORS = {
+    "linear": linear_model.LinearRegression(**LINE),
+    "ssp": linear_model.SSPRegressor(**LINE),
+    "re-weighted": linear_model.ReweightedRegressor(**LINE),
+    "descent": linear_model.ReweightedRegressor(solver="sgd", link="logit", **LINE),
+    "layered": linear_model.LayeredRegressor(**LINE),
+    "improper": linear_model.ImproperSGDRegressor(**LINE),
+    "iht": linear_model.IHTRegressor(
+        data_max=1.0, bounds_y=(-1.0, 1.0), n_nonzero_coefs=1, fit_intercept=False
+    ),
+}
+EPOCHS: dict[str, Any] = {"oracle": linear_model.SSPRegressor(**BOUNDS), "schedule": SCHEDULE}
+POLICIES = {
+    "elimination": bandits.ActionElimination(**EPOCHS),
+    "spanner": bandits.ActionElimination(**EPOCHS, exploration="spanner"),
+    "square_cb": bandits.SquareCB(**EPOCHS),
+    "greedy": bandits.EpochGreedy(**EPOCHS),
+    "lin_ucb": bandits.LinUCB(horizon=sum(SCHEDULE), update_every=10),
+    "online_lin_ucb": bandits.OnlineLinUCB(),
+    "fliphat": bandits.FLIPHAT(n_nonzero_coefs=1, schedule=SCHEDULE),
+}
+ONLY = {"iht": "central", "fliphat": "central", "online_lin_ucb": "local"}
 
 
-def policies():
-    """Makers ``make(budget, seed)`` of policies by name and privacy model."""
-
-    def epochs(Policy, privacy, **parameters):
-        oracle = _maker(linear_model.SSPRegressor, privacy=privacy, **BOUNDS)
-        return lambda budget, seed: Policy(
-            oracle=oracle(budget, seed), schedule=SCHEDULE, random_state=seed, **parameters
-        )
-
-    table: dict = {}
-    sums = {"horizon": sum(SCHEDULE), "update_every": 10}
-    for privacy in PRIVATE:
-        table |= {
-            ("elimination", privacy): epochs(bandits.ActionElimination, privacy),
-            ("spanner", privacy): epochs(bandits.ActionElimination, privacy, exploration="spanner"),
-            ("square_cb", privacy): epochs(bandits.SquareCB, privacy),
-            ("greedy", privacy): epochs(bandits.EpochGreedy, privacy),
-            ("lin_ucb", privacy): _maker(bandits.LinUCB, privacy=privacy, **sums),
-        }
-    table["online_lin_ucb", "local"] = _maker(bandits.OnlineLinUCB)
-    table["fliphat", "central"] = _maker(bandits.FLIPHAT, n_nonzero_coefs=1, schedule=SCHEDULE)
-    return table
+def claims():
+    """Name, privacy model, estimator or policy, and whether it is fitted, of all that claim it."""
+    for templates in (ESTIMATORS, POLICIES):
+        for name, template in templates.items():
+            for privacy in [ONLY[name]] if name in ONLY else PRIVATE:
+                model = with_settings(template, privacy=privacy)
+                yield name, privacy, model, templates is ESTIMATORS
 
 
 ROW_FORMAT = "{:<22}{:<11}{:<8}{:<10}{:<13}{:<13}{:<11}"
@@ -159,11 +140,9 @@ def run_audit(args):
     """
     check_files(args, plot=PICTURES)
     refuse(0 < args.runs < 8, f"--runs {args.runs} must be 0, or at least 8.")
-    known = {key: (make, True) for key, make in estimators().items()}
-    known |= {key: (make, False) for key, make in policies().items()}
-    chosen = [(*key, *how) for key, how in known.items() if key[0].startswith(args.name)]
-    names = sorted({name for name, _ in known})
-    refuse(not chosen, f"{args.name!r} begins none of the names {', '.join(names)}.")
+    chosen = [one for one in claims() if one[0].startswith(args.name)]
+    names = ", ".join(sorted(ESTIMATORS | POLICIES))
+    refuse(not chosen, f"{args.name!r} begins none of the names {names}.")
     claim = Budget(args.epsilon, args.delta)
     used = Budget.from_mu(2.0 * claim.mu, claim.delta) if args.half_noise else claim
     print(f"Claim: epsilon = {claim.epsilon:g} at delta = {claim.delta:g}", end="\n\n")
@@ -178,27 +157,32 @@ def run_audit(args):
     return 1 if failed else 0
 
 
-def _attack(args, claim, used, name, model, make, fits):
+def _attack(args, claim, used, name, privacy, model, fits):
     """One row of the table, printed as soon as it is known."""
-    data = records(name, model) if fits else rounds()
-    found = replay(lambda: make(used, 0), *data, claim=claim)
+    data = records(name, privacy) if fits else rounds()
+
+    def make(seed=0):
+        budget = {"epsilon": used.epsilon, "delta": used.delta}
+        return with_settings(model, random_state=seed, **budget)
+
+    found = replay(make, *data, claim=claim)
     bound = None
     if fits and args.runs:
         bound = lower_bound(
-            lambda seed: make(used, seed), *data, n_runs=args.runs, delta=args.delta,
+            make, *data, n_runs=args.runs, delta=args.delta,
             confidence_level=args.confidence_level, n_jobs=args.jobs,
             verbose=sys.stderr.isatty(),
         )  # fmt: skip
     shown = [f"{b:.3f}" for b in (bound.epsilon, bound.gaussian_epsilon)] if bound else ["-", "-"]
     row = {
-        "label": f"{name}, {model}",
+        "label": f"{name}, {privacy}",
         "replayed": found.epsilon,
         "bound": bound.epsilon if bound else None,
         "holds": found.holds and not (bound and bound.epsilon > claim.epsilon),
     }
     if sys.stderr.isatty():  # The line of progress is cleared first.
         print(f"\r{'':<78}\r", end="", file=sys.stderr, flush=True)
-    cells = (name, model, f"{claim.epsilon:g}", f"{found.epsilon:.3f}", *shown)
+    cells = (name, privacy, f"{claim.epsilon:g}", f"{found.epsilon:.3f}", *shown)
     print(ROW_FORMAT.format(*cells, len(found.differences)), flush=True)
     for text in found.differences:
         print(f"    {text}")

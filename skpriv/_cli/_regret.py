@@ -15,23 +15,31 @@ from ..bandits import RegretDisplay, simulate
 from ..datasets import load_warfarin
 from ..linear_model import SSPRegressor
 from ..preprocessing import BoundsScaler
-from ..privacy import capabilities
-from ._arguments import PICTURES, add_options, at_least, by_epsilon, check_files, panels, write
+from ._arguments import (
+    PICTURES,
+    add_options,
+    at_least,
+    by_epsilon,
+    check_files,
+    panels,
+    with_settings,
+    write,
+)
 
 RANDOM = "RandomPolicy"
 
 
 class Setting(NamedTuple):
-    """An environment, policies by name, and its usual size.
+    """An environment, private policies and references by name, and its usual size.
 
-    ``private(epsilon, delta, horizon)`` and ``references(horizon)`` return dictionaries; the
-    references are not private, but for the random policy.
+    The policies have no budget and no horizon yet. All references get an infinite epsilon, which is
+    no privacy; the random policy needs none.
     """
 
     text: str
     environment: Callable[[], Any]
-    private: Callable[[float, float, int], dict]
-    references: Callable[[int], dict]
+    private: dict[str, Any]
+    references: dict[str, Any]
     horizon: int
     delta: float = 1e-6
 
@@ -60,79 +68,48 @@ def _constant(rows):
     return np.column_stack([rows, np.ones(len(rows))]) / np.sqrt(2.0)
 
 
-def _with_oracle(epsilon, delta, bounds_y, **own):
+def _epochs(bounds_y, **own):
     """Policies that learn in epochs."""
-    oracle = SSPRegressor(
-        data_norm=1.0, bounds_y=bounds_y, epsilon=epsilon, delta=delta, fit_intercept=False
-    )
+    oracle = SSPRegressor(data_norm=1.0, bounds_y=bounds_y, fit_intercept=False)
     return {
         "EpochGreedy": bandits.EpochGreedy(oracle=oracle, **own),
         "SquareCB": bandits.SquareCB(oracle=oracle, **own),
     }
 
 
-def _linear(epsilon, delta, horizon):
-    sums = _ucb(epsilon, delta, horizon, ("central", "local"))
-    return _with_oracle(epsilon, delta, (-1, 1)) | sums
-
-
-def _ucb(epsilon, delta, horizon, models):
-    """LinUCB under some models, and for local privacy the online form too."""
-    params = {"epsilon": epsilon, "delta": delta, "horizon": horizon}
-    policies: dict[str, Any] = {
-        f"LinUCB, {privacy}": bandits.LinUCB(privacy=privacy, **params) for privacy in models
-    }
-    if any(capabilities(name).alone for name in models):
-        policies["OnlineLinUCB"] = bandits.OnlineLinUCB(**params)
-    return policies
-
-
-def _exact(horizon):
-    return {
-        "LinUCB": bandits.LinUCB(privacy="none", horizon=horizon),
-        RANDOM: bandits.RandomPolicy(),
-    }
-
-
-def _sparse(epsilon, delta, horizon):
-    # Clipping well below the largest value costs little accuracy, and saves much noise.
-    policy = bandits.FLIPHAT(
-        epsilon=epsilon, delta=delta, n_nonzero_coefs=10, data_max=1.5, bounds_y=(-2.5, 2.5)
-    )
-    return {"FLIPHAT": policy}
-
-
-def _lasso(horizon):
-    return {"LassoBandit": bandits.LassoBandit(alpha=0.1), RANDOM: bandits.RandomPolicy()}
+def _sums(*models):
+    """LinUCB under some models, and the online form of local privacy."""
+    policies: dict[str, Any] = {f"LinUCB, {name}": bandits.LinUCB(privacy=name) for name in models}
+    return policies | {"OnlineLinUCB": bandits.OnlineLinUCB()}
 
 
 def _classes(n_actions):
     """Policies of a setting with weights for each class, and rewards 0 and 1."""
     own = {"shared": False, "n_actions": n_actions}
-
-    def private(epsilon, delta, horizon):
-        return _with_oracle(epsilon, delta, (0.0, 1.0), **own)
-
-    def references(horizon):
-        exact = private(inf, 1e-6, horizon)
-        return {"SquareCB": exact["SquareCB"], RANDOM: bandits.RandomPolicy(**own)}
-
+    private = _epochs((0.0, 1.0), **own)
+    references = {"SquareCB": private["SquareCB"], RANDOM: bandits.RandomPolicy(**own)}
     return {"private": private, "references": references}
 
 
+EXACT = {"LinUCB": bandits.LinUCB(), RANDOM: bandits.RandomPolicy()}
+# Clipping well below the largest value costs little accuracy, and saves much noise.
+SPARSE = bandits.FLIPHAT(n_nonzero_coefs=10, data_max=1.5, bounds_y=(-2.5, 2.5))
 SETTINGS = {
     "linear": Setting(
         "10 actions with 5 features each, linear rewards of -1 or 1",
-        bandits.LinearEnvironment, _linear, _exact, horizon=20_000,
+        bandits.LinearEnvironment, _epochs((-1, 1)) | _sums("central", "local"), EXACT,
+        horizon=20_000,
     ),
     "fliphat": Setting(
         "3 actions with 400 features each, of which 5 matter",
-        bandits.SparseLinearEnvironment, _sparse, _lasso, horizon=10_000, delta=0.01,
+        bandits.SparseLinearEnvironment, {"FLIPHAT": SPARSE},
+        {"LassoBandit": bandits.LassoBandit(alpha=0.1), RANDOM: bandits.RandomPolicy()},
+        horizon=10_000, delta=0.01,
     ),
     "shuffle": Setting(
         "100 actions with 5 features each, linear rewards of -1 or 1, in every trust model",
         partial(bandits.LinearEnvironment, n_actions=100),
-        partial(_ucb, models=("central", "local", "shuffle")), _exact, horizon=20_000,
+        _sums("central", "local", "shuffle"), EXACT, horizon=20_000,
     ),
     "warfarin": Setting(
         "3 doses for 6,037 patients, reward 1 for the right one",
@@ -143,6 +120,11 @@ SETTINGS = {
         supervised_digits, **_classes(10), horizon=10_000,
     ),
 }  # fmt: skip
+
+
+def with_public(policies, **public):
+    """Policies by name, with the public parameters that each of them has."""
+    return {name: with_settings(policy, **public) for name, policy in policies.items()}
 
 
 def add_regret(parser):
@@ -167,8 +149,9 @@ def run_regret(args):
     setting = SETTINGS[args.setting]
     horizon = args.horizon or setting.horizon
     delta = setting.delta if args.delta is None else args.delta
-    env, references = setting.environment(), setting.references(horizon)
-    private = {e: setting.private(e, delta, horizon) for e in args.epsilons}
+    env, public = setting.environment(), {"delta": delta, "horizon": horizon}
+    references = with_public(setting.references, epsilon=inf, **public)
+    private = {e: with_public(setting.private, epsilon=e, **public) for e in args.epsilons}
     known = _simulate(args, "without privacy", references, env, horizon)
     results = {
         epsilon: _simulate(args, f"epsilon {epsilon:g}", policies, env, horizon)

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import narwhals.stable.v2 as nw
 import numpy as np
-from sklearn.base import clone
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import Bunch
@@ -35,6 +34,7 @@ from ._arguments import (
     probability,
     refuse,
     some_of,
+    with_settings,
     write,
 )
 from ._frames import frame_library, read_columns
@@ -284,14 +284,12 @@ def _curves(args, data):
 
 
 def _model(data, args, estimator):
-    """An estimator of the command behind the public scaling; not all of them find prediction
-    intervals.
-    """
-    options = {"delta": args.delta, "privacy": args.privacy}
-    if "calibration_size" in estimator.get_params():
-        options["calibration_size"] = args.calibration_size
-        options["prediction_levels"] = (args.confidence_level,)
-    return _pipeline(data, args, clone(estimator).set_params(**options))
+    """An estimator of the command, with the settings that it has, behind the public scaling."""
+    held_out = {
+        "calibration_size": args.calibration_size, "prediction_levels": (args.confidence_level,),
+    }  # fmt: skip
+    model = with_settings(estimator, delta=args.delta, privacy=args.privacy, **held_out)
+    return _pipeline(data, args, model)
 
 
 def _pipeline(data, args, estimator):

@@ -465,7 +465,7 @@ DOORS = {
     ),
     "replay": _replayed,
     "worst_pairs": lambda given: audit.worst_pairs(
-        lambda: _make(0), given("X", X), given("y", Y), n_pairs=1
+        lambda: _make(0), given("X", X), given("y", Y), row_norm="linf", n_pairs=1
     ),
     "act": lambda given: protocol.act(_state(), given("contexts", CONTEXTS[0])),
     "report": _report,
