@@ -158,7 +158,7 @@ def from_dict(data: Any) -> Any:
         )
     try:
         return _Decoder([data["model"]]).decode(data["model"])
-    except (KeyError, TypeError, AttributeError, StopIteration) as error:
+    except (KeyError, TypeError, AttributeError) as error:
         raise ValueError("The model is damaged: it is not what to_dict returned.") from error
 
 
@@ -265,49 +265,43 @@ class _Decoder:
                 self._find_places(item)
 
     def decode(self, value):
+        """Value of plain values."""
         if isinstance(value, list):
             return [self.decode(item) for item in value]
         if not isinstance(value, dict):
             return value
         if value.get("#id", None) in self._met:
             return self._met[value["#id"]]
-        kind = next(kind for kind in _KINDS if kind in value)
-        return getattr(self, f"_{kind}")(value)
+        match value:
+            case {"float": text}:
+                return float(text)
+            case {"dict": items}:
+                return {self.decode(key): self.decode(item) for key, item in items}
+            case {"slice": ends}:
+                return slice(*ends)
+            case {"ref": number}:
+                return self.decode(self._places[number])
+            case {"pipeline": steps}:
+                return Pipeline([(name, self.decode(step)) for name, step in steps])
+            case {"tuple": items, "of": name}:
+                return _class(name)(*self.decode(items))
+            case {"tuple": items}:
+                return tuple(self.decode(items))
+            case {"array": items, "shape": shape, "dtype": dtype}:
+                array = np.array(self.decode(items), dtype=np.dtype(dtype))
+                return self._place(value, array.reshape(shape))
+            case {"estimator": name, "params": params, "fitted": fitted}:
+                estimator = self._place(value, _class(name)(**self._state(params)))
+                vars(estimator).update(self._state(fitted))
+                return estimator
+            case {"object": name, "state": state}:
+                return self._object(value, _class(name), state)
+        raise KeyError("of no known kind")
 
-    def _float(self, value):
-        return float(value["float"])
-
-    def _dict(self, value):
-        return {self.decode(key): self.decode(item) for key, item in value["dict"]}
-
-    def _slice(self, value):
-        return slice(*value["slice"])
-
-    def _ref(self, value):
-        return self.decode(self._places[value["ref"]])
-
-    def _pipeline(self, value):
-        return Pipeline([(name, self.decode(step)) for name, step in value["pipeline"]])
-
-    def _tuple(self, value):
-        items = tuple(self.decode(item) for item in value["tuple"])
-        return _class(value["of"])(*items) if "of" in value else items
-
-    def _array(self, value):
-        flat = [self.decode(item) for item in value["array"]]
-        array = np.array(flat, dtype=np.dtype(value["dtype"])).reshape(value["shape"])
-        return self._place(value, array)
-
-    def _estimator(self, value):
-        estimator = _class(value["estimator"])(**self._state(value["params"]))
-        vars(self._place(value, estimator)).update(self._state(value["fitted"]))
-        return estimator
-
-    def _object(self, value):
-        kind = _class(value["object"])
+    def _object(self, value, kind, state):
         # The object is known before its attributes, which may refer to it.
         result = self._place(value, kind.__new__(kind))
-        vars(result).update(self._state(value["state"]))
+        vars(result).update(self._state(state))
         for field in _kept_fields(kind) if is_dataclass(kind) else ():
             if field.default is MISSING and field.name not in vars(result):
                 raise ValueError(
@@ -325,11 +319,6 @@ class _Decoder:
         if "#id" in value:
             self._met[value["#id"]] = result
         return result
-
-
-_KINDS = (
-    "float", "dict", "slice", "ref", "pipeline", "tuple", "array", "estimator", "object",
-)  # fmt: skip
 
 
 _FOREIGN: dict[str, type] = {}  # classes of other packages, by the names that files have for them

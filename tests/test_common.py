@@ -307,10 +307,6 @@ def test_an_infinite_epsilon_is_no_privacy(Estimator, privacy):
     ]
 
 
-def test_a_curator_is_the_default():
-    assert all(Estimator().privacy == "central" for Estimator in ESTIMATORS)
-
-
 BAD_SHAPES = {
     "lengths": (lambda X, y: (X, y[1:]), "inconsistent numbers of samples"),
     "vector": (lambda X, y: (y, y), "Expected 2D array"),

@@ -8,6 +8,7 @@ import pytest
 
 import skpriv
 from skpriv import extend
+from skpriv.linear_model import SSPRegressor
 
 ESTIMATOR = '''
 import numpy as np
@@ -70,10 +71,13 @@ def test_an_estimator_of_another_package_is_checked_saved_and_read(outside):
     path = outside / "model.json"
     skpriv.save(model, path)
     assert skpriv.load(path).mean_ == model.mean_
-    read = "import sys; sys.path.insert(0, sys.argv[1]); import skpriv; skpriv.load(sys.argv[2])"
-    alone = subprocess.run(
-        [sys.executable, "-c", read, str(outside), str(path)], capture_output=True, text=True
-    )
+    ours = outside / "ours.json"
+    skpriv.save(SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)).fit(X, y), ours)
+    read = "import sys, skpriv; sys.path.insert(0, sys.argv[1]); "
+    read += "print(type(skpriv.load(sys.argv[2])).__name__); skpriv.load(sys.argv[3])"
+    command = [sys.executable, "-c", read, str(outside), str(ours), str(path)]
+    alone = subprocess.run(command, capture_output=True, text=True)
+    assert alone.stdout == "SSPRegressor\n"  # whose room has not been imported before
     assert "import the package that has it" in alone.stderr  # a file imports nothing by itself
     _, scaling = extend.scaled_rows(MeanRegressor(bounds_y=(-1, 1)), X, y)
     ratio, _, _ = extend.worst_pair(TargetTotal(scaling), 2, n_tries=200)

@@ -1,6 +1,7 @@
 """Constructors that are made from fields: what users may pass, what is checked, what is said."""
 
 import inspect
+import re
 from dataclasses import field, fields
 from importlib import import_module
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import InvalidParameterError
 
-from skpriv._parameters import Count, Positive, parameters
+from skpriv._parameters import ENTRY, SECTION, Count, Positive, parameters
 
 STORED = Path(__file__).with_name("signatures.txt").read_text(encoding="utf-8").splitlines()
 ROOMS = ("bandits", "linear_model", "model_selection", "preprocessing")
@@ -43,6 +44,55 @@ def test_signatures_are_those_that_were_promised():
 @pytest.mark.parametrize("name, found", constructors(), ids=lambda value: str(value)[:24])
 def test_what_is_checked_is_what_may_be_passed(name, found):
     assert set(found._parameter_constraints) == set(inspect.signature(found).parameters)
+
+
+# How a description starts; what is special to a class comes after it.
+WORDS = {
+    "epsilon": r"Privacy parameter; ``inf`` is the same as (``privacy=\"none\"``|no privacy)\.",
+    "delta": r"Privacy parameter: choose it well below one over the number of (record|user|round)s",
+    "privacy": r"Who adds the noise: (a trusted curator|nobody)",
+    "random_state": (
+        r"(None draws secure noise for a real release, anything else reproducible noise for study\."
+        r"|Seed of the actions)"
+    ),
+    "bounds_y": r"Public range \(low, high\) to which (y|y and predictions|rewards) (is|are) ",
+    "bounds_X": r"Public range of every feature",
+    "data_norm": r"Public: (every row of X is|features of the chosen arms are) clipped to this l2",
+    "coef_norm": r"Assumed bound on the l2 norm of ",
+    "fit_intercept": r"Whether to fit an intercept",
+    "calibration_size": (
+        r"Part of the rows that is held out of the fit, at random, "
+        r"for :meth:`prediction_(interval|set)`"
+    ),
+    "conformity_score": r"Prediction intervals go equally far to both sides",
+    "prediction_levels": (
+        r"Confidence levels whose quantiles ``fit`` releases for :meth:`prediction_(interval|set)`"
+    ),
+    "channel": r"(What users send in the local |\"codebook\" is one report a user by the index)",
+    "shared": r"False if contexts are features of the round alone",
+    "n_actions": r"Number of actions; needed with ``shared=False``",
+    "schedule": r"(Public lengths of the epochs|Numbers of rounds between fits)",
+    "oracle": r"A clone of it is fitted to each epoch",
+    "reward_offset": r"Public expected reward of a zero feature",
+}
+
+
+def entries(found):
+    """Name and description of each parameter in the docstring of a class."""
+    section = SECTION.search(f"{inspect.getdoc(found)}\n")
+    for names, text in ENTRY.findall(section[2] if section else ""):
+        _, _, description = text.partition("\n")
+        yield from ((name, " ".join(description.split())) for name in names.split(", "))
+
+
+def test_every_parameter_is_described_and_shared_ones_in_the_same_words():
+    found = []
+    for name, kind in constructors():
+        described = list(entries(kind))
+        assert [parameter for parameter, _ in described] == list(inspect.signature(kind).parameters)
+        found += [(name, *pair) for pair in described if pair[0] in WORDS]
+    assert not [one for one in found if not re.match(WORDS[one[1]], one[2])]
+    assert {parameter for _, parameter, _ in found} == set(WORDS) and len(found) > 100
 
 
 @parameters

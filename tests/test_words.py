@@ -9,6 +9,7 @@ from pydoc_data import topics
 import numpy as np
 from registry.doors import public
 from scipy import stats
+from sizes import nodes, parsed
 from sklearn import linear_model, metrics, model_selection, preprocessing
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -163,7 +164,7 @@ def said():
     """Sentences that users of the code see: docstrings of public names, and texts of errors."""
     yield from ((name, inspect.getdoc(thing) or "") for name, thing in public().items())
     for file in sorted((DOCS.parent / "skpriv").rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        for node in nodes(parsed(file)[1]):
             if isinstance(node, ast.Raise) and node.exc is not None:
                 texts = (part.value for part in ast.walk(node) if isinstance(part, ast.Constant))
                 yield file.name, " ".join(text for text in texts if isinstance(text, str))

@@ -72,14 +72,14 @@ def _neighbours(X, pair):
 
 
 BOUNDS: dict[str, Any] = {"data_norm": 1.0, "bounds_y": (-1.0, 1.0)}
-LINE: dict[str, Any] = {**BOUNDS, "fit_intercept": False}
+THROUGH_ZERO: dict[str, Any] = {**BOUNDS, "fit_intercept": False}
 ESTIMATORS = {
-    "linear": linear_model.LinearRegression(**LINE),
-    "ssp": linear_model.SSPRegressor(**LINE),
-    "re-weighted": linear_model.ReweightedRegressor(**LINE),
-    "descent": linear_model.ReweightedRegressor(solver="sgd", link="logit", **LINE),
-    "layered": linear_model.LayeredRegressor(**LINE),
-    "improper": linear_model.ImproperSGDRegressor(**LINE),
+    "linear": linear_model.LinearRegression(**THROUGH_ZERO),
+    "ssp": linear_model.SSPRegressor(**THROUGH_ZERO),
+    "re-weighted": linear_model.ReweightedRegressor(**THROUGH_ZERO),
+    "descent": linear_model.ReweightedRegressor(solver="sgd", link="logit", **THROUGH_ZERO),
+    "layered": linear_model.LayeredRegressor(**THROUGH_ZERO),
+    "improper": linear_model.ImproperSGDRegressor(**THROUGH_ZERO),
     "iht": linear_model.IHTRegressor(
         data_max=1.0, bounds_y=(-1.0, 1.0), n_nonzero_coefs=1, fit_intercept=False
     ),

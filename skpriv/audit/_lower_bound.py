@@ -216,7 +216,7 @@ def lower_bound(
     ... )
     >>> X, y = np.ones((20, 1)), np.ones(20)
     >>> other = -y[:1], *y[1:]
-    >>> bound = lower_bound(make, (X, y), (X, np.hstack(other)), n_runs=100, delta=1e-6)
+    >>> bound = lower_bound(make, (X, y), (X, np.hstack(other)), n_runs=60, delta=1e-6)
     >>> bool(1.0 < bound.epsilon < 20.0)
     True
     """

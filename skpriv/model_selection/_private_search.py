@@ -75,14 +75,17 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
         Lists of values, or distributions with ``rvs``, by name of the parameter, as in
         :class:`sklearn.model_selection.RandomizedSearchCV`. Not epsilon, delta or privacy.
     epsilon : float > 0, or infinity
+        Privacy parameter; ``inf`` is the same as no privacy. It bounds what one record may lose in
+        the whole search, the last fit and ``best_estimator_`` included.
     delta : float in (0, 1)
-        What one record may lose in the whole search, refit and ``best_estimator_`` included.
+        Privacy parameter: choose it well below one over the number of records.
     n_iter : int, default=None
         How many candidates are drawn. None: all that are listed, or 30 where a distribution is
         among the parameters. Each candidate has the K-th part of what all fits may spend, so that
         few good ones find more than many.
     bounds_y : (low, high), default=None
-        Public range of y; None takes that of the estimator.
+        Public range (low, high) to which y and predictions are clipped in the scores; None takes
+        that of the estimator.
     n_jobs : int, default=None
         Candidates that are fitted at the same time, by joblib.
     verbose : int, default=0

@@ -9,7 +9,6 @@ from skpriv import BudgetAccountant
 from skpriv.exceptions import BudgetExceeded, InvalidValues, PrivacyError
 from skpriv.linear_model import SSPRegressor
 from skpriv.model_selection import private_score
-from skpriv.model_selection._private_score import ErrorMoments
 from skpriv.records import INVALID_VALUES
 
 
@@ -67,14 +66,6 @@ def test_the_score_lies_in_its_interval_and_is_at_most_one():
         assert all(type(number) is float for number in (score.r2, score.low, score.high))
         ones += score.r2 == 1.0
     assert 3 <= ones <= 27  # each side fails with probability 4e-6
-
-
-def test_sensitivity_is_reached():
-    """Half of the declared value is exceeded by a pair."""
-    table, y = np.array([[1.0, 0.0], [0.0, 0.0]]), np.array([-1.0, 0.0])
-    query = ErrorMoments(first_column(), table, (-1.0, 1.0), 0.5, centre=0.0)
-    one, two = (query.sum(np.array([[float(i)]]), y[i : i + 1]) for i in range(2))
-    assert np.linalg.norm(one - two) == pytest.approx(np.sqrt(2.75))
 
 
 def test_values_that_cannot_be_predicted_give_the_sentence_of_a_fit():

@@ -4,8 +4,13 @@
 the array, or a table of another kind with a cell that cannot be read.
 """
 
+import tempfile
+from contextlib import contextmanager
 from functools import cache, partial
+from inspect import signature
+from pathlib import Path
 
+import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 from sklearn.linear_model import Ridge
@@ -33,6 +38,40 @@ Y = _RNG.uniform(-0.4, 0.4, size=N)
 ONES, LABELS = np.ones(N), np.repeat(np.arange(N // 2), 2)
 CONTEXTS = _RNG.uniform(-0.4, 0.4, size=(N, K, D))
 ACTIONS, CHANCES = _RNG.randint(K, size=N), np.full(N, 1.0 / K)
+FREE, REWARD = np.ones((N, K), dtype=bool), np.zeros(1)
+
+
+def door(find, *by_place, **arguments):
+    """Caller of a door, which is found when it is called; a seed goes to whatever takes one.
+
+    Parameters
+    ----------
+    find : callable
+    *by_place : str
+        The arguments that are rows and have no other array than that of `USUAL`.
+    **arguments : dict
+        Public arguments.
+    """
+
+    def call(given):
+        function = find()
+        rows = {name: given(name, USUAL[name]) for name in by_place}
+        seed = {"random_state": SEED} if "random_state" in signature(function).parameters else {}
+        return function(**rows, **{**seed, **arguments})
+
+    return call
+
+
+USUAL = {
+    "X": X, "y": Y, "groups": LABELS, "labels": LABELS, "sample_weight": ONES, "f_true": Y,
+    "actions": ACTIONS, "target": ACTIONS, "rewards": Y, "propensities": CHANCES,
+}  # fmt: skip
+
+
+def optional(given, beside=(), **arrays):
+    """Arguments that most calls leave out: the one that is replaced, and what must stand beside."""
+    found = {name: given(name, array) for name, array in arrays.items() if name == given.argument}
+    return {**found, **dict(beside)} if found else {}
 
 
 def _regressor(Estimator, **settings):
@@ -50,8 +89,7 @@ _NO_CALIBRATION = {E for E in REGRESSORS if "calibration_size" not in E().get_pa
 
 @cache
 def _fitted(Estimator):
-    settings = {"privacy": "none"}
-    return _regressor(Estimator, **settings).fit(X, _targets(Estimator))
+    return _regressor(Estimator, privacy="none").fit(X, _targets(Estimator))
 
 
 def _targets(Estimator):
@@ -61,30 +99,24 @@ def _targets(Estimator):
 
 def _fit(Estimator, given):
     settings = {} if Estimator in _NO_CALIBRATION else {"calibration_size": None}
+    options = optional(given, {"max_rows_per_group": 2}, groups=LABELS)
+    for weights in optional(given, sample_weight=ONES, weights=ONES).values():
+        options |= {"sample_weight": weights, "max_weight": 1.0}
     model = _regressor(Estimator, **settings)
-    options = {}
-    if given.argument == "groups":
-        options = {"groups": given("groups", LABELS), "max_rows_per_group": 2}
-    if given.argument in ("weights", "sample_weight"):
-        options = {"sample_weight": given(given.argument, ONES), "max_weight": 1.0}
     model.fit(given("X", X), given("y", _targets(Estimator)), **options)
 
 
 def _score(model, given):
     """Also of a search, whose targets are numbers."""
-    weight = given("sample_weight", ONES) if given.argument == "sample_weight" else None
-    model.score(
-        given("X", X),
-        given("y", Y if hasattr(model, "best_params_") else _targets(type(model))),
-        weight,
-    )
+    y = Y if hasattr(model, "best_params_") else _targets(type(model))
+    model.score(given("X", X), given("y", y), **optional(given, sample_weight=ONES))
 
 
-def _search(given):
+def _search():
     return model_selection.PrivateSearchCV(
         SSPRegressor(bounds_y=(-1, 1)), {"data_norm": [0.5, 1.0]},
         epsilon=1.0, delta=1e-6, random_state=SEED,
-    ).fit(given("X", X), given("y", Y))  # fmt: skip
+    )  # fmt: skip
 
 
 class Clean:
@@ -98,7 +130,7 @@ class Clean:
 
 @cache
 def _searched():
-    return _search(Clean())
+    return _search().fit(X, Y)
 
 
 def _regressors():
@@ -108,10 +140,11 @@ def _regressors():
         yield f"{name}.score", lambda given, E=Estimator: _score(_fitted(E), given)
         for method in AT_POINTS:
             if hasattr(Estimator, method):
-                yield (
-                    f"{name}.{method}",
-                    lambda given, E=Estimator, m=method: getattr(_fitted(E), m)(given("X", X)),
-                )
+                yield f"{name}.{method}", door(partial(_method, Estimator, method), "X")
+
+
+def _method(Estimator, name):
+    return getattr(_fitted(Estimator), name)
 
 
 def _oracle():
@@ -141,11 +174,7 @@ def _policy(name):
 
 
 def _act(name, given, method="act", **more):
-    options = {}
-    if given.argument == "available":
-        options = {"available": given("available", np.ones((N, K), dtype=bool))}
-    if given.argument == "users":
-        options = {"users": given("users", LABELS)}
+    options = optional(given, available=FREE, users=LABELS)
     getattr(_policy(name), method)(given("contexts", CONTEXTS), **more, **options)
 
 
@@ -175,40 +204,30 @@ def _policies():
             yield f"{name}.expected_rewards", partial(_expect, name)
 
 
-def _loop(given, tmp):
-    loop = bandits.Loop(bandits.RandomPolicy(random_state=0), tmp)
-    options = {}
-    if given.argument == "available":
-        options = {"available": given("available", np.ones(K, dtype=bool))}
-    loop.rank("event", given("contexts", CONTEXTS[0]), **options)
-    if given.argument == "reward":
-        loop.reward("event", _only(given("reward", np.zeros(1))))
+def _loop(given):
+    with _store() as loop:
+        loop.rank("event", given("contexts", CONTEXTS[0]), **optional(given, available=FREE[0]))
+        if given.argument == "reward":
+            loop.reward("event", _only(given("reward", REWARD)))
 
 
-def _loops(given, tmp):
-    loop = bandits.Loop(bandits.RandomPolicy(random_state=0), tmp)
-    options = {}
-    if given.argument == "available":
-        options = {"available": given("available", np.ones((N, K), dtype=bool))}
-    names = list(map(str, range(N)))
-    loop.rank_many(names, given("contexts", CONTEXTS), **options)
-    if given.argument == "rewards":
-        loop.reward_many(names, given("rewards", Y))
+def _loops(given):
+    with _store() as loop:
+        names, options = list(map(str, range(N))), optional(given, available=FREE)
+        loop.rank_many(names, given("contexts", CONTEXTS), **options)
+        if given.argument == "rewards":
+            loop.reward_many(names, given("rewards", Y))
+
+
+@contextmanager
+def _store():
+    """A loop in a file that is gone afterwards."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield bandits.Loop(bandits.RandomPolicy(random_state=0), Path(folder) / "loop.db")
 
 
 def _only(values):
     return values[0] if len(values) else None
-
-
-def _in_folder(call):
-    def run(given):
-        import tempfile
-        from pathlib import Path
-
-        with tempfile.TemporaryDirectory() as folder:
-            call(given, Path(folder) / "loop.db")
-
-    return run
 
 
 def _mabwiser(method, given):
@@ -217,9 +236,8 @@ def _mabwiser(method, given):
     if method == "predict":
         adapter.fit(ACTIONS, Y, X).predict(given("contexts", X))
     else:
-        getattr(adapter, method)(
-            given("decisions", ACTIONS), given("rewards", Y), given("contexts", X)
-        )
+        learn = getattr(adapter, method)
+        learn(given("decisions", ACTIONS), given("rewards", Y), given("contexts", X))
 
 
 def _coba(given):
@@ -228,17 +246,10 @@ def _coba(given):
     actions = given("actions", np.eye(K)) if given.argument == "actions" else np.eye(K).tolist()
     action, chance, known = learner.predict(context, list(actions))
     if given.argument in ("action", "reward", "contexts"):
-        reward = _only(given("reward", np.zeros(1)))
+        reward = _only(given("reward", REWARD))
         chosen = given("action", np.array(action))
         contexts = given("contexts", known["contexts"])
         learner.learn(context, chosen, reward, chance, contexts, known["actions"])
-
-
-def _off_policy(given):
-    bandits.private_off_policy_value(
-        given("target", ACTIONS), given("actions", ACTIONS), given("rewards", Y),
-        given("propensities", CHANCES), random_state=SEED,
-    )  # fmt: skip
 
 
 def _supervised(given):
@@ -258,8 +269,7 @@ def _pair(given):
 
 
 def _replayed(given):
-    groups = given("groups", LABELS) if given.argument == "groups" else None
-    audit.replay(lambda: _make(0), *_pair(given), groups=groups)
+    audit.replay(lambda: _make(0), *_pair(given), **optional(given, groups=LABELS))
 
 
 _SERIES = np.linspace(0.1, 0.9, N)
@@ -275,8 +285,6 @@ def _objects(values):
 
 def _column(call_with):
     def call(given):
-        import narwhals.stable.v2 as nw
-
         values = given("series", _SERIES)
         if not hasattr(values, "dtype") or isinstance(values, np.ndarray):
             values = _objects(values)
@@ -317,6 +325,13 @@ def _encoder():
     return preprocessing.TableEncoder(SCHEMA)
 
 
+def _encoded():
+    return _encoder().fit(_table(Clean()))
+
+
+TARGETED = SCHEMA.with_target("x0")
+
+
 def _formula():
     return preprocessing.FormulaEncoder("x0 + I(x0**2) + x1", SCHEMA)
 
@@ -342,20 +357,17 @@ def _state():
 
 def _report(given):
     if given.argument == "action":
-        protocol.report(
-            _state(), CONTEXTS[0], 0.1, user=1, action=_only(given("action", np.zeros(1, int)))
-        )
-        return
-    protocol.report(_task(), given("x", X[0]), _only(given("y", np.zeros(1))), user=1)
+        action = _only(given("action", np.zeros(1, int)))
+        protocol.report(_state(), CONTEXTS[0], 0.1, user=1, action=action)
+    else:
+        protocol.report(_task(), given("x", X[0]), _only(given("y", REWARD)), user=1)
 
 
 def _session(given):
-    options = {}
-    if given.argument == "groups":
-        options = {"groups": privacy.Groups(given("groups", LABELS), 2)}
+    persons = {k: privacy.Groups(v, 2) for k, v in optional(given, groups=LABELS).items()}
     rows = records.as_rows(given("X", X), given("y", Y))
     budget = privacy.Budget(1.0, 1e-6)
-    privacy.open_session("central", rows, None, budget, SEED, **options)
+    privacy.open_session("central", rows, None, budget, SEED, **persons)
     rows.check()
     rows.sum(_Total())
 
@@ -368,90 +380,74 @@ class _Total:
 
 
 def _curve(function, given):
-    options = {"groups": given("groups", LABELS)} if given.argument == "groups" else {}
     function(
         _make(SEED), given("X", X), given("y", Y), epsilons=(1.0,), cv=2, n_repeats=1,
-        random_state=SEED, **options,
+        random_state=SEED, **optional(given, groups=LABELS),
     )  # fmt: skip
 
 
 def _describe(function, given):
-    options = {"random_state": SEED}
-    if given.argument == "groups":
-        options |= {"groups": given("groups", LABELS), "max_rows_per_group": 2}
-    function(_table(given, "table"), SCHEMA, epsilon=5.0, delta=1e-6, **options)
+    options = optional(given, {"max_rows_per_group": 2}, groups=LABELS)
+    function(_table(given, "table"), SCHEMA, epsilon=5.0, delta=1e-6, random_state=SEED, **options)
 
 
+COST = {"epsilon": 1.0, "delta": 1e-6}
 DOORS = {
     **dict(_regressors()),
     **dict(_policies()),
     **dict(_columns()),
-    "PrivateSearchCV.fit": _search,
-    "PrivateSearchCV.predict": lambda given: _searched().predict(given("X", X)),
-    "PrivateSearchCV.confidence_interval": lambda given: _searched().confidence_interval(
-        given("X", X)
-    ),
+    "PrivateSearchCV.fit": door(lambda: _search().fit, "X", "y"),
+    "PrivateSearchCV.predict": door(lambda: _searched().predict, "X"),
+    "PrivateSearchCV.confidence_interval": door(lambda: _searched().confidence_interval, "X"),
     "PrivateSearchCV.score": lambda given: _score(_searched(), given),
-    "private_score": lambda given: model_selection.private_score(
-        _fitted(SSPRegressor), given("X", X), given("y", Y), epsilon=1.0, delta=1e-6,
-        random_state=SEED,
+    "private_score": door(
+        lambda: partial(model_selection.private_score, _fitted(SSPRegressor)), "X", "y", **COST
     ),
     "privacy_utility_curve": partial(_curve, model_selection.privacy_utility_curve),
     "PrivacyUtilityDisplay.from_estimator": partial(
         _curve, model_selection.PrivacyUtilityDisplay.from_estimator
     ),
-    "private_quantiles": lambda given: inspection.private_quantiles(
-        given("y", Y), [0.5], bounds=(-1, 1), epsilon=1.0, delta=1e-6, random_state=SEED
+    "private_quantiles": door(
+        lambda: inspection.private_quantiles, "y", levels=[0.5], bounds=(-1, 1), **COST
     ),
-    "propose_max_rows": lambda given: inspection.propose_max_rows(
-        given("groups", LABELS), largest=9, epsilon=1.0, delta=1e-6, random_state=SEED
-    ),
+    "propose_max_rows": door(lambda: inspection.propose_max_rows, "groups", largest=9, **COST),
     "describe": partial(_describe, inspection.describe),
     "check_table": partial(_describe, preprocessing.check_table),
-    "IntervalDisplay.from_estimator": lambda given: inspection.IntervalDisplay.from_estimator(
-        _fitted(SSPRegressor), given("X", X), feature=0
+    "IntervalDisplay.from_estimator": door(
+        lambda: partial(inspection.IntervalDisplay.from_estimator, _fitted(SSPRegressor)),
+        "X", feature=0,
     ),
-    "interval_coverage_score": lambda given: metrics.interval_coverage_score(
-        given("f_true", Y), Y - 1.0, Y + 1.0, sample_weight=given("sample_weight", ONES)
+    "interval_coverage_score": door(
+        lambda: metrics.interval_coverage_score, "f_true", "sample_weight", low=Y - 1, high=Y + 1
     ),
-    "interval_mean_width": lambda given: metrics.interval_mean_width(
-        Y - 1.0, Y + 1.0, sample_weight=given("sample_weight", ONES)
+    "interval_mean_width": door(
+        lambda: metrics.interval_mean_width, "sample_weight", low=Y - 1, high=Y + 1
     ),
-    "BoundsScaler.fit": lambda given: _scaler().fit(given("X", X), given("y", Y)),
-    "BoundsScaler.transform": lambda given: _scaler().fit(X).transform(given("X", X)),
-    "BoundsScaler.inverse_transform": lambda given: (
-        _scaler().fit(X).inverse_transform(given("X", X))
-    ),
+    "BoundsScaler.fit": door(lambda: _scaler().fit, "X", "y"),
+    "BoundsScaler.transform": door(lambda: _scaler().fit(X).transform, "X"),
+    "BoundsScaler.inverse_transform": door(lambda: _scaler().fit(X).inverse_transform, "X"),
     "TableEncoder.fit": lambda given: _encoder().fit(_table(given), given("y", Y)),
-    "TableEncoder.transform": lambda given: (
-        _encoder().fit(_table(Clean())).transform(_table(given))
-    ),
-    "TableEncoder.inverse_transform": lambda given: (
-        _encoder().fit(_table(Clean())).inverse_transform(given("X", X))
-    ),
+    "TableEncoder.transform": lambda given: _encoded().transform(_table(given)),
+    "TableEncoder.inverse_transform": door(lambda: _encoded().inverse_transform, "X"),
     "TableEncoder.inverse_column": lambda given: (
-        _encoder().fit(_table(Clean())).inverse_column("x0", given("X", X[:, 0]))
+        _encoded().inverse_column("x0", given("X", X[:, 0]))
     ),
     "FormulaEncoder.fit": lambda given: _formula().fit(_table(given), given("y", Y)),
     "FormulaEncoder.transform": lambda given: (
         _formula().fit(_table(Clean())).transform(_table(given))
     ),
-    "Schema.read_target": lambda given: SCHEMA.with_target("x0").read_target(
-        _table(given, "frame")
-    ),
-    "Schema.read_labels": lambda given: SCHEMA.with_target("x0").read_labels(
-        _table(given, "frame")
-    ),
+    "Schema.read_target": lambda given: TARGETED.read_target(_table(given, "frame")),
+    "Schema.read_labels": lambda given: TARGETED.read_labels(_table(given, "frame")),
     "Schema.template": lambda given: preprocessing.Schema.template(_table(given, "frame")),
-    "Loop.rank": _in_folder(_loop),
-    "Loop.reward": _in_folder(_loop),
-    "Loop.rank_many": _in_folder(_loops),
-    "Loop.reward_many": _in_folder(_loops),
-    "confidence_interval": lambda given: inspection.confidence_interval(
-        _fitted(SSPRegressor), given("X", X)
+    "Loop.rank": _loop,
+    "Loop.reward": _loop,
+    "Loop.rank_many": _loops,
+    "Loop.reward_many": _loops,
+    "confidence_interval": door(
+        lambda: partial(inspection.confidence_interval, _fitted(SSPRegressor)), "X"
     ),
-    "prediction_interval": lambda given: inspection.prediction_interval(
-        _fitted(SSPRegressor), given("X", X)
+    "prediction_interval": door(
+        lambda: partial(inspection.prediction_interval, _fitted(SSPRegressor)), "X"
     ),
     "SupervisedEnvironment": _supervised,
     "MABWiserAdapter.fit": partial(_mabwiser, "fit"),
@@ -459,18 +455,20 @@ DOORS = {
     "MABWiserAdapter.predict": partial(_mabwiser, "predict"),
     "CobaLearner.predict": _coba,
     "CobaLearner.learn": _coba,
-    "private_off_policy_value": _off_policy,
+    "private_off_policy_value": door(
+        lambda: bandits.private_off_policy_value, "target", "actions", "rewards", "propensities"
+    ),
     "lower_bound": lambda given: audit.lower_bound(
         _make, *_pair(given), n_runs=8, delta=1e-6, confidence_level=0.9
     ),
     "replay": _replayed,
-    "worst_pairs": lambda given: audit.worst_pairs(
-        lambda: _make(0), given("X", X), given("y", Y), row_norm="linf", n_pairs=1
+    "worst_pairs": door(
+        lambda: partial(audit.worst_pairs, lambda: _make(0)), "X", "y", row_norm="linf", n_pairs=1
     ),
     "act": lambda given: protocol.act(_state(), given("contexts", CONTEXTS[0])),
     "report": _report,
     "open_session": _session,
-    "Groups": lambda given: privacy.Groups(given("labels", LABELS), 2),
+    "Groups": door(lambda: privacy.Groups, "labels", largest=2),
     "ArrayRows": lambda given: records.ArrayRows(given("X", X), given("y", Y)).sum(_Total()),
     "as_rows": lambda given: records.as_rows(given("X", X), given("y", Y)).sum(_Total()),
     "from_table": lambda given: records.from_table(_table(given, "table")).each(lambda X, y: 0),

@@ -24,3 +24,12 @@ def charged():
         yield
     assert len(accountant.charges) == 1 and str(caught.value) == INVALID_VALUES
     assert caught.value.__context__ is None and caught.value.__cause__ is None
+
+
+def one_sentence(code, capsys, *words):
+    """A command ended with exit code 2, nothing on stdout, and one line with these words."""
+    out, err = capsys.readouterr()
+    assert code == 2 and out == "" and err.count("\n") == 1
+    for word in words:
+        assert word in err
+    return err
