@@ -13,6 +13,7 @@ from skpriv.linear_model import ImproperSGDRegressor, ReweightedRegressor, SSPRe
 from skpriv.privacy import (
     Codebook,
     CodebookNoise,
+    Cost,
     LiftedReports,
     best_codebook,
     codebook,
@@ -208,6 +209,7 @@ def test_sums_of_several_codes():
     both, swapped = few.plus(many).plus(few), many.plus(few.summed(2))
     assert both.minus(few) == few.plus(many) and few.plus(few) == few.summed(2)
     assert both.minus(both).scale == 0.0 and both.epsilon == 4.0
+    assert few.cost(2.0) == Cost.from_epsilon(1.0) and both.cost(2.0) == Cost.from_epsilon(4.0)
     for name in ("scale", "square_scale"):
         total = 2.0 * getattr(few, name) ** 2 + getattr(many, name) ** 2
         assert getattr(both, name) ** 2 == pytest.approx(total)
@@ -215,13 +217,6 @@ def test_sums_of_several_codes():
         low, high = (getattr(law.summed(3), bound)(0.7, 1e-3) for law in (many, few))
         assert low < getattr(both, bound)(0.7, 1e-3) < high
         assert getattr(both, bound)(0.7, 1e-3) == pytest.approx(getattr(swapped, bound)(0.7, 1e-3))
-
-
-def test_a_report_costs_epsilon_and_sums_add_users():
-    noise = CodebookNoise(best_codebook(6, 1.0))
-    assert noise.cost(2.0).epsilon() == 1.0 and noise.cost(2.0).delta == 0.0
-    assert noise.summed(9).scale == pytest.approx(3.0 * noise.scale)
-    assert noise.summed(9).square_scale == pytest.approx(3.0 * noise.square_scale)
 
 
 @pytest.mark.parametrize("bad", [(1, 1.0, 8, 2), (3, 1.0, 8, 5), (3, 1.0, 8, 0)])

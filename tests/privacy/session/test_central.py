@@ -9,7 +9,6 @@ from scipy import stats
 from skpriv import Budget
 from skpriv.privacy import Cost, Query, open_session
 from skpriv.privacy._noise._laws import Noise
-from skpriv.privacy._session._open import CentralSession
 
 BUDGET = Budget(0.7, 1e-5)
 LEVEL = 1e-7  # of a test of a law: secure draws have no seed, and must not fail by chance
@@ -33,17 +32,6 @@ def test_noise_is_sensitivity_over_mu_and_the_root_of_the_share(share, random_st
     assert answer.n == 500
     law = stats.norm(125.0, answer.noise.scale)
     assert stats.kstest(answer.value, law.cdf).pvalue > LEVEL
-
-
-@pytest.mark.parametrize("shares", [(1.0,), (0.5, 0.5), (0.1,) * 10, (0.9, 1e-9), (0.2, 0.3)])
-def test_prices_are_parts_of_the_budget(shares):
-    session = open_session("central", np.zeros((9, 1)), np.zeros(9), BUDGET, 0)
-    assert isinstance(session, CentralSession)
-    for share in shares:
-        session.sum(Total(), share)
-    costs = [row.cost.gaussian for row in session.report.rows]
-    np.testing.assert_allclose(costs, np.array(shares) * BUDGET.mu**2, rtol=1e-9)
-    assert session.report.total.gaussian == pytest.approx(sum(shares) * BUDGET.mu**2, rel=1e-9)
 
 
 class LaplaceNoise(Noise):
@@ -71,16 +59,19 @@ class PureTotal(Total):
         return LaplaceNoise(self.sensitivity / budget.epsilon)
 
 
-@pytest.mark.parametrize("shares", [(1.0,), (0.5, 0.5), (0.1,) * 10, (0.2, 0.3)])
-def test_prices_of_pure_answers_are_parts_of_epsilon(shares):
-    budget = Budget(2.0, 0.0)
-    session = open_session("central", np.zeros((9, 1)), np.zeros(9), budget, 0, currency="pure")
+@pytest.mark.parametrize("shares", [(1.0,), (0.5, 0.5), (0.1,) * 10, (0.9, 1e-9), (0.2, 0.3)])
+@pytest.mark.parametrize(
+    ("currency", "query", "budget", "whole"),
+    [("gdp", Total(), BUDGET, BUDGET.mu**2), ("pure", PureTotal(), Budget(2.0), 2.0)],
+)
+def test_prices_are_parts_of_the_budget(shares, currency, query, budget, whole):
+    """Of mu^2, or of the epsilon of pure noise."""
+    session = open_session("central", np.zeros((9, 1)), np.zeros(9), budget, 0, currency=currency)
     for share in shares:
-        answer = session.sum(PureTotal(), share)
-        assert answer.noise.scale == pytest.approx(1.7 / (2.0 * share))
-    costs = [row.cost.pure for row in session.report.rows]
-    np.testing.assert_allclose(costs, 2.0 * np.array(shares), rtol=1e-9)
-    assert session.report.total.pure == pytest.approx(2.0 * sum(shares), rel=1e-9)
+        session.sum(query, share)
+    costs = [row.cost.amount(currency) for row in session.report.rows]
+    np.testing.assert_allclose(costs, whole * np.array(shares), rtol=1e-9)
+    assert session.report.total.amount(currency) == pytest.approx(whole * sum(shares), rel=1e-9)
 
 
 def test_two_answers_have_independent_noise():
