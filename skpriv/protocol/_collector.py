@@ -130,8 +130,7 @@ class Reports(Rounds):
         """The task that devices were given before a restart, which rounding may make anew."""
         name = f"task {self._collection.round}"
         if name not in self._settings:
-            self._settings[name] = fields
-            self._store.write_settings({name: fields})
+            self.write({name: fields})
         return self._settings[name]
 
     def _task_fields(self, needed):
@@ -195,8 +194,7 @@ class Reports(Rounds):
         """Number of features of the first report, where the task leaves it open."""
         n_features = size - 1 - bool(fields["query"]["fit_intercept"])
         if self._n_features is None and n_features >= 1:
-            self._settings["found"] = n_features
-            self._store.write_settings({"found": n_features})
+            self.write({"found": n_features})
         elif self._n_features != n_features:
             raise ValueError("the report has another number of features than the first one.")
 
@@ -387,13 +385,12 @@ class Collector:
         self._lineage, self._way = lineage, _rounds_of(estimator)(self)
         try:
             if lineage is not None:
-                store.write_settings({"lineage": lineage.as_json()})
+                self._write_lineage(lineage)
                 lineage.tell()  # refuses a copy of the file before anything is charged
             store.take_over(token_hex(16))
             self._go_on()
             if lineage is not None:
-                self._lineage = lineage.paid_by(active_ledgers())
-                store.write_settings({"lineage": self._lineage.as_json()})
+                self._write_lineage(lineage.paid_by(active_ledgers()))
             for _ in range(store.closed()):
                 self._take_round()
         except BaseException:
@@ -403,9 +400,13 @@ class Collector:
     def _step(self):
         """Tell the ledgers that have paid that this file has gone on, and no copy of it."""
         if self._lineage is not None and self._lineage.ledgers:
-            self._lineage = self._lineage.step()
-            self._store.write_settings({"lineage": self._lineage.as_json()})
+            self._write_lineage(self._lineage.step())
             self._lineage.tell()
+
+    def _write_lineage(self, lineage):
+        """Take over a lineage, which is in the file before anybody is told of it."""
+        self._lineage = lineage
+        self._store.write_settings({"lineage": lineage.as_json()})
 
     def _go_on(self):
         """Run the fit up to the first query that is not answered; it is the open round."""
@@ -484,8 +485,7 @@ class Collector:
         with self._store.lock:
             kept = self._way.check_totals(self._open(), totals, n)
             self._step()
-            self._settings.update(kept)
-            self._store.write_settings(kept)
+            self._way.write(kept)
             self._store.close_round(self.round)
             self._take_round()
 

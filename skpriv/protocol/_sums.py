@@ -74,6 +74,11 @@ class Rounds:
         self._settings, self._store = collection._settings, collection._store
         self._rounds = collection._rounds
 
+    def write(self, settings):
+        """Write down further settings."""
+        self._settings.update(settings)
+        self._store.write_settings(settings)
+
     def fitted(self, rows):
         """The fitted estimator and None; or None and the round that it needs."""
         estimator = clone(self._estimator).set_params(random_state=None)
@@ -434,8 +439,7 @@ class Sums(Rounds):
                 "begin another collection that counts on fewer users."
             )
         self._collection._step()
-        self._settings[name] = attempt
-        self._store.write_settings({name: attempt})
+        self.write({name: attempt})
 
     def check_totals(self, fields, totals, n):
         """Sum of what the servers give out, to be kept."""

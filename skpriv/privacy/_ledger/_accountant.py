@@ -181,7 +181,7 @@ class BudgetAccountant(Printed):
         asked = _asked(epsilon, delta, currency, set_aside, total)
         text = None if unit is None else unit_text(unit)
         if known is None:
-            known = Ledger(ledger, unit=text)  # type: ignore[arg-type]
+            known = Ledger(ledger)  # type: ignore[arg-type]
         self.ledger = known
         total = self.ledger.bind(asked, text)
         self._limit = asked if total is None else asked.smaller(total)
@@ -546,9 +546,8 @@ def charge(cost: Cost, name: str, *, lineage: Lineage | None = None) -> None:
     by_path: dict[str, list[BudgetAccountant]] = {}
     for accountant in accountants:
         by_path.setdefault(accountant.ledger.path, []).append(accountant)
-    with ExitStack() as stack:
-        lines = []
-        for path, sharing in sorted(by_path.items()):
+    with ExitStack() as stack:  # an error undoes what was written into all of them
+        for _, sharing in sorted(by_path.items()):
             transaction = stack.enter_context(sharing[0].ledger.transaction())
             found = {parts.get(accountant._key, ()) for accountant in sharing}
             part = found.pop() if len(found) == 1 else ()
@@ -559,9 +558,8 @@ def charge(cost: Cost, name: str, *, lineage: Lineage | None = None) -> None:
             check_unit(transaction.unit, unit_now(), name)
             for accountant in sharing:
                 transaction.check(accountant._limit, name, cost, part, _LARGER)
-            lines.append((transaction, part, sharing[0].who, sharing[0].purpose))
-        for transaction, part, who, purpose in lines:
-            transaction.record(name, cost, part, who, purpose, unit_now())
+            said = sharing[0].who, sharing[0].purpose
+            transaction.record(name, cost, part, *said, unit_now())
     _notice(cost)
 
 

@@ -413,6 +413,7 @@ class Session(ABC):
         if groups is not None:
             groups.check(rows, self.model, currency)
         self._check(budget, rows.n, smallest_share)
+        self.trust = Trust(self.model, budget)
         # A user who answers alone has no sum whose rounding depends on the order of the others. How
         # many rows a person has is private, and how many are used at most is public.
         most = rows.n if groups is None else groups.n * groups.largest
@@ -429,7 +430,6 @@ class Session(ABC):
                 rows, groups.codes, groups.largest, self._source.permutation, groups.change
             )
         self._rows, self.n, self.ordered = rows, rows.n, rows.ordered
-        self.trust = Trust(self.model, budget)
         self._passes = rows.passes or 0  # passes that were made before this session
         self._shares, self._lock = Shares(), RLock()
         # Without privacy the order of the rows is fixed, so that every fit is the same.
@@ -734,7 +734,7 @@ class Session(ABC):
 
     def _price(self, budget):
         """What the whole session is charged."""
-        return Trust(self.model, budget).price(self._currency)
+        return self.trust.price(self._currency)
 
     @abstractmethod
     def _law(self, asked, slot) -> Any:
