@@ -127,7 +127,6 @@ class PredictsAtPoints(Documented):
 
     def _interval_points(self, X, confidence_level, method):
         """The same for an interval, whose level and method are checked first."""
-        check_is_fitted(self)
         check_level(confidence_level)
         if method not in self._interval_methods:
             methods = " or ".join(map(repr, self._interval_methods))
@@ -166,7 +165,8 @@ class PredictsAtPoints(Documented):
         return row_products(X, self.coef_) + self.intercept_
 
     def _check_claim(self, method):
-        """Raise unless the class itself claims this interval; nothing is inherited."""
+        """Raise unless it is fitted, and the class itself claims this; nothing is inherited."""
+        check_is_fitted(self)
         own = vars(type(self))
         claims = own.get("interval_claims", ())
         if own.get("estimand") and method in claims:

@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import special
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
 from .._estimation._coefficients import NOISE, CoefficientLaw, loop_law
 from .._estimation._intervals import ConfidenceInterval, two_sided_quantile
@@ -144,7 +143,6 @@ class GeneralizedLinear(FitsBySteps):
             coefficients and then the intercept, for features in the units of X. Estimates are not
             shrunk, and so differ from ``coef_``.
         """
-        check_is_fitted(self)
         self._check_claim("asymptotic")
         return self._law(estimand)
 

@@ -554,7 +554,6 @@ class IVRegressor(AsymptoticIntervals, PrivateRegressor):
         CoefficientLaw
             Nothing is estimable where instruments are weak.
         """
-        check_is_fitted(self)
         self._check_claim("asymptotic")
         fit, units = self._released, self._units
         sampling, privacy = (units @ part @ units.T for part in (fit.sampling, fit.privacy))

@@ -17,7 +17,6 @@ from scipy.special import ndtri
 from scipy.stats import qmc
 from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from .._estimation._coefficients import CoefficientLaw, NoLaw, equations_law, loop_law
 from .._estimation._intervals import two_sided_quantile
@@ -420,7 +419,6 @@ class LinearRegression(FitsBySteps, PredictionIntervals):
             Estimate, covariance from sampling and from privacy noise, and what is estimable, of the
             coefficients and then the intercept, in the units of X and y.
         """
-        check_is_fitted(self)
         self._check_claim("asymptotic")
         if isinstance(self._released, Information):
             raise NoLaw("a pooled line has a posterior, but no law of its coefficients.")

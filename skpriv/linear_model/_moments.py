@@ -37,8 +37,8 @@ from ._prediction_intervals import PredictionIntervals, calibration
 RESIDUAL_SHARE = 0.08
 
 
-def asked_records(model, rows, scaling, weights):
-    """Rows of the session and the map of its queries, which weights are a part of."""
+def weighted_records(model, rows, scaling, weights):
+    """Rows of the session, and the map of its queries: weights are a part of both."""
     weighted = weighted_rows(model, rows, weights, scaling.target)
     return weighted, scaling if weighted is rows else scaling.weighted()
 
@@ -48,7 +48,7 @@ def residual_share(trust):
     return RESIDUAL_SHARE if trust.can.same_rows else 0.0
 
 
-def residual_gram(session, equations, theta, asked, instrument=Instrument()):
+def residual_gram(session, equations, theta, query_map, instrument=Instrument()):
     """What `NormalEquations` keep of the residuals, for the asymptotic interval.
 
     Parameters
@@ -57,8 +57,8 @@ def residual_gram(session, equations, theta, asked, instrument=Instrument()):
     equations : NormalEquations
         Those that theta solves.
     theta : ndarray of shape (p,)
-    asked : RecordMap
-        Map of the queries.
+    query_map : RecordMap
+        Map of the records of the session.
     instrument : Instrument
     """
     share = residual_share(session.trust)
@@ -68,12 +68,12 @@ def residual_gram(session, equations, theta, asked, instrument=Instrument()):
     if not equations.exact:
         limit = min(limit, RESIDUAL_CLIP * equations.residual_deviation(theta)[1])
     kind = ResidualGramQuery if session.persons is None else PersonGramQuery
-    query = kind(asked, tuple(theta), instrument, limit)
+    query = kind(query_map, tuple(theta), instrument, limit)
     answer = session.sum(query, share)
     found = query.read(answer)
     if session.persons is not None and session.trust.exact:
         rows = round(answer.n * session.persons)
-        found["debias"] = cluster_degrees(session.n, rows, asked.size)
+        found["debias"] = cluster_degrees(session.n, rows, query_map.size)
     return found
 
 
@@ -116,7 +116,7 @@ class MomentRegressor(CertifiedIntervals, FitsPersons, PredictionIntervals):
     _shapes: tuple = field(init=False, default=())  # of priors beside that of a ridge
     _basis: np.ndarray | None = field(init=False, default=None)  # where it is not theta's
 
-    def _solve_sums(self, session, asked, query, share, instrument=Instrument()):
+    def _solve_sums(self, session, query, share, instrument=Instrument()):
         """Ask for sums by a query and for the residuals at their solution, and keep both.
 
         Returns
@@ -125,30 +125,27 @@ class MomentRegressor(CertifiedIntervals, FitsPersons, PredictionIntervals):
             Limits on the deviation of the residuals.
         """
         answer = session.sum(query, share)
-        equations, scaling = query.equations(answer), self._scaling
-        theta = self._solution(equations, scaling)
+        equations = query.equations(answer)
+        theta = self._keep(equations)
         if answer.reports is not None:
             reported = np.linalg.solve(self._coordinates, theta)
             residual = {"residual_gram": answer.reports.error_gram(reported)}
         else:
-            residual = residual_gram(session, equations, theta, asked, instrument)
-        self._equations = replace(equations, **residual)
-        self.coef_, self.intercept_ = scaling.coefficients(theta)
-        return tuple(scaling.radius * limit for limit in self._equations.residual_deviation(theta))
+            residual = residual_gram(session, equations, theta, query.scaling, instrument)
+        self._equations, radius = replace(equations, **residual), self._scaling.radius
+        return tuple(radius * limit for limit in self._equations.residual_deviation(theta))
 
-    def _solved(self, equations, scaling):
-        """The same fit for other equations of the same kind."""
-        fit = copy(self)
-        fit._equations, fit._scaling = equations, scaling
-        theta = self._solution(equations, scaling)
-        fit.coef_, fit.intercept_ = scaling.coefficients(theta)
-        return fit
+    def _keep(self, equations):
+        """Keep equations and their solution, which is returned as theta."""
+        theta, self._equations = self._solution(equations), equations
+        self.coef_, self.intercept_ = self._scaling.coefficients(theta)
+        return theta
 
-    def _solution(self, equations, scaling):
+    def _solution(self, equations):
         """Post-processing of released answers: theta, by a ridge penalty or by its noise."""
         if self.alpha == "auto" and not equations.exact:
-            return self._posterior(equations, scaling, fading=True)[0]
-        penalty = scaling.penalty(0.0 if self.alpha == "auto" else self.alpha)
+            return self._posterior(equations, fading=True)[0]
+        penalty = self._scaling.penalty(0.0 if self.alpha == "auto" else self.alpha)
         basis = self._coordinates
         return basis @ equations.solve_ridge(basis.T @ (penalty[:, None] * basis))
 
@@ -157,12 +154,13 @@ class MomentRegressor(CertifiedIntervals, FitsPersons, PredictionIntervals):
         """The matrix B of theta = B w for the w that the equations are for."""
         return np.eye(self._scaling.size) if self._basis is None else self._basis
 
-    def _posterior(self, equations, scaling, least_variance=0.0, fading=False):
+    def _posterior(self, equations, least_variance=0.0, fading=False):
         """Mean and covariance of theta, by priors of the shapes beside that of a ridge."""
-        prior, basis = ridge_prior(scaling.size, scaling.fit_intercept), self._coordinates
+        size, basis = self._scaling.size, self._coordinates
+        prior = ridge_prior(size, self._scaling.fit_intercept)
         shapes = prior, *(prior @ shape for shape in self._shapes)
         priors = [np.linalg.solve(basis, shape) for shape in shapes]
-        with blas_for(scaling.size):
+        with blas_for(size):
             mean, covariance = equations.posterior(priors, least_variance, fading)
         return basis @ mean, basis @ covariance @ basis.T
 
@@ -191,14 +189,16 @@ class MomentRegressor(CertifiedIntervals, FitsPersons, PredictionIntervals):
         ValueError
             If the two do not have sums of the same scaled records.
         """
-        mine, its = getattr(self, "_equations", None), getattr(other, "_equations", None)
+        own, others = (getattr(fit, "_equations", None) for fit in (self, other))
         whitened = any(getattr(fit, "_basis", None) is not None for fit in (self, other))
-        if mine is None or its is None or whitened or not self._scaling.same_as(other._scaling):
+        if own is None or others is None or whitened or not self._scaling.same_as(other._scaling):
             raise ValueError(
                 "only fits that release sums of the same records, with the same bounds, can be "
                 "pooled: not solver='sgd', nor re-weighted codebook reports."
             )
-        return self._solved(mine.pooled(its), self._scaling)
+        fit = copy(self)
+        fit._keep(own.pooled(others))
+        return fit
 
     @available_if(_has_sums)
     def posterior(self) -> Any:
@@ -216,7 +216,7 @@ class MomentRegressor(CertifiedIntervals, FitsPersons, PredictionIntervals):
         check_is_fitted(self)
         scaling = self._scaling
         bound = 0.0 if self.coef_norm is None else scaling.theta_bound(self.coef_norm)
-        theta, covariance = self._posterior(self._equations, scaling, bound**2 / scaling.size)
+        theta, covariance = self._posterior(self._equations, bound**2 / scaling.size)
         matrix, shift = (part[: scaling.size] for part in scaling.units)
         return matrix @ theta + shift, matrix @ covariance @ matrix.T
 
@@ -250,7 +250,7 @@ class MomentRegressor(CertifiedIntervals, FitsPersons, PredictionIntervals):
             return None
         bound = 1.0 if self.coef_norm is None else scaling.theta_bound(self.coef_norm)
         # Where little is known the evidence may be for tiny weights, of which all would be known.
-        _, covariance = self._posterior(equations, scaling, bound**2 / scaling.size)
+        _, covariance = self._posterior(equations, bound**2 / scaling.size)
         # Two deviations more than the noisy Gram matrix says, as noise may hide the rows; at least
         # what rows of the mean length have in the best known direction; at most that of norm 1.
         seen = float((psd_part(equations.gram) * covariance).sum())
@@ -276,7 +276,6 @@ class MomentRegressor(CertifiedIntervals, FitsPersons, PredictionIntervals):
             Estimate, covariance from sampling and from privacy noise, and what is estimable, of the
             coefficients and then the intercept, in the units of X and y.
         """
-        check_is_fitted(self)
         self._check_claim("asymptotic")
         units = self._scaling.units
         return equations_law(self._equations, units, str(self.estimand), self._basis)
@@ -377,12 +376,12 @@ class SSPRegressor(MomentRegressor):
 
     def _fit(self, X, y, groups, weights):
         rows, scaling = scaled_rows(self, X, y)
-        rows, asked = asked_records(self, rows, scaling, weights)
+        rows, query_map = weighted_records(self, rows, scaling, weights)
         channel = channel_of(self, scaling, rows)
         session = open_fit(self, rows, channel, groups=groups)
         del X, y, rows  # only the session has the data now
         session, held_out = hold_out(self, session)
 
         self._scaling, share = scaling, 1.0 - residual_share(session.trust)
-        scatter = self._solve_sums(session, asked, moments_query(asked, channel), share)
-        self._calibration = calibration(self, held_out, scatter, channel)
+        deviation = self._solve_sums(session, moments_query(query_map, channel), share)
+        self._calibration = calibration(self, held_out, deviation, channel)

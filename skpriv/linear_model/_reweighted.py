@@ -38,7 +38,7 @@ from .._linalg import (
 )  # fmt: skip
 from .._parameters import Count, parameters
 from ..privacy import ROUNDING, InnerSum, Procedure, Query
-from ._moments import MomentRegressor, asked_records, residual_share
+from ._moments import MomentRegressor, residual_share, weighted_records
 from ._opening import channel_of, held_out_size, hold_out, open_fit, scaled_rows
 from ._prediction_intervals import calibration
 
@@ -865,8 +865,8 @@ class ReweightedRegressor(MomentRegressor):
             )
         descends = bends or self.solver == "sgd"
         rows, scaling = scaled_rows(self, X, y)
-        rows, asked = asked_records(self, rows, scaling, weights)
-        if descends and asked is not scaling:
+        rows, query_map = weighted_records(self, rows, scaling, weights)
+        if descends and query_map is not scaling:
             raise ValueError("sample_weight needs solver='moments': 'sgd' takes no weights.")
         if descends and self.channel == "codebook":
             raise ValueError(
@@ -893,30 +893,31 @@ class ReweightedRegressor(MomentRegressor):
         kind: type = NormalisationQuery
         if channel == "codebook":
             kind = ReportedNormalisationQuery
-            iterations = affordable(session, asked, share, iterations)
+            iterations = affordable(session, query_map, share, iterations)
             share = share if iterations else 0.0
         instrument = Instrument()  # without it weights have nothing to protect
         if share:
-            fades = self.weights == "fading" and trust.can.same_rows and asked is scaling
-            instrument = learn_normalisation(session, asked, share, iterations, fades, kind)
+            fades = self.weights == "fading" and trust.can.same_rows and query_map is scaling
+            instrument = learn_normalisation(session, query_map, share, iterations, fades, kind)
         self._scaling, self._link = scaling, link
-        scatter = self._certificate = None
+        deviation = self._certificate = None
         if descends:
             self._descend(session, scaling, instrument, steps, link)
         else:
-            scatter = self._solve_moments(session, asked, instrument, 1.0 - share, channel)
-        self._calibration = calibration(self, held_out, scatter, channel)
+            deviation = self._solve_moments(session, query_map, instrument, 1.0 - share, channel)
+        self._calibration = calibration(self, held_out, deviation, channel)
 
-    def _solve_moments(self, session, asked, instrument, share, channel):
+    def _solve_moments(self, session, query_map, instrument, share, channel):
         """Algorithm 12, of users by one index each; least squares without a normalisation."""
-        query, self._shapes, self._basis = moments_query(asked, channel), (), None
+        query, self._shapes, self._basis = moments_query(query_map, channel), (), None
         if instrument.matrix is not None:
-            query, self._shapes = ReweightedMomentsQuery(asked, instrument), (instrument.matrix,)
+            query = ReweightedMomentsQuery(query_map, instrument)
+            self._shapes = (instrument.matrix,)
         if channel == "codebook" and self._shapes:  # equations in whitened coordinates
             self._basis = instrument.matrix / instrument.length
-            query = ReweightedReportsQuery(asked, instrument=Instrument(self._basis))
+            query = ReweightedReportsQuery(query_map, instrument=Instrument(self._basis))
         share -= residual_share(session.trust)
-        return self._solve_sums(session, asked, query, share, instrument)
+        return self._solve_sums(session, query, share, instrument)
 
     def _radius(self, scaling):
         """Radius of the ball in which "sgd" stays; infinite without an assumption."""
