@@ -83,7 +83,7 @@ def test_layered_intervals_cover(design, repetitions, n, d, params):
 def test_reused_records_are_counted(privacy):
     """Levels that share their records repeat the targets' errors: sums are not independent."""
     make = partial(layered, epsilon=50.0, privacy=privacy, n_levels=6)
-    assert_covered(make, isotropic, 20, 500, 2)
+    assert_covered(make, isotropic, 15, 500, 2)
 
 
 @pytest.mark.slow

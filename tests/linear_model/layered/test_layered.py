@@ -87,7 +87,7 @@ def test_intervals_widen_with_the_level(variant):
 def test_the_tree_can_be_read(variant):
     plt = pytest.importorskip("matplotlib.pyplot")
     plt.switch_backend("agg")
-    X, y, _ = _records(0, n=50_000)
+    X, y, _ = _records(0, n=30_000)
     est = layered(privacy="central", variant=variant, n_levels=2, random_state=0).fit(X, y)
     tree = est.tree_
     text = str(tree)
