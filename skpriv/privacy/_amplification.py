@@ -420,10 +420,8 @@ def amplified_epsilon(budget: Budget, n: int, top: Any) -> float:
     low, high = epsilon, min(LARGEST_AMPLIFIED, epsilon + math.log(n) + 1.0)
     for _ in range(30):
         middle = 0.5 * (low + high)
-        if _pure_delta(budget, middle, n, top) <= delta:
-            low = middle
-        else:
-            high = middle
+        proved = _pure_delta(budget, middle, n, top) <= delta
+        low, high = (middle, high) if proved else (low, middle)
     return low
 
 

@@ -1,5 +1,7 @@
 """Replays on tables whose order follows from their values: data sets are multisets of records."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -39,9 +41,7 @@ def test_every_estimator_holds_in_every_order(private_estimator, records):
 @pytest.mark.parametrize("order", [by_target, lambda X, y: -X[:, 0], lambda X, y: y > 0.0])
 @pytest.mark.parametrize("size", [0.2, 0.5])
 def test_calibration_rows_do_not_follow_the_order(order, size, records):
-    make = lambda: LinearRegression(  # noqa: E731
-        **EDGES, calibration_size=size, random_state=0
-    )
+    make = partial(LinearRegression, **EDGES, calibration_size=size, random_state=0)
     found = replay(make, *records(), order=order)
     assert found.holds, str(found)
     assert found.differences == found.unstable == []
@@ -58,10 +58,10 @@ def test_every_policy_holds_in_every_order_of_an_epoch(private_policy, rounds):
 @pytest.mark.parametrize(
     ("n", "make"),
     [
-        (250_000, lambda: LinearRegression(**EDGES, random_state=None)),
-        (150_000, lambda: ReweightedRegressor(**EDGES, random_state=0)),
-        (2_000, lambda: LinearRegression(**EDGES, random_state=0, calibration_size=0.2)),
-        (2_000, lambda: ImproperSGDRegressor(**EDGES, random_state=0)),
+        (250_000, partial(LinearRegression, **EDGES, random_state=None)),
+        (150_000, partial(ReweightedRegressor, **EDGES, random_state=0)),
+        (2_000, partial(LinearRegression, **EDGES, random_state=0, calibration_size=0.2)),
+        (2_000, partial(ImproperSGDRegressor, **EDGES, random_state=0)),
     ],
     ids=["linear, secure", "re-weighted", "linear, calibrated", "descent"],
 )
@@ -82,9 +82,8 @@ def test_persons_in_every_order(size, further):
     places = np.append(np.arange(600), np.flatnonzero(persons == 7)[:further])
     other, other_y = np.where(persons[:, None] == 7, -X, X), np.where(persons == 7, 1.0, y)
     pair = (X, y, persons), (other[places], other_y[places], persons[places])
-    make = lambda: LinearRegression(  # noqa: E731
-        **EDGES, max_rows_per_group=4, calibration_size=size, random_state=0
-    )
+    options = {"max_rows_per_group": 4, "calibration_size": size, "random_state": 0}
+    make = partial(LinearRegression, **EDGES, **options)
     for order in (lambda X, y, groups: y, lambda X, y, groups: -groups):
         found = replay(make, *pair, order=order)
         assert found.holds, str(found)

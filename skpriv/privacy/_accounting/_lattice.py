@@ -5,6 +5,7 @@ otherwise. Two servers that do not collude need two shares of a number, which hi
 where a shuffler mixes the shares of all users, more are needed.
 """
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, exp, floor, log, log2, sqrt
@@ -219,14 +220,13 @@ def shares_needed(users: int, size: int, security: float = SECURITY) -> int:
     if users == 1:
         return 1  # the sum is the user's own vector
     target = 2.0 * (log(security) - log(size) + log(2.0))
-    low, high = 1, MOST_SHARES  # the first is too few, the second was found to be enough
-    if not _log_excess(users, high) <= target - 1e-6:
+
+    def enough(mixed):
+        return _log_excess(users, mixed) <= target - 1e-6
+
+    if not enough(MOST_SHARES):
         raise PrivacyError(f"{users} users need more than {MOST_SHARES} shares of each number.")
-    while high - low > 1:
-        middle = (low + high) // 2
-        enough = _log_excess(users, middle) <= target - 1e-6
-        low, high = (low, middle) if enough else (middle, high)
-    return high + 1
+    return bisect_left(range(MOST_SHARES), True, lo=2, key=enough) + 1
 
 
 def _log_excess(users, mixed):
