@@ -83,6 +83,10 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
             return as_rows(X).mapped(self._encoded, len(encoded), encoded, numeric=False)
         return self._encoded(X)
 
+    @property
+    def _n_features_out(self):
+        return len(self.get_feature_names_out())  # type: ignore[attr-defined]
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False  # Rows are data frames, whose columns have names.
@@ -305,10 +309,6 @@ class TableEncoder(SchemaEncoder):
         check_is_fitted(self, "norm_")
         schema = _schema(self.schema)
         return [schema[name].block(name) for name in self.columns_]
-
-    @property
-    def _n_features_out(self):
-        return sum(len(block.names) for block in self._blocks())
 
 
 def _schema(schema):

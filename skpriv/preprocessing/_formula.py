@@ -200,10 +200,6 @@ class FormulaEncoder(SchemaEncoder):
         """One row: the values against which missing cells are told."""
         return {name: np.array([_reference(schema[name])]) for name in self.columns_}
 
-    @property
-    def _n_features_out(self):
-        return len(self.terms_) + len(self._missing)
-
 
 @dataclass(frozen=True)
 class _Design:

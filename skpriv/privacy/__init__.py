@@ -30,7 +30,7 @@ from ._noise._codebook_noise import (
 from ._noise._lattice import additive_shares, discrete_gaussian, rounded, summed_shares
 from ._noise._laws import GaussianNoise, GumbelNoise, NoiseSource
 from ._query import (
-    MOST_NOISE, ROUNDING, SIDE_SHARE, TOLD_ABOVE, Answer, InnerSum, Mapped, Procedure, Query,
+    MOST_NOISE, ROUNDING, SIDE_SHARE, TOLD_ABOVE, Answer, InnerSum, Procedure, Query,
     reordered,
 )  # fmt: skip
 from ._session._base import Groups, Piece, Session

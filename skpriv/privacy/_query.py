@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from sys import float_info
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -95,31 +95,6 @@ class Answer:
     counted: bool = True
 
 
-class Mapped(NamedTuple):
-    """A query as one of a function of each record, which may be kept for the next queries.
-
-    Attributes
-    ----------
-    key : object
-        The same object for the same function.
-    width : int
-        Number of columns of its rows.
-    order : {"C", "F"}
-        Whether the numbers of a row, or those of a column, are kept side by side.
-    records : callable
-        ``records(X, y)``: rows and a number for each, every one of them of one record alone.
-    query : callable
-        What is asked of those, without an argument. Its sum is that of the query itself, up to
-        rounding.
-    """
-
-    key: Any
-    width: int
-    order: Any
-    records: Any
-    query: Any
-
-
 class Query(ABC):
     """A sum over records of a bounded function of the record.
 
@@ -146,6 +121,10 @@ class Query(ABC):
         one of them is asked about. Otherwise a query of rows is averaged over those of the person:
         then the norm of ``sum`` of one row must be at most the sensitivity, since rows may be
         absent.
+    kept : (object, Query) or None
+        A query of a function of each record that is asked again: what makes rows of a public
+        ``width`` by ``records(X, y)``, which may be kept in the memory ``order`` "C" or "F", and
+        the query of those, of the same sum.
 
     Examples
     --------
@@ -165,6 +144,7 @@ class Query(ABC):
 
     takes_sparse: ClassVar[bool] = False
     one_row_each: ClassVar[bool] = False
+    kept: ClassVar[Any] = None
 
     norm: str = "l2"
 

@@ -7,7 +7,6 @@ e are multiplied by its root. A link says which function of the linear part the 
 """
 
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import accumulate
 from math import inf
 from typing import Any, ClassVar, NamedTuple
@@ -19,7 +18,7 @@ from scipy.sparse import csr_matrix
 from ..._linalg import (
     SQRT2, add_gram, blocks_of, row_norms, triangle_times, unvech, vech, vech_size,
 )  # fmt: skip
-from ...privacy import ROUNDING, Mapped, Query
+from ...privacy import ROUNDING, Query
 from .._intervals import USUAL_QUANTILE
 from .._public_maps import RowMap
 
@@ -422,25 +421,29 @@ class Whitened:
         weighted = getattr(self.rows, "weighted", False)
         return psi, norms, self.rows.roots(X) if weighted else np.ones(len(norms))
 
-    def mapped(self, query):
-        """A query with ``whitened`` as one of rows (e, w) of this, which are kept; None where rows
-        have weights of their own.
+    def kept(self, query):
+        """A query with ``whitened`` as one of rows (e, w) of this, which a session keeps: this, and
+        the query of these. None where rows have weights of their own.
         """
         if getattr(self.rows, "weighted", False):
             return None
-        kept = partial(replace, query, whitened=WhitenedAlready(self.W))
-        return Mapped(self.W, len(self.W) + 1, self._order, self._records, kept)
+        return self, replace(query, whitened=WhitenedAlready(self.W))
 
     @property
-    def _order(self):
+    def order(self):
         """Order of kept rows: long columns are multiplied by the weights of rows in less time than
         short rows are, and `add_gram` takes them as they are.
         """
         return "F" if len(self.W) < 100 else "C"
 
-    def _records(self, X, y):
+    @property
+    def width(self):
+        """Number of columns of rows (e, w)."""
+        return len(self.W) + 1
+
+    def records(self, X, y):
         """Rows (e, w) of a chunk, and y."""
-        found = np.empty((len(X), len(self.W) + 1), order=self._order)
+        found = np.empty((len(X), self.width), order=self.order)
         for block, e, weights, *_ in self.blocks(X):
             found[block, :-1], found[block, -1] = e, weights
         return found, y
@@ -479,7 +482,7 @@ class WhiteningQuery(Query):
     """
 
     whitened: Whitened
-    kept: bool = False  # whether the same rows are asked next
+    asked_again: bool = False  # the same rows are asked next
     name: str = "whitening"
     sensitivity: float = SQRT2 * ROUNDING
 
@@ -489,9 +492,9 @@ class WhiteningQuery(Query):
         return (vech_size(len(self.whitened.W)),)
 
     @property
-    def mapped(self):
-        """The same of rows e that are kept."""
-        return self.whitened.mapped(self) if self.kept else None
+    def kept(self):
+        """The same of rows e that a session keeps."""
+        return self.whitened.kept(self) if self.asked_again else None
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""

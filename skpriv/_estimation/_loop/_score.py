@@ -204,11 +204,11 @@ class ScoreQuery(Query):
         )
 
     @property
-    def mapped(self):
-        """The same of rows e that are kept."""
+    def kept(self):
+        """The same of rows e that a session keeps."""
         if type(self) is not ScoreQuery or self.asks_cut:
             return None
-        return self.whitened.mapped(self)
+        return self.whitened.kept(self)
 
     def scores(self, X, y):
         """Yield the `Scores` of one block of rows after the other."""
@@ -387,21 +387,21 @@ class ScoreEquation:
     moment: np.ndarray
     slope: Any
     square: float
-    gram: np.ndarray | None
-    residual_gram: np.ndarray | None
-    nearly_cut: float
-    most_excess: float | None
-    excess: float
-    fall: float
     n: int
     moment_scale: float
     slope_scale: float
-    square_scale: float
-    gram_scale: float
-    residual_scale: float
-    cut_scale: float
-    excess_scale: float
-    widest: float
+    gram: np.ndarray | None = None
+    residual_gram: np.ndarray | None = None
+    nearly_cut: float = 0.0
+    most_excess: float | None = None
+    excess: float = 0.0
+    fall: float = 0.0
+    square_scale: float = 0.0
+    gram_scale: float = 0.0
+    residual_scale: float = 0.0
+    cut_scale: float = 0.0
+    excess_scale: float = 0.0
+    widest: float = 1.0
     length: float = 1.0
 
     @property
@@ -420,56 +420,56 @@ class ScoreEquation:
     @classmethod
     def of(cls, query, answer):
         """Read the answer to a `ScoreQuery` (its layout is in the query's docstring)."""
-        p, limit = len(query.point), query.limit
-        released = named_parts(query, answer.value / answer.n)
-        unit = answer.noise.scale / answer.n
-        one, slope_unit = query.link.steepest / query.slope_weight, query.link.steepest * unit
-        slope, gram, slope_scale = None, None, inf
+        p, limit, link = len(query.point), query.limit, query.link
+        released, unit = named_parts(query, answer.value / answer.n), answer.noise.scale / answer.n
+        numbers = {name: float(value[0]) for name, value in released.items()}
+        slope, slope_scale, known = None, inf, {}
         if query.matrices:
-            slope, slope_scale = one * unvech(released["slope"], p), one * unit
-        gram_scale, fall, none = 0.0, 0.0, np.zeros(1)
+            steepest = link.steepest / query.slope_weight
+            slope, slope_scale = steepest * unvech(released["slope"], p), steepest * unit
         if query.most_excess is not None:
-            gram, gram_scale = slope, slope_scale
+            known.update(gram=slope, gram_scale=slope_scale)
         if query.asks_cut:
-            fall = query.fall * limit / query.most_excess
-            away = (1.0 + fall) / SIDE_WEIGHT
-            counted = float(released["nearly_cut"][0]) if "nearly_cut" in released else 1.0
-            largest = (1.0 + fall) * (max(counted, 0.0) + unit) / query.count_weight
-            cut, cut_noise = _shrunk(
-                away * unvech(released["cut_rows"], p), away * slope_unit, largest
+            fall, width = (
+                query.fall * limit / query.most_excess,
+                query.most_excess / query.excess_weight,
             )
-            slope, slope_scale = gram - cut, sqrt(slope_scale**2 + cut_noise**2)
-        width = query.most_excess / query.excess_weight if query.asks_cut else 0.0
-        asks_residuals = float("residual" in released)
-        residual_gram = (
-            query.residual_unit * unvech(released["residual"], p) if asks_residuals else None
-        )
-        square_scale = limit**2 / query.square_weight
-        square = square_scale * float(released.get("square", none)[0])
-        if residual_gram is not None and "square" not in released:
-            square, square_scale = float(np.trace(residual_gram)), query.residual_unit * sqrt(p)
+            known.update(fall=fall, excess=numbers["excess"] * width, excess_scale=unit * width)
+            away = (1.0 + fall) / SIDE_WEIGHT
+            counted = max(numbers.get("nearly_cut", 1.0), 0.0) + unit
+            cut, cut_noise = _shrunk(
+                away * unvech(released["cut_rows"], p),
+                away * (link.steepest * unit),
+                (1.0 + fall) * counted / query.count_weight,
+            )
+            slope, slope_scale = slope - cut, sqrt(slope_scale**2 + cut_noise**2)
+        if "residual" in released:
+            residual_gram = query.residual_unit * unvech(released["residual"], p)
+            known.update(residual_gram=residual_gram, residual_scale=query.residual_unit * unit)
+            known["cut_scale"] = unit / query.count_weight * link.counts
+        if "square" in released:
+            square_unit = limit**2 / query.square_weight
+            square, square_scale = square_unit * numbers["square"], square_unit * unit
+        else:
+            square, square_scale = (
+                float(np.trace(residual_gram)),
+                query.residual_unit * sqrt(p) * unit,
+            )
         return cls(
             point=query.point,
             limit=limit,
             moment=query.unit * released["moment"],
             slope=slope,
             square=square,
-            gram=gram,
-            residual_gram=residual_gram,
-            nearly_cut=float(released.get("nearly_cut", none)[0]) / query.count_weight,
-            most_excess=query.most_excess,
-            excess=float(released.get("excess", none)[0]) * width,
-            fall=fall,
             n=answer.n,
             moment_scale=query.unit * unit,
             slope_scale=slope_scale,
-            square_scale=square_scale * unit,
-            gram_scale=gram_scale,
-            residual_scale=query.residual_unit * unit * asks_residuals,
-            cut_scale=unit / query.count_weight * asks_residuals * query.link.counts,
-            excess_scale=unit * width,
-            widest=1.0 + abs(query.location) if query.link.linear else 1.0,
+            nearly_cut=numbers.get("nearly_cut", 0.0) / query.count_weight,
+            most_excess=query.most_excess,
+            square_scale=square_scale,
+            widest=1.0 + abs(query.location) if link.linear else 1.0,
             length=getattr(query, "length", 1.0),
+            **known,
         )
 
 

@@ -95,8 +95,8 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=(), start=None)
         link = link.near(mean.mean, rules.mean_room)
         slope = float(link.slope(location, mean.mean))  # rows are longer where it is small
         rules = replace(rules, length=min(1.0, rules.length / sqrt(slope)))
-    W, length, gram = learn_whitening(session, rows, rules, start)
-    whitened = Whitened(rows, W)
+    whitened, length, gram = learn_whitening(session, rows, rules, start)
+    W = whitened.W
     pool = make_pool(session, whitened, length, link, deviation, priors, gram)
     if start:
         pool.begin(np.linalg.solve(W.T, start.theta), start.variance)
@@ -306,21 +306,18 @@ def mean_only(session, rows, target, rules, link=IDENTITY):
     Once a location and the spread are released, the last look clips residuals at a few deviations.
     For a target that varies by a tenth of its range this has a third of the noise.
     """
-    location, scale, first_look = link.origin, 0.0, None
+    location, scale, means = link.origin, 0.0, []
     if rows.constant is not None and link.parts > 1:
         location = _mean(session, rows, target, link, 1.0).mean
     elif rows.constant is not None:
         plain = link.linear and not getattr(rows, "weighted", False)
-        plain = plain and session.records(rules.spread) > 0  # see `fit_rows`
-        if plain:
+        if plain and session.records(rules.spread) > 0:  # see `fit_rows`
             first_look, deviation = find_location(session, rows, target, rules)
-        share = 1.0 - rules.location - rules.spread if first_look else 1.0
-        means = [first_look] if first_look else []
-        if plain:
+            share = 1.0 - rules.location - rules.spread
             mean = _mean_of_residuals(session, rows, target, rules, share, first_look, deviation)
-            means.append(mean)
+            means = [first_look, mean]
         else:
-            means.append(_mean(session, rows, target, link, share))
+            means = [_mean(session, rows, target, link, 1.0)]
         weights = np.array([one.scale**-2.0 for one in means])
         location = float(weights @ [one.mean for one in means] / weights.sum())
         scale = float(weights.sum() ** -0.5)
@@ -362,18 +359,14 @@ def _mean(session, rows, target, link, share):
     several = link.parts > 1
     query = link.rates_query(rows, target) if several else LocationQuery(target, link.low, rows)
     found = query.read(session.sum(query, share))
-    if found.part < 1.0 and not query.weighted:
-        tell_labels(session, found.part, 2.0 * found.scale * found.part)
-    return found
-
-
-def tell_labels(session, part, noise):
-    """Say in the report which part of the rows has a target, unless noise may explain the rest."""
-    if part < 1.0 - TOLD_ABOVE * noise and (session.persons or 1) == 1:
+    noise = 2.0 * found.scale * found.part
+    told = found.part < 1.0 - TOLD_ABOVE * noise  # unless noise may explain the rest
+    if told and not query.weighted and (session.persons or 1) == 1:
         session.report.add_note(
-            f"About {part:.1%} of the rows have a target that can be learned from: a class, or a "
-            "number."
+            f"About {found.part:.1%} of the rows have a target that can be learned from: a class, "
+            "or a number."
         )
+    return found
 
 
 def _mean_of_residuals(session, rows, target, rules, share, first_look, deviation):

@@ -194,7 +194,6 @@ class Pool:
         self._link, self._curator, self._gram = link, curator, gram
         self._odds = odds if link.linear else np.append(odds, 0.0)
         self._equations: list = []
-        self._asked: dict = {name: [] for name in ASKED}
         self._raw: Any = 0.0
         self._most, self._length = deviation**2, length
         self.b, self.variance = np.zeros(size), min(deviation**2, 1.0)
@@ -213,9 +212,9 @@ class Pool:
         if not self._equations:  # this one was asked at b = 0
             self._most = max(self._most, equation.variance)
         self._equations.append(equation)
-        for name, known in self._asked.items():
-            known.append(getattr(equation, name))
-        self._known = {name: np.array(known) for name, known in self._asked.items()}
+        self._known = {
+            name: np.array([getattr(e, name) for e in self._equations]) for name in ASKED
+        }
         self.variance = equation.variance
         begin = self.b
         self._average_slopes()
@@ -356,16 +355,16 @@ def _short(rules):
 
 
 def learn_whitening(session, rows, rules, start=None):
-    """W such that W phi has about equal mean squares in all directions that exceed the noise.
+    """Rows W phi of about equal mean squares in all directions that exceed the noise.
 
     Under a curator the rounds may ask secret random parts of the records. With a start, its Gram
     matrix is the first round, and only one more is asked.
 
     Returns
     -------
-    (W, length, gram)
-        The root mean square length of a row W phi after weighting; the Gram matrix of the rows with
-        the scale of its noise, or None if steps ask for slopes.
+    (whitened, length, gram)
+        The `Whitened` rows; the root mean square length of a row W phi after weighting; the Gram
+        matrix of the rows with the scale of its noise, or None if steps ask for slopes.
     """
     p = rows.size
     parts = whitening_parts(session, rules)
@@ -380,19 +379,19 @@ def learn_whitening(session, rows, rules, start=None):
     for number, subset in enumerate(parts):
         W = (_short(rules) if number == ROUNDS and rules.slopes else 1.0) * W
         look = number == ROUNDS and not rules.slopes
-        asked = WhiteningQuery(Whitened(rows, W), kept=look)
+        asked = WhiteningQuery(Whitened(rows, W), asked_again=look)
         gram, scale = asked.gram(session.sum(asked, rules.whitening / len(parts), subset))
         if look:
-            return W, rules.length, (gram, scale)
+            return asked.whitened, rules.length, (gram, scale)
         if first is not None:
             gram = filled(gram, solve_triangular(first.T, W.T, lower=True).T)
         W = _whiter(W, gram, scale, rules)
     if not rules.lengths:
-        return W, rules.length, None
+        return Whitened(rows, W), rules.length, None
     query = LengthsQuery(Whitened(rows, W))
     answer = session.sum(query, rules.lengths, session.part(rules.subset))
     shorter = shortening(answer.value / answer.n, answer.noise.scale / answer.n, rules, p)
-    return _longest(shorter * W), shorter * rules.length, None
+    return Whitened(rows, _longest(shorter * W)), shorter * rules.length, None
 
 
 def _whiter(W, gram, scale, rules):

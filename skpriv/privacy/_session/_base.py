@@ -151,8 +151,9 @@ class Pieces:
         self._rows, self._source, self._order = rows, source, None
         self._kept, self._left, self._foreseen = [], KEPT_BYTES, {}
         self._all, self._targets = None, None
-        # Rows that are a function of each record, kept while that is asked, by its key
-        self._mapped: tuple = None, None
+        # Rows that are a function of each record, and what makes them, kept while they are asked
+        self._maker: Any = None
+        self._makes: Any = None
         self._users, self._memory = {}, {}
 
     def prefix(self, start, stop, fraction):
@@ -183,13 +184,13 @@ class Pieces:
         if self._foreseen:
             self._drawn()
         rows = self.whole()
-        mapped = getattr(query, "mapped", None)
-        if mapped is not None and subset is None and isinstance(rows, ArrayRows):
-            if self._mapped[0] is not mapped.key:
-                made = self._made(rows, mapped.records, mapped.width, mapped.order)
-                self._mapped = mapped.key, made
-            if self._mapped[1] is not None:
-                return self._mapped[1].sum(mapped.query())
+        if query.kept is not None and subset is None and isinstance(rows, ArrayRows):
+            maker, of_kept = query.kept
+            if self._maker is not maker:
+                self._maker = maker
+                self._makes = self._made(rows, maker.records, maker.width, maker.order)
+            if self._makes is not None:
+                return self._makes.sum(of_kept)
         if hasattr(query, "sum_by_memory"):
             memory = self._memory.setdefault((query.scaling, subset), {})
             in_memory = isinstance(rows, ArrayRows)

@@ -31,12 +31,8 @@ def _fit(rng):
     point = np.where(np.arange(P) < SEEN, TRUTH, 0.0)
     moment = GRAM @ (TRUTH - point) + 0.002 * rng.normal(size=P)
     equation = ScoreEquation(
-        point=point, limit=1.0, moment=moment, slope=GRAM + _goe(rng), gram=None,
-        residual_gram=1e-4 * GRAM,
-        square=1e-4, nearly_cut=0.0, most_excess=None, excess=0.0, fall=0.0,
-        n=10_000, moment_scale=0.002, slope_scale=SCALE, gram_scale=0.0,
-        residual_scale=0.0, square_scale=0.0,
-        cut_scale=0.0, excess_scale=0.0, widest=1.0,
+        point=point, limit=1.0, moment=moment, slope=GRAM + _goe(rng), residual_gram=1e-4 * GRAM,
+        square=1e-4, n=10_000, moment_scale=0.002, slope_scale=SCALE,
     )  # fmt: skip
     return LoopFit(0.0, np.eye(P), point, 1e-4, GRAM, (equation,), None, True, 1000)
 
@@ -167,21 +163,6 @@ def test_the_reach_of_bounds_is_that_of_a_row(intercept, global_random_seed):
     assert norm.longest_row(W) == pytest.approx(np.linalg.norm(rows @ W.T, axis=1).max())
 
 
-def _tailed(counted):
-    """A fit of one slope and a constant with a part of the residuals near the limit."""
-    equation = ScoreEquation(
-        point=np.zeros(2), limit=0.3, moment=np.zeros(2), slope=np.eye(2) / 2.0, gram=None,
-        residual_gram=0.005 * np.eye(2), square=0.01, nearly_cut=counted,
-        most_excess=None, excess=0.0, fall=0.0, n=10_000, moment_scale=1e-4, slope_scale=1e-5,
-        gram_scale=0.0,
-        residual_scale=1e-6, square_scale=1e-6, cut_scale=1e-5, excess_scale=0.0,
-        widest=1.0,
-    )  # fmt: skip
-    fit = LoopFit(0.0, np.eye(2), np.zeros(2), 0.01, np.eye(2) / 2.0, (equation,), None, True, 1000)
-    rows = RowMap(np.array([0.0]), np.array([1.0]), None, True, 1)
-    return fit, loop_law(fit, RecordMap(rows, TargetMap((-1.0, 1.0), True)))
-
-
 def test_a_tail_like_the_inverse_cube_is_cut_by_what_is_counted():
     """Residuals c > .75 R with P(c > x) = .02 (.75 R / x)^3: cutting them at R takes E (c - R)_+
     away. Half of `CUBE` would count half of it.
@@ -194,7 +175,12 @@ def test_a_tail_like_the_inverse_cube_is_cut_by_what_is_counted():
 
 def test_the_least_squares_line_has_its_own_equation_and_the_distance_is_a_bound():
     """Its moment says how far it is: a unit of noise there is one of the answer, and is counted."""
-    fit, _ = _tailed(0.0)
+    equation = ScoreEquation(
+        point=np.zeros(2), limit=0.3, moment=np.zeros(2), slope=np.eye(2) / 2.0, square=0.01,
+        n=10_000, moment_scale=1e-4, slope_scale=1e-5, residual_gram=0.005 * np.eye(2),
+        residual_scale=1e-6, square_scale=1e-6,
+    )  # fmt: skip
+    fit = LoopFit(0.0, np.eye(2), np.zeros(2), 0.01, np.eye(2) / 2.0, (equation,), None, True, 1000)
     rows, target = RowMap(np.array([0.0]), np.array([1.0]), None, True, 1), TargetMap((-1, 1), True)
     away = np.array([0.02, -0.01])
     asked = replace(fit.last, moment=fit.last.slope @ away, moment_scale=1e-3)

@@ -1,6 +1,5 @@
 """The least-squares line: what is shortened, how much that may hide, and where."""
 
-from dataclasses import fields
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,9 +17,7 @@ from skpriv.privacy import Answer, GaussianNoise
 WHITENED = Whitened(RowMap(None, None, 1.0, False, 2), np.diag([3.0, 2.0]))
 TARGET = TargetMap((-1.0, 1.0), False)
 MAPS = WHITENED, TARGET, 0.0, np.zeros(2)
-LAST = ScoreEquation(
-    np.zeros(2), 1.0, **dict.fromkeys([field.name for field in fields(ScoreEquation)][2:-1])
-)
+LAST = ScoreEquation(np.zeros(2), 1.0, None, None, 1.0, 1, 0.0, 0.0)
 
 
 class _Session:

@@ -49,16 +49,15 @@ def test_the_sums_are_those_of_a_step_with_matrices(weighted):
     expected = np.concatenate([found[name] for name in ("moment", "square", "nearly_cut")])
     np.testing.assert_allclose(query.sum(X, y), expected, atol=1e-9)
     if weighted:
-        assert query.mapped is None and whole.mapped is None
+        assert query.kept is None and whole.kept is None
         return
-    for asked in (query, whole, WhiteningQuery(query.whitened, kept=True)):
-        mapped = asked.mapped
-        kept = mapped.records(X, y)
-        before = kept[0].copy()
-        found = mapped.query().sum(*kept)
-        np.testing.assert_allclose(found, asked.sum(X, y), atol=1e-9)
-        assert mapped.query().sensitivity == asked.sensitivity
-        assert (kept[0] == before).all()  # for the next question
+    for asked in (query, whole, WhiteningQuery(query.whitened, asked_again=True)):
+        maker, of_kept = asked.kept
+        rows = maker.records(X, y)
+        before = rows[0].copy()
+        np.testing.assert_allclose(of_kept.sum(*rows), asked.sum(X, y), atol=1e-9)
+        assert of_kept.sensitivity == asked.sensitivity
+        assert (rows[0] == before).all()  # for the next question
 
 
 @pytest.mark.parametrize("room", [0, 2**28])
@@ -70,7 +69,7 @@ def test_a_session_keeps_what_a_question_is_of(room, monkeypatch):
     queries = [_query() for _ in range(2)]
     for query in queries:
         assert session.sum(query, 0.4).value.shape == query.shape
-    assert (session._pieces._mapped[1] is None) == (room == 0)
+    assert (session._pieces._makes is None) == (room == 0)
     exact = session._pieces.sum(queries[1], None)
     np.testing.assert_allclose(exact, queries[1].sum(X, y), atol=1e-9)
 

@@ -11,10 +11,8 @@ from skpriv._estimation._loop._queries import IDENTITY, Logit
 from skpriv._estimation._loop._whitening import Pool, fitted_shapes, posterior_mean, prior_model
 
 EQUATION = ScoreEquation(
-    point=np.zeros(2), limit=1.0, moment=np.zeros(2), slope=0.5 * np.eye(2), square=1.0, gram=None,
-    residual_gram=0.5 * np.eye(2), nearly_cut=0.0, most_excess=None, excess=0.0, fall=0.0,
-    n=10_000, moment_scale=1e-4, slope_scale=1e-4, square_scale=0.0, gram_scale=0.0,
-    residual_scale=0.0, cut_scale=0.0, excess_scale=0.0, widest=1.0,
+    point=np.zeros(2), limit=1.0, moment=np.zeros(2), slope=0.5 * np.eye(2), square=1.0, n=10_000,
+    moment_scale=1e-4, slope_scale=1e-4, residual_gram=0.5 * np.eye(2),
 )  # fmt: skip
 
 
