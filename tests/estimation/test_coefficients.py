@@ -5,6 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from registry.noise import goe
 
 from skpriv._estimation import _coefficients as coefficients
 from skpriv._estimation._coefficients import CoefficientLaw, equations_law, sandwich
@@ -13,11 +14,6 @@ from skpriv._estimation._public_maps import RecordMap
 
 P = 5
 SCALING = RecordMap.of_norm(1.0, (-1.0, 1.0), True, P - 1)
-
-
-def _goe(rng, scale):
-    upper = rng.normal(size=(P, P)) * scale
-    return (upper + upper.T) / 2.0
 
 
 def _equations(resolution, symmetric, rng=None):
@@ -29,7 +25,7 @@ def _equations(resolution, symmetric, rng=None):
     scale, released, target = 100.0 / (unit * resolution), design, design @ theta
     residual = 0.05 * design
     if rng is not None:
-        noise = _goe(rng, scale) if symmetric else scale * rng.normal(size=(P, P))
+        noise = scale * goe(rng, P) if symmetric else scale * rng.normal(size=(P, P))
         released = design + noise
         target = target + rng.multivariate_normal(np.zeros(P), residual)
         target = target + scale * rng.normal(size=P)
@@ -103,10 +99,7 @@ def test_errors_meet_the_noise_of_the_design_once_more(symmetric):
     equations = replace(found, design=eigenvalue * np.eye(P), target=eigenvalue * theta)
     law, scale = coefficients._expansion(equations), equations.design_scale
     W = np.linalg.inv(equations.design)
-    noises = [
-        _goe(rng, scale) if symmetric else scale * rng.normal(size=(P, P)) for _ in range(draws)
-    ]
-    noises = np.array(noises)
+    noises = scale * (goe(rng, P, draws) if symmetric else rng.normal(size=(draws, P, P)))
     met = equations.target_scale * rng.normal(size=(draws, P)) - noises @ theta
     first = W @ (met.T @ met / draws) @ W.T
     once_more = np.mean(noises @ (law.sampling + first) @ noises.transpose(0, 2, 1), axis=0)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from registry.noise import goe
 
 from skpriv._estimation._intervals import _variance
 from skpriv._estimation._moments import NormalEquations
@@ -22,9 +23,7 @@ def test_the_variance_is_that_of_the_noise_along_theta_and_across(symmetric):
         design=zero, target=np.zeros(p), gram=zero, square=0.0, n=1, symmetric=symmetric,
         design_scale=scale, target_scale=target_scale, gram_scale=scale,
     )  # fmt: skip
-    matrices = scale * rng.normal(size=(draws, p, p))
-    if symmetric:
-        matrices = (matrices + matrices.transpose(0, 2, 1)) / 2.0
+    matrices = scale * (goe(rng, p, draws) if symmetric else rng.normal(size=(draws, p, p)))
     noise = target_scale * rng.normal(size=(draws, p)) - matrices @ theta
     found = _variance(equations, V, (V**2).sum(axis=1), theta)
     np.testing.assert_allclose(found, (noise @ V.T).var(axis=0), rtol=0.05)

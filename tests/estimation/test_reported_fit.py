@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+from registry.noise import goe
 
 from skpriv._estimation._moments import NormalEquations
 from skpriv._estimation._reports import ReportedFit
@@ -14,11 +15,10 @@ TRUTH = np.array([0.5, -0.5, 0.5, -0.5, 0.5, -0.5])
 
 def _fit(rng):
     """A shrunk fit of equations of which one direction is hidden."""
-    upper = rng.normal(size=(P, P))
     noise = 40.0
     target, seen = GRAM @ TRUTH + noise * rng.normal(size=P), float(TRUTH[:-1] @ TRUTH[:-1])
     equations = NormalEquations(
-        design=GRAM + SCALE * (upper + upper.T) / 2.0, target=target, gram=GRAM, square=float(N),
+        design=GRAM + SCALE * goe(rng, P), target=target, gram=GRAM, square=float(N),
         n=N, symmetric=True, design_scale=SCALE, target_scale=noise, gram_scale=SCALE,
         residual_gram=(noise**2 + 0.5 * SCALE**2 * seen) * np.eye(P),
     )  # fmt: skip

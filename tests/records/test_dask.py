@@ -26,6 +26,7 @@ pd = pytest.importorskip("pandas")
 
 NAMES = ["a", "b", "c"]
 N = 1500
+ENCODER = TableEncoder({name: Numeric(-0.5, 0.5) for name in NAMES})
 ESTIMATORS = [
     ssp(),
     reweighted(),
@@ -127,10 +128,9 @@ def test_targets_in_memory_are_cut_as_the_rows():
 def test_predictions_are_lazy():
     X, y = _data()
     (array, target), frame, table = _arrays(), _frame(), pd.DataFrame(X, columns=NAMES)
-    encoder = TableEncoder({name: Numeric(-0.5, 0.5) for name in NAMES})
     for first, rows, targets, memory in (
         (BoundsScaler((-0.5, 0.5)), array, target, X),
-        (encoder, from_table(frame[NAMES], n=N), frame["y"], table),
+        (ENCODER, from_table(frame[NAMES], n=N), frame["y"], table),
     ):
         pipeline = make_pipeline(first, ssp(random_state=0))
         lazy = clone(pipeline).fit(rows, targets)
@@ -146,23 +146,17 @@ def test_predictions_are_lazy():
         np.testing.assert_allclose(high.compute(), wanted.high, rtol=1e-7)
 
 
-def test_curves_have_folds_of_rows():
-    X, y = _data()
-    settings = {"epsilons": [1.0, 8.0], "cv": 2, "n_repeats": 1}
-    expected = privacy_utility_curve(ssp(random_state=0), X, y, **settings)
-    found = privacy_utility_curve(ssp(random_state=0), *_arrays(), **settings)
-    np.testing.assert_allclose(found.test_scores, expected.test_scores, rtol=1e-9)
-    np.testing.assert_allclose(found.interval_widths, expected.interval_widths, rtol=1e-9)
-
-
-def test_curves_keep_the_names_of_a_frame():
-    X, y = _data()
-    table, frame = pd.DataFrame(X, columns=NAMES), _frame()
+@pytest.mark.parametrize("named", [False, True])
+def test_curves_have_folds_of_rows(named):
+    """And keep the names of a frame."""
+    (X, y), model = _data(), ssp(random_state=0)
+    data = _arrays()
+    if named:
+        frame, X, model = _frame(), pd.DataFrame(X, columns=NAMES), make_pipeline(ENCODER, model)
+        data = from_table(frame[NAMES], n=N), frame["y"]
     settings = {"epsilons": [4.0], "cv": KFold(2, shuffle=True, random_state=0), "n_repeats": 1}
-    encoder = TableEncoder({name: Numeric(-0.5, 0.5) for name in NAMES})
-    model = make_pipeline(encoder, ssp(random_state=0))
-    expected = privacy_utility_curve(model, table, y, **settings)
-    found = privacy_utility_curve(model, from_table(frame[NAMES], n=N), frame["y"], **settings)
+    expected = privacy_utility_curve(model, X, y, **settings)
+    found = privacy_utility_curve(model, *data, **settings)
     np.testing.assert_allclose(found.test_scores, expected.test_scores, rtol=1e-9)
     np.testing.assert_allclose(found.interval_widths, expected.interval_widths, rtol=1e-9)
 

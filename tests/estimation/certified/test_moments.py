@@ -5,6 +5,7 @@ from math import log, sqrt
 
 import numpy as np
 import pytest
+from registry.noise import goe
 from scipy import stats
 
 from skpriv._estimation import _intervals as module
@@ -34,8 +35,7 @@ def draw(rng, values, theta, sigma, scale, symmetric=True, residual=True, n=100_
     p, A = len(values), np.diag(np.asarray(values, float))
 
     def noise(size):
-        matrix = size * rng.normal(size=(p, p))
-        return (matrix + matrix.T) / 2.0 if symmetric else matrix
+        return size * (goe(rng, p) if symmetric else rng.normal(size=(p, p)))
 
     first = noise(scale)
     sums = sigma * np.sqrt(values) * rng.normal(size=p)

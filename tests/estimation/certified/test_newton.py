@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from registry.noise import goe
 from scipy import stats
 
 from skpriv._estimation._intervals import expected_sum, main_region, norm_quantile
@@ -28,11 +29,6 @@ def _step(**changed):
     scales = dict.fromkeys(("moment_scale", "gram_scale", "residual_scale", "excess_scale"), 0.0)
     quiet = {**scales, "limit": 1.0, "most_excess": 0.5, "excess": 0.0, "fall": 0.5, "n": MANY}
     return SimpleNamespace(**{**quiet, **changed})
-
-
-def _goe(rng, p, *draws):
-    upper = rng.normal(size=(*draws, p, p))
-    return (upper + np.swapaxes(upper, -1, -2)) / 2.0
 
 
 @pytest.mark.parametrize("value", [0.0, 0.3, 2.0, 50.0])
@@ -89,10 +85,10 @@ def test_the_distance_holds_in_any_direction_with_all_noises():
     for _ in range(200):
         d = rng.normal(size=p) * 10.0 ** rng.uniform(-2.0, 0.0)
         gram = np.diag(rng.uniform(0.1, 0.3, size=p))
-        noisy = gram + 0.01 * _goe(rng, p)
+        noisy = gram + 0.01 * goe(rng, p)
         step = _step(
             moment=gram @ d + 0.02 * rng.normal(size=p) - 1.5 * 0.01 * d / np.linalg.norm(d),
-            gram=noisy, residual_gram=0.001 * _goe(rng, p), excess=0.01 + 0.005 * rng.normal(),
+            gram=noisy, residual_gram=0.001 * goe(rng, p), excess=0.01 + 0.005 * rng.normal(),
             moment_scale=0.02, gram_scale=0.01, residual_scale=0.001, excess_scale=0.005,
         )  # fmt: skip
         values, vectors = np.linalg.eigh(noisy)
@@ -115,7 +111,7 @@ def test_variances_fail_as_often_as_they_may(residual_scale, excess_scale):
     truth = float(dual[0] @ residual @ dual[0] + 2.5 * 0.02 * dual[0] @ dual[0])
     for _ in range(draws):
         step = _step(
-            residual_gram=residual + residual_scale * _goe(rng, p), gram=np.eye(p),
+            residual_gram=residual + residual_scale * goe(rng, p), gram=np.eye(p),
             moment=np.zeros(p), residual_scale=residual_scale, excess_scale=excess_scale,
             excess=0.02 + excess_scale * rng.normal(),
         )  # fmt: skip
@@ -140,7 +136,7 @@ def test_the_noise_of_the_design_fails_as_often_as_it_may(across):
     step = _step(moment=d, gram_scale=0.3)
     bounds = certified._Bounds(0.7, 0.0, 1.0)
     bound = certified._design_noise(step, v, np.eye(p), bounds, EACH)[0]
-    missed = np.abs(0.3 * _goe(rng, p, draws) @ d @ v[0]) > bound
+    missed = np.abs(0.3 * goe(rng, p, draws) @ d @ v[0]) > bound
     assert _about(missed.mean(), 0.1, draws)
 
 
@@ -160,8 +156,8 @@ def test_the_main_part_is_no_more_than_sampling_noise_and_what_is_cut():
 def test_the_other_inverse_is_near_to_the_inverse():
     """Better than without shrinkage where the design is whitened, and the same without noise."""
     rng, p = np.random.RandomState(0), 12
-    gram = np.eye(p) / p + 1e-4 * _goe(rng, p)
-    noisy = gram + 0.01 * _goe(rng, p)
+    gram = np.eye(p) / p + 1e-4 * goe(rng, p)
+    noisy = gram + 0.01 * goe(rng, p)
     wrong = [
         np.linalg.norm(found - np.linalg.inv(gram))
         for found in (

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from registry.noise import goe
 from scipy import stats
 
 from skpriv._estimation._intervals import main_region, norm_quantile, operator_quantile
@@ -9,12 +10,6 @@ from skpriv._estimation._intervals import main_region, norm_quantile, operator_q
 LEVEL = 1e-4  # family-wise, of each Monte Carlo test over its parameters
 DRAWS = 20_000
 PART = 0.2  # of a region's failure, for the normal variable alone
-
-
-def _goe(p, rng, draws):
-    """Symmetric Gaussian matrices: variance 1 on the diagonal, 1/2 elsewhere."""
-    square = rng.normal(size=(draws, p, p))
-    return (square + square.transpose(0, 2, 1)) / 2.0
 
 
 FAILURES = (0.3, 0.05, 0.005)
@@ -27,24 +22,12 @@ def test_the_quantile_of_symmetric_noise(p, target_scale):
     rng = np.random.RandomState(p)
     theta = rng.normal(size=p)
     theta *= 1.5 / np.linalg.norm(theta)
-    noise = target_scale * rng.normal(size=(DRAWS, p)) - _goe(p, rng, DRAWS) @ theta
+    noise = target_scale * rng.normal(size=(DRAWS, p)) - goe(rng, p, DRAWS) @ theta
     b, a = target_scale**2, 1.5**2
     for failure in FAILURES:
         quantile = norm_quantile(b + a, b + a / 2.0, p, failure)
         exceeded = int((np.linalg.norm(noise, axis=1) > quantile).sum())
         assert stats.binomtest(exceeded, DRAWS, failure).pvalue > LEVEL / 24
-
-
-@pytest.mark.parametrize("p", [1, 2, 10])
-def test_the_quantile_of_independent_noise(p):
-    rng = np.random.RandomState(p)
-    theta = rng.normal(size=p) / np.sqrt(p)
-    noise = rng.normal(size=(DRAWS, p)) - rng.normal(size=(DRAWS, p, p)) @ theta
-    variance = 1.0 + theta @ theta
-    for failure in FAILURES:
-        quantile = norm_quantile(variance, variance, p, failure)
-        exceeded = int((np.linalg.norm(noise, axis=1) > quantile).sum())
-        assert stats.binomtest(exceeded, DRAWS, failure).pvalue > LEVEL / 9
 
 
 @pytest.mark.parametrize("p", [1, 2, 40, 400])
@@ -57,16 +40,15 @@ def test_norm_quantiles_have_the_right_order(p, failure, rest):
     # between that of one variable and that of all of them with the larger variance
     assert stats.chi.isf(failure, 1) * (1 - 1e-9) <= quantile
     assert quantile <= stats.chi.isf(failure, p) * (1 + 2e-4)
-
-
-def test_no_noise_has_no_quantile():
-    assert norm_quantile(0.0, 0.0, 3, 0.05) == 0.0
+    if rest == 1.0:  # noise that is independent in all coordinates
+        assert quantile == pytest.approx(stats.chi.isf(failure, p), rel=1e-12)
+    assert norm_quantile(0.0, 0.0, p, failure) == 0.0
 
 
 @pytest.mark.parametrize("p", [1, 2, 5, 20])
 def test_the_operator_quantile_is_an_upper_bound(p):
     draws = 4000
-    values = np.linalg.eigvalsh(0.6 * _goe(p, np.random.RandomState(p), draws))
+    values = np.linalg.eigvalsh(0.6 * goe(np.random.RandomState(p), p, draws))
     for failure in FAILURES:
         exceeded = int((values[:, -1] > operator_quantile(0.6, p, failure)).sum())
         assert stats.binomtest(exceeded, draws, failure, alternative="greater").pvalue > LEVEL / 12

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from registry.noise import goe
 from scipy import stats
 
 from skpriv._estimation._loop import _fit
@@ -133,8 +134,7 @@ def test_a_shrunk_matrix_is_as_near_as_it_says(p, size):
     rng, draws, scale = np.random.RandomState(0), 500, 0.7
     truth = np.zeros((p, p))
     truth[0, 0] = size * scale
-    noises = scale * rng.normal(size=(draws, p, p))
-    noises = (noises + noises.transpose(0, 2, 1)) / 2.0  # GOE
+    noises = scale * goe(rng, p, draws)
     found, claims = zip(*(_shrunk(truth + one, scale, 2.0 * size * scale + 0.1) for one in noises))
     errors = np.array(found) - truth
     claimed, whole = np.mean(np.square(claims)), np.mean(errors**2) * p**2 / (p * (p + 1) / 2.0)

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from registry.noise import goe
 from sklearn.base import clone
 
 from skpriv._estimation._loop._queries import IDENTITY, LENGTHS, SQUARES, Logit, MarginsQuery
@@ -12,11 +13,6 @@ from skpriv._estimation._loop._rules import Rules
 from skpriv._estimation._loop._whitening import denoised_gram, filled, scaled, shortening
 from skpriv._estimation._public_maps import RowMap
 from skpriv.linear_model import LinearRegression
-
-
-def _noise(p, scale, rng):
-    normal = rng.normal(size=(p, p)) * scale / np.sqrt(2.0)
-    return (normal + normal.T) / np.sqrt(2.0)
 
 
 def test_leading_directions_of_a_noisy_gram_matrix_are_not_divided_like_the_others():
@@ -27,7 +23,7 @@ def test_leading_directions_of_a_noisy_gram_matrix_are_not_divided_like_the_othe
     gram = 0.005 * np.eye(p) + 2.5 * scale * np.sqrt(2.0 * p) * top @ top.T
     along = {name: [] for name in ("shrunk", "denoised", "true")}
     for _ in range(5):
-        noisy = gram + _noise(p, scale, rng)
+        noisy = gram + scale * goe(rng, p)
         values, vectors, weight = denoised_gram(noisy, scale)
         even = noisy.trace() / p * np.eye(p)
         found = weight * (noisy - even) + even, (vectors * values) @ vectors.T, gram

@@ -5,6 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from registry.noise import goe
 from scipy.integrate import trapezoid
 
 from skpriv._estimation._coefficients import loop_law
@@ -21,18 +22,13 @@ SCALE = 0.006  # of the noise of the Gram matrix: hidden directions lie below it
 TRUTH = np.array([1.0, -1.0] * (P // 2))
 
 
-def _goe(rng):
-    upper = rng.normal(size=(P, P))
-    return SCALE * (upper + upper.T) / 2.0
-
-
 def _fit(rng):
     """A fit that knows the coefficients in visible directions, and nothing of the others."""
     point = np.where(np.arange(P) < SEEN, TRUTH, 0.0)
     moment = GRAM @ (TRUTH - point) + 0.002 * rng.normal(size=P)
     equation = ScoreEquation(
-        point=point, limit=1.0, moment=moment, slope=GRAM + _goe(rng), residual_gram=1e-4 * GRAM,
-        square=1e-4, n=10_000, moment_scale=0.002, slope_scale=SCALE,
+        point=point, limit=1.0, moment=moment, slope=GRAM + SCALE * goe(rng, P), square=1e-4,
+        n=10_000, moment_scale=0.002, slope_scale=SCALE, residual_gram=1e-4 * GRAM,
     )  # fmt: skip
     return LoopFit(0.0, np.eye(P), point, 1e-4, GRAM, (equation,), None, True, 1000)
 
@@ -118,8 +114,7 @@ def test_noise_alone_is_seldom_above_its_floor(size):
     of the margin above sqrt(2 k). The standard error is .1 to .3%.
     """
     rng, draws, half = np.random.RandomState(0), 12_000 if size < 10 else 4_000, 0.27
-    upper = rng.normal(size=(draws, size, size))
-    largest = np.linalg.eigvalsh((upper + np.swapaxes(upper, 1, 2)) / 2.0)
+    largest = np.linalg.eigvalsh(goe(rng, size, draws))
     seen = np.full(3, 50.0)
     floors = np.array([noise_floor(np.append(values, seen), 1.0) for values in largest])
     assert (largest[:, -1] > floors).mean() < 0.03

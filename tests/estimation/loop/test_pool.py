@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from registry.noise import goe
 
 from skpriv._estimation._loop._score import ScoreEquation
 from skpriv._estimation._loop._fit import LoopFit
@@ -64,17 +65,13 @@ def test_weak_signals_are_not_shrunk_by_how_far_down_the_candidates_go(size):
 
 def _lost(seed):
     """Part of what the truth explains that ten steps with slopes of much noise do not find."""
-    rng, p, pool = (
-        np.random.RandomState(seed),
-        4,
-        Pool(4, 0.3, [np.eye(4)], np.zeros(1), 0.5, IDENTITY, 1.0, False),
-    )
+    rng, p = np.random.RandomState(seed), 4
+    pool = Pool(p, 0.3, [np.eye(p)], np.zeros(1), 0.5, IDENTITY, 1.0, False)
     gram, truth = np.diag([0.12, 0.12, 0.12, 0.05]), np.array([0.0, 0.0, 0.0, 1.0])
     scales = {"moment_scale": 0.01, "slope_scale": 0.1, "n": 1_000, "square": 0.05}
     for _ in range(10):
-        noise = 0.1 * rng.normal(size=(p, p))
         moment = gram @ (truth - pool.b) + 0.01 * rng.normal(size=p)
-        slope = gram + (noise + noise.T) / 2.0
+        slope = gram + 0.1 * goe(rng, p)
         pool.add(replace(EQUATION, point=pool.b, moment=moment, slope=slope, **scales))
     away = pool.b - truth
     return float(away @ gram @ away) / float(truth @ gram @ truth)

@@ -52,14 +52,6 @@ def test_the_documented_format():
         low = 0
         high = 120
         missing = "indicator"
-        [sex]
-        type = "categorical"
-        categories = ["F", "M"]
-        [stage]
-        type = "ordinal"
-        categories = ["a", "b"]
-        [smoker]
-        type = "boolean"
         [admitted]
         type = "date"
         low = 2015-01-01
