@@ -406,9 +406,12 @@ class MomentsQuery(Query):
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
-        r = self.scaling.target(y)
-        gram, target = self.scaling.row_map.sums(X, r[None])
-        return np.concatenate([target[0], vech(gram), [self.square_weight * (r @ r)]])
+        r, p = self.scaling.target(y), self.scaling.size
+        target, gram = np.zeros(p), np.zeros((p, p), order="F")
+        for block, phi in self.scaling.row_map.blocks(X):
+            target += r[block] @ phi
+            add_gram(gram, phi)
+        return np.concatenate([target, vech(gram), [self.square_weight * (r @ r)]])
 
     def equations(self, answer):
         """Normal equations of an answer; the public entry of the intercept is put back exactly."""
@@ -466,26 +469,23 @@ class ResidualGramQuery(Query):
 
     def sum(self, X, y):
         """Exact sums over a chunk of rows."""
-        scaling, theta, r = self.scaling, np.array(self.theta), self.scaling.target(y)
-        beyond = [0.0]
-
-        def cut(block, fitted):
-            zeta = r[block] - np.clip(fitted, -1.0, 1.0)
-            beyond[0] += self._beyond(zeta)
-            return np.clip(zeta, -self.limit, self.limit) / self.limit
-
-        if self.instrument.matrix is None:
-
-            def weigh(block, fitted):
-                return cut(block, fitted(theta))
-
-            total = scaling.row_map.sums(X, np.empty((0, len(r))), weigh)[0]
-            return np.append(self._weight * vech(total), beyond)
-        total = np.zeros((scaling.size, scaling.size), order="F")
-        for block, phi in scaling.row_map.blocks(X):
-            instruments = self.instrument.turned(phi, cut(block, phi @ theta))
-            add_gram(total, scaling.row_map.weigh(instruments, X[block]))
+        total, beyond = np.zeros((self.scaling.size,) * 2, order="F"), 0.0
+        for scores, excess in self._scores(X, y):
+            add_gram(total, scores)
+            beyond += excess
         return np.append(self._weight * vech(total), beyond)
+
+    def _scores(self, X, y):
+        """Yield rows e zeta / R of one block after the other, and the sum of x over it."""
+        row_map, theta, r = self.scaling.row_map, np.array(self.theta), self.scaling.target(y)
+        for block, phi in row_map.blocks(X):
+            zeta = r[block] - np.clip(phi @ theta, -1.0, 1.0)
+            cut = np.clip(zeta, -self.limit, self.limit) / self.limit
+            if self.instrument.matrix is None:
+                scores = phi * cut[:, None]
+            else:
+                scores = row_map.weigh(self.instrument.turned(phi, cut), X[block])
+            yield scores, self._beyond(zeta)
 
     def _beyond(self, zeta):
         """Sum of x."""
@@ -532,8 +532,11 @@ class PersonGramQuery(OfPersons, ResidualGramQuery):
 
     def sum_persons(self, X, y, starts, largest):
         """Exact sums over a chunk of persons."""
-        scores, beyond = self._scores(X, y)
-        grams = [np.zeros((self.scaling.size,) * 2, order="F") for _ in range(2)]
+        size = self.scaling.size
+        blocks = list(self._scores(X, y))
+        scores = np.vstack([np.empty((0, size)), *(rows for rows, _ in blocks)])
+        beyond = sum(excess for _, excess in blocks)
+        grams = [np.zeros((size, size), order="F") for _ in range(2)]
         add_gram(grams[0], scores)
         add_gram(grams[1], person_sums(scores, starts) / largest)
         return np.concatenate([vech(grams[0]) / largest, vech(grams[1]), [beyond / largest]])
@@ -541,20 +544,6 @@ class PersonGramQuery(OfPersons, ResidualGramQuery):
     @property
     def _weight(self):
         return 1.0
-
-    def _scores(self, X, y):
-        """Rows e zeta / R, and the sum of x."""
-        r, theta, found, beyond = self.scaling.target(y), np.array(self.theta), [], 0.0
-        for block, phi in self.scaling.row_map.blocks(X):
-            zeta = r[block] - np.clip(phi @ theta, -1.0, 1.0)
-            beyond += self._beyond(zeta)
-            cut = np.clip(zeta, -self.limit, self.limit) / self.limit
-            if self.instrument.matrix is None:
-                found.append(phi * cut[:, None])
-                continue
-            e = self.instrument.turned(np.array(phi), cut)
-            found.append(self.scaling.row_map.weigh(e, X[block]))
-        return np.vstack([np.empty((0, self.scaling.size)), *found]), beyond
 
     def read(self, answer):
         """What `NormalEquations` keep of an answer: that of rows, and that of persons."""

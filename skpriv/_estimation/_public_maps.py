@@ -11,14 +11,14 @@ public.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from math import sqrt
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
-from .._linalg import add_gram, blocks_of, row_norms
+from .._linalg import blocks_of, row_norms
 
 # Half-widths of ranges, and units of coefficients: far enough from the ends of float64, 2e-308 and
 # 2e308, for the factors of a fit. At 1e-12 of its largest number a range has four digits left.
@@ -143,12 +143,11 @@ def check_units(bound, radius, parameter):
 # phi = (t z, 1) / sqrt(1 + t^2), t = FEATURE_LENGTH: a unit vector z of features has three times
 # the length of the constant, so that whitening starts from features that are above its noise.
 FEATURE_LENGTH = 3.0
-ORDINARY = (1e-100, 1e100)  # lengths whose squares, and those of far shorter rows, are numbers
 FOLD = 16  # rows that one vector operation takes at once
 
 
-class SumsOfRows:
-    """Mixin of public maps of rows: their blocks, and sums over these; not for direct use."""
+class BlocksOfRows:
+    """Mixin of public maps of rows, whose blocks stay in the cache; not for direct use."""
 
     size: Any
     rows: Any
@@ -164,32 +163,9 @@ class SumsOfRows:
         for block in blocks_of(len(X), 2 * self.size):
             yield block, self.rows(X[block])
 
-    def sums(self, X, left, weigh=None):
-        """Sums over a chunk of w^2 phi phi' and of left_i w phi.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_rows, n_features)
-        left : ndarray of shape (k, n_rows)
-        weigh : callable, default=None
-            ``weigh(block, fitted)`` gives weights w in [-1, 1] of a block of rows, where
-            ``fitted(theta)`` is phi'theta of its rows. None is 1.
-
-        Returns
-        -------
-        (gram, sums) : ndarray of shape (p, p), whose upper triangle counts, and of shape (k, p)
-        """
-        gram, sums = np.zeros((self.size, self.size), order="F"), np.zeros((len(left), self.size))
-        for block, rows in self.blocks(X):
-            if weigh is not None:
-                rows = rows * weigh(block, partial(np.matmul, rows))[:, None]
-            add_gram(gram, rows)
-            sums += left[:, block] @ rows
-        return gram, sums
-
 
 @dataclass(frozen=True, eq=False)
-class RowMap(SumsOfRows):
+class RowMap(BlocksOfRows):
     """The public map from a row x to phi with ||phi|| <= 1: affine inside the bounds.
 
     With ranges of the features, z = (x - middle) / (half-width sqrt(d)) after clipping x to them;
@@ -322,23 +298,6 @@ class RowMap(SumsOfRows):
         X, norms = _finite(np.asarray(X, dtype=np.float64))
         return X * (self._norm / np.maximum(norms, self._norm))[:, None]
 
-    def shortened(self, X):
-        """Rows and factors whose product is z, where only the norm of rows is bounded.
-
-        The factor is one number if there is nothing to clip. A sum of terms that are quadratic in
-        the rows may then be multiplied by its square afterwards, without a copy of the rows: one
-        number leaves the rounding of a sum relative to its largest term what it is.
-
-        Returns
-        -------
-        (rows, factor) : ndarray of shape (n_rows, n_features), float or ndarray (n_rows,)
-        """
-        norms = row_norms(X)
-        if ORDINARY[0] <= self._norm <= ORDINARY[1] and norms.max(initial=0) <= self._norm:
-            return X, 1.0 / self._norm
-        X, norms = _finite(X, norms)
-        return X, 1.0 / np.maximum(norms, self._norm)
-
     def outside(self, X):
         """Whether each value is outside of its range, shape (n_rows, n_features); of a row that is
         too long, all are. NaN is not.
@@ -366,8 +325,11 @@ class RowMap(SumsOfRows):
             None makes a new one.
         """
         if self.low is None:
-            X, factor = self.shortened(X)
-            return self._phi(X, factor if np.ndim(factor) == 0 else factor[:, None], out)
+            norms = row_norms(X)
+            if norms.max(initial=0.0) <= self._norm:  # nothing is clipped
+                return self._phi(X, 1.0 / self._norm, out)
+            X, norms = _finite(X, norms)
+            return self._phi(X, 1.0 / np.maximum(norms, self._norm)[:, None], out)
         # Clipping after the affine map is the same, and as few passes over the rows as can be.
         d, phi = self.n_features, np.empty((len(X), self.size)) if out is None else out
         shift, scale, limit = self._affine
@@ -407,39 +369,6 @@ class RowMap(SumsOfRows):
         phi *= factor * self.parts[0]  # as long vectors: of a part of the columns it is slower
         phi[:, self.n_features :] = self.parts[1]
         return phi
-
-    def sums(self, X, left, weigh=None):
-        """The same as `SumsOfRows.sums`; of bounded norms without a copy of the rows."""
-        if self.low is not None:
-            return super().sums(X, left, weigh)
-        d, (long, short) = self.n_features, self.parts
-        # Norm up to which rows are summed: one number leaves rounding errors what they are
-        unit = self._norm if ORDINARY[0] <= self._norm <= ORDINARY[1] else 1.0
-
-        def fitted(Z, theta):
-            """phi'theta of clipped rows. (Before they are clipped, Z'theta may be no number.)"""
-            level = short * theta[-1] if self.fit_intercept else 0.0
-            return long * (Z @ theta[:d]) / unit + level
-
-        left = np.vstack([left, np.ones(len(X))])
-        gram, sums = np.zeros((self.size, self.size), order="F"), np.zeros((len(left), d))
-        square, room = np.zeros((d, d), order="F"), np.empty((0, d))
-        for block in blocks_of(len(X), d):
-            Z, factor = self.shortened(X[block])
-            room = np.empty(Z.shape) if len(room) < len(Z) else room
-            if np.ndim(factor):
-                Z = np.multiply(Z, (factor * unit)[:, None], out=room[: len(Z)])
-            if weigh is not None:
-                left[-1, block] = weigh(block, partial(fitted, Z))
-                Z = np.multiply(Z, left[-1, block, None], out=room[: len(Z)])
-            add_gram(square, Z)
-            sums += left[:, block] @ Z
-        sums *= long / unit
-        gram[:d, :d] = square * (long / unit) ** 2
-        if self.fit_intercept:
-            sums = np.column_stack([sums, short * (left @ left[-1])])
-            gram[:, d] = short * sums[-1]
-        return gram, sums[:-1]
 
     def coefficient_map(self):
         """Matrix L, shape (n_features + 1, p): (coef, intercept) = L theta of phi'theta = x'coef
@@ -553,7 +482,7 @@ UNIT_TARGET = TargetMap((-1.0, 1.0), False)  # of s r
 
 
 @dataclass(frozen=True, eq=False)
-class WeightedMap(SumsOfRows):
+class WeightedMap(BlocksOfRows):
     """The map of rows (x, s) to s phi(x), where phi is another public map's.
 
     It stands in place of a `RowMap` without an intercept, whose constant is one of the coordinates.

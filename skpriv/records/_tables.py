@@ -399,28 +399,15 @@ def check_public(
         zeros, names = np.zeros((few, rows.n_features)), named(rows.names)
         target = y if isinstance(y, str) else np.zeros(few) if rows.has_target else None
     options = {"accept_sparse": accept_sparse, "dtype": np.float64, "ensure_all_finite": False}
-    plain = _plain(zeros, target)
-    if reset and not plain:
+    if reset:
         options |= {} if isinstance(target, str) else {"y_numeric": True}
         validate_data(estimator, zeros, target, **options)
-    elif not plain:
+    else:
         check_array(zeros, estimator=estimator, **options)
-    if names is not None or plain or not reset:
+    if names is not None or not reset:
         zeros = zeros if names is None else names
         validate_data(estimator, zeros, reset=reset, skip_check_array=True)
     return rows
-
-
-def _plain(zeros, target):
-    """Whether zeros are as they should be: a table of float64, and a target for each row.
-
-    What scikit-learn does to be sure takes as long as a question about a thousand rows.
-    """
-    if not isinstance(zeros, np.ndarray) or zeros.ndim != 2 or not zeros.size:
-        return False
-    absent = isinstance(target, str)
-    alike = absent or (isinstance(target, np.ndarray) and target.shape == zeros.shape[:1])
-    return alike and zeros.dtype == float and (absent or target.dtype == float)
 
 
 def readable(

@@ -15,10 +15,10 @@ TRUTH = np.array([0.5, -0.5, 0.5, -0.5, 0.5, -0.5])
 
 def _fit(rng):
     """A shrunk fit of equations of which one direction is hidden."""
-    noise = 40.0
+    design, noise = GRAM + SCALE * goe(rng, P), 40.0
     target, seen = GRAM @ TRUTH + noise * rng.normal(size=P), float(TRUTH[:-1] @ TRUTH[:-1])
     equations = NormalEquations(
-        design=GRAM + SCALE * goe(rng, P), target=target, gram=GRAM, square=float(N),
+        design=design, target=target, gram=GRAM, square=float(N),
         n=N, symmetric=True, design_scale=SCALE, target_scale=noise, gram_scale=SCALE,
         residual_gram=(noise**2 + 0.5 * SCALE**2 * seen) * np.eye(P),
     )  # fmt: skip

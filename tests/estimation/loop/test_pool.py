@@ -70,8 +70,8 @@ def _lost(seed):
     gram, truth = np.diag([0.12, 0.12, 0.12, 0.05]), np.array([0.0, 0.0, 0.0, 1.0])
     scales = {"moment_scale": 0.01, "slope_scale": 0.1, "n": 1_000, "square": 0.05}
     for _ in range(10):
-        moment = gram @ (truth - pool.b) + 0.01 * rng.normal(size=p)
         slope = gram + 0.1 * goe(rng, p)
+        moment = gram @ (truth - pool.b) + 0.01 * rng.normal(size=p)
         pool.add(replace(EQUATION, point=pool.b, moment=moment, slope=slope, **scales))
     away = pool.b - truth
     return float(away @ gram @ away) / float(truth @ gram @ truth)
