@@ -274,7 +274,7 @@ class BatchRows(FetchedRows):
         if kind is None:
             return LazyValues(self, function)
         parts = range(len(kind._fields))
-        return kind(*(LazyValues(self, partial(_part, function, at)) for at in parts))
+        return kind(*(LazyValues(self, lambda X, at=at: function(X)[at]) for at in parts))
 
     def __array__(self, dtype=None, copy=None):
         """X in memory, for functions that take arrays only."""
@@ -393,10 +393,6 @@ def step(function, numeric, X):
     """Result of a function of a chunk, as an array of numbers or as the table that it is."""
     X = dense(X) if numeric else frame(X).to_native()
     return quietly(function, X)
-
-
-def _part(function, at, X):
-    return function(X)[at]
 
 
 def _raise(error):

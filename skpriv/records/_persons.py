@@ -137,7 +137,7 @@ class PersonRows(Rows):
     def pieces(self, most: Any, subset: Any = None, sparse: bool = True) -> Any:
         """Chunks of the rows that are used."""
         if self._change is not None:
-            return (partial(_rows_of, piece) for piece in self.person_pieces(most, subset))
+            return (lambda one=one: one()[:2] for one in self.person_pieces(most, subset))
         chosen = Subset(np.sort(self._of(self._persons(self.chosen(subset)))))
         return self._rows.pieces(most, chosen, sparse)
 
@@ -217,10 +217,6 @@ class PersonRows(Rows):
 def _persons(X, y, numbers, largest, change):
     """Rows of persons all of whom are used, in this order."""
     return PersonRows(ArrayRows(X, y), numbers, largest, np.arange, change)
-
-
-def _rows_of(piece):
-    return piece()[:2]
 
 
 def _picked(rows, positions):

@@ -30,6 +30,11 @@ class Counted:
         return SimpleNamespace(value=self.value, noise=SimpleNamespace(scale=self.scale))
 
 
+def cut(session):
+    """The length at which it is found that next to nobody is cut."""
+    return seldom_cut(session, SimpleNamespace(classes=SCORE_LENGTHS), 0.1)
+
+
 @pytest.mark.parametrize("scale", [10.0, 40.0])
 def test_noise_in_classes_of_long_scores_is_not_believed(scale):
     """Of 13 sums of noise one is beyond two deviations in one fit of ten: that is no long score."""
@@ -37,22 +42,20 @@ def test_noise_in_classes_of_long_scores_is_not_believed(scale):
     for seed in range(150):
         session = Counted(0.05, scale, seed)
         longest = float(np.quantile(session.lengths, 1.0 - MOST_CUT))
-        found.append(seldom_cut(session, SimpleNamespace(classes=SCORE_LENGTHS), 0.1) / longest)
+        found.append(cut(session) / longest)
     assert np.mean(np.array(found) > 4.0) < 0.02
 
 
 def test_next_to_nobody_is_cut():
     for seed in range(50):
         session = Counted(0.05, 5.0, seed)
-        assert (
-            session.lengths > seldom_cut(session, SimpleNamespace(classes=SCORE_LENGTHS), 0.1)
-        ).mean() < 0.01
+        assert (session.lengths > cut(session)).mean() < 0.01
 
 
 def test_where_noise_hides_everybody_nothing_is_cut():
     silent = Counted(0.05, 1e4, 0)
     silent.value = np.zeros(len(SCORE_LENGTHS))
-    assert seldom_cut(silent, SimpleNamespace(classes=SCORE_LENGTHS), 0.1) == 1.0
+    assert cut(silent) == 1.0
 
 
 @pytest.mark.parametrize(("alike", "part"), [(True, 1.0), (False, 0.2)])

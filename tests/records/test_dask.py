@@ -2,6 +2,7 @@
 
 import os
 import threading
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -187,18 +188,21 @@ def test_a_text_that_a_graph_casts_is_refused_after_the_charge():
             ssp(epsilon=1.0).fit(*make())
 
 
+@contextmanager
+def cluster(n_workers=2):
+    """Processes of Dask and their client, which are asked from here on."""
+    distributed = pytest.importorskip("distributed")
+    options = {"n_workers": n_workers, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with distributed.LocalCluster(**options) as workers, distributed.Client(workers) as client:
+        yield workers, client
+
+
 @pytest.mark.slow
 def test_a_cluster_of_processes_changes_nothing():
     """All in one test, since each cluster takes seconds to start."""
     import dask
 
-    distributed = pytest.importorskip("distributed")
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with (
-        distributed.LocalCluster(**options) as cluster,
-        distributed.Client(cluster) as client,
-        dask.config.set(scheduler=client),
-    ):
+    with cluster() as (_, client), dask.config.set(scheduler=client):
         test_parts_change_no_answer(LinearRegression(data_norm=1.0, bounds_y=(-1, 1)))
         test_parts_change_no_answer(ssp(privacy="none"))
         test_the_local_model_asks_each_user_once()
@@ -241,10 +245,8 @@ def test_rows_of_a_person_in_several_parts_are_brought_together(estimator, priva
 @pytest.mark.slow
 def test_workers_that_die_change_nothing():
     """Ten times a worker is killed while it sums: the answer and the charge of one fit."""
-    distributed = pytest.importorskip("distributed")
     X, y = _data()
     expected = ssp(random_state=0).fit(X, y).coef_
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
 
     def slow(block):
         import time
@@ -254,7 +256,7 @@ def test_workers_that_die_change_nothing():
 
     rows = da.from_array(X, chunks=(75, 3)).map_blocks(slow, dtype=float, meta=np.empty((0, 0)))
     for _ in range(10):
-        with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        with cluster() as (_, client):
             pids = list(client.run(os.getpid).values())
             killer = threading.Timer(0.3, os.kill, (pids[0], 9))
             killer.start()
@@ -267,12 +269,10 @@ def test_workers_that_die_change_nothing():
 
 @pytest.mark.slow
 def test_a_cluster_may_grow_and_shrink():
-    distributed = pytest.importorskip("distributed")
     X, y = _data()
     expected = ssp(random_state=0).fit(X, y).coef_
-    options = {"n_workers": 0, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster):
-        cluster.adapt(minimum=0, maximum=2, interval="100ms")
+    with cluster(0) as (workers, _):
+        workers.adapt(minimum=0, maximum=2, interval="100ms")
         found = ssp(random_state=0).fit(*_arrays()).coef_
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 

@@ -291,15 +291,15 @@ class LocationQuery(OfTargets, Query):
 
     def read(self, answer):
         """The `Location`."""
-        noise, (moment, *part) = answer.noise.scale / answer.n, answer.value / answer.n
-        few = LEAST_RATE / answer.n
-        part = min(max(float(part[0]), 2.0 * noise, few), 1.0) if part else 1.0
-        # Of rates: nobody thinks that they are below those of a few records
-        least = 0.0 if self.low else min(few / part, 0.25)
-        half = (1.0 - self.low) / 2.0
-        mean = (1.0 + self.low) / 2.0 + half * float(moment) / part
-        mean = float(np.clip(mean, self.low + least, 1.0 - least))
-        return Location(mean, half * noise / part, part)
+        noise, (moment, *counted) = answer.noise.scale / answer.n, answer.value / answer.n
+        least_part = LEAST_RATE / answer.n
+        part = min(max(float(counted[0]), 2.0 * noise, least_part), 1.0) if counted else 1.0
+        # A rate is not taken to be below that of a few records
+        margin = 0.0 if self.low else min(least_part / part, 0.25)
+        half_range = (1.0 - self.low) / 2.0
+        mean = (1.0 + self.low) / 2.0 + half_range * float(moment) / part
+        mean = float(np.clip(mean, self.low + margin, 1.0 - margin))
+        return Location(mean, half_range * noise / part, part)
 
 
 class Location(NamedTuple):
@@ -725,11 +725,11 @@ def seldom_cut(session, query, share):
     """
     lengths = query.classes
     answer = session.sum(query, share)
-    beyond = np.cumsum(answer.value[::-1])[::-1]
-    noise = answer.noise.scale * np.sqrt(np.arange(len(beyond), 0, -1))
-    few = np.flatnonzero(beyond <= MOST_CUT * session.n + USUAL_QUANTILE * noise)
-    found = int(few[0]) if len(few) else len(lengths) - 1
-    return float(lengths[found]) if found else 1.0
+    longer = np.cumsum(answer.value[::-1])[::-1]
+    noise = answer.noise.scale * np.sqrt(np.arange(len(longer), 0, -1))
+    seldom = np.flatnonzero(longer <= MOST_CUT * session.n + USUAL_QUANTILE * noise)
+    place = int(seldom[0]) if len(seldom) else len(lengths) - 1
+    return float(lengths[place]) if place else 1.0
 
 
 def person_sums(values, starts):
