@@ -321,13 +321,12 @@ class Instrument:
             halves /= np.maximum(norms, 1.0)[:, None]
         return halves
 
-    def rows(self, phi, weights=1.0):
-        """Rows e of a chunk times weights. (U (sum w^2 phi phi') U would lose cond(U)^2 digits.)"""
+    def rows(self, phi):
+        """Rows e of a chunk. (U (sum w^2 phi phi') U would lose cond(U)^2 digits.)"""
         if self.matrix is None:
-            return phi if np.ndim(weights) == 0 else phi * weights[:, None]
+            return phi
         rows = phi @ self.matrix
-        rows *= (_inverse(np.maximum(row_norms(rows), self.floor)) * weights)[:, None]
-        return rows
+        return rows * _inverse(np.maximum(row_norms(rows), self.floor))[:, None]
 
     def turned(self, phi, weights=1.0, longest=None):
         """Rows Q'e times weights, for U = QR: at half the price, and phi is overwritten.
