@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar
@@ -427,10 +427,10 @@ class LazyValues:
     ndim: ClassVar[int] = 1
     dtype: ClassVar[np.dtype] = np.dtype(np.float64)
 
-    @property
-    def shape(self) -> tuple[int]:
-        """Number of rows."""
-        return (self.rows.n,)
+    shape: tuple[int] = field(init=False)
+
+    def __post_init__(self):
+        vars(self)["shape"] = (self.rows.n,)  # an unknown number of rows is refused here
 
     def __len__(self):
         return self.rows.n
