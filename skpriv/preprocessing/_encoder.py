@@ -85,7 +85,7 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
 
     @property
     def _n_features_out(self):
-        return len(self.get_feature_names_out())  # type: ignore[attr-defined]
+        return len(self.get_feature_names_out())
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

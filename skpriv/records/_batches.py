@@ -426,7 +426,6 @@ class LazyValues:
     function: Callable
     ndim: ClassVar[int] = 1
     dtype: ClassVar[np.dtype] = np.dtype(np.float64)
-
     shape: tuple[int] = field(init=False)
 
     def __post_init__(self):

@@ -423,7 +423,8 @@ class ScoreEquation:
         p, limit, link = len(query.point), query.limit, query.link
         released, unit = named_parts(query, answer.value / answer.n), answer.noise.scale / answer.n
         numbers = {name: float(value[0]) for name, value in released.items()}
-        slope, slope_scale, known = None, inf, {}
+        slope, slope_scale = None, inf
+        known: dict[str, Any] = {}
         if query.matrices:
             steepest = link.steepest / query.slope_weight
             slope, slope_scale = steepest * unvech(released["slope"], p), steepest * unit
