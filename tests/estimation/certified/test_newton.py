@@ -248,12 +248,7 @@ def test_rows_inside_of_their_ranges_reach_the_span_of_a_line():
 
 def test_another_inverse_costs_the_noise_of_what_it_leaves(monkeypatch):
     """Any v of another release may be taken, for |dual - v| times the noise of the design."""
-    rng = np.random.RandomState(0)
-    X = rng.uniform(-0.5, 0.5, size=(50_000, 3))
-    y = np.clip(X @ [0.8, -0.4, 0.2] + rng.uniform(-0.2, 0.2, len(X)), -1.0, 1.0)
-    fit = LinearRegression(
-        bounds_X=[(-0.5, 0.5)] * 3, bounds_y=(-1.0, 1.0), epsilon=4.0, random_state=0
-    ).fit(X, y)._released  # fmt: skip
+    fit = _fitted(0, False, 100_000)[2]._released
     points, seen = fit.points(np.eye(len(fit.b))), {}
 
     def spied(name):
@@ -261,21 +256,17 @@ def test_another_inverse_costs_the_noise_of_what_it_leaves(monkeypatch):
 
         def spy(*arguments):
             found = asked(*arguments)
-            seen[name] = copy(found)  # which is added to later
+            seen[name] = arguments, copy(found)  # which is added to later
             return found
 
         monkeypatch.setattr(certified, name, spy)
 
     for name in ("_distance", "_main"):
         spied(name)
-    noise = []
-    distance = certified._distance
-    monkeypatch.setattr(
-        certified, "_distance", lambda *given: noise.append(given[3]) or distance(*given)
-    )
     monkeypatch.setattr(certified, "_independent_inverse", lambda gram, scale: np.zeros_like(gram))
     _, half = certified.certified_by_step(fit, points, 0.95)
-    assert noise[0] > 0.0 and np.isfinite(half).all()
+    (*_, noise, _), bounds = seen["_distance"]
+    assert noise > 0.0 and np.isfinite(half).all()
     dual = np.linalg.norm(points @ np.linalg.inv(fit.last.gram), axis=1)
-    expected = seen["_main"] + dual * noise[0] * seen["_distance"].moved
+    expected = seen["_main"][1] + dual * noise * bounds.moved
     assert half == pytest.approx(expected)

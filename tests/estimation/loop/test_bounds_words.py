@@ -24,15 +24,17 @@ def _rows(n=20_000):
     return X, X @ [0.5, 0.3, 0.0] + 0.2 * rng.normal(size=n)
 
 
-def _note(first, names=None, epsilon=1.0, Estimator=LinearRegression):
+def _fitted(first, second=(-1.0, 1.0), epsilon=1.0, Estimator=LinearRegression):
     X, y = _rows()
     bounds = {"bounds_y": (-2.0, 2.0)}
     if Estimator is LogisticRegression:
         bounds, y = {"classes": (0, 1)}, (y > 0.0).astype(int)
-    model = Estimator(
-        bounds_X=[first, (-1.0, 1.0), (-1.0, 1.0)], epsilon=epsilon, random_state=0, **bounds
-    )
-    return model.fit(X, y).privacy_report_.note
+    bounds_X = [first, second, (-1.0, 1.0)]
+    return Estimator(bounds_X=bounds_X, epsilon=epsilon, random_state=0, **bounds).fit(X, y)
+
+
+def _note(*ranges, **settings):
+    return _fitted(*ranges, **settings).privacy_report_.note
 
 
 @pytest.mark.parametrize("Estimator", [LinearRegression, LogisticRegression])
@@ -51,10 +53,7 @@ def test_a_range_of_which_a_tenth_is_used_is_told(Estimator):
 
 def test_nothing_is_said_that_noise_may_explain():
     """The Gram matrix has to exclude a wider spread by three deviations of its noise."""
-    X, y = _rows()
-    model = LinearRegression(
-        bounds_X=[(-11.0, 11.0), (-1.0, 1.0), (-1.0, 1.0)], bounds_y=(-2.0, 2.0), random_state=0
-    ).fit(X, y)
+    model = _fitted((-11.0, 11.0))
     fit, rows = model._released, model._record_map.row_map
     assert bounds_words(fit, rows, ["age", "dose", "time"]).startswith(
         "The standard deviation of a"
@@ -64,22 +63,16 @@ def test_nothing_is_said_that_noise_may_explain():
 
 
 def test_both_are_told_together():
-    X, y = _rows()
-    model = LinearRegression(
-        bounds_X=[(-20.0, 20.0), (-0.5, 0.5), (-1.0, 1.0)], bounds_y=(-2.0, 2.0), random_state=0
-    )
-    note = model.fit(X, y).privacy_report_.note
+    note = _note((-20.0, 20.0), (-0.5, 0.5))
     assert "most of them in x1" in note and "The standard deviation of x0" in note
 
 
 def test_an_additive_model_counts_rows_that_are_clipped():
-    note = _note((-0.5, 0.5), Estimator=AdditiveRegressor)
+    model = _fitted((-0.5, 0.5), Estimator=AdditiveRegressor)
+    note = model.privacy_report_.note
     assert "% of the rows are outside of their bounds" in note and "most of them in x0" in note
     assert _note((-1.0, 1.0), Estimator=AdditiveRegressor) is None
     X, _ = _rows(1000)
-    model = AdditiveRegressor(
-        bounds_X=[(-0.5, 0.5), (-1.0, 1.0), (-1.0, 1.0)], bounds_y=(-2.0, 2.0), random_state=0
-    ).fit(*_rows())
     counts = ClippedRowsQuery(model._record_map.row_map).sum(X, None)
     assert counts[0] == (np.abs(X[:, 0]) > 0.5).sum()
     np.testing.assert_allclose(counts[1:], [counts[0] / np.sqrt(3.0), 0.0, 0.0])
