@@ -3,6 +3,7 @@
 import logging
 import threading
 import time
+from copy import deepcopy
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -11,8 +12,7 @@ from ..._parameters import Count, Finite, Positive, validated
 from ...records import finite_numbers
 from .._base import NO_LIMIT, BasePolicy, checked_available
 from .._visits import Hashed, name_of
-from ._store import CAME, IN_RANGE, Store, begun, check_order, check_same, dumped
-from ._store import event_name, loaded, protecting_persons, sentence_of
+from ._store import CAME, IN_RANGE, Store, begun, check_same, event_name, sentence_of, served
 
 # Number of events that are read or forgotten at once, while others wait a few milliseconds. A
 # policy that may change at any round learns so many in one transaction.
@@ -119,8 +119,7 @@ class Loop:
         in_order: bool = True,
         clock: Annotated[Any, callable, None] = None,
     ) -> None:
-        policy = protecting_persons(policy, max_visits)
-        check_order(policy, in_order)
+        policy = served(policy, max_visits, in_order)
         self.cutoff, self.default_reward = float(cutoff), float(default_reward)
         self.learn_every, self._clock = int(learn_every), clock or time.time
         self._here, self._forgotten = learn == "here", 0
@@ -378,7 +377,7 @@ class Loop:
                 actions, chances = self.policy.act(contexts, available, return_propensities=True)
             if not started:  # kept for all workers, since its start was charged
                 self._version += 1
-                held.save(self._version, held.first_open(), dumped(self.policy))
+                held.save(self._version, held.first_open(), self.policy)
         except BaseException:
             if not started:
                 self._version = None
@@ -454,7 +453,7 @@ class Loop:
             if hasattr(self.policy, "players_"):  # a combiner changes while it acts
                 taught = self._taught(self.policy, first, held.events(IN_RANGE, first, first + n))
                 return self._keep(held, self.policy, first, *taught)
-            version, state = self._version, dumped(self.policy)
+            version, policy = self._version, deepcopy(self.policy)
             held.close(first + n)  # rewards come too late now, whatever another clock says
         parts = []
         for start in range(first, first + n, EVENTS_AT_ONCE):
@@ -464,7 +463,6 @@ class Loop:
         columns = tuple(sum(part, ()) for part in zip(*parts, strict=True))
         if None in columns[0]:  # another worker has learned them
             return None
-        policy = loaded(state)
         taught = self._taught(policy, first, columns)
         with self._lock, self._store.transaction() as held:
             if held.version() != version:
@@ -500,7 +498,7 @@ class Loop:
         if failure is not None:
             self._note(held, failure, "its rounds are spent, and nothing was learned from them")
         self.policy, self._version = policy, self._version + 1
-        held.save(self._version, first + n, dumped(policy))
+        held.save(self._version, first + n, policy)
         return n
 
     def _forget(self):
@@ -539,8 +537,7 @@ class Loop:
     def _refresh(self, held):
         """Take over what another thread or process has learned."""
         if held.version() != self._version:
-            self._version = held.version()
-            self.policy = loaded(held.state())
+            self._version, self.policy = held.version(), held.policy()
             self._closed *= self.policy._out_of_order
 
     def __getstate__(self):

@@ -2,6 +2,7 @@
 
 import pickle
 from contextlib import contextmanager
+from copy import deepcopy
 from hashlib import sha256
 
 import numpy as np
@@ -103,13 +104,25 @@ class Transaction:
         """Number of the saved policy; None if there is none."""
         return self._one("SELECT version FROM policy")
 
-    def state(self):
+    def policy(self):
         """Saved policy."""
-        return self._one("SELECT state FROM policy")
+        state = self._one("SELECT state FROM policy")
+        digest, state = state[:32], state[32:]
+        if sha256(state).digest() != digest:
+            raise PrivacyError(
+                "the policy in the file of Loop is damaged: put a backup of it back."
+            )
+        policy = pickle.loads(state)
+        if getattr(policy, "random_state", None) is None and hasattr(policy, "_rng"):
+            # Processes that load the same state must not draw the same actions.
+            policy._rng = np.random.RandomState()
+        return policy
 
-    def save(self, version, first, state):
+    def save(self, version, first, policy):
         """Save the policy, which has learned the events before the first one."""
-        self._run("INSERT OR REPLACE INTO policy VALUES (0, ?, ?, ?)", (version, first, state))
+        state = pickle.dumps(policy, protocol=5)
+        row = version, first, sha256(state).digest() + state
+        self._run("INSERT OR REPLACE INTO policy VALUES (0, ?, ?, ?)", row)
 
     def find(self, event_id):
         """(action, propensity, learned, reward, time, number) of an event, or None."""
@@ -150,13 +163,7 @@ class Transaction:
 
     def first_waiting(self, start, deadline):
         """Number of the first event from ``start`` on that may still get a reward."""
-        waiting = self._one(
-            "SELECT number FROM events WHERE number >= ? AND reward IS NULL AND time > ? "
-            "ORDER BY number LIMIT 1",
-            start,
-            deadline,
-        )
-        return self.last() + 1 if waiting is None else waiting
+        return self._first("number >= ? AND reward IS NULL AND time > ?", start, deadline)
 
     def events(self, which, *given):
         """Columns (rows, actions, rewards, players, users, ids) of events `IN_RANGE`, or `CAME`."""
@@ -174,8 +181,12 @@ class Transaction:
 
     def oldest(self, start):
         """Number of the oldest event that was not learned, from ``start`` on, or the next one."""
-        query = "SELECT min(number) FROM events WHERE number >= ? AND learned = 0"
-        found = self._one(query, start)
+        return self._first("number >= ? AND learned = 0", start)
+
+    def _first(self, which, *given):
+        """Number of the first of these events, or that of the next one to come."""
+        query = f"SELECT number FROM events WHERE {which} ORDER BY number LIMIT 1"
+        found = self._one(query, *given)
         return self.last() + 1 if found is None else found
 
     def note(self, time, sentence):
@@ -191,14 +202,13 @@ class Transaction:
         return self._run("SELECT time, sentence FROM troubles ORDER BY rowid").fetchall()
 
 
-def dumped(policy):
-    """State of a service for its file: a hash and its policy."""
-    state = pickle.dumps(policy, protocol=5)
-    return sha256(state).digest() + state
-
-
-def protecting_persons(policy, max_visits):
-    """The policy, or a copy of it with this parameter if it is given."""
+def served(policy, max_visits, in_order):
+    """The policy, or a copy with this number of visits; refuse one that cannot learn so."""
+    if not in_order and not getattr(policy, "_can_be_late", False):
+        raise ValueError(
+            "in_order=False is for LinUCB and LinSquareCB with privacy='central', a finite epsilon "
+            "and width='asymptotic': what else learns needs the rewards in the order of the ranks."
+        )
     if max_visits is None:
         return policy
     if getattr(policy, "max_visits", max_visits) not in (None, max_visits):
@@ -208,12 +218,12 @@ def protecting_persons(policy, max_visits):
             f"{type(policy).__name__} has no max_visits: it protects rounds, and user_guarantee "
             "says what that means for people who come back."
         )
-    return pickle.loads(pickle.dumps(policy)).set_params(max_visits=int(max_visits))
+    return deepcopy(policy).set_params(max_visits=int(max_visits))
 
 
 def begun(policy, in_order):
-    """State of a file that begins; all copies of it find each other's answers."""
-    policy = pickle.loads(pickle.dumps(policy))
+    """Policy of a file that begins; all copies of it find each other's answers."""
+    policy = deepcopy(policy)
     policy._numbering = Numbering()
     if not in_order:
         if hasattr(policy, "n_rounds_"):
@@ -221,27 +231,6 @@ def begun(policy, in_order):
                 "in_order=False needs a policy that has not acted: this one has acted."
             )
         policy._out_of_order = True
-    return dumped(policy)
-
-
-def check_order(policy, in_order):
-    """Refuse to learn out of order what cannot be learned so."""
-    if not in_order and not getattr(policy, "_can_be_late", False):
-        raise ValueError(
-            "in_order=False is for LinUCB and LinSquareCB with privacy='central', a finite epsilon "
-            "and width='asymptotic': what else learns needs the rewards in the order of the ranks."
-        )
-
-
-def loaded(state):
-    """Policy of a state."""
-    digest, state = state[:32], state[32:]
-    if sha256(state).digest() != digest:
-        raise PrivacyError("the policy in the file of Loop is damaged: put a backup of it back.")
-    policy = pickle.loads(state)
-    if getattr(policy, "random_state", None) is None and hasattr(policy, "_rng"):
-        # Processes that load the same state must not draw the same actions.
-        policy._rng = np.random.RandomState()
     return policy
 
 
