@@ -16,8 +16,7 @@ from .._compat import forgets_rows
 from .._parameters import Count, RandomState, parameters
 from .._printing import Printed, Table
 from ..exceptions import PrivacyError
-from ..privacy import MODELS, Accounted, Budget, Cost, Guarantee, Numbering, PrivacyReport, Trust
-from ..privacy import protecting
+from ..privacy import Accounted, Budget, Cost, Guarantee, Numbering, PrivacyReport, protecting
 from ..records import check_shape, finite, floats, public_shape
 from ._draws import by_chance, uniform
 from ._state import Raw, save, tell_taken
@@ -100,25 +99,6 @@ class EpochsReport(Printed):
             rounds = f"{epoch.rounds[0]}-{epoch.rounds[1] - 1}"
             lines.append((str(index), rounds, f"{mu:.4g}", guarantee))
         return [f"{self.name}: {self.guarantee}", Table(HEADERS, lines, len(HEADERS))]
-
-
-def charged_report(oracle):
-    """Report of a fit that was charged, and refused its rows; None if it is not private."""
-    trust, name = trust_of(oracle), type(oracle).__name__
-    if trust.exact:
-        return None
-    secure, charged = getattr(oracle, "random_state", 0) is None, Cost.from_budget(trust.budget)
-    return PrivacyReport(name, trust.model, trust.budget, secure, charged=charged)
-
-
-def trust_of(oracle):
-    """Who is trusted by an oracle.
-
-    An oracle is private only if it says so itself: what is wrapped in a pipeline is not looked at.
-    """
-    epsilon, delta = getattr(oracle, "epsilon", inf), getattr(oracle, "delta", 0.0)
-    model = getattr(oracle, "privacy", "none")
-    return Trust.of(model if model in MODELS else "none", Budget(epsilon, delta))
 
 
 def divided_budget(budget, releases, currency):

@@ -2,23 +2,14 @@
 
 import numpy as np
 from scipy.stats import norm
-from sklearn import linear_model
 
 from ..linear_model import IHTRegressor, ReweightedRegressor, SSPRegressor
 
 # Equally likely, as the absolute value of a normal variable: its 16 mid-quantiles. Its standard
 # deviation of 0.75 is a compromise: less is better for independent contexts, more for fixed arms.
 HALF_NORMAL = 0.75 * norm.ppf(0.5 + (np.arange(16) + 0.5) / 32.0)
-# Whose predictions are this product, perhaps clipped to a range, where actions would tie. Not to
-# ask them spares the checks of contexts that are checked.
-LINEAR = {
-    IHTRegressor,
-    ReweightedRegressor,  # with the identity link
-    SSPRegressor,
-    linear_model.Lasso,
-    linear_model.LinearRegression,
-    linear_model.Ridge,
-}
+# Whose predictions are this product, clipped to the range of the rewards, where actions would tie.
+CLIPPED = {IHTRegressor, ReweightedRegressor, SSPRegressor}
 LARGEST_PREDICTION = 1e300  # prediction whose gap to another is a number
 
 
@@ -70,7 +61,7 @@ def greedy_chances(oracle, contexts, available):
 def predicted(oracle, contexts):
     """Predictions of shape (n_rounds or 1, n_actions)."""
     rows, shape = flat(contexts)
-    if type(oracle) in LINEAR and getattr(oracle, "link", "identity") == "identity":
+    if type(oracle) in CLIPPED and getattr(oracle, "link", "identity") == "identity":
         return (rows @ oracle.coef_ + oracle.intercept_).reshape(shape)
     if hasattr(oracle, "predict_proba"):  # of rewards that are classes: their mean
         return (oracle.predict_proba(rows) @ oracle.classes_.astype(float)).reshape(shape)

@@ -12,9 +12,11 @@ from sklearn.linear_model import LinearRegression, Ridge
 from skpriv.bandits import (
     FLIPHAT,
     ActionElimination,
+    BanditCombiner,
     EpochGreedy,
     EpochSchedule,
     EpsilonGreedy,
+    LinUCB,
     RandomPolicy,
     SparseLinearEnvironment,
     SquareCB,
@@ -22,7 +24,7 @@ from skpriv.bandits import (
 )
 from skpriv.bandits._draws import inverse_gap
 from skpriv.bandits._epochs._fliphat import first_epoch
-from skpriv.bandits._epochs._policy import SELECTION_SHARE
+from skpriv.bandits._epochs._oracles import SELECTION_SHARE
 from skpriv.linear_model import IHTRegressor, ReweightedRegressor
 from skpriv.privacy import Budget
 
@@ -233,6 +235,14 @@ def test_fliphat_clips_rewards(make_rounds):
         FLIPHAT(epsilon=0.0),
         RandomPolicy(n_actions=0),
         EpochGreedy(oracle=Ridge(), schedule=EpochSchedule(first=0)),
+        *(LinUCB(privacy=wrong) for wrong in ("global", 3)),
+        *(LinUCB(**{name: 0}) for name in ("horizon", "delta", "update_every", "coef_norm")),
+        LinUCB(width="wide"),
+        LinUCB(bonus_scale=-1.0),
+        LinUCB(bounds_y=(1, 0)),
+        *(BanditCombiner([RandomPolicy()] * n, epsilon=e) for n, e in ((0, 1.0), (2, 0.0))),
+        BanditCombiner([RandomPolicy()] * 2, regret_bounds=[(1.0, 0.5)]),
+        BanditCombiner([RandomPolicy()] * 2, targets=[1.0]),
     ],
 )
 def test_bad_parameters(policy):

@@ -12,8 +12,8 @@ from ..._compat import HasMethods, Interval
 from ..._parameters import ArrayLike, Count, Delta, Epsilon, Positive, parameters
 from ...linear_model import IHTRegressor
 from .._draws import uniform
-from .._base import trust_of
-from ._policy import REFITS, SELECTION_SHARE, EpochPolicy, EpochSchedule, Schedule, added
+from ._oracles import SELECTION_SHARE, added, trust_of
+from ._policy import REFITS, EpochPolicy, EpochSchedule, Schedule
 
 # Part of the rounds by which, without privacy, a coefficient would stand out among d others.
 SAMPLING_PART = 0.4

@@ -13,17 +13,13 @@ from sklearn.base import clone
 
 from ..._compat import HasMethods
 from ..._parameters import Count, parameters
-from ...exceptions import InvalidValues, PrivacyError
-from ...linear_model import AdditiveRegressor, IHTRegressor, ImproperSGDRegressor
-from ...linear_model import LayeredRegressor, LinearRegression, LogisticRegression
-from ...linear_model import PoissonRegressor, ReweightedRegressor, SSPRegressor
-from ...privacy import Guarantee, charge, noticed_charges, parallel_part
-from ...records import INVALID_VALUES
+from ...exceptions import PrivacyError
+from ...privacy import Guarantee, parallel_part
 from .._base import MAX_SEED, NO_LIMIT, BasePolicy, Epoch, EpochsReport
-from .._base import charged_report, divided_budget, trust_of
 from .._draws import greedy_chances
 from .._state import Raw
-from .._ucb._sums import Region, Windows, window_estimate
+from .._ucb._sums import Windows, window_estimate
+from . import _oracles
 
 
 @dataclass(frozen=True)
@@ -186,14 +182,6 @@ def comparable(oracle: Any) -> bool:
     return hasattr(oracle, "pooled") and asked is not None and asked() is not None
 
 
-# Share of a sparse oracle's budget that is spent on selecting features, which counts most at first.
-SELECTION_SHARE = 0.55
-GAUSSIAN = (
-    AdditiveRegressor, ImproperSGDRegressor, LayeredRegressor, LinearRegression,
-    LogisticRegression, PoissonRegressor, ReweightedRegressor, SSPRegressor,
-)  # fmt: skip
-# Currency in which each fit is paid, where users do not send the index of a codebook.
-PAID_IN = {IHTRegressor: "zcdp", **dict.fromkeys(GAUSSIAN, "gdp")}
 Schedule = Annotated[Any, str, Integral, "array-like", callable]
 
 
@@ -277,9 +265,7 @@ class EpochPolicy(BasePolicy):
         # Fits that share rounds do not compose in parallel: no guarantee is claimed for them.
         frozen = getattr(self, "_frozen", None)
         oracle = (frozen or self._split_oracle()) if self._forgets_rows else None
-        # The currency of the fits, where it is known, tells more of what several fits cost.
-        currency = None if self._max_visits is None else paid_in(oracle)
-        promise = trust_of(oracle).guarantee("user", currency)
+        promise = _oracles.promise_of(oracle, self._max_visits is not None)
         return EpochsReport(type(self).__name__, promise, list(getattr(self, "_epochs", [])))
 
     @property
@@ -303,12 +289,7 @@ class EpochPolicy(BasePolicy):
 
     def _split_oracle(self):
         """Oracle with its part of the budget: the costs of all fits that a person is in add up."""
-        oracle, most = self._make_oracle(), self._max_visits or 1
-        trust = trust_of(oracle)
-        if most == 1 or trust.exact:
-            return oracle
-        budget = divided_budget(trust.budget, most, paid_in(oracle))
-        return clone(oracle).set_params(epsilon=budget.epsilon, delta=budget.delta)
+        return _oracles.split_oracle(self._make_oracle(), self._max_visits or 1)
 
     def _learn(self, oracle, n_fitted):
         """Use an oracle, which knows ``n_fitted`` rounds: those of all epochs, if it is pooled."""
@@ -316,24 +297,23 @@ class EpochPolicy(BasePolicy):
 
     def _start(self, n_phi):
         oracle = self._make_oracle()
-        _check_bounded(oracle)
-        classes = getattr(oracle, "classes", None)
-        if classes is not None and any(isinstance(label, str) for label in classes):
-            raise ValueError("the classes of an oracle are the possible rewards: pass numbers.")
+        _oracles.check_oracle(oracle)
         self._epoch_lengths, self._n_phi = self._make_schedule(n_phi), n_phi
         self._length, self._filled = epoch_length(self._epoch_lengths, 0), 0
         self._rows, self._rewards = Raw(), Raw()
         self._epochs = []
         if self.window is not None and not getattr(self, "forget", True):
-            self._windows = EpochWindows(self._max_visits is not None, trust_of(oracle).exact)
+            exact = _oracles.trust_of(oracle).exact
+            self._windows = EpochWindows(self._max_visits is not None, exact)
         # The costs of two runs add up. Each run has a partition of its own, in which epochs do not.
         self._partition = f"{type(self).__name__} {uuid.uuid4().hex}"
         self._entropy = int(self._rng.randint(MAX_SEED))
         # The promise of a run does not change: parameters that are set now count after a reset.
         self._frozen = clone(self._split_oracle())
         self._promises_privacy = self.guarantee.private
-        if classes is not None:  # a generator of its own leaves the one of the actions alone
-            self._classes = np.unique(np.asarray(classes, dtype=float))
+        if getattr(oracle, "classes", None) is not None:
+            self._classes = np.unique(np.asarray(oracle.classes, dtype=float))
+            # A generator of its own leaves the one of the actions alone.
             self._rounding = np.random.RandomState([self._entropy, len(self._classes)])
 
     def _bounded(self, rewards):
@@ -390,7 +370,7 @@ class EpochPolicy(BasePolicy):
 
         def fitted():
             nonlocal failure
-            failure = _failure(oracle, X, y, self._max_visits or 1)
+            failure = _oracles.failure_of_fit(oracle, X, y, self._max_visits or 1)
             return oracle if failure is None else None
 
         with self._accounting(), part if self._forgets_rows else nullcontext():
@@ -400,14 +380,16 @@ class EpochPolicy(BasePolicy):
             oracle = answer
         elif failure is None:  # another copy of the policy made the fit, which failed
             failure = PrivacyError("the fit of this epoch failed once it was charged.")
-        report = charged_report(oracle) if failure else getattr(oracle, "privacy_report_", None)
+        report = (
+            _oracles.charged_report(oracle) if failure else getattr(oracle, "privacy_report_", None)
+        )
         self._epochs = [*self._epochs, Epoch((stop - n_fitted, stop), report)]
         self.n_rounds_, self._length, self._filled = stop, length, 0
         kept = ((), ()) if self._forgets_rows else ([X], [y])
         self._rows, self._rewards = map(Raw, kept)
         self._promises_privacy = self.guarantee.private
         if failure is None:
-            self._start_answers = _as_start(oracle) or self._start_answers
+            self._start_answers = _oracles.as_start(oracle) or self._start_answers
             try:
                 self._learn(self._with_past(oracle, n_fitted), self._n_pooled)
             except BaseException as error:
@@ -459,7 +441,7 @@ class EpochPolicy(BasePolicy):
         oracle = clone(self._frozen)
         if not getattr(self, "forget", True):
             if hasattr(oracle, "coef_init"):
-                _go_on(oracle, getattr(self._pooled_oracle, "coef_", None), self._n_phi)
+                _oracles.go_on(oracle, getattr(self._pooled_oracle, "coef_", None), self._n_phi)
             if self._start_answers is not None:
                 oracle.set_params(start=self._start_answers)
         for name, value in sorted(oracle.get_params(deep=True).items()):
@@ -508,78 +490,3 @@ class OraclePolicy(EpochPolicy):
     forget: bool = False
     window: Literal["auto"] | None = "auto"
     max_visits: Count | None = None
-
-
-def paid_in(oracle):
-    """Currency in which each fit of an oracle is paid; None if it is not known before the fit."""
-    can = trust_of(oracle).can
-    reports = can.alone or can.amplifies  # users send reports, which may be indices of a codebook
-    if reports and (can.amplifies or getattr(oracle, "channel", None) != "gaussian"):
-        return None
-    return PAID_IN.get(type(oracle))
-
-
-def _check_bounded(oracle):
-    """Refuse an oracle without public bounds now, and not when the first epoch closes."""
-    if (check := getattr(oracle, "_check_model", None)) is not None:
-        check()
-    for names in (("bounds_y",), ("bounds_X", "data_norm")):
-        known = [name for name in names if hasattr(oracle, name)]
-        if known and all(getattr(oracle, name) is None for name in known):
-            raise ValueError(
-                f"The oracle {type(oracle).__name__} needs {' or '.join(known)}, a public bound of "
-                f"{'rewards' if 'bounds_y' in known else 'features'}: without it each fit fails."
-            )
-
-
-def added(n_nonzero, n_features):
-    """Features that a sparse oracle selects in an epoch, and those that it keeps from the last.
-
-    Noise grows with the square root of the number that are selected at once: a third of them is,
-    and the others next time, by what is left of the rewards when the first ones are known.
-    """
-    n_nonzero = min(n_nonzero or max(1, min(n_features // 10, 10)), n_features)
-    new = max(1, n_nonzero // 3)
-    return new, n_nonzero - new
-
-
-def _go_on(oracle, coef, n_features):
-    """Let a sparse oracle keep the largest released coefficients, and select more by residuals."""
-    new, kept = added(oracle.n_nonzero_coefs, n_features)
-    if coef is not None:
-        coef = coef.copy()
-        coef[np.argsort(-np.abs(coef), kind="stable")[kept:]] = 0.0
-    oracle.set_params(n_nonzero_coefs=new, selection_share=SELECTION_SHARE, coef_init=coef)
-
-
-def _as_start(oracle):
-    """Released answers from which the next fit may start; None if users send reports."""
-    try:
-        return None if trust_of(oracle).can.reports else oracle.as_start()
-    except (AttributeError, ValueError):  # the oracle has no start, or released no more than a mean
-        return None
-
-
-def _failure(oracle, X, y, releases):
-    """Fit; return what failed once something was charged, such as rows that are no numbers.
-
-    A person who may be in so many epochs pays for as many fits, of which this is one.
-    """
-    with noticed_charges() as charges:
-        try:
-            oracle.fit(X, y)
-            for cost in charges * (releases - 1):
-                charge(cost, type(oracle).__name__)
-        except InvalidValues:
-            return InvalidValues(INVALID_VALUES)
-        except BaseException as error:
-            if not charges:
-                raise
-            return error
-    return None
-
-
-def coef_posterior(oracle):
-    """Posterior of an oracle's coefficients; an intercept is the same for all actions."""
-    (mean, covariance), d = oracle.posterior(), len(oracle.coef_)
-    return Region(mean[:d], covariance[:d, :d])

@@ -10,10 +10,10 @@ from scipy.special import ndtri
 from ..._compat import HasMethods
 from ..._linalg import ROUNDED, TINY
 from ..._parameters import Level, NotNegative, parameters
-from .._draws import HALF_NORMAL, inverse_gap, largest, optimistic, predicted, uniform
-from .._draws import distinct, flat
+from .._draws import HALF_NORMAL, distinct, flat, inverse_gap, optimistic, predicted, uniform
 from .._ucb._lin_ucb import GAP_WEIGHT
-from ._policy import OraclePolicy, coef_posterior
+from ._oracles import coef_posterior
+from ._policy import OraclePolicy
 
 
 def spanner(vectors, mask, approximation=2.0):
@@ -44,8 +44,6 @@ def spanner(vectors, mask, approximation=2.0):
     """
     n, n_vectors, d = vectors.shape
     chosen = np.zeros((n, n_vectors), dtype=bool)
-    if n == 0:
-        return chosen
     counted = np.where(mask[:, :, None], vectors, 0.0)
     longest = np.sqrt(np.einsum("nkd,nkd->nk", counted, counted).max(axis=1))
     scale = np.where(longest > 0.0, longest, 1.0)
@@ -366,19 +364,22 @@ class ActionElimination(OraclePolicy):
             return chances
         contexts = distinct(contexts, available)
         alive = np.broadcast_to(chances > 0.0, contexts.shape[:2])
-        return uniform(contexts, _thinned(contexts, alive))
+        few = spanner(contexts, alive)
+        # Where all features are zero, nothing is spanned, and all of the actions are played.
+        return uniform(contexts, np.where(few.any(axis=1, keepdims=True), few, alive))
 
     def _plausible(self, contexts, available):
         """Actions that may be the best, by posteriors of differences to the best mean."""
         contexts = distinct(contexts, available)
         n_actions, rounds = contexts.shape[1], np.arange(len(contexts))
         means = contexts @ self._region.centre
-        best = largest(means, available)
+        if available is not None:  # an action that may not be played rules out no other
+            means = np.where(available, means, -np.inf)
+        best = means.argmax(axis=1)
         apart = contexts - contexts[rounds, best][:, None]
         spread = np.sqrt(np.einsum("nkj,nkj->nk", apart @ self._region.form, apart))
         behind = means[rounds, best][:, None] - means
-        alive = behind <= -ndtri(self._failure / n_actions) * spread
-        return alive if available is None else alive & available
+        return behind <= -ndtri(self._failure / n_actions) * spread
 
     @property
     def _failure(self):
@@ -397,13 +398,3 @@ class ActionElimination(OraclePolicy):
         if available is not None:  # an action that may not be played rules out no other
             low, high = np.where(available, low, -np.inf), np.where(available, high, -np.inf)
         return high >= low.max(axis=1, keepdims=True)
-
-
-def _thinned(contexts, alive):
-    """Spanner of the surviving actions, or all of them in rounds where their features are zero."""
-    chosen = alive.copy()
-    several = np.flatnonzero(alive.sum(axis=1) > 1)
-    found = spanner(contexts[several], alive[several])
-    found[~found.any(axis=1)] = alive[several][~found.any(axis=1)]
-    chosen[several] = found
-    return chosen

@@ -14,9 +14,8 @@ from ..._estimation._moments import MomentsQuery
 from ..._estimation._public_maps import RecordMap
 from ..._parameters import ArrayLike, Count, Delta, Epsilon, Finite, Positive, parameters
 from ...exceptions import PrivacyError
-from ...privacy import WIRE_VERSION, Budget, Guarantee, LiftedReports, Trust
-from ...privacy import adds_up_gaussians, capabilities, models_that
-from ...privacy import is_known, read_report, reported_directions, task_hash
+from ..._wire import WIRE_VERSION, is_known, read_report, reported_directions, task_hash
+from ...privacy import Budget, Guarantee, LiftedReports, Trust, adds_up_gaussians, capabilities
 from .._base import NO_LIMIT, BasePolicy, divided_budget
 from .._visits import Visits
 from ._sums import PhasedSums, Windows, window_estimate
@@ -268,7 +267,7 @@ class RunningSumsPolicy(BasePolicy):
             raise PrivacyError(
                 "channel='codebook' is what users send who report themselves, and "
                 f"privacy={self.privacy!r} has a curator or a hidden sum instead: pass "
-                f"{models_that('reports')}, or channel='auto'."
+                "privacy='local' or privacy='shuffle', or channel='auto'."
             )
         if self._likely_channel != "auto":
             return self._likely_channel

@@ -1,0 +1,133 @@
+"""Oracles of policies that learn by epochs: what they cost, how they are fitted, and from where."""
+
+from math import inf
+
+import numpy as np
+from sklearn.base import clone
+
+from ... import linear_model
+from ...exceptions import InvalidValues
+from ...privacy import MODELS, Budget, Cost, PrivacyReport, Trust, charge, noticed_charges
+from ...records import INVALID_VALUES
+from .._base import divided_budget
+from .._ucb._sums import Region
+
+# Share of a sparse oracle's budget that is spent on selecting features, which counts most at first.
+SELECTION_SHARE = 0.55
+
+
+def charged_report(oracle):
+    """Report of a fit that was charged, and refused its rows; None if it is not private."""
+    trust, name = trust_of(oracle), type(oracle).__name__
+    if trust.exact:
+        return None
+    secure, charged = getattr(oracle, "random_state", 0) is None, Cost.from_budget(trust.budget)
+    return PrivacyReport(name, trust.model, trust.budget, secure, charged=charged)
+
+
+def trust_of(oracle):
+    """Who is trusted by an oracle.
+
+    An oracle is private only if it says so itself: what is wrapped in a pipeline is not looked at.
+    """
+    epsilon, delta = getattr(oracle, "epsilon", inf), getattr(oracle, "delta", 0.0)
+    model = getattr(oracle, "privacy", "none")
+    return Trust.of(model if model in MODELS else "none", Budget(epsilon, delta))
+
+
+def paid_in(oracle):
+    """Currency in which each fit of an oracle is paid; None if it is not known before the fit."""
+    can = trust_of(oracle).can
+    reports = can.alone or can.amplifies  # users send reports, which may be indices of a codebook
+    if reports and (can.amplifies or getattr(oracle, "channel", None) != "gaussian"):
+        return None
+    kind = type(oracle)
+    if kind is not getattr(linear_model, kind.__name__, None):  # another one may cost anything
+        return None
+    return "zcdp" if kind is linear_model.IHTRegressor else "gdp"
+
+
+def promise_of(oracle, persons):
+    """What users are promised who are in one fit.
+
+    Where persons may be in several, the currency of a fit tells more of what all of these cost.
+    """
+    return trust_of(oracle).guarantee("user", paid_in(oracle) if persons else None)
+
+
+def split_oracle(oracle, most):
+    """Oracle with its part of the budget: the costs of all fits that a person is in add up."""
+    trust = trust_of(oracle)
+    if most == 1 or trust.exact:
+        return oracle
+    budget = divided_budget(trust.budget, most, paid_in(oracle))
+    return clone(oracle).set_params(epsilon=budget.epsilon, delta=budget.delta)
+
+
+def check_oracle(oracle):
+    """Refuse an oracle that cannot be fitted now, and not when the first epoch closes."""
+    classes = getattr(oracle, "classes", None)
+    if classes is not None and any(isinstance(label, str) for label in classes):
+        raise ValueError("the classes of an oracle are the possible rewards: pass numbers.")
+    if (check := getattr(oracle, "_check_model", None)) is not None:
+        check()
+    for names in (("bounds_y",), ("bounds_X", "data_norm")):
+        known = [name for name in names if hasattr(oracle, name)]
+        if known and all(getattr(oracle, name) is None for name in known):
+            raise ValueError(
+                f"The oracle {type(oracle).__name__} needs {' or '.join(known)}, a public bound of "
+                f"{'rewards' if 'bounds_y' in known else 'features'}: without it each fit fails."
+            )
+
+
+def added(n_nonzero, n_features):
+    """Features that a sparse oracle selects in an epoch, and those that it keeps from the last.
+
+    Noise grows with the square root of the number that are selected at once: a third of them is,
+    and the others next time, by what is left of the rewards when the first ones are known.
+    """
+    n_nonzero = min(n_nonzero or max(1, min(n_features // 10, 10)), n_features)
+    new = max(1, n_nonzero // 3)
+    return new, n_nonzero - new
+
+
+def go_on(oracle, coef, n_features):
+    """Let a sparse oracle keep the largest released coefficients, and select more by residuals."""
+    new, kept = added(oracle.n_nonzero_coefs, n_features)
+    if coef is not None:
+        coef = coef.copy()
+        coef[np.argsort(-np.abs(coef), kind="stable")[kept:]] = 0.0
+    oracle.set_params(n_nonzero_coefs=new, selection_share=SELECTION_SHARE, coef_init=coef)
+
+
+def as_start(oracle):
+    """Released answers from which the next fit may start; None if users send reports."""
+    try:
+        return None if trust_of(oracle).can.reports else oracle.as_start()
+    except (AttributeError, ValueError):  # the oracle has no start, or released no more than a mean
+        return None
+
+
+def failure_of_fit(oracle, X, y, releases):
+    """Fit; return what failed once something was charged, such as rows that are no numbers.
+
+    A person who may be in so many epochs pays for as many fits, of which this is one.
+    """
+    with noticed_charges() as charges:
+        try:
+            oracle.fit(X, y)
+            for cost in charges * (releases - 1):
+                charge(cost, type(oracle).__name__)
+        except InvalidValues:
+            return InvalidValues(INVALID_VALUES)
+        except BaseException as error:
+            if not charges:
+                raise
+            return error
+    return None
+
+
+def coef_posterior(oracle):
+    """Posterior of an oracle's coefficients; an intercept is the same for all actions."""
+    (mean, covariance), d = oracle.posterior(), len(oracle.coef_)
+    return Region(mean[:d], covariance[:d, :d])
