@@ -12,6 +12,7 @@ from math import sqrt
 import numpy as np
 import pandas as pd
 import pytest
+from registry.replays import loss_of_copies, losses, numbered_answers, record_noise
 from registry.totals import Total
 from sklearn.base import clone
 
@@ -32,7 +33,7 @@ from skpriv.bandits import (
 from skpriv.bandits._visits import Visits
 from skpriv.exceptions import PrivacyError
 from skpriv.linear_model import SSPRegressor
-from skpriv.privacy import Budget, Cost, NoiseSource, Numbering, open_stream
+from skpriv.privacy import Budget, Cost, Numbering, open_stream
 
 M = 3
 COMMON = {"epsilon": 1.0, "delta": 1e-6, "max_visits": M, "random_state": 0}
@@ -90,22 +91,12 @@ def rounds(n, seed=0):
 
 
 def run(make, data, users, monkeypatch, tape=None, size=9):
-    exact, answers, add = [], [], NoiseSource.add
-
-    def recorded(self, value, noise):
-        answer = add(self, value, noise) if tape is None else tape[len(answers)]
-        exact.append((np.array(value, dtype=float), noise.scale))
-        answers.append(answer)
-        return answer
-
-    monkeypatch.setattr(NoiseSource, "add", recorded)
-    policy = make()
+    (exact, answers), policy = record_noise(monkeypatch, tape), make()
     contexts, actions, rewards = data
     for start in range(0, len(rewards), size):
         part = slice(start, start + size)
         policy.act(contexts[part], users=users[part])
         policy.update(contexts[part], actions[part], rewards[part], users=users[part])
-    monkeypatch.undo()
     return exact, answers, policy
 
 
@@ -124,15 +115,10 @@ def test_a_person_pays_no_more_than_is_said(name, monkeypatch):
     renamed = users.copy()
     renamed[mine] = "somebody else"
     second, _, again = run(POLICIES[name], other, renamed, monkeypatch, tape)
-    assert len(first) == len(second)
-    paid = sum(
-        float(((a - b) ** 2).sum()) / scale**2
-        for (a, scale), (b, _) in zip(first, second, strict=True)
-    )
     guarantee = policy.guarantee
     assert guarantee.unit == "person" and str(M) in str(guarantee)
     promised = max(2.0 * cost.amount("zcdp") for cost in guarantee.costs)
-    assert 0.0 < paid <= promised
+    assert 0.0 < sum(losses(first, second)) <= promised
     assert policy.n_rounds_ == again.n_rounds_ == n
 
 
@@ -281,7 +267,7 @@ def answers_of_copies(sign, folder, monkeypatch):
     monkeypatch.setenv("SKPRIV_STATE", str(folder))
     contexts, actions, _ = rounds(400)
     contexts /= np.linalg.norm(contexts, axis=2, keepdims=True)
-    copies, told = {0: LinUCB(**COMMON)}, {}
+    copies = {0: LinUCB(**COMMON)}
     copies[0].act(contexts[:1])
     for start, first, stop in ((0, 0, 120), (20, 120, 240), (40, 240, 400)):
         policy = copies[start]
@@ -292,19 +278,14 @@ def answers_of_copies(sign, folder, monkeypatch):
             mine = (np.arange(k, k + 10) % 9 == 0) & (k >= first)
             users = [f"me {sign}" if own else f"guest {k + at}" for at, own in enumerate(mine)]
             policy.update(contexts[part], actions[part], np.where(mine, sign, 1.0), users=users)
-    (file,) = folder.glob("*.answers")
-    with closing(sqlite3.connect(file)) as connection:
-        query = "SELECT object, number, answer FROM answers WHERE number >= 0"
-        for name, number, answer in connection.execute(query):
-            told[name.split("/", 1)[1], number] = np.frombuffer(answer)
-    return told, policy._sums._streams[0].noise.scale
+    return numbered_answers(folder), policy._sums._streams[0].noise.scale
 
 
 def paid_by_copies(tmp_path, monkeypatch):
     first, scale = answers_of_copies(1.0, tmp_path / "first", monkeypatch)
     second, _ = answers_of_copies(-1.0, tmp_path / "second", monkeypatch)
-    assert first.keys() == second.keys() and len(first) == 19
-    return sum(float(((first[key] - second[key]) ** 2).sum()) for key in first) / scale**2
+    assert len(first) == 19
+    return loss_of_copies(first, second, scale)
 
 
 def test_the_answers_of_all_copies_move_by_what_was_said(tmp_path, monkeypatch):

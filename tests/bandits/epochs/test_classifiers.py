@@ -128,18 +128,6 @@ def test_rewards_between_classes_keep_their_mean(classes):
     np.testing.assert_allclose(means, wanted, atol=0.12)
 
 
-def test_classifiers_learn_from_rewards_of_any_value():
-    rng = np.random.default_rng(0)
-    policy = EpochGreedy(ORACLE, schedule=2000, exploration=0.0, random_state=0)
-    contexts = rng.uniform(-0.5, 0.5, (4000, 3, 2))
-    actions = policy.act(contexts[:2000])
-    rewards = 0.5 + 0.6 * contexts[np.arange(2000), actions, 0]
-    policy.update(contexts[:2000], actions, rewards)
-    actions = policy.act(contexts[2000:])
-    assert contexts[2000 + np.arange(2000), actions, 0].mean() > 0.15
-    assert not np.isnan(policy.oracle_.coef_).any()
-
-
 def test_what_is_no_number_is_no_class():
     policy = SquareCB(ORACLE, random_state=0)
     policy.act(np.zeros((1, 2, 2)))

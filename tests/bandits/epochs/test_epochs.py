@@ -240,40 +240,48 @@ def test_bad_schedules(schedule):
             epoch_length(schedule, epoch)
 
 
-class FailsAtSecond(SSPRegressor):
-    """Fails once, at its second fit, as a process does that runs out of memory."""
+class Fails(SSPRegressor):
+    """Fails at its second fit, before it is charged or when the answer has been given."""
 
     fits: ClassVar[list] = []
+    charged: ClassVar[bool] = False
 
     def fit(self, X, y):
         self.fits.append(y)
-        if len(self.fits) == 2:
+        fails = len(self.fits) == 2
+        if self.charged or not fails:
+            super().fit(X, y)
+        if fails:
             raise MemoryError("no room")
-        return super().fit(X, y)
+        return self
 
 
-def test_an_update_that_fails_says_how_many_rounds_were_taken(make_rounds):
-    """And given the others again, no round is in two fits."""
-    rounds, actions = make_rounds(), np.zeros(200, dtype=int)
-    rewards = np.arange(200) / 200.0
-    FailsAtSecond.fits.clear()
-    policy = EpochGreedy(
-        oracle=FailsAtSecond(data_norm=1.0, bounds_y=(-1, 1), random_state=0),
-        schedule=SCHEDULE,
-        random_state=0,
-    )
+@pytest.mark.parametrize("charged", [False, True])
+def test_a_fit_that_fails_is_made_again_only_if_nothing_was_charged(charged, make_rounds):
+    """The error says which rounds were taken: given the others again, none is in two answers."""
+    rounds, actions, rewards = make_rounds(), np.zeros(200, dtype=int), np.arange(200) / 200.0
+    Fails.fits.clear()
+    Fails.charged = charged
+    oracle = Fails(data_norm=1.0, bounds_y=(-1, 1), random_state=0)
+    policy = EpochGreedy(oracle=oracle, schedule=SCHEDULE, random_state=0)
     policy.act(rounds.contexts[:1])
-    policy.update(rounds.contexts[:15], actions[:15], rewards[:15])
-    with pytest.raises(MemoryError, match="Of these 185 rounds, the first 5 were taken") as caught:
-        policy.update(rounds.contexts[15:], actions[15:], rewards[15:])
-    taken = caught.value.rounds_taken
-    assert (taken, policy.n_rounds_, policy.epoch_, policy._filled) == (5, 20, 1, 0)
-    rest = slice(15 + taken, None)
-    policy.update(rounds.contexts[rest], actions[rest], rewards[rest])
-    assert (policy.n_rounds_, policy.epoch_) == (200, 5)
-    fitted = np.concatenate([FailsAtSecond.fits[0], *FailsAtSecond.fits[2:]])
-    np.testing.assert_array_equal(fitted, rewards)
-    np.testing.assert_array_equal(FailsAtSecond.fits[1], FailsAtSecond.fits[2])
+    with BudgetAccountant(1.0, 1e-6) as accountant:
+        policy.update(rounds.contexts[:15], actions[:15], rewards[:15])
+        taken = 35 if charged else 5
+        told = f"Of these 185 rounds, the first {taken} were taken"
+        with pytest.raises(MemoryError, match=told) as caught:
+            policy.update(rounds.contexts[15:], actions[15:], rewards[15:])
+        assert caught.value.rounds_taken == taken
+        assert (policy.n_rounds_, policy.epoch_, policy._filled) == (15 + taken, 1 + charged, 0)
+        rest = slice(15 + taken, None)
+        policy.update(rounds.contexts[rest], actions[rest], rewards[rest])
+        assert accountant.spent.epsilon == pytest.approx(1.0)
+    first, failed, *later = Fails.fits
+    np.testing.assert_array_equal(failed, rewards[20:50])
+    again = [] if charged else [failed]
+    np.testing.assert_array_equal(np.concatenate(later), np.concatenate([*again, rewards[50:]]))
+    assert (policy.n_rounds_, len(policy.privacy_report_.epochs)) == (200, 5)
+    assert policy._n_pooled == 200 - 30 * charged
 
 
 @pytest.mark.parametrize(
@@ -294,40 +302,6 @@ def test_of_the_copies_of_a_policy_the_first_answers_for_an_epoch(make_rounds, c
             np.testing.assert_array_equal(other.oracle_.coef_, copies[3].oracle_.coef_)
     assert not accountant.charges
     assert copied(copies[3]).update(*(part[:1] for part in last)).n_rounds_ == 21
-
-
-class FailsOnceCharged(SSPRegressor):
-    """Fails at its second fit, when the answer has been given."""
-
-    fits: ClassVar[list] = []
-
-    def fit(self, X, y):
-        self.fits.append(y)
-        super().fit(X, y)
-        if len(self.fits) == 2:
-            raise MemoryError("no room")
-        return self
-
-
-def test_what_fails_once_it_was_charged_is_not_done_again(make_rounds):
-    """A second fit of an epoch would be a second answer about its users."""
-    rounds, actions = make_rounds(), np.zeros(200, dtype=int)
-    rewards = np.arange(200) / 200.0
-    FailsOnceCharged.fits.clear()
-    policy = EpochGreedy(
-        oracle=FailsOnceCharged(data_norm=1.0, bounds_y=(-1, 1), random_state=0),
-        schedule=SCHEDULE,
-        random_state=0,
-    )
-    policy.act(rounds.contexts[:1])
-    with BudgetAccountant(1.0, 1e-6) as accountant:
-        with pytest.raises(MemoryError, match="the first 50 were taken") as caught:
-            policy.update(rounds.contexts, actions, rewards)
-        assert (caught.value.rounds_taken, policy.n_rounds_, policy.epoch_) == (50, 50, 2)
-        policy.update(rounds.contexts[50:], actions[50:], rewards[50:])
-        assert accountant.spent.epsilon == pytest.approx(1.0)
-    np.testing.assert_array_equal(np.concatenate(FailsOnceCharged.fits), rewards)
-    assert len(policy.privacy_report_.epochs) == 5 and policy._n_pooled == 170
 
 
 def test_an_answer_of_which_no_use_can_be_made_is_not_asked_for_again(make_rounds, recorder):

@@ -15,7 +15,7 @@ def rows(n, rng):
     return X / np.maximum(1.0, np.linalg.norm(X, axis=1))[:, None]
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 2.0, np.inf])
+@pytest.mark.parametrize("epsilon", [0.5, np.inf])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_the_error_of_predictions_is_about_what_it_says(epsilon, fit_intercept):
     """Mean squares over 40 fits: what is said is neither half nor twice what is measured."""

@@ -29,15 +29,15 @@ def policies():
 
 def test_reproducible_whatever_n_jobs():
     results = [
-        simulate(policies(), ENV, horizon=500, n_runs=3, n_jobs=n_jobs, random_state=seed)
+        simulate(policies(), ENV, horizon=150, n_runs=3, n_jobs=n_jobs, random_state=seed)
         for n_jobs, seed in ((1, 0), (2, 0), (1, 1), (1, np.random.RandomState(3)))
     ]
     np.testing.assert_array_equal(results[0].regret_, results[1].regret_)
     np.testing.assert_array_equal(results[0].rewards, results[1].rewards)
     assert not np.array_equal(results[0].regret_, results[2].regret_)
-    assert results[0].regret_.shape == (3, 3, 500)
+    assert results[0].regret_.shape == (3, 3, 150)
     assert (np.diff(results[0].regret_) >= 0).all()
-    again = simulate(policies(), ENV, horizon=500, n_runs=3, random_state=np.random.RandomState(3))
+    again = simulate(policies(), ENV, horizon=150, n_runs=3, random_state=np.random.RandomState(3))
     np.testing.assert_array_equal(again.regret_, results[3].regret_)
 
 
@@ -125,7 +125,7 @@ def test_bad_parameters(parameters):
 
 def test_display():
     pyplot = pytest.importorskip("matplotlib.pyplot")
-    result = simulate(policies(), ENV, horizon=3000, n_runs=2, random_state=0)
+    result = simulate(policies(), ENV, horizon=200, n_runs=2, random_state=0)
     display = RegretDisplay.from_result(result)
     axes = pyplot.figure().subplots()
     assert display.plot(axes, scale="loglog") is display
@@ -134,7 +134,7 @@ def test_display():
     assert axes.get_xscale() == "log"
     assert [line.get_label() for line in display.lines_] == result.names
     x, y = display.lines_[0].get_data()
-    assert len(x) == 3000
+    assert len(x) == 200
     assert y[-1] == pytest.approx(result.regret_[0, :, -1].mean())
     legend = [text.get_text() for text in axes.get_legend().get_texts()]
     assert sorted(legend) == sorted(result.names)

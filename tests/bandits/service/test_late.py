@@ -1,10 +1,8 @@
 """Rewards that are learned when they come: nobody is held up, and the order tells nothing."""
 
-import sqlite3
-from contextlib import closing
-
 import numpy as np
 import pytest
+from registry.replays import loss_of_copies, losses, numbered_answers, record_noise
 
 from skpriv import BudgetAccountant
 from skpriv._estimation._moments import MomentsQuery
@@ -12,7 +10,7 @@ from skpriv._estimation._public_maps import RecordMap
 from skpriv.bandits import BanditCombiner, LinSquareCB, LinUCB, Loop, OnlineLinUCB, SquareCB
 from skpriv.exceptions import PrivacyError
 from skpriv.linear_model import SSPRegressor
-from skpriv.privacy import Budget, NoiseSource, Numbering
+from skpriv.privacy import Budget, Numbering
 
 COMMON = {"epsilon": 1.0, "delta": 1e-6, "random_state": 0}
 POLICIES = {
@@ -49,29 +47,9 @@ def exact_sums(make, folder, monkeypatch, tape=None, **given):
     """What got noise, its scale and what was told, which may be that of another run."""
     monkeypatch.setenv("SKPRIV_STATE", str(folder))
     folder.mkdir()
-    exact, told, add = [], [], NoiseSource.add
-
-    def recorded(self, value, noise):
-        answer = add(self, value, noise)
-        if tape is not None:
-            answer = tape[len(exact)]
-        exact.append((np.array(value), noise.scale))
-        told.append(answer)
-        return answer
-
-    with monkeypatch.context() as patch:
-        patch.setattr(NoiseSource, "add", recorded)
-        loop = serve(Loop(make(), folder / "file", in_order=False, **given.pop("options", {})),
-                     **given)  # fmt: skip
-    return exact, told, loop
-
-
-def paid(first, second):
-    assert len(first) == len(second)
-    return [
-        float(((a - b) ** 2).sum()) / scale**2
-        for (a, scale), (b, _) in zip(first, second, strict=True)
-    ]
+    exact, told = record_noise(monkeypatch, tape)
+    loop = Loop(make(), folder / "file", in_order=False, **given.pop("options", {}))
+    return exact, told, serve(loop, **given)
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -84,7 +62,7 @@ def test_an_event_may_change_and_come_at_another_time_for_its_price(name, tmp_pa
     for at, delay in enumerate((45, 10_000)):
         changed = {ME: (1.0, -1.0, delay)}
         other, _, again = exact_sums(make, tmp_path / f"{at + 1}", monkeypatch, tape, mine=changed)
-        parts = paid(base, other)
+        parts = losses(base, other)
         assert again.policy.n_rounds_ == loop.policy.n_rounds_
         assert again.policy.guarantee.epsilon == pytest.approx(1.0)
         found.append(sum(parts))
@@ -139,7 +117,7 @@ def test_a_person_pays_for_so_many_events_whenever_they_come(name, tmp_path, mon
         other, _, _ = exact_sums(
             make, tmp_path / f"{at + 1}", monkeypatch, tape, mine=changed, **dict(options)
         )
-        assert 0.0 < sum(paid(base, other)) <= Budget(1.0, 1e-6).mu ** 2
+        assert 0.0 < sum(losses(base, other)) <= Budget(1.0, 1e-6).mu ** 2
     assert loop.policy.guarantee.unit == "person"
 
 
@@ -206,7 +184,7 @@ def test_rounds_that_are_not_learned_from_are_not_counted_in_a_sum(tmp_path, mon
         given = {"mine": mine, **options, "options": dict(options["options"])}
         exact, told, _ = exact_sums(make, tmp_path / f"{delay}", monkeypatch, tape, **given)
         runs, tape = [*runs, exact], told
-    assert 0.0 < sum(paid(*runs)) <= Budget(1.0, 1e-6).mu ** 2
+    assert 0.0 < sum(losses(*runs)) <= Budget(1.0, 1e-6).mu ** 2
 
 
 def test_a_policy_that_has_acted_cannot_begin_out_of_order(tmp_path):
@@ -221,7 +199,7 @@ def answers_of_copies(value, folder, monkeypatch, name):
     """Noisy answers of a service and of three backups of it, in each of which a reward is late."""
     monkeypatch.setenv("SKPRIV_STATE", str(folder / "state"))
     folder.mkdir()
-    rng, told = np.random.default_rng(0), {}
+    rng = np.random.default_rng(0)
     contexts = rng.standard_normal((160, 2, 3))
     contexts /= np.linalg.norm(contexts, axis=2, keepdims=True)
     contexts[13] = 3.0**-0.5
@@ -239,12 +217,7 @@ def answers_of_copies(value, folder, monkeypatch, name):
             if k == late:
                 assert loop.reward("visit 13", value) == "taken"
         assert not loop.troubles
-    (file,) = (folder / "state").glob("*.answers")
-    with closing(sqlite3.connect(file)) as connection:
-        query = "SELECT object, number, answer FROM answers WHERE number >= 0"
-        for name_, number, answer in connection.execute(query):
-            told[name_.split("/", 1)[1], number] = np.frombuffer(answer)
-    return told, loops[0].policy._sums._streams[0].noise.scale
+    return numbered_answers(folder / "state"), loops[0].policy._sums._streams[0].noise.scale
 
 
 def test_an_event_is_in_one_sum_of_all_copies(tmp_path, monkeypatch):
@@ -253,8 +226,8 @@ def test_an_event_is_in_one_sum_of_all_copies(tmp_path, monkeypatch):
     def cost(folder):
         first, scale = answers_of_copies(1.0, tmp_path / f"{folder} 1", monkeypatch, "factor")
         second, _ = answers_of_copies(-1.0, tmp_path / f"{folder} 2", monkeypatch, "factor")
-        assert first.keys() == second.keys() and len(first) == 9
-        return sum(float(((first[key] - second[key]) ** 2).sum()) for key in first) / scale**2
+        assert len(first) == 9
+        return loss_of_copies(first, second, scale)
 
     promised = Budget(1.0, 1e-6).mu ** 2
     assert 0.0 < cost("counted") <= promised

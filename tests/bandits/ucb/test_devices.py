@@ -92,12 +92,12 @@ def test_the_policy_learns_from_reports(width, seeded_devices):
 
 def test_reports_have_the_law_of_simulated_updates(seeded_devices):
     rng = np.random.RandomState(1)
-    n = 10  # users of each of a hundred policies
+    n = 10  # users of each of sixty policies
     contexts = rng.normal(size=(n, 4, 3)) / 3.0
     actions = rng.randint(4, size=n)
     rewards = contexts[np.arange(n), actions] @ THETA
-    centres = np.empty((2, 100, 4))
-    for k in range(100):
+    centres = np.empty((2, 60, 4))
+    for k in range(60):
         simulated, devices = policy(random_state=k, update_every=n), policy(update_every=n)
         simulated.act(contexts[:1])
         simulated.update(contexts, actions, rewards)

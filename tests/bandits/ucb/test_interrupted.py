@@ -4,6 +4,7 @@ import os
 
 import numpy as np
 import pytest
+from registry.replays import record_noise
 
 from skpriv.bandits import LinSquareCB, LinUCB, OnlineLinUCB, load
 from skpriv.bandits._ucb._running import RunningSumsPolicy
@@ -21,18 +22,6 @@ def started(name, most, **given):
     policy.act(CONTEXTS)
     users = {} if most is None else {"users": range(20)}
     return policy, lambda policy: policy.update(CONTEXTS, ACTIONS, np.ones(20), **users)
-
-
-def values_with_noise(monkeypatch):
-    """List of the exact values that get noise from now on."""
-    exact, add = [], NoiseSource.add
-
-    def recorded(self, value, noise):
-        exact.append(value)
-        return add(self, value, noise)
-
-    monkeypatch.setattr(NoiseSource, "add", recorded)
-    return exact
 
 
 PLACES = [
@@ -60,12 +49,12 @@ def test_rounds_of_an_interrupted_update_are_not_added_again(
     policy.save(tmp_path / "interrupted")
     with pytest.raises(PrivacyError, match="twice"):
         update(load(tmp_path / "interrupted"))
-    exact = values_with_noise(monkeypatch)
+    exact, _ = record_noise(monkeypatch)
     again = update(load(tmp_path / "policy"))
     other, update = started(name, most)
     update(other)
     assert again.n_rounds_ == other.n_rounds_ == 20 and len(exact) == 2
-    np.testing.assert_array_equal(exact[0], exact[1])  # each round is in the read once
+    np.testing.assert_array_equal(exact[0][0], exact[1][0])  # each round is in the read once
 
 
 @pytest.mark.parametrize("most", [None, 1])
@@ -79,9 +68,9 @@ def test_an_update_without_its_file_changes_nothing(name, most, tmp_path, monkey
     with pytest.raises(PrivacyError, match="gone"):
         update(policy)
     os.rename(tmp_path / "away", file)
-    exact = values_with_noise(monkeypatch)
+    exact, _ = record_noise(monkeypatch)
     update(policy)
     other, update = started(name, most)
     update(other)
-    np.testing.assert_array_equal(exact[0], exact[1])
+    np.testing.assert_array_equal(exact[0][0], exact[1][0])
     assert policy.n_rounds_ == 20

@@ -29,11 +29,12 @@ def play(policy, n, seed=0, block=None):
 @pytest.mark.parametrize("width", ["certified", "asymptotic"])
 def test_learns_when_there_is_no_noise(learner, width):
     policy = OnlineLinUCB(
-        epsilon=np.inf, learner=learner, width=width, horizon=4000, random_state=0
+        epsilon=np.inf, learner=learner, width=width, horizon=2000, random_state=0
     )
-    early, late = play(policy, 2000), play(policy, 2000, seed=1)
-    assert late < (0.3 if width == "asymptotic" else 1.0) * 2000 * 0.2
-    assert early >= 0.0 and not policy.guarantee.private
+    play(policy, 1000)
+    late = play(policy, 1000, seed=1)
+    assert late < 0.2 * 1000 * 0.2  # with four seeds at most .08
+    assert not policy.guarantee.private
 
 
 @pytest.mark.parametrize("anytime", [False, True])
