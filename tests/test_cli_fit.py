@@ -98,6 +98,19 @@ def fit(argv, *more, **changes):
     return main(["fit", argv["table"], *options, *more])
 
 
+def predictions(folder, argv):
+    """What the command predicts for the rows that are held out."""
+    out = f"{argv['--out']}.csv"
+    assert main(["predict", argv["--out"], str(folder / "test.csv"), "--out", out]) == 0
+    return pd.read_csv(out)
+
+
+def held_out(folder, argv):
+    """The rows that are held out, as texts, and their targets."""
+    rows = pd.read_csv(folder / "test.csv", dtype=str, keep_default_na=False)
+    return rows, Schema.read(argv["--schema"]).with_target("stay").read_target(rows)
+
+
 def refused(code, capsys, *words):
     """And no value of the table is quoted."""
     error = one_sentence(code, capsys, *words)
@@ -111,21 +124,15 @@ def test_from_a_table_to_predictions(folder, argv, tmp_path, capsys):
                   "5,000 rows", "5 columns", "epsilon=4", "[0, 60]"):  # fmt: skip
         assert words in out
     assert "Left out, for want of a schema: name." in err
-    predictions = tmp_path / "predictions.csv"
-    code = main(["predict", argv["--out"], str(folder / "test.csv"), "--out", str(predictions)])
-    assert code == 0
-    predicted = pd.read_csv(predictions)
+    predicted = predictions(folder, argv)
     assert list(predicted.columns) == ["prediction"] and len(predicted) == 5_000
     # The same linear model without privacy, on the same encoded rows.
     schema = Schema.read(argv["--schema"]).with_target("stay")
-    rows, held_out = (
-        pd.read_csv(folder / name, dtype=str, keep_default_na=False)
-        for name in ("train.csv", "test.csv")
-    )
+    rows = pd.read_csv(folder / "train.csv", dtype=str, keep_default_na=False)
     exact = make_pipeline(TableEncoder(schema), LinearRegression())
     exact.fit(rows, schema.read_target(rows))
-    y = schema.read_target(held_out)
-    expected = r2_score(y, exact.predict(held_out))
+    others, y = held_out(folder, argv)
+    expected = r2_score(y, exact.predict(others))
     assert expected > 0.6
     assert r2_score(y, predicted["prediction"]) > expected - 0.02
 
@@ -361,9 +368,8 @@ def test_curves_from_a_table(folder, argv, tmp_path, capsys):
     model = skpriv.load(argv["--out"])
     bent = [len(knots) > 2 for knots in model[-1].knots_]
     assert sum(bent) == 2  # age and bmi; levels and indicators stay lines
-    held_out = pd.read_csv(folder / "test.csv", dtype=str, keep_default_na=False)
-    y = Schema.read(argv["--schema"]).with_target("stay").read_target(held_out)
-    assert r2_score(y, model.predict(held_out)) > 0.6
+    rows, y = held_out(folder, argv)
+    assert r2_score(y, model.predict(rows)) > 0.6
 
 
 def test_all_rows_of_a_person_are_protected(folder, argv, tmp_path, capsys):
@@ -423,10 +429,7 @@ def test_other_links(folder, argv, tmp_path, capsys, model, target):
     assert fit(argv, "--model", model, target=target, card=str(tmp_path / "card.md")) == 0
     out, _ = capsys.readouterr()
     assert "age per year" in out
-    predictions = tmp_path / "predictions.csv"
-    code = main(["predict", argv["--out"], str(folder / "test.csv"), "--out", str(predictions)])
-    assert code == 0
-    found = pd.read_csv(predictions)
+    found = predictions(folder, argv)
     assert found["prediction"].between(0.0, 60.0).all()
     chances = found.drop(columns="prediction")
     assert len(chances.columns) == (2 if model == "logistic" else 0)
@@ -440,10 +443,7 @@ def test_more_than_two_classes(folder, argv, tmp_path, capsys):
     out, error = capsys.readouterr()
     assert "one of medicine, surgery, icu" in out and "attic" not in out + error
     assert "icu: age per year" in out and "surgery: intercept" in out
-    predictions = tmp_path / "predictions.csv"
-    code = main(["predict", argv["--out"], str(folder / "test.csv"), "--out", str(predictions)])
-    assert code == 0
-    assert set(pd.read_csv(predictions)["prediction"]) <= {"medicine", "surgery", "icu"}
+    assert set(predictions(folder, argv)["prediction"]) <= {"medicine", "surgery", "icu"}
 
 
 def test_a_schema_is_guessed_filled_in_and_used_by_a_formula(tmp_path, capsys):

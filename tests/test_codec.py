@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from registry.estimators import ESTIMATORS, VARIANTS, bounded, ssp, targets
+from registry.estimators import ESTIMATORS, VARIANTS, bounded, line_data, ssp, targets
 from sklearn.base import is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
@@ -29,17 +29,11 @@ CASES = [
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 
 
-def data(seed=0):
-    rng = np.random.RandomState(seed)
-    X = rng.uniform(-0.5, 0.5, size=(N, 3))
-    return X, X @ [1.0, -0.5, 0.0] + rng.uniform(-0.2, 0.2, size=N)
-
-
 def fitted(Estimator, privacy, params):
     """The model of a case, which is fitted once."""
     key = Estimator, privacy, repr(params)
     if key not in FITTED:
-        X, y = data()
+        X, y = line_data(N)
         model = bounded(Estimator, privacy=privacy, random_state=12345, **params)
         FITTED[key] = model.fit(X, targets(Estimator, y))
     return copy.deepcopy(FITTED[key])
@@ -47,7 +41,7 @@ def fitted(Estimator, privacy, params):
 
 @pytest.mark.parametrize("Estimator, privacy, params", CASES)
 def test_a_model_that_was_written_predicts_as_before(Estimator, privacy, params):
-    X, y = data()
+    X, y = line_data(N)
     model = fitted(Estimator, privacy, params)
     again = from_dict(parsed(to_json(model)))
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
@@ -67,7 +61,7 @@ def interval(model, X, method):
 
 @pytest.mark.parametrize("Estimator, privacy, params", CASES)
 def test_no_number_of_the_rows_is_written(Estimator, privacy, params):
-    X, y = data()
+    X, y = line_data(N)
     text = to_json(fitted(Estimator, privacy, params))
     written = {float(number) for number in NUMBER.findall(text)}
     known = X if is_classifier(Estimator()) else np.append(X, targets(Estimator, y))
@@ -100,7 +94,7 @@ def test_a_pipeline_of_a_table():
 
 
 def test_files(tmp_path):
-    X, y = data()
+    X, y = line_data(N)
     model, path = (ssp(random_state=0).fit(X, y), tmp_path / "model.json")
     save(model, path)
     with pytest.raises(FileExistsError):
@@ -117,7 +111,7 @@ def test_a_bounds_scaler():
 
 
 def test_plain_values_are_json_of_any_order():
-    X, y = data()
+    X, y = line_data(N)
     model = fitted(LayeredRegressor, "central", {})
     text = json.dumps(to_dict(model), allow_nan=False, sort_keys=True)
     again, expected = from_dict(json.loads(text)), model.confidence_interval(X)
@@ -125,19 +119,19 @@ def test_plain_values_are_json_of_any_order():
 
 
 def test_infinite_parameters():
-    model = ssp(epsilon=np.inf).fit(*data())
+    model = ssp(epsilon=np.inf).fit(*line_data(N))
     assert from_dict(parsed(to_json(model))).epsilon == np.inf
 
 
 def test_the_guarantee_stands_at_the_top():
     model = ssp(random_state=0)
-    plain = to_dict(model.fit(*data()))
+    plain = to_dict(model.fit(*line_data(N)))
     assert plain["format"] == 1 and "epsilon=1" in plain["guarantee"]
-    assert "no privacy" in to_dict(model.set_params(privacy="none").fit(*data()))["guarantee"]
+    assert "no privacy" in to_dict(model.set_params(privacy="none").fit(*line_data(N)))["guarantee"]
 
 
 def test_an_accountant_is_not_written():
-    X, y = data()
+    X, y = line_data(N)
     with BudgetAccountant(2.0, 1e-6) as accountant:
         model = ssp(random_state=0)
         model.__setstate__(model.__getstate__())
@@ -149,7 +143,7 @@ def test_an_accountant_is_not_written():
 def test_what_cannot_be_written():
     with pytest.raises(NotFittedError):
         to_dict(ssp())
-    X, y = data()
+    X, y = line_data(N)
     with pytest.raises(TypeError, match="A Ridge cannot be written"):
         to_dict(make_pipeline(Ridge()).fit(X, y))
 

@@ -132,7 +132,7 @@ CHECKED = [
 ] + [
     make(LayeredRegressor, privacy="central", random_state=0, variant="paper"),
     make(LayeredRegressor, privacy="local", random_state=0, variant="paper"),
-    make(ReweightedRegressor, solver="sgd", link="logit"),
+    make(ReweightedRegressor, solver="sgd", link="logit", random_state=0),
     make(ReweightedRegressor, solver="sgd", privacy="local", random_state=0),
     BoundsScaler(bounds=(0, 2)),
 ]  # fmt: skip

@@ -1,6 +1,7 @@
 """What every loader promises."""
 
 import importlib.util
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -10,13 +11,14 @@ from sklearn.model_selection import KFold, cross_val_score
 
 from skpriv.datasets import _loaders as _base, load_mortgages, load_wages, load_warfarin
 
+frames = cache(lambda load: load())  # each table is read once
 LOADERS = [load_mortgages, load_wages, load_warfarin]
 each_loader = pytest.mark.parametrize("load", LOADERS)
 
 
 @each_loader
 def test_frame_and_arrays_hold_the_same(load):
-    frame, arrays = load(), load(as_frame=False)
+    frame, arrays = frames(load), load(as_frame=False)
     assert list(frame.data.columns) == frame.feature_names == arrays.feature_names
     assert list(frame.frame.columns) == frame.feature_names + frame.target_names
     assert arrays.frame is None
@@ -30,7 +32,7 @@ def test_frame_and_arrays_hold_the_same(load):
 
 @each_loader
 def test_bounds_are_stated_for_every_feature_and_explained(load):
-    bunch = load()
+    bunch = frames(load)
     assert list(bunch.bounds) == bunch.feature_names
     low, high = np.array(list(bunch.bounds.values())).T
     assert (low < high).all() and bunch.bounds_y[0] < bunch.bounds_y[1]
@@ -43,7 +45,7 @@ def test_bounds_are_stated_for_every_feature_and_explained(load):
 
 @each_loader
 def test_exclusive_blocks_are_one_hot(load):
-    bunch = load()
+    bunch = frames(load)
     for group in bunch.exclusive:
         block = bunch.data[group].to_numpy()
         assert set(np.unique(block)) == {0.0, 1.0}
@@ -83,7 +85,7 @@ def test_missing_file_names_the_remedy():
 
 
 def test_meaning_of_the_columns_of_mortgages():
-    mortgages = load_mortgages()
+    mortgages = frames(load_mortgages)
     assert mortgages.data.shape == (214_144, 55)
     first = mortgages.data.iloc[0]
     assert first[first != 0].to_dict() == {
@@ -96,7 +98,7 @@ def test_meaning_of_the_columns_of_mortgages():
 
 
 def test_every_state_is_named_and_only_the_unspecified_one_is_not():
-    mortgages = load_mortgages()
+    mortgages = frames(load_mortgages)
     (states,) = mortgages.exclusive
     assert len(states) == 51
     born = mortgages.data[states]
@@ -105,7 +107,7 @@ def test_every_state_is_named_and_only_the_unspecified_one_is_not():
 
 
 def test_meaning_of_the_columns_of_wages():
-    wages = load_wages()
+    wages = frames(load_wages)
     # The first record of the extract: a man of 31 from the South with 14 years of schooling.
     assert wages.data.iloc[0].to_dict() == {
         "age": 31.0,
@@ -124,13 +126,13 @@ def test_meaning_of_the_columns_of_wages():
 
 
 def test_rows_are_the_patients_with_a_recorded_dose():
-    warfarin = load_warfarin()
+    warfarin = frames(load_warfarin)
     assert warfarin.data.shape == (6037, 20)
     assert warfarin.target.min() > 0
 
 
 def test_missing_values_are_public_constants_with_an_indicator():
-    data = load_warfarin().data
+    data = frames(load_warfarin).data
     for name, reference in {"age_decade": 6.0, "height": 170.0, "weight": 75.0}.items():
         missing = data[f"{name.removesuffix('_decade')}_missing"] == 1
         assert missing.any() and not missing.all()

@@ -3,7 +3,7 @@ import datetime as dt
 import numpy as np
 import pandas as pd
 import pytest
-from registry.estimators import ssp
+from registry.estimators import line_data, ssp
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 
@@ -19,9 +19,7 @@ matplotlib.use("Agg")
 
 @pytest.fixture(scope="module")
 def arrays():
-    rng = np.random.RandomState(0)
-    X = rng.uniform(-0.5, 0.5, size=(2000, 3))
-    return X, X @ [1.0, -0.5, 0.0] + rng.uniform(-0.2, 0.2, size=2000)
+    return line_data(2000)
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from joblib import parallel_backend
-from registry.estimators import reweighted, ssp
+from registry.estimators import line_data, reweighted, ssp
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.linear_model import HuberRegressor, LinearRegression
 from sklearn.model_selection import GroupKFold, KFold, cross_val_score
@@ -18,9 +18,7 @@ ARRAYS = ["test_scores", "interval_widths", "interval_coverages"]
 
 @pytest.fixture
 def data(global_random_seed):
-    rng = np.random.RandomState(global_random_seed)
-    X = rng.uniform(-0.5, 0.5, size=(600, 3))
-    return X, X @ [1.0, -0.5, 0.0] + rng.uniform(-0.2, 0.2, size=600)
+    return line_data(600, seed=global_random_seed)
 
 
 def small(estimator, data, **options):

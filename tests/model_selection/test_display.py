@@ -2,7 +2,7 @@ import sys
 
 import numpy as np
 import pytest
-from registry.estimators import ssp
+from registry.estimators import line_data, ssp
 
 from skpriv.model_selection import PrivacyUtilityDisplay, privacy_utility_curve
 
@@ -11,17 +11,9 @@ matplotlib.use("Agg")
 pyplot = pytest.importorskip("matplotlib.pyplot")
 
 
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    pyplot.close("all")
-
-
 @pytest.fixture
 def data(global_random_seed):
-    rng = np.random.RandomState(global_random_seed)
-    X = rng.uniform(-0.5, 0.5, size=(300, 2))
-    return X, X @ [1.0, -0.5] + rng.uniform(-0.2, 0.2, size=300)
+    return line_data(300, 2, global_random_seed)
 
 
 @pytest.fixture

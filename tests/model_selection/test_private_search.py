@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from registry.estimators import iht, ssp
+from registry.estimators import iht, line_data, ssp
 from scipy.stats import uniform
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
@@ -23,11 +23,6 @@ from skpriv.records import INVALID_VALUES
 GRID = {"data_norm": [0.05, 1.0, 20.0]}
 
 
-def data(n, rng):
-    X = rng.uniform(-0.5, 0.5, size=(n, 3))
-    return X, X @ [1.0, -0.5, 0.0] + rng.uniform(-0.2, 0.2, size=n)
-
-
 def search(**options):
     settings = {"epsilon": 2.0, "delta": 1e-6, "random_state": 0, **options}
     return PrivateSearchCV(ssp(), GRID, **settings)
@@ -35,7 +30,7 @@ def search(**options):
 
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_one_charge_of_the_stated_total(n_jobs):
-    X, y = data(2_000, np.random.default_rng(0))
+    X, y = line_data(2_000)
     with BudgetAccountant(2.0, 1e-6) as accountant:
         found = search(n_jobs=n_jobs).fit(X, y)
         with pytest.raises(BudgetExceeded):  # nothing is left
@@ -56,7 +51,7 @@ def steps(monkeypatch, model, n):
             yield
 
     monkeypatch.setattr("skpriv.model_selection._private_search.prepaid", seen)
-    model.fit(*data(n, np.random.default_rng(0)))
+    model.fit(*line_data(n))
     scale, *fits, choice, score, last = paid
     assert len(fits) == len(model.candidates_) == 3
     return scale + last, sum(fits, Cost()), choice, score
@@ -85,7 +80,7 @@ def test_the_steps_of_a_search_of_iht_add_up_to_the_total_in_its_currency(monkey
 
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_iht_is_searched_in_its_own_currency(n_jobs):
-    X, y = data(5_000, np.random.default_rng(0))
+    X, y = line_data(5_000)
     model = iht(n_nonzero_coefs=2)
     found = PrivateSearchCV(
         model, {"n_nonzero_coefs": [1, 2]}, epsilon=2.0, delta=1e-6, n_jobs=n_jobs, random_state=0
@@ -96,14 +91,14 @@ def test_iht_is_searched_in_its_own_currency(n_jobs):
 
 
 def test_without_privacy_it_finds_the_best():
-    X, y = data(2_000, np.random.default_rng(0))
+    X, y = line_data(2_000)
     found = search(epsilon=float("inf")).fit(X, y)
     assert found.best_params_ == {"data_norm": 1.0}
     assert found.score(X, y) > 0.85
 
 
 def test_candidates_are_public():
-    X, y = data(500, np.random.default_rng(0))
+    X, y = line_data(500)
     assert search().fit(X, y).candidates_ == [{"data_norm": norm} for norm in GRID["data_norm"]]
     assert len(search(n_iter=2).fit(X, y).candidates_) == 2
     drawn = search().set_params(param_distributions={"data_norm": uniform(0.5, 1.0)})
@@ -111,7 +106,7 @@ def test_candidates_are_public():
 
 
 def test_progress_goes_to_stderr_only_if_asked_for(capsys):
-    X, y = data(500, np.random.default_rng(0))
+    X, y = line_data(500)
     search().fit(X, y)
     assert capsys.readouterr().err == ""
     search(verbose=1).fit(X, y)
@@ -119,14 +114,14 @@ def test_progress_goes_to_stderr_only_if_asked_for(capsys):
 
 
 def test_refused_before_rows_are_read():
-    X, y = data(100, np.random.default_rng(0))
+    X, y = line_data(100)
     X[:] = np.nan
     with BudgetAccountant(1.0, 1e-6), pytest.raises(BudgetExceeded):
         search().fit(X, y)
 
 
 def test_finds_the_scale(global_random_seed):
-    X, y = data(20_000, np.random.default_rng(global_random_seed))
+    X, y = line_data(20_000, seed=global_random_seed)
     found = search(random_state=global_random_seed).fit(X, y)
     assert found.best_params_ == {"data_norm": 1.0}
     assert found.score(X, y) > 0.8
@@ -146,7 +141,7 @@ def test_a_run_may_not_spend_more():
             finally:
                 self.epsilon = honest
 
-    X, y = data(1_000, np.random.default_rng(0))
+    X, y = line_data(1_000)
     greedy = PrivateSearchCV(
         Greedy(bounds_y=(-1, 1)), GRID, epsilon=2.0, delta=1e-6, random_state=0
     )
@@ -155,7 +150,7 @@ def test_a_run_may_not_spend_more():
 
 
 def test_shuffled_fits_are_refused():
-    X, y = data(1_000, np.random.default_rng(0))
+    X, y = line_data(1_000)
     shuffled = search().set_params(estimator__privacy="shuffle")
     with pytest.raises(BudgetExceeded):
         shuffled.fit(X, y)
@@ -163,13 +158,13 @@ def test_shuffled_fits_are_refused():
 
 @pytest.mark.parametrize("name", ["epsilon", "delta", "privacy"])
 def test_budgets_are_no_candidates(name):
-    X, y = data(100, np.random.default_rng(0))
+    X, y = line_data(100)
     with pytest.raises(ValueError, match=name):
         clone(search()).set_params(param_distributions={name: [1.0]}).fit(X, y)
 
 
 def test_pipeline(global_random_seed):
-    X, y = data(5_000, np.random.default_rng(global_random_seed))
+    X, y = line_data(5_000, seed=global_random_seed)
     pipeline = make_pipeline(BoundsScaler((-0.5, 0.5)), ssp())
     found = PrivateSearchCV(
         pipeline,
@@ -182,7 +177,7 @@ def test_pipeline(global_random_seed):
 
 
 def test_nothing_of_the_other_candidates_is_shown():
-    X, y = data(2_000, np.random.default_rng(0))
+    X, y = line_data(2_000)
     found = search().fit(X, y)
     fitted = {name for name in vars(found) if name.endswith("_") and not name.startswith("_")}
     assert fitted == {
@@ -193,7 +188,7 @@ def test_nothing_of_the_other_candidates_is_shown():
 
 def test_where_a_value_is_that_is_no_number_is_not_told():
     """Rows that fit and rows that score are refused by the same words."""
-    X, y = data(20, np.random.default_rng(0))
+    X, y = line_data(20)
     for row in range(20):
         bad = X.copy()
         bad[row, 1] = np.nan

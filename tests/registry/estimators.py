@@ -76,6 +76,13 @@ ssp, reweighted, layered, improper, iht = (
 )  # fmt: skip
 
 
+def line_data(n, d=3, seed=0):
+    """Rows of a box, and targets around a line, for estimators of the unit ball."""
+    rng = np.random.RandomState(seed)
+    X = rng.uniform(-0.5, 0.5, size=(n, d))
+    return X, X @ [1.0, -0.5, 0.0][:d] + rng.uniform(-0.2, 0.2, size=n)
+
+
 def targets(Estimator, y):
     """Targets in the public range of an estimator, made of numbers around 0: labels or counts."""
     if is_classifier(Estimator()):
