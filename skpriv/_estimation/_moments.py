@@ -355,7 +355,8 @@ class Instrument:
         U = np.asarray(self.matrix)
         if np.array_equal(U, np.eye(len(U))):
             return None, None
-        return np.linalg.qr(U)
+        Q, R = np.linalg.qr(U)
+        return Q, np.asfortranarray(R)
 
     @cached_property
     def root(self):

@@ -227,10 +227,11 @@ class ScoreQuery(Query):
                     # Where nothing can be cut, the largest residual may be the limit itself
                     h = (inside | (self.most_excess == 0.0)).astype(float)
                 else:
-                    v = np.minimum(roots[block], link.far * weights)
+                    reach = link.far * weights
+                    v = np.minimum(roots[block], reach)
                     residual *= v * link.thin(mean)
-                    h = v / (link.far * weights) * link.slope(eta, mean)
-                    h[~(np.abs(residual) < self.limit)] = 0.0
+                    inside = np.abs(residual) < self.limit
+                    h = np.where(inside, v / reach * link.slope(eta, mean), 0.0)
             if not np.isfinite(residual.sum()):  # a label that is none, or an overflow
                 known = np.isfinite(residual)
                 residual, h = np.where(known, residual, 0.0), np.where(known, h, 0.0)

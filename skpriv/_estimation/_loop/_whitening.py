@@ -8,8 +8,8 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from scipy import stats
 from scipy.linalg import solve_triangular
+from scipy.special import ndtr, ndtri
 
 from ..._linalg import row_norms
 from ...privacy import TOLD_ABOVE
@@ -490,7 +490,7 @@ def believed(parts, noise):
 
     The chance that noise passes for any of them is that of one number at TOLD_ABOVE deviations.
     """
-    least = stats.norm.isf(stats.norm.sf(TOLD_ABOVE) / len(parts))
+    least = -ndtri(ndtr(-TOLD_ABOVE) / len(parts))
     return np.where(parts > least * noise, parts, 0.0)
 
 
