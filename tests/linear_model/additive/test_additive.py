@@ -5,7 +5,7 @@ import pytest
 from registry.refusals import uncharged
 
 from skpriv.linear_model import AdditiveRegressor, LinearRegression
-from skpriv.linear_model._additive import AdditiveMap
+from skpriv.linear_model._additive import AdditiveMap, average_hats, centring_variance
 from skpriv.privacy import Session
 
 PUBLIC = {"bounds_X": (-1.0, 1.0), "bounds_y": (-2.0, 3.0)}
@@ -101,16 +101,19 @@ def test_who_gives_few_knots_says_that_they_will_do():
     assert np.isfinite(named.fit(X, y).curve(1).band_high).all()
 
 
-def test_the_noise_of_the_average_is_in_the_bands():
-    """A line that is known: the band of its height counts where zero is."""
-    inside = 0
+def test_the_average_of_a_curve_errs_as_much_as_its_bands_count():
+    """Of a line whose average is 0; with half of the variance it would err by more than that."""
+    ratios = []
     for seed in range(24):
         X, y = draw(1_500, seed)
-        model = AdditiveRegressor(**PUBLIC, linear_features=[0, 1, 2], random_state=seed)
-        curve = model.fit(X, y).curve(1, [-1.0, 1.0])
-        truth = centred(lambda t: 0.5 * t, curve.grid, X[:, 1])
-        inside += ((curve.band_low <= truth) & (truth <= curve.band_high)).all()
-    assert inside >= 20  # of 24 at .95, by a binomial test at level .01
+        options = {**PUBLIC, "epsilon": 0.5, "linear_features": [0, 1, 2], "random_state": seed}
+        model = AdditiveRegressor(**options).fit(X, y)
+        fit, rows = model._released, model._record_map.row_map
+        average, heights = average_hats(fit, rows), np.zeros(len(rows.basis))
+        heights[rows.blocks[1]] = -0.5, 0.5
+        variance = centring_variance(fit, rows, rows.blocks[1], average, heights)
+        ratios.append((average @ heights) ** 2 / variance)
+    assert 0.5 < np.mean(ratios) < 1.0
 
 
 def test_bands_are_no_wider_than_they_need_to_be():
