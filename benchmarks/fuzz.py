@@ -13,9 +13,11 @@ import sys
 import time
 import traceback
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+from sklearn.base import clone
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -23,7 +25,7 @@ from _record import record  # noqa: E402
 from registry import REGISTRY, classes  # noqa: E402
 from registry.rows import neighbours, stored  # noqa: E402
 
-from skpriv._cli._audit import estimators  # noqa: E402
+from skpriv._cli._audit import claims  # noqa: E402
 from skpriv.audit import replay  # noqa: E402
 from skpriv.privacy import Budget  # noqa: E402
 
@@ -59,10 +61,14 @@ def fuzz(asked_class, inputs, seed=0):
 
 def fuzz_replays(replays, seed=0):
     """Count replays with an adversarial record whose runs differ, or that cost too much."""
-    rng, found, table = np.random.RandomState(seed), [], estimators()
-    keys = list(table)
+    rng, found, budget = np.random.RandomState(seed), [], Budget(1.0, 1e-6)
+    models = [
+        (f"{name}, {privacy}", model.set_params(epsilon=1.0, delta=1e-6, random_state=0))
+        for name, privacy, model, fitted in claims()
+        if fitted
+    ]
     for i in range(replays):
-        key = keys[i % len(keys)]
+        key, model = models[i % len(models)]
         X, y = rng.uniform(-0.5, 0.5, size=(30, 2)), rng.uniform(-1, 1, size=30)
         pair = []
         for _ in range(2):
@@ -71,10 +77,9 @@ def fuzz_replays(replays, seed=0):
             pair.append((changed, told))
         if np.array_equal(pair[0][0], pair[1][0]) and np.array_equal(pair[0][1], pair[1][1]):
             continue
-        make, budget = table[key], Budget(1.0, 1e-6)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            result = replay(lambda make=make: make(budget, 0), *pair, claim=budget)
+            result = replay(partial(clone, model), *pair, claim=budget)
         if not result.holds:
             found.append((key, result.differences[:2], result.epsilon))
             print(*found[-1], pair[0][0][0], pair[0][1][0], pair[1][0][0], pair[1][1][0])
