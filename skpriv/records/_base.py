@@ -469,11 +469,15 @@ class ArrayRows(Rows):
 
         Chunks of them have the ``order`` of NumPy in which they are kept.
         """
-        memory = Memory(self.n, width, order)
-        pieces = self.pieces(self._most(None, False, None), None, False)
+        memory, most = Memory(self.n, width, order), self._most(None, False, None)
+
+        def fill(start, piece):
+            memory.put(start, *function(*piece()))
+
+        pieces = zip(range(0, self.n, most), self.pieces(most, None, False), strict=True)
         with np.errstate(all="ignore"):  # a warning would tell of a value
-            for chunk in in_threads(lambda piece: function(*piece()), pieces, self.n_jobs):
-                memory.add(*chunk)
+            for _ in in_threads(lambda piece: fill(*piece), pieces, self.n_jobs):
+                pass
         return memory.rows(self.n_jobs)
 
     def _chunk(self, chosen, keep_sparse):
@@ -502,9 +506,13 @@ class Memory:
 
     def add(self, X: np.ndarray, y: np.ndarray) -> None:
         """Copy the next chunk."""
-        stop = min(self._filled + len(y), len(self._y))
-        place, count = slice(self._filled, stop), stop - self._filled
-        self._X[place], self._y[place], self._filled = X[:count], y[:count], stop
+        self.put(self._filled, X, y)
+        self._filled += len(y)
+
+    def put(self, start: int, X: np.ndarray, y: np.ndarray) -> None:
+        """Copy a chunk to where its first row has its place; threads may do so side by side."""
+        count = len(self._y[start : start + len(y)])
+        self._X[start : start + count], self._y[start : start + count] = X[:count], y[:count]
 
     def rows(self, n_jobs: int | None) -> ArrayRows:
         """All that was added, as rows."""
