@@ -80,7 +80,7 @@ class PredictsAtPoints(Documented):
     bounds_y_: tuple
 
     _dtypes: ClassVar[Any] = np.float64  # of rows at which it predicts
-    _sparse: ClassVar[Any] = False  # kinds of sparse ones that are taken as they are
+    _sparse: ClassVar[Any] = False  # formats of sparse rows that need not be made dense
     _interval_methods: Any = ("certified", "asymptotic")
 
     def _points(self, X):
@@ -126,7 +126,7 @@ class PredictsAtPoints(Documented):
         return super().score(X, finite_numbers(y, "y"), sample_weight)  # type: ignore[misc]
 
     def _interval_points(self, X, confidence_level, method):
-        """The same for an interval, whose level and method are checked first."""
+        """Checked rows for an interval, whose level, method and claim are checked before them."""
         check_level(confidence_level)
         if method not in self._interval_methods:
             methods = " or ".join(map(repr, self._interval_methods))
@@ -136,10 +136,11 @@ class PredictsAtPoints(Documented):
 
     @rowwise
     def predict(self, X: Any) -> np.ndarray:
-        """Predict the regression function, inside ``bounds_y``.
+        """Predict the regression function, clipped to ``bounds_y``.
 
-        Two are left as they are: what `SSPRegressor` and `ReweightedRegressor` predict without
-        privacy, as scikit-learn does, and differences within persons, which have no level.
+        There are two exceptions. Without privacy `SSPRegressor` and `ReweightedRegressor` do not
+        clip, as scikit-learn does not. With ``effects="person"`` there is no level, and nothing is
+        clipped.
 
         Parameters
         ----------
@@ -254,8 +255,9 @@ class AsymptoticIntervals(PredictsAtPoints):
     ) -> ConfidenceInterval:
         """Confidence interval for what is predicted at each row, not for a new y.
 
-        That is the regression function, and of a classifier the probability of ``classes_[1]``, or
-        of more than two classes those of all, each with the stated level by itself.
+        A regressor predicts the regression function. Of a classifier the interval is for the
+        probability of ``classes_[1]``, or with more than two classes for the probability of each
+        class, with the stated level for each of them by itself.
 
         Parameters
         ----------
@@ -269,7 +271,8 @@ class AsymptoticIntervals(PredictsAtPoints):
         ConfidenceInterval
             Named tuple (low, high) of ndarrays of shape (n_samples,), in the units of y and inside
             ``bounds_y``, or in [0, 1]; of more than two classes of shape (n_samples, n_classes).
-            All of that range where noise hides a row's direction, or instruments are weak.
+            An interval is the whole range where noise hides the direction of its row, or where
+            instruments are weak.
         """
         if getattr(self, "effects", None) is not None:
             raise ValueError(
@@ -278,6 +281,7 @@ class AsymptoticIntervals(PredictsAtPoints):
                 "two rows by its contrast(weights)."
             )
         X = self._interval_points(X, confidence_level, method)
+        # Where there are no rows, one empty block gives arrays of the right shape.
         blocks = list(blocks_of(X.shape[0], 2 * X.shape[1])) or [slice(0)]
         found = [self._interval(X[rows], confidence_level, method) for rows in blocks]
         return ConfidenceInterval(*map(np.concatenate, zip(*found, strict=True)))
@@ -350,8 +354,9 @@ class PrivateEstimator(Accounted, BaseEstimator):
     """Base class of the private regressors and classifiers; not for direct use.
 
     It opens nothing and asks nothing: `fit` of each estimator does, with the functions of
-    `_opening.py`. They and the session read the parameters of an estimator. Words for those that
-    several have stand here, and hold where a class has none of its own.
+    `_opening.py`. They and the session read the parameters of an estimator. Descriptions of
+    parameters that several classes have stand here. A class that describes one itself keeps its
+    own words.
 
     Parameters
     ----------
@@ -491,7 +496,8 @@ class Start:
         """The begin that a `LoopFit` with equations is."""
         link, (_, scale, _, _) = fit.link, fit.pooled(FITTED)
         mean = float(link.mean(fit.location))
-        # Of a link that bends the slope is that of the mean, too
+        # The pooled slope of the scores is this factor times the Gram matrix of the rows. It is 1
+        # for a line, and where the link bends it has the slope of the mean in it.
         unit = link.steepest / link.far * float(link.slope(fit.location, mean))
         deviation = sqrt(max(fit.variance + float(fit.b @ fit.gram @ fit.b), 0.0))
         return cls(
@@ -505,7 +511,7 @@ class Start:
 
     @property
     def known(self):
-        """The mean of the target, which is not that of other records."""
+        """The mean of the target, with infinite noise: other records may have another mean."""
         return Location(self.mean, inf, 1.0)
 
 
@@ -529,7 +535,8 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
     bounds_X: Any = None
     start: Any = None
 
-    # Limits on the deviation of residuals over the released one, for the grid of their quantiles
+    # A calibration takes the standard deviation of the residuals to lie between these multiples of
+    # the released one, and lays the grid of their quantiles accordingly.
     _deviations: ClassVar[tuple] = (0.7, 1.4)
 
     def _fit_steps(self: Any, records, maps, groups, weights, link=IDENTITY, channel="gaussian"):
@@ -558,7 +565,7 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
         session, held_out = hold_out(self, session)
         maps = replace(maps, row_map=self._rows_of(session, maps.row_map, channel, start))
         self._record_map = asked = maps
-        if weighted:  # what the session hands out is scaled
+        if weighted:  # the session hands out rows and targets that were scaled already
             asked = maps.weighted()
             asked = asked if link.linear else replace(asked, target_map=ScaledAlready())
         self._released = self._release(session, asked, link, channel, start)
@@ -603,7 +610,7 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
         self.intercept_ = level + maps.target_map.radius * fit.location
 
     def _deviation(self: Any):
-        """Limits on the deviation of the residuals, in the units of y, from released answers."""
+        """Bounds on the standard deviation of the residuals, in units of y, by released answers."""
         variance = getattr(self._released, "variance", 0.0)  # reports have the signs of targets
         size = self._record_map.radius * sqrt(max(variance, 0.0))
         return tuple(factor * size for factor in self._deviations) if size else None

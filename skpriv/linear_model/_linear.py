@@ -33,7 +33,9 @@ from ._opening import best_reports, named_constants, public_maps, public_rows, w
 from ._prediction_intervals import PredictionIntervals
 from ._base import FitsBySteps
 
-IMAGINED = 4096  # made-up rows that stand for all; only the noise counts, which they do not decide
+# Number of made-up rows by which a plan rehearses a fit. A plan tells the noise of the answers,
+# which hardly depends on the rows, so that few of them can stand for all.
+IMAGINED = 4096
 
 # A whitened Gram matrix of p columns has eigenvalues of about .9 / p, and the noise of its mean has
 # the operator norm 4 sqrt(2 p) / N, with the effective sample size N = n mu. The matrix is known to
@@ -134,19 +136,19 @@ class Plan(Printed):
         return pd.DataFrame({**columns, "noise_of_mean": self.noise_of_mean})
 
 
-def _advice(trust, n, p):
-    """The number that decides, and the records and the epsilon from which it is large enough."""
-    effective = (n if trust.can.same_rows else sqrt(n)) / p**1.5
+def _needed(trust, n, p):
+    """The resolution of a plan, and the records and the epsilon from which it is large enough."""
+    resolution_per_mu = (n if trust.can.same_rows else sqrt(n)) / p**1.5
 
-    def missing(epsilon):
-        return effective * Budget(epsilon, trust.budget.delta).mu - ESTIMABLE
+    def surplus(epsilon):
+        return resolution_per_mu * Budget(epsilon, trust.budget.delta).mu - ESTIMABLE
 
-    resolution = effective * trust.budget.mu
+    resolution = resolution_per_mu * trust.budget.mu
     ratio = ESTIMABLE / resolution
     records = ceil(n * ratio if trust.can.same_rows else n * ratio**2)
-    if missing(LARGEST_EPSILON) < 0.0:
+    if surplus(LARGEST_EPSILON) < 0.0:
         return resolution, records, inf
-    return resolution, records, float(brentq(missing, 1e-6, LARGEST_EPSILON, xtol=1e-4))
+    return resolution, records, float(brentq(surplus, 1e-6, LARGEST_EPSILON, xtol=1e-4))
 
 
 def _std_error(model, n_features):
@@ -209,7 +211,7 @@ class Information:
     moment: np.ndarray
     rows: np.ndarray
     n: int
-    location: ClassVar[float] = 0.0  # it is a part of the constant
+    location: ClassVar[float] = 0.0  # the coefficient of the constant has the location already
 
     @classmethod
     def of(cls, fit: LoopFit, constant: np.ndarray | None) -> "Information":
@@ -231,7 +233,8 @@ class Information:
         right = shares @ [eq.moment + eq.slope @ eq.point for eq in used]
         away = np.array([fit.b - eq.point for eq in used])
         noise = float(shares**2 @ [eq.moment_scale**2 for eq in used])
-        # M u has a variance of s^2 |u|^2 (1 + 1/p) / 2 in the mean over coordinates, GOE noise M
+        # A symmetric matrix M of noise (GOE) with scale s adds M u to the moment at a distance u:
+        # on average over coordinates its variance is s^2 |u|^2 (1 + 1/p) / 2.
         slopes = np.array([eq.slope_scale for eq in used])
         noise += 0.5 * (1.0 + 1.0 / p) * float((shares * slopes) ** 2 @ (away**2).sum(axis=1))
         values, vectors = np.linalg.eigh(slope)
@@ -260,9 +263,10 @@ class Information:
         )
 
     def posterior(self) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and covariance of theta, under the prior N(0, tau^2 I) of the most evidence.
+        """Mean and covariance of theta under the prior N(0, tau^2 I), by empirical Bayes.
 
-        The prior is not smaller than weights of norm 1 have.
+        tau^2 maximizes the evidence among values of at least 1 / p, with which the expected square
+        of the norm of theta is at least 1.
         """
         values, vectors = np.linalg.eigh(self.precision)
         roots, told = np.sqrt(np.maximum(values, 0.0)), vectors.T @ self.moment
@@ -292,9 +296,10 @@ class Information:
         return sqrt(min(max(square, 0.0), float(np.linalg.eigvalsh(covariance)[-1])))
 
 
-def _has_equations(fit):
-    released = isinstance(getattr(fit, "_released", None), LoopFit | Information)
-    return released and not fit._trust.exact and fit.effects is None
+def _has_equations(model):
+    """Whether a model was fitted by noisy equations of a line, which can be pooled."""
+    released = isinstance(getattr(model, "_released", None), LoopFit | Information)
+    return released and not model._trust.exact and model.effects is None
 
 
 # code -> docs/mathematics/linear_regression.md:
@@ -400,7 +405,9 @@ class LinearRegression(FitsBySteps, PredictionIntervals):
         self._fit_steps(records, maps, groups, weights, channel=channel)
 
     def _rows_of(self, session, rows, channel, start):
-        """The public map of the rows, of users' reports with features as long as they can tell."""
+        """The public map of the rows. Where users send reports, features are shorter the less the
+        reports can tell of slopes: see `balanced`.
+        """
         return balanced(session, rows) if channel == "codebook" else rows
 
     law_estimands: ClassVar[tuple[str, ...]] = ("fitted", "least_squares")
@@ -425,9 +432,9 @@ class LinearRegression(FitsBySteps, PredictionIntervals):
         if isinstance(self._released, ReportedFit):
             return equations_law(self._released.equations, self._record_map.units)
         fitted, fit = estimand == "fitted", self._released
-        words = {"estimand": f"{estimand}: {self._line(fitted)}", "epsilon": self.epsilon}
-        words["leverage"] = fit.leverage(self._record_map.row_map)
-        law = loop_law(fit, self._record_map, fitted, **words)
+        stated = {"estimand": f"{estimand}: {self._line(fitted)}", "epsilon": self.epsilon}
+        stated["leverage"] = fit.leverage(self._record_map.row_map)
+        law = loop_law(fit, self._record_map, fitted, **stated)
         return law if self.effects is None else named_constants(law)
 
     def _line(self, fitted):
@@ -542,11 +549,11 @@ class LinearRegression(FitsBySteps, PredictionIntervals):
         trust = self._trust
         if trust.exact:
             raise ValueError(f"privacy={trust.model!r} has no plan: no noise is added.")
-        advice = _advice(trust, n, n_features + 1)
+        needed = _needed(trust, n, n_features + 1)
         if not trust.can.same_rows:
             none, unknown = np.empty(0), np.full(n_features, np.nan)
             guarantee = str(trust.guarantee("record"))
-            return Plan(n, n_features, [], none, none, none, unknown, guarantee, *advice)
+            return Plan(n, n_features, [], none, none, none, unknown, guarantee, *needed)
         model = clone(self).set_params(random_state=0)
         model.fit(_Imagined(n, n_features, model))
         rows = model.privacy_report_.rows
@@ -561,5 +568,5 @@ class LinearRegression(FitsBySteps, PredictionIntervals):
             noise / records,
             _std_error(model, n_features),
             str(model.privacy_report_.guarantee),
-            *advice,
+            *needed,
         )

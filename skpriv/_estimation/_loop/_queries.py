@@ -23,7 +23,8 @@ from .._intervals import USUAL_QUANTILE
 from .._public_maps import RowMap
 
 SQUARES = 1.5  # c of `MarginsQuery`: as large as costs nothing
-LEAST_RATE = 3.0  # records of a class, and records that have a target: there are not fewer
+# A class, and the records that have a target, are taken to be no fewer records than these.
+LEAST_RATE = 3.0
 # Ends of the classes of lengths of whitened rows: coarse beyond 2, where rows are few
 LENGTHS = 2.0 ** np.array([-1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, inf])
 # Classes of lengths of a person's score, as parts of the largest that it may have.
@@ -104,7 +105,7 @@ class MeanLink:
         return 1.0
 
     def free(self, eta):
-        """The mean and its slope, held nowhere."""
+        """The mean and its slope, without a cap and without the weights of `thin`."""
         return eta, np.ones_like(eta)
 
     def linear_part(self, mean):
@@ -125,7 +126,10 @@ class MeanLink:
 
 
 class BentLink(MeanLink):
-    """A link that bends: its rows are weighed by their curvature, and may be longer."""
+    """A link that bends, as that of logistic regression does.
+
+    Its rows are weighted by the curvature of the likelihood, and may be longer than a line's.
+    """
 
     linear = False
     low = 0.0
@@ -135,7 +139,7 @@ class BentLink(MeanLink):
     degrees = 1.0
 
     def newton(self: Any, phi, r, weights, theta):
-        """Gradient of half of the likelihood, and its curvature."""
+        """Gradient of the log-likelihood, and minus its second derivative."""
         mean, slope = self.free(phi @ theta)
         return phi.T @ (weights * (r - mean)), (phi * (weights * slope)[:, None]).T @ phi
 
@@ -175,7 +179,7 @@ class Logit(BentLink):
 
 @dataclass(frozen=True)
 class Log(BentLink):
-    """Counts as parts of the largest one: the mean is exp(eta - offset), held at 1.
+    """Counts as parts of the largest one: the mean is exp(eta - offset), capped at 1.
 
     Rows with a mean above a level weigh level / mean, so that one large mean does not need
     as much room as a hundred usual ones. That keeps the equation unbiased, as any weight does that
@@ -200,7 +204,7 @@ class Log(BentLink):
         return self._level / np.maximum(mean, self._level)
 
     def slope(self, eta, mean):
-        """min(mean, level) / level, and 0 where the mean is held."""
+        """min(mean, level) / level, and 0 where the mean is capped."""
         return np.where(eta < self.offset, np.minimum(mean / self._level, 1.0), 0.0)
 
     def linear_part(self, mean):
@@ -216,7 +220,7 @@ class Log(BentLink):
         return self.steepest / self.far
 
     def free(self, eta):
-        """exp(eta - offset), twice: it is held nowhere."""
+        """exp(eta - offset) without a cap, which is also its own slope."""
         mean = np.exp(np.minimum(eta - self.offset, 700.0))
         return mean, mean
 
@@ -250,6 +254,8 @@ class OfTargets:
     ----------
     weighted : bool
         Whether the last column of X is the root of a weight.
+    width : int or None
+        Number of columns of X that are read: none, or all of them where there are weights.
     """
 
     weighted = False
@@ -265,10 +271,10 @@ class OfTargets:
 class LocationQuery(OfTargets, Query):
     """Sums of v r and of v for weights v in [0, 1] and r in [low, 1] brought to [-1, 1].
 
-    Without weights v is 1, and 0 of a record without a target; of v r alone where all records have
-    one. The distance of two records is convex in v and in v', so that it is largest where both are
-    0 or 1: |r - r'| <= 2 for v = v' = 1, and |(r, 1)| <= sqrt(2) for v = 1 and v' = 0. Sensitivity
-    2, that of the mean alone.
+    Without weights v is 1, or 0 for a record without a target. Only the sum of v r is asked where
+    all records have a target, as those of a line have. The distance of two records is convex in v
+    and in v', so that it is largest where both are 0 or 1: |r - r'| <= 2 for v = v' = 1, and
+    |(r, 1)| <= sqrt(2) for v = 1 and v' = 0. Sensitivity 2, that of the mean alone.
     """
 
     target: Any
@@ -279,7 +285,7 @@ class LocationQuery(OfTargets, Query):
 
     @property
     def shape(self):
-        """One or two numbers: targets of a line are all there."""
+        """Two numbers, or one for a line without weights, which is told by ``low`` of -1."""
         return (1 if self.low and not self.weighted else 2,)
 
     def sum(self, X, y):
@@ -303,7 +309,7 @@ class LocationQuery(OfTargets, Query):
 
 
 class Location(NamedTuple):
-    """Released mean of the target, the scale of its noise, and the part of the records it is of."""
+    """Released mean of the target, its noise, and the part of the records that have a target."""
 
     mean: float
     scale: float
@@ -332,8 +338,8 @@ class SpreadQuery(OfTargets, Query):
 class ResidualMeanQuery(Query):
     """Sum of v clip(r - mu(m + phi'theta), -R, R) / R in [-1, 1]: a record moves it by at most 2.
 
-    Without the weights of far rows and without their directions, so that the mean of the fit costs
-    the noise of one number.
+    It is one number: residuals are not multiplied by rows, and far rows do not count for less. So
+    the mean of the fit is known with the noise of one number.
     """
 
     rows: RowMap
@@ -381,10 +387,10 @@ class Whitened:
         vars(self).update(_kind=kind, _ordered=np.asfortranarray(self.W))
 
     def blocks(self, X):
-        """Yield (slice, e, w, |e|, f) of one block of rows after the other, which stays in the
-        cache. f is what made a row shorter: w but for the root of its weight.
+        """Yield (slice, e, w, |e|, f) of one block of rows after the other.
 
-        A block is overwritten by the next one.
+        f is the factor that shortens a row to norm 1, and w is f times the root of the weight of
+        the row. A block stays in the cache, and the next one overwrites it.
         """
         for block, e, norms, roots in self.long_blocks(X):
             if norms.max(initial=0.0) <= 1.0:
@@ -409,21 +415,23 @@ class Whitened:
 
     def _long(self, X, out=None):
         """Rows W phi, their norms, and roots of their weights."""
-        ours = isinstance(self.rows, RowMap)  # else phi may be theirs
+        ours = isinstance(self.rows, RowMap)  # other maps may keep what they return, so copy it
         psi = self.rows.rows(X, out) if ours else self.rows.rows(X).copy()
         if self._kind == "triangular":
             psi = triangle_times(self._ordered, psi)
         elif self._kind == "full":
             psi = psi @ self.W.T
         norms = row_norms(psi)
-        if out is not None and not np.isfinite(norms.sum()):  # there is NaN in X
+        if out is not None and not np.isfinite(norms.sum()):  # only without `out` NaN is replaced
             return self._long(X)
         weighted = getattr(self.rows, "weighted", False)
         return psi, norms, self.rows.roots(X) if weighted else np.ones(len(norms))
 
     def kept(self, query):
-        """A query with ``whitened`` as one of rows (e, w) of this, which a session keeps: this, and
-        the query of these. None where rows have weights of their own.
+        """What a session needs to answer a query from rows (e, w) that it keeps in memory.
+
+        That is this map, which makes these rows, and the same query of them. None where rows have
+        weights of their own.
         """
         if getattr(self.rows, "weighted", False):
             return None
@@ -493,7 +501,7 @@ class WhiteningQuery(Query):
 
     @property
     def kept(self):
-        """The same of rows e that a session keeps."""
+        """The maker of rows (e, w) and this query of them, where they are to be kept in memory."""
         return self.whitened.kept(self) if self.asked_again else None
 
     def sum(self, X, y):
@@ -571,9 +579,9 @@ class LengthsQuery(Query):
 
 @dataclass(frozen=True, eq=False)
 class ClippedRowsQuery(Query):
-    """Numbers of records outside of the bounds, and of those for each value over sqrt(d).
+    """Number of records outside of any bound, and outside of those of each value, over sqrt(d).
 
-    The values are the features, and the target where its map has bounds. A record moves the first
+    The d values are the features, and the target where its map has bounds. A record moves the first
     count by at most 1, and each of the d others by at most 1 / sqrt(d): sensitivity sqrt(2),
     attained by a record that leaves all bounds and one that leaves none.
     """
@@ -692,7 +700,9 @@ class PersonScores(JointScores):
 
 @dataclass(frozen=True, eq=False)
 class ScoreLengthsQuery(OfPersons, LengthsQuery):
-    """Number of records in each class of lengths of scores; of a person, of their sum over m.
+    """Number of records in each class of lengths of scores.
+
+    The length of a person is that of the sum of the scores of its rows, over m.
 
     Parameters
     ----------
@@ -718,10 +728,11 @@ class ScoreLengthsQuery(OfPersons, LengthsQuery):
 def seldom_cut(session, query, share):
     """A length of persons' scores beyond which next to none is, by private counts.
 
-    From the shortest class on, that is the first beyond which there are no more persons than the
-    noise of the counts may be; the next one is taken, of scores that are longer by a factor of
-    sqrt(2), for as many as the noise hides. A class of long scores alone is not believed: one of
-    so many sums of noise is often large. Where the noise hides everybody nothing is cut.
+    From the shortest class on, the first one is taken that has, together with all longer ones, no
+    more persons than `MOST_CUT` and the noise of the counts explain. The upper end of this class is
+    returned: it is longer than the lower end by a factor of sqrt(2), for the persons whom the noise
+    may hide. A larger count of a longer class is not believed, since one of so many noisy sums is
+    often large. Where the noise hides everybody nothing is cut.
     """
     lengths = query.classes
     answer = session.sum(query, share)

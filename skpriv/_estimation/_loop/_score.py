@@ -205,7 +205,7 @@ class ScoreQuery(Query):
 
     @property
     def kept(self):
-        """The same of rows e that a session keeps."""
+        """The maker of rows (e, w) and this query of them, where they may be kept in memory."""
         if type(self) is not ScoreQuery or self.asks_cut:
             return None
         return self.whitened.kept(self)
@@ -250,8 +250,8 @@ class ScoreQuery(Query):
         X : ndarray of shape (n_rows, n_features)
         y : ndarray of shape (n_rows,)
         beside : callable, default=None
-            Given the `Scores` of one block after the other, it returns places of rows: uu' of the
-            others is added to its ``alike``, too.
+            Given the `Scores` of one block after the other, it returns the places of some rows.
+            The products uu' of all other rows are added to its ``alike`` as well as to this sum.
         """
         parts, moment = self.parts, np.zeros(len(self.point))
         numbers = dict.fromkeys(parts, 0.0)
@@ -423,6 +423,7 @@ class ScoreEquation:
         """Read the answer to a `ScoreQuery` (its layout is in the query's docstring)."""
         p, limit, link = len(query.point), query.limit, query.link
         released, unit = named_parts(query, answer.value / answer.n), answer.noise.scale / answer.n
+        # Of parts that are vectors or matrices this first entry is not used.
         numbers = {name: float(value[0]) for name, value in released.items()}
         slope, slope_scale = None, inf
         known: dict[str, Any] = {}
@@ -574,6 +575,7 @@ class LineScoreQuery(ScoreQuery):
             with np.errstate(all="ignore"):
                 mean, slope = self.link.free(self.location + (e @ self.point) / weights)
                 residual = (r[block] - mean) * roots[block] * factors  # as a line's are
+            # The line reads residuals and factors, and no scores.
             yield Scores(e, np.ones(len(e)), slope, residual, lengths, factors)
 
     def __post_init__(self):

@@ -79,13 +79,15 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=(), start=None)
     """
     if start:
         rules = rules.begun()
-    # Where users answer once, nobody may be left for a question
+    # Where each user answers one question, the first question may be left without a single user.
     first_share = rules.spread or rules.steps[0]
     if rules.mean_only or (rules.few_records and not session.records(first_share)):
         return mean_only(session, rows, target, rules, link)
     several = (session.persons or 1) > 1  # a person with one row is a row
     rules = replace(rules, slopes=rules.slopes or several)
-    whitening_parts(session, rules)  # files are then read once for these parts and the targets
+    # The parts for the whitening are announced here, though they are asked about later: one pass
+    # over a file then reads them together with the targets.
+    whitening_parts(session, rules)
     if start:
         mean, deviation = start.known if rows.constant is not None else None, start.deviation
     else:
@@ -93,7 +95,7 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=(), start=None)
     location = link.linear_part(mean.mean) if mean else link.origin
     if mean:
         link = link.near(mean.mean, rules.mean_room)
-        slope = float(link.slope(location, mean.mean))  # rows are longer where it is small
+        slope = float(link.slope(location, mean.mean))  # where it is small, rows may be longer
         rules = replace(rules, length=min(1.0, rules.length / sqrt(slope)))
     whitened, length, gram = learn_whitening(session, rows, rules, start)
     W = whitened.W
@@ -126,7 +128,7 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=(), start=None)
         count = ClippedRowsQuery(rows, target)
         answer = session.sum(count, rules.clipped, session.part(rules.subset))
         clipped = count.read(answer)
-    asks_mean = rules.mean or not start
+    asks_mean = rules.mean or not start  # the mean that a start has is that of other records
     if link.limit is None and mean and rows.constant is not None and asks_mean:
         known = known_mean(
             session, whitened, target, mean, deviation, pool, equations[-1], rules, link
@@ -172,23 +174,25 @@ def ask_steps(session, rules, pool, ask):
     -------
     (tuple of ScoreEquation, Line or None)
     """
-    equations, line, number, total = [], None, len(rules.steps), sum(rules.steps)
-    lengths, piece = QUESTION if (session.persons or 1) > 1 else 0.0, session.part(rules.subset)
-    # Lengths of the scores of persons are counted again before most of the budget is spent
-    recount = number if rules.steps[-1] > 0.5 * total else 1 + number // 4
+    equations, line, count, total = [], None, len(rules.steps), sum(rules.steps)
+    counting, piece = QUESTION if (session.persons or 1) > 1 else 0.0, session.part(rules.subset)
+    # A part of each share, `counting`, is for the lengths of the scores of persons. They are
+    # counted before the first step, and again before most of the budget is spent.
+    recount = count if rules.steps[-1] > 0.5 * total else 1 + count // 4
     for number, share in enumerate(rules.steps, 1):
-        last = number == len(rules.steps)
+        last = number == count
         query = ask(last)
-        if lengths:
+        if counting:
             if number in (1, recount):
-                length = seldom_cut(session, ScoreLengthsQuery(query), lengths * total / 2.0)
+                length = seldom_cut(session, ScoreLengthsQuery(query), counting * total / 2.0)
             query = replace(query, length=length)
-        share *= 1.0 - lengths
+        share *= 1.0 - counting
         linear = query.link.linear
-        if last and rules.line and piece and not lengths and linear:  # one pass in place of two
+        if last and rules.line and piece and not counting and linear:  # one pass in place of two
             equation, line = with_line(session, query, share, rules)
         else:
-            # A part of the records that resolves the slope finds the point of the last step
+            # The point of the last step is found by steps on a part of the records, which is large
+            # enough to know the slope.
             subset = piece if linear and not last else None
             equation = ScoreEquation.of(query, session.sum(query, share, subset))
         equations.append(equation)
@@ -220,10 +224,10 @@ def at_solution(session, rows, target, link, theta):
     whitened, each = Whitened(rows, W), np.kron(np.eye(link.parts), W)
     b = np.linalg.solve(each.T, theta)
     if link.parts == 1:
-        limit = link.limit or 2.0 + float(np.linalg.norm(b))
-        nothing = 0.0 if link.linear else None  # is cut
+        limit = link.limit or 2.0 + float(np.linalg.norm(b))  # no residual of a line is larger
+        most_excess = 0.0 if link.linear else None
         kind = ScoreQuery if session.persons is None else PersonScoreQuery
-        query = kind(whitened, target, 0.0, b, limit, link, True, nothing)
+        query = kind(whitened, target, 0.0, b, limit, link, True, most_excess)
     else:
         query = link.score_query(session.persons is not None, whitened, target, link.origin, b)
     answer = session.sum(query, QUESTION)
@@ -240,6 +244,7 @@ def at_solution(session, rows, target, link, theta):
 
 def effective_records_of(session):
     """N: records over the noise of a sum of sensitivity 1 that has the whole budget."""
+    # The `SpreadQuery` is not asked: it stands for any query of sensitivity 1.
     return session.records(1.0) / session.noise(SpreadQuery(None, 0.0), 1.0).scale
 
 
@@ -255,11 +260,12 @@ def public_rules(session, rows, clip="auto", ranged=True, link=IDENTITY):
 
 
 def make_pool(session, whitened, length, link, deviation, priors=(), gram=None):
-    """An empty pool, for priors of the size of the signal and no more."""
+    """An empty pool, whose priors have no more variance than the target has, or the link allows."""
     signal = deviation if link.signal is None else link.signal
     shapes = prior_shapes(whitened, signal, signal / length, priors)
     shapes = [np.kron(np.eye(link.parts), shape) for shape in shapes]
-    odds = np.log([*np.ones(len(priors)), *EFFECTS])  # of a scale: its density is 1 / scale
+    # Log odds against each shape. Effects are a scale parameter, whose prior density is 1 / scale.
+    odds = np.log([*np.ones(len(priors)), *EFFECTS])
     size, largest, curator = len(shapes[0]), (signal / length) ** 2, session.trust.can.same_rows
     return Pool(size, deviation, shapes, odds, largest, link, length, curator, gram)
 
@@ -284,7 +290,10 @@ def prior_shapes(whitened, deviation, unit, priors=()):
 
 
 def find_location(session, rows, target, rules, link=IDENTITY):
-    """Noisy mean of the target, None without an intercept, and its deviation if it were normal."""
+    """Noisy mean of the target, or None without an intercept, and the target's deviation.
+
+    The deviation is that of a normal target with the released mean absolute deviation.
+    """
     mean = None
     if rules.location:
         mean = _mean(session, rows, target, link, rules.location)
@@ -384,13 +393,17 @@ def _mean_of_residuals(session, rows, target, rules, share, first_look, deviatio
 def known_mean(session, whitened, target, mean, deviation, pool, equation, rules, link=IDENTITY):
     """What other answers than the steps tell of the mean of a fit, and by how much steps miss it.
 
-    One answer is the mean of the target, which cuts nothing. Where clips are tight, another one is
-    the mean of the residuals at a wider clip, and what that clip may do counts as one more error.
-    Both are weighed by their precisions. The last step moves the mean by what `skewness_bias` says,
-    or by what a tail like the inverse cube does if that is more. It does so by no more than if all
-    residuals that it counted near its limit were on one side, and as far beyond it as targets
-    reach. All of these are differences of linear parts. Where the link bends, the mean of the
-    linear part does not tell that of the target, and only residuals do.
+    One answer is the mean of the target, in which nothing is clipped. Where clips are tight,
+    another one is the mean of the residuals at a wider clip, and the bias of that clip counts as
+    one more error. Both are weighted by their precisions.
+
+    The clip of the last step may have moved the mean of the fit. The bound on this bias is what
+    `skewness_bias` says, or the bias of a tail like the inverse cube if that is larger. It is no
+    more than the bias of residuals near the limit that are all on one side of it, and as far beyond
+    it as targets can be.
+
+    All of these are differences of linear parts. Where the link bends, the mean of the linear part
+    does not tell the mean of the target, and only residuals do.
 
     Parameters
     ----------
