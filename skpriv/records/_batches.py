@@ -51,7 +51,7 @@ def check_length(n):
 
 
 def stated(n, kind):
-    """The public number of rows; rows of a query that have none are refused."""
+    """The public number of rows; a table is refused whose length would have to be computed."""
     if n is None:
         raise ValueError(NO_LENGTH.format(kind=kind))
     return n
@@ -115,6 +115,7 @@ def sparse(block):
 
 
 def _filled(table):
+    """Float64 array of a narwhals data frame, filled one column after the other."""
     found = np.empty(table.shape)
     for at, column in enumerate(table.iter_columns()):
         found[:, at] = floats(column)
@@ -175,7 +176,7 @@ class FetchedRows(Rows):
         self._refuses = refuse
 
     def order(self, permutation: Any) -> Any:
-        """Public random order of the users, of which a block at a time is in memory."""
+        """Public random order of users who answer for themselves, a block at a time in memory."""
         self.needs_order()
         return SeededOrder.drawn(permutation, self.n)
 
@@ -319,7 +320,7 @@ class BatchRows(FetchedRows):
         return part.rows(self.n_jobs), targets and targets.rows(self.n_jobs)
 
     def pieces(self, most: Any, subset: Any = None, sparse: bool = True) -> Any:
-        """Functions that make one chunk each, of batches that a thread reads ahead.
+        """Functions that make one chunk each, of at most ``most`` rows, of batches read ahead.
 
         An error of reading is raised by a piece, where it can be passed on.
         """
@@ -344,6 +345,7 @@ class BatchRows(FetchedRows):
         return self._changed(_blocks=blocks, _refuses=self._refuses, has_target=True, **alone)
 
     def _pieces(self, most, subset, keep_sparse):
+        """Yield functions that make the chunks of a subset, and leave out parts without a row."""
         for start, X, y in self._cuts(most, keep_sparse):
             chosen = None
             if subset is not None:
@@ -355,22 +357,23 @@ class BatchRows(FetchedRows):
             yield partial(self._chunk, X, y, chosen, keep_sparse)
 
     def _cuts(self, most, keep_sparse=False):
-        """Yield the number of the first row, X and y of each part of a block, as they come."""
+        """Yield the number of the first row, X and y of each part of a block, of its own type."""
         start = 0
         for X, y in ahead(self._blocks()):
             size = length(X)
             if y is not None and length(y) != size:  # one target could stand for several rows
                 raise ValueError(OTHER_ROWS)
-            step = CHUNK_ROWS if issparse(X) and keep_sparse else most
-            for first in range(0, size, step):
-                last = min(first + step, size)
+            longest = CHUNK_ROWS if issparse(X) and keep_sparse else most
+            for first in range(0, size, longest):
+                last = min(first + longest, size)
                 yield start + first, cut(X, first, last), None if y is None else cut(y, first, last)
             start += size
-        # The number may be unknown of rows that are mapped and not fitted: sessions ask for it.
+        # Rows that are only mapped may have an unknown number; a session refuses those.
         if self._n is not None and start != self._n:
             raise ValueError(OTHER_LENGTH.format(n=self._n))
 
     def _chunk(self, X, y, chosen, keep_sparse):
+        """X and y of the chosen rows of a part, as arrays of numbers, after all steps."""
         if chosen is not None:
             X, y = pick(X, chosen), None if y is None else pick(y, chosen)
         for step in self._steps:

@@ -1,7 +1,8 @@
 """Sessions: the only door to private rows.
 
-What records have used of a session are shares, stacked over subsets. Random parts of its rows are
-pieces of one order, which only the session knows.
+A session adds up what each record has used of its budget (`Shares`), also where questions are about
+subsets of the records. Random parts of its rows are `Pieces` of one order, which only the session
+knows.
 """
 
 import os
@@ -151,7 +152,8 @@ class Pieces:
         self._rows, self._source, self._order = rows, source, None
         self._kept, self._left, self._foreseen = [], KEPT_BYTES, {}
         self._all, self._targets = None, None
-        # Rows that are a function of each record, and what makes them, kept while they are asked
+        # What makes rows of those of a chunk (`Query.kept`), and the rows that it made, or None
+        # where they do not fit into memory. They are kept until another maker is asked for.
         self._maker: Any = None
         self._makes: Any = None
         self._users, self._memory = {}, {}
@@ -199,7 +201,7 @@ class Pieces:
                 return found
         if subset is not None:
             return self._sum_of_part(query, subset)
-        of_targets = query.width == 0 and rows.passes is not None
+        of_targets = query.width == 0 and rows.passes is not None  # None: rows are in memory
         return (self._of_targets() if of_targets else rows).sum(query)
 
     def whole(self):
@@ -245,19 +247,20 @@ class Pieces:
         return self._targets
 
     def _sum_of_part(self, query, subset):
+        """Exact sum over a subset, of a larger part that is in memory or fits there, if any is."""
         everything = self.whole()
-        for whole, rows in self._kept:
-            places = subset.among(whole)
+        for larger, rows in self._kept:
+            places = subset.among(larger)
             if places is not None:
                 return rows.sum(query, places)
-        if len(subset) > self._left // 8:
+        if len(subset) > self._left // 8:  # not even a number of each record would fit
             return everything.sum(query, subset)
-        larger = map(self.users, (p for p in self._foreseen.values() if len(p) > len(subset)))
-        for whole in (*larger, subset):
-            places = subset.among(whole)
-            kept: Any = None if places is None else everything.kept(whole, self._left)
+        foreseen = map(self.users, (p for p in self._foreseen.values() if len(p) > len(subset)))
+        for larger in (*foreseen, subset):
+            places = subset.among(larger)
+            kept: Any = None if places is None else everything.kept(larger, self._left)
             if self._booked(kept) is not None:
-                self._kept.append((whole, kept))
+                self._kept.append((larger, kept))
                 return kept.sum(query, places)
         return everything.sum(query, subset)
 
@@ -343,7 +346,7 @@ class FilledPlaces(Query):
     width: int = 0
 
     def sum(self, X, y):
-        """The exact number."""
+        """The exact number, which `PersonRows` divides by the places of a person."""
         return np.array([float(len(X))])
 
 
@@ -415,13 +418,14 @@ class Session(ABC):
             groups.check(rows, self.model, currency)
         self._check(budget, rows.n, smallest_share)
         self.trust = Trust(self.model, budget)
-        # A user who answers alone has no sum whose rounding depends on the order of the others. How
-        # many rows a person has is private, and how many are used at most is public.
+        # In another order of the rows a sum is rounded otherwise, and may move by a bit more than
+        # the sensitivity. A user who answers alone has no such sum. How many rows a person has is
+        # private, so that the largest number that may be used takes its place.
         most = rows.n if groups is None else groups.n * groups.largest
         self._reordered = reordered(most) if self.capabilities.curator else 1.0
         price = self._price(budget)
         with nullcontext() if groups is None else protecting(groups.name, groups.largest):
-            column = unit_now().rpartition(":")[0]
+            column = unit_now().rpartition(":")[0]  # of "column:rows", "" where rows are protected
             if not rows.paid_for:
                 charge(price, name, lineage=rows.lineage)
         self._budget = budget
@@ -517,7 +521,8 @@ class Session(ABC):
         Returns
         -------
         Answer
-            Its ``n`` is the number of records in the sum.
+            Its ``value`` over its ``n`` is a mean over rows. ``n`` is the number of records in the
+            sum, or of persons this number times the released part of their places that has a row.
         """
         slot = self._slot(query, share, subset)
         if query.norm == "linf":
