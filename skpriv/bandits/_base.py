@@ -104,7 +104,8 @@ class EpochsReport(Printed):
 def divided_budget(budget, releases, currency):
     """Budget of each of so many releases about one person, which are paid in this currency.
 
-    Squares of mu add up, and so does rho. Where the currency is not known, epsilon and delta do.
+    Squares of mu add up, and so do values of rho. Where the currency is not known (None), epsilon
+    and delta are added up, which always holds.
     """
     if currency is None or not budget.mu > 0.0:
         return Budget(budget.epsilon / releases, budget.delta / releases)
@@ -166,7 +167,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
 
     _out_of_order = False  # whether rounds are learned from when their rewards come
     _reads_values = True  # whether actions depend on contexts and rewards
-    _in_parts = False  # whether `_update` is given rounds between two changes of the policy alone
+    _in_parts = False  # whether one call of `_update` has no rounds beyond a change of the policy
     _midway = False  # whether an update that adds rounds to sums did not come to its end
 
     @property
@@ -557,12 +558,13 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
 
     @contextmanager
     def _whole_update(self):
-        """Add rounds to sums, to the end or for the last time."""
+        """Note that rounds are being added to sums, which `_check_whole` refuses if interrupted."""
         self._midway = True
         yield
         self._midway = False
 
     def _check_whole(self):
+        """Refuse to go on after an update that was interrupted while it added rounds to sums."""
         if self._midway:
             raise PrivacyError(
                 f"an update of this {type(self).__name__} was interrupted while it added rounds, "
@@ -599,14 +601,15 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
     def _neutral_reward(self):
         """Public reward of a round that keeps its place, and from which nothing is to be learned.
 
-        Its features are 0. What is expected of them is the offset, or nothing without an intercept,
-        or else the middle of the range of the rewards.
+        Its features are 0. The reward is what a policy expects of such features before it has
+        learned: its reward offset if it has one, the middle of the range of rewards if its oracle
+        has an intercept, and otherwise the value in this range that is nearest to 0.
         """
         if (offset := getattr(self, "_offset", None)) is not None:
             return offset
         holder = self if hasattr(self, "bounds_y") else getattr(self, "oracle", self)
         classes = getattr(holder, "classes", None)
-        if classes is not None:  # what is no class counts for nothing
+        if classes is not None:  # a classifier learns nothing from what is none of its classes
             return float(max(classes)) + 1.0
         bounds = getattr(holder, "bounds_y", None)
         if bounds is None or isinstance(bounds, str):
@@ -681,6 +684,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
 
     @property
     def _shared(self):
+        """Whether actions are described by features, and do not have weights of their own."""
         return getattr(self, "shared", True)
 
     def _phi(self, contexts):
@@ -789,6 +793,7 @@ class RandomPolicy(BasePolicy):
 
 
 def checked_available(available, n_rounds, n_actions):
+    """Mask of what may be played, one row a round; None where all may be, or nothing is said."""
     if available is None:
         return None
     try:
@@ -815,6 +820,7 @@ def known_actions(actions, n_actions):
 
 
 def check_bounds(bounds):
+    """Refuse what is no public range of the rewards."""
     bounds = np.asarray(bounds, dtype=float)
     if bounds.shape != (2,) or not np.isfinite(bounds).all() or bounds[0] >= bounds[1]:
         raise ValueError(

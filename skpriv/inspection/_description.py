@@ -2,7 +2,8 @@
 
 What is asked of the rows are bounded sums of each column, with their joint sensitivities. Rows are
 those of a `TableEncoder`: a number or a date is a pair (z, 0) with z in [-1, 1], or (0, 1) where
-the cell is missing, divided by the public norm; a coded column is one of a public list of points.
+the cell is missing, divided by the public norm; such a column is called a line below, after the
+number line. A coded column is one of a public list of points.
 All statements are for replacing one record by another. The blocks of the columns stand side by side
 in one vector, so that their squared changes add up. The distribution of a column is found from the
 noisy counts of a binary tree.
@@ -495,7 +496,10 @@ class Description(Printed):
         return self.pairs[name] if isinstance(name, tuple) else self.columns[name]
 
     def _estimated(self, value, error, ends, told, std_error):
-        """A number between two ends with its interval; ``told`` gives the units of the table."""
+        """A number between two ends with its interval.
+
+        ``told`` takes the number and the ends of its interval to the units of the table.
+        """
         half = self._z * error
         value, low, high = told(np.clip([value, value - half, value + half], *ends))
         return Estimated(value, std_error, low, high)
@@ -514,11 +518,14 @@ class Description(Printed):
         distribution = Distribution(levels, tree_scale, (count, scale))
         mean, square = first / count, second / count
         spread = max(square - mean**2, 0.0)
-        # Errors of a ratio and of a variance, to first order; the three sums have equal noise.
+        # Errors of a ratio and of a variance, to first order. The three sums have equal noise; the
+        # second one is of sqrt(2) z^2, so that the variance of the noise of z^2 is half of it.
         mean_variance = scale**2 * (1.0 + mean**2) / count**2
         terms = (0.5, (2.0 * mean) ** 2, (square - 2.0 * mean**2) ** 2)
         spread_variance = scale**2 * sum(terms) / count**2
         if self._sampling:
+            # No fourth moment is released. It is taken to be the variance, as if no position were
+            # further than 1 from the mean.
             mean_variance += spread / count
             spread_variance += max(1.0 - spread, 0.0) * spread / count
         at_low, at_high = (self._count(float(end), tree_scale) for end in ends)
@@ -915,7 +922,7 @@ def describe(
     encoded = encoder.transform(rows)  # Cells are read when the session asks for them.
     if not encoded.n:
         raise ValueError("table has no rows.")
-    lines, coded = _parts(encoder, schema)
+    lines, coded = _lines_and_coded(encoder, schema)
     tables = [(column,) for column in coded] + _tables(pairs, schema, lines, coded)
     queries: list[Any] = []
     if lines:
@@ -943,7 +950,7 @@ def _chosen(schema, columns):
     return Schema({name: replace(schema[name], missing="indicator") for name in names})
 
 
-def _parts(encoder, schema):
+def _lines_and_coded(encoder, schema):
     """Lines and coded columns of the encoded rows."""
     lines, coded = [], []
     for name, at in encoder.blocks_.items():

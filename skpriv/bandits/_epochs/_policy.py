@@ -144,7 +144,8 @@ class EpochWindows(Windows):
         self.add(Stretch(oracle, n, rounds))
         self._join()
         chosen = self.choose()
-        # The stretch that ends where the last change began stays: windows begin at its end.
+        # Stretches before the last change are dropped, but for the one that ends at the change: the
+        # windows that are chosen later begin at its end.
         self._marks = [mark for mark in self._marks if mark.rounds >= self._origin]
         return chosen
 
@@ -160,6 +161,7 @@ class EpochWindows(Windows):
                 place += 1
 
     def _known(self, mark, now):
+        """Whether the law of the noise since a mark is known: of fits of epochs it always is."""
         return True
 
     def _since(self, start, end):
@@ -168,6 +170,7 @@ class EpochWindows(Windows):
         return reduce(Stretch.joined, inside)
 
     def _correlation(self, start, cut, now):
+        """Correlation of the noise before and after a cut: epochs have noise of their own."""
         return 0.0
 
 
@@ -189,8 +192,9 @@ Schedule = Annotated[Any, str, Integral, "array-like", callable]
 class EpochPolicy(BasePolicy):
     """Base class of the policies that fit an oracle to each epoch; not for direct use.
 
-    A subclass may implement `_choose`, for rounds after the first epoch, in place of the action of
-    the largest prediction, and `_learn`, which is given the oracle fitted to an epoch.
+    A subclass whose oracle is not the user's implements `_make_oracle`. It may implement `_choose`,
+    which gives the probabilities of actions after the first epoch (by default the action of the
+    largest prediction is played), and `_learn`, which is given the oracle fitted to an epoch.
 
     Parameters
     ----------
@@ -278,9 +282,11 @@ class EpochPolicy(BasePolicy):
         return hasattr(self, "oracle_")
 
     def _choose(self, contexts, available):
+        """Probabilities of actions after the first epoch: the largest prediction is played."""
         return greedy_chances(self.oracle_, contexts, available)
 
     def _make_oracle(self):
+        """The unfitted oracle, with the whole budget of a person."""
         return self.oracle
 
     def _make_schedule(self, n_phi):
@@ -364,7 +370,7 @@ class EpochPolicy(BasePolicy):
         """
         epoch, n_fitted, failure = len(self._epochs), self._length, None
         X, y = np.concatenate(self._rows), np.concatenate(self._rewards)
-        length = epoch_length(self._epoch_lengths, epoch + 1)
+        length = epoch_length(self._epoch_lengths, epoch + 1)  # may raise: nothing is charged yet
         oracle = self._fresh_oracle(epoch, len(X))
         part = parallel_part(epoch, partition=self._partition)
 
@@ -374,7 +380,7 @@ class EpochPolicy(BasePolicy):
             return oracle if failure is None else None
 
         with self._accounting(), part if self._forgets_rows else nullcontext():
-            settled = self._numbering.settle_made
+            settled = self._numbering.settle_made  # the first copy fits, the others get its answer
             answer = settled(epoch, fitted) if self._promises_privacy else fitted()
         if answer is not None:
             oracle = answer
