@@ -127,10 +127,10 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
     them: ``shared`` and ``n_actions`` (see `act`), ``bounds_y`` (rewards are clipped to it) and
     ``random_state`` (of everything random that is not privacy noise).
 
-    A subclass implements `_update`, and `_chances`, or `_choose` and `_has_learned`. It may
-    implement `_start`, called once, before the first of them, when ``n_actions_`` and
-    ``n_features_in_`` are known. Arguments of the hooks have been checked; contexts are phi(x, a)
-    of shape (n_rounds, n_actions, n_phi).
+    A subclass implements `guarantee`, `_update`, which adds to ``n_rounds_``, and either `_chances`
+    or both `_choose` and `_has_learned`. It may implement `_pay`, and `_start`, which is called
+    once, before the others, when ``n_actions_`` and ``n_features_in_`` are known. Arguments of the
+    hooks have been checked; contexts are phi(x, a) of shape (n_rounds, n_actions, n_phi).
 
     Threads may share a policy: `act` and `update` take turns. An update that adds rounds to sums
     and is interrupted is the last one: whoever repeats its rounds would add them twice, and a

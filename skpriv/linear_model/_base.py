@@ -455,10 +455,10 @@ class PrivateRegressor(PredictsAtPoints, RegressorMixin, PrivateEstimator):
 class Start:
     """A released fit as the begin of another one, of the same columns and bounds.
 
-    All of it is public or a released answer, so that it costs nothing to begin there. It rates the
-    records of its own fit, and those of the next one only as far as they are alike: whatever is
-    wrong with it, the steps mend, and the posterior mean is shrunk towards it no further than
-    towards 0.
+    All of it is public or a released answer, so that it costs nothing to begin there. It describes
+    the records of its own fit, and those of the next one as far as they are alike. The steps mend
+    what is wrong with it, and the posterior mean is shrunk towards it no further than it would be
+    towards 0 without a start.
 
     Attributes
     ----------
@@ -574,7 +574,7 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
             session.report.add_note(bounds_words(self._released, maps.row_map, names))
         self._read()
         self._calibration: Any = None
-        if self.calibration_size is not None:
+        if self.calibration_size is not None:  # each class with this mixin has it
             self._calibration = self._calibrated(held_out, channel)
 
     def _release(self: Any, session, maps, link, channel, start):

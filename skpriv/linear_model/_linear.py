@@ -202,7 +202,8 @@ class Information:
     precision : ndarray of shape (p, p)
     moment : ndarray of shape (p,)
     rows : ndarray of shape (p, p)
-        Sum of phi phi' over the records, two deviations of its noise above what was released.
+        Sum of phi phi' over the records: what was released, and twice the standard deviation that
+        its noise gives to the mean eigenvalue of whitened rows.
     n : int
         Number of records.
     """
@@ -410,6 +411,7 @@ class LinearRegression(FitsBySteps, PredictionIntervals):
         """
         return balanced(session, rows) if channel == "codebook" else rows
 
+    # What `skpriv.inspection.inference` can be asked to estimate, the default first
     law_estimands: ClassVar[tuple[str, ...]] = ("fitted", "least_squares")
 
     def coefficient_law(self, estimand: Estimand = "fitted") -> CoefficientLaw:

@@ -122,9 +122,10 @@ class Query(ABC):
         then the norm of ``sum`` of one row must be at most the sensitivity, since rows may be
         absent.
     kept : (object, Query) or None
-        A query of a function of each record that is asked again: what makes rows of a public
-        ``width`` by ``records(X, y)``, which may be kept in the memory ``order`` "C" or "F", and
-        the query of those, of the same sum.
+        For queries that are asked again about the same function of each record: a session then
+        computes these values once, and keeps them in memory. The object has ``records(X, y)``,
+        which makes them of a chunk, their public ``width``, and ``order``, "C" or "F", in which
+        they are kept. The query takes them in place of X, and has the same sum.
 
     Examples
     --------

@@ -610,8 +610,9 @@ class ClippedRowsQuery(Query):
         return counts
 
     def read(self, answer):
-        """Noisy parts of the rows, of all bounds and of those of each feature, and the noise of the
-        first.
+        """Noisy parts of the rows outside of any bound, and outside of those of each value.
+
+        The third number is the standard deviation of the noise of the first.
         """
         root, parts = np.sqrt(max(1, self.shape[0] - 1)), answer.value / answer.n
         return float(parts[0]), root * parts[1:], answer.noise.scale / answer.n

@@ -332,6 +332,7 @@ def mean_only(session, rows, target, rules, link=IDENTITY):
         scale = float(weights.sum() ** -0.5)
     p = rows.size * link.parts
     session.report.add_note(_words(session, rules, rows, link, scale))
+    # A target in [-1, 1] with this mean has no larger variance.
     nothing, variance = np.zeros((p, p)), 1.0 if link.parts > 1 else 1.0 - location**2
     if rows.constant is not None:
         location = link.linear_part(location)

@@ -193,6 +193,7 @@ class Pieces:
                 self._makes = self._made(rows, maker.records, maker.width, maker.order)
             if self._makes is not None:
                 return self._makes.sum(of_kept)
+        # A query may find its sum from what earlier ones about the same rows left in `memory`.
         if hasattr(query, "sum_by_memory"):
             memory = self._memory.setdefault((query.scaling, subset), {})
             in_memory = isinstance(rows, ArrayRows)
