@@ -122,10 +122,10 @@ class Query(ABC):
         then the norm of ``sum`` of one row must be at most the sensitivity, since rows may be
         absent.
     kept : (object, Query) or None
-        For queries that are asked again about the same function of each record: a session then
-        computes these values once, and keeps them in memory. The object has ``records(X, y)``,
-        which makes them of a chunk, their public ``width``, and ``order``, "C" or "F", in which
-        they are kept. The query takes them in place of X, and has the same sum.
+        Queries that are asked again about the same function of each record have it: a session
+        computes the values of this function once, and keeps them in memory. The object has
+        ``records(X, y)``, which makes them of a chunk, their public ``width``, and ``order``, "C"
+        or "F", in which they are kept. The query takes them in place of X, and has the same sum.
 
     Examples
     --------
