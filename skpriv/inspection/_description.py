@@ -524,10 +524,10 @@ class Description(Printed):
         terms = (0.5, (2.0 * mean) ** 2, (square - 2.0 * mean**2) ** 2)
         spread_variance = scale**2 * sum(terms) / count**2
         if self._sampling:
-            # No fourth moment is released. It is taken to be the variance, as if no position were
-            # further than 1 from the mean.
+            # No fourth moment is released. About the mean m it is at most (1 + |m|)^2 times the
+            # variance, since no position in [-1, 1] is further than 1 + |m| from m.
             mean_variance += spread / count
-            spread_variance += max(1.0 - spread, 0.0) * spread / count
+            spread_variance += max((1.0 + abs(mean)) ** 2 - spread, 0.0) * spread / count
         at_low, at_high = (self._count(float(end), tree_scale) for end in ends)
         counts, count_error = distribution.bins(5)  # This level of the tree has 32 equal parts.
         low, high = values_at(column, [-1.0, 1.0])

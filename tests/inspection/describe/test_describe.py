@@ -97,6 +97,18 @@ def test_an_interval_for_the_population_is_wider(table, schema):
     assert theirs.std_error == pytest.approx(np.hypot(mine.std_error, sampling), rel=0.05)
 
 
+@pytest.mark.parametrize("rare", [0.05, 0.01])
+def test_intervals_of_the_deviation_of_a_skewed_population_cover_it(rare):
+    """Where few cells are at one end, most of the fourth moment is theirs. Seeds are fixed."""
+    rng, truth, covered = np.random.RandomState(1), 2.0 * np.sqrt(rare * (1.0 - rare)), 0
+    schema, options = Schema({"x": Numeric(-1, 1)}), {"epsilon": 20.0, "delta": 1e-6}
+    for seed in range(60):
+        frame = pd.DataFrame({"x": np.where(rng.rand(4000) < rare, -1.0, 1.0)})
+        found = describe(frame, schema, estimand="population", random_state=seed, **options)
+        covered += found["x"].std.low <= truth <= found["x"].std.high
+    assert covered >= 60 - stats.binom.isf(1e-4, 60, 0.05)
+
+
 def test_one_charge_for_everything_before_a_cell_is_read(table, schema):
     class Poisoned:
         def __float__(self):
