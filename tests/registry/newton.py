@@ -25,6 +25,7 @@ from .case import Case
 from .linear import E1, E2, D, one
 
 PLANE = Whitened(RowMap(None, None, 1.0, False, 2), np.eye(2))
+LONGER = Whitened(PLANE.rows, 1.5 * np.eye(2))  # whose rows are cut to norm 1
 BOX = RowMap(-np.ones(2), np.ones(2), None, True, 2)
 TARGET = TargetMap((-1.0, 1.0), False)
 
@@ -134,7 +135,10 @@ CASES = {
     SpreadQuery: Case(_location(SpreadQuery), (_targets(SpreadQuery(TARGET, 0.0), 0.0, 1.0),)),
     WhiteningQuery: Case(
         lambda rng: WhiteningQuery(_maps(rng)[0]),
-        (lambda: (WhiteningQuery(PLANE), one(E1, 0.0), one(E2, 0.0)),),
+        (
+            lambda: (WhiteningQuery(PLANE), one(E1, 0.0), one(E2, 0.0)),
+            lambda: (WhiteningQuery(LONGER), one(E1, 0.0), one(E2, 0.0)),
+        ),
     ),
     MarginsQuery: Case(
         lambda rng: MarginsQuery(_maps(rng)[0].rows),

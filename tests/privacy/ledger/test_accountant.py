@@ -105,9 +105,14 @@ def test_what_remains_still_fits_and_little_more_does(epsilon, delta, costs):
     assert accountant.remaining.mu <= 1e-3 * accountant.budget.mu
 
 
-def test_nested_accountants_all_record_or_none():
+def test_nested_accountants_all_record_or_none(tmp_path):
     for outer_epsilon, inner_epsilon in ((0.7, 2.0), (2.0, 0.7)):
-        with BudgetAccountant(outer_epsilon) as outer, BudgetAccountant(inner_epsilon) as inner:
+        # Ledgers are charged in the order of their paths: each of the two refuses once.
+        paths = tmp_path / f"a {outer_epsilon}", tmp_path / f"b {outer_epsilon}"
+        with (
+            BudgetAccountant(outer_epsilon, ledger=paths[0]) as outer,
+            BudgetAccountant(inner_epsilon, ledger=paths[1]) as inner,
+        ):
             charge(HALF, "both")
             with pytest.raises(BudgetExceeded):
                 charge(HALF, "one of them refuses")
