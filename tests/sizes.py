@@ -15,7 +15,7 @@ CAPS = {
     "lines of code in a file": 500,
     "constants": 137,  # numbers with a name of their own
     "files": 147,
-    "lines of tests": 27_088,
+    "lines of tests": 27_103,
     "words of pages for users": 27_000,  # of the first volume
 }
 

@@ -8,7 +8,7 @@ from math import inf, sqrt
 
 import numpy as np
 import pytest
-from registry.estimators import ESTIMATORS, SETTINGS, bounded as make, curve, targets
+from registry.estimators import ESTIMATORS, NOISY, PAIRS, SETTINGS, bounded as make, curve, targets
 from registry.refusals import uncharged
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -48,8 +48,6 @@ PURE = {
     SSPRegressor,
 }
 ZCDP = {IHTRegressor}  # their sessions divide rho, because they select coordinates
-PAIRS = [(Estimator, privacy) for Estimator, models in ESTIMATORS.items() for privacy in models]
-NOISY = [pair for pair in PAIRS if pair[1] != "none"]
 
 
 def _name(value):

@@ -17,6 +17,14 @@ def task(epsilon=2.0, seed=0):
     return Collector(model, 10, seed, n_features=2).task
 
 
+def changed_task(**parts):
+    """A task with other values in some of its parts, and the hash that belongs to them."""
+    fields = json.loads(task())
+    for part, change in parts.items():
+        fields[part].update(change)
+    return json.dumps({**fields, "hash": task_hash(fields)})
+
+
 def answer(text, ledger, **params):
     return report(text, [0.1, 0.2], 0.3, user=3, ledger=ledger, **params)
 
@@ -81,23 +89,18 @@ def test_an_agreement_is_a_number(tmp_path, epsilon):
     {"epsilon": 0.0}, {"epsilon": -0.0}, {"epsilon": 10**400},
 ])  # fmt: skip
 def test_a_task_that_cannot_be_drawn_for_is_refused(change, tmp_path):
-    fields = json.loads(task())
-    fields["channel"].update(change)
-    fields["hash"] = task_hash(fields)
     ledger = DeviceLedger(tmp_path / "mine.db", 100.0)
     with pytest.raises(ValueError, match="the task's channel"):
-        answer(json.dumps(fields), ledger, largest_epsilon=50.0)
+        answer(changed_task(channel=change), ledger, largest_epsilon=50.0)
     assert ledger.n_answers == 0
 
 
 def test_the_epsilon_that_is_drawn_by_is_charged_and_not_the_stated_one(tmp_path):
-    fields = json.loads(task())
-    fields["budget"]["epsilon"], fields["channel"]["epsilon"] = 0.5, 5.0
-    fields["hash"] = task_hash(fields)
+    text = changed_task(budget={"epsilon": 0.5}, channel={"epsilon": 5.0})
     ledger = DeviceLedger(tmp_path / "mine.db", 100.0)
     with pytest.raises(PrivacyError, match="epsilon=5.0, more than"):
-        answer(json.dumps(fields), ledger, largest_epsilon=1.0)
-    assert answer(json.dumps(fields), ledger) is not None
+        answer(text, ledger, largest_epsilon=1.0)
+    assert answer(text, ledger) is not None
     assert ledger.spent.epsilon == 5.0
 
 
@@ -113,13 +116,10 @@ def test_the_epsilon_that_is_drawn_by_is_charged_and_not_the_stated_one(tmp_path
     {"low": [0.0, 0.0], "high": [0.0, 0.0]}, {"fit_intercept": 1},
 ])  # fmt: skip
 def test_a_query_that_not_all_records_can_answer_is_refused_for_all(change, tmp_path):
-    fields = json.loads(task())
-    fields["query"].update(change)
-    fields["hash"] = task_hash(fields)
-    ledger = DeviceLedger(tmp_path / "mine.db", 100.0)
+    text, ledger = changed_task(query=change), DeviceLedger(tmp_path / "mine.db", 100.0)
     for x, y in [([0.0, 0.0], np.nan), ([0.9, 0.2], 0.5), ([np.nan, 0.0], 0.0), ([1e-9, 0], 1)]:
         with pytest.raises(ValueError, match="the task's query"):
-            report(json.dumps(fields), x, y, user=0, ledger=ledger)
+            report(text, x, y, user=0, ledger=ledger)
     assert ledger.spent.epsilon == 0.0
 
 

@@ -31,6 +31,8 @@ ESTIMATORS = {
     PoissonRegressor: ("central", "aggregate", "shuffle", "none"),
     IVRegressor: ("central", "aggregate", "none"),
 }
+PAIRS = [(Estimator, privacy) for Estimator, models in ESTIMATORS.items() for privacy in models]
+NOISY = [pair for pair in PAIRS if pair[1] != "none"]
 PUBLIC = {"bounds_X": (-10.0, 10.0), "bounds_y": (-2.0, 2.0)}
 SETTINGS = {
     **dict.fromkeys(ESTIMATORS, {"data_norm": 1.0, "bounds_y": (-1.0, 1.0)}),

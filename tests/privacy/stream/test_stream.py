@@ -126,10 +126,14 @@ def test_a_sum_of_shuffled_reports_does_not_tell_their_order(global_random_seed)
     vectors = np.tile(np.eye(3)[0], (BATCH, 1))
     reports = LiftedReports(simulated_directions(vectors, code, rng), code)
     orders = [reports.part(rng.permutation(BATCH)) for _ in range(9)]
-    sums = [
-        open_stream("shuffle", query, BUDGET, 1, 0, batch=BATCH).take(order).read().value
-        for order in orders
-    ]
+    sums = []
+    for order in orders:
+        made, simulated = (
+            open_stream("shuffle", query, BUDGET, 1, 0, batch=BATCH) for _ in range(2)
+        )
+        simulated._source.lifted_reports = lambda *_, order=order: order.directions
+        simulated.push(np.zeros((BATCH, 2)), np.zeros(BATCH))
+        sums.append([made.take(order).read().value, simulated.read().value])
     assert (np.array(sums) == sums[0]).all()
     assert not all((order.moments() == orders[0].moments()).all() for order in orders)
 
