@@ -503,17 +503,16 @@ class SharedSumStream(BatchedStream):
     def check(self, budget: Budget) -> None:
         """Refuse a batch that is not public, or whose sum does not fit."""
         super().check(budget)
-        if budget.mu > 0.0:
-            self.batch_noise(budget)
+        self.batch_noise(budget.mu)
 
     def _release(self, increment, count):
         self._total = self._total + self._add_noise(increment, self.noise)
         return self._total, self.noise.summed(self.reads)
 
-    def batch_noise(self, budget: Budget) -> Any:
-        """Law of the noise of a batch."""
+    def batch_noise(self, mu: float) -> Any:
+        """Law of the noise that makes the sum of a batch mu-Gaussian-DP."""
         size, batch = prod(self.query.shape), int(self.batch or 0)
-        lattice = Lattice.calibrated(self.query.sensitivity, budget.mu, size, batch, batch)
+        lattice = Lattice.calibrated(self.query.sensitivity, mu, size, batch, batch)
         return GaussianNoise(lattice.scale)
 
 

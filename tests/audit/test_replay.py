@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 
 from skpriv import BudgetAccountant
 from skpriv.audit import replay
-from skpriv.audit._replay import event_cost
+from skpriv.audit._replay import event_cost, stream_cost
 from skpriv.audit._tape import Draw, Event
 from skpriv.bandits import LinUCB
 from skpriv.exceptions import InvalidValues, PrivacyError
@@ -182,6 +182,14 @@ def test_a_person_of_several_reports_pays_each_by_its_own_budget():
     make = lambda: LinUCB(**options, update_every=persons, random_state=0)  # noqa: E731
     found = replay(make, *pair, run=run, groups=users)
     assert found.holds and found.epsilon == pytest.approx(1.0, rel=1e-6), str(found)
+
+
+@pytest.mark.parametrize("privacy", ["central", "aggregate", "local", "shuffle"])
+def test_the_sensitivity_is_the_largest_change_of_a_stream_that_the_claim_allows(privacy):
+    budget, changes = Budget(1.0, 1e-6), np.array([[2.0], [0.0], [0.0]])
+    stream = open_stream(privacy, Total(), budget, 3, 0, batch=1000)
+    paid, more = (stream_cost(stream, part * changes, budget).epsilon(1e-6) for part in (1, 1.01))
+    assert paid == pytest.approx(1.0, rel=1e-5) and more > 1.001
 
 
 def test_a_sensitivity_that_is_declared_too_small_costs_more():

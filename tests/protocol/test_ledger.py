@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from registry.estimators import ssp
 
+from skpriv import BudgetAccountant
 from skpriv.exceptions import BudgetExceeded, PrivacyError
 from skpriv.privacy import task_hash
 from skpriv.protocol import Collector, DeviceLedger, report
@@ -40,12 +41,18 @@ def test_no_task_is_answered_twice(tmp_path):
 
 
 def test_answers_add_up_to_what_was_agreed_to(tmp_path):
-    ledger = DeviceLedger(tmp_path / "mine.db", 5.0)
-    answer(task(2.0), ledger)
+    answer(task(2.0), DeviceLedger(tmp_path / "mine.db", 9.0))
+    ledger = DeviceLedger(tmp_path / "mine.db", 5.0)  # the user has agreed to less since then
     answer(task(3.0), ledger)
     with pytest.raises(BudgetExceeded, match="Nothing was released or charged"):
         answer(task(0.1), ledger)
     assert ledger.spent.epsilon == 5.0  # what was refused was not written down
+
+
+def test_a_ledger_of_persons_takes_no_answer_about_a_record(tmp_path):
+    BudgetAccountant(9.0, ledger=tmp_path / "mine.db", unit=("patient", 2))
+    with pytest.raises(PrivacyError, match="would protect a row"):
+        answer(task(), DeviceLedger(tmp_path / "mine.db", 9.0))
 
 
 def test_nothing_is_charged_without_an_answer(tmp_path):

@@ -131,15 +131,15 @@ def _exactly(word, height, distance, variance, entropy):
     """Whether a uniform number that begins with these bits is below a chance.
 
     The chance is top exp(-(z - c)^2 / (2 variance)) / weight for the height (top, weight) and the
-    distance (z, c). Digits and bits are added until they decide.
+    distance (z, c). Digits and bits are added until they decide. So many digits as are computed
+    leave 2^bits times the chance with an error below 10^-20 (docs/mathematics/noise.md).
     """
     bits = WORD
     while True:
-        with localcontext() as context:
-            context.prec = 30 + bits
+        with localcontext(prec=30 + bits // 3):
             away = distance[0] - distance[1]
             chance = (-away * away / Decimal(2 * variance)).exp() * height[0] * 2**bits / height[1]
-            error = chance * Decimal(10) ** -(25 + bits // 2) + Decimal(10) ** -20
+            error = Decimal(10) ** -20
             if word + 1 <= chance - error:
                 return True
             if word >= chance + error:

@@ -748,8 +748,8 @@ class Session(ABC):
         """Law of one draw of noise: an answer's or output's, or a report's where users add it."""
 
     def _stream_law(self, stream, slot) -> Any:
-        """Law of one draw of a stream's noise."""
-        return self._law(stream, slot)
+        """Law of one draw of a stream's noise, of a model that has running sums."""
+        raise NotImplementedError
 
     @abstractmethod
     def _answer(self, query, slot, law):

@@ -47,6 +47,9 @@ class CentralSession(Session):
         mu = budget.mu if gaussian else sqrt(2.0 * budget.rho)
         return GaussianNoise.calibrated(self._change(asked), mu * sqrt(slot.share))
 
+    def _stream_law(self, stream, slot):
+        return self._law(stream, slot)
+
     def _selection_law(self, query, k, slot):
         return GumbelNoise.calibrated(self._change(query), k, slot.share * self._budget.rho)
 
@@ -174,7 +177,7 @@ class AggregateSession(Session):
         return Devices(self.n, self.n) if self._simulated else self._rows.devices
 
     def _stream_law(self, stream, slot):
-        return stream.batch_noise(self._budget)
+        return stream.batch_noise(self._left(self._budget).mu * sqrt(slot.share))
 
 
 class LocalSession(Session):

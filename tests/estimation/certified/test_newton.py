@@ -119,13 +119,20 @@ def test_variances_fail_as_often_as_they_may(residual_scale, excess_scale):
     assert _about(missed / draws, 0.1, draws)
 
 
-def test_what_is_seen_of_a_variance_is_a_mean_of_terms_of_at_most_four():
+def test_what_is_seen_of_a_variance_is_a_mean_of_terms_of_at_most_four(monkeypatch):
     """Squares of residuals in [-2, 2], along directions no longer than 1."""
+    units = []
+    spy = lambda value, unit: units.append(unit) or expected_sum(value, unit)  # noqa: E731
+    monkeypatch.setattr(certified, "expected_sum", spy)
     step = _step(residual_gram=0.01 * np.eye(2), gram=np.eye(2), moment=np.zeros(2), n=5000)
     bounds, directions = certified._Bounds(0.0, 0.0, 0.5), np.eye(2)
     found = certified._variance(step, directions, bounds, EACH)
     unit = 4.0 * np.log(1.0 / EACH.realised) / 5000
     np.testing.assert_allclose(found, expected_sum(0.01, unit), rtol=1e-12)
+    units.clear()
+    certified._distance(step, np.ones(2), np.eye(2), 0.0, EACH)  # bounds two variances at once
+    np.testing.assert_allclose(units, 4.0 * np.log(2.0 / EACH.variances) / 5000, rtol=1e-12)
+    assert units
 
 
 @pytest.mark.parametrize("across", [False, True])

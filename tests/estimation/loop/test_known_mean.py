@@ -8,35 +8,56 @@ import pytest
 from skpriv._estimation._intervals import inside_bounds
 from skpriv._estimation._loop import _steps
 from skpriv._estimation._loop._queries import Location
+from skpriv._estimation._loop._rules import skewness_bias
+from skpriv._estimation._loop._score import CUBE
 
 
-@pytest.mark.parametrize("n", [50, 5_000])
-def test_the_mean_of_other_users_has_their_sampling_error(n, monkeypatch):
-    """Where each user answers once, residuals of other users are a sample of their own."""
+@pytest.fixture
+def known(monkeypatch):
+    """What is known of a mean, by residuals of n records and a last step with these numbers."""
     monkeypatch.setattr(_steps, "ResidualMeanQuery", lambda *arguments: None)
-    rows = SimpleNamespace(constant=np.array([1.0, 0.0]))
-    pool = SimpleNamespace(b=np.zeros(2), slope=np.eye(2), variance=0.04, spread=0.0)
-    equation = SimpleNamespace(n=2_000, limit=1.0, nearly_cut=0.0, cut_scale=0.0, fall=0.0)
-    variances = {}
-    for reports in (False, True):
+
+    def found(n, reports=False, **equation):
         session = SimpleNamespace(
             sum=lambda query, share: SimpleNamespace(
                 value=np.zeros(1), n=n, noise=SimpleNamespace(scale=1e-9)
             ),
             trust=SimpleNamespace(can=SimpleNamespace(reports=reports)),
         )  # fmt: skip
-        rules = SimpleNamespace(mean=0.1, effective_records=1_000.0)
-        known = _steps.known_mean(
+        rows = SimpleNamespace(constant=np.array([1.0, 0.0]))
+        pool = SimpleNamespace(b=np.zeros(2), slope=np.eye(2), variance=0.04, spread=0.0)
+        step = {"n": 2_000, "limit": 1.0, "nearly_cut": 0.0, "cut_scale": 0.0, "fall": 0.0}
+        return _steps.known_mean(
             session, SimpleNamespace(W=np.eye(2), rows=rows), None, Location(0.0, 0.3, 1.0), 0.2,
-            pool, equation, rules,
+            pool, SimpleNamespace(**{**step, **equation}),
+            SimpleNamespace(mean=0.1, effective_records=1_000.0),
         )  # fmt: skip
-        variances[reports] = known.variance
+
+    return found
+
+
+@pytest.mark.parametrize("n", [50, 5_000])
+def test_the_mean_of_other_users_has_their_sampling_error(n, known):
+    """Where each user answers once, residuals of other users are a sample of their own."""
     # precisions add up: that of the answer is at most n over the square of the deviation, and more
     # than half of it, since the bias of the clip counts too
     alone = 0.3**2 + 0.04 / 2_000
     least = 1.0 / (1.0 / alone + n / 0.2**2)
-    assert variances[True] >= least * (1.0 - 1e-9)
-    assert variances[False] < variances[True]
+    assert known(n, True).variance >= least * (1.0 - 1e-9)
+    assert known(n).variance < known(n, True).variance
+
+
+@pytest.mark.parametrize("nearly_cut, cut_scale", [(0.02, 0.01), (-1.0, 0.02)])
+@pytest.mark.parametrize("limit, moved", [
+    (0.2, 0.2 * skewness_bias(1.0)),  # as of an exponential tail, of a deviation of .2
+    (1.0, 0.2 * CUBE * 5.0 * 0.04),  # as of an inverse cube beyond that, .04 of which is cut
+    (1.9, 0.1 * 0.04),  # and by no more than up to where targets can be
+])  # fmt: skip
+def test_a_clip_moves_a_mean_by_the_longest_tail_that_there_can_be(
+    limit, moved, nearly_cut, cut_scale, known
+):
+    step = {"limit": limit, "nearly_cut": nearly_cut, "cut_scale": cut_scale, "fall": 0.5}
+    assert known(50, **step).skew == pytest.approx(1.5 * moved)
 
 
 def test_an_interval_contains_a_prediction_beside_it():

@@ -96,10 +96,11 @@ def test_the_noise_is_a_curators(size, users, epsilon):
     mu = Budget(epsilon, 1e-6).mu
     lattice = Lattice.calibrated(2.0, mu, size, users, users)
     assert 1.0 <= lattice.scale * mu / 2.0 <= 1.0 + 1e-5
-    assert lattice.mu(2.0, size) <= mu
     # The rounding to the grid and the width are in it.
     steps = 2.0 / lattice.step + math.sqrt(size)
     assert lattice.variance * users >= (steps / mu) ** 2 + _lattice.WIDTH**2
+    paid = steps / math.sqrt(lattice.variance * users - _lattice.WIDTH**2)
+    assert lattice.mu(2.0, size) == pytest.approx(paid, rel=1e-13) and paid <= mu
     most = lattice.variance - 1
     assert most * users < ((steps / mu) ** 2 + _lattice.WIDTH**2) * (1.0 + 2.0**-39)
 

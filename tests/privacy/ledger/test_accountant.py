@@ -60,7 +60,8 @@ def test_refusal_of_what_no_budget_can_hold(cost, text):
 @pytest.mark.parametrize(
     ("cost", "remedy"),
     [
-        (Cost.from_budget(Budget(0.5, 1e-6)), "set_aside=(1.5, 2e-06) or more"),
+        (Cost(approximate=0.5), "set_aside=(1.5, 1e-06) or more"),
+        (Cost(delta=1e-7), "set_aside=(1, 1.1e-06) or more"),
         (Cost.from_epsilon(4.0), "for a pure epsilon=4,"),
         (Cost.from_epsilon(4.0), "currency='pure' adds up epsilons"),
     ],

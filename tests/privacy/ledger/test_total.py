@@ -199,6 +199,14 @@ def test_answers_are_not_numbered_in_a_ledger_that_was_made_again(path):
             use()
 
 
+def test_of_copies_that_make_an_answer_at_once_the_first_one_counts(path):
+    with BudgetAccountant(1.0, ledger=path):
+        first = Numbering()
+    second = copy.deepcopy(first)
+    later = first.settle_made(0, lambda: second.settle_made(0, lambda: "sooner") and "later")
+    assert later == "sooner"
+
+
 def test_an_answer_that_died_is_charged_once(path):
     """Charge and answer are one record: what was charged and never seen costs no second time."""
     numbering = pickle.dumps(Numbering())

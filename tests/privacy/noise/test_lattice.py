@@ -9,7 +9,6 @@ import pytest
 
 from skpriv.privacy._accounting._lattice import WIDTH
 from skpriv.privacy._noise import _lattice
-from skpriv.privacy._noise._lattice import discrete_gaussian
 from skpriv.privacy._noise._lattice import (
     additive_shares,
     gaussian_on_grid,
@@ -107,28 +106,3 @@ def test_one_server_learns_nothing_but_the_sum(modulus):
     assert len(laws[0]) == modulus**3
     only = Counter(second for first, second in enumerated(3, 2, modulus))
     assert set(only.values()) == {1} and len(only) == modulus
-
-
-def test_one_server_and_all_other_users_learn_nothing_of_the_last_share(modulus=8):
-    """What they know beside the sum: both shares of all others, and one of the last user's."""
-    laws = []
-    for last in range(modulus):
-        law = Counter()
-        for others in itertools.product(enumerated(1, 2, modulus), enumerated(5, 2, modulus)):
-            for mine, _ in enumerated(last, 2, modulus):
-                law[others, mine] += 1
-        laws.append(law)
-    assert all(law == laws[0] for law in laws)
-
-
-def test_the_whole_path_of_a_device(entropy):
-    """Rounding, noise and shares of users whose sum is opened: the sum, within its noise."""
-    values = np.random.RandomState(0).uniform(-1.0, 1.0, size=(40, 5))
-    step, variance = 2.0**-20, 10**8
-    both = np.zeros((2, 5), dtype=np.uint64)
-    for value in values:
-        noisy = rounded(value, step) + discrete_gaussian(variance, np.zeros(5), entropy)
-        both += additive_shares(noisy, 2, entropy)
-    error = summed_shares(both) * step - values.sum(axis=0)
-    scale = step * np.sqrt(40 * variance)
-    assert (abs(error) < 5.0 * scale).all() and (abs(error) > 0.0).all()

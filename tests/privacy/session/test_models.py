@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from registry.estimators import ESTIMATORS, SETTINGS, VARIANTS, curve, targets
 from registry.refusals import uncharged
+from registry.totals import Total
 
 from skpriv import Budget
 from skpriv.bandits import LinSquareCB, LinUCB
@@ -190,6 +191,13 @@ def test_what_a_toy_cannot_do_is_refused_by_the_session():
     with pytest.raises(PrivacyError, match="has no curator that perturbs.*privacy='central'"):
         session.release(Asked(), 0.5)
     assert session.used == 0.0
+
+
+def test_a_stream_has_no_law_that_its_model_does_not_state(monkeypatch):
+    """The law of a report, for all users of a session, would not be that of a batch."""
+    monkeypatch.setattr(Toy, "running_sums", MODELS["local"].running_sums)
+    with pytest.raises(NotImplementedError):
+        open_stream(TOY, Total(), Budget(1.0, 1e-6), 1)
 
 
 def test_a_combination_has_the_model_of_its_weakest_part():

@@ -225,12 +225,22 @@ def test_a_session_opens_a_stream_for_all_it_has_and_nothing_else():
             ask(Clipped(3), 1)
 
 
+@pytest.mark.parametrize("privacy", NOISY)
+def test_a_stream_has_what_a_session_has_left(privacy):
+    session = open_session(privacy, *records(BATCH), BUDGET, 0, smallest_share=0.5)
+    session.sum(Clipped(3), 0.5)
+    session.rebase()
+    session.stream(Clipped(3), 10, batch=BATCH)
+    assert session.report.total.fits(BUDGET)
+
+
 def test_what_cannot_be_had_costs_nothing():
     with BudgetAccountant(1.0, 1e-6, set_aside=(1.0, 1e-6)) as accountant:
         for options, message in (
             ({"privacy": "central", "budget": Budget(1.0)}, "leaves no room"),
             ({"privacy": "shuffle"}, "batch"),
             ({"privacy": "aggregate"}, "batch"),
+            ({"privacy": "aggregate", "batch": 9, "budget": Budget(1.0)}, "delta above 0"),
             ({"privacy": "aggregate", "batch": 10**16}, "do not fit"),
             ({"privacy": "local", "n_reads": 0}, "n_reads"),
         ):
