@@ -11,7 +11,7 @@ from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils._param_validation import validate_params as _validate_params
 
-from ._linalg import blas_for
+from ._linalg import one_blas_thread
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -87,8 +87,8 @@ def reaching_last(model: Any, X: Any) -> Any:
 def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[F], F]:
     """Decorate a `fit`, whose parameters are checked first.
 
-    While it lasts the cores belong to the threads that sum chunks, and BLAS has one thread, but for
-    the algebra of wide tables. A fit that fails or is interrupted leaves the estimator as it was.
+    While it lasts the cores belong to the threads that sum chunks, and BLAS has one thread. A fit
+    that fails or is interrupted leaves the estimator as it was.
     """
     checked = _fit_context(prefer_skip_nested_validation=prefer_skip_nested_validation)
 
@@ -97,12 +97,9 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[F], F]:
 
         @wraps(fitted)
         def alone(self: Any, *arguments: Any, **named: Any) -> Any:
-            X = arguments[0] if arguments else named.get("X")
-            shape: Any = () if hasattr(X, "n_features") else getattr(X, "shape", ())
-            columns = shape[1] if len(shape) == 2 else getattr(X, "n_features", 0)
             before = dict(vars(self))
             try:
-                with blas_for(columns):
+                with one_blas_thread():
                     return fitted(self, *arguments, **named)
             except BaseException:  # no part of a fit beside parts of the one before
                 vars(self).clear()

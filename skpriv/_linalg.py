@@ -1,13 +1,11 @@
 """Small linear-algebra pieces that several rooms share."""
 
 import os
-from contextlib import nullcontext
 from functools import lru_cache
 from threading import Lock
 from typing import Any
 
 import numpy as np
-from scipy.linalg import blas
 from threadpoolctl import ThreadpoolController
 
 SQRT2 = np.sqrt(2.0)
@@ -92,50 +90,26 @@ def row_norms(X):
 
 
 def add_gram(total, rows):
-    """Add ``rows.T @ rows`` to the upper triangle of ``total``, in place.
+    """Add ``rows.T @ rows`` to ``total``, in place.
 
-    The entries below the diagonal are undefined. NumPy is faster for up to 100 columns. For more
-    columns BLAS is called directly, because NumPy would make a temporary matrix.
+    NumPy calls BLAS without the lock of the interpreter, so that threads multiply side by side.
+    The functions in ``scipy.linalg.blas`` hold it.
 
     Parameters
     ----------
     total : ndarray of shape (p, p)
-        An array of float64 in Fortran order.
     rows : ndarray of shape (n_rows, p)
 
     Examples
     --------
     >>> import numpy as np
     >>> from skpriv._linalg import add_gram
-    >>> total = np.zeros((2, 2), order="F")
+    >>> total = np.zeros((2, 2))
     >>> add_gram(total, np.array([[1.0, 2.0], [3.0, 4.0]]))
-    >>> np.triu(total).tolist()
-    [[10.0, 14.0], [0.0, 20.0]]
+    >>> total.tolist()
+    [[10.0, 14.0], [14.0, 20.0]]
     """
-    if len(total) < 100:
-        total += rows.T @ rows
-    elif rows.size:
-        blas.dsyrk(1.0, rows.T, beta=1.0, c=total, overwrite_c=True)
-
-
-def triangle_times(matrix, rows):
-    """``rows @ matrix.T`` of an upper triangular matrix, in place and in half of the time.
-
-    Parameters
-    ----------
-    matrix : ndarray of shape (p, p)
-        Entries below the diagonal are not read. BLAS copies it if it is not in Fortran order.
-    rows : ndarray of shape (n_rows, p)
-        An array of float64, contiguous; overwritten.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skpriv._linalg import triangle_times
-    >>> triangle_times(np.array([[1.0, 2.0], [0.0, 3.0]]), np.array([[1.0, 1.0]])).tolist()
-    [[3.0, 3.0]]
-    """
-    return blas.dtrmm(1.0, matrix, rows.T, overwrite_b=True).T if rows.size else rows
+    total += rows.T @ rows
 
 
 def row_products(X, vectors):
@@ -216,17 +190,13 @@ if hasattr(os, "register_at_fork"):
 
 
 def one_blas_thread():
-    """Context in which BLAS uses one thread, for small matrices and inside of our own threads.
+    """Context in which BLAS uses one thread: in fits, and inside of our own threads.
 
     NumPy and SciPy bring a BLAS library each. To wake their threads by turns takes a hundred times
-    as long as a small factorisation, and idle BLAS threads occupy the cores while they wait.
+    as long as a small factorisation, and idle BLAS threads occupy the cores while they wait. At
+    1,000 columns a fit takes 4% more time and 22% less processor time than with two threads.
     """
     return _ONE_THREAD
-
-
-def blas_for(columns):
-    """Context for the algebra of a fit: one BLAS thread below 300 columns, where that is faster."""
-    return one_blas_thread() if columns < 300 else nullcontext()
 
 
 class CompensatedSum:

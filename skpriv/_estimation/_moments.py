@@ -15,7 +15,6 @@ from .._linalg import (
     psd_part,
     psd_power,
     row_norms,
-    triangle_times,
     unvech,
     vech,
     vech_size,
@@ -321,42 +320,19 @@ class Instrument:
             halves /= np.maximum(norms, 1.0)[:, None]
         return halves
 
-    def rows(self, phi):
-        """Rows e of a chunk. (U (sum w^2 phi phi') U would lose cond(U)^2 digits.)"""
+    def rows(self, phi, weights=1.0, longest=None):
+        """Rows e of a chunk times weights. (U (sum w^2 phi phi') U would lose cond(U)^2 digits.)
+
+        With a longest length L they are U phi / sqrt(l max(l, L)), l = ||U phi||.
+        """
         if self.matrix is None:
             return phi
         rows = phi @ self.matrix
-        return rows * _inverse(np.maximum(row_norms(rows), self.floor))[:, None]
-
-    def turned(self, phi, weights=1.0, longest=None):
-        """Rows Q'e times weights, for U = QR: at half the price, and phi is overwritten.
-
-        Noise that is the same in every direction has the same law before and after `unturned`. With
-        a longest length L the rows are U phi / sqrt(l max(l, L)), l = ||U phi||.
-        """
-        Q, R = self._factors
-        rows = phi if Q is None else triangle_times(R, phi)
         norms = row_norms(rows)
         if longest is not None:
             weights = np.sqrt(norms / np.maximum(norms, longest))
         rows *= (_inverse(np.maximum(norms, self.floor)) * weights)[:, None]
         return rows
-
-    def unturned(self, answer, matrix=False):
-        """Sums of e by those of Q'e; of a matrix ee' both sides are turned."""
-        Q = self._factors[0]
-        if Q is None:
-            return answer
-        return Q @ answer @ Q.T if matrix else Q @ answer
-
-    @cached_property
-    def _factors(self):
-        """Q and R of U = QR: R phi is as long as U phi; None for U = 1."""
-        U = np.asarray(self.matrix)
-        if np.array_equal(U, np.eye(len(U))):
-            return None, None
-        Q, R = np.linalg.qr(U)
-        return Q, np.asfortranarray(R)
 
     @cached_property
     def root(self):
@@ -407,7 +383,7 @@ class MomentsQuery(Query):
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
         r, p = self.scaling.target(y), self.scaling.size
-        target, gram = np.zeros(p), np.zeros((p, p), order="F")
+        target, gram = np.zeros(p), np.zeros((p, p))
         for block, phi in self.scaling.row_map.blocks(X):
             target += r[block] @ phi
             add_gram(gram, phi)
@@ -469,7 +445,7 @@ class ResidualGramQuery(Query):
 
     def sum(self, X, y):
         """Exact sums over a chunk of rows."""
-        total, beyond = np.zeros((self.scaling.size,) * 2, order="F"), 0.0
+        total, beyond = np.zeros((self.scaling.size,) * 2), 0.0
         for scores, excess in self._scores(X, y):
             add_gram(total, scores)
             beyond += excess
@@ -484,7 +460,7 @@ class ResidualGramQuery(Query):
             if self.instrument.matrix is None:
                 scores = phi * cut[:, None]
             else:
-                scores = row_map.weigh(self.instrument.turned(phi, cut), X[block])
+                scores = row_map.weigh(self.instrument.rows(phi, cut), X[block])
             yield scores, self._beyond(zeta)
 
     def _beyond(self, zeta):
@@ -500,11 +476,8 @@ class ResidualGramQuery(Query):
         The sums are of zeta^2 e e', clipped, and of zeta^2 less the clipped zeta^2.
         """
         unit, scale = self.limit**2 / self._weight, answer.noise.scale
-        gram = unvech(answer.value[:-1], self.scaling.size)
-        if self.instrument.matrix is not None:
-            gram = self.instrument.unturned(gram, matrix=True)
         return {
-            "residual_gram": unit * gram,
+            "residual_gram": unit * unvech(answer.value[:-1], self.scaling.size),
             "residual_scale": unit * scale,
             "residual_excess": self._room * float(answer.value[-1]),
             "excess_scale": self._room * scale,
@@ -536,7 +509,7 @@ class PersonGramQuery(OfPersons, ResidualGramQuery):
         blocks = list(self._scores(X, y))
         scores = np.vstack([np.empty((0, size)), *(rows for rows, _ in blocks)])
         beyond = sum(excess for _, excess in blocks)
-        grams = [np.zeros((size, size), order="F") for _ in range(2)]
+        grams = [np.zeros((size, size)) for _ in range(2)]
         add_gram(grams[0], scores)
         add_gram(grams[1], person_sums(scores, starts) / largest)
         return np.concatenate([vech(grams[0]) / largest, vech(grams[1]), [beyond / largest]])

@@ -319,7 +319,7 @@ class Softmax(Logit):
         away = -probabilities
         away[np.arange(len(r)), np.rint(r).astype(int)] += 1.0
         gradient = (away @ contrasts(self.n_classes)).T @ (phi * weights[:, None])
-        hessian = np.zeros((len(theta),) * 2, order="F")
+        hessian = np.zeros((len(theta),) * 2)
         add_slopes(hessian, probabilities, weights, phi)
         return gradient.reshape(-1), hessian
 
@@ -490,7 +490,7 @@ class ClassScoreQuery(JointScores, Query):
 
     def scored(self, X, y):
         """Rows u of a chunk, and the sum of A."""
-        slopes = np.zeros((len(self.point),) * 2, order="F")
+        slopes = np.zeros((len(self.point),) * 2)
         found = [np.empty((0, len(self.point)))]
         for u, probabilities, h, e in self.scores(X, y):
             add_slopes(slopes, probabilities, 2.0 * h, e)

@@ -26,7 +26,7 @@ from .._estimation._moments import (
 )
 from .._estimation._reports import moments_query
 from .._estimation._public_maps import RecordMap
-from .._linalg import blas_for, psd_part
+from .._linalg import one_blas_thread, psd_part
 from .._parameters import Channel, DataNorm, Positive, parameters
 from ._base import CertifiedIntervals, FitsPersons
 from ._opening import channel_of, hold_out, open_fit, scaled_rows, weighted_rows
@@ -160,7 +160,7 @@ class MomentRegressor(CertifiedIntervals, FitsPersons, PredictionIntervals):
         prior = ridge_prior(size, self._scaling.fit_intercept)
         shapes = prior, *(prior @ shape for shape in self._shapes)
         priors = [np.linalg.solve(basis, shape) for shape in shapes]
-        with blas_for(size):
+        with one_blas_thread():
             mean, covariance = equations.posterior(priors, least_variance, fading)
         return basis @ mean, basis @ covariance @ basis.T
 

@@ -79,15 +79,15 @@ class NormalisationQuery(Query):
         return (vech_size(self.scaling.size),)
 
     def sum(self, X, y):
-        """Exact sum over a chunk of rows, of Q'h for U = QR."""
-        total = np.zeros((self.scaling.size, self.scaling.size), order="F")
+        """Exact sum over a chunk of rows."""
+        total = np.zeros((self.scaling.size, self.scaling.size))
         for _, phi in self.scaling.row_map.blocks(X):
-            add_gram(total, self.instrument.turned(phi, longest=self.instrument.length))
+            add_gram(total, self.instrument.rows(phi, longest=self.instrument.length))
         return vech(total)
 
     def read(self, answer):
         """Noisy mean of h h', and the standard deviation of its orthonormal coordinates."""
-        mean = self.instrument.unturned(unvech(answer.value, self.scaling.size), matrix=True)
+        mean = unvech(answer.value, self.scaling.size)
         return mean / answer.n, answer.noise.scale / answer.n
 
     @property
@@ -135,11 +135,11 @@ class ReweightedMomentsQuery(Query):
         return (p + p * p + vech_size(p) + 1,)
 
     def sum(self, X, y):
-        """Exact sum over a chunk of rows, of Q'e for U = QR."""
+        """Exact sum over a chunk of rows."""
         p, r = self.scaling.size, self.scaling.target(y)
-        target, design, gram = np.zeros(p), np.zeros((p, p)), np.zeros((p, p), order="F")
+        target, design, gram = np.zeros(p), np.zeros((p, p)), np.zeros((p, p))
         for block, phi in self.scaling.row_map.blocks(X):
-            e = self.scaling.row_map.weigh(self.instrument.turned(phi.copy()), X[block])
+            e = self.scaling.row_map.weigh(self.instrument.rows(phi), X[block])
             target += r[block] @ e
             design += e.T @ phi
             add_gram(gram, e)
@@ -148,18 +148,12 @@ class ReweightedMomentsQuery(Query):
 
     def equations(self, answer):
         """Normal equations of an answer."""
-        p, unturned = self.scaling.size, self.instrument.unturned
+        p = self.scaling.size
         target, design, rest = np.split(answer.value, [p, p + p * p])
         found = NormalEquations.of_moments(
             replace(answer, value=np.append(target, rest)), p, REWEIGHTED_SQUARE_WEIGHT
         )
-        return replace(
-            found,
-            design=unturned(design.reshape(p, p)),
-            target=unturned(target),
-            gram=unturned(found.gram, matrix=True),
-            symmetric=False,
-        )
+        return replace(found, design=design.reshape(p, p), symmetric=False)
 
 
 def learn_normalisation(session, scaling, share, iterations, fades=False, kind=NormalisationQuery):

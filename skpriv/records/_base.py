@@ -26,7 +26,7 @@ from ._subset import BATCH_ROWS, PublicOrder, Subset
 from ._values import INVALID_VALUES, OTHER_ROWS, finite, numeric, public_shape, quietly
 
 # Seconds that the caller works alone before other threads help: waking them can take as long.
-ALONE = 0.02
+ALONE = 0.005
 NAME = "skpriv-sums"
 ATTEMPTS = 20  # attempts at a task whose workers die: each computes the same sum, without noise
 _POOLS: dict[int, ThreadPoolExecutor] = {}
@@ -39,7 +39,7 @@ def in_threads(function: Callable, arguments: Iterable, n_jobs: int | None = -1)
     """Yield results in order; many arguments are spread over threads, each with one BLAS thread.
 
     The order of the results, and with it the rounding of their sum, does not depend on the number
-    of threads. What is done within 20 ms is done by the caller alone.
+    of threads. What is done within 5 ms is done by the caller alone.
 
     Parameters
     ----------
@@ -400,7 +400,6 @@ class ArrayRows(Rows):
     """
 
     indexed = True
-    _order: Any = "C"  # of a chunk
 
     def __init__(self, X: Any, y: Any, n_jobs: int | None = -1) -> None:
         self._X, self._y, self.n_jobs = X, y, n_jobs
@@ -464,12 +463,9 @@ class ArrayRows(Rows):
         X, y = self._chunk(subset.positions, False)
         return ArrayRows(X, y, self.n_jobs)
 
-    def made(self, function: Any, width: int, order: Any = "C") -> "ArrayRows":
-        """Rows of this width that ``function(X, y)`` makes of each chunk, in several threads.
-
-        Chunks of them have the ``order`` of NumPy in which they are kept.
-        """
-        memory, most = Memory(self.n, width, order), self._most(None, False, None)
+    def made(self, function: Any, width: int) -> "ArrayRows":
+        """Rows of this width that ``function(X, y)`` makes of each chunk, in several threads."""
+        memory, most = Memory(self.n, width), self._most(None, False, None)
 
         def fill(start, piece):
             memory.put(start, *function(*piece()))
@@ -488,7 +484,7 @@ class ArrayRows(Rows):
             if keep_sparse:
                 return X, y
             X = X.toarray()
-        return np.asarray(X, dtype=np.float64, order=self._order), y
+        return np.asarray(X, dtype=np.float64, order="C"), y
 
 
 class Memory:
@@ -497,12 +493,10 @@ class Memory:
     Parameters
     ----------
     n, n_features : int
-    order : {"C", "F"}, default="C"
-        Whether the numbers of a row, or those of a column, are side by side.
     """
 
-    def __init__(self, n: int, n_features: int, order: Any = "C") -> None:
-        self._X, self._y, self._filled = np.empty((n, n_features), order=order), np.empty(n), 0
+    def __init__(self, n: int, n_features: int) -> None:
+        self._X, self._y, self._filled = np.empty((n, n_features)), np.empty(n), 0
 
     def add(self, X: np.ndarray, y: np.ndarray) -> None:
         """Copy the next chunk."""
@@ -516,10 +510,7 @@ class Memory:
 
     def rows(self, n_jobs: int | None) -> ArrayRows:
         """All that was added, as rows."""
-        rows = ArrayRows(self._X, self._y, n_jobs)
-        if self._X.flags.f_contiguous:  # a chunk of columns is no copy, either
-            rows._order = "K"
-        return rows
+        return ArrayRows(self._X, self._y, n_jobs)
 
 
 class WeightedRows(Rows):

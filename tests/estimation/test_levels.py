@@ -23,7 +23,7 @@ Y = 0.4 * X[:, 1] + 0.3 * ERROR
 LABELS = (Y > 0.0).astype(int)
 POINT = np.array([[0.1, 0.2]])
 WIDE = {"bounds_X": (-1.0, 1.0), "bounds_y": (-9.0, 9.0)}
-BALL = {"data_norm": 2.0, "bounds_y": (-9.0, 9.0)}
+BALL = {"data_norm": 2.0, "bounds_y": (-9.0, 9.0), "alpha": 0.0}  # else a mixture of two laws
 OF_CLASSES = {"bounds_X": (-1.0, 1.0)}
 # The estimator, its public numbers, its targets, and the scale on which the interval is normal.
 MODELS = {

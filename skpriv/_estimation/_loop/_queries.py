@@ -15,9 +15,7 @@ import numpy as np
 from scipy import special
 from scipy.sparse import csr_matrix
 
-from ..._linalg import (
-    SQRT2, add_gram, blocks_of, row_norms, triangle_times, unvech, vech, vech_size,
-)  # fmt: skip
+from ..._linalg import SQRT2, add_gram, blocks_of, row_norms, unvech, vech, vech_size
 from ...privacy import ROUNDING, Query
 from .._intervals import USUAL_QUANTILE
 from .._public_maps import RowMap
@@ -371,20 +369,16 @@ class Whitened:
     ----------
     rows : RowMap, or what stands in its place
     W : ndarray of shape (p, p)
-        Cheapest if it is upper triangular: W phi and Q W phi of a rotation Q are alike to all
-        queries, whose noise is the same in every direction.
+        W phi and Q W phi of a rotation Q are alike to all queries, whose noise is the same in every
+        direction.
     """
 
     rows: Any
     W: np.ndarray
-    _kind: str = field(init=False, repr=False)
-    _ordered: np.ndarray = field(init=False, repr=False)
+    _is_identity: bool = field(init=False, repr=False)
 
     def __post_init__(self):
-        kind = "full" if np.tril(self.W, -1).any() else "triangular"
-        kind = "identity" if np.array_equal(self.W, np.eye(len(self.W))) else kind
-        # In the order of BLAS, which would copy it for each block of rows
-        vars(self).update(_kind=kind, _ordered=np.asfortranarray(self.W))
+        vars(self).update(_is_identity=np.array_equal(self.W, np.eye(len(self.W))))
 
     def blocks(self, X):
         """Yield (slice, e, w, |e|, f) of one block of rows after the other.
@@ -417,9 +411,7 @@ class Whitened:
         """Rows W phi, their norms, and roots of their weights."""
         ours = isinstance(self.rows, RowMap)  # other maps may keep what they return, so copy it
         psi = self.rows.rows(X, out) if ours else self.rows.rows(X).copy()
-        if self._kind == "triangular":
-            psi = triangle_times(self._ordered, psi)
-        elif self._kind == "full":
+        if not self._is_identity:
             psi = psi @ self.W.T
         norms = row_norms(psi)
         if out is not None and not np.isfinite(norms.sum()):  # only without `out` NaN is replaced
@@ -438,29 +430,20 @@ class Whitened:
         return self, replace(query, whitened=WhitenedAlready(self.W))
 
     @property
-    def order(self):
-        """Order of kept rows: long columns are multiplied by the weights of rows in less time than
-        short rows are, and `add_gram` takes them as they are.
-
-        A fit takes 22% less time at 60 columns, and 12 to 16% more at 300 and 1,000.
-        """
-        return "F" if len(self.W) < 100 else "C"
-
-    @property
     def width(self):
         """Number of columns of rows (e, w)."""
         return len(self.W) + 1
 
     def records(self, X, y):
         """Rows (e, w) of a chunk, and y."""
-        found = np.empty((len(X), self.width), order=self.order)
+        found = np.empty((len(X), self.width))
         for block, e, weights, *_ in self.blocks(X):
             found[block, :-1], found[block, -1] = e, weights
         return found, y
 
     def empty_gram(self):
         """Zeros to which products of rows are added."""
-        return np.zeros((len(self.W), len(self.W)), order="F")
+        return np.zeros_like(self.W)
 
 
 @dataclass(frozen=True, eq=False)
@@ -650,7 +633,7 @@ def joint_sums(query, X, y, starts, largest=1):
     scores, beside = query.scored(X, y)
     u = person_sums(scores, starts) / (largest * query.length)
     u = u / np.maximum(row_norms(u), 1.0)[:, None]
-    meat = np.zeros((u.shape[1],) * 2, order="F")
+    meat = np.zeros((u.shape[1],) * 2)
     add_gram(meat, u)
     sums = {"moment": u.sum(axis=0), "residual": vech(meat) / SQRT2}
     sums |= {name: np.ravel(value) / largest for name, value in beside.items()}

@@ -190,7 +190,7 @@ class Pieces:
             maker, of_kept = query.kept
             if self._maker is not maker:
                 self._maker = maker
-                self._makes = self._made(rows, maker.records, maker.width, maker.order)
+                self._makes = self._made(rows, maker.records, maker.width)
             if self._makes is not None:
                 return self._makes.sum(of_kept)
         # A query may find its sum from what earlier ones about the same rows left in `memory`.
@@ -218,11 +218,11 @@ class Pieces:
             self._left -= 8 * rows.n * (rows.n_features + 1)
         return rows
 
-    def _made(self, rows, records, width, order="C"):
+    def _made(self, rows, records, width):
         """Rows in memory made by ``records(X, y)`` of those of each chunk; None if too large."""
         if 8 * rows.n * (width + 1) > self._left:
             return None
-        return self._booked(rows.made(records, width, order))
+        return self._booked(rows.made(records, width))
 
     def keep(self, function, width):
         """Whether function(X) takes the place of X from now on: of rows that fit into memory."""
