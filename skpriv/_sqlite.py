@@ -36,7 +36,7 @@ class Database:
         None keeps all in memory, as long as this object lives.
     kind : str
         What the file is, for the text of errors.
-    kept : bool, default=False
+    stays_open : bool, default=False
         Whether the process keeps one connection to a file in write-ahead mode. Otherwise every
         transaction opens the file anew.
     gone : str, default="The {kind} {path} is gone."
@@ -47,10 +47,10 @@ class Database:
     """
 
     def __init__(
-        self, path: Any, kind: str, *, kept: bool = False, gone: str = "", history: str = ""
+        self, path: Any, kind: str, *, stays_open: bool = False, gone: str = "", history: str = ""
     ) -> None:
         self.path = None if path is None else str(Path(path).resolve())
-        self.kind, self.kept = kind, kept or path is None
+        self.kind, self.stays_open = kind, stays_open or path is None
         self.gone, self.history = gone or f"The {kind} {self.path} is gone.", history
         self.lock, self._process = RLock(), os.getpid()
         self._connection: sqlite3.Connection | None = None
@@ -103,7 +103,7 @@ class Database:
                 self._check_history(connection)
                 yield connection
             finally:
-                if self.kept:
+                if self.stays_open:
                     self._connection = connection
                 else:
                     connection.close()
@@ -157,7 +157,7 @@ class Database:
             uri=True, timeout=120.0, isolation_level=None, check_same_thread=False,
         )  # fmt: skip
         try:
-            if self.kept:
+            if self.stays_open:
                 connection.execute("PRAGMA journal_mode = WAL")
                 # In 16 MB of memory there is room for the indices of a million events.
                 connection.execute("PRAGMA cache_size = -16384")
@@ -203,7 +203,7 @@ class Database:
                 os.replace(fresh, f"{self.path}.mark")
 
     def __getstate__(self) -> dict[str, Any]:
-        names = ("path", "kind", "kept", "gone", "history")
+        names = ("path", "kind", "stays_open", "gone", "history")
         return {name: getattr(self, name) for name in names}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -331,16 +331,16 @@ class _Scale:
         self.centre = np.median(values, axis=0)
         low, high = np.quantile(values, [0.16, 0.84], axis=0)
         self.spread = np.where(high > low, (high - low) / 2.0, np.std(values, axis=0))
-        self.kept = (np.ptp(values, axis=0) > 0.0) & (self.spread > 0.0)
+        self.varying = (np.ptp(values, axis=0) > 0.0) & (self.spread > 0.0)
 
     @property
     def width(self):
-        return int(self.kept.sum())
+        return int(self.varying.sum())
 
     def __call__(self, values):
-        moved = values[:, self.kept] - self.centre[self.kept]
+        moved = values[:, self.varying] - self.centre[self.varying]
         return np.clip(
-            moved / self.spread[self.kept], -1e3, 1e3
+            moved / self.spread[self.varying], -1e3, 1e3
         )  # beyond it a number tells no more
 
 

@@ -121,11 +121,11 @@ class Query(ABC):
         one of them is asked about. Otherwise a query of rows is averaged over those of the person:
         then the norm of ``sum`` of one row must be at most the sensitivity, since rows may be
         absent.
-    kept : (object, Query) or None
+    prepared : (object, Query) or None
         Queries that are asked again about the same function of each record have it: a session
         computes the values of this function once, and keeps them in memory. The object has
-        ``records(X, y)``, which makes them of a chunk, their public ``width``, and ``order``, "C"
-        or "F", in which they are kept. The query takes them in place of X, and has the same sum.
+        ``records(X, y)``, which makes them of a chunk, and their public ``width``. The query takes
+        them in place of X, and has the same sum.
 
     Examples
     --------
@@ -145,7 +145,7 @@ class Query(ABC):
 
     takes_sparse: ClassVar[bool] = False
     one_row_each: ClassVar[bool] = False
-    kept: ClassVar[Any] = None
+    prepared: ClassVar[Any] = None
 
     norm: str = "l2"
 

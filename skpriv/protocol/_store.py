@@ -95,7 +95,7 @@ class ReportStore(Database):
     """
 
     def __init__(self, path):
-        super().__init__(path, "collection", kept=True)
+        super().__init__(path, "collection", stays_open=True)
         self.prepare(*TABLES)
 
     def settings(self):

@@ -567,7 +567,7 @@ class ShareServer:
             raise ValueError(f"which={which!r} must be 0 or 1: there are two servers.")
         if path is None:
             raise ValueError("path=None: a server needs a file, since it must not forget.")
-        self.which, self._store = int(which), Database(path, "share server", kept=True)
+        self.which, self._store = int(which), Database(path, "share server", stays_open=True)
         self._store.prepare(*TABLES)
         self._store.history = OPENINGS
         task = self.task

@@ -298,11 +298,11 @@ class Rows(ABC):
         """The same rows with targets that are elsewhere."""
         raise ValueError("these rows have their targets in them: pass them alone, without y.")
 
-    def kept(self, subset: Any, most_bytes: int) -> Any:
+    def loaded(self, subset: Any, most_bytes: int) -> Any:
         """The rows of a subset in memory, if it spares passes and they are no more than that."""
         return None
 
-    def kept_targets(self, subset: Any, most_bytes: int) -> Any:
+    def loaded_with_targets(self, subset: Any, most_bytes: int) -> Any:
         """The rows of a subset and, without columns of X, all rows, from one pass; None is none."""
         return None, None
 
@@ -453,7 +453,7 @@ class ArrayRows(Rows):
         self._prepare()
         return ArrayRows(np.empty((self.n, 0)), self._y).pieces(most, subset, sparse)
 
-    def kept(self, subset: Any, most_bytes: int) -> Any:
+    def loaded(self, subset: Any, most_bytes: int) -> Any:
         """The rows of a subset, side by side: questions about rows that are apart take longer."""
         self._prepare()
         if subset is None or self.stored_sparse or isinstance(subset.positions, range):

@@ -282,7 +282,7 @@ class BatchRows(FetchedRows):
         found = [np.empty((0, self.n_features)), *self.each(lambda X, y: X)]
         return np.concatenate(found).astype(dtype or np.float64, copy=False)
 
-    def kept(self, subset: Any, most_bytes: int) -> Any:
+    def loaded(self, subset: Any, most_bytes: int) -> Any:
         """The rows of a subset in memory, if they are no more than that; read in one pass."""
         n = self.n if subset is None else len(subset)
         if not self.has_target or _size(n, self.n_features) > most_bytes:
@@ -292,7 +292,7 @@ class BatchRows(FetchedRows):
             memory.add(X, y)
         return memory.rows(self.n_jobs)
 
-    def kept_targets(self, subset: Any, most_bytes: int) -> Any:
+    def loaded_with_targets(self, subset: Any, most_bytes: int) -> Any:
         """The rows of a subset and, without columns of X, all rows, from one pass.
 
         Either is None if it does not fit. The subset comes first: it answers more questions.

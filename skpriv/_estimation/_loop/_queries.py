@@ -419,7 +419,7 @@ class Whitened:
         weighted = getattr(self.rows, "weighted", False)
         return psi, norms, self.rows.roots(X) if weighted else np.ones(len(norms))
 
-    def kept(self, query):
+    def prepared_for(self, query):
         """What a session needs to answer a query from rows (e, w) that it keeps in memory.
 
         That is this map, which makes these rows, and the same query of them. None where rows have
@@ -485,9 +485,9 @@ class WhiteningQuery(Query):
         return (vech_size(len(self.whitened.W)),)
 
     @property
-    def kept(self):
+    def prepared(self):
         """The maker of rows (e, w) and this query of them, where they are to be kept in memory."""
-        return self.whitened.kept(self) if self.asked_again else None
+        return self.whitened.prepared_for(self) if self.asked_again else None
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""

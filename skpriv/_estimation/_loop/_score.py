@@ -204,11 +204,11 @@ class ScoreQuery(Query):
         )
 
     @property
-    def kept(self):
+    def prepared(self):
         """The maker of rows (e, w) and this query of them, where they may be kept in memory."""
         if type(self) is not ScoreQuery or self.asks_cut:
             return None
-        return self.whitened.kept(self)
+        return self.whitened.prepared_for(self)
 
     def scores(self, X, y):
         """Yield the `Scores` of one block of rows after the other."""

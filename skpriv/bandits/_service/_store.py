@@ -51,7 +51,7 @@ class Store(Database):
     """
 
     def __init__(self, path):
-        super().__init__(path, "file of Loop", kept=True)
+        super().__init__(path, "file of Loop", stays_open=True)
         self.create()
         self.checked()
         with self.transaction() as held:

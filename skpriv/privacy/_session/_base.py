@@ -152,7 +152,7 @@ class Pieces:
         self._rows, self._source, self._order = rows, source, None
         self._kept, self._left, self._foreseen = [], KEPT_BYTES, {}
         self._all, self._targets = None, None
-        # What makes rows of those of a chunk (`Query.kept`), and the rows that it made, or None
+        # What makes rows of those of a chunk (`Query.prepared`), and the rows that it made, or None
         # where they do not fit into memory. They are kept until another maker is asked for.
         self._maker: Any = None
         self._makes: Any = None
@@ -186,13 +186,13 @@ class Pieces:
         if self._foreseen:
             self._drawn()
         rows = self.whole()
-        if query.kept is not None and subset is None and isinstance(rows, ArrayRows):
-            maker, of_kept = query.kept
+        if query.prepared is not None and subset is None and isinstance(rows, ArrayRows):
+            maker, of_prepared = query.prepared
             if self._maker is not maker:
                 self._maker = maker
                 self._makes = self._made(rows, maker.records, maker.width)
             if self._makes is not None:
-                return self._makes.sum(of_kept)
+                return self._makes.sum(of_prepared)
         # A query may find its sum from what earlier ones about the same rows left in `memory`.
         if hasattr(query, "sum_by_memory"):
             memory = self._memory.setdefault((query.scaling, subset), {})
@@ -208,7 +208,7 @@ class Pieces:
     def whole(self):
         """All rows, in memory if they are or if they fit."""
         if self._all is None:
-            found = self._booked(self._rows.kept(None, self._left))
+            found = self._booked(self._rows.loaded(None, self._left))
             self._all = self._rows if found is None else found
         return self._all
 
@@ -240,7 +240,7 @@ class Pieces:
             self._targets = self._rows
             piece = max(self._foreseen.values(), key=len, default=None)
             subset = None if piece is None or self._kept else self.users(piece)
-            rows, targets = self._rows.kept_targets(subset, self._left)
+            rows, targets = self._rows.loaded_with_targets(subset, self._left)
             if self._booked(targets) is not None:
                 self._targets = targets
             if self._booked(rows) is not None:
@@ -259,10 +259,10 @@ class Pieces:
         foreseen = map(self.users, (p for p in self._foreseen.values() if len(p) > len(subset)))
         for larger in (*foreseen, subset):
             places = subset.among(larger)
-            kept: Any = None if places is None else everything.kept(larger, self._left)
-            if self._booked(kept) is not None:
-                self._kept.append((larger, kept))
-                return kept.sum(query, places)
+            found: Any = None if places is None else everything.loaded(larger, self._left)
+            if self._booked(found) is not None:
+                self._kept.append((larger, found))
+                return found.sum(query, places)
         return everything.sum(query, subset)
 
 

@@ -49,14 +49,14 @@ def test_the_sums_are_those_of_a_step_with_matrices(weighted):
     expected = np.concatenate([found[name] for name in ("moment", "square", "nearly_cut")])
     np.testing.assert_allclose(query.sum(X, y), expected, atol=1e-9)
     if weighted:
-        assert query.kept is None and whole.kept is None
+        assert query.prepared is None and whole.prepared is None
         return
     for asked in (query, whole, WhiteningQuery(query.whitened, asked_again=True)):
-        maker, of_kept = asked.kept
+        maker, of_prepared = asked.prepared
         rows = maker.records(X, y)
         before = rows[0].copy()
-        np.testing.assert_allclose(of_kept.sum(*rows), asked.sum(X, y), atol=1e-9)
-        assert of_kept.sensitivity == asked.sensitivity
+        np.testing.assert_allclose(of_prepared.sum(*rows), asked.sum(X, y), atol=1e-9)
+        assert of_prepared.sensitivity == asked.sensitivity
         assert (rows[0] == before).all()  # for the next question
 
 

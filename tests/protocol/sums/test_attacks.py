@@ -297,15 +297,15 @@ def test_a_server_needs_a_file():
 
 
 def test_every_file_is_synced_before_a_transaction_ends(tmp_path):
-    for kept_open in (True, False):
-        database = Database(tmp_path / f"{kept_open}", "test", kept=kept_open)
+    for stays_open in (True, False):
+        database = Database(tmp_path / f"{stays_open}", "test", stays_open=stays_open)
         database.create()
         assert database.ask("PRAGMA synchronous") == [(3,)]
         assert os.path.getsize(database.path) > 0
 
 
 def test_a_file_that_nobody_holds_is_closed(tmp_path):
-    database = Database(tmp_path / "file", "test", kept=True)
+    database = Database(tmp_path / "file", "test", stays_open=True)
     database.create()
     database.ask("SELECT 1")
     connection = database._connection
