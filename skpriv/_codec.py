@@ -9,6 +9,7 @@ from typing import Any
 import json
 import sys
 from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
 from importlib import import_module
 from math import isfinite
 from pathlib import Path
@@ -367,6 +368,12 @@ def _class(name):
                 "class to skpriv.extend.register."
             )
         return _FOREIGN[name]
+    return _own_class(name)
+
+
+@cache
+def _own_class(name):
+    """The class of skpriv with this room and name, which is looked for once."""
     room, _, simple = name.partition(".")
     room = {"_equations": "_estimation"}.get(room, room)  # in files from before version 0.3
     if room.isidentifier():

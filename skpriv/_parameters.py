@@ -79,6 +79,8 @@ def parameters(kind: K) -> K:
         name: _limits(annotation) or "no_validation" for name, annotation in known.items()
     }
     made.__init__.__annotations__ = get_type_hints(made.__init__)  # types without their limits
+    # It is inspected once: scikit-learn asks for it whenever it looks at the parameters.
+    made.__init__.__signature__ = signature(made.__init__)
     made.__doc__ = _documented(made, list(signature(made).parameters))
     return kind
 

@@ -199,7 +199,8 @@ class ResponseTarget(ShareTarget):
 def _smallest(before, left):
     """h_k on ``POINTS``: on a cell, ``left`` is at most its upper and ``before`` its lower end."""
     # before increases: right of a point there is nothing to gain
-    gains = (before[:, None] - before[None, :-1]) * left[None, 1:]
+    gains = before[:, None] - before[None, :-1]
+    gains *= left[1:]
     return before - np.maximum(gains.max(axis=1), 0.0)
 
 

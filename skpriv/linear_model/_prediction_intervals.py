@@ -46,6 +46,13 @@ def _target(law, depth, alpha):
     return ResponseTarget([law] * depth)(alpha)
 
 
+@lru_cache(maxsize=256)
+def _share_targets(blocks, alphas):
+    """The same of the noisy shares of blocks of users, for each of several levels."""
+    target = ShareTarget(blocks)
+    return tuple(target(alpha) for alpha in alphas)
+
+
 SIDES = {"absolute": (0,), "signed": (-1, 1)}
 OUTWARD = 4.0 * np.finfo(float).eps  # relative: ends are moved by it, more than they are rounded
 
@@ -302,7 +309,7 @@ def _targets(session, score, alphas, sides, reported):
     for size, slots in zip(_blocks(n, depth), search_slots(depth, len(alphas)), strict=True):
         scale = session.noise(alone, (size + 0.5) / n).scale  # of this many users
         blocks.append((size, scale * sqrt(slots * len(sides))))
-    return [ShareTarget(blocks)(alpha) for alpha in alphas], depth
+    return _share_targets(tuple(blocks), tuple(alphas)), depth
 
 
 def _blocks(n, depth):
