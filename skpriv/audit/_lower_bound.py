@@ -216,8 +216,8 @@ def lower_bound(
     ... )
     >>> X, y = np.ones((20, 1)), np.ones(20)
     >>> other = -y[:1], *y[1:]
-    >>> bound = lower_bound(make, (X, y), (X, np.hstack(other)), n_runs=60, delta=1e-6)
-    >>> bool(1.0 < bound.epsilon < 20.0)
+    >>> bound = lower_bound(make, (X, y), (X, np.hstack(other)), n_runs=20, delta=1e-6)
+    >>> bool(0.5 < bound.epsilon < 20.0)
     True
     """
     check_maker(make, "seed")
