@@ -62,7 +62,6 @@ def pytest_collection():
     try:
         return (yield)
     finally:
-        gc.collect()
         gc.freeze()
         gc.enable()
 

@@ -52,7 +52,7 @@ high = 60
 """
 
 
-def table(n=5_000, seed=0):
+def table(n=2_000, seed=0):
     """Text, holes and values that nobody expected; a skewed target."""
     rng = np.random.RandomState(seed)
     age, bmi = np.clip(rng.gamma(9, 5, n), 18, 95), rng.normal(27, 5, n)
@@ -121,11 +121,11 @@ def test_from_a_table_to_predictions(folder, argv, tmp_path, capsys):
     assert fit(argv, epsilon="4") == 0
     out, err = capsys.readouterr()
     for words in ("age per year", "sex=M", "ward=icu", "bmi=missing", "smoker=True", "intercept",
-                  "5,000 rows", "5 columns", "epsilon=4", "[0, 60]"):  # fmt: skip
+                  "2,000 rows", "5 columns", "epsilon=4", "[0, 60]"):  # fmt: skip
         assert words in out
     assert "Left out, for want of a schema: name." in err
     predicted = predictions(folder, argv)
-    assert list(predicted.columns) == ["prediction"] and len(predicted) == 5_000
+    assert list(predicted.columns) == ["prediction"] and len(predicted) == 2_000
     # The same linear model without privacy, on the same encoded rows.
     schema = Schema.read(argv["--schema"]).with_target("stay")
     rows = pd.read_csv(folder / "train.csv", dtype=str, keep_default_na=False)
@@ -138,15 +138,14 @@ def test_from_a_table_to_predictions(folder, argv, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("privacy", PRIVATE)
-def test_whoever_adds_the_noise_is_named(privacy, folder, argv, tmp_path, capsys):
-    few, ledger = tmp_path / "few.csv", tmp_path / "ledger"
-    pd.read_csv(folder / "train.csv", nrows=2_000, dtype=str).to_csv(few, index=False)
-    assert fit(argv, "--privacy", privacy, table=str(few)) == 0
+def test_whoever_adds_the_noise_is_named(privacy, argv, tmp_path, capsys):
+    ledger = tmp_path / "ledger"
+    assert fit(argv, "--privacy", privacy) == 0
     stated, out = capabilities(privacy), capsys.readouterr().out
     assert stated.sentence in " ".join(out.split()) and "2,000 rows" in out
     assert ("rehearsal" in out) == (privacy != "central")
     assert skpriv.load(argv["--out"])[-1].privacy == privacy
-    more = {"table": str(few), "out": str(tmp_path / "other"), "ledger": str(ledger)}
+    more = {"out": str(tmp_path / "other"), "ledger": str(ledger)}
     if stated.amplifies:
         refused(fit(argv, "--privacy", privacy, **more), capsys, "--ledger", privacy, "set_aside")
         assert not ledger.exists()
@@ -172,15 +171,14 @@ def test_the_model_file_holds_no_value_of_a_row(argv, capsys):
 def test_parquet(argv, tmp_path):
     pytest.importorskip("pyarrow")
     path = tmp_path / "train.parquet"
-    frame = table(2000).assign(
+    frame = table().assign(
         age=lambda t: pd.to_numeric(t["age"], errors="coerce"),
         bmi=lambda t: pd.to_numeric(t["bmi"], errors="coerce"),
         smoker=lambda t: t["smoker"].astype(bool),
     )
     frame.to_parquet(path)
-    table(2000).to_csv(tmp_path / "train.csv", index=False)
     assert fit(argv, table=str(path)) == 0
-    assert fit(argv, table=str(tmp_path / "train.csv"), out=str(tmp_path / "other.json")) == 0
+    assert fit(argv, out=str(tmp_path / "other.json")) == 0
     expected, found = json.loads((tmp_path / "other.json").read_text()), skpriv.load(argv["--out"])
     np.testing.assert_array_equal(skpriv.from_dict(expected)[-1].coef_, found[-1].coef_)
     for suffix, read in ((".csv", pd.read_csv), (".parquet", pd.read_parquet)):
@@ -194,7 +192,7 @@ def test_a_ledger_pays_until_nothing_is_left(argv, tmp_path, capsys):
     asked = {name: value for name, value in argv.items() if name != "--out"}
     refused(fit(asked), capsys, "--out")
     assert fit(asked, "--plan", ledger=ledger) == 0  # asks nothing, and is free
-    assert "whitening" in (plan := capsys.readouterr().out) and "5,000" in plan
+    assert "whitening" in (plan := capsys.readouterr().out) and "2,000" in plan
     for other in ({"model": "logistic", "target": "smoker"}, {"group": "name"}):
         with skpriv.BudgetAccountant(9.0, 1e-5) as accountant:  # active, and not charged either
             assert fit(asked, "--plan", ledger=ledger, **other) == 0 and not accountant.charges
@@ -448,7 +446,7 @@ def test_more_than_two_classes(folder, argv, tmp_path, capsys):
 
 def test_a_schema_is_guessed_filled_in_and_used_by_a_formula(tmp_path, capsys):
     """From a raw table to the coefficients of a formula, on the command line alone."""
-    table(5_000).to_csv(tmp_path / "visits.csv", index=False)
+    table().to_csv(tmp_path / "visits.csv", index=False)
     assert main(["schema", f"{tmp_path}/visits.csv", "--out", f"{tmp_path}/guess.toml"]) == 0
     guess = Schema.read(tmp_path / "guess.toml")
     kinds = {name: column.kind for name, column in guess.items()}

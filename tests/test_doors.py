@@ -33,6 +33,7 @@ WANTED = sorted(
 
 # Columns are found by name, which nested sequences do not have.
 NAMED = ("Schema", "TableEncoder", "FormulaEncoder", "check_table", "describe", "from_table")
+LONG = ("worst_pairs", "lower_bound")  # they fit for seconds
 
 
 def releases(name):
@@ -73,7 +74,7 @@ def test_every_door_has_a_maker():
 def test_no_door_tells_a_value(name, argument):
     """Nothing quotes the cell, its place or how it is bad; and nothing is read before a charge."""
     kinds = [("objects", False), ("pandas", True)]
-    _attack(name, argument, kinds[:1] if name == "worst_pairs" else kinds)  # which fits for seconds
+    _attack(name, argument, kinds[:1] if name in LONG else kinds)
 
 
 @pytest.mark.slow  # two minutes: the same of every kind of table
@@ -134,7 +135,7 @@ def frame(array):
 @pytest.mark.parametrize("name, argument", WANTED, ids=lambda part: part)
 def test_every_door_takes_lists_tuples_and_frames(name, argument):
     """Rows, rewards, labels and masks, whatever holds them."""
-    for kind in [frame] if name.startswith((*NAMED, "worst_pairs")) else [sequences, frame]:
+    for kind in [frame] if name.startswith((*NAMED, *LONG)) else [sequences, frame]:
         given = Given(argument, lambda array, kind=kind: kind(np.asarray(array)))
         DOORS[name](given)
         assert given.used

@@ -18,15 +18,19 @@ each_loader = pytest.mark.parametrize("load", LOADERS)
 
 @each_loader
 def test_frame_and_arrays_hold_the_same(load):
-    frame, arrays = frames(load), load(as_frame=False)
-    assert list(frame.data.columns) == frame.feature_names == arrays.feature_names
+    frame, (data, target) = frames(load), load(return_X_y=True, as_frame=False)
+    assert list(frame.data.columns) == frame.feature_names
     assert list(frame.frame.columns) == frame.feature_names + frame.target_names
-    assert arrays.frame is None
-    assert arrays.data.dtype == arrays.target.dtype == np.float64
-    np.testing.assert_array_equal(frame.data.to_numpy(), arrays.data)
-    np.testing.assert_array_equal(frame.target.to_numpy(), arrays.target)
-    assert np.isfinite(arrays.data).all() and np.isfinite(arrays.target).all()
-    X, y = load(return_X_y=True)
+    assert data.dtype == target.dtype == np.float64
+    np.testing.assert_array_equal(frame.data.to_numpy(), data)
+    np.testing.assert_array_equal(frame.target.to_numpy(), target)
+    assert np.isfinite(data).all() and np.isfinite(target).all()
+
+
+def test_a_bunch_of_arrays_has_no_frame_and_a_pair_may_be_frames():
+    frame, arrays = frames(load_warfarin), load_warfarin(as_frame=False)
+    assert arrays.frame is None and arrays.feature_names == frame.feature_names
+    X, y = load_warfarin(return_X_y=True)
     assert X.equals(frame.data) and y.equals(frame.target)
 
 

@@ -141,8 +141,10 @@ def test_no_row_leaves_the_unit_ball_and_the_room_is_used():
         assert norms[0] > 1.0 - 1e-12
 
 
+# All that UTF-8 can write, without a look at each code point, which takes seconds.
+texts = st.text(st.characters(exclude_categories=["Cs"]))
 cells = st.one_of(
-    st.sampled_from(ODD), st.floats(), st.integers(), st.text(), st.dates(), st.datetimes()
+    st.sampled_from(ODD), st.floats(), st.integers(), texts, st.dates(), st.datetimes()
 )
 
 
