@@ -13,6 +13,7 @@ from ..records import PersonRows, SeededOrder, Subset
 # open policies hold them, as docs/privacy.md says.
 CURATORS = (Stream, Session, NoiseSource)
 LOCKS = (type(Lock()), type(RLock()))  # Locks of threads hold no data.
+PLAIN = (str, bytes, bool, int, float, complex, np.generic, type(None))
 OPEN = frozenset({"_rows", "_rewards", "_waiting"})
 # Random names by which runs and copies are told apart: public, and never equal.
 NAMES = {Numbering: frozenset({"_name"}), object: frozenset({"_partition"})}
@@ -36,15 +37,16 @@ def snapshot(value):
 
 
 def _collect(value, path, leaves, seen):
-    stateless = callable(value) and not hasattr(value, "__dict__")
-    if isinstance(value, (*CURATORS, *LOCKS, type)) or stateless:
+    if isinstance(value, PLAIN):
+        leaves[path] = value
+    elif isinstance(value, (*CURATORS, *LOCKS, type)):
+        leaves[path] = type(value).__name__
+    elif callable(value) and not hasattr(value, "__dict__"):  # it has no state
         leaves[path] = type(value).__name__
     elif isinstance(value, np.random.RandomState):
         leaves[path] = repr(value.get_state(legacy=True))
     elif isinstance(value, np.ndarray) and value.dtype != object:
         leaves[path] = value.copy()
-    elif isinstance(value, str | bytes | bool | int | float | complex | np.generic | None):
-        leaves[path] = value
     elif id(value) in seen:
         leaves[path] = f"see {seen[id(value)]}"
     else:

@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import log_ndtr, ndtr
 
 from ._accounting._cost import Budget, gdp_delta
@@ -192,6 +191,8 @@ STEPS = (0.15, 0.5, 0.15, 1.0, 0.2)
 
 def nearby_best(budget, mu, n, reach, numbers, most):
     """Value and free numbers of a local minimum of the bound near some, by so many evaluations."""
+    # It takes a quarter of a second to load, and without shuffling it is not needed.
+    from scipy.optimize import minimize
 
     def bound(x):
         return log_sorter_delta(budget.epsilon, mu, n, reach, Point(*x))

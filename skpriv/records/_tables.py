@@ -15,8 +15,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.utils import check_array
-from sklearn.utils.validation import validate_data
+
 
 from ..exceptions import InvalidValues
 from ._base import KEPT_BYTES, ArrayRows, Rows, canonical
@@ -389,6 +388,10 @@ def check_public(
     Rows or None
         Rows that are read in batches; None of those in memory.
     """
+    # They take a second to load, and whoever calls this has loaded them already.
+    from sklearn.utils import check_array
+    from sklearn.utils.validation import validate_data
+
     given = None if isinstance(y, str) else y
     rows = as_rows(X, given) if read_in_batches(X, given) else None
     if rows is None:

@@ -1,9 +1,9 @@
 """The memory of a service that plays a policy."""
 
 import logging
+import pickle
 import threading
 import time
-from copy import deepcopy
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -453,7 +453,8 @@ class Loop:
             if hasattr(self.policy, "players_"):  # a combiner changes while it acts
                 taught = self._taught(self.policy, first, held.events(IN_RANGE, first, first + n))
                 return self._keep(held, self.policy, first, *taught)
-            version, policy = self._version, deepcopy(self.policy)
+            # Much faster than a deep copy; a policy of a Loop can be pickled, since it is saved.
+            version, policy = self._version, pickle.loads(pickle.dumps(self.policy))
             held.close(first + n)  # rewards come too late now, whatever another clock says
         parts = []
         for start in range(first, first + n, EVENTS_AT_ONCE):
@@ -505,12 +506,11 @@ class Loop:
         """Remove what the file holds of learned events, a few at a time."""
         while not self.policy._out_of_order:
             with self._store.transaction() as held:
-                start = held.oldest(self._forgotten)
+                start = self._forgotten = held.oldest(self._forgotten)
                 stop = min(held.first_open(), start + EVENTS_AT_ONCE)
-                self._forgotten = start
-                if start >= stop:
-                    return
                 held.forget(IN_RANGE, start, stop)
+            if stop < start + EVENTS_AT_ONCE:
+                return
             time.sleep(PAUSE)
 
     def _learned_late(self, held, first, n):

@@ -18,8 +18,7 @@ from math import log, sqrt
 from typing import Any
 
 import numpy as np
-from scipy import stats
-from scipy.linalg import block_diag
+from scipy.special import chdtrc
 
 from ..._estimation._intervals import event, operator_quantile, shared
 from ..._estimation._moments import PRIOR_VARIANCES
@@ -150,13 +149,13 @@ def asymptotic(equations, least_variance=0.0, blocks=1, resolved=0.0):
     Region
     """
     size = len(equations.target) // blocks
-    parts = []
+    centre, form = np.zeros(blocks * size), np.zeros((blocks * size, blocks * size))
     for start in range(0, blocks * size, size):
         at = slice(start, start + size)
         block = replace(equations, design=equations.design[at, at], target=equations.target[at])
-        parts.append(_posterior(block, least_variance, resolved))
-    centre = np.concatenate([part.centre for part in parts])
-    return Region(centre, block_diag(*(part.form for part in parts)))
+        part = _posterior(block, least_variance, resolved)
+        centre[at], form[at, at] = part.centre, part.form
+    return Region(centre, form)
 
 
 def _posterior(equations, least_variance, resolved):
@@ -168,7 +167,7 @@ def _posterior(equations, least_variance, resolved):
     one on a public grid, and at least ``least_variance``, under which the released target is most
     likely. Not a certified region.
     """
-    values, vectors = np.linalg.eigh(psd_part(equations.design))
+    values, vectors = np.linalg.eigh(equations.design)
     values, target = np.maximum(values, 0.0), vectors.T @ equations.target
     values[values < resolved * equations.design_scale * sqrt(2.0 * len(values))] = 0.0
     variance = float(np.clip(equations.square / equations.n, 0.01, 1.0))
@@ -344,7 +343,7 @@ class Windows:
         scatter += misfit**2 * np.linalg.inv(rows)
         difference = new.centre - old.centre
         square = float(difference @ np.linalg.solve(scatter, difference))
-        return float(stats.chi2.sf(square, len(difference)))
+        return float(chdtrc(len(difference), square))  # the tail of chi squared
 
     def _correlation(self, start, cut, now):
         """Absolute correlation of the noise before and after a cut, from the noise of the whole."""

@@ -44,9 +44,14 @@ _UNKNOWN = "0"
 
 def folders() -> list[Path]:
     """Folders for the files, the best first; a child has the same ones, whatever its TMPDIR is."""
-    owner = str(os.getuid()) if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
+    return _folders(os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "user"))
+
+
+@lru_cache(maxsize=1)
+def _folders(owner: int | str) -> list[Path]:
     roots = ["/tmp", "/var/tmp"] if os.name == "posix" else []
-    return [Path(root, f"skpriv-{owner}") for root in dict.fromkeys([*roots, _temporary()])]
+    roots.append(str(Path(tempfile.gettempdir()).resolve()))
+    return [Path(root, f"skpriv-{owner}") for root in dict.fromkeys(roots)]
 
 
 def announce(accountants: list[dict[str, Any]]) -> None:
@@ -77,15 +82,16 @@ def announce(accountants: list[dict[str, Any]]) -> None:
 
 def announced() -> list[dict[str, Any]]:
     """List what the ancestors of this process have announced, the nearest first."""
-    places = [folder for folder in folders() if _usable(folder)]
     # First a quick look, without /proc, at all ancestors that the process has had so far. They
     # include its ancestors now: where a parent ends, its own ancestor becomes the parent.
-    names = [*_forebears(os.getpid(), os.getppid()), *_named()] if places else []
+    names = dict.fromkeys([*_forebears(os.getpid(), os.getppid()), *_named()])
+    places = [folder for folder in map(str, folders()) if os.path.exists(folder)]
     if not any(os.path.exists(f"{folder}/{name}.json") for folder in places for name in names):
         return []
     found: list[dict[str, Any]] = []
+    usable = [folder for folder in folders() if _usable(folder)]
     for name in ancestors():
-        for folder in places:
+        for folder in usable:
             try:
                 text = Path(folder, f"{name}.json").read_text(encoding="utf-8")
             except OSError:
@@ -148,11 +154,6 @@ def _status(pid: int) -> tuple[int, str]:
         return 0, _UNKNOWN
     fields = text.rpartition(")")[2].split()  # the name of the program ends with this bracket
     return int(fields[1]), fields[19]
-
-
-@lru_cache(maxsize=1)
-def _temporary() -> str:
-    return str(Path(tempfile.gettempdir()).resolve())
 
 
 def _usable(folder: Path) -> bool:

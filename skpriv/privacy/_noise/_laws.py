@@ -13,7 +13,6 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from ..._wire import lifted
 from ...exceptions import PrivacyError
@@ -170,8 +169,8 @@ class NoiseSource:
     """
 
     def __init__(self, random_state: int | np.random.RandomState | None = None) -> None:
-        self.rng: Any = None if random_state is None else check_random_state(random_state)
-        self.secure = self.rng is None
+        self.secure = random_state is None
+        self.rng: Any = None if self.secure else _seeded(random_state)
 
     @draws
     def add(self, value: Any, noise: Any) -> np.ndarray:
@@ -227,6 +226,14 @@ class NoiseSource:
     def _seed(self):
         """Seed of a cryptographic generator."""
         return secrets.token_bytes(SEED_BYTES) if self.rng is None else self.rng.bytes(SEED_BYTES)
+
+
+def _seeded(random_state):
+    """NumPy's generator of a seed, or the one that is given."""
+    # It takes a second to load, and whoever keeps a ledger or draws secure noise does not need it.
+    from sklearn.utils import check_random_state
+
+    return check_random_state(random_state)
 
 
 @lru_cache(maxsize=64)
