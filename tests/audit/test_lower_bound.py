@@ -113,7 +113,7 @@ def test_bad_arguments_are_refused(wrong):
 
 
 def test_workers_give_the_same_bound():
-    options = {"n_runs": 20, "delta": 0.1, "n_jobs": 2}
+    options = {"n_runs": 8, "delta": 0.1, "n_jobs": 2}
     with parallel_backend("threading"):
         found = lower_bound(lambda s: ssp(random_state=s), *PAIR, **options)
     assert found == lower_bound(lambda s: ssp(random_state=s), *PAIR, **{**options, "n_jobs": 1})

@@ -1,5 +1,6 @@
 """Audits of what one device sends: never above the claim, whatever codebook, record or rounding."""
 
+import json
 from fractions import Fraction
 from functools import cache, partial
 
@@ -11,7 +12,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from skpriv import _wire as _codebook
 from skpriv.audit import lower_bound, replay
 from skpriv.linear_model import AdditiveRegressor, LinearRegression
-from skpriv.privacy import draw_index, index_weights
+from skpriv.privacy import draw_index, index_weights, task_hash
 from skpriv.protocol import Collector, _device, report
 
 EPSILONS = (0.5, 1.0, 4.0)
@@ -65,7 +66,9 @@ def law_of_report(monkeypatch, task, x, y, weights):
 @pytest.mark.parametrize("book", BOOKS)
 def test_bytes_have_probabilities_within_the_claim_for_any_codebook(monkeypatch, book):
     model = ssp(delta=0.0, privacy="local", channel="codebook", fit_intercept=False)
-    task, weights = Collector(model, 3, 0, n_features=2).task, (5, 2)
+    fields, weights = json.loads(Collector(model, 3, 0, n_features=2).task), (5, 2)
+    fields["channel"].update(count=16, nearest=5)  # so that all values of a draw are few
+    task = json.dumps({**fields, "hash": task_hash(fields)})
     honest = _device.codebook  # of the same user each time
     monkeypatch.setattr(_device, "codebook", cache(lambda *args: BOOKS[book](honest(*args))))
     monkeypatch.setattr(_device, "read_task", cache(_device.read_task))

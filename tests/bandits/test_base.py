@@ -93,7 +93,7 @@ NO_NUMBERS = [
 def test_what_is_no_number_is_told_after_the_charge_in_one_sentence(policy, make_rounds):
     rounds = make_rounds()
     private = isinstance(policy, EpochPolicy) and policy.guarantee.private
-    for change in NO_NUMBERS[::3] if private else NO_NUMBERS:  # a fit checks its whole table
+    for change in NO_NUMBERS[::5] if private else NO_NUMBERS:  # a fit checks its whole table
         again = clone(policy)
         rounds.play(again, stop=25)
         if isinstance(policy, RandomPolicy):  # looks at nothing

@@ -195,17 +195,8 @@ def test_the_claims_of_the_theorem_are_those_of_its_text():
     np.testing.assert_allclose(combiner.regret_bounds, np.column_stack([C, [0.75, 0.5, 0.5]]))
     eta = [8.0 / (2.0 * 2.0**8 * (8.0 * logs + 1.0)), *[2.0 / (logs * 2.0 * 2.0**8)] * 2]
     level = 288.0 * log(T**3 * 3 / 0.05)
-    first = (
-        C[0] * T**0.75
-        + 0.25 ** (1 / 3)
-        * 1.75 ** (4 / 3)
-        / 0.75 ** (1 / 3)
-        * C[0] ** (4 / 3)
-        * T
-        * eta[0] ** (1 / 3)
-        + level * T * eta[0]
-        + 2.0 / eta[1]
-    )
+    first = C[0] * T**0.75 + level * T * eta[0] + 2.0 / eta[1]
+    first += np.cbrt(0.25 * 1.75**4 / 0.75 * C[0] ** 4 * eta[0]) * T
     last = C[2] * T**0.5 + 0.5 * 1.5**2 / 0.5 * C[2] ** 2 * T * eta[2]
     last += level * T * eta[2] + 1.0 / eta[0] + 1.0 / eta[1]
     np.testing.assert_allclose(combiner.targets[[0, 2]], [first, last])

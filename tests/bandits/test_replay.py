@@ -22,11 +22,11 @@ from skpriv.bandits import (
 from skpriv.linear_model import LinearRegression, ReweightedRegressor, SSPRegressor
 from skpriv.privacy import Budget, Cost, NoiseSource, capabilities
 
-N, USER, BUDGET = 300, 67, Budget(1.0, 1e-6)
+N, USER, BUDGET = 210, 67, Budget(1.0, 1e-6)
 COMMON = {"epsilon": 1.0, "delta": 1e-6, "random_state": 0}
 BOUNDS = {"data_norm": 1.0, "bounds_y": (-1, 1)}
 MODELS = ("central", "aggregate", "local", "shuffle")
-SCHEDULE = (100, 100, 100)
+SCHEDULE = (70, 70, 70)
 BLOCKS = {"shared": False, "n_actions": 3}
 
 
@@ -34,17 +34,10 @@ def sums(kind, **parameters):
     return lambda privacy: kind(privacy=privacy, **COMMON, **parameters)
 
 
-def epochs(kind, oracle=SSPRegressor, **parameters):
-    channel = {"channel": "gaussian"} if oracle is SSPRegressor else {}
+def epochs(kind, oracle=SSPRegressor, channel="gaussian", **parameters):
+    sent = {"channel": channel} if oracle is SSPRegressor else {}
     return lambda privacy: kind(
-        oracle(privacy=privacy, fit_intercept=False, **channel, **BOUNDS, **COMMON),
-        schedule=SCHEDULE, random_state=0, **parameters,
-    )  # fmt: skip
-
-
-def codebook(kind, **parameters):
-    return lambda privacy: kind(
-        SSPRegressor(privacy=privacy, channel="codebook", fit_intercept=False, **BOUNDS, **COMMON),
+        oracle(privacy=privacy, fit_intercept=False, **sent, **BOUNDS, **COMMON),
         schedule=SCHEDULE, random_state=0, **parameters,
     )  # fmt: skip
 
@@ -67,7 +60,7 @@ MAKERS = {
     "LinSquareCB blocks": sums(LinSquareCB, channel="gaussian", **BLOCKS),
     "EpochGreedy blocks": epochs(EpochGreedy, **BLOCKS),
     "elimination blocks": epochs(ActionElimination, **BLOCKS),
-    "EpochGreedy codebook": codebook(EpochGreedy),
+    "EpochGreedy codebook": epochs(EpochGreedy, channel="codebook"),
     "FLIPHAT": lambda privacy: FLIPHAT(n_nonzero_coefs=2, schedule=SCHEDULE, **COMMON),
     "OnlineLinUCB": lambda privacy: OnlineLinUCB(horizon=N, learner="ogd", **COMMON),
 }
@@ -173,7 +166,7 @@ def test_one_user_replaced(name, privacy, monkeypatch):
         assert not (paid and pure)  # one report a user
 
 
-@pytest.mark.parametrize("users", [[67, 70, 75], [67, 68, 240]])
+@pytest.mark.parametrize("users", [[61, 64, 69], [67, 68, 170]])
 @pytest.mark.parametrize("privacy", ["central", "local"])
 @pytest.mark.parametrize("name", ["LinUCB", "LinSquareCB", "EpochGreedy", "EpochGreedy codebook"])
 def test_a_user_who_comes_again(name, privacy, users, monkeypatch):

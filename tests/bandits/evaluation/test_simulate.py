@@ -29,15 +29,15 @@ def policies():
 
 def test_reproducible_whatever_n_jobs():
     results = [
-        simulate(policies(), ENV, horizon=150, n_runs=3, n_jobs=n_jobs, random_state=seed)
+        simulate(policies(), ENV, horizon=100, n_runs=2, n_jobs=n_jobs, random_state=seed)
         for n_jobs, seed in ((1, 0), (2, 0), (1, 1), (1, np.random.RandomState(3)))
     ]
     np.testing.assert_array_equal(results[0].regret_, results[1].regret_)
     np.testing.assert_array_equal(results[0].rewards, results[1].rewards)
     assert not np.array_equal(results[0].regret_, results[2].regret_)
-    assert results[0].regret_.shape == (3, 3, 150)
+    assert results[0].regret_.shape == (3, 2, 100)
     assert (np.diff(results[0].regret_) >= 0).all()
-    again = simulate(policies(), ENV, horizon=150, n_runs=3, random_state=np.random.RandomState(3))
+    again = simulate(policies(), ENV, horizon=100, n_runs=2, random_state=np.random.RandomState(3))
     np.testing.assert_array_equal(again.regret_, results[3].regret_)
 
 

@@ -1,11 +1,11 @@
 """What a service promises when workers start together, fits fail, and files are copied."""
 
-import os
 import pathlib
 import sqlite3
 
 import numpy as np
 import pytest
+from registry.processes import forked, needs_fork
 
 from skpriv import BudgetAccountant
 from skpriv.bandits import BanditCombiner, LinUCB, Loop, RandomPolicy, SquareCB
@@ -54,7 +54,7 @@ def test_restored_backups_give_one_answer(name, tmp_path):
     make = POLICIES[name]
     loop = serve(Loop(make(), tmp_path / "service.sqlite"), 0, 13)
     answers = []
-    for k in range(3):
+    for k in range(2):
         loop.backup(tmp_path / f"restored {k}")
         again = Loop(make(), tmp_path / f"restored {k}")
         # other users may come to a backup than to the one before
@@ -224,18 +224,7 @@ def test_several_events_in_one_call(tmp_path):
         many.rank_many(["a", "a"], contexts[:2])
 
 
-def in_another_process(call, *given):
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            call(*given)
-            code = 0
-        finally:
-            os._exit(code)
-    assert os.waitpid(child, 0)[1] == 0
-
-
+@needs_fork
 @pytest.mark.parametrize("charged", [False, True])
 def test_two_processes_that_learn_one_epoch_charge_once(charged, tmp_path, monkeypatch):
     """Another one learns it while the first one fits, before its charge or after it."""
@@ -248,7 +237,7 @@ def test_two_processes_that_learn_one_epoch_charge_once(charged, tmp_path, monke
     def overtaken(self, X, y):
         monkeypatch.setattr(SSPRegressor, "fit", fit)
         found = fit(self, X, y) if charged else self
-        in_another_process(learned)
+        assert forked(learned)
         return found if charged else fit(self, X, y)
 
     with BudgetAccountant(1.0, 1e-6, ledger=tmp_path / "ledger") as accountant:
@@ -260,9 +249,10 @@ def test_two_processes_that_learn_one_epoch_charge_once(charged, tmp_path, monke
     assert loop.policy.epoch_ == 1
 
 
+@needs_fork
 def test_a_forked_worker_has_a_connection_of_its_own(tmp_path):
     loop = serve(Loop(POLICIES["sums"](), tmp_path / "service.sqlite"), 0, 3)
-    in_another_process(serve, loop, 3, 20)
+    assert forked(lambda: serve(loop, 3, 20))
     serve(loop, 20, 45)
     assert loop.n_events == 45 and loop.policy.n_rounds_ == 40 and not loop.troubles
 

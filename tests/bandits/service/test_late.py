@@ -195,21 +195,21 @@ def test_a_policy_that_has_acted_cannot_begin_out_of_order(tmp_path):
         Loop(policy, tmp_path / "file", in_order=False)
 
 
-def answers_of_copies(value, folder, monkeypatch, name):
+def answers_of_copies(value, folder, monkeypatch):
     """Noisy answers of a service and of three backups of it, in each of which a reward is late."""
     monkeypatch.setenv("SKPRIV_STATE", str(folder / "state"))
     folder.mkdir()
     rng = np.random.default_rng(0)
-    contexts = rng.standard_normal((160, 2, 3))
+    contexts = rng.standard_normal((100, 2, 3))
     contexts /= np.linalg.norm(contexts, axis=2, keepdims=True)
     contexts[13] = 3.0**-0.5
-    loops = {0: Loop(POLICIES[name](), folder / "0", in_order=False)}
+    loops = {0: Loop(POLICIES["factor"](), folder / "0", in_order=False)}
     for copy, late in ((0, 25), (20, 45), (21, 61), (22, 200)):
         loop = loops[copy]
         for k in range(copy, 100 if copy else 35):
             if k in (20, 21, 22) and not copy:
                 loop.backup(folder / f"{k}")
-                loops[k] = Loop(POLICIES[name](), folder / f"{k}", in_order=False)
+                loops[k] = Loop(POLICIES["factor"](), folder / f"{k}", in_order=False)
             loop.rank(f"visit {k} of {copy}" if k > 22 else f"visit {k}", contexts[k])
             if k == 13:
                 continue
@@ -224,8 +224,8 @@ def test_an_event_is_in_one_sum_of_all_copies(tmp_path, monkeypatch):
     """It was learned before the crash, and its reward comes again to what was restored."""
 
     def cost(folder):
-        first, scale = answers_of_copies(1.0, tmp_path / f"{folder} 1", monkeypatch, "factor")
-        second, _ = answers_of_copies(-1.0, tmp_path / f"{folder} 2", monkeypatch, "factor")
+        first, scale = answers_of_copies(1.0, tmp_path / f"{folder} 1", monkeypatch)
+        second, _ = answers_of_copies(-1.0, tmp_path / f"{folder} 2", monkeypatch)
         assert len(first) == 9
         return loss_of_copies(first, second, scale)
 

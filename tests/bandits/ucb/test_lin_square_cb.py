@@ -56,7 +56,7 @@ def test_a_run_is_within_its_budget(privacy):
     epsilon = np.inf if privacy == "none" else 2.0
     policy = LinSquareCB(epsilon=2.0, privacy=privacy, random_state=0)
     with BudgetAccountant(epsilon, 1e-6) as accountant:
-        simulate([policy], LinearEnvironment(n_features=2), 1000, random_state=0)
+        simulate([policy], LinearEnvironment(n_features=2), 300, random_state=0)
         if privacy != "none":
             assert accountant.spent.epsilon <= 2.0 * (1.0 + 1e-9)
             with pytest.raises(BudgetExceeded):

@@ -16,13 +16,7 @@ from skpriv.bandits._ucb._sums import certified, noise_bound, rewards_bound
 from skpriv.exceptions import PrivacyError
 from skpriv.privacy import Budget, open_stream
 
-KINDS = [
-    {"privacy": "none"},
-    {"privacy": "local"},
-    {"privacy": "central"},
-    {"privacy": "shuffle"},
-    {"privacy": "aggregate"},
-]
+KINDS = [{"privacy": name} for name in ("none", "local", "central", "shuffle", "aggregate")]
 PRIVATE = KINDS[1:]
 
 
@@ -63,7 +57,7 @@ def textbook(contexts, means, rng, bound=1.0, failure=0.05):
 
 
 def test_without_privacy_it_is_the_textbook_algorithm(global_random_seed):
-    contexts, means, _ = rounds(500, global_random_seed)
+    contexts, means, _ = rounds(300, global_random_seed)
     policy = LinUCB(
         privacy="none", width="certified", update_every=1, reward_offset=0.0, random_state=0
     )

@@ -138,7 +138,7 @@ def test_the_dearest_part_is_told_in_the_currency():
 
 def _largest(accepts, high):
     low = 0.0
-    for _ in range(25):
+    for _ in range(16):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if accepts(middle) else (low, middle)
     return low

@@ -5,9 +5,10 @@ import math
 import numpy as np
 import pytest
 from registry import REGISTRY
+from registry.refusals import uncharged
 from registry.totals import Total
 
-from skpriv import Budget, BudgetAccountant
+from skpriv import Budget
 from skpriv.exceptions import PrivacyError
 from skpriv.privacy import Groups, open_session, reordered
 from skpriv.records import CHUNK_ROWS, ArrayRows, Rows
@@ -88,7 +89,5 @@ def test_noise_does_not_tell_how_many_rows_persons_have():
 
 
 def test_more_records_are_refused_before_the_charge():
-    with BudgetAccountant(1.0, 1e-6) as accountant:
-        with pytest.raises(PrivacyError, match="several fits"):
-            open_session("central", Many(LIMIT + 1), None, BUDGET, 0)
-        assert not accountant.charges
+    with uncharged("several fits", PrivacyError):
+        open_session("central", Many(LIMIT + 1), None, BUDGET, 0)
