@@ -92,3 +92,9 @@ def test_records_of_one_unit_are_a_group(visits):
     delta = visits * exp((visits - 1) * 0.5) * 1e-9
     assert group.epsilon == pytest.approx(visits * 0.5, rel=1e-12)
     assert group.delta == pytest.approx(delta, rel=1e-9)
+    cost = Cost.from_mu(0.3) + Cost.from_rho(0.1) + Cost.from_range(0.2) + Cost.from_epsilon(0.4)
+    (moved,) = Guarantee("central", (cost,), 1e-6).visited(visits).costs
+    squares = [visits**2] * 3 + [visits] + [visits**2] * 2 + [1, 1]  # only epsilon grows like m
+    assert moved.as_tuple() == pytest.approx([a * b for a, b in zip(squares, cost.as_tuple())])
+    (apart,) = Guarantee("local", (cost,), 1e-6).visited(visits).costs
+    assert apart.as_tuple() == pytest.approx([visits * part for part in cost.as_tuple()])

@@ -32,12 +32,6 @@ def test_the_bound_less_the_margin(epsilon, n):
     assert mu == pytest.approx((1.0 - 1e-4) * max(proved, budget.mu / (1 - 1e-4)), rel=1e-9)
 
 
-def test_nothing_unproved_is_returned():
-    # A first prototype returned mu = .2 here.
-    budget = Budget(0.2, 1e-6)
-    assert amplified(budget, 10).mu < 1.5 * budget.mu
-
-
 def test_the_shape_of_inputs():
     budget = Budget(1.0, 1e-6)
     mus = [amplified(budget, 1000, dimension=k).mu for k in (1, 2, 10, None)]

@@ -38,17 +38,6 @@ def test_no_noise_leaves_the_value_alone(random_state):
     assert np.array_equal(NoiseSource(random_state).add(value, GaussianNoise(0.0)), value)
 
 
-@pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("mu", [1e-3, 0.2367, 1.0, 20.0])
-def test_secure_noise_has_the_price_that_is_charged(scale, mu):
-    """The grid's noise is a function of Gaussian noise, whose mu is charged (docs: noise)."""
-    sensitivity, (step, variance) = mu * scale, grid(scale)
-    true = sensitivity / (step * sqrt(variance - 100.0))
-    charged = GaussianNoise(scale).cost(sensitivity).gaussian
-    assert charged == pytest.approx(mu**2, rel=1e-12)
-    assert true**2 == pytest.approx(charged, rel=1e-12)
-
-
 @pytest.mark.parametrize("scale", [1e-12, 0.37, 1.0, 1e12])
 def test_the_grid_is_fine_and_no_finer(scale):
     grid_step, _ = grid(scale)

@@ -23,7 +23,7 @@ from skpriv.linear_model import (
     ReweightedRegressor,
     SSPRegressor,
 )
-from skpriv.privacy import Budget, Groups, Query, open_session
+from skpriv.privacy import Budget, Groups, NoiseSource, Query, open_session
 from skpriv.records._persons import MeanOfPlaces
 
 M, N = 5, 400
@@ -57,6 +57,14 @@ def test_labels_may_be_of_any_kind():
     assert Groups(np.array([7, 7, 9, 8]), 2).codes.tolist() == [0, 0, 2, 1]
     mixed = Groups(np.array(["a", 3, "a", None], dtype=object), 1)
     assert mixed.codes.tolist() == [0, 1, 0, 2]
+
+
+def test_more_places_are_counted_than_noise_hides(monkeypatch):
+    """By four deviations: the sum over persons is divided by too few in one fit of 30,000."""
+    monkeypatch.setattr(NoiseSource, "add", lambda source, exact, law: exact)
+    session = open_session("central", *draw(), Budget(100.0, 1e-6), 0, groups=Groups(LABELS, 2 * M))
+    (row,) = session.report.rows
+    assert session.sum(Total(), 0.5).n == pytest.approx(N / M / 2 + 4.0 * row.scale, rel=1e-12)
 
 
 def test_a_person_is_a_record():

@@ -9,9 +9,8 @@ from skpriv import Budget
 from skpriv._estimation._public_maps import RecordMap
 from skpriv._estimation._reports import LiftedMomentsQuery
 from skpriv.exceptions import PrivacyError
-from skpriv.linear_model import ReweightedRegressor, SSPRegressor
 from skpriv.privacy import Cost, open_session
-from skpriv.privacy._amplification import amplified
+from skpriv.privacy._amplification import amplified, amplified_epsilon
 from skpriv.records import from_batches
 
 BUDGET = Budget(1.0, 1e-6)
@@ -44,22 +43,6 @@ def test_epsilon_outside_of_the_range():
         open_session("shuffle", np.zeros((10, 1)), np.zeros(10), Budget(0.0, 1e-6))
 
 
-@pytest.mark.parametrize("Estimator", [SSPRegressor, ReweightedRegressor])
-def test_between_local_and_central(Estimator):
-    rng = np.random.RandomState(0)
-    X = rng.uniform(-0.5, 0.5, size=(40_000, 2))
-    y = X @ [1.0, -0.5]
-    widths = {}
-    for privacy in ("central", "shuffle", "local"):
-        est = Estimator(
-            data_norm=1.0, bounds_y=(-1, 1), epsilon=2.0, privacy=privacy, random_state=0
-        ).fit(X, y)
-        low, high = est.confidence_interval(X[:20])
-        assert ((low <= y[:20]) & (y[:20] <= high)).all()
-        widths[privacy] = (high - low).mean()
-    assert widths["central"] < widths["shuffle"] < 0.9 * widths["local"]
-
-
 def test_the_order_of_reports_tells_of_no_user():
     """Those of rows that are read in batches came in the order of the file."""
     y = np.repeat([1.0, -1.0], 100)
@@ -85,3 +68,7 @@ def test_reports_of_which_no_law_is_known_have_the_local_guarantee():
     )
     session._law(Pure(), session._next(0.5))
     assert asked == [Budget(1.0)]
+    # Of two probabilities it is known, and only those who answer the same query hide each other.
+    Pure.likely = staticmethod(lambda epsilon: 1.0 / (1.0 + np.exp(-epsilon)))
+    session._law(Pure(), session._next(0.5))
+    assert asked[-1] == Budget(amplified_epsilon(Budget(1.0, 1e-6), 5_000, Pure.likely))

@@ -85,14 +85,14 @@ def test_the_sum_is_right(two):
 
 
 def test_a_device_adds_its_part_of_the_noise_to_its_rounded_vector(monkeypatch):
-    """That of all users together has the scale with which the answer is reported."""
-    needed = open_round(read_task(Collector(ssp(), 10, n_features=2, n_min=10).task)).needed
+    """That of those who are counted on has, together, the scale for which a user has paid."""
+    needed = open_round(read_task(Collector(ssp(), 10, n_features=2, n_min=8).task)).needed
     lattice, exact, drawn = needed.lattice, needed.query.sum(X[:1], Y[:1]).ravel(), []
     monkeypatch.setattr(_device, "discrete_gaussian", lambda *asked: drawn.append(asked) or 7)
     steps = _device.noisy_vector(needed, X[0], Y[0]) - 7
     assert abs(steps - exact / lattice.step).max() <= 0.5
     ((variance, centers, entropy),) = drawn
-    assert 10 * variance * lattice.step**2 == pytest.approx(lattice.scale**2, rel=1e-12)
+    assert 8 * variance * lattice.step**2 == pytest.approx(lattice.scale**2, rel=1e-12)
     assert centers.tolist() == [0.0] * needed.size and entropy is os.urandom
 
 
