@@ -11,7 +11,9 @@ from scipy import stats
 from skpriv._estimation import _intervals as module
 from skpriv._estimation._intervals import (
     DISTANCES,
+    GRAM_PART,
     SHARP_EVENTS,
+    TARGET_PARTS,
     USUAL_QUANTILE,
     _cross,
     _expected,
@@ -22,6 +24,8 @@ from skpriv._estimation._intervals import (
     certified_by_equations,
     certified_by_norm,
     main_region,
+    norm_quantile,
+    operator_quantile,
     shared,
 )
 from skpriv._estimation._moments import NormalEquations
@@ -106,32 +110,6 @@ def test_the_norm_of_a_sum_is_bounded(p, global_random_seed):
     assert (norms > bound).mean() <= failure < (norms > bound / 2.0).mean()
 
 
-@pytest.mark.parametrize("sign", [-1.0, 1.0])
-def test_the_second_order_is_attained_by_one_coefficient(sign):
-    """p = 1: with |N| = s q the bounds on |v0| and on (v - v0) N theta* are equalities for one sign
-
-    of the noise, and hold for the other: half of either would not.
-    """
-    design, theta = 50.0, 3.0
-    one = np.full((1, 1), design)
-    equations = NormalEquations(
-        design=one, target=theta * one[0], gram=one, square=design, n=100, symmetric=True,
-        design_scale=8.0, target_scale=1.0, gram_scale=8.0,
-    )  # fmt: skip
-    solved = _solve(equations, np.inf, shared(0.05, SHARP_EVENTS))
-    noise, ratio = solved.noise, solved.ratio  # as large as the event allows
-    assert 0.1 < ratio < 0.9
-    A0, v = design - sign * noise, float(solved.inverse[0, 0])
-    v0 = 1.0 / A0
-    longest = v / (1.0 - ratio)
-    second = abs((v - v0) * sign * noise * theta)
-    assert abs(v0) <= longest * (1 + 1e-12)
-    assert second <= ratio * longest * noise * theta * (1 + 1e-12)
-    if sign > 0.0:
-        assert abs(v0) == pytest.approx(longest)
-        assert second == pytest.approx(ratio * longest * noise * theta)
-
-
 @pytest.mark.parametrize("symmetric", [True, False])
 @pytest.mark.parametrize("values", [[40.0], [3000.0, 900.0, 70.0, 60.0]])
 def test_the_solution_is_as_near_as_it_is_said_to_be(symmetric, values, global_random_seed):
@@ -160,6 +138,30 @@ def test_intervals_cover_in_weak_directions(symmetric, values, theta, global_ran
         centre, half = certified_by_equations(equations, points, None, level)
         missed += np.abs(centre - points @ truth) > half
     assert missed.max() <= stats.binom.isf(LEVEL / 48, draws, 1.0 - level)
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_an_interval_of_a_known_norm_by_hand(symmetric, monkeypatch):
+    """The noise of the targets counts in the sum of the records, or beside that of the design."""
+    V, squares, bias = np.array([[3.0, 4.0]]), np.array([25.0]), np.array([0.2])
+    monkeypatch.setattr(module, "_best_on_path", lambda e, x, half: (0, half(V, squares, bias)))
+    equations = NormalEquations(
+        design=np.eye(2), target=np.zeros(2), gram=np.diag([40.0, 60.0]), square=1.0, n=100,
+        symmetric=symmetric, design_scale=2.0, target_scale=5.0, gram_scale=0.1,
+    )  # fmt: skip
+    b, a, ways = 25.0, 9.0, []  # variances of the noise of the target, and of that along theta
+    rest = a / 2.0 if symmetric else a
+    for part in TARGET_PARTS:
+        factor, noise = sqrt(2.0 * log(2.0 / (0.05 * part))), 0.05 * (1.0 - GRAM_PART - part)
+        ways.append((factor, 0.0, norm_quantile(b + a, b + rest, 2, noise)))
+        ways.append((factor, 5.0, norm_quantile(a, rest, 2, noise)))
+    factor, joined, remainder = min(ways, key=lambda w: w[0] * sqrt(50.0 + w[1] ** 2) + w[2])
+    gram = 9.0 * 40.0 + 16.0 * 60.0 + 25.0 * operator_quantile(0.1, 2, 0.05 * GRAM_PART)
+    half = factor * sqrt(gram + 25.0 * joined**2) + 5.0 * remainder + 1.5 * 0.2
+    assert joined and certified_by_norm(equations, np.eye(2), 1.5, 0.95)[1] == pytest.approx(half)
+    exact = replace(equations, design_scale=0.0, target_scale=0.0, gram_scale=0.0)
+    half = certified_by_norm(exact, np.eye(2), 1.5, 0.95)[1]
+    assert half == pytest.approx(sqrt(2.0 * log(2.0 / 0.05) * (360.0 + 960.0)) + 1.5 * 0.2)
 
 
 def test_public_numbers_decide_which_interval_is_taken():

@@ -240,14 +240,12 @@ def test_the_parts_of_the_certificate_add_up(noiseless):
 def test_an_interval_given_the_support_by_hand(monkeypatch):
     """All supports that contain the true one have a tenth of the failure, fresh noise the rest."""
     V, squares, bias = np.array([[3.0, 4.0]]), np.array([25.0]), np.array([0.5])
-    found = lambda equations, points, half_width: (0.0, half_width(V, squares, bias))  # noqa: E731
-    monkeypatch.setattr(_iht, "best_on_path", found)
+    monkeypatch.setattr(_iht, "best_on_path", lambda e, x, half: (0, half(V, squares, bias)))
     equations = SimpleNamespace(
         exact=False, residual_gram=np.diag([2.0, 1.0]), design_scale=0.2, spread=lambda shift: 0.3
     )
-    fit = SimpleNamespace(
-        theta=np.array([1.6, 0.8]), origin=np.array([0.6, 0.8]), equations=equations
-    )
+    origin, shift = np.array([0.6, 0.8]), np.array([1.0, 0.0])
+    fit = SimpleNamespace(theta=origin + shift, origin=origin, equations=equations)
     half = given_support(fit, np.eye(2), 2.0, log_supports(10, 3, 1), 0.9)[1]
     targets = sqrt(2.0 * log(36.0 / 0.01)) * sqrt(2.0 * 9.0 + 16.0)  # 36 supports of 10 features
     noise = stats.norm.isf(0.09 / 2.0) * sqrt(0.3 * 25.0 + (0.2 * 3.0) ** 2 / 2.0)
