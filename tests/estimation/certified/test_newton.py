@@ -54,24 +54,23 @@ def test_norms_of_sums_are_bounded(p, rate):
     bound = certified._sum_norm(total, weak, 1.0, n, length)
     assert (norms > bound).mean() <= failure
     if p == 1 and rate == 1.0:
-        root = np.sqrt(total / n)
-        assert (norms > root + (bound - root) / 2.0).mean() > 2.0 * failure
+        assert (norms > (np.sqrt(total / n) + bound) / 2.0).mean() > 2.0 * failure
 
 
-@pytest.mark.parametrize("n", [300, 10_000])
+@pytest.mark.parametrize("p, n", [(1, 300), (1, 10_000), (3, 10_000)])
 @pytest.mark.parametrize("excess", [-0.02, 0.01])
-def test_the_distance_of_one_coefficient_by_hand(n, excess):
+def test_the_distance_of_equal_coefficients_by_hand(p, n, excess):
     """As docs/mathematics/linear_regression.md has it: numbers alone, noises at their quantiles."""
-    log, q = np.log, stats.norm.isf(0.1)
+    log, q, one = np.log, stats.norm.isf(0.1), np.eye(p)
     step = _step(
-        moment=np.array([0.03]), gram=np.array([[0.4]]), residual_gram=np.array([[0.002]]),
+        moment=0.03 * one[0], gram=0.25 * one, residual_gram=0.002 * one,
         moment_scale=0.002, gram_scale=0.03, residual_scale=0.004, excess_scale=0.005,
         excess=excess, n=n,
     )  # fmt: skip
-    bounds = certified._distance(step, np.array([0.4]), np.eye(1), 0.05, EACH)
-    smallest, largest = 0.4 - 0.03 * q, 0.4 + 0.03 * q
+    bounds = certified._distance(step, np.full(p, 0.25), one, 0.05, EACH)
+    smallest, largest = 0.25 - 0.03 * q, 0.25 + 0.03 * q
     cut, squares = (part * max(excess + 0.005 * q, 0.0) for part in (1.5, 2.5))
-    seen = most = 0.002 + 0.004 * q + squares
+    seen, most = 0.002 * p + 0.004 * q * np.sqrt(p) + squares, 0.002 + 0.004 * q + squares
     shifts = certified.SHIFTS[:, 0] * smallest
     pulls = shifts * 0.03**2 / (smallest - shifts)
 
@@ -82,7 +81,7 @@ def test_the_distance_of_one_coefficient_by_hand(n, excess):
         known = norm(total, weak, log(20.0)) + cut + 0.002 * q
         return ((known + np.sqrt(known**2 + pulls)) / (2.0 * shifts)).min()
 
-    total = weak = largest
+    total, weak = 0.25 * p + 0.03 * q * np.sqrt(p), largest
     moved, unit = solved(), 4.0 * log(20.0) / n
     for _ in range(certified.SHARPENINGS):
         tilt = most + 2.0 * moved * norm(weak, weak, log(10.0))
@@ -143,6 +142,10 @@ def test_what_is_seen_of_a_variance_is_a_mean_of_terms_of_at_most_four(monkeypat
     found = certified._variance(step, directions, bounds, EACH)
     unit = 4.0 * np.log(1.0 / EACH.realised) / 5000
     np.testing.assert_allclose(found, expected_sum(0.01, unit), rtol=1e-12)
+    one = np.eye(2)
+    noisy = _step(residual_gram=one, gram=0.3 * one, gram_scale=0.05, moment=one[0])
+    found = certified._variance(noisy, directions, bounds, EACH)
+    assert found == pytest.approx(0.3 + certified.operator_quantile(0.05, 2, 0.1))
     units.clear()
     certified._distance(step, np.ones(2), np.eye(2), 0.0, EACH)  # bounds two variances at once
     assert units and units == pytest.approx([4.0 * np.log(20.0) / 5000] * len(units), rel=1e-12)

@@ -53,9 +53,7 @@ def test_the_mean_of_other_users_has_their_sampling_error(n, known):
     (1.0, 0.2 * CUBE * 5.0 * 0.04),  # as of an inverse cube beyond that, .04 of which is cut
     (1.9, 0.1 * 0.04),  # and by no more than up to where targets can be
 ])  # fmt: skip
-def test_a_clip_moves_a_mean_by_the_longest_tail_that_there_can_be(
-    limit, moved, nearly_cut, cut_scale, known
-):
+def test_a_clip_moves_a_mean_by_its_longest_tail(limit, moved, nearly_cut, cut_scale, known):
     step = {"limit": limit, "nearly_cut": nearly_cut, "cut_scale": cut_scale, "fall": 0.5}
     assert known(50, **step).skew == pytest.approx(1.5 * moved)
 
