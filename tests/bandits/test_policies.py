@@ -26,7 +26,7 @@ from skpriv.bandits._draws import inverse_gap
 from skpriv.bandits._epochs._fliphat import first_epoch
 from skpriv.bandits._epochs._oracles import SELECTION_SHARE
 from skpriv.linear_model import IHTRegressor, ReweightedRegressor
-from skpriv.privacy import Budget
+from skpriv.privacy import Budget, BudgetAccountant
 
 
 def test_propensities_are_frequencies(policy, make_rounds):
@@ -249,3 +249,14 @@ def test_bad_parameters(policy):
     with pytest.raises(ValueError):
         policy.act(np.zeros((2, 3, 4)))
     assert not hasattr(policy, "n_rounds_")
+
+
+@pytest.mark.parametrize("make", [lambda: LinUCB(), lambda: EpochGreedy(ssp(), schedule=20)])
+def test_the_costs_of_two_runs_add_up(make):
+    """Whoever is in both has paid twice: only the rounds of one run are known to be disjoint."""
+    contexts, budget = np.full((20, 2, 2), 0.1), Budget(1.0, 1e-6)
+    with BudgetAccountant(9.0, 1e-6) as accountant:
+        for policy in (make(), make()):
+            policy.update(contexts, policy.act(contexts), np.zeros(20))
+    both = Budget.from_mu(np.sqrt(2.0) * budget.mu, budget.delta).epsilon
+    assert accountant.spent.epsilon == pytest.approx(both)

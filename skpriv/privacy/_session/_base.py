@@ -685,7 +685,9 @@ class Session(ABC):
         """Take the share, before a row is read; return (cost, what a record has paid by then).
 
         The cost is that of one draw of the law, or of several ``times``. What the session's
-        currency cannot price is refused.
+        currency cannot price is refused, and a law that costs more than the share, whoever
+        wrote it: of users who answer once, more than the whole. Of shuffled reports only the
+        local cost is known, which is larger.
         """
         cost = law.cost(self._change(asked), *times)
         foreign = cost.approximate + cost.delta
@@ -700,6 +702,10 @@ class Session(ABC):
                 f"a session in the currency {self._currency!r} cannot answer {asked.name!r}, whose "
                 f"cost is {cost}: shares of different currencies do not add up."
             )
+        whole = self._price(self._budget).amount(self._currency)
+        most = whole * (1.0 if self.capabilities.reports else slot.share) * (1.0 + SHARE_SLACK)
+        if cost.amount(self._currency) > most and not self.capabilities.amplifies:
+            raise PrivacyError(f"the noise of {asked.name!r} costs {cost}, more than its share.")
         if self._shares.top(slot.subset) != slot.start:  # the query has asked the session itself
             raise PrivacyError("a session is not asked while it prepares another answer.")
         if self.capabilities.amplifies:  # of shuffled reports only (epsilon, delta) is known

@@ -65,31 +65,6 @@ def test_without_a_change_nothing_changes(Policy, privacy):
     assert policy.changes_ == [] and mine == pytest.approx(whole, rel=0.1)
 
 
-@pytest.mark.parametrize("privacy", ["central", "local"])
-def test_the_law_of_a_window_is_that_of_its_noise(privacy):
-    # 1,200 numbers of each window: five standard errors of its deviation are a tenth.
-    from skpriv import Budget
-    from skpriv.privacy import Query, open_stream
-
-    class Zeros(Query):
-        name, shape, sensitivity = "zeros", (30,), 1.0
-
-        def sum(self, X, y):
-            return np.zeros(30)
-
-    rows, laws = [], None
-    for seed in range(40):
-        stream = open_stream(privacy, Zeros(), Budget(1.0, 1e-6), 12, seed)
-        reads = [np.zeros(30)]
-        for _ in range(11):
-            reads.append(stream.push(np.zeros((2, 1)), np.zeros(2)).read().value)
-        pairs = [(i, j) for j in range(1, 12) for i in range(j)]
-        laws = [stream.between(i, j).scale for i, j in pairs]
-        rows.append([reads[j] - reads[i] for i, j in pairs])
-    found = np.sqrt(np.mean(np.square(rows), axis=(0, 2)))
-    np.testing.assert_allclose(found, laws, rtol=5.0 / np.sqrt(2 * 1200))
-
-
 def test_a_window_of_everything_is_the_whole_sum():
     _, policy = run(LinUCB(epsilon=4.0, random_state=0), LinearEnvironment(), 0, 1000)
     mark = policy._sums.mark

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from math import log, sqrt
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -162,6 +163,14 @@ def test_an_interval_of_a_known_norm_by_hand(symmetric, monkeypatch):
     exact = replace(equations, design_scale=0.0, target_scale=0.0, gram_scale=0.0)
     half = certified_by_norm(exact, np.eye(2), 1.5, 0.95)[1]
     assert half == pytest.approx(sqrt(2.0 * log(2.0 / 0.05) * (360.0 + 960.0)) + 1.5 * 0.2)
+
+
+def test_reports_bound_their_own_parameter():
+    """By the first norm t that is at least 2 + (2 + t / 2) / 4, and what that is for it."""
+    law = SimpleNamespace(norm_bound=lambda norm, failure: 2.0 + 0.5 * norm)
+    equations = SimpleNamespace(design=np.array([[4.0]]), target=np.array([8.0]), law=law)
+    norm = module.NORMS[module.NORMS >= 2.5 / 0.875][0]
+    assert module._joint_bound(equations, 0.05) == pytest.approx(2.5 + 0.125 * norm)
 
 
 def test_public_numbers_decide_which_interval_is_taken():

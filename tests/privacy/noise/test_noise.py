@@ -8,7 +8,7 @@ from scipy import stats
 
 from skpriv.privacy import Budget, GaussianNoise, GumbelNoise, NoiseSource
 from skpriv.privacy._noise._laws import opendp_top
-from skpriv.privacy._noise._lattice import SLICE, grid
+from skpriv.privacy._noise._lattice import SLICE
 
 SCALES = [1e-300, 1e-12, 0.37, 1.0, 1e12, 1e300]
 SOURCES = [None, 0]
@@ -36,16 +36,6 @@ def test_gaussian_noise_has_its_law(random_state, scale):
 def test_no_noise_leaves_the_value_alone(random_state):
     value = np.arange(6.0).reshape(2, 3)
     assert np.array_equal(NoiseSource(random_state).add(value, GaussianNoise(0.0)), value)
-
-
-@pytest.mark.parametrize("scale", [1e-12, 0.37, 1.0, 1e12])
-def test_the_grid_is_fine_and_no_finer(scale):
-    grid_step, _ = grid(scale)
-    assert grid_step <= 2.0**-44 * scale
-    draws = NoiseSource(None).add(np.zeros(2000), GaussianNoise(scale))
-    steps = draws / grid_step  # a power of two: exact
-    assert np.array_equal(steps, np.rint(steps))
-    assert (np.abs(steps) % 2.0 == 1.0).any()  # and no coarser
 
 
 def test_calibration_price_and_sums():

@@ -193,6 +193,15 @@ def test_what_a_toy_cannot_do_is_refused_by_the_session():
     assert session.used == 0.0
 
 
+def test_a_law_that_costs_more_than_its_share_is_refused(monkeypatch):
+    law = GaussianNoise.calibrated(1.0, 1.01 * Budget(1.0, 1e-6).mu * sqrt(0.5))
+    monkeypatch.setattr(Toy, "_law", lambda session, query, slot: law)
+    session = open_session(TOY, *DATA, Budget(1.0, 1e-6), 0)
+    with pytest.raises(PrivacyError, match="more than its share"):
+        session.sum(Total(), 0.5)
+    assert session.used == 0.0
+
+
 def test_a_stream_has_no_law_that_its_model_does_not_state(monkeypatch):
     """The law of a report, for all users of a session, would not be that of a batch."""
     monkeypatch.setattr(Toy, "running_sums", MODELS["local"].running_sums)

@@ -81,6 +81,8 @@ def test_every_read_has_the_noise_law_of_its_answer(privacy, reads, global_rando
     noise = (answer.value - np.clip(X, -1, 1).sum(axis=0)) / answer.noise.scale
     assert stats.kstest(noise, "norm").pvalue > CHANCE
     assert answer.noise.scale == pytest.approx(stream.between(0, reads).scale)
+    if privacy != "central":  # each batch has noise of its own
+        assert stream.between(reads - 1, reads).scale == pytest.approx(stream.between(0, 1).scale)
 
 
 @pytest.mark.parametrize("privacy", NOISY)
@@ -260,6 +262,9 @@ def test_the_factor_multiplies_by_its_root(n_reads, global_random_seed):
     root = toeplitz(stream._root, np.zeros(n_reads))
     exact = np.array([value for value, _ in source.released])
     np.testing.assert_allclose(exact, root @ increments, rtol=1e-9, atol=1e-9)
+    scales = [stream.between(first, n_reads).scale for first in range(n_reads)]
+    rows = root[-1] - np.vstack([np.zeros(n_reads), root[:-1]])  # of draws between two reads
+    np.testing.assert_allclose(scales, stream.noise.scale * np.linalg.norm(rows, axis=1))
     noise = np.linalg.solve(root, np.array(values)) - exact
     assert n_reads < 60 or 0.8 < noise.std() / stream.noise.scale < 1.2
     np.testing.assert_allclose(root @ root @ increments, np.cumsum(increments, axis=0), atol=1e-9)
