@@ -18,8 +18,8 @@ from skpriv.bandits import (
 )
 from skpriv.linear_model import LinearRegression
 
-N = 220
-SCHEDULE = (100, 120)
+N = 130
+SCHEDULE = (60, 70)
 MODELS = ("central", "aggregate", "local", "shuffle")
 
 
