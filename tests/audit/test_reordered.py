@@ -29,12 +29,18 @@ def _table(n):
     return (X, y), (other, other_y)
 
 
+def held(make, pair, order):
+    """A replay on tables in this order that holds and finds nothing else, either."""
+    found = replay(make, *pair, order=order)
+    assert found.holds, str(found)
+    assert found.differences == found.unstable == []
+    return found
+
+
 def test_every_estimator_holds_in_every_order(private_estimator, records):
     (X, y), _ = pair = records()
     assert y.argmin() == 0  # the record that is replaced moves from one end to the other
-    found = replay(private_estimator, *pair, order=by_target)
-    assert found.holds, str(found)
-    assert found.differences == found.unstable == []
+    found = held(private_estimator, pair, by_target)
     assert 0.25 * found.claim.epsilon <= found.epsilon
 
 
@@ -42,16 +48,12 @@ def test_every_estimator_holds_in_every_order(private_estimator, records):
 @pytest.mark.parametrize("size", [0.2, 0.5])
 def test_calibration_rows_do_not_follow_the_order(order, size, records):
     make = partial(LinearRegression, **EDGES, calibration_size=size, random_state=0)
-    found = replay(make, *records(), order=order)
-    assert found.holds, str(found)
-    assert found.differences == found.unstable == []
+    held(make, records(), order)
 
 
 def test_every_policy_holds_in_every_order_of_an_epoch(private_policy, rounds):
     """Where users answer for themselves, each has the own round, and nothing is moved."""
-    found = replay(private_policy, *rounds(place=50), order=lambda *data: data[-1][:, 0])
-    assert found.holds, str(found)
-    assert found.differences == found.unstable == []
+    found = held(private_policy, rounds(place=50), lambda *data: data[-1][:, 0])
     assert found.epsilon >= 0.5 * found.claim.epsilon, str(found)  # and near its claim
 
 
@@ -67,10 +69,9 @@ def test_every_policy_holds_in_every_order_of_an_epoch(private_policy, rounds):
 )
 def test_a_table_that_is_sorted_by_its_target(n, make):
     """With rows at fixed places, or places that are known, this cost 34 to 43 times the claim."""
-    found = replay(make, *_table(n), order=by_target)
-    assert found.holds, str(found)
-    assert found.differences == found.unstable == []
-    assert any(row.records < n for row in make().fit(*_table(n)[0]).privacy_report_.rows)
+    pair = _table(n)
+    held(make, pair, by_target)
+    assert any(row.records < n for row in make().fit(*pair[0]).privacy_report_.rows)
 
 
 @pytest.mark.parametrize("further", [0, 3])
@@ -85,9 +86,7 @@ def test_persons_in_every_order(size, further):
     options = {"max_rows_per_group": 4, "calibration_size": size, "random_state": 0}
     make = partial(LinearRegression, **EDGES, **options)
     for order in (lambda X, y, groups: y, lambda X, y, groups: -groups):
-        found = replay(make, *pair, order=order)
-        assert found.holds, str(found)
-        assert found.differences == found.unstable == []
+        held(make, pair, order)
 
 
 def test_the_operating_system_draws_orders():

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.linear_model import Ridge
 
 from skpriv.bandits import (
@@ -28,30 +28,26 @@ def oracle(**parameters):
     )
 
 
+def epochs(kind, **parameters):
+    return lambda: kind(schedule=SCHEDULE, random_state=0, **parameters)
+
+
 PRIVATE = {
-    "elimination": lambda: ActionElimination(oracle=oracle(), schedule=SCHEDULE, random_state=0),
-    "spanner": lambda: ActionElimination(
-        oracle=oracle(), schedule=SCHEDULE, exploration="spanner", random_state=0
-    ),
-    "square_cb": lambda: SquareCB(oracle=oracle(), schedule=SCHEDULE, random_state=0),
-    "greedy": lambda: EpochGreedy(oracle=oracle(), schedule=SCHEDULE, random_state=0),
-    "fliphat": lambda: FLIPHAT(delta=1e-3, n_nonzero_coefs=2, schedule=SCHEDULE, random_state=0),
+    "elimination": epochs(ActionElimination, oracle=oracle()),
+    "spanner": epochs(ActionElimination, oracle=oracle(), exploration="spanner"),
+    "square_cb": epochs(SquareCB, oracle=oracle()),
+    "greedy": epochs(EpochGreedy, oracle=oracle()),
+    "fliphat": epochs(FLIPHAT, delta=1e-3, n_nonzero_coefs=2),
 }
 POLICIES = {
     **PRIVATE,
     "lin_ucb": lambda: LinUCB(epsilon=5.0, random_state=0),
     "lin_square_cb": lambda: LinSquareCB(epsilon=5.0, random_state=0),
-    "square_cb_forgetful": lambda: SquareCB(
-        oracle=oracle(), schedule=SCHEDULE, forget=True, random_state=0
-    ),
-    "elimination_certified": lambda: ActionElimination(
-        oracle=oracle(), schedule=SCHEDULE, interval="certified", random_state=0
-    ),
-    "local": lambda: EpochGreedy(oracle=oracle(privacy="local"), schedule=SCHEDULE, random_state=0),
-    "epsilon_greedy": lambda: EpsilonGreedy(
-        regressor=Ridge(), exploration=0.2, schedule=SCHEDULE, random_state=0
-    ),
-    "lasso": lambda: LassoBandit(alpha=0.01, schedule=SCHEDULE, random_state=0),
+    "square_cb_forgetful": epochs(SquareCB, oracle=oracle(), forget=True),
+    "elimination_certified": epochs(ActionElimination, oracle=oracle(), interval="certified"),
+    "local": epochs(EpochGreedy, oracle=oracle(privacy="local")),
+    "epsilon_greedy": epochs(EpsilonGreedy, regressor=Ridge(), exploration=0.2),
+    "lasso": epochs(LassoBandit, alpha=0.01),
     "random": lambda: RandomPolicy(random_state=0),
 }
 
@@ -113,12 +109,12 @@ class SharedLog(list):
 
 @pytest.fixture(params=sorted(POLICIES))
 def policy(request):
-    return POLICIES[request.param]()
+    return clone(POLICIES[request.param]())  # with an oracle of its own
 
 
 @pytest.fixture(params=sorted(PRIVATE))
 def private_policy(request):
-    return PRIVATE[request.param]()
+    return clone(PRIVATE[request.param]())
 
 
 @pytest.fixture

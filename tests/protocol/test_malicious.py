@@ -135,15 +135,10 @@ def _record(shape, rng, clean, arrays):
     def cell():
         return rng.uniform(-1.0, 1.0) if clean else CELLS[rng.randint(len(CELLS))]
 
-    x = [cell() for _ in range(shape[-1])]
-    if len(shape) == 2:
-        x = [[cell() for _ in range(shape[1])] for _ in range(shape[0])]
-    if arrays:
-        whole = np.empty(shape, dtype=object)
-        for place in np.ndindex(shape):
-            whole[place] = x[place[0]] if len(shape) == 1 else x[place[0]][place[1]]
-        x = whole
-    return x, cell(), ACTIONS[rng.randint(len(ACTIONS))]
+    x = np.empty(shape, dtype=object)
+    for place in np.ndindex(shape):
+        x[place] = cell()
+    return x if arrays else x.tolist(), cell(), ACTIONS[rng.randint(len(ACTIONS))]
 
 
 def _seen(task, record, monkeypatch):

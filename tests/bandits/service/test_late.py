@@ -23,7 +23,7 @@ POLICIES = {
 ME = 33  # the event whose context, reward and delay are replaced
 
 
-def serve(loop, n=120, mine=None, delays=None, users=None):
+def serve(loop, n=120, mine=None, users=None):
     """Play; rewards come after random numbers of further ranks, and some never."""
     rng = np.random.default_rng(1)
     due: dict = {}
@@ -43,12 +43,12 @@ def serve(loop, n=120, mine=None, delays=None, users=None):
     return loop
 
 
-def exact_sums(make, folder, monkeypatch, tape=None, **given):
+def exact_sums(make, folder, monkeypatch, tape=None, max_visits=None, **given):
     """What got noise, its scale and what was told, which may be that of another run."""
     monkeypatch.setenv("SKPRIV_STATE", str(folder))
     folder.mkdir()
     exact, told = record_noise(monkeypatch, tape)
-    loop = Loop(make(), folder / "file", in_order=False, **given.pop("options", {}))
+    loop = Loop(make(), folder / "file", in_order=False, max_visits=max_visits)
     return exact, told, serve(loop, **given)
 
 
@@ -108,15 +108,13 @@ def test_a_person_pays_for_so_many_events_whenever_they_come(name, tmp_path, mon
     mine = [5, 31, 33, 60, 61, 70, 90, 91]
     users[mine] = "me"
     make = lambda: POLICIES[name]().set_params(epsilon=1.0)  # noqa: E731
-    options = {"options": {"max_visits": 3}, "users": users}
-    base, tape, loop = exact_sums(
-        make, tmp_path / "0", monkeypatch, mine={k: (1.0, 1.0, 0) for k in mine}, **dict(options)
-    )
+    options = {"max_visits": 3, "users": users}
+    first = {k: (1.0, 1.0, 0) for k in mine}
+    base, tape, loop = exact_sums(make, tmp_path / "0", monkeypatch, mine=first, **options)
     for at, delays in enumerate(([0] * 8, [80, 20, 0, 50, 3, 7, 9, 0], [10_000] * 5 + [0] * 3)):
         changed = {k: (1.0, -1.0, delay) for k, delay in zip(mine, delays, strict=True)}
-        other, _, _ = exact_sums(
-            make, tmp_path / f"{at + 1}", monkeypatch, tape, mine=changed, **dict(options)
-        )
+        folder = tmp_path / f"{at + 1}"
+        other, _, _ = exact_sums(make, folder, monkeypatch, tape, mine=changed, **options)
         assert 0.0 < sum(losses(base, other)) <= Budget(1.0, 1e-6).mu ** 2
     assert loop.policy.guarantee.unit == "person"
 
@@ -177,11 +175,10 @@ def test_rounds_that_are_not_learned_from_are_not_counted_in_a_sum(tmp_path, mon
     """The neutral reward may be outside of the range of the rewards, and is clipped to it."""
     users = np.array(["me" if k % 2 else f"guest {k}" for k in range(120)], dtype=object)
     make = lambda: POLICIES["factor"]().set_params(reward_offset=3.0)  # noqa: E731
-    options = {"options": {"max_visits": 1}, "users": users}
     runs, tape = [], None
     for delay in (0, 10_000):
         mine = {k: (1.0, 1.0, delay) for k in range(1, 120, 2)}
-        given = {"mine": mine, **options, "options": dict(options["options"])}
+        given = {"mine": mine, "max_visits": 1, "users": users}
         exact, told, _ = exact_sums(make, tmp_path / f"{delay}", monkeypatch, tape, **given)
         runs, tape = [*runs, exact], told
     assert 0.0 < sum(losses(*runs)) <= Budget(1.0, 1e-6).mu ** 2

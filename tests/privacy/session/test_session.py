@@ -109,11 +109,12 @@ def test_compensation_keeps_small_rows_beside_large_ones(monkeypatch):
     assert _exact(X, y)[0, 0] == 64.0
 
 
-def test_an_error_in_a_chunk_is_raised(monkeypatch):
-    class Failing(Moments):
-        def sum(self, X, y):
-            raise ZeroDivisionError("in a thread")
+class Failing(Moments):
+    def sum(self, X, y):
+        raise ZeroDivisionError("in a thread")
 
+
+def test_an_error_in_a_chunk_is_raised(monkeypatch):
     monkeypatch.setattr(_records, "CHUNK_BYTES", 1)
     with pytest.raises(ZeroDivisionError, match="in a thread"):
         open_session("central", *_rows(), BUDGET, 0).sum(Failing(), 1.0)
@@ -191,11 +192,6 @@ def test_a_delta_lets_no_gaussian_noise_into_a_pure_session(name):
 def test_a_failed_answer_has_used_its_share():
     """What was read may have been seen: the share is taken before a row is."""
     session = open_session("central", *_rows(), BUDGET, 0)
-
-    class Failing(Moments):
-        def sum(self, X, y):
-            raise ZeroDivisionError
-
     with pytest.raises(ZeroDivisionError):
         session.sum(Failing(), 0.9)
     with pytest.raises(PrivacyError, match="add up to at most 1"):
