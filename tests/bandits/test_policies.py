@@ -35,7 +35,7 @@ def test_propensities_are_frequencies(policy, make_rounds):
     rounds.play(policy, stop=120)
     n = 20_000
     for context in rounds.contexts[-3:]:
-        actions = policy.act(np.tile(context, (n, 1, 1)))
+        actions = policy.act(np.broadcast_to(context, (n, *context.shape)))
         stated = np.zeros(5)
         for action in range(5):
             values = np.unique(policy.propensities_[actions == action])
