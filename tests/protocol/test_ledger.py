@@ -1,7 +1,7 @@
 """A device's memory: no task is answered twice, and no more is lost than was agreed to."""
 
 import json
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -67,20 +67,16 @@ def test_nothing_is_charged_without_an_answer(tmp_path):
 
 
 def test_threads_do_not_answer_twice(tmp_path):
-    text, ledger, found = task(), DeviceLedger(tmp_path / "mine.db", 100.0), []
+    text, ledger = task(), DeviceLedger(tmp_path / "mine.db", 100.0)
 
-    def once():
+    def answered(_):
         try:
-            found.append(answer(text, ledger) is not None)
+            return answer(text, ledger) is not None
         except PrivacyError:
-            found.append(False)
+            return False
 
-    threads = [threading.Thread(target=once) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(found) == [False] * 7 + [True]
+    with ThreadPoolExecutor(8) as pool:
+        assert sorted(pool.map(answered, range(8))) == [False] * 7 + [True]
 
 
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, np.inf, np.nan])

@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -131,11 +132,8 @@ def test_threads(tmp_path):
             service.rank(f"{worker}-{k}", contexts(k))
             assert service.reward(f"{worker}-{k}", 0.5) == "taken"
 
-    threads = [threading.Thread(target=visit, args=(worker,)) for worker in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(visit, range(4)))
     assert service.policy.n_rounds_ == service.n_learned == 80
 
 

@@ -2,7 +2,7 @@
 
 import copy
 import pickle
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given, settings
@@ -183,13 +183,10 @@ def test_parallel_parts_are_for_all_accountants_and_one_partition():
 def test_threads_are_charged_and_do_not_share_parts():
     with BudgetAccountant(10.0) as accountant, accountant.part("north", partition="sites"):
         charge(ONE, "here")
-        thread = threading.Thread(target=charge, args=(ONE, "there"))
-        thread.start()
-        thread.join()
-    assert [(row.name, row.part) for row in accountant.charges] == [
-        ("here", "north"),
-        ("there", ""),
-    ]
+        with ThreadPoolExecutor() as pool:
+            pool.submit(charge, ONE, "there")
+    found = [(row.name, row.part) for row in accountant.charges]
+    assert found == [("here", "north"), ("there", "")]
     assert accountant.spent == Budget(2.0)
 
 
@@ -201,9 +198,8 @@ def _job(handle):
 def test_a_handle_takes_the_part_along():
     with BudgetAccountant(10.0) as accountant, accountant.part("north", partition="sites"):
         handle = pickle.loads(pickle.dumps(capture()))
-        thread = threading.Thread(target=_job, args=(handle,))
-        thread.start()
-        thread.join()
+        with ThreadPoolExecutor() as pool:
+            pool.submit(_job, handle)
         with parallel_part(1, partition="policy"):
             _job(handle)  # the part where the code is goes first
     assert [row.part for row in accountant.charges] == ["north", "north/1"]

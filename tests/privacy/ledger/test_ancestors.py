@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from joblib import Parallel, delayed
 from registry.estimators import ssp
-from registry.processes import by_value, needs_fork
+from registry.processes import by_value, forked, needs_fork
 from sklearn.base import clone
 
 import skpriv
@@ -205,7 +205,4 @@ def test_an_unpickled_estimator_whose_ledger_is_out_of_reach_refuses(tmp_path):
                 each.fit(*rows)
         type(estimator)(**estimator.get_params()).fit(*rows)
 
-    worker = multiprocessing.get_context("fork").Process(target=elsewhere)
-    worker.start()
-    worker.join()
-    assert worker.exitcode == 0
+    assert forked(elsewhere)

@@ -1,6 +1,6 @@
 """Steps that an enclosing mechanism has paid for."""
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -27,9 +27,8 @@ def test_only_known_to_zcdp():
 def test_ends_with_its_block_and_stays_in_its_thread():
     with BudgetAccountant(1.0, 1e-6) as accountant:
         with prepaid(Cost.from_mu(1.0)):
-            thread = threading.Thread(target=charge, args=(Cost.from_mu(0.1), "elsewhere"))
-            thread.start()
-            thread.join()
+            with ThreadPoolExecutor() as pool:
+                pool.submit(charge, Cost.from_mu(0.1), "elsewhere")
         charge(Cost.from_mu(0.1), "after")
     assert [name for name, *_ in accountant.charges] == ["elsewhere", "after"]
 
