@@ -181,9 +181,11 @@ class BudgetAccountant(Printed):
         asked = _asked(epsilon, delta, currency, set_aside, total)
         text = None if unit is None else unit_text(unit)
         if known is None:
-            known = Ledger(ledger)  # type: ignore[arg-type]
-        self.ledger = known
-        total = self.ledger.bind(asked, text)
+            self.ledger = Ledger(ledger, asked, text)  # type: ignore[arg-type]
+            total = self.ledger.limit
+        else:
+            self.ledger = known
+            total = self.ledger.bind(asked, text)
         self._limit = asked if total is None else asked.smaller(total)
         self.who, self.purpose = str(who), str(purpose)
         self._home = process()

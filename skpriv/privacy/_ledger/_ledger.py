@@ -325,6 +325,10 @@ class Ledger:
     path : str or path-like, default=None
         The file; it is created if need be, and stays. None: a temporary file, which is removed
         when this object is garbage collected in the process that made it.
+    limit : Limit, default=None
+        The total of a file that has none.
+    unit : str, default=None
+        What every charge protects, of a file that has no charges.
 
     Attributes
     ----------
@@ -364,13 +368,18 @@ class Ledger:
     limit: Limit | None = None
     unit = "row"
 
-    def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        limit: Limit | None = None,
+        unit: str | None = None,
+    ) -> None:
         if path is None:
             folder = tempfile.mkdtemp(prefix="skpriv-ledger-")
             weakref.finalize(self, _remove, folder, os.getpid())
             path = Path(folder, "ledger.sqlite")
         self.path = str(Path(path).resolve())
-        self.identity = self._prepared(None, None)
+        self.identity = self._prepared(limit, unit)
 
     def _prepared(self, limit: Limit | None, unit: str | None) -> str:
         """Make the file if need be, or bring an older one up to date; return its identity.
