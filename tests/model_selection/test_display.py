@@ -11,22 +11,13 @@ matplotlib.use("Agg")
 pyplot = pytest.importorskip("matplotlib.pyplot")
 
 
-@pytest.fixture
-def data(global_random_seed):
-    return line_data(300, 2, global_random_seed)
+DATA = line_data(300, 2)
 
 
-@pytest.fixture
-def curve(data):
-    return privacy_utility_curve(
-        ssp(),
-        *data,
-        epsilons=[10.0, 0.5, np.inf],
-        cv=3,
-        n_repeats=2,
-        reference=ssp(privacy="none"),
-        random_state=0,
-    )
+@pytest.fixture(scope="module")
+def curve():
+    options = {"epsilons": [10.0, 0.5, np.inf], "cv": 3, "n_repeats": 2, "random_state": 0}
+    return privacy_utility_curve(ssp(), *DATA, reference=ssp(privacy="none"), **options)
 
 
 @pytest.mark.parametrize(
@@ -63,25 +54,25 @@ def test_plots_on_given_axes(curve):
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["mine"]
 
 
-def test_from_estimator_is_the_curve(data):
+def test_from_estimator_is_the_curve():
     options = {"epsilons": [0.5, 5.0], "cv": 3, "n_repeats": 1, "random_state": 0}
     _, ax = pyplot.subplots()
-    display = PrivacyUtilityDisplay.from_estimator(ssp(), *data, ax=ax, quantity="width", **options)
-    curve = privacy_utility_curve(ssp(), *data, **options)
+    display = PrivacyUtilityDisplay.from_estimator(ssp(), *DATA, ax=ax, quantity="width", **options)
+    curve = privacy_utility_curve(ssp(), *DATA, **options)
     np.testing.assert_allclose(display.test_scores, curve.test_scores, rtol=1e-9)
     assert display.ax_ is ax and "width" in ax.get_ylabel()
 
 
 @pytest.mark.parametrize("quantity, message", [("coverage", "not measured"), ("r2", "one of")])
 def test_refuses_what_it_has_not(quantity, message, curve):
-    curve.interval_coverages = None
+    other = type(curve)(**{**curve, "interval_coverages": None})
     with pytest.raises(ValueError, match=message):
-        PrivacyUtilityDisplay.from_curve(curve).plot(quantity=quantity)
+        PrivacyUtilityDisplay.from_curve(other).plot(quantity=quantity)
 
 
-def test_names_the_extra_before_any_work(data, curve, monkeypatch):
+def test_names_the_extra_before_any_work(curve, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"skpriv\[plot\]"):
-        PrivacyUtilityDisplay.from_estimator(None, *data)
+        PrivacyUtilityDisplay.from_estimator(None, *DATA)
     with pytest.raises(ImportError, match=r"skpriv\[plot\]"):
         PrivacyUtilityDisplay.from_curve(curve).plot()

@@ -160,19 +160,6 @@ def test_the_report_adds_up(privacy, link):
     )
 
 
-def test_the_prediction_lies_in_the_interval(global_random_seed):
-    X, y = _binary(20_000, global_random_seed)
-    est = ReweightedRegressor(
-        link="logit", solver="sgd", data_norm=2.0, bounds_y=(0, 1), coef_norm=3.0,
-        random_state=global_random_seed,
-    ).fit(X, y)  # fmt: skip
-    low, high = est.confidence_interval(X, 0.9)
-    prediction = est.predict(X)
-    assert ((low <= prediction) & (prediction <= high)).all()
-    assert (low >= 0.0).all()
-    assert (high <= 1.0).all()
-
-
 def test_without_a_norm_descent_leaves_the_ball():
     rng = np.random.RandomState(0)
     X = rng.uniform(-0.5, 0.5, size=(20_000, 3))
