@@ -268,6 +268,9 @@ class Distribution:
             self._nodes.append((2.0 * v * counts + below) / (2.0 * v + 1.0))
             self._variances.append(2.0 * v / (2.0 * v + 1.0))
         self._variances = [scale**2 * v for v in self._variances]
+        self._left = self._prefixes(self._nodes)
+        right, variance = self._prefixes([nodes[::-1] for nodes in self._nodes])
+        self._right = right[::-1], variance[::-1]
 
     def bins(self, level: int) -> tuple[np.ndarray, float]:
         """Counts in 2^level equal parts of the range, and the standard deviation of each."""
@@ -281,9 +284,7 @@ class Distribution:
         weighed for the least variance: w on the left one has w^2 a + (1 - w)^2 b + (1 - q - w)^2 v,
         which is least at w = (b + (1 - q) v) / (a + b + v).
         """
-        left, a = self._prefixes(self._nodes)
-        right, b = self._prefixes([nodes[::-1] for nodes in self._nodes])
-        right, b, v = right[::-1], b[::-1], self._count_variance
+        (left, a), (right, b), v = self._left, self._right, self._count_variance
         total = a + b + v
         w = (b + (1.0 - q) * v) / np.where(total > 0.0, total, 1.0)
         w = np.where(total > 0.0, w, 1.0)
