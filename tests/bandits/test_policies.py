@@ -251,12 +251,25 @@ def test_bad_parameters(policy):
     assert not hasattr(policy, "n_rounds_")
 
 
-@pytest.mark.parametrize("make", [lambda: LinUCB(), lambda: EpochGreedy(ssp(), schedule=20)])
-def test_the_costs_of_two_runs_add_up(make):
+@pytest.mark.parametrize("make, unit", [
+    (lambda: LinUCB(), "row"), (lambda: EpochGreedy(ssp(), schedule=20), "row"),
+    (lambda: EpochGreedy(ssp(), schedule=20, max_visits=2), "person:2"),  # pays two fits of half
+])  # fmt: skip
+def test_the_costs_of_two_runs_add_up(make, unit):
     """Whoever is in both has paid twice: only the rounds of one run are known to be disjoint."""
     contexts, budget = np.full((20, 2, 2), 0.1), Budget(1.0, 1e-6)
-    with BudgetAccountant(9.0, 1e-6) as accountant:
+    with BudgetAccountant(9.0, 1e-6, unit=unit) as accountant:
         for policy in (make(), make()):
-            policy.update(contexts, policy.act(contexts), np.zeros(20))
+            people = {"users": range(20)} if policy.max_visits else {}
+            actions = policy.act(contexts, **people)
+            policy.update(contexts, actions, np.zeros(20), **people)
     both = Budget.from_mu(np.sqrt(2.0) * budget.mu, budget.delta).epsilon
     assert accountant.spent.epsilon == pytest.approx(both)
+
+
+def test_no_two_epochs_have_one_seed():
+    """Noise that is the same in two of them would be known from their difference."""
+    policy = EpochGreedy(ssp(random_state=0), random_state=0)
+    policy.act(np.zeros((1, 2, 2)))
+    first, second = (policy._fresh_oracle(epoch, 9).random_state for epoch in (0, 1))
+    assert first != second

@@ -25,7 +25,7 @@ from .case import Case
 from .linear import E1, E2, D, one
 
 PLANE = Whitened(RowMap(None, None, 1.0, False, 2), np.eye(2))
-LONGER = Whitened(PLANE.rows, 1.5 * np.eye(2))  # whose rows are cut to norm 1
+LONGER = Whitened(PLANE.rows, 1.0001 * np.eye(2))  # whose rows are cut to norm 1
 BOX = RowMap(-np.ones(2), np.ones(2), None, True, 2)
 TARGET = TargetMap((-1.0, 1.0), False)
 

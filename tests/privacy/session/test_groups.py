@@ -170,6 +170,15 @@ def test_what_cannot_be_protected_is_refused_uncharged(
         Estimator(**MAKERS[Estimator], **settings).fit(*draw(), **arguments)
 
 
+def test_streams_and_pure_noise_are_about_rows_alone():
+    groups = {"groups": Groups(LABELS, 1)}
+    session = open_session("central", *draw(), Budget(1.0, 1e-6), 0, **groups)
+    with pytest.raises(PrivacyError, match="not persons"):
+        session.stream(Total(), 3)
+    with uncharged("protects rows alone", PrivacyError):
+        open_session("central", *draw(), Budget(1.0), 0, currency="pure", **groups)
+
+
 def test_groups_are_routed():
     X, y = draw()
     with config_context(enable_metadata_routing=True):

@@ -8,6 +8,7 @@ from skpriv import Budget, BudgetAccountant
 from skpriv.exceptions import PrivacyError
 from skpriv.privacy import Cost, Query, open_session, split
 from skpriv.privacy._session import _base as _pieces
+from skpriv.privacy._session._base import Piece
 from skpriv.records import from_batches
 
 BUDGET = Budget(1.0, 1e-6)
@@ -106,9 +107,18 @@ def test_what_does_not_fit_is_refused():
     session.sum(Total(), 0.5)
     with pytest.raises(PrivacyError, match="before it answers"):
         split(session, 10)
+    for chosen, words in ((slice(10), "must be a secret random one"), (Piece(0, N + 1), "not one")):
+        with pytest.raises(PrivacyError, match=words):
+            session.sum(Total(), 0.1, chosen)
     part = split(_session("central"), 10)[0]
     with pytest.raises(PrivacyError, match="must lie in"):
         part.sum(Total(), 1.5)
+
+
+def test_the_order_of_a_real_release_is_not_that_of_another():
+    sessions = [_session("central", None) for _ in range(2)]
+    first, other = (session._pieces.users(session.part(0.5)).positions for session in sessions)
+    assert not np.array_equal(first, other)
 
 
 def test_a_part_of_a_part_is_of_its_own_records():

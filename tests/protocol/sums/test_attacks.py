@@ -162,6 +162,10 @@ def test_what_no_honest_collection_asks_is_refused(transport):
     for n, attempt in [(49, 0), (50, 1)][: 1 if transport == "two-servers" else 2]:
         with pytest.raises(ValueError, match="nothing was answered"):
             open_round(task_fields(settings, [(total, n)], attempt))
+    fields = json.loads(json.dumps(task_fields(settings, [], 0)))
+    fields["estimator"]["params"]["privacy"] = "central"
+    with pytest.raises(ValueError, match="nothing was answered"):
+        open_round(fields)
 
 
 @pytest.mark.parametrize("epsilon, users", [(1e-3, 1), (1e-5, 3), (1e6, 3), (1.0, 10**6)])

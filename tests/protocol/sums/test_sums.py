@@ -139,7 +139,10 @@ def test_too_few_users_are_not_opened_and_the_round_is_repeated_for_nothing(two)
 def test_a_round_is_opened_once_for_one_set_of_users(two):
     """The sums of two sets of users that differ by one would show that one."""
     collector, servers = Collector(ssp(), N, n_features=2, n_min=10), two()
-    send(collector.task, servers)
+    send(collector.task, servers, range(1, N))
+    with pytest.raises(ValueError, match="has not reported"):
+        servers[0].total(range(N))
+    send(collector.task, servers, [0])
     whole = servers[0].total(range(N))
     assert servers[0].total(range(N)) == whole  # a message that was lost is sent again
     with pytest.raises(PrivacyError, match="opened for other users"):
