@@ -126,7 +126,8 @@ def test_a_query_that_not_all_records_can_answer_is_refused_for_all(change, tmp_
     assert ledger.spent.epsilon == 0.0
 
 
-def test_a_record_is_looked_at_after_the_charge(tmp_path):
+@pytest.mark.parametrize("summed", [False, True])
+def test_a_record_is_looked_at_after_the_charge(summed, tmp_path):
     class Record:
         shape, size = (2,), 2
 
@@ -134,5 +135,6 @@ def test_a_record_is_looked_at_after_the_charge(tmp_path):
             assert ledger.n_answers == 1
             return np.zeros(2)
 
-    ledger = DeviceLedger(tmp_path / "mine.db", 100.0)
-    assert report(task(), Record(), 0.0, user=0, ledger=ledger) is not None
+    ledger = DeviceLedger(tmp_path / "mine.db", 100.0, 1e-6)
+    text = Collector(ssp(privacy="aggregate"), 10, n_features=2).task if summed else task()
+    assert report(text, Record(), 0.0, user=0, ledger=ledger) is not None

@@ -150,6 +150,7 @@ def test_what_was_spent_is_added_up_from_the_charges(path):
     assert accountant.spent == BudgetAccountant(ledger=path).spent == Budget(2.0)
     sql(path, "UPDATE charges SET pure = NULL")  # what is no number is infinite
     assert accountant.spent == Budget(float("inf"))
+    assert [row.cost.pure for row in accountant.charges] == [float("inf")] * 2
     with accountant, pytest.raises(BudgetExceeded):
         charge(HALF, "b")
 
