@@ -265,6 +265,8 @@ def test_the_costs_of_two_runs_add_up(make, unit):
             policy.update(contexts, actions, np.zeros(20), **people)
     both = Budget.from_mu(np.sqrt(2.0) * budget.mu, budget.delta).epsilon
     assert accountant.spent.epsilon == pytest.approx(both)
+    with accountant.ledger.transaction() as held:
+        assert len(held.totals()) == 2  # each run has a partition of its own
 
 
 def test_no_two_epochs_have_one_seed():
