@@ -158,12 +158,16 @@ def test_the_likelihood_ratio_of_answers_is_found_with_few_fits():
     assert 1.0 < found.epsilon <= half.epsilon
 
 
+@pytest.fixture(scope="module")
+def pair():
+    return worst_pairs(lambda: ssp(random_state=0), np.zeros((2, 1)), np.zeros(2))[0]
+
+
 @pytest.mark.parametrize(
     "privacy, channel", [("local", "codebook"), ("local", "gaussian"), ("central", "auto")]
 )
-def test_log_ratios_are_those_of_neighbours(privacy, channel):
+def test_log_ratios_are_those_of_neighbours(privacy, channel, pair):
     """E exp(ratio) is 1 where the ratio is one of likelihoods."""
-    pair = worst_pairs(lambda: ssp(random_state=0), np.zeros((2, 1)), np.zeros(2))[0]
     ratios = [
         released_ratio(
             lambda: ssp(privacy=privacy, channel=channel, random_state=seed),
