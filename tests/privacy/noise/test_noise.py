@@ -50,10 +50,14 @@ def test_calibration_price_and_sums():
 def test_secure_draws_do_not_follow_a_seed():
     assert NoiseSource(None).secure
     assert not NoiseSource(0).secure and not NoiseSource(np.random.RandomState(0)).secure
-    state = np.random.get_state()
-    first = NoiseSource(None).add(np.zeros(50), GaussianNoise(1.0))
-    np.random.set_state(state)
-    assert not np.isin(NoiseSource(None).add(np.zeros(50), GaussianNoise(1.0)), first).any()
+    for draw in (
+        lambda source: source.add(np.zeros(50), GaussianNoise(1.0)),
+        lambda source: source.permutation(50), lambda source: source.rows(50, 2**40),
+    ):  # fmt: skip
+        state = np.random.get_state()
+        first = draw(NoiseSource(None))
+        np.random.set_state(state)
+        assert (draw(NoiseSource(None)) != first).any()
 
 
 @pytest.mark.parametrize("random_state", SOURCES)
