@@ -253,26 +253,23 @@ def test_actions_may_come_and_go(policy, make_rounds):
     assert policy.n_actions_ == 10
 
 
-@pytest.mark.parametrize("apart", [False, True])
-def test_saved_and_loaded_policies_go_on(policy, make_rounds, tmp_path, apart):
+def test_saved_and_loaded_policies_go_on(policy, make_rounds, tmp_path):
     """Like one that was never stopped; with the raw data in another file, on request."""
     rounds, twin = make_rounds(100), clone(policy)
     with pytest.raises(ValueError, match="nothing to keep"):
         policy.save(tmp_path / "policy")
     rounds.play(policy, stop=35)
-    raw = {"raw_path": tmp_path / "raw"} if apart else {}
-    policy.save(tmp_path / "policy", **raw)
-    again = load(tmp_path / "policy", **raw)
-    actions, chances = rounds.play(again, start=35)
     expected, wanted = rounds.play(twin)
-    np.testing.assert_array_equal(actions, expected[35:])
-    np.testing.assert_allclose(chances, wanted[35:], rtol=1e-12)
-    if apart:
-        marked, other = make_rounds(30), clone(policy)
-        marked.contexts[28, :, 0] = 0.123456789
-        marked.play(other)
-        other.save(tmp_path / "policy", **raw)
-        assert np.float64(0.123456789).tobytes() not in (tmp_path / "policy").read_bytes()
+    for raw in ({}, {"raw_path": tmp_path / "raw"}):
+        policy.save(tmp_path / "policy", **raw)
+        actions, chances = rounds.play(load(tmp_path / "policy", **raw), start=35)
+        np.testing.assert_array_equal(actions, expected[35:])
+        np.testing.assert_allclose(chances, wanted[35:], rtol=1e-12)
+    marked, other = make_rounds(30), clone(policy)
+    marked.contexts[28, :, 0] = 0.123456789
+    marked.play(other)
+    other.save(tmp_path / "policy", **raw)
+    assert np.float64(0.123456789).tobytes() not in (tmp_path / "policy").read_bytes()
 
 
 def test_files_of_another_version_are_refused(tmp_path):

@@ -67,7 +67,7 @@ def test_permutations_are_permutations(random_state):
 
 @sources
 def test_top_selects_with_the_exponential_mechanism(random_state):
-    scores, scale, n = np.array([1.0, 0.0, 2.5, -1.0]), 1.3, 1000
+    scores, scale, n = np.array([1.0, 0.0, 2.5, -1.0]), 1.3, 3000
     source, noise = NoiseSource(random_state), GumbelNoise(scale)
     found = np.array([source.top(scores, 2, noise) for _ in range(n)])
     weights = np.exp(scores / scale)
