@@ -437,7 +437,10 @@ def filled(gram, turn):
     shorten them further. The missing mass is added as if the feature were independent of the
     others. A direction is then stretched where its features cancel each other, and not where rows
     were shortened. The typical mass is a mean weighted by mass, because shortened features may be
-    the majority. The last row belongs to the constant, which is never shortened.
+    the majority. The last row belongs to the constant, which is never shortened. A feature with
+    many times its mass was stretched too far, since noise made its released variance too small. It
+    counts as no more than twice the constant: otherwise it would lift all others, though nothing
+    was cut, and this hides the directions in which they cancel each other.
 
     Parameters
     ----------
@@ -447,7 +450,7 @@ def filled(gram, turn):
     """
     back = solve_triangular(turn, np.eye(len(turn)))
     mass = np.einsum("ij,ij->i", back @ gram, back)
-    seen = np.maximum(mass[:-1], 0.0)
+    seen = np.clip(mass[:-1], 0.0, 2.0 * max(mass[-1], 0.0))
     least = LEAST_MASS * float(seen @ seen) / max(float(seen.sum()), 1e-300)
     return gram + (turn * np.maximum(least - mass, 0.0)) @ turn.T
 
