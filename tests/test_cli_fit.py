@@ -309,20 +309,18 @@ def test_improper_schemas(old, new, words, argv, capsys, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text, words",
-    [("", ["header"]), ("\n1,2\n", ["header"]), ("a,a\n1,2\n", ["'a'"]), ("a,b\n", ["no rows"])],
-)
-def test_improper_tables(text, words, argv, capsys, tmp_path):
-    path = tmp_path / "table.csv"
-    path.write_text(text)
-    refused(fit(argv, table=str(path)), capsys, *words)
-
-
-def test_a_broken_parquet_file(argv, capsys, tmp_path):
-    pytest.importorskip("pyarrow")
-    path = tmp_path / "table.parquet"
-    path.write_bytes(b"person-7 no parquet")
-    refused(fit(argv, table=str(path)), capsys, "cannot be read as Parquet")
+    "name, text, words",
+    [
+        ("a.csv", "", "header"), ("a.csv", "\n1,2\n", "header"), ("a.csv", "a,a\n1,2\n", "'a'"),
+        ("a.csv", "a,b\n", "no rows"),
+        ("a.parquet", "person-7 no parquet", "cannot be read as Parquet"),
+    ],
+)  # fmt: skip
+def test_improper_tables(name, text, words, argv, capsys, tmp_path):
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow")
+    (tmp_path / name).write_text(text)
+    refused(fit(argv, table=str(tmp_path / name)), capsys, words)
 
 
 @pytest.mark.parametrize(

@@ -469,7 +469,7 @@ def worst_pairs(
     >>> from skpriv.linear_model import SSPRegressor
     >>> best = worst_pairs(lambda: SSPRegressor(
     ...     data_norm=1.0, bounds_y=(-1, 1), random_state=0
-    ... ), np.zeros((9, 2)), np.zeros(9))[0]
+    ... ), np.zeros((9, 1)), np.zeros(9))[0]
     >>> bool(0.9 < best.score <= 1.0)
     True
     """

@@ -86,13 +86,13 @@ def test_refuses_what_is_not_private(estimator, data):
         small(estimator, data)
 
 
-@pytest.mark.parametrize("epsilons", [[], [0.0], [-1.0], [np.nan], ["a"], [[1.0]]])
-def test_refuses_improper_epsilons(epsilons, data):
-    with pytest.raises(ValueError, match="epsilons"):
-        small(ssp(), data, epsilons=epsilons)
-
-
-@pytest.mark.parametrize("options", [{"n_repeats": 0}, {"confidence_level": 1.0}, {"cv": "a"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        *({"epsilons": wrong} for wrong in ([], [0.0], [-1.0], [np.nan], ["a"], [[1.0]])),
+        {"n_repeats": 0}, {"confidence_level": 1.0}, {"cv": "a"},
+    ],
+)  # fmt: skip
 def test_refuses_improper_options(options, data):
     with pytest.raises(ValueError, match=next(iter(options))):
         small(ssp(), data, **options)
