@@ -604,6 +604,21 @@ class LinkGradientQuery(Query):
         )
 
 
+@lru_cache(maxsize=1)
+def _angles(condition):
+    """Cosines of a and a', where they are positive, and of alpha: the grid of `gradient_change`.
+
+    All steps of a descent have the same.
+    """
+    # alpha on a grid that is fine near pi, where beta changes fastest for a large condition
+    edge = np.pi / 2 - np.geomspace(1e-12, 1.0, 400)
+    half = np.concatenate([np.linspace(0.0, np.pi / 2, 401), edge])
+    beta = 2.0 * np.arctan(np.tan(half) / condition)
+    part = np.linspace(0.0, 1.0, 201)[:, None]
+    along, other = (np.maximum(np.cos(side * beta), 0.0) for side in (part, 1.0 - part))
+    return along, other, np.cos(2.0 * half)
+
+
 @lru_cache(maxsize=1024)
 def gradient_change(link, norm, condition):
     """Largest change of e (nu(<phi, theta>) - r), for ||theta|| = norm and U of this condition.
@@ -621,14 +636,9 @@ def gradient_change(link, norm, condition):
     >>> [round(gradient_change(IdentityLink(), 1.0, c), 1) for c in (1.0, 3.0, 10.0, 1e9)]
     [3.0, 3.3, 3.7, 4.0]
     """
-    # alpha on a grid that is fine near pi, where beta changes fastest for a large condition
-    edge = np.pi / 2 - np.geomspace(1e-12, 1.0, 400)
-    half = np.concatenate([np.linspace(0.0, np.pi / 2, 401), edge])
-    beta = 2.0 * np.arctan(np.tan(half) / condition)
-    part = np.linspace(0.0, 1.0, 201)[:, None]
-    first = 1.0 + link.mean(norm * np.maximum(np.cos(part * beta), 0.0))
-    second = 1.0 + link.mean(norm * np.maximum(np.cos((1.0 - part) * beta), 0.0))
-    squares = first**2 + second**2 - 2.0 * first * second * np.cos(2.0 * half)
+    along, other, between = _angles(condition)
+    first, second = 1.0 + link.mean(norm * along), 1.0 + link.mean(norm * other)
+    squares = first**2 + second**2 - 2.0 * first * second * between
     return float(min(2.0 * (1.0 + link.mean(norm)), sqrt(squares.max()) * (1.0 + 1e-3)))
 
 
