@@ -6,7 +6,7 @@ from skpriv._cli import main
 from skpriv._cli._regret import SETTINGS, supervised_digits, supervised_warfarin, table, with_public
 from skpriv.datasets import load_warfarin
 
-FAST = ["regret", "--horizon", "100", "--runs", "2"]
+FAST = ["regret", "--horizon", "60", "--runs", "2"]
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
@@ -16,7 +16,7 @@ def test_every_setting_has_a_table_and_says_what_is_guaranteed(setting, capsys):
     assert main([*FAST, "--setting", setting, "--epsilons", "1"]) == 0
     out, err = capsys.readouterr()
     chosen = SETTINGS[setting]
-    public = {"delta": chosen.delta, "horizon": 100}
+    public = {"delta": chosen.delta, "horizon": 60}
     private = with_public(chosen.private, epsilon=1.0, **public)
     named = [*private.items(), *with_public(chosen.references, epsilon=np.inf, **public).items()]
     for name, policy in named:  # two may have one name
@@ -24,7 +24,7 @@ def test_every_setting_has_a_table_and_says_what_is_guaranteed(setting, capsys):
     for name, policy in private.items():
         assert f"\n{name}" in out
         assert f"(epsilon=1, delta={chosen.delta:g})" in str(policy.guarantee)
-    assert "100 rounds, 2 runs" in out and "share of random" in out
+    assert "60 rounds, 2 runs" in out and "share of random" in out
     assert "epsilon 1:" in err and "2 of 2 runs" in err
 
 
