@@ -133,9 +133,7 @@ CHECKED = [
     for random_state in ((None, 0) if (Estimator, privacy) == SECURE else (0,))
 ] + [
     make(LayeredRegressor, privacy="central", random_state=0, variant="paper"),
-    make(LayeredRegressor, privacy="local", random_state=0, variant="paper"),
     make(ReweightedRegressor, solver="sgd", link="logit", random_state=0),
-    make(ReweightedRegressor, solver="sgd", privacy="local", random_state=0),
     BoundsScaler(bounds=(0, 2)),
 ]  # fmt: skip
 ONE_LABEL = {"check_classifiers_one_label": "of ten records with one label noise decides"}
