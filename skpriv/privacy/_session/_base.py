@@ -625,6 +625,11 @@ class Session(ABC):
         """Calibrate and book a stream: nothing else can be asked of its records."""
         if self.persons is not None:
             raise PrivacyError("a stream protects records alone, and not persons.")
+        if self.capabilities.reports and self.used:
+            raise PrivacyError(
+                "users answer once, and some have answered: a stream asks users of its own. Open a "
+                "session for it."
+            )
         slot = self._slot(stream, 1.0)
         law = self._stream_law(stream, slot)
         paid = self._pay(stream, slot, law)
