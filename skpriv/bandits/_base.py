@@ -7,7 +7,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from math import inf, sqrt
 from threading import RLock
-from typing import Any, ClassVar, Self, cast, overload
+from typing import Any, Self, cast, overload
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -19,7 +19,7 @@ from ..exceptions import PrivacyError
 from ..privacy import Accounted, Budget, Cost, Guarantee, Numbering, PrivacyReport, protecting
 from ..records import check_shape, finite, floats, public_shape
 from ._draws import by_chance, uniform
-from ._state import Raw, save, tell_taken
+from ._state import save, tell_taken
 from ._visits import Visits
 
 HEADERS = ("epoch", "rounds", "mu, at most", "guarantee of the fit")
@@ -132,9 +132,9 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
     once, before the others, when ``n_actions_`` and ``n_features_in_`` are known. Arguments of the
     hooks have been checked; contexts are phi(x, a) of shape (n_rounds, n_actions, n_phi).
 
-    Threads may share a policy: `act` and `update` take turns. An update that adds rounds to sums
-    and is interrupted is the last one: whoever repeats its rounds would add them twice, and a
-    record would move an answer by twice its sensitivity.
+    Threads may share a policy: `act`, `update` and `save` take turns. An update that adds rounds
+    to sums and is interrupted is the last one: whoever repeats its rounds would add them twice, and
+    a record would move an answer by twice its sensitivity.
 
     Parameters
     ----------
@@ -338,7 +338,12 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         return self.__dict__.setdefault("_lock", RLock())
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: kept for name, kept in super().__getstate__().items() if name != "_lock"}
+        # A copy that is made in the midst of an update waits for its end, and every answer from
+        # then on is written down where the copy finds it.
+        with self._turn_lock:
+            if hasattr(self, "_numbering"):
+                self._numbering.share()
+            return {name: kept for name, kept in super().__getstate__().items() if name != "_lock"}
 
     @forgets_rows
     def update(
@@ -487,9 +492,8 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         """
         if not hasattr(self, "n_rounds_"):
             raise ValueError(f"this {type(self).__name__} has not acted: there is nothing to keep.")
-        save(self, path, raw_path, (Raw, *self._raw_kinds))
-
-    _raw_kinds: ClassVar[tuple] = ()  # classes of a subclass's objects that hold raw data
+        with self._turn_lock:
+            save(self, path, raw_path)
 
     def _act(self, contexts, available, rng):
         """Return actions (dtype intp) and their propensities, both of shape (n_rounds,)."""

@@ -7,12 +7,10 @@ import os
 import pickle
 from pathlib import Path
 
+from ..privacy import BEFORE_NOISE, Raw  # noqa: F401 (files of policies name Raw here)
+
 MAGIC = b"skpriv policy\n"
 STATE_VERSION = 2
-
-
-class Raw(list):
-    """List of records of an open epoch, which may be kept in a file of their own."""
 
 
 def tell_taken(error, taken, n_rounds):
@@ -30,13 +28,13 @@ def tell_taken(error, taken, n_rounds):
         error.add_note(told)
 
 
-def save(policy, path, raw_path, kept_apart):
-    """Write a policy; see `BasePolicy.save`. ``kept_apart`` are classes whose objects are raw."""
+def save(policy, path, raw_path):
+    """Write a policy; see `BasePolicy.save`."""
     apart: list = []
 
     class Pickler(pickle.Pickler):
         def persistent_id(self, obj):
-            if raw_path is None or not isinstance(obj, kept_apart):
+            if raw_path is None or not isinstance(obj, BEFORE_NOISE):
                 return None
             apart.append(obj)
             return len(apart) - 1

@@ -1,7 +1,6 @@
 """People who come back: how many of their rounds are learned from, and from which ones."""
 
 import re
-import secrets
 from fractions import Fraction
 from hashlib import blake2b
 from numbers import Number
@@ -84,7 +83,7 @@ class Visits:
     """
 
     def __init__(self, max_visits: int, numbering: Any) -> None:
-        self.max_visits, self._key = max_visits, secrets.token_bytes(32)
+        self.max_visits, self._key = max_visits, numbering.key
         self._numbering = numbering
         self._until = 0
         self._here: set[Any] = set()  # people who were learned from since the policy changed

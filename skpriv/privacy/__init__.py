@@ -37,7 +37,8 @@ from ._session._base import Groups, Piece, Session
 from ._session._open import MODELS, begin_stream, open_session, open_stream
 from ._session._parts import Part, split
 from ._stream import (
-    ExactStream, FactorStream, LocalStream, SharedSumStream, ShuffleStream, Stream,
+    BEFORE_NOISE, ExactStream, FactorStream, LocalStream, Raw, SharedSumStream, ShuffleStream,
+    Stream,
 )  # fmt: skip
 from ._tape import listening
 

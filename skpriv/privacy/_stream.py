@@ -29,6 +29,10 @@ from ._tape import door
 _READING = RLock()
 
 
+class Raw(list):
+    """List of records, before any noise."""
+
+
 class Stream(ABC):
     """A running sum of a bounded query over records that keep arriving, read at public times.
 
@@ -325,6 +329,11 @@ def _square(rows, r, width):
     return oaconvolve(rows, r[:, None], axes=0)[side - 1 : side - 1 + width]
 
 
+# What holds records or exact sums of them, wherever it is in an object. A file that may be shown
+# has none of it.
+BEFORE_NOISE = (Raw, CompensatedSum, _Product)
+
+
 class ExactStream(Stream):
     """Running sums without privacy; see :class:`skpriv.privacy.Stream` for the parameters.
 
@@ -405,13 +414,13 @@ class LocalStream(Stream):
 
     def _prepare(self):
         super()._prepare()
-        self._waiting: list[tuple] = []
+        self._waiting = Raw()
 
     def _release(self, increment, count):
         if count and isinstance(self.noise, CodebookNoise):  # the increment is a sum of reports
             if self._waiting:
                 phi, r = map(np.concatenate, zip(*self._waiting, strict=True))
-                self._waiting = []
+                self._waiting = Raw()
                 increment = increment + self._moments(self.noise.reported(phi, r, self._source))
             self._total = self._total + self._settled(increment)
         elif count:

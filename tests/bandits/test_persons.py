@@ -252,8 +252,8 @@ def test_a_restored_service_knows_who_came_after_the_backup(name, tmp_path, monk
             loop.reward_many(names, rewards[k : k + 5])
         assert not loop.troubles
 
-    serve("service", stop=100, backups=(20, 65))
-    for copy in (20, 65):  # each of them goes beyond the others
+    serve("service", stop=100, backups=(0, 20, 65))  # the first before anybody came
+    for copy in (0, 20, 65):  # each of them goes beyond the others
         serve(f"copy {copy}", stop=110 + copy, start=copy)
     counts = visits_in(tmp_path / "state")
     assert max(counts) == M and counts.count(M) == 1

@@ -14,10 +14,9 @@ from sklearn.base import clone
 from ..._compat import HasMethods
 from ..._parameters import Count, parameters
 from ...exceptions import PrivacyError
-from ...privacy import Guarantee, parallel_part
+from ...privacy import Guarantee, Raw, parallel_part
 from .._base import MAX_SEED, NO_LIMIT, BasePolicy, Epoch, EpochsReport
 from .._draws import greedy_chances
-from .._state import Raw
 from .._ucb._sums import Windows, window_estimate
 from . import _oracles
 

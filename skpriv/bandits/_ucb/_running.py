@@ -127,8 +127,6 @@ class RunningSumsPolicy(BasePolicy):
     _region: Any = field(init=False, default=None)
     _windows: Any = field(init=False, default=None)  # of sums that are read
 
-    _raw_kinds = (PhasedSums,)
-
     @property
     def rounds_until_update_(self) -> int:
         """Public number of further rounds in which the policy will not change."""

@@ -23,7 +23,9 @@ from scipy.special import chdtrc
 from ..._estimation._intervals import event, operator_quantile, shared
 from ..._estimation._moments import PRIOR_VARIANCES
 from ..._linalg import RELATIVE_ZERO, psd_part
-from ...privacy import Answer, GaussianNoise, PrivacyReport, charge, open_stream, parallel_part
+from ...privacy import (
+    Answer, GaussianNoise, PrivacyReport, Raw, charge, open_stream, parallel_part,
+)  # fmt: skip
 
 # Weights of the likelihood's ellipsoid beside the ball; any is valid, the smallest result is used.
 # Not 0: the ball alone would leave the choice among arms of equal norm to rounding.
@@ -410,8 +412,7 @@ class PhasedSums:
         self._last = self._past
         self.mark: Any = None  # the last read, as an end of a window
         self.report: Any = None  # with a row for each stream, once the first of them is open
-        self._rows: list = []  # of rounds that are not pushed yet
-        self._rewards: list = []
+        self._rows, self._rewards = Raw(), Raw()  # of rounds that are not pushed yet
         self._n_kept = 0
         self.reserve(1)
 
@@ -499,7 +500,7 @@ class PhasedSums:
         """Give the rows that were kept to the present stream."""
         if self._n_kept:
             X, y = np.concatenate(self._rows), np.concatenate(self._rewards)
-            self._rows, self._rewards, self._n_kept = [], [], 0
+            self._rows, self._rewards, self._n_kept = Raw(), Raw(), 0
             self._streams[0].push(X, y)
 
     def _total(self, answer):

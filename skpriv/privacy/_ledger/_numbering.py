@@ -46,6 +46,7 @@ class _Place:
         self.ledgers = [accountant.ledger.path for accountant in reversed(active())]
         self.path: str | None = None
         self.name = ""  # under which the file has the answer of number -1
+        self.key = os.urandom(32)
 
     def check(self) -> None:
         if self.path is None and os.getpid() != self.process:
@@ -136,6 +137,11 @@ class Numbering:
         part = Numbering()
         part._name, part._place = f"{self._name}/{name}", self._place
         return part
+
+    @property
+    def key(self) -> bytes:
+        """Key of the hashes of people: that of all copies, those that have not begun included."""
+        return self._place.key
 
     def check(self) -> None:
         """Raise `PrivacyError` if answers can no longer be told from those of copies."""
@@ -276,9 +282,13 @@ class Numbering:
                 self._place.expect(connection, _SEEN, self._name, *self._seen)
             yield connection
 
-    def __getstate__(self) -> dict[str, Any]:
+    def share(self) -> None:
+        """Turn to the file that all copies read, as must be done before a copy is made."""
         self._place.share(self._name.split("/")[0])
         self._write_down()
+
+    def __getstate__(self) -> dict[str, Any]:
+        self.share()
         return dict(vars(self))
 
 
