@@ -122,24 +122,34 @@ NOT_PROMISED = {
 }
 
 
+def checked(estimator, always=True):
+    """A parameter of the checks: those that are not made always are slow tests."""
+    marks = () if always else pytest.mark.slow
+    return pytest.param(estimator, marks=marks, id=type(estimator).__name__)
+
+
+# How a model draws its noise meets nothing that these checks look at: a sum of shares of one
+# estimator is enough in every run, and of the others a curator and noise of users.
 CHECKED = [
-    make(Estimator, privacy=privacy, random_state=random_state)
+    checked(
+        make(Estimator, privacy=privacy, random_state=random_state),
+        privacy in ("central", "local")
+        or (Estimator is SSPRegressor and privacy != "shuffle")
+        or (privacy == "none" and is_classifier(Estimator())),  # where one label can be learned
+    )
     for Estimator, privacy in PAIRS
-    # How a model draws its noise meets nothing that these checks look at: a sum of shares of one
-    # estimator is enough, and of the others a curator and noise of users.
-    if privacy in ("central", "local")
-    or (Estimator is SSPRegressor and privacy != "shuffle")
-    or (privacy == "none" and is_classifier(Estimator()))  # where one label can be learned
     for random_state in ((None, 0) if (Estimator, privacy) == SECURE else (0,))
 ] + [
-    make(LayeredRegressor, privacy="central", random_state=0, variant="paper"),
-    make(ReweightedRegressor, solver="sgd", link="logit", random_state=0),
-    BoundsScaler(bounds=(0, 2)),
-]  # fmt: skip
+    checked(make(LayeredRegressor, privacy="central", random_state=0, variant="paper")),
+    checked(make(LayeredRegressor, privacy="local", random_state=0, variant="paper"), False),
+    checked(make(ReweightedRegressor, solver="sgd", link="logit", random_state=0)),
+    checked(make(ReweightedRegressor, solver="sgd", privacy="local", random_state=0), False),
+    checked(BoundsScaler(bounds=(0, 2))),
+]
 ONE_LABEL = {"check_classifiers_one_label": "of ten records with one label noise decides"}
 
 
-@pytest.mark.parametrize("estimator", CHECKED, ids=lambda estimator: type(estimator).__name__)
+@pytest.mark.parametrize("estimator", CHECKED)
 def test_scikit_learn_checks(estimator):
     """All in one test: a test for each of fifty checks costs more than most of the checks."""
     expected = {}
