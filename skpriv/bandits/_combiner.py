@@ -299,7 +299,15 @@ class BanditCombiner(BasePolicy):
         if users is not None:
             raise ValueError(NO_PERSONS)
 
+    def _begin_policy(self, player):
+        """Begin a policy unless it has begun: charged once, in whatever copy it begins again."""
+        policy = self.policies_[player]
+        if not hasattr(policy, "n_rounds_"):
+            with self._handed_over(player), policy._numbering.once("start"):
+                policy._begin(self.n_actions_, self.n_features_in_)
+
     def _act(self, contexts, available, rng):
+        self._begin_policy(self.choice_)
         with self._handed_over(self.choice_):
             acted = self.policies_[self.choice_].act(contexts, available, return_propensities=True)
         self.players_ = np.full(len(contexts), self.choice_)
@@ -307,6 +315,7 @@ class BanditCombiner(BasePolicy):
         return acted
 
     def _chances(self, contexts, available):
+        self._begin_policy(self.choice_)
         with self._handed_over(self.choice_):
             return self.policies_[self.choice_].probabilities(contexts, available)
 
@@ -327,9 +336,7 @@ class BanditCombiner(BasePolicy):
             self._numbering.check()
         for player in np.unique(self._players(n_rounds)).tolist():
             self._open_stream(player)
-            if not hasattr(self.policies_[player], "n_rounds_"):
-                with self._handed_over(player):
-                    self.policies_[player]._begin(self.n_actions_, self.n_features_in_)
+            self._begin_policy(player)
 
     def _update(self, rows, rewards):
         start, failure, players = 0, None, self._players(len(rewards))

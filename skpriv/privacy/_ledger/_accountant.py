@@ -539,9 +539,9 @@ def charge(cost: Cost, name: str, *, lineage: Lineage | None = None) -> None:
         step.take(cost, name)
         _notice(cost)
         return
-    if lineage is None:
-        lineage = _paid_once(cost)
     accountants, parts = active(), current_parts()
+    if lineage is None:
+        lineage = _paid_once(cost, parts)
     # Several accountants may share a ledger. Each of them checks the charge, which is recorded
     # once, and about all records unless they agree on the part. Ledgers are held in the order of
     # their paths, so that no two threads wait for each other.
@@ -595,15 +595,18 @@ def charged_once(name: str) -> Iterator[None]:
         _answer.reset(token)
 
 
-def _paid_once(cost: Cost) -> Lineage | None:
+def _paid_once(cost: Cost, parts: dict[Key, Steps]) -> Lineage | None:
     """Lineage that stands for a charge inside `charged_once`; None outside of it.
 
-    Its name has the answer, the cost, and the number of charges of this cost so far.
+    Its name has the answer, the cost, the part of the data, and the number of charges of this cost
+    to this part so far. The names of partitions are left out, since a policy that is begun again
+    has others.
     """
     answer = _answer.get()
     if answer is None:
         return None
-    answer.append(f"{answer[0]}: {cost.as_tuple()}")
+    about = sorted({"/".join(label for _, label in steps) for steps in parts.values()})
+    answer.append(f"{answer[0]}: {cost.as_tuple()} {about}")
     return Lineage(f"{answer[-1]}, {answer.count(answer[-1])}", ("paid",))
 
 

@@ -15,7 +15,15 @@ from registry.processes import needs_fork
 from skpriv._cli import main
 from skpriv.exceptions import BudgetExceeded, PrivacyError
 from skpriv.linear_model import SSPRegressor
-from skpriv.privacy import Budget, BudgetAccountant, Cost, Numbering, charge, charged_once
+from skpriv.privacy import (
+    Budget,
+    BudgetAccountant,
+    Cost,
+    Numbering,
+    charge,
+    charged_once,
+    parallel_part,
+)
 from skpriv.privacy._ledger._accountant import activated, capture
 from skpriv.privacy._ledger._ledger import LEDGER_VERSION, Ledger
 
@@ -232,3 +240,8 @@ def test_an_answer_that_died_is_charged_once(path):
     with BudgetAccountant(2.0) as other, charged_once("x"):  # each ledger has its own
         charge(HALF, "a")
     assert len(other.charges) == 1
+    with BudgetAccountant(2.0) as divided:  # and so has each part of the data
+        for name in ("a", "b", "a"):
+            with parallel_part(name, partition=f"begun as {name}"), charged_once("x"):
+                charge(HALF, name)
+    assert [row.name for row in divided.charges] == ["a", "b"]
