@@ -297,8 +297,8 @@ def test_what_died_before_its_answer_is_charged_once(name, tmp_path, monkeypatch
 
 def test_a_combiner_is_charged_in_a_service_what_it_promises(tmp_path):
     """A policy that begins later costs what another one has cost that began first."""
-    policies = [RandomPolicy(), LinUCB(privacy="local", channel="gaussian")]
-    policy = BanditCombiner(policies, horizon=100, update_every=5)
+    second = LinUCB(privacy="local", channel="gaussian")
+    policy = BanditCombiner([RandomPolicy(), second], horizon=100, update_every=5)
     with BudgetAccountant(10.0, 1e-6) as accountant:
         loops = [Loop(policy, tmp_path / "service", learn="elsewhere") for _ in range(3)]
         for k in range(30):  # two of them act in turn, and the third one learns
