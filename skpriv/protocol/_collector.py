@@ -508,6 +508,9 @@ class Collector:
         """Close the file; ``load`` opens it again."""
         self._store.close()
 
+    def __reduce_ex__(self, protocol):
+        raise PrivacyError("a collector is not copied, but loaded: both would ask the same users.")
+
     def _open(self):
         if self._process != os.getpid():
             raise PrivacyError(

@@ -405,8 +405,10 @@ def test_a_server_that_is_killed_between_its_file_and_a_ledger_goes_on(
 
 
 @needs_fork
-def test_a_fork_takes_no_reports():
+def test_a_fork_takes_no_reports_and_a_copy_is_not_made():
     collector = Collector(model(), 10, 0, n_features=2)
     good = report(collector.task, [0.1, 0.2], 1.0, user=1)
     assert refused_in_a_fork(lambda: collector.add(1, good))
+    with pytest.raises(PrivacyError, match="not copied"):
+        clone(collector, safe=False)
     collector.add(1, good)
