@@ -83,8 +83,7 @@ class Visits:
     """
 
     def __init__(self, max_visits: int, numbering: Any) -> None:
-        self.max_visits, self._key = max_visits, numbering.key
-        self._numbering = numbering
+        self.max_visits, self._numbering = max_visits, numbering
         self._until = 0
         self._here: set[Any] = set()  # people who were learned from since the policy changed
 
@@ -96,7 +95,7 @@ class Visits:
         if name is None:
             return None
         # With 16 bytes, two of 1e9 people have one hash with a probability of about 1e-21.
-        return Hashed(blake2b(name, digest_size=16, key=self._key).digest())
+        return Hashed(blake2b(name, digest_size=16, key=self._numbering.key).digest())
 
     def admit(self, users: Any, until: int, place: int) -> tuple[np.ndarray, list]:
         """Decide from which rounds is learned, and count them before they are read.

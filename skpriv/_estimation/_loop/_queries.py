@@ -441,10 +441,6 @@ class Whitened:
             found[block, :-1], found[block, -1] = e, weights
         return found, y
 
-    def empty_gram(self):
-        """Zeros to which products of rows are added."""
-        return np.zeros_like(self.W)
-
 
 @dataclass(frozen=True, eq=False)
 class WhitenedAlready:
@@ -457,8 +453,6 @@ class WhitenedAlready:
 
     W: np.ndarray
     rows: Any = None  # they have no weights of their own
-
-    empty_gram = Whitened.empty_gram
 
     def blocks(self, X):
         """Yield (slice, e, w, None, None) of one block of rows after the other."""
@@ -491,7 +485,7 @@ class WhiteningQuery(Query):
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
-        gram = self.whitened.empty_gram()
+        gram = np.zeros_like(self.whitened.W)
         for _, e, *_ in self.whitened.blocks(X):
             add_gram(gram, e)
         return vech(gram)

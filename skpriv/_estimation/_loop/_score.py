@@ -255,7 +255,7 @@ class ScoreQuery(Query):
         """
         parts, moment = self.parts, np.zeros(len(self.point))
         numbers = dict.fromkeys(parts, 0.0)
-        grams = {name: self.whitened.empty_gram() for name in MATRICES if name in parts}
+        grams = {name: np.zeros_like(self.whitened.W) for name in MATRICES if name in parts}
         room = np.empty((0, len(moment)))  # rows are not written over: they may be kept
         for one in self.scores(X, y):
             e, s, h, residual, lengths, _ = one
@@ -326,7 +326,7 @@ class PersonScoreQuery(PersonScores, ScoreQuery):
 
     def scored(self, X, y):
         """Rows e s of a chunk, and the slope matrix, squares and counts of its rows."""
-        slope, numbers = self.whitened.empty_gram(), np.zeros(2)
+        slope, numbers = np.zeros_like(self.whitened.W), np.zeros(2)
         scores = [np.empty((0, len(slope)))]
         for e, s, h, *_ in self.scores(X, y):
             add_gram(slope, e * np.sqrt(h)[:, None])
@@ -625,7 +625,7 @@ class _LineSums:
     def __init__(self, query, limit=1.0):
         self._limit, self._ratio = query.limit, limit / query.limit
         self._moment, self._beyond = np.zeros((2, len(query.point)))
-        self.meat, self.alike = query.whitened.empty_gram(), query.whitened.empty_gram()
+        self.meat, self.alike = np.zeros((2, *query.whitened.W.shape))
 
     def add(self, rows, factors, lengths):
         """Add rows; return what makes v of each, and which u are longer than T."""

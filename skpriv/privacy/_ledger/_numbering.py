@@ -46,7 +46,6 @@ class _Place:
         self.ledgers = [accountant.ledger.path for accountant in reversed(active())]
         self.path: str | None = None
         self.name = ""  # under which the file has the answer of number -1
-        self.key = os.urandom(32)
 
     def check(self) -> None:
         if self.path is None and os.getpid() != self.process:
@@ -56,6 +55,10 @@ class _Place:
             )
         if self.path is not None and not os.path.isfile(self.path):
             raise PrivacyError(_GONE.format(self.path))
+
+    def made_key(self) -> bytes:
+        """Key of hashes, made when it is used, or is to be copied, for the first time."""
+        return vars(self).setdefault("key", os.urandom(32))
 
     def share(self, name: str) -> None:
         """Use a file from now on, which copies can read."""
@@ -141,7 +144,7 @@ class Numbering:
     @property
     def key(self) -> bytes:
         """Key of the hashes of people: that of all copies, those that have not begun included."""
-        return self._place.key
+        return self._place.made_key()
 
     def check(self) -> None:
         """Raise `PrivacyError` if answers can no longer be told from those of copies."""
@@ -284,6 +287,7 @@ class Numbering:
 
     def share(self) -> None:
         """Turn to the file that all copies read, as must be done before a copy is made."""
+        self._place.made_key()
         self._place.share(self._name.split("/")[0])
         self._write_down()
 
