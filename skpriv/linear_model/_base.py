@@ -23,7 +23,7 @@ from .._estimation._public_maps import RecordMap
 from .._estimation._reports import ReportedFit
 from .._linalg import blocks_of, row_products
 from .._parameters import IntervalMethod, PrivacyModel, RandomState, RowsOfPerson, parameters
-from ..privacy import MODELS, Accounted, Budget, PrivacyReport, Trust
+from ..privacy import MODELS, Accounted, Budget, PrivacyReport, Trust, capabilities
 from ..records import (
     WeightedRows,
     check_public,
@@ -642,7 +642,8 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
                 "steps with Gaussian noise have."
             )
         guarantee = str(self.privacy_report_.guarantee)
-        if self._trust.exact:
+        # The report tells how it was fitted: parameters may have been set since.
+        if capabilities(self.privacy_report_.privacy).exact:
             if not public_rows:
                 raise ValueError(
                     "a fit without privacy tells of its rows, and so would a fit that begins there:"

@@ -100,7 +100,7 @@ def test_clones_searches_pipelines_and_files_keep_it(tmp_path):
 
 def test_what_is_no_start_is_refused_before_anything_is_charged():
     first, (X, _, y) = fitted(), rows(500, 0)
-    exact = fitted(privacy="none")
+    exact = fitted(epsilon=np.inf).set_params(epsilon=1.0)  # what it was fitted with counts
     mean = fitted(n=60)
     with BudgetAccountant(epsilon=1.0, delta=1e-6) as accountant:
         for wrong, options, words in (
