@@ -123,8 +123,8 @@ KEPT_BYTES = 32 * CHUNK_BYTES  # of rows brought or kept in memory: 500,000 rows
 
 UNSTABLE = (
     "rows of a query have no fixed order, so that a part of them is not the same part when they "
-    "are read again: the local and the shuffle model, folds and other subsets need rows that "
-    "are stored, for example in Parquet files."
+    "are read again: the local and the shuffle model, groups, folds and other subsets need rows "
+    "that are stored, for example in Parquet files."
 )
 
 

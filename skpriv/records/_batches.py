@@ -99,10 +99,7 @@ def split(block, features, target):
 
 def dense(block):
     """Float64 array of a block of columns, or of one column; what is no number is NaN."""
-    if isinstance(block, np.ndarray):
-        return quietly(floats, block)
-    if issparse(block):
-        return quietly(floats, block.toarray())
+    block = block.toarray() if issparse(block) else block
     found = frame(block)
     if isinstance(found, nw.DataFrame):
         return quietly(_filled, found)

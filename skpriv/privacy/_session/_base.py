@@ -331,6 +331,8 @@ class Groups:
             )
         if len(self) != rows.n:
             raise ValueError(f"groups has {len(self)} labels, but there are {rows.n} rows.")
+        # Whether rows would be left out, and an error come of it, is private: it comes always.
+        rows.needs_order()
 
 
 @dataclass(frozen=True)
