@@ -482,7 +482,8 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         path : str or path-like
         raw_path : str or path-like, default=None
             Another file for what an open epoch must keep: the records, or their exact sums, that
-            no released answer covers yet. That is **raw data**, to be kept as the data is kept.
+            no released answer covers yet; and for who came in it, and the propensities of the last
+            `act`, which tell of its contexts. That is **raw data**, to be kept as the data is kept.
             None writes it into the one file, which then is raw data too.
 
         Raises

@@ -7,10 +7,10 @@ import os
 import pickle
 from pathlib import Path
 
-from ..privacy import BEFORE_NOISE, Raw  # noqa: F401 (files of policies name Raw here)
+from ..privacy import BEFORE_NOISE
 
 MAGIC = b"skpriv policy\n"
-STATE_VERSION = 2
+STATE_VERSION = 3
 
 
 def tell_taken(error, taken, n_rounds):
@@ -31,10 +31,14 @@ def tell_taken(error, taken, n_rounds):
 def save(policy, path, raw_path):
     """Write a policy; see `BasePolicy.save`."""
     apart: list = []
+    chances: list = []  # of the last rounds: they tell of these users' contexts
 
     class Pickler(pickle.Pickler):
         def persistent_id(self, obj):
-            if raw_path is None or not isinstance(obj, BEFORE_NOISE):
+            if isinstance(obj, dict) and "propensities_" in obj:  # the state of a policy
+                chances.append(obj["propensities_"])
+            raw = isinstance(obj, BEFORE_NOISE) or any(obj is one for one in chances)
+            if raw_path is None or not raw:
                 return None
             apart.append(obj)
             return len(apart) - 1

@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ..privacy import Hashed
+
 WHOLE = re.compile(r"(-?[0-9]+)\.0+", re.ASCII)  # text of a float that is a whole number
-
-
-class Hashed(bytes):
-    """Keyed hash of a person's name."""
 
 
 def name_of(user: Any) -> bytes | None:

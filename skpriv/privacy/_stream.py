@@ -18,7 +18,7 @@ from ..records import as_rows
 from ._accounting._cost import Budget, Cost
 from ._accounting._guarantee import Capabilities, Guarantee, capabilities
 from ._accounting._lattice import Lattice
-from ._ledger._numbering import Numbering
+from ._ledger._numbering import Hashed, Numbering
 from ._noise._codebook_noise import CodebookNoise
 from ._noise._laws import GaussianNoise
 from ._query import Answer
@@ -329,9 +329,9 @@ def _square(rows, r, width):
     return oaconvolve(rows, r[:, None], axes=0)[side - 1 : side - 1 + width]
 
 
-# What holds records or exact sums of them, wherever it is in an object. A file that may be shown
-# has none of it.
-BEFORE_NOISE = (Raw, CompensatedSum, _Product)
+# What holds records, exact sums of them, or who has come, wherever it is in an object. A file that
+# may be shown has none of it.
+BEFORE_NOISE = (Raw, Hashed, CompensatedSum, _Product)
 
 
 class ExactStream(Stream):
@@ -434,16 +434,11 @@ class BatchedStream(Stream):
     def check(self, budget: Any) -> None:
         """Refuse a stream of which nobody knows who hides whom."""
         if self.batch is None or self.batch < 1:
-            raise ValueError(
-                f"batch={self.batch} must be the public number of users shuffled together."
-            )
+            raise ValueError(f"batch={self.batch} must be the public number of users of a batch.")
 
     def _read(self):
         if self._pending < int(self.batch or 0) and self.reads < self.n_reads:
-            raise PrivacyError(
-                f"{self._pending} users do not fill a batch of {self.batch}: too few to hide each "
-                "other."
-            )
+            raise PrivacyError(f"{self._pending} users do not fill a batch of {self.batch}.")
         return super()._read()
 
 

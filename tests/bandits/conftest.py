@@ -74,7 +74,9 @@ class Rounds:
             part = slice(start, min(stop, start + chunk))
             actions.append(policy.act(self.contexts[part]))
             propensities.append(policy.propensities_)
-            policy.update(self.contexts[part], actions[-1], self.rewards(actions[-1], part))
+            users = range(part.start, part.stop) if policy._max_visits else None
+            rewards = self.rewards(actions[-1], part)
+            policy.update(self.contexts[part], actions[-1], rewards, users=users)
             start = part.stop
         return np.concatenate(actions), np.concatenate(propensities)
 

@@ -274,7 +274,7 @@ SSP = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1))
 
 
 @pytest.mark.parametrize("policy", [
-    LinUCB(random_state=0),  # windows know the streams of sums
+    LinUCB(random_state=0, max_visits=2),  # windows know the streams of sums
     LinUCB(privacy="local", channel="codebook", random_state=0),
     EpochGreedy(SSP, schedule=50, random_state=0),
     BanditCombiner([LinUCB(random_state=0), EpochGreedy(SSP)], random_state=0),
@@ -285,7 +285,10 @@ def test_what_is_kept_apart_is_nowhere_else(policy, make_rounds, tmp_path, monke
     monkeypatch.setattr(NoiseSource, "add", lambda *given: exact.append(given[1]) or add(*given))
     policy, rounds = clone(policy), make_rounds(90)
     rounds.play(policy, stop=88)
-    policy.update(rounds.contexts[88:], [0, 1], [exact[0], 0.5])  # which no read has seen
+    given = {"users": [88, 89]} if policy._max_visits else {}
+    policy.update(rounds.contexts[88:], [0, 1], [exact[0], 0.5], **given)  # which no read has seen
+    policy.act(rounds.contexts)
+    exact.append(policy.propensities_)
     files = [tmp_path / "policy", tmp_path / "raw"]
     policy.save(files[0], raw_path=files[1])
     kinds = [b"\x8c%c%b" % (len(k.__name__), k.__name__.encode()) for k in BEFORE_NOISE]

@@ -38,8 +38,8 @@ CREATE TABLE closed (only INTEGER PRIMARY KEY CHECK (only = 0), first INTEGER);
 IN_RANGE = "number >= ? AND number < ?"  # from a first number up to another one
 # From a first number on, with a reward or past a deadline.
 CAME = "number >= ? AND learned = 0 AND (reward IS NOT NULL OR time <= ?)"
-# Version of the file: policies of version 5 had other attributes, and 4 held the mean reward.
-EVENTS_VERSION = 6
+# Policies in files of versions 5 and 6 had other attributes, and 4 held the mean reward.
+EVENTS_VERSION = 7
 
 
 class Store(Database):

@@ -38,6 +38,10 @@ _GONE = (
 )
 
 
+class Hashed(bytes):
+    """Keyed hash of a person's name, or the key, by which others could find out who has come."""
+
+
 class _Place:
     """The file in which the answers of an object are numbered, once the object was copied."""
 
@@ -58,7 +62,7 @@ class _Place:
 
     def made_key(self) -> bytes:
         """Key of hashes, made when it is used, or is to be copied, for the first time."""
-        return vars(self).setdefault("key", os.urandom(32))
+        return vars(self).setdefault("key", Hashed(os.urandom(32)))
 
     def share(self, name: str) -> None:
         """Use a file from now on, which copies can read."""

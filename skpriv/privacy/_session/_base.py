@@ -73,9 +73,7 @@ class Shares:
     def add(self, slot, cost, once):
         """Book a query; return what a record of it has paid so far, or for it alone if ``once``."""
         if os.getpid() != self._process:
-            raise PrivacyError(
-                "this session was copied by a fork of its process: only the original answers."
-            )
+            raise PrivacyError("a session that was copied by a fork of its process asks nobody.")
         before = [] if once else [paid for _, _, paid in self._met(slot.subset)]
         paid = Cost.maximum(before) + cost if before else cost
         entry = (slot.subset, slot.stop, paid)
@@ -628,10 +626,7 @@ class Session(ABC):
         if self.persons is not None:
             raise PrivacyError("a stream protects records alone, and not persons.")
         if self.capabilities.reports and self.used:
-            raise PrivacyError(
-                "users answer once, and some have answered: a stream asks users of its own. Open a "
-                "session for it."
-            )
+            raise PrivacyError("users answer once, and some have: open a session for the stream.")
         slot = self._slot(stream, 1.0)
         law = self._stream_law(stream, slot)
         paid = self._pay(stream, slot, law)
@@ -693,8 +688,7 @@ class Session(ABC):
 
         The cost is that of one draw of the law, or of several ``times``. What the session's
         currency cannot price is refused, and a law that costs more than the share, whoever
-        wrote it: of users who answer once, more than the whole. Of shuffled reports only the
-        local cost is known, which is larger.
+        wrote it: of users who answer once, more than the whole.
         """
         cost = law.cost(self._change(asked), *times)
         foreign = cost.approximate + cost.delta
@@ -709,15 +703,18 @@ class Session(ABC):
                 f"a session in the currency {self._currency!r} cannot answer {asked.name!r}, whose "
                 f"cost is {cost}: shares of different currencies do not add up."
             )
-        whole = self._price(self._budget).amount(self._currency)
-        most = whole * (1.0 if self.capabilities.reports else slot.share) * (1.0 + SHARE_SLACK)
-        if cost.amount(self._currency) > most and not self.capabilities.amplifies:
+        if cost.amount(self._currency) > self._most(asked, slot) * (1.0 + SHARE_SLACK):
             raise PrivacyError(f"the noise of {asked.name!r} costs {cost}, more than its share.")
         if self._shares.top(slot.subset) != slot.start:  # the query has asked the session itself
             raise PrivacyError("a session is not asked while it prepares another answer.")
         if self.capabilities.amplifies:  # of shuffled reports only (epsilon, delta) is known
             cost = Cost.from_budget(self._budget)
         return cost, self._shares.add(slot, cost, self.capabilities.reports)
+
+    def _most(self, asked, slot):
+        """What one draw of the law may cost, in the session's currency."""
+        whole = self._price(self._budget).amount(self._currency)
+        return whole * (1.0 if self.capabilities.reports else slot.share)
 
     def _noisy(self, exact, slot, noise):
         """Answer of somebody who sees an exact value, and then adds noise."""

@@ -275,6 +275,12 @@ class ShuffleSession(LocalSession):
             return Budget(self._budget.epsilon)
         return Budget(amplified_epsilon(self._budget, users, likely))
 
+    def _most(self, asked, slot):
+        """What one report may cost that hides among those that are shuffled with it."""
+        query, users = getattr(asked, "query", asked), getattr(asked, "batch", None)
+        budget = self._report_budget(query, self._count(slot) if users is None else users)
+        return budget.epsilon if self._currency == "pure" else budget.mu**2
+
 
 _KINDS = (AggregateSession, CentralSession, LocalSession, ExactSession, ShuffleSession)
 MODELS: dict[str, type[Session]] = {kind.model: kind for kind in _KINDS}

@@ -112,10 +112,8 @@ def test_a_sum_costs_what_a_curator_pays_where_all_rows_answer():
         if "n_nonzero_coefs" in VARIANTS[Estimator][0]:
             continue
         settings, y = {**SETTINGS[Estimator], "random_state": 0}, targets(Estimator, X[:, 0])
-        reports = [
-            Estimator(privacy=privacy, **settings).fit(X, y).privacy_report_
-            for privacy in ("central", TOY)
-        ]
+        models = [Estimator(privacy=name, **settings).fit(X, y) for name in ("central", TOY)]
+        reports = [model.privacy_report_ for model in models]
         used = [sum(row.share for row in report.rows) for report in reports]
         assert min(used) > 0.9 and max(used) < 2.0 + 1e-6
         assert reports[0].guarantee.epsilon == pytest.approx(reports[1].guarantee.epsilon)
@@ -124,18 +122,14 @@ def test_a_sum_costs_what_a_curator_pays_where_all_rows_answer():
 @every_model
 @pytest.mark.parametrize("Policy", [LinUCB, LinSquareCB])
 def test_policies_learn_under_every_model_or_say_why_not(privacy, Policy):
-    policy = Policy(
-        privacy=privacy, bounds_y=(-1.0, 1.0), epsilon=3.0, update_every=10, random_state=0
-    )
+    every = "auto" if capabilities(privacy).batches else 10
+    policy = Policy(privacy=privacy, epsilon=3.0, update_every=every, random_state=0)
     contexts = np.random.RandomState(0).uniform(-0.5, 0.5, size=(30, 2, 2))
     if not MODELS[privacy].running_sums:
         with pytest.raises(PrivacyError, match="no running sums"):
             policy.act(contexts)
         return
-    if MODELS[privacy].capabilities.batches:
-        policy.set_params(update_every="auto")
-    actions = policy.act(contexts)
-    policy.update(contexts, actions, np.zeros(30))
+    policy.update(contexts, policy.act(contexts), np.zeros(30))
     assert policy.guarantee.model == privacy
 
 
@@ -193,10 +187,11 @@ def test_what_a_toy_cannot_do_is_refused_by_the_session():
     assert session.used == 0.0
 
 
-def test_a_law_that_costs_more_than_its_share_is_refused(monkeypatch):
-    law = GaussianNoise.calibrated(1.0, 1.01 * Budget(1.0, 1e-6).mu * sqrt(0.5))
-    monkeypatch.setattr(Toy, "_law", lambda session, query, slot: law)
-    session = open_session(TOY, *DATA, Budget(1.0, 1e-6), 0)
+@pytest.mark.parametrize("model", [TOY, "shuffle"])
+def test_a_law_that_costs_more_than_its_share_is_refused(model, monkeypatch):
+    law = MODELS[model]._law
+    monkeypatch.setattr(MODELS[model], "_law", lambda *a: GaussianNoise(law(*a).scale / 1.01))
+    session = open_session(model, np.zeros((9_000, 1)), np.zeros(9_000), Budget(1.0, 1e-6), 0)
     with pytest.raises(PrivacyError, match="more than its share"):
         session.sum(Total(), 0.5)
     assert session.used == 0.0

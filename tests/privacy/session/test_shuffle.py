@@ -63,9 +63,8 @@ def test_reports_of_which_no_law_is_known_have_the_local_guarantee():
             asked.append(budget)
 
     asked: list = []
-    session = open_session(
-        "shuffle", np.zeros((10_000, 1)), np.zeros(10_000), Budget(1.0, 1e-6), 0, currency="pure"
-    )
+    X, y = np.zeros((10_000, 1)), np.zeros(10_000)
+    session = open_session("shuffle", X, y, Budget(1.0, 1e-6), 0, currency="pure")
     session._law(Pure(), session._next(0.5))
     assert asked == [Budget(1.0)]
     # Of two probabilities it is known, and only those who answer the same query hide each other.
