@@ -27,7 +27,7 @@ from .._estimation._reports import ReportedFit, balanced
 from .._linalg import RELATIVE_ZERO, CompensatedSum, psd_part
 from .._parameters import Channel, DataNorm, Estimand, Positive, parameters
 from .._printing import Printed, Table
-from ..privacy import LARGEST_EPSILON, Budget
+from ..privacy import LARGEST_EPSILON, Budget, capabilities
 from ..records import Rows
 from ._opening import best_reports, named_constants, public_maps, public_rows, within_maps
 from ._prediction_intervals import PredictionIntervals
@@ -300,7 +300,9 @@ class Information:
 def _has_equations(model):
     """Whether a model was fitted by noisy equations of a line, which can be pooled."""
     released = isinstance(getattr(model, "_released", None), LoopFit | Information)
-    return released and not model._trust.exact and model.effects is None
+    # The report tells how it was fitted: parameters may have been set since.
+    private = released and not capabilities(model.privacy_report_.privacy).exact
+    return private and model.effects is None
 
 
 # code -> docs/mathematics/linear_regression.md:
@@ -481,6 +483,8 @@ class LinearRegression(FitsBySteps, PredictionIntervals):
         line = copy(self)
         line._released, line._calibration = self._information.plus(other._information), None
         line._read()
+        dearer = max(self, other, key=lambda fit: fit.privacy_report_.guarantee.epsilon)
+        line.privacy_report_ = dearer.privacy_report_
         return line
 
     @available_if(_has_equations)

@@ -20,9 +20,8 @@ def rows(n, seed, level=0.0):
 
 def fits(seed, count=4, n=2000, **given):
     level = 0.2 if given.get("fit_intercept", True) else 0.0
-    options = {**COMMON, **given}
     return [
-        LinearRegression(**options, random_state=count * seed + k).fit(
+        LinearRegression(**{**COMMON, **given}, random_state=count * seed + k).fit(
             *rows(n, count * seed + k, level)
         )
         for k in range(count)
@@ -105,14 +104,15 @@ def test_few_records_say_little_of_the_line():
 
 def test_what_cannot_be_pooled_has_no_such_methods():
     X, y = rows(300, 0)
-    exact = LinearRegression(data_norm=1.0, bounds_y=(-1, 1), privacy="none").fit(X, y)
+    exact = LinearRegression(**{**COMMON, "epsilon": np.inf}).fit(X, y).set_params(epsilon=1.0)
     local = LinearRegression(**{**COMMON, "epsilon": 4.0}, privacy="local").fit(X, y)
     for fit in (exact, local, LinearRegression()):
-        for name in ("pooled", "posterior", "prediction_error"):
-            assert not hasattr(fit, name)
+        assert not any(hasattr(fit, name) for name in ("pooled", "posterior", "prediction_error"))
     private = fits(0, count=1)[0]
+    dearer = LinearRegression(**{**COMMON, "epsilon": 4.0}, random_state=0).fit(X, y)
     other = LinearRegression(**{**COMMON, "bounds_y": (-1, 2)}, random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="same bounds"):
         private.pooled(other)
     with pytest.raises(ValueError, match="asymptotic"):
         private.pooled(private).confidence_interval(X[:2], method="certified")
+    assert private.pooled(dearer).privacy_report_ is dearer.privacy_report_
