@@ -16,12 +16,12 @@ from sklearn.utils.estimator_checks import (
 )
 
 from skpriv.bandits import (
-    BanditCombiner, EpochGreedy, LinSquareCB, LinUCB, Loop, RandomPolicy, load,
+    BanditCombiner, EpochGreedy, LinSquareCB, LinUCB, Loop, RandomPolicy, _base, load,
 )  # fmt: skip
 from skpriv.bandits._epochs._policy import EpochPolicy
 from skpriv.exceptions import InvalidValues
 from skpriv.linear_model import SSPRegressor
-from skpriv.privacy import BEFORE_NOISE, BudgetAccountant, NoiseSource
+from skpriv.privacy import BudgetAccountant, NoiseSource
 from skpriv.records import INVALID_VALUES
 
 
@@ -291,7 +291,7 @@ def test_what_is_kept_apart_is_nowhere_else(policy, make_rounds, tmp_path, monke
     exact.append(policy.propensities_)
     files = [tmp_path / "policy", tmp_path / "raw"]
     policy.save(files[0], raw_path=files[1])
-    kinds = [b"\x8c%c%b" % (len(k.__name__), k.__name__.encode()) for k in BEFORE_NOISE]
+    kinds = [b"\x8c%c%b" % (len(k), k) for k in (b"Raw", b"Hashed", b"CompensatedSum", b"_Product")]
     shown = files[0].read_bytes()
     assert not any(before in shown for before in (*kinds, *(np.array(x).tobytes() for x in exact)))
     copy = load(files[0], raw_path=files[1])
@@ -313,6 +313,16 @@ def test_a_policy_is_saved_before_an_update_or_after_it(make_rounds, tmp_path, m
     make_rounds(64).play(policy)
     saver.join()
     assert load(tmp_path / "saved").epoch_ == policy.epoch_ == 1
+    player = Thread(target=lambda: policy.act(make_rounds(1).contexts))
+
+    def written(*given):
+        player.start()
+        player.join(0.1)
+        assert player.is_alive()  # nobody takes a turn while it is written
+
+    monkeypatch.setattr(_base, "save", written)
+    policy.save(tmp_path / "saved")
+    player.join()
 
 
 def test_files_of_another_version_are_refused(tmp_path):

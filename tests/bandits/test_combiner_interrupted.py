@@ -1,5 +1,7 @@
 """Updates of a combiner that are interrupted, or fail in part: no round counts or costs twice."""
 
+from unittest.mock import Mock
+
 import numpy as np
 import pytest
 
@@ -89,17 +91,13 @@ def test_a_policy_that_cannot_pay_leaves_the_other_rounds_to_be_given_again():
         update(policy)
         before = policy.n_rounds_
         broke = combiner("epochs", epsilon=1.0)
-        monkey = broke.policies_[0]
-
-        def refuse(*given):
-            raise BudgetExceeded("nothing is left")
-
-        monkey._close = refuse
+        first = broke.policies_[0]
+        first._close = Mock(side_effect=BudgetExceeded("nothing is left"))
         with pytest.raises(BudgetExceeded) as caught:
             update(broke)
         assert caught.value.rounds_taken == broke.n_rounds_ == 0
         assert str(caught.value).count("Of these") == 1 and "first 0 " in str(caught.value)
-        del monkey._close
+        del first._close
         update(broke)
         assert broke.n_rounds_ == before == broke._counts.sum() == 20
 

@@ -75,17 +75,17 @@ def test_a_rare_category_is_stretched_no_further_than_its_noise():
         assert np.linalg.norm(moved[0] - moved[1]) <= most
 
 
-@pytest.mark.parametrize("mass", [0.01, 7.0])
-def test_cut_features_are_lifted_and_those_that_cancel_are_left(mass):
+@pytest.mark.parametrize("masses", [(1.0, 1.0, 0.01), (1.0, 1.0, 7.0), (0.3, 0.3, 7.0)])
+def test_cut_features_are_lifted_and_those_that_cancel_are_left(masses):
     """Of features 0 and 1 only the difference is small; 2 is cut, or was stretched by noise."""
-    gram = np.diag([1.0, 1.0, mass, 1.0])
-    gram[0, 1] = gram[1, 0] = 0.999
+    gram, seen = np.diag([*masses, 1.0]), np.minimum(masses, 2.0)
+    gram[0, 1] = gram[1, 0] = 0.999 * masses[0]
+    lifted = np.maximum(0.25 * (seen @ seen) / seen.sum() - np.diagonal(gram), 0.0)
     mixed = np.triu(np.random.RandomState(0).normal(size=(4, 4))) + 2.0 * np.eye(4)
     for turn in (np.eye(4), mixed * 7.0, np.diag([1.0, 30.0, 2.0, 1.0]) @ mixed):
         back = np.linalg.inv(turn)
         found = back @ filled(turn @ gram @ turn.T, turn) @ back.T
-        found[2, 2] -= max(0.25 * (2.0 + 1e-4) / 2.01 - mass, 0.0)
-        np.testing.assert_allclose(found, gram, atol=1e-9)
+        np.testing.assert_allclose(found - np.diag(lifted), gram, atol=1e-9)
 
 
 def _lengths(*rows):

@@ -107,6 +107,10 @@ def test_intervals_of_the_deviation_of_a_skewed_population_cover_it(rare):
         found = describe(frame, schema, estimand="population", random_state=seed, **options)
         covered += found["x"].std.low <= truth <= found["x"].std.high
     assert covered >= 60 - stats.binom.isf(1e-4, 60, 0.05)
+    alone = describe(frame, schema, random_state=seed, **options)["x"].std.std_error
+    away = frame["x"] - frame["x"].mean()
+    sampling = ((away**4).mean() / (away**2).mean() - (away**2).mean()) / (4.0 * 4000)
+    assert found["x"].std.std_error ** 2 - alone**2 == pytest.approx(sampling, rel=0.1)
 
 
 def test_one_charge_for_everything_before_a_cell_is_read(table, schema):

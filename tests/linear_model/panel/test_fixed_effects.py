@@ -36,6 +36,12 @@ def fit(frame, names=("a", "b"), kind=LinearRegression, **settings):
     return model.fit(frame[list(names)], frame["y"], groups=frame["person"])
 
 
+def assert_same(found, peer):
+    peer = peer.fit(cov_type="clustered", cluster_entity=True, group_debias=True)
+    np.testing.assert_allclose(found.estimate, peer.params, rtol=1e-8)
+    np.testing.assert_allclose(found.covariance, peer.cov, rtol=1e-8)
+
+
 both = pytest.mark.parametrize("kind", [SSPRegressor, LinearRegression])
 
 
@@ -44,11 +50,7 @@ def test_clustered_errors_are_those_of_linearmodels(kind):
     frame = panel()
     found = inference(fit(frame, kind=kind, privacy="none"))
     table = frame.set_index(["person", "time"])
-    peer = PooledOLS(table["y"], table[["a", "b"]].assign(intercept=1.0)).fit(
-        cov_type="clustered", cluster_entity=True, group_debias=True
-    )
-    np.testing.assert_allclose(found.estimate, peer.params, rtol=1e-8)
-    np.testing.assert_allclose(found.covariance, peer.cov, rtol=1e-8)
+    assert_same(found, PooledOLS(table["y"], table[["a", "b"]].assign(intercept=1.0)))
 
 
 def test_fixed_effects_are_those_of_linearmodels():
@@ -59,11 +61,7 @@ def test_fixed_effects_are_those_of_linearmodels():
     frame.loc[largest[0], values] = [1.0, -1.0, 3.0]
     found = inference(fit(frame, privacy="none", effects="person"))
     table = frame.set_index(["person", "time"])
-    peer = PanelOLS(table["y"], table[["a", "b"]], entity_effects=True).fit(
-        cov_type="clustered", cluster_entity=True, group_debias=True
-    )
-    np.testing.assert_allclose(found.estimate, peer.params, rtol=1e-8)
-    np.testing.assert_allclose(found.covariance, peer.cov, rtol=1e-8)
+    assert_same(found, PanelOLS(table["y"], table[["a", "b"]], entity_effects=True))
     assert "slopes within persons" in str(found)
 
 
