@@ -323,7 +323,8 @@ class Instrument:
     def rows(self, phi, weights=1.0, longest=None):
         """Rows e of a chunk times weights. (U (sum w^2 phi phi') U would lose cond(U)^2 digits.)
 
-        With a longest length L they are U phi / sqrt(l max(l, L)), l = ||U phi||.
+        With a longest length L they are U phi / sqrt(l max(l, L)), l = ||U phi||. Without U they
+        are phi itself, and weights are not looked at.
         """
         if self.matrix is None:
             return phi
@@ -509,10 +510,9 @@ class PersonGramQuery(OfPersons, ResidualGramQuery):
         blocks = list(self._scores(X, y))
         scores = np.vstack([np.empty((0, size)), *(rows for rows, _ in blocks)])
         beyond = sum(excess for _, excess in blocks)
-        grams = [np.zeros((size, size)) for _ in range(2)]
-        add_gram(grams[0], scores)
-        add_gram(grams[1], person_sums(scores, starts) / largest)
-        return np.concatenate([vech(grams[0]) / largest, vech(grams[1]), [beyond / largest]])
+        means = person_sums(scores, starts) / largest
+        grams = vech(scores.T @ scores) / largest, vech(means.T @ means)
+        return np.concatenate([*grams, [beyond / largest]])
 
     @property
     def _weight(self):

@@ -132,9 +132,11 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
     once, before the others, when ``n_actions_`` and ``n_features_in_`` are known. Arguments of the
     hooks have been checked; contexts are phi(x, a) of shape (n_rounds, n_actions, n_phi).
 
-    Threads may share a policy: `act`, `update` and `save` take turns. An update that adds rounds
-    to sums and is interrupted is the last one: whoever repeats its rounds would add them twice, and
-    a record would move an answer by twice its sensitivity.
+    Threads may share a policy: `act`, `update` and `save` take turns. A pickle and a deep copy do
+    not: make them while no other thread updates the policy, since rounds that come meanwhile may be
+    in a copy twice. An update that adds rounds to sums and is interrupted is the last one: whoever
+    repeats its rounds would add them twice, and a record would move an answer by twice its
+    sensitivity.
 
     Parameters
     ----------
@@ -338,7 +340,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         return self.__dict__.setdefault("_lock", RLock())
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy that is made in the midst of an update waits for its end, and every answer from
+        # A copy that is begun in the midst of an update waits for its end, and every answer from
         # then on is written down where the copy finds it.
         with self._turn_lock:
             if hasattr(self, "_numbering"):

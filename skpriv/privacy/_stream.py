@@ -438,7 +438,10 @@ class BatchedStream(Stream):
 
     def _read(self):
         if self._pending < int(self.batch or 0) and self.reads < self.n_reads:
-            raise PrivacyError(f"{self._pending} users do not fill a batch of {self.batch}.")
+            raise PrivacyError(
+                f"{self._pending} users do not fill a batch of {self.batch}: too few to hide each "
+                "other."
+            )
         return super()._read()
 
 

@@ -16,7 +16,6 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from scipy.sparse import issparse
 
-
 from ..exceptions import InvalidValues
 from ._base import KEPT_BYTES, ArrayRows, Rows, canonical
 from ._batches import BatchRows, check_length, frame, is_table, length, split

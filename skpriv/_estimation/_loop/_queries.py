@@ -627,9 +627,7 @@ def joint_sums(query, X, y, starts, largest=1):
     scores, beside = query.scored(X, y)
     u = person_sums(scores, starts) / (largest * query.length)
     u = u / np.maximum(row_norms(u), 1.0)[:, None]
-    meat = np.zeros((u.shape[1],) * 2)
-    add_gram(meat, u)
-    sums = {"moment": u.sum(axis=0), "residual": vech(meat) / SQRT2}
+    sums = {"moment": u.sum(axis=0), "residual": vech(u.T @ u) / SQRT2}
     sums |= {name: np.ravel(value) / largest for name, value in beside.items()}
     return np.concatenate([sums[name] for name in query.parts])
 

@@ -403,7 +403,7 @@ def _whiter(W, gram, scale, rules):
     W = (vectors * values**-0.5) @ vectors.T @ W
     # The sum is the number of directions that exceed the noise.
     W *= rules.length / sqrt(max((np.maximum(values - ridge, 0.0) / values).sum(), 1.0))
-    # An upper triangular W differs by a rotation only; `filled` reads features from the right.
+    # An upper triangular W differs by a rotation only, and `filled` takes it back to features.
     return np.asarray(np.linalg.qr(_longest(W), mode="r"))
 
 

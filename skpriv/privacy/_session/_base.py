@@ -73,7 +73,7 @@ class Shares:
     def add(self, slot, cost, once):
         """Book a query; return what a record of it has paid so far, or for it alone if ``once``."""
         if os.getpid() != self._process:
-            raise PrivacyError("a session that was copied by a fork of its process asks nobody.")
+            raise PrivacyError("this session was copied by a fork: only the original one answers.")
         before = [] if once else [paid for _, _, paid in self._met(slot.subset)]
         paid = Cost.maximum(before) + cost if before else cost
         entry = (slot.subset, slot.stop, paid)
