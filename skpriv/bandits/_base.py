@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .._compat import forgets_rows
+from .._estimation._public_maps import column_bounds
 from .._parameters import Count, RandomState, parameters
 from .._printing import Printed, Table
 from ..exceptions import PrivacyError
@@ -247,7 +248,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
     def _opened(self, contexts, available):
         """Features of rounds and what may be played in them; the first rounds start the policy."""
         shape = self._checked_shape(contexts)
-        n_actions = shape[1] if self._shared else self.n_actions
+        n_actions = shape[1] if self._shared else self._n_blocks
         available = checked_available(available, shape[0], n_actions)
         if not hasattr(self, "n_rounds_"):
             self._begin(n_actions, shape[-1])
@@ -410,7 +411,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         rows = rows if of_rows else contexts
         shape = self._checked_shape(rows, of_rows)
         of_actions = shape[1] if len(shape) == 3 else None  # contexts hold features of each action
-        n_actions = of_actions if self._shared else self.n_actions
+        n_actions = of_actions if self._shared else self._n_blocks
         check_shape(rewards, "rewards", shape[:1])
         if n_actions is not None:
             check_shape(actions, "actions", shape[:1])
@@ -539,7 +540,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         """Check the parameters and make the state; nothing has changed if that raises."""
         self._validate_params()
         if (bounds := getattr(self, "bounds_y", None)) is not None:
-            check_bounds(bounds)
+            column_bounds(bounds, [], 1, "bounds_y")
         seed, most, before = self.random_state, self._max_visits, set(vars(self))
         try:
             # Never NumPy's global stream, which could not be pickled along with the policy.
@@ -694,6 +695,11 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         """Whether actions are described by features, and do not have weights of their own."""
         return getattr(self, "shared", True)
 
+    @property
+    def _n_blocks(self):
+        """Number of actions with weights of their own: that of the run, once it has begun."""
+        return getattr(self, "n_actions_", self.n_actions)
+
     def _phi(self, contexts):
         """Features phi(x, a), of shape (n_rounds, n_actions, n_phi).
 
@@ -824,13 +830,3 @@ def known_actions(actions, n_actions):
     actions = floats(actions)
     known = (actions >= 0) & (actions < n_actions) & (actions == np.floor(actions))
     return np.where(known, actions, 0).astype(np.intp), known
-
-
-def check_bounds(bounds):
-    """Refuse what is no public range of the rewards."""
-    bounds = np.asarray(bounds, dtype=float)
-    if bounds.shape != (2,) or not np.isfinite(bounds).all() or bounds[0] >= bounds[1]:
-        raise ValueError(
-            f"bounds_y={bounds!r} must be two finite numbers (low, high) with low < high: the "
-            "public range of the rewards, not one read off the data."
-        )

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._estimation._intervals import two_sided_quantile
+from .._estimation._public_maps import column_bounds
 from .._parameters import ArrayLike, Level, Positive, Probability, RandomState, validated
 from ..privacy import ROUNDING, Budget, Query, open_stream
 from ..records import check_shape, floats, public_shape
-from ._base import check_bounds, known_actions
+from ._base import known_actions
 
 VALUE_WEIGHT = 1.5  # of t^2 beside t: free, see ValueQuery
 # Of u^2 beside u in FilledQuery: 6% of noise for the variances of both ends, which count least.
@@ -65,7 +66,8 @@ class ValueQuery(WeightedRewards, Query):
     """Sum of (t, 1.5 t^2), t = w (r - middle) / bound in [-1, 1].
 
     A row is the weight w, clipped to [0, max_weight]; rewards are clipped to their range; NaN
-    becomes 0 and the middle. Sensitivity 2: with d = |t - t'| and s = |t + t'|, d + s <= 2,
+    becomes 0 and the middle. Both factors of t are divided by their bounds first: a product may be
+    larger than the largest number. Sensitivity 2: with d = |t - t'| and s = |t + t'|, d + s <= 2,
     replacing a round moves the squared norm by d^2 (1 + 2.25 s^2), at most 4: attained at
     t = -t' = 1, and below 3.6 where it has another local maximum (d of about 1.4).
     """
@@ -82,7 +84,8 @@ class ValueQuery(WeightedRewards, Query):
     def sum(self, X, y):
         """Exact sum over a chunk of rounds."""
         w, r = self.clipped(X, y)
-        t = np.clip(w * (r - self.middle) / self.bound, -1.0, 1.0)
+        part = (r - self.middle) / (self.high / 2.0 - self.low / 2.0)
+        t = np.clip(w / self.max_weight * part, -1.0, 1.0)
         return np.array([t.sum(), VALUE_WEIGHT * (t @ t)])
 
 
@@ -198,8 +201,7 @@ def private_off_policy_value(
     >>> bool(value.low < 0.7 < value.high), bool(value.high - value.low < 0.05)
     (True, True)
     """
-    check_bounds(bounds_y)
-    low, high = map(float, bounds_y)
+    low, high = np.concatenate(column_bounds(bounds_y, [], 1, "bounds_y")).tolist()
     _check_shapes(target, actions, rewards, propensities)
     covered = least_propensity is not None and max_weight * least_propensity >= 1.0
     query = (ValueQuery if covered else FilledQuery)(low, high, float(max_weight))

@@ -80,7 +80,9 @@ def _is_public(step):
         return all(_is_public(inner) for _, inner in step.steps)
     if type(step) is ColumnTransformer:
         inner = [transformer for _, transformer, _ in step.transformers]
-        return all(one == "drop" or _is_public(one) for one in (*inner, step.remainder))
+        chosen = any(callable(columns) for *_, columns in step.transformers)  # from what rows hold
+        kept = all(one == "drop" or _is_public(one) for one in (*inner, step.remainder))
+        return kept and not chosen
     return type(step) in (Binarizer, Normalizer)
 
 

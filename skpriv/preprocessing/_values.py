@@ -211,24 +211,24 @@ def codes_of(series, levels, unknown, missing):
     return _mapped(series, code).astype(np.intp)
 
 
+# Of these types, equal values say the same. Equal moments need not: they may be in two time zones.
+_PLAIN = (str, int, float, bool, type(None))
+
+
 def _mapped(series, function):
-    """Apply a function to each distinct value once: tables repeat themselves."""
+    """Apply a function to each cell, and to plain values that are repeated only once."""
     if series.implementation.is_pyarrow() and series.dtype in (nw.String, nw.Categorical):
         return _looked_up(series.to_native(), function)
     known: dict = {}
     out = np.empty(len(series))
     for i, value in enumerate(cells(series)):
-        # Equal values of different types need not say the same: True == 1.
-        key: tuple | None = (type(value), value)
-        try:
-            found = known.get(key)
-        except Exception:  # The value cannot be hashed.
-            key = found = None
-        if found is None:
-            found = _said(function, value)
-            if key is not None:
-                known[key] = found
-        out[i] = found
+        if type(value) not in _PLAIN:
+            out[i] = _said(function, value)
+            continue
+        key = type(value), value  # equal values of different types need not say the same: True == 1
+        if key not in known:
+            known[key] = _said(function, value)
+        out[i] = known[key]
     return out
 
 

@@ -343,6 +343,14 @@ def test_changed_parameters_change_no_promise(private_policy, make_rounds):
     assert str(private_policy.guarantee) == promised
 
 
+def test_the_number_of_actions_of_a_run_does_not_change():
+    """An action beyond it is refused in the fixed sentence, which has no number in it."""
+    policy, X = LinUCB(shared=False, n_actions=3, random_state=0), np.zeros((2, 2))
+    policy.update(X, policy.act(X), [0.0, 0.0]).set_params(n_actions=5).act(X)
+    with pytest.raises(InvalidValues):
+        policy.update(X, [4, 0], [0.0, 0.0])
+
+
 def test_threads_take_turns(policy, make_rounds):
     """Every round is taken once, and the epochs or reads are those of one thread."""
     rounds = make_rounds(60)

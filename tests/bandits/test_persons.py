@@ -53,6 +53,14 @@ POLICIES = {
 }
 
 
+@pytest.mark.parametrize("changes", [{"privacy": "central"}, {"epsilon": float("inf")}])
+@pytest.mark.parametrize("privacy", ["local", "shuffle", "central"])
+def test_changed_parameters_change_no_promise_to_a_person(privacy, changes):
+    policy, contexts = LinUCB(**COMMON, privacy=privacy), np.zeros((4, 3, 2))
+    promised = policy.update(contexts, [0] * 4, [0.0] * 4, users=range(4)).guarantee
+    assert policy.set_params(**changes).guarantee == promised and promised.epsilon > 0.99
+
+
 def worst(n_reads, places):
     """Largest norm of a sum of columns of the root, over all sets of so many places."""
     odd = 2.0 * np.arange(1, n_reads) - 1.0

@@ -80,11 +80,12 @@ def test_a_fit_by_itself_or_behind_public_ranges_is_covered():
         (make_pipeline(StandardScaler(), model()), {}),
         (make_pipeline(FunctionTransformer(lambda X: X - X.mean(0)), model()), {}),
         (make_pipeline(ColumnTransformer([("a", StandardScaler(), [0])]), model()), {}),
+        (make_pipeline(ColumnTransformer([("a", BoundsScaler(), lambda X: [0])]), model()), {}),
         (make_pipeline("passthrough", model()), {"passthrough": [StandardScaler()]}),
         (BaggingRegressor(model()), {}),
         (make_pipeline(BoundsScaler((-1, 1)), BaggingRegressor(model())), {}),
     ],
-    ids=["scaler", "function", "columns", "parameter", "bagging", "bagging in a pipeline"],
+    ids=["scaler", "function", "columns", "chosen", "parameter", "bagging", "bagging behind"],
 )
 def test_a_search_refuses_what_is_neither_public_nor_charged(estimator, grid):
     with uncharged("paid|charged", PrivacyError):

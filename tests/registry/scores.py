@@ -67,7 +67,11 @@ FAR, NEAR = one([1.0], -1.0), one([0.0], 0.0)
 CASES = {
     # Rows are weights.
     ValueQuery: Case(
-        _value, (lambda: (ValueQuery(-1.0, 1.0, 9.0), one([9.0], 1.0), one([9.0], -1.0)),)
+        _value,
+        (
+            lambda: (ValueQuery(-1.0, 1.0, 9.0), one([9.0], 1.0), one([9.0], -1.0)),
+            lambda: (ValueQuery(-1e300, 1e300, 1e10), one([1e10], 1e300), one([1e10], -1e300)),
+        ),
     ),
     FilledQuery: Case(
         _filled, (lambda: (FilledQuery(-1.0, 1.0, 9.0), one([9.0], 1.0), one([9.0], -1.0)),)

@@ -152,8 +152,9 @@ class RunningSumsPolicy(BasePolicy):
 
     @property
     def _trust(self):
-        """Who is trusted, by the parameters."""
-        return Trust.of(self._model, Budget(self.epsilon, self.delta))
+        """Who is trusted with what budget: by the parameters, until the first round."""
+        budget = self.__dict__.get("_opened_budget", Budget(self.epsilon, self.delta))
+        return Trust.of(self._model, budget)
 
     @property
     def _one_mechanism(self):
@@ -167,7 +168,7 @@ class RunningSumsPolicy(BasePolicy):
         Rounds that have a mechanism each add up: Gaussian noise by the squares of mu, pure reports
         by epsilon, and those that are shuffled by epsilon and delta.
         """
-        whole, most = Budget(self.epsilon, self.delta), self._max_visits or 1
+        whole, most = self._trust.budget, self._max_visits or 1
         if most == 1 or self._one_mechanism:
             return whole
         gaussian = self._likely_channel == "gaussian" and not self._trust.can.amplifies
@@ -185,8 +186,8 @@ class RunningSumsPolicy(BasePolicy):
         bounds = tuple(float(bound) - self._offset for bound in self.bounds_y)
         data_norm, has_intercept = float(self.data_norm), self._has_intercept
         self._scaling = RecordMap.of_norm(data_norm, bounds, has_intercept, n_phi)
-        if self._gains_nothing:
-            self._opened_model = UNSHUFFLED
+        self._opened_model = UNSHUFFLED if self._gains_nothing else self.privacy
+        self._opened_budget = Budget(self.epsilon, self.delta)
         self._sums = self._open_sums()
         self._open_windows()
         if self._out_of_order:
@@ -228,7 +229,7 @@ class RunningSumsPolicy(BasePolicy):
     @property
     def _gram_blocks(self):
         """Number of blocks of the Gram matrix: actions that have weights of their own."""
-        return 1 if self._shared else self.n_actions
+        return 1 if self._shared else self._n_blocks
 
     @property
     def privacy_report_(self) -> Any:
@@ -252,7 +253,7 @@ class RunningSumsPolicy(BasePolicy):
         can = self._parameters_can
         if not can.reports or self.channel != "auto":
             return "gaussian" if self.channel == "auto" else self.channel
-        if not Budget(self.epsilon, self.delta).mu > 0.0:
+        if not self._trust.budget.mu > 0.0:
             return "codebook"
         # Of several reports of a person Gaussian ones add up by their squares, pure ones do not.
         return "auto" if can.amplifies or (self._max_visits or 1) == 1 else "gaussian"

@@ -1,6 +1,7 @@
 """How numbers, dates and accents are written is public: the schema says it, and no cell is lost."""
 
 import unicodedata
+from datetime import datetime, timedelta, timezone
 
 import numpy as np
 import pandas as pd
@@ -107,3 +108,10 @@ def test_one_odd_cell_changes_how_no_other_is_read(moment):
     odd = pd.DataFrame({"a": [moment] * 4 + ["x"]})
     first, second = (encoder.fit(frame).transform(frame) for frame in (plain, odd))
     np.testing.assert_array_equal(first[:4], second[:4])
+
+
+def test_a_cell_that_equals_an_earlier_one_is_read_by_itself():
+    """Or one record, which comes first, would decide how all others are read."""
+    noon = datetime(2020, 1, 1, 12, tzinfo=timezone.utc)
+    same = noon.astimezone(timezone(timedelta(hours=1)))
+    assert decoded(Categorical([same.isoformat()]), [noon, same]) == ["other", same.isoformat()]
