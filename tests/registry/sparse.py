@@ -1,18 +1,15 @@
 """Sums and procedures of iterative hard thresholding, which takes sparse rows too."""
 
-from dataclasses import replace
-
 import numpy as np
 
-from skpriv._estimation._public_maps import RecordMap
+from skpriv._estimation._loop._queries import Whitened, WhiteningQuery
+from skpriv._estimation._public_maps import RecordMap, RowMap
 from skpriv.linear_model._iht import (
     GradientNorm,
     Iterate,
+    OfColumns,
     ResidualSizeQuery,
     ScoresQuery,
-    SupportGradientQuery,
-    SupportMomentsQuery,
-    SupportRows,
 )
 
 from .case import Case
@@ -40,31 +37,25 @@ def _draw_iterate(rng):
     return _iterate(_entries(rng), weights, rng.normal())
 
 
-def _residual(entries, theta=None):
-    rows = SupportRows.of(entries, SUPPORT, False)
-    return replace(rows, theta=np.zeros(rows.scaling.size) if theta is None else theta)
+def _of_columns(rng):
+    end = np.full(2, rng.choice([1.0, 1e-3, 1e100]))
+    rows = RowMap(-end, end, None, bool(rng.randint(2)), 2)
+    return OfColumns(
+        WhiteningQuery(Whitened(rows, rng.normal(size=(rows.size, rows.size)))), SUPPORT
+    )
 
 
-def _draw_residual(rng):
-    entries = _entries(rng)
-    size = SupportRows.of(entries, SUPPORT, False).scaling.size
-    return _residual(entries, rng.normal(size=size) * 10.0 ** rng.uniform(-2, 2))
-
-
-def _size(rng):
-    return ResidualSizeQuery(_draw_iterate(rng) if rng.randint(2) else _draw_residual(rng))
+def _apart():
+    """Two unit rows on the columns that are asked about, and others that do not count."""
+    rows = RowMap(-np.ones(2), np.ones(2), None, False, 2)
+    first, second = np.full((2, D), 9.0)
+    first[SUPPORT], second[SUPPORT] = (1.0, 1.0), (1.0, -1.0)
+    asked = OfColumns(WhiteningQuery(Whitened(rows, np.eye(2))), SUPPORT)
+    return asked, one(first, 0.0), one(second, 0.0)
 
 
 def _norm(rng):
     return GradientNorm(_draw_iterate(rng))
-
-
-def _moments():
-    rows = SupportRows.of(RecordMap.of_norm(1.0, (-1.0, 1.0), False, D), SUPPORT, False)
-    first, second = np.zeros(D), np.zeros(D)
-    first[0] = 1.0
-    second[SUPPORT] = rows.scaling.row_bound * np.array([0.5, np.sqrt(0.75)])
-    return SupportMomentsQuery(rows), one(first, 1.0), one(second, -1.0)
 
 
 def _gradient_norm():
@@ -82,29 +73,24 @@ def _pair(query, first=1.0, second=-1.0):
 
 
 def _unit(asked):
-    model = asked.model
-    return getattr(model, "data_max", None) or model.scaling.row_bound
+    return asked.model.scaling.row_bound
 
 
 EMPTY = _iterate(_entries())
 CASES = {
     ResidualSizeQuery: Case(
-        _size, (_pair(ResidualSizeQuery(EMPTY), 0.0, 1.0),), width=D, unit=_unit, sparse=True
+        lambda rng: ResidualSizeQuery(_draw_iterate(rng)),
+        (_pair(ResidualSizeQuery(EMPTY), 0.0, 1.0),),
+        width=D, unit=_unit, sparse=True,
     ),
     ScoresQuery: Case(
         lambda rng: ScoresQuery(_draw_iterate(rng), D, 0.5, rng.uniform(0.01, 2.0)),
         (_pair(ScoresQuery(EMPTY, D, 0.5, 0.4)),),
         width=D, unit=_unit, sparse=True,
     ),
-    SupportMomentsQuery: Case(
-        lambda rng: SupportMomentsQuery(_draw_residual(rng)),
-        (_moments,),
-        width=D, unit=_unit, sparse=True,
-    ),
-    SupportGradientQuery: Case(
-        lambda rng: SupportGradientQuery(_draw_residual(rng), rng.uniform(0.01, 2.0)),
-        (_pair(SupportGradientQuery(_residual(_entries()), 0.4)),),
-        width=D, unit=_unit, sparse=True,
+    OfColumns: Case(
+        _of_columns, (_apart,), width=D, sparse=True,
+        unit=lambda asked: asked.asked.whitened.rows.high[0],
     ),
     GradientNorm: Case(_norm, (_gradient_norm,), width=D, n=3, unit=_unit, sparse=True),
 }  # fmt: skip

@@ -1,8 +1,6 @@
 """Iterative hard thresholding: exactness, charges, sparse input, accuracy, and its intervals."""
 
-from dataclasses import replace
 from math import log, sqrt
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,10 +8,8 @@ from registry.estimators import iht
 from scipy import sparse, stats
 from sklearn.linear_model import LinearRegression
 
-from skpriv._estimation._loop._queries import SQUARES
-from skpriv._estimation._moments import NormalEquations
 from skpriv.linear_model import IHTRegressor, _iht
-from skpriv.linear_model._iht import floored, given_support, log_supports, support_certificate
+from skpriv.linear_model._iht import given_support, log_supports, support_certificate
 from skpriv.privacy import Answer, GaussianNoise
 
 
@@ -202,29 +198,6 @@ def test_all_features_of_few_records_do_not_explode(epsilon, least):
     assert np.mean(scores) > least
 
 
-def test_unresolved_directions_are_raised_to_their_noise(global_random_seed):
-    """And the others stay where they are."""
-    size, scale, rng = 400, 3.0, np.random.RandomState(global_random_seed)
-    noise = np.triu(rng.normal(scale=scale / np.sqrt(2.0), size=(size, size)), 1)
-    noise = noise + noise.T + np.diag(rng.normal(scale=scale, size=size))
-    equations = NormalEquations(
-        design=noise, target=np.zeros(size), gram=noise, square=1.0, n=10, symmetric=True,
-        design_scale=scale, target_scale=scale, gram_scale=scale,
-    )  # fmt: skip
-    values = np.linalg.eigvalsh(noise)
-    raised = np.linalg.eigvalsh(floored(equations, scale).design)
-    assert raised[0] == pytest.approx(np.sqrt(np.mean(values**2)), rel=0.02)
-    np.testing.assert_allclose(raised[values > raised[0]], values[values > raised[0]])
-    clear = replace(equations, design=np.diag(np.geomspace(1e3, 1e5, size)))
-    np.testing.assert_allclose(floored(clear, scale).design, clear.design, atol=1e-6)
-
-
-def test_the_squared_residual_beside_the_gradient_is_free():
-    """As the docstring of `SupportGradientQuery` says of its sensitivity."""
-    a, b = np.meshgrid(np.linspace(0.0, 1.0, 501), np.linspace(0.0, 1.0, 501))
-    assert ((a + b) ** 2 + SQUARES**2 * (a**2 - b**2) ** 2).max() <= 4.0
-
-
 @pytest.mark.parametrize("noiseless", [True, False])
 def test_the_parts_of_the_certificate_add_up(noiseless):
     """The targets' part, found from the bound, and the noise's: one minus the level."""
@@ -237,36 +210,31 @@ def test_the_parts_of_the_certificate_add_up(noiseless):
     assert of_targets + noise == pytest.approx(0.1)
 
 
-def test_an_interval_given_the_support_by_hand(monkeypatch):
+def test_an_interval_given_the_support_by_hand():
     """All supports that contain the true one have a tenth of the failure, fresh noise the rest."""
-    V, squares, bias = np.array([[3.0, 4.0]]), np.array([25.0]), np.array([0.5])
-    monkeypatch.setattr(_iht, "best_on_path", lambda e, x, half: (0, half(V, squares, bias)))
-    equations = SimpleNamespace(
-        exact=False, residual_gram=np.diag([2.0, 1.0]), design_scale=0.2, spread=lambda shift: 0.3
-    )
-    origin, shift = np.array([0.6, 0.8]), np.array([1.0, 0.0])
-    fit = SimpleNamespace(theta=origin + shift, origin=origin, equations=equations)
-    half = given_support(fit, np.eye(2), 2.0, log_supports(10, 3, 1), 0.9)[1]
-    targets = sqrt(2.0 * log(36.0 / 0.01)) * sqrt(2.0 * 9.0 + 16.0)  # 36 supports of 10 features
-    noise = stats.norm.isf(0.09 / 2.0) * sqrt(0.3 * 25.0 + (0.2 * 3.0) ** 2 / 2.0)
-    assert half == pytest.approx(targets + noise + (2.0 + 1.0) * 0.5)
+    X, y, *_ = _data(n=3000, d=10)
+    est = iht(n_nonzero_coefs=2, fit_intercept=False, epsilon=4.0, random_state=0).fit(X, y)
+    fit = est._released
+    rows, level = np.array([[0.1, 0.3], [0.2, 0.1]]), 0.9
+    law, points = fit.law(confidence_level=level), fit.points(rows)
+    sampling, privacy = np.sqrt(law.variances(points))
+    centre, half = given_support(fit, rows, log_supports(10, 3, 1), level)
+    targets = sqrt(2.0 * log(36.0 / 0.01))  # 36 supports of 10 features
+    np.testing.assert_allclose(half, targets * sampling + stats.norm.isf(0.045) * privacy)
+    np.testing.assert_allclose(centre, fit.location + law.value(points))
+    plain = given_support(fit, rows, 0.0, level)
+    np.testing.assert_allclose(plain, fit.interval(rows, level, "asymptotic"))
 
 
-def test_bounds_of_coefficients_are_in_the_units_of_the_points(monkeypatch, global_random_seed):
-    """coef_norm is for features divided by data_max: as large a factor off the points as on it."""
+def test_no_interval_is_further_from_0_than_the_assumed_norm(global_random_seed):
+    """coef_norm is of features divided by data_max, and of the intercept."""
     rng = np.random.RandomState(global_random_seed)
-    X = rng.uniform(-3.0, 3.0, size=(3000, 12))
-    est = iht(data_max=3.0, n_nonzero_coefs=6, fit_intercept=False, epsilon=5.0, random_state=0)
-    est.set_params(coef_norm=0.7).fit(X, np.clip(X[:, 0] / 3.0, -1.0, 1.0))
-    seen = {}
-    given_support = _iht.given_support
-
-    def spy(fit, points, bound, *rest):
-        seen.update(points=points, bound=bound)
-        return given_support(fit, points, bound, *rest)
-
-    monkeypatch.setattr(_iht, "given_support", spy)
-    est.confidence_interval(X[:5], method="asymptotic")
-    assert seen["bound"] > 0.7  # points are shorter than features divided by data_max
-    units = seen["bound"] / 0.7
-    np.testing.assert_allclose(seen["points"] * units, X[:5, est.support_] / 3.0)
+    X = rng.uniform(-3.0, 3.0, size=(60, 12))
+    est = iht(data_max=3.0, n_nonzero_coefs=6, epsilon=0.1, random_state=0, coef_norm=0.1)
+    low, high = est.fit(X, np.clip(X[:, 0] / 3.0, -1.0, 1.0)).confidence_interval(
+        X, method="asymptotic"
+    )
+    rows = np.column_stack([X[:, est.support_] / 3.0, np.ones(60)])
+    most, predicted = 0.1 * np.linalg.norm(rows, axis=1), est.predict(X)
+    np.testing.assert_allclose(low, np.minimum(-most, predicted), rtol=1e-12)
+    np.testing.assert_allclose(high, np.maximum(most, predicted), rtol=1e-12)
