@@ -43,7 +43,8 @@ Epsilon = Annotated[float, Interval(Real, 0, None, closed="right")]
 Finite = Annotated[float, Interval(Real, None, None, closed="neither")]
 Level = Annotated[float, Interval(Real, 0, 1, closed="neither")]
 NotNegative = Annotated[float, Interval(Real, 0, None, closed="left")]
-Positive = Annotated[float, Interval(Real, 0, None, closed="neither")]
+# Products and quotients of a few of them are numbers, too.
+Positive = Annotated[float, Interval(Real, 1e-300, 1e300, closed="both")]
 Probability = Annotated[float, Interval(Real, 0, 1, closed="right")]
 RandomState = Annotated[int | np.random.RandomState | None, "random_state"]
 RowsOfPerson = Annotated[int | None, "no_validation"]  # `Groups` says what is wanted

@@ -248,7 +248,9 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
     def _opened(self, contexts, available):
         """Features of rounds and what may be played in them; the first rounds start the policy."""
         shape = self._checked_shape(contexts)
-        n_actions = shape[1] if self._shared else self._n_blocks
+        n_actions: Any = shape[1]
+        if not self._shared:
+            n_actions = getattr(self, "n_actions_", self.n_actions)
         available = checked_available(available, shape[0], n_actions)
         if not hasattr(self, "n_rounds_"):
             self._begin(n_actions, shape[-1])
@@ -411,7 +413,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         rows = rows if of_rows else contexts
         shape = self._checked_shape(rows, of_rows)
         of_actions = shape[1] if len(shape) == 3 else None  # contexts hold features of each action
-        n_actions = of_actions if self._shared else self._n_blocks
+        n_actions = of_actions if self._shared else getattr(self, "n_actions_", self.n_actions)
         check_shape(rewards, "rewards", shape[:1])
         if n_actions is not None:
             check_shape(actions, "actions", shape[:1])
@@ -694,11 +696,6 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
     def _shared(self):
         """Whether actions are described by features, and do not have weights of their own."""
         return getattr(self, "shared", True)
-
-    @property
-    def _n_blocks(self):
-        """Number of actions with weights of their own: that of the run, once it has begun."""
-        return getattr(self, "n_actions_", self.n_actions)
 
     def _phi(self, contexts):
         """Features phi(x, a), of shape (n_rounds, n_actions, n_phi).

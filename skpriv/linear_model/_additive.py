@@ -635,12 +635,16 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
         return super()._release(session, maps, link, channel, start)
 
     def _start(self, records, maps, link, channel, plain):
-        """The start, whose knots are taken where they are to be chosen; nothing is charged yet."""
+        """The start, whose knots are taken where they are to be chosen; nothing is charged yet.
+
+        The number of records plays no part: how many rows persons have is private.
+        """
         begin = getattr(self.start, "maps", getattr(self.start, "_record_map", None))
-        begin, rows = getattr(begin, "row_map", None), maps.row_map(records.n, np.inf)
-        if isinstance(begin, AdditiveMap) and isinstance(self.knots, str):
-            ends = [[knots[[0, -1]].tolist() for knots in map_.knots] for map_ in (begin, rows)]
-            rows = begin if ends[0] == ends[1] else rows
+        begin, rows = getattr(begin, "row_map", None), maps.row_map(1, np.inf)
+        if isinstance(begin, AdditiveMap) and len(begin.knots) == len(rows.knots):
+            ends = [[0, -1] if free else slice(None) for free in rows.automatic]
+            knots = zip(begin.knots, rows.knots, ends, strict=True)
+            rows = begin if all(np.array_equal(a[at], b[at]) for a, b, at in knots) else rows
         return super()._start(records, replace(maps, row_map=rows), link, channel, plain)
 
     def _plan(self, n_features):

@@ -222,11 +222,9 @@ def _mapped(series, function):
     known: dict = {}
     out = np.empty(len(series))
     for i, value in enumerate(cells(series)):
-        if type(value) not in _PLAIN:
-            out[i] = _said(function, value)
-            continue
-        key = type(value), value  # equal values of different types need not say the same: True == 1
-        if key not in known:
+        # Equal values of different types need not say the same: True == 1.
+        key = (type(value), value) if type(value) in _PLAIN else None
+        if key is None or key not in known:
             known[key] = _said(function, value)
         out[i] = known[key]
     return out

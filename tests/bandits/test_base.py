@@ -165,6 +165,8 @@ def test_bad_first_act_leaves_nothing(policy):
         policy.act(np.zeros((4, 5, 3)))
     assert not hasattr(policy, "n_rounds_")
     policy.set_params(random_state=0).act(np.zeros((4, 5, 3)))
+    with pytest.raises(ValueError, match="data_norm"):  # a row over it is no number
+        LinUCB(data_norm=1e-310).act(np.zeros((4, 5, 3)))
 
 
 def test_no_rounds(policy, make_rounds):

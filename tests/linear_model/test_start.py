@@ -77,6 +77,15 @@ def test_each_kind_begins(kind):
     )
 
 
+def test_the_number_of_rows_of_persons_decides_about_no_start():
+    """It is private: one more row would be a reason for one more knot, and for an error."""
+    (X, _, y), public = rows(1025, 0), {**PUBLIC, "knots": {0: 3}, "epsilon": 100.0}
+    model = AdditiveRegressor(**public, random_state=0).fit(X[:1000], y[:1000])
+    for n in (1024, 1025):
+        model = AdditiveRegressor(**public, start=model, max_rows_per_group=9)
+        model.fit(X[:n], y[:n], groups=np.arange(n) % 300)
+
+
 def test_clones_searches_pipelines_and_files_keep_it(tmp_path):
     first, (X, _, y) = fitted(), rows(1500, 0)
     model = LinearRegression(**PUBLIC, start=first, random_state=1)

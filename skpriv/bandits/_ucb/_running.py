@@ -229,7 +229,7 @@ class RunningSumsPolicy(BasePolicy):
     @property
     def _gram_blocks(self):
         """Number of blocks of the Gram matrix: actions that have weights of their own."""
-        return 1 if self._shared else self._n_blocks
+        return 1 if self._shared else self.n_actions_
 
     @property
     def privacy_report_(self) -> Any:
