@@ -138,7 +138,7 @@ def predicted(estimator: Any, rows: Any) -> Any:
 
 
 def _one_each(values, count):
-    values = np.asarray(values, dtype=float)
+    values = np.asarray(values).astype(float, casting="same_kind")  # no text, of which some is "1"
     if values.shape not in ((count,), (count, 1)):
         raise ValueError("an estimator must make one prediction for each row.")
     return values.reshape(count)

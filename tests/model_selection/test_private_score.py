@@ -1,5 +1,7 @@
 """Private scores: what they estimate, what they cost, and that they answer anything."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
@@ -80,6 +82,13 @@ def test_values_that_cannot_be_predicted_give_the_sentence_of_a_fit():
     with pytest.raises(PrivacyError, match="could not predict") as caught:
         score(X[:, :1])
     assert caught.value.__context__ is None
+
+
+def test_a_text_is_no_prediction_whatever_it_says():
+    """Whether all rows are predicted as "1", and none as "x", would be told by an error."""
+    names = SimpleNamespace(predict=lambda rows: np.full(len(rows), "1"))
+    with pytest.raises(PrivacyError, match="could not predict"):
+        private_score(names, [[0.0]] * 9, [0.0] * 9, epsilon=1.0, delta=1e-6, bounds_y=(-1, 1))
 
 
 def test_too_few_rows_are_not_resolved():
