@@ -61,23 +61,7 @@ def denoised_gram(gram, scale):
     return np.maximum(0.5 * (first + second), 0.0), vectors, weight
 
 
-def fitted_shapes(values, vectors, priors):
-    """Candidates L of a prior in the eigenvectors of G, scaled so that LL'G has the trace of G.
-
-    Parameters
-    ----------
-    values, vectors : ndarray of shape (p,) and (p, p)
-        Eigenvalues, none of them negative, and eigenvectors of G.
-    priors : ndarray of shape (n_priors, p, k)
-    """
-    rotated, trace = vectors.T @ priors, values.sum()
-    shares = np.einsum("ijk,ijk->ij", rotated, rotated) @ values
-    units = trace / np.where(shares > 0.0, shares, trace or 1.0)  # a share may be 0
-    rotated *= np.sqrt(units)[:, None, None]
-    return rotated
-
-
-def prior_model(values, part, shapes):
+def prior_model(part, priors, values, vectors):
     """The part of the posterior of b = tau L c that does not depend on the size of the noise.
 
     The observation is moment = G b + error. The error is privacy noise and, where that is not much
@@ -86,27 +70,30 @@ def prior_model(values, part, shapes):
 
     Parameters
     ----------
-    values : ndarray of shape (p,)
-        Eigenvalues of G, none of them negative.
     part : float
         Sampling variance of the moment, whose covariance is like G, over the noise variance.
-    shapes : ndarray of shape (n_priors, p, k)
-        The candidates L, as `fitted_shapes` returns them.
+    priors : ndarray of shape (n_priors, p, k)
+        The candidates L. They are scaled so that LL'G has the trace of G.
+    values, vectors : ndarray of shape (p,) and (p, p)
+        Eigenvalues, none of them negative, and eigenvectors of G.
 
     Returns
     -------
-    (weights, squares, bases)
-        The eigenvalues of G over the error variances, in units of the noise variance; for the error
-        covariance C, the eigenvalues of L'G C^-1 G L; and L times its eigenvectors.
+    (precision, squares, bases)
+        With the error covariance C in units of the noise variance: G C^-1, the eigenvalues of
+        L'G C^-1 G L, and L times its eigenvectors.
     """
-    typical = max(float(values.mean()), 1e-300)
+    rotated, trace, typical = vectors.T @ priors, values.sum(), max(float(values.mean()), 1e-300)
+    shares = np.einsum("ijk,ijk->ij", rotated, rotated) @ values
+    units = trace / np.where(shares > 0.0, shares, trace or 1.0)  # a share may be 0
     weights = values / (1.0 + min(SAMPLING, part) / typical * values)
-    known = shapes.transpose(0, 2, 1) @ ((values * weights)[:, None] * shapes)
-    squares, bases = np.linalg.eigh(known)
-    return weights, squares, shapes @ bases
+    rotated *= np.sqrt(units[:, None] * values * weights)[:, :, None]
+    squares, bases = np.linalg.eigh(rotated.transpose(0, 2, 1) @ rotated)
+    bases = np.sqrt(units)[:, None, None] * (priors @ bases)
+    return (vectors * weights) @ vectors.T, squares, bases
 
 
-def posterior_mean(vectors, moment, spread, model, variances, odds):
+def posterior_mean(moment, spread, model, variances, odds):
     """Mean of b for moment = G b + error under b = tau L c, c ~ N(0, I), averaged by evidence.
 
     A typical coordinate is shrunk by the factor 1 / (1 + signal), where the signal is tau^2 over
@@ -116,8 +103,6 @@ def posterior_mean(vectors, moment, spread, model, variances, odds):
 
     Parameters
     ----------
-    vectors : ndarray of shape (p, p)
-        Eigenvectors of G.
     moment : ndarray of shape (p,)
     spread : float
         Variance of the privacy noise in each coordinate.
@@ -128,10 +113,9 @@ def posterior_mean(vectors, moment, spread, model, variances, odds):
     odds : ndarray of shape (n_priors,)
         Logarithms of the odds against each L.
     """
-    weights, squares, bases = model
+    precision, squares, bases = model
     squares = squares / spread
-    score = weights / spread * (vectors.T @ moment)
-    along = (score @ bases)[:, None]  # one row for each prior
+    along = (precision @ moment / spread @ bases)[:, None]  # one row for each prior
     total = 1.0 + variances[:, None] * np.maximum(squares, 0.0)[:, None]
     # log N(moment; 0, C + tau^2 G L L'G) up to a constant, where C is the error covariance
     weights = variances[:, None] * along / total
@@ -140,7 +124,7 @@ def posterior_mean(vectors, moment, spread, model, variances, odds):
     evidences += 0.5 * np.log(signal) - np.log1p(signal) - odds[:, None]
     chances = np.exp(evidences - evidences.max())
     means = (chances / chances.sum())[:, None] @ weights
-    return vectors @ (bases @ means.transpose(0, 2, 1)).sum(axis=0)[:, 0]
+    return (bases @ means.transpose(0, 2, 1)).sum(axis=0)[:, 0]
 
 
 class Pool:
@@ -187,8 +171,8 @@ class Pool:
 
     def __init__(self, size, deviation, priors, odds, largest, link, length, curator, gram=None):
         width = max(prior.shape[1] for prior in priors)
-        self._priors = np.zeros((len(priors), size, width))
-        for filled, prior in zip(self._priors, priors, strict=True):
+        self._priors = np.zeros((len(priors) + (not link.linear), size, width))
+        for filled, prior in zip(self._priors, priors):
             filled[:, : prior.shape[1]] = prior
         self._variances = PRIOR_VARIANCES[PRIOR_VARIANCES <= max(largest, PRIOR_VARIANCES[0])]
         self._link, self._curator, self._gram = link, curator, gram
@@ -261,8 +245,8 @@ class Pool:
         self._spectrum: Any = denoised_gram(self._raw, self.scale)[:2]
         values, vectors = self._spectrum
         self.slope: np.ndarray = (vectors * values) @ vectors.T
-        priors = self._priors if self._link.linear else [*self._priors, self._even_prior()]
-        self._shapes = fitted_shapes(values, vectors, np.asarray(priors))
+        if not self._link.linear:
+            self._priors[-1, :, : len(values)] = self._even_prior()
         self._model: Any = None
 
     @property
@@ -298,12 +282,12 @@ class Pool:
         dispersion = self.variance / (1.0 if self._link.linear else trace / self._length**2)
         self.noise = float(weights**2 @ noises)
         sampling = dispersion / (counts.max() if self._curator else counts.sum()) * trace / p
-        # With one slope for all steps, the ratio of sampling to noise changes little between steps
+        # While the slope stays, the ratio of sampling to noise seldom changes enough to matter
         part, before = sampling / max(self.noise, 1e-300), self._model
-        if not (self._gram and before and 0.8 <= (1.0 + part) / (1.0 + before[0]) <= 1.25):
-            self._model = part, prior_model(self._spectrum[0], part, self._shapes)
+        if not (before and 0.8 <= (1.0 + part) / (1.0 + before[0]) <= 1.25):
+            self._model = part, prior_model(part, self._priors, *self._spectrum)
         self.b = self._origin + posterior_mean(
-            self._spectrum[1], moment, self.noise, self._model[1], self._variances, self._odds
+            moment, self.noise, self._model[1], self._variances, self._odds
         )
         square = max(float(self.b @ self.slope @ self.b), float(self.b @ self._raw @ self.b))
         if self._link.linear and square > self._most:
@@ -318,8 +302,7 @@ class Pool:
         """
         values, vectors = self._spectrum
         least = max(self.scale * sqrt(2.0 * len(values)), 1e-14 * float(values.max()), 1e-300)
-        shape = vectors / np.sqrt(np.maximum(values, least))
-        return np.hstack([shape, np.zeros((len(values), self._priors.shape[2] - len(values)))])
+        return vectors / np.sqrt(np.maximum(values, least))
 
 
 ROUNDS = 3  # rounds of whitening, after which directions of little variance exceed the noise

@@ -183,9 +183,9 @@ class Pieces:
         """Exact sum over a subset, or all records."""
         if self._foreseen:
             self._drawn()
-        rows = self.whole()
-        if query.prepared is not None and subset is None and isinstance(rows, ArrayRows):
-            maker, of_prepared = query.prepared
+        rows, prepared = self.whole(), query.prepared
+        if prepared is not None and subset is None and isinstance(rows, ArrayRows):
+            maker, of_prepared = prepared
             if self._maker is not maker:
                 self._maker = maker
                 self._makes = self._made(rows, maker.records, maker.width)

@@ -8,7 +8,7 @@ import pytest
 from skpriv._estimation._loop._score import ScoreEquation
 from skpriv._estimation._loop._fit import LoopFit
 from skpriv._estimation._loop._queries import IDENTITY, Logit
-from skpriv._estimation._loop._whitening import Pool, fitted_shapes, posterior_mean, prior_model
+from skpriv._estimation._loop._whitening import Pool, posterior_mean, prior_model
 
 EQUATION = ScoreEquation(
     point=np.zeros(2), limit=1.0, moment=np.zeros(2), slope=0.5 * np.eye(2), square=1.0, n=10_000,
@@ -49,14 +49,12 @@ def test_an_equation_that_was_asked_far_away_leaves_the_pool_where_the_link_bend
 def test_weak_signals_are_not_shrunk_by_how_far_down_the_candidates_go(size):
     p, noise = 6, 1e-4
     values, vectors = np.full(p, 1.0 / p), np.eye(p)
-    moment, shapes = np.full(p, size * np.sqrt(noise)), fitted_shapes(values, vectors, [np.eye(p)])
+    moment = np.full(p, size * np.sqrt(noise))
+    model = prior_model(1e-8, vectors[None], values, vectors)
     found = [
-        posterior_mean(
-            vectors, moment, noise, prior_model(values, 1e-8, shapes),
-            np.geomspace(least, 1e-1, count), np.zeros(1),
-        )[0]
+        posterior_mean(moment, noise, model, np.geomspace(least, 1e-1, count), np.zeros(1))[0]
         for least, count in ((1e-7, 61), (1e-17, 161))
-    ]  # fmt: skip
+    ]
     rounding = 1.0 + 161 * 2.0**-52  # of a sum over the candidates, all of whose terms are positive
     assert 0.0 < found[1] <= found[0] * rounding and found[0] < p * moment[0]
     assert found[1] == pytest.approx(found[0], rel=0.03)
