@@ -30,10 +30,9 @@ from ._queries import IDENTITY, SQUARES
 # the scores of persons, the mean of the residuals, the line. Half and twice as much are worse.
 QUESTION = SIDE_SHARE
 # What is learnt first, so that the rest is asked with less noise. That is the whitening, with half
-# of this share where the Gram matrix is resolved. Where only the mean is asked, it is a first look
-# at the mean, and half of it at the spread. Of the line, it is the lengths of its scores. With few
-# records the mean gets 1.5 times as much: with more the slopes lose, with less the fit loses where
-# bounds are wide (docs/evidence/few_records.md).
+# of this share where the Gram matrix is resolved. Of the line, it is the lengths of its scores. With
+# few records it is the spread, with half of it, and the mean, with 1.5 times as much: with more the
+# slopes lose, with less the fit loses where bounds are wide (docs/evidence/few_records.md).
 LEARNT = 4.0 * QUESTION
 # The last step, from which certified intervals come, where the Gram matrix is resolved. Measured.
 LAST_SHARE = 0.7
@@ -87,7 +86,7 @@ class Rules:
     few_records : bool
         Whether rows are not whitened, since the records are too few.
     mean_only : bool
-        Whether only the mean of the target can be found.
+        Whether only the mean of the target is asked, with the whole budget.
     location, spread, margins, whitening, lengths : float
         Shares of the questions, which add up to one with those of the steps. The margins of
         features and the lengths of rows have the share 0 where they are not asked.
@@ -163,7 +162,7 @@ class Rules:
         mean_only = few_records and of_mean
         location, spread = QUESTION, QUESTION / 2.0
         if few_records:
-            location, spread = LEARNT * (1.0 if mean_only else 1.5), LEARNT / 2.0
+            location, spread = 1.5 * LEARNT, LEARNT / 2.0
         if link.limit is not None:  # of two classes, whose spread follows from the mean
             spread = 0.0
         if not fit_intercept:  # the location is 0

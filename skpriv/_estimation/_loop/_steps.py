@@ -50,10 +50,6 @@ FEW_RECORDS = (
     "requires."
 )
 MEAN_HIDDEN = "The noise of the mean is {:.2g} half-ranges of the target, which hides it, too."
-TARGET_HIDDEN = (
-    "Only the mean of the target was asked: it varies too little inside of bounds_y to be told "
-    "from noise. Narrower bounds_y would help, if they hold."
-)
 
 
 def fit_rows(session, rows, target, rules, link=IDENTITY, priors=(), start=None):
@@ -310,32 +306,14 @@ def find_location(session, rows, target, rules, link=IDENTITY):
 
 
 def mean_only(session, rows, target, rules, link=IDENTITY):
-    """The private mean with all of the budget that is left, pooled with a first look at it.
-
-    Once a location and the spread are released, the last look clips residuals at a few deviations.
-    For a target that varies by a tenth of its range this has a third of the noise.
-    """
-    location, scale, means = link.origin, 0.0, []
-    if rows.constant is not None and link.parts > 1:
-        location = _mean(session, rows, target, link, 1.0).mean
-    elif rows.constant is not None:
-        plain = link.linear and not getattr(rows, "weighted", False)
-        if plain and session.records(rules.spread) > 0:  # see `fit_rows`
-            first_look, deviation = find_location(session, rows, target, rules)
-            share = 1.0 - rules.location - rules.spread
-            mean = _mean_of_residuals(session, rows, target, rules, share, first_look, deviation)
-            means = [first_look, mean]
-        else:
-            means = [_mean(session, rows, target, link, 1.0)]
-        weights = np.array([one.scale**-2.0 for one in means])
-        location = float(weights @ [one.mean for one in means] / weights.sum())
-        scale = float(weights.sum() ** -0.5)
-    p = rows.size * link.parts
+    """The private mean of the target, with the whole budget."""
+    p, mean, location, scale = rows.size * link.parts, 0.0, link.origin, 0.0
+    if rows.constant is not None:
+        mean, scale, _ = _mean(session, rows, target, link, 1.0)
+        location = link.linear_part(mean)
     session.report.add_note(_words(session, rules, rows, link, scale))
     # A target in [-1, 1] with this mean has no larger variance.
-    nothing, variance = np.zeros((p, p)), 1.0 if link.parts > 1 else 1.0 - location**2
-    if rows.constant is not None:
-        location = link.linear_part(location)
+    nothing, variance = np.zeros((p, p)), 1.0 if link.parts > 1 else 1.0 - mean**2
     return LoopFit(location, np.eye(p), nothing[0], variance, nothing, (), None, True, session.n,
                    rules.effective_records, link=link)  # fmt: skip
 
@@ -347,10 +325,9 @@ def _words(session, rules, rows, link, scale):
         return NO_INTERCEPT
     if link.parts > 1:
         return f"{RATES_ONLY} {more_needed(session, rules, link.enough(p))}"
-    words = TARGET_HIDDEN
-    if rules.mean_only:
-        least = link.mean_effective_records if link.linear else link.enough(p)
-        words = f"{MEAN_ONLY} {more_needed(session, rules, least)}"
+    alone = link.linear and rules.mean_only
+    least = link.mean_effective_records if alone else link.enough(p)
+    words = f"{MEAN_ONLY} {more_needed(session, rules, least)}"
     words += f" Noise of the mean: {50.0 * scale:.2g}% of bounds_y (standard deviation)."
     # 1 / sqrt(3) is the deviation of a target that is anywhere in its range
     return words + (f" {MEAN_HIDDEN.format(scale)}" if scale > sqrt(1.0 / 3.0) else "")
@@ -377,18 +354,6 @@ def _mean(session, rows, target, link, share):
             "or a number."
         )
     return found
-
-
-def _mean_of_residuals(session, rows, target, rules, share, first_look, deviation):
-    """Noisy mean of the target, by the mean of its clipped distances from a first look at it."""
-    clip = mean_clip(2.0 / (rules.effective_records * sqrt(share)))
-    limit = clip * deviation + 2.0 * first_look.scale
-    if limit >= 1.0:  # clipping would save no noise
-        return _mean(session, rows, target, IDENTITY, share)
-    query = ResidualMeanQuery(rows, target, first_look.mean, np.zeros(rows.size), limit)
-    answer = session.sum(query, share)
-    mean = first_look.mean + limit * float(answer.value[0]) / answer.n
-    return Location(float(np.clip(mean, -1.0, 1.0)), limit * answer.noise.scale / answer.n, 1.0)
 
 
 def known_mean(session, whitened, target, mean, deviation, pool, equation, rules, link=IDENTITY):
