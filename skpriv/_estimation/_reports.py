@@ -102,11 +102,8 @@ class LiftedMomentsQuery(Query):
         the intercept stays as it was reported, since the bound is on the reports' joint error.
         """
         found = NormalEquations.of_moments(answer, self.scaling.size, 1.0)
-        found, noise = replace(found, square=float(answer.n)), answer.noise
-        if not isinstance(noise, CodebookNoise):
-            return found
-        scale = noise.square_scale
-        return replace(found, design_scale=scale, gram_scale=scale, law=noise)
+        scale, known = answer.noise.square_scale, {"square": float(answer.n), "law": answer.noise}
+        return replace(found, design_scale=scale, gram_scale=scale, **known)
 
 
 @dataclass(frozen=True)

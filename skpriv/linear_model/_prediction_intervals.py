@@ -192,8 +192,6 @@ class Calibration:
         Increasing.
     below, above : tuple of float
         The quantile for each level; infinite where the range itself is the interval.
-    depth : int
-        Steps of the search; 0 for exact order statistics, or if there was no search.
     """
 
     n: int
@@ -201,7 +199,6 @@ class Calibration:
     levels: tuple
     below: tuple
     above: tuple
-    depth: int = 0
 
     @classmethod
     def unresolved(cls, n, bounds, levels):
@@ -266,7 +263,7 @@ def calibrate(session, score, levels, sides, deviation, reported=False):
     whole = np.full((len(sides), len(asked_for) - len(levels)), np.inf)
     found = np.hstack([np.maximum.accumulate(found, axis=1), whole])
     below, above = tuple(found[0].tolist()), tuple(found[-1].tolist())
-    return Calibration(session.n, score.bounds, asked_for, below, above, depth)
+    return Calibration(session.n, score.bounds, asked_for, below, above)
 
 
 def _targets(session, score, alphas, sides, reported):

@@ -102,10 +102,6 @@ class MeanLink:
         """Slope of the mean, thinned, over its largest: in [0, 1]."""
         return 1.0
 
-    def free(self, eta):
-        """The mean and its slope, without a cap and without the weights of `thin`."""
-        return eta, np.ones_like(eta)
-
     def linear_part(self, mean):
         """eta of a mean: where the loop starts."""
         return mean

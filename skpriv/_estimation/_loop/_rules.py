@@ -30,9 +30,9 @@ from ._queries import IDENTITY, SQUARES
 # the scores of persons, the mean of the residuals, the line. Half and twice as much are worse.
 QUESTION = SIDE_SHARE
 # What is learnt first, so that the rest is asked with less noise. That is the whitening, with half
-# of this share where the Gram matrix is resolved. Of the line, it is the lengths of its scores. With
-# few records it is the spread, with half of it, and the mean, with 1.5 times as much: with more the
-# slopes lose, with less the fit loses where bounds are wide (docs/evidence/few_records.md).
+# of this share where the Gram matrix is resolved. Of the line, it is the lengths of its scores.
+# With few records the mean gets 1.5 times as much, and the spread half of it: with more the slopes
+# lose, with less the fit loses where bounds are wide (docs/evidence/few_records.md).
 LEARNT = 4.0 * QUESTION
 # The last step, from which certified intervals come, where the Gram matrix is resolved. Measured.
 LAST_SHARE = 0.7

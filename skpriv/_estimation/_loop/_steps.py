@@ -14,7 +14,6 @@ from ._fit import FITTED, KnownMean, LoopFit, weights_move_mean
 from ._queries import (
     IDENTITY,
     ClippedRowsQuery,
-    Location,
     LocationQuery,
     ResidualMeanQuery,
     ScoreLengthsQuery,

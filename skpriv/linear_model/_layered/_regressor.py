@@ -21,7 +21,7 @@ from scipy import linalg
 
 from ..._compat import Interval
 from ..._estimation._intervals import event, inside_bounds, shared, split_failure
-from ..._estimation._moments import PRIOR_VARIANCES, SAMPLING, ridge_prior
+from ..._estimation._moments import INTERCEPT_PRIOR, SAMPLING, normal_posterior, ridge_prior
 from ..._linalg import HALF_DIGITS, RELATIVE_ZERO, blocks_of
 from ..._parameters import Count, DataNorm, Positive, parameters
 from ...exceptions import PrivacyError
@@ -65,12 +65,6 @@ def noise_kind(est):
             if est.delta == 0.0 or not adds_up_gaussians():
                 return "codebook"
     if est.channel != "codebook":
-        if est.delta == 0.0:
-            raise PrivacyError(
-                "delta=0.0 leaves no room for Gaussian noise: pass delta in (0, 1), or "
-                "channel='codebook', one pure report of each user, with "
-                f"{models_that('alone')}, and variant='one-batch'."
-            )
         return "gaussian"
     if not by_users:
         raise PrivacyError(
@@ -300,10 +294,11 @@ def _through(W, node):
 def pooled(tree, prior):
     """Posterior mean of theta from the equations of all bins, each weighted by its noise.
 
-    The prior's size is averaged over by evidence. Only directions that stand out of the noise of
-    the gram enter, because noise in the design attenuates.
+    The prior's size has the largest evidence, and leaves the intercept a variance of at least 1:
+    of few equations the best size alone is sometimes 0 by accident. Only directions that stand out
+    of the noise of the gram enter, because noise in the design attenuates.
     """
-    theta = np.zeros(len(prior))
+    theta, least = np.zeros(len(prior)), 1.0 / INTERCEPT_PRIOR
     bins = tree.bins
     exact = all(node.law.rms == 0.0 for node in bins)
     for _ in range(1 if exact else 3):
@@ -315,23 +310,8 @@ def pooled(tree, prior):
         error = sqrt(min(1.0, (1.0 + SAMPLING) * private / max(whole, 1e-300)))
         if exact:
             return linalg.lstsq(design, response)[0]
-        theta = prior @ _posterior_mean(design @ prior / error, response / error)
+        theta = prior @ normal_posterior(design @ prior / error, response / error, least)[1]
     return theta
-
-
-def _posterior_mean(design, response):
-    """Mean of w in response = design w + N(0, I), w ~ N(0, tau^2 I), over a public grid of tau.
-
-    An average and not the best tau: of few equations, the best is sometimes 0 by accident.
-    """
-    left, singular, right = linalg.svd(design, full_matrices=False)
-    projected = left.T @ response
-    gains = np.outer(PRIOR_VARIANCES, singular**2)
-    evidence = -0.5 * (np.log1p(gains) + projected**2 / (1.0 + gains)).sum(axis=1)
-    weights = np.exp(evidence - evidence.max())
-    weights /= weights.sum()
-    safe = np.where(singular > 0.0, singular, 1.0)
-    return right.T @ (weights @ (gains / (1.0 + gains)) * projected / safe)
 
 
 def _whitened(node, theta):

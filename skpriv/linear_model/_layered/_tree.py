@@ -75,13 +75,8 @@ class ReportLaw:
         return ReportLaw(self.parts + other.parts)
 
     def operator(self, d, failure):
-        """Bound on -N in every direction at once; its mean by Tropp (2015, Theorem 6.6.1)."""
-
-        def mean(part):
-            variance = part.reports * max(part.along, part.across) * (d + 1.0) / 2.0
-            return sqrt(2.0 * variance * log(d)) + part.bound * log(d) / 3.0
-
-        return self._total(failure, d * (d + 1.0) / 2.0, 1.0, mean)
+        """Bound on -N in every direction at once: that on its Frobenius norm."""
+        return self._total(failure, d * (d + 1.0) / 2.0, 1.0)
 
     def equation(self, d, factor, inner, outer, failure):
         """Bound on the norm of (target - cross P'theta) - gram Q'theta / factor, all noise alone.
@@ -93,14 +88,12 @@ class ReportLaw:
         squares = d * (1.0 + outer**2) + (d + 1.0) / 2.0 * (inner / factor) ** 2
         return self._total(failure, squares, top)
 
-    def _total(self, failure, squares, top, matrix_mean=None):
+    def _total(self, failure, squares, top):
         """Bound for a map whose squared entries add up to squares, its squared norm top."""
         tail, total = log(len(self.parts) / failure), 0.0
         for part in self.parts:
             excess = max(part.along - part.across, 0.0)
             mean = sqrt(part.reports * (squares * part.across + top * excess))
-            if matrix_mean is not None:
-                mean = min(mean, matrix_mean(part))
             weak, bound = part.reports * top * max(part.along, part.across), sqrt(top) * part.bound
             first = 3.0 * bound * tail
             total += mean + 0.5 * (
