@@ -195,23 +195,15 @@ class NormalEquations:
         return sqrt(low / self.n), sqrt(high / self.n)
 
     def solve_ridge(self, penalty):
-        """Solution with a public penalty, a diagonal or a matrix; of least norm if singular."""
+        """Solution with a public penalty, a matrix; of least norm if singular."""
         design = psd_part(self.design) if self.symmetric and not self.exact else self.design
-        design = design + (np.diag(penalty) if penalty.ndim == 1 else penalty)
+        design = design + penalty
         if not self.exact:
             return linalg.lstsq(design, self.target)[0]
         values = np.diagonal(design)
         balance = 1.0 / np.sqrt(np.where(values > 0.0, values, 1.0))
         balanced = design * np.outer(balance, balance)
         return balance * linalg.lstsq(balanced, balance * self.target)[0]
-
-    def solve_shrunk(self, priors):
-        """Noise-aware solution: posterior mean of theta; see `posterior`.
-
-        Sampling counts as error only where privacy noise is not small beside it. As epsilon grows
-        nothing is shrunk, and the solution is that of the records' own equations.
-        """
-        return self.posterior(priors, fading=True)[0]
 
     def posterior(self, priors, least_variance=0.0, fading=False):
         """Posterior mean and covariance of theta, the prior's shape and size by evidence.
@@ -228,7 +220,8 @@ class NormalEquations:
             Least value of tau^2: a prior that is too narrow, by the accident of little evidence,
             tells that everything is known.
         fading : bool
-            Whether v falls with the privacy noise where that is small beside sampling.
+            Whether v falls with the privacy noise where that is small beside sampling. As epsilon
+            grows nothing is shrunk then, and the mean solves the records' own equations.
 
         Returns
         -------

@@ -259,7 +259,8 @@ class ReportedFit:
         query = LiftedMomentsQuery(records)
         answer = session.sum(query, 1.0)
         equations = query.equations(answer)
-        theta = equations.solve_shrunk(priors or [ridge_prior(records.size, fit_intercept)])
+        priors = priors or [ridge_prior(records.size, fit_intercept)]
+        theta, _ = equations.posterior(priors, fading=True)
         gram = answer.reports.error_gram(theta)
         return cls(replace(equations, residual_gram=gram), theta, **options)
 

@@ -116,8 +116,7 @@ def make_map(low, high, known, lines, n, effective_records):
 
 # Weight of a penalty on bends, relative to the data: it only decides what the records leave open.
 ROUGH = 1e-6
-# Standard deviations of the bends of a curve in two candidate priors; that of its slope is 1.
-ROUGHNESS = (1.0, 0.25)
+ROUGHNESS = 0.25  # standard deviation of the bends of a smooth curve; that of its slope is 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,14 +229,8 @@ class AdditiveMap:
         return ROUGH * sqrt(n) * (rows @ self.basis / sqrt(self.n_inputs))
 
     def priors(self):
-        """Shapes L of the prior theta = tau L c: smooth curves, then walks, then equal heights."""
-        shapes = [
-            *(
-                linalg.block_diag(*(smooth(knots, part) for knots in self.knots))
-                for part in ROUGHNESS
-            ),
-            linalg.block_diag(*map(walk, self.knots)),
-        ]
+        """Shapes L of the prior theta = tau L c: smooth curves, and walks."""
+        shapes = [linalg.block_diag(*map(shape, self.knots)) for shape in (smooth, walk)]
         wide = np.full((len(self.basis), 1), sqrt(INTERCEPT_PRIOR) / self.n_inputs)
         return [self.theta_of(np.hstack([wide, shape])) for shape in shapes]
 
@@ -310,8 +303,8 @@ def walk(knots):
     return (heights - heights.mean(axis=0)) / sqrt(0.5)
 
 
-def smooth(knots, part):
-    """Prior heights at knots: a line, and this part of the sums of a random walk."""
+def smooth(knots):
+    """Prior heights at knots: a line, and sums of a random walk, which bend it."""
     t = _positions(knots)
     if len(t) == 2:
         return t[:, None]
@@ -321,7 +314,7 @@ def smooth(knots, part):
     plane = np.column_stack([np.ones(len(t)), t])
     bends = bends - plane @ np.linalg.lstsq(plane, bends, rcond=None)[0]
     bends = bends / sqrt(max(float((bends**2).sum()) / len(t), 1e-300))
-    return np.hstack([t[:, None], part * bends])
+    return np.hstack([t[:, None], ROUGHNESS * bends])
 
 
 def second_difference(knots):

@@ -654,7 +654,6 @@ class _Bounds:
 
     moved: float  # |d|
     missed: float  # |S| + |Q| + |N_L d|
-    largest: float  # eigenvalue of H
 
 
 def certified_by_step(fit, points, confidence_level):
@@ -749,14 +748,12 @@ def _distance(last, values, vectors, noise, failure):
     seen, most = (max(value, 0.0) + squares for value in (seen, most))
     unit = RANGE**2 * log(2.0 / failure.variances) / n
     for _ in range(SHARPENINGS):
-        # mean((w zeta)^2 |e|^2) is that of c^2 less 2 d'mean(|e|^2 e w zeta); in any direction,
-        # the root of its mean is at most that of c^2 and of (e'd)^2 together
+        # mean((w zeta)^2 |e|^2) is that of c^2 less 2 d'mean(|e|^2 e w zeta), in any direction, too
         tilt = 2.0 * moved * _sum_norm(weak, weak, 1.0, n, log(1.0 / failure.tilt))
-        weak_seen = min((sqrt(most) + moved * sqrt(largest)) ** 2, most + tilt)
         total = min(total, expected_sum(seen + 2.0 * moved * size(total, weak), unit))
-        weak = min(weak, total, expected_sum(weak_seen, unit))
+        weak = min(weak, total, expected_sum(most + tilt, unit))
         moved = min(moved, solved(total, weak))
-    return _Bounds(moved, size(total, weak) + cut + noise * moved, largest)
+    return _Bounds(moved, size(total, weak) + cut + noise * moved)
 
 
 def _variance(last, dual, bounds, failure):
@@ -771,12 +768,10 @@ def _variance(last, dual, bounds, failure):
     seen = np.einsum("ij,ij->i", dual @ last.residual_gram, dual) + seen * squares
     seen = np.maximum(seen, 0.0)
     unit = RANGE**2 * squares * log(1.0 / failure.realised) / n
-    away = bounds.moved * np.sqrt(bounds.largest * squares)  # root of mean((v'e)^2 (e'd)^2)
     for _ in range(SHARPENINGS):
         least = squares * variance
         cross = _sum_norm(least, least, squares, n, log(1.0 / failure.cross))
-        realised = np.minimum(seen + 2.0 * bounds.moved * cross, (np.sqrt(seen) + away) ** 2)
-        variance = np.minimum(variance, expected_sum(realised, unit))
+        variance = np.minimum(variance, expected_sum(seen + 2.0 * bounds.moved * cross, unit))
     return variance
 
 
