@@ -88,6 +88,7 @@ class MeanLink:
     degrees: ClassVar[float | None] = None
     parts: ClassVar[Any] = 1
     origin: ClassVar[Any] = 0.0
+    free: ClassVar[Any]  # of links that bend: the mean without a cap, and its slope
     steepest: float = 1.0
 
     def mean(self, eta):
