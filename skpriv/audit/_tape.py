@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..privacy import Answer, NoiseSource, Numbering, Session, Stream
-from ..records import PersonRows, SeededOrder, Subset
+from ..records import PersonRows, Subset
 
 # What the curator keeps and never hands out: open sums, and the rows of an open epoch. Pickles of
 # open policies hold them, as docs/privacy.md says.
@@ -168,33 +168,27 @@ class Carried:
 
     Parameters
     ----------
-    order : SeededOrder or PublicOrder
+    order : SeededOrder
         Order of the first run.
     places : ndarray of shape (n_records,)
         Where each record of the first run stands in the second one.
+    indexed : bool
+        Whether records can be taken in any order: that in which the first run took them.
     """
 
-    def __init__(self, order, places):
-        self._order, self._places = order, places
-        self._came_from = np.argsort(places)
+    def __init__(self, order, places, indexed):
+        self._order, self._places, self._indexed = order, places, indexed
 
     @classmethod
-    def along(cls, order, records, now):
+    def along(cls, order, records, now, indexed):
         """The order itself if no record has moved, so that it is the same to the last bit."""
         places = _moved(records, now)
-        return order if (places == np.arange(len(places))).all() else cls(order, places)
+        return order if (places == np.arange(len(places))).all() else cls(order, places, indexed)
 
-    def users(self, start, stop, subset=None):
-        """Records from one place of the order up to another, of the subset only."""
-        if subset is None:
-            found = self._order.users(start, stop)
-        else:
-            before = self._came_from[np.asarray(subset.positions)]
-            found = self._order.users(start, stop, Subset.of(before, len(self._places)))
-        positions = self._places[np.asarray(found.positions)]
-        if isinstance(self._order, SeededOrder):  # Its records come by position.
-            return Subset(np.sort(positions))
-        return type(found)(positions)
+    def users(self, start, stop):
+        """Records from one place of the order up to another."""
+        positions = self._places[self._order.users(start, stop).positions]
+        return Subset(positions if self._indexed else np.sort(positions))
 
     def dealt(self, start, stop):
         """Positions of the records from one place of the order up to another, as they come."""
@@ -334,7 +328,7 @@ class Player(Recorder):
         if len(records) != len(self.orders[-1][0]):
             self.mismatches.append(f"random order {index + 1} is of another number of records")
             return fresh
-        return Carried.along(order, records, self.orders[-1][0])
+        return Carried.along(order, records, self.orders[-1][0], rows.indexed)
 
     def _matching(self, event, index):
         """The event of the first run in this place, or None if it is another question."""

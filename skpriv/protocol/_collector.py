@@ -59,17 +59,15 @@ class DeviceRows(RowsOnDevices):
         self.lineage = lineage
         self._seed, self._rounds, self._asked = seed, rounds, 0
 
-    def order(self, permutation):
+    def order(self, seed):
         """These rows, as the order of users: devices are asked by their places in a public order.
 
         It is the order of the collection's seed (`public_order`), whatever the estimator draws.
         """
         return self
 
-    def users(self, start, stop, subset=None):
+    def users(self, start, stop):
         """Places of users in the public order, from start up to stop."""
-        if subset is not None:
-            raise NotImplementedError("devices are asked by their position in the order alone.")
         return range(start, stop)
 
     def collect(self, query, law, users):

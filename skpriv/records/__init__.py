@@ -6,7 +6,7 @@ from ._base import (
 from ._batches import BatchRows, LazyValues
 from ._dask import DaskRows, positional
 from ._persons import PersonRows
-from ._subset import SEED_BYTES, PublicOrder, SeededOrder, Subset
+from ._subset import SEED_BYTES, SeededOrder, Subset
 from ._tables import (
     as_rows, check_public, check_shape, finite_numbers, from_batches, from_parquet, from_table,
     is_lazy, read_in_batches, readable,
@@ -25,7 +25,6 @@ __all__ = [
     "DaskRows",
     "LazyValues",
     "PersonRows",
-    "PublicOrder",
     "Rows",
     "SeededOrder",
     "Subset",

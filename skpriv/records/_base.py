@@ -22,7 +22,7 @@ from scipy.sparse import csr_matrix, issparse
 from .._linalg import BLOCK_ENTRIES, CompensatedSum, one_blas_thread
 from .._progress import progress
 from ..exceptions import InvalidValues
-from ._subset import BATCH_ROWS, PublicOrder, Subset
+from ._subset import BATCH_ROWS, SeededOrder, Subset
 from ._values import INVALID_VALUES, OTHER_ROWS, finite, numeric, public_shape, quietly
 
 # Seconds that the caller works alone before other threads help: waking them can take as long.
@@ -278,9 +278,9 @@ class Rows(ABC):
         """The same records, or a subset of them, with one row of each."""
         return self.select(subset)
 
-    def order(self, permutation: Any) -> Any:
-        """Public random order of the users; ``permutation(n)`` draws one."""
-        return PublicOrder(permutation(self.n))
+    def order(self, seed: bytes) -> Any:
+        """Random order of the records, by a seed."""
+        return SeededOrder(seed, self.n)
 
     def needs_order(self) -> Any:
         """Refuse rows of which no part can be chosen."""

@@ -17,7 +17,6 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ._base import CHUNK_ROWS, Memory, Rows, canonical
-from ._subset import SeededOrder
 from ._values import OTHER_ROWS, finite, floats, public_shape, quietly
 
 AHEAD = 2  # blocks that are read while another one is used
@@ -171,11 +170,6 @@ class FetchedRows(Rows):
     def check(self, refuse: bool = True) -> None:
         """From now on, refuse values that are not finite, when they are read."""
         self._refuses = refuse
-
-    def order(self, permutation: Any) -> Any:
-        """Public random order of users who answer for themselves, a block at a time in memory."""
-        self.needs_order()
-        return SeededOrder.drawn(permutation, self.n)
 
     def mapped(
         self, function: Any, n_features: int, names: Any = None, *, numeric: bool = True

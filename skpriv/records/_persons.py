@@ -7,7 +7,7 @@ import numpy as np
 
 from .._linalg import CompensatedSum
 from ._base import CHUNK_ROWS, KEPT_BYTES, ArrayRows, Rows, in_threads
-from ._subset import Subset, Users
+from ._subset import Subset
 
 
 class PersonRows(Rows):
@@ -221,7 +221,7 @@ def _persons(X, y, numbers, largest, change):
 
 def _picked(rows, positions):
     """Rows at positions, of rows that can be taken in any order."""
-    (piece,) = rows.pieces(len(positions), Users(positions), False)
+    (piece,) = rows.pieces(len(positions), Subset(positions), False)
     return piece()
 
 

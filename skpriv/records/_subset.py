@@ -1,6 +1,6 @@
-"""Choices of records by their position, and public and secret orders of which they are pieces.
+"""Choices of records by their position, and random orders of which they are pieces.
 
-A secret order is expanded from a seed and never written down.
+An order is expanded from a seed and never written down.
 """
 
 from dataclasses import dataclass
@@ -23,14 +23,14 @@ class Subset:
     Attributes
     ----------
     positions : range or ndarray of intp
-        Ascending if it is an array.
+        Ascending if it is an array, but where rows in memory are picked one person after the other.
 
     Examples
     --------
     >>> from skpriv.records import Subset
     >>> half, rest = Subset.of(slice(0, 5), 10), Subset.of([5, 7, 9], 10)
-    >>> len(half), len(rest), half.overlaps(rest), half.overlaps(half)
-    (5, 3, False, True)
+    >>> len(half), len(rest), half.mask(10).tolist() == [True] * 5 + [False] * 5
+    (5, 3, True)
     """
 
     positions: Any
@@ -66,40 +66,6 @@ class Subset:
     def __len__(self):
         return len(self.positions)
 
-    def same(self, other: Any) -> bool:
-        """Whether both choose the same records."""
-        if self is other:  # then the positions need not be made
-            return True
-        if len(self) != len(other):
-            return False
-        mine, others = self.positions, other.positions
-        if isinstance(mine, range) and isinstance(others, range):
-            return mine == others
-        return bool(np.array_equal(mine, others))
-
-    def overlaps(self, other: Any) -> bool:
-        """Whether some record is in both."""
-        mine, others = self.positions, other.positions
-        if not len(mine) or not len(others) or mine[-1] < others[0] or others[-1] < mine[0]:
-            return False
-        if mine is others:
-            return True
-        if all(isinstance(p, range) and p.step == 1 for p in (mine, others)):
-            return True  # both are intervals, and neither ends before the other begins
-        both = np.concatenate([mine, others])
-        both.sort(kind="stable")  # merges the two sorted halves
-        return bool((both[1:] == both[:-1]).any())
-
-    def among(self, other: Any) -> Any:
-        """Where these records are among those of another choice; None if some are not there."""
-        if self.same(other):
-            return Subset(range(len(self)))
-        mine, others = np.asarray(self.positions), np.asarray(other.positions)
-        places = np.searchsorted(others, mine)
-        if not len(others) or (others[np.minimum(places, len(others) - 1)] != mine).any():
-            return None
-        return Subset(places)
-
     def between(self, start: int, stop: int) -> Any:
         """Positions from start up to stop, counted from start, as a range or ascending."""
         mine = self.positions
@@ -121,32 +87,6 @@ class Subset:
         return chosen
 
 
-class Users(Subset):
-    """Users whom a public order has dealt out, in that order."""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class PublicOrder:
-    """Public random order of the users, drawn without looking at them.
-
-    Rows that do not fit into memory may deal out users in another way of the same law: what
-    ``users`` gives is only handed back to the rows.
-
-    Parameters
-    ----------
-    permutation : ndarray of shape (n,)
-    """
-
-    permutation: np.ndarray
-
-    def users(self, start: int, stop: int, subset: Any = None) -> Any:
-        """Users from position start up to stop of the order, of the subset only."""
-        found = self.permutation[start:stop]
-        if subset is not None:
-            found = found[subset.mask(len(self.permutation))[found]]
-        return Users(found)
-
-
 class SeededOrder:
     """Uniform random order of the records, expanded from a seed by a cryptographic generator.
 
@@ -161,7 +101,8 @@ class SeededOrder:
     uniform positions, as they appear; the other positions follow in the order of independent random
     keys. Every stream is SHAKE-128 of the seed and a counter.
 
-    Whether the order is secret is up to who draws the seed: see `skpriv.privacy.Session.part`.
+    Whether the order is secret is up to who draws the seed: see `skpriv.privacy.Session.part`. That
+    of users who answer for themselves, each one question, is public.
 
     Parameters
     ----------
@@ -183,17 +124,9 @@ class SeededOrder:
         self.n_blocks = -(-self.n // BATCH_ROWS)
         self._n_groups = min(256, 2 ** max(0, self.n_blocks - 1).bit_length())
 
-    @classmethod
-    def drawn(cls, permutation: Any, n: int) -> "SeededOrder":
-        """Order of n records by a drawn permutation of 256 numbers, a seed of 1,683 bits."""
-        return cls(bytes(np.asarray(permutation(256)).tolist()), n)
-
-    def users(self, start: int, stop: int, subset: Any = None) -> Subset:
-        """Records from one place of the order up to another, of the subset only."""
-        found = SeededSubset(self, start, stop)
-        if subset is None:
-            return found
-        return Subset(np.intersect1d(found.positions, subset.positions, assume_unique=True))
+    def users(self, start: int, stop: int) -> Subset:
+        """Records from one place of the order up to another."""
+        return SeededSubset(self, start, stop)
 
     def dealt(self, start: int, stop: int) -> np.ndarray:
         """Positions of the records from one place of the order up to another, as they come."""
@@ -304,27 +237,6 @@ class SeededSubset(Subset):
                 chosen[here] = members[first : first + len(here)]
             vars(self)["_last"] = block, chosen
         return self._last[1]
-
-    def overlaps(self, other):
-        """Whether some record is in both."""
-        if self._beside(other):
-            return max(self._start, other._start) < min(self._stop, other._stop)
-        return super().overlaps(other)
-
-    def same(self, other):
-        """Whether both choose the same records."""
-        if self._beside(other) and len(self):
-            return (self._start, self._stop) == (other._start, other._stop)
-        return super().same(other)
-
-    def among(self, other):
-        """Where these records are among those of another choice; None if some are not there."""
-        inside = not self._beside(other) or other._start <= self._start <= self._stop <= other._stop
-        return super().among(other) if inside else None
-
-    def _beside(self, other):
-        """Whether both are pieces of one order, so that comparing their places is enough."""
-        return isinstance(other, SeededSubset) and other._order is self._order
 
     def __repr__(self):
         return f"SeededSubset of {len(self)} records"

@@ -12,7 +12,7 @@ from skpriv.exceptions import InvalidValues
 from skpriv.linear_model._iht import Iterate, ScoresQuery
 from skpriv.privacy import Piece, Query, open_session
 from skpriv.records import (
-    INVALID_VALUES, ArrayRows, PublicOrder, Subset, _base as _records, canonical, floats,
+    INVALID_VALUES, ArrayRows, _base as _records, canonical, floats,
 )  # fmt: skip
 
 ENTRIES = RecordMap.of_norm(1.0, (-1.0, 1.0), False, 3)
@@ -127,25 +127,6 @@ def test_what_is_no_subset(subset):
         ArrayRows(*_rows()).sum(Moments(), subset)
 
 
-def test_overlaps():
-    n = 20
-    rng = np.random.RandomState(0)
-    kinds = [slice(0, 5), slice(5, 9), slice(4, 12), slice(0, 20, 2), slice(1, 20, 2), slice(3, 3)]
-    subsets = [Subset.of(kind, n) for kind in kinds]
-    subsets += [Subset.of(rng.choice(n, size, replace=False), n) for size in (0, 1, 3, 6)]
-    for one in subsets:
-        for other in subsets:
-            common = set(np.asarray(one.positions)) & set(np.asarray(other.positions))
-            assert one.overlaps(other) == bool(common)
-            assert one.same(other) == (one.mask(n) == other.mask(n)).all() or not len(one)
-
-
-def test_the_order_deals_out_users_of_a_subset():
-    order = PublicOrder(np.array([3, 1, 4, 0, 2]))
-    assert order.users(1, 4).positions.tolist() == [1, 4, 0]
-    assert order.users(1, 4, Subset.of([0, 1], 5)).positions.tolist() == [1, 0]
-
-
 # What `BAD_VALUES` of tests/test_common.py has not
 BAD = {
     "object": (lambda X, y: (_put(X.astype(object), {"a": 1}), y)),
@@ -227,8 +208,6 @@ def test_no_record_spends_more_than_the_budget(privacy, seed):
         subset = (
             Piece(*np.sort(rng.choice(n + 1, 2, replace=False))) if rng.uniform() < 0.8 else None
         )
-        if subset is not None and privacy == "local":  # users, who may be chosen in public
-            subset = rng.choice(n, len(subset), replace=False)
         try:
             answer = session.sum(Spy(), rng.uniform(0.05, 0.3), subset)
         except ValueError:
@@ -236,7 +215,8 @@ def test_no_record_spends_more_than_the_budget(privacy, seed):
         users = np.concatenate([*seen, np.arange(0)]).astype(int)
         seen.clear()
         assert answer.n == len(users)
-        assert privacy == "central" or subset is None or set(users) <= set(subset)
+        everyone = range(n) if subset is None else session._pieces.users(subset).positions
+        assert set(users) <= set(everyone)
         paid[users] += session.report.rows[-1].cost.gaussian
     assert 0.0 < paid.max() <= Budget(1.0, 1e-6).mu ** 2 * (1 + 1e-8)
     assert session.report.total.gaussian >= paid.max() * (1 - 1e-8)

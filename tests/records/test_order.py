@@ -8,7 +8,7 @@ import pytest
 from registry.totals import Total
 from scipy import stats
 
-from skpriv.records import ArrayRows, PublicOrder, SeededOrder, Subset, _dask, _subset, from_batches
+from skpriv.records import ArrayRows, SeededOrder, Subset, _dask, _subset, from_batches
 
 LEVEL = 1e-6  # at which a test of a law may fail
 
@@ -64,28 +64,6 @@ def test_pieces_of_one_order(n, block_rows):
                 inside = expected[(expected >= first) & (expected < last)] - first
                 np.testing.assert_array_equal(piece.between(first, last), inside)
                 assert not piece.beyond(last) or not (expected >= last).any()
-
-
-def test_relations_follow_from_the_places():
-    """No position is written down to see that two parts of one order have no record in common."""
-    order, other = _seeded(0, 100), _seeded(1, 100)
-    half, rest, third = order.users(0, 50), order.users(50, 100), order.users(50, 75)
-    assert half.same(order.users(0, 50)) and not half.same(rest) and not half.overlaps(rest)
-    assert third.among(half) is None and not third.same(half)
-    assert not any("positions" in vars(subset) for subset in (half, rest, third))
-    np.testing.assert_array_equal(rest.positions[third.among(rest).positions], third.positions)
-    assert order.users(0, 51).overlaps(rest)
-    assert order.users(0, 100).same(other.users(0, 100))
-    assert order.users(0, 60).overlaps(other.users(0, 60))
-
-
-def test_users_of_a_subset():
-    order, subset = _seeded(1, 100), Subset.of(slice(10, 60, 3), 100)
-    users, everyone = order.users(20, 70, subset), order.users(20, 70)
-    expected = np.intersect1d(everyone.positions, np.asarray(subset.positions))
-    np.testing.assert_array_equal(users.positions, expected)
-    assert users.overlaps(everyone) and Subset.of(expected, 100).same(users)
-    assert isinstance(PublicOrder(np.arange(3)).users(0, 2), Subset)
 
 
 def test_equal_keys_are_drawn_again(monkeypatch):

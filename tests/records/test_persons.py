@@ -6,9 +6,8 @@ from registry.totals import Total
 from scipy import stats
 
 from skpriv.privacy import NoiseSource
-from skpriv.records import ArrayRows, PersonRows, from_batches
+from skpriv.records import ArrayRows, PersonRows, Subset, from_batches
 from skpriv.records._persons import _keys
-from skpriv.records._subset import Users
 
 LEVEL = 1e-6  # at which a test of a law may fail
 
@@ -39,7 +38,7 @@ def test_each_row_of_a_person_is_as_likely(order):
 @pytest.mark.parametrize("codes", [np.zeros(1000, dtype=int), np.arange(1000)])
 def test_no_seed_of_numpy_tells_the_choice(codes):
     """Neither that of rows of a person, nor that of the first persons."""
-    found, subset = [], Users(np.arange(min(codes.max() + 1, 10)))
+    found, subset = [], Subset(np.arange(min(codes.max() + 1, 10)))
     for _ in range(2):
         np.random.seed(0)
         rows = ArrayRows(np.zeros((1000, 1)), np.arange(1000.0))

@@ -214,14 +214,12 @@ class NoiseSource:
         return self.rng.permutation(n)
 
     @deals
-    def users(self, rows: Any) -> Any:
-        """Public random order in which the users answer."""
-        return rows.order(self.permutation)
+    def order(self, rows: Any) -> Any:
+        """Random order of the records, of which those that a query is about are a piece.
 
-    @deals
-    def order(self, rows: Any) -> SeededOrder:
-        """Random order of the rows, of which parts of them are pieces; secret under a curator."""
-        return SeededOrder(self._seed(), rows.n)
+        It is secret under a curator, and public where users answer for themselves.
+        """
+        return rows.order(self._seed())
 
     def _seed(self):
         """Seed of a cryptographic generator."""

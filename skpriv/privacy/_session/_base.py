@@ -42,52 +42,50 @@ class Slot:
         Share of the whole session.
     start, stop : float
         What the records that are asked may have used before, and afterwards.
+    piece : Piece or None
+        Where the records that are asked are in the session's order; None is all of them.
     subset : Subset or None
-        The records that are asked; None is all of them.
+        These records.
     """
 
     share: float
     start: float
     stop: float
+    piece: "Piece | None"
     subset: Subset | None
 
 
 class Shares:
-    """What the records of a session have used, when queries are about subsets of them.
+    """What the records of a session have used, when queries are about pieces of them.
 
     Queries are stacked: one starts above the highest of the earlier ones that has a record in
     common with it. By induction no record has used more than the top of the last query that it was
     in, so that tops of at most 1 keep every record within its budget (parallel composition: the
-    answers about other records are not changed by it). A partition into disjoint subsets may hence
-    use the whole budget on each part. The costs that were paid are stacked in the same way.
+    answers about other records are not changed by it). A partition into disjoint pieces may hence
+    use the whole budget on each of them. The costs that were paid are stacked in the same way.
     """
 
     def __init__(self):
         self._process = os.getpid()
-        self._stack = []  # (subset, highest share, cost of a record in it) for each subset
+        self._used = {}  # highest share and cost of a record of each piece, None: of all records
 
-    def top(self, subset=None):
-        """Largest share that a record of the subset may have used."""
-        return max([top for _, top, _ in self._met(subset)], default=0.0)
+    def top(self, piece=None):
+        """Largest share that a record of the piece may have used."""
+        return max([top for top, _ in self._met(piece)], default=0.0)
 
     def add(self, slot, cost, once):
         """Book a query; return what a record of it has paid so far, or for it alone if ``once``."""
         if os.getpid() != self._process:
             raise PrivacyError("this session was copied by a fork: only the original one answers.")
-        before = [] if once else [paid for _, _, paid in self._met(slot.subset)]
+        before = [] if once else [paid for _, paid in self._met(slot.piece)]
         paid = Cost.maximum(before) + cost if before else cost
-        entry = (slot.subset, slot.stop, paid)
-        if slot.subset is None:
-            self._stack = [entry]  # it lies above all others
-        else:
-            self._stack = [e for e in self._stack if e[0] is None or not e[0].same(slot.subset)]
-            self._stack.append(entry)
+        self._used[slot.piece] = slot.stop, paid  # a query lies above the last one about a piece
         return paid
 
-    def _met(self, subset):
-        if subset is None:
-            return self._stack
-        return [e for e in self._stack if e[0] is None or e[0].overlaps(subset)]
+    def _met(self, piece):
+        """What was used of pieces that have a record in common with this one."""
+        met = (one for one in self._used if None in (piece, one) or len(one.common(piece)))
+        return [self._used[one] for one in met]
 
 
 def one_at_a_time(method: F) -> F:
@@ -102,8 +100,8 @@ def one_at_a_time(method: F) -> F:
 
 
 PUBLIC_SUBSET = (
-    "under a curator a part of the records must be a secret random one: pass as subset what "
-    "session.part(fraction) returns, and no positions. A record that changes its place in the "
+    "a part of the records must be a random one, which is secret under a curator: pass as subset "
+    "what session.part(fraction) returns, and no positions. A record that changes its place in the "
     "table would move others into a choice by position, or out of it."
 )
 
@@ -125,6 +123,11 @@ class Piece:
 
     def __len__(self):
         return self.stop - self.start
+
+    def common(self, other: "Piece") -> "Piece":
+        """The records that are in this piece and in another one of the same session."""
+        start = max(self.start, other.start)
+        return Piece(start, max(start, min(self.stop, other.stop)))
 
     def holds(self, other: "Piece") -> bool:
         """Whether all records of another piece of the same session are in this one."""
@@ -179,12 +182,12 @@ class Pieces:
             self._order = self._source.order(self._rows)
         return self._order
 
-    def sum(self, query, subset):
-        """Exact sum over a subset, or all records."""
+    def sum(self, query, piece):
+        """Exact sum over a piece, or all records."""
         if self._foreseen:
             self._drawn()
         rows, prepared = self.whole(), query.prepared
-        if prepared is not None and subset is None and isinstance(rows, ArrayRows):
+        if prepared is not None and piece is None and isinstance(rows, ArrayRows):
             maker, of_prepared = prepared
             if self._maker is not maker:
                 self._maker = maker
@@ -193,13 +196,14 @@ class Pieces:
                 return self._makes.sum(of_prepared)
         # A query may find its sum from what earlier ones about the same rows left in `memory`.
         if hasattr(query, "sum_by_memory"):
-            memory = self._memory.setdefault((query.scaling, subset), {})
+            memory = self._memory.setdefault((query.scaling, piece), {})
             in_memory = isinstance(rows, ArrayRows)
-            found = query.sum_by_memory(rows.select(subset), memory, in_memory)
+            asked = rows if piece is None else rows.select(self.users(piece))
+            found = query.sum_by_memory(asked, memory, in_memory)
             if found is not None:
                 return found
-        if subset is not None:
-            return self._sum_of_part(query, subset)
+        if piece is not None:
+            return self._sum_of_piece(query, piece)
         of_targets = query.width == 0 and rows.passes is not None  # None: rows are in memory
         return (self._of_targets() if of_targets else rows).sum(query)
 
@@ -237,31 +241,36 @@ class Pieces:
         if self._targets is None:
             self._targets = self._rows
             piece = max(self._foreseen.values(), key=len, default=None)
-            subset = None if piece is None or self._kept else self.users(piece)
+            piece = None if self._kept else piece
+            subset = None if piece is None else self.users(piece)
             rows, targets = self._rows.loaded_with_targets(subset, self._left)
             if self._booked(targets) is not None:
                 self._targets = targets
             if self._booked(rows) is not None:
-                self._kept.append((subset, rows))
+                self._kept.append((piece, rows))
         return self._targets
 
-    def _sum_of_part(self, query, subset):
-        """Exact sum over a subset, of a larger part that is in memory or fits there, if any is."""
+    def _sum_of_piece(self, query, piece):
+        """Exact sum over a piece, of a larger one that is in memory or fits there, if any is."""
         everything = self.whole()
         for larger, rows in self._kept:
-            places = subset.among(larger)
-            if places is not None:
-                return rows.sum(query, places)
-        if len(subset) > self._left // 8:  # not even a number of each record would fit
-            return everything.sum(query, subset)
-        foreseen = map(self.users, (p for p in self._foreseen.values() if len(p) > len(subset)))
-        for larger in (*foreseen, subset):
-            places = subset.among(larger)
-            found: Any = None if places is None else everything.loaded(larger, self._left)
-            if self._booked(found) is not None:
-                self._kept.append((larger, found))
-                return found.sum(query, places)
-        return everything.sum(query, subset)
+            if larger.holds(piece):
+                return rows.sum(query, self._among(piece, larger))
+        if len(piece) <= self._left // 8:  # else not even a number of each record would fit
+            foreseen = (p for p in self._foreseen.values() if len(p) > len(piece))
+            for larger in (*(p for p in foreseen if p.holds(piece)), piece):
+                found: Any = everything.loaded(self.users(larger), self._left)
+                if self._booked(found) is not None:
+                    self._kept.append((larger, found))
+                    return found.sum(query, self._among(piece, larger))
+        return everything.sum(query, self.users(piece))
+
+    def _among(self, piece, larger):
+        """Where the records of a piece are among those of a larger one; None if it is all of it."""
+        if piece == larger:
+            return None
+        inside = np.isin(self.users(larger).positions, self.users(piece).positions)
+        return Subset(np.flatnonzero(inside))
 
 
 class Groups:
@@ -515,9 +524,8 @@ class Session(ABC):
         share : float in (0, 1]
             Where users answer once (local and shuffle), the part of the users of the subset.
         subset : None or Piece, default=None
-            A part of the records (see ``part``); None is all. Where users answer for themselves a
-            public choice of them, too: a slice, a mask or positions. Shares of disjoint subsets do
-            not add up, those of subsets with a record in common do.
+            A part of the records (see ``part``); None is all. Shares of disjoint pieces do not add
+            up, those of pieces with a record in common do.
 
         Returns
         -------
@@ -662,14 +670,11 @@ class Session(ABC):
 
     def _next(self, share, subset=None):
         """Slot that a query for this share would get."""
-        if isinstance(subset, Piece):
-            subset = self._pieces.users(subset)
-        elif subset is not None and self.capabilities.curator:
+        if not isinstance(subset, Piece | None):
             raise PrivacyError(PUBLIC_SUBSET)
-        else:  # a public choice of users
-            subset = self._rows.chosen(subset)
+        records = None if subset is None else self._pieces.users(subset)
         share, start = share * self._unit, self._shares.top(subset)
-        return Slot(share, start, start + share, subset)
+        return Slot(share, start, start + share, subset, records)
 
     def _slot(self, query, share, subset=None):
         """Slot of a query that is asked now; what exceeds the session is refused."""
@@ -705,7 +710,7 @@ class Session(ABC):
             )
         if cost.amount(self._currency) > self._most(asked, slot) * (1.0 + SHARE_SLACK):
             raise PrivacyError(f"the noise of {asked.name!r} costs {cost}, more than its share.")
-        if self._shares.top(slot.subset) != slot.start:  # the query has asked the session itself
+        if self._shares.top(slot.piece) != slot.start:  # the query has asked the session itself
             raise PrivacyError("a session is not asked while it prepares another answer.")
         if self.capabilities.amplifies:  # of shuffled reports only (epsilon, delta) is known
             cost = Cost.from_budget(self._budget)
@@ -728,7 +733,7 @@ class Session(ABC):
 
     def _count(self, slot):
         """Public number of records that a query sums over."""
-        return self.n if slot.subset is None else len(slot.subset)
+        return self.n if slot.piece is None else len(slot.piece)
 
     def _size(self, slot):
         """What the sum of a query is divided by for a mean over rows.

@@ -22,7 +22,7 @@ from .._query import Answer, Query
 from .._stream import (
     ExactStream, FactorStream, LocalStream, SharedSumStream, ShuffleStream, Stream, stream_of,
 )  # fmt: skip
-from ._base import Session, one_at_a_time
+from ._base import Piece, Session, one_at_a_time
 
 
 class CentralSession(Session):
@@ -37,7 +37,7 @@ class CentralSession(Session):
     running_sums: ClassVar[type[Stream] | None] = FactorStream
 
     def _answer(self, query, slot, law):
-        return self._noisy(self._pieces.sum(query, slot.subset), slot, law)
+        return self._noisy(self._pieces.sum(query, slot.piece), slot, law)
 
     def _law(self, asked, slot):
         if self._currency == "pure" and isinstance(asked, Query):  # its share is one of epsilon
@@ -143,7 +143,7 @@ class AggregateSession(Session):
         zero = np.zeros((1, self._rows.n_features))
         lattice.check(float(np.abs(query.sum(zero, np.zeros(1))).max()), self._change(query))
         if self._simulated:
-            exact = self._pieces.sum(query, slot.subset)
+            exact = self._pieces.sum(query, slot.piece)
             return self._noisy(exact, slot, GaussianNoise(law.scale))
         # The shares of this query may be this far from shares that are drawn from their sums.
         security = sharing_security(self._budget) * slot.share if self._mixed else 0.0
@@ -187,13 +187,12 @@ class LocalSession(Session):
     of users are disjoint, so that each record pays for one report (parallel composition). A sum of
     m reports with N(0, s^2) noise has N(0, m s^2) noise: m users cost one draw, exactly.
 
-    A query about a subset is answered by its users between two heights of the whole order. Queries
-    whose subsets have a user in common are at different heights, hence ask different users.
+    A query about a piece is answered by its users between two heights of the whole order. Queries
+    whose pieces have a user in common are at different heights, hence ask different users.
     """
 
     model, capabilities = "local", capabilities("local")
     running_sums = LocalStream
-    _users_order = None
 
     def _check(self, budget, n, smallest_share):
         super()._check(budget, n, smallest_share)
@@ -205,7 +204,7 @@ class LocalSession(Session):
             )
 
     def _answer(self, query, slot, law):
-        users = self._users(slot)
+        users = self._pieces.users(self._answering(slot))
         value = law.collected(query, self._rows, users, self._source)
         if isinstance(value, LiftedReports):  # some of the users who were asked may not answer
             reports = value.unordered() if self.capabilities.amplifies else value
@@ -213,12 +212,10 @@ class LocalSession(Session):
             return Answer(query.summed(reports), n, law.summed(n), reports)
         return Answer(value, len(users), law.summed(len(users)))
 
-    def _users(self, slot):
-        """Users who answer, in the public order."""
-        if self._users_order is None:
-            self._users_order = self._source.users(self._rows)
-        start, stop = self._position(slot.start), self._position(slot.stop)
-        return self._users_order.users(start, stop, slot.subset)
+    def _answering(self, slot):
+        """Where the users who answer are in the public order."""
+        place = Piece(self._position(slot.start), self._position(slot.stop))
+        return place if slot.piece is None else place.common(slot.piece)
 
     def _law(self, query, slot):
         return query.local_noise(self._report_budget(query, self._count(slot)))
@@ -227,12 +224,10 @@ class LocalSession(Session):
         return stream.query.local_noise(self._report_budget(stream.query, stream.batch))
 
     def _count(self, slot):
-        if slot.subset is not None:
-            return len(self._users(slot))
-        return self._position(slot.stop) - self._position(slot.start)
+        return len(self._answering(slot))
 
     def _position(self, share):
-        return floor((share + SHARE_SLACK) * self.n)
+        return min(floor(share * (1.0 + SHARE_SLACK) * self.n), self.n)
 
     def _report_budget(self, query, users):
         """Budget of each report of a block of this many users."""

@@ -1,5 +1,7 @@
 """Parts of a session: disjoint, public, each with the whole budget and never more."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from registry.totals import Total
@@ -107,12 +109,28 @@ def test_what_does_not_fit_is_refused():
     session.sum(Total(), 0.5)
     with pytest.raises(PrivacyError, match="before it answers"):
         split(session, 10)
-    for chosen, words in ((slice(10), "must be a secret random one"), (Piece(0, N + 1), "not one")):
+    for chosen, words in ((slice(10), "must be a random one"), (Piece(0, N + 1), "not one")):
         with pytest.raises(PrivacyError, match=words):
             session.sum(Total(), 0.1, chosen)
     part = split(_session("central"), 10)[0]
     with pytest.raises(PrivacyError, match="must lie in"):
         part.sum(Total(), 1.5)
+
+
+def test_pieces_with_a_record_in_common():
+    for first, second in product([Piece(0, 5), Piece(5, 9), Piece(4, 12), Piece(6, 7)], repeat=2):
+        both = set(range(first.start, first.stop)) & set(range(second.start, second.stop))
+        common = first.common(second)
+        assert set(range(common.start, common.stop)) == both and len(common) == len(both)
+        assert first.holds(second) == (len(both) == len(second))
+
+
+@pytest.mark.parametrize("privacy", ["central", "local"])
+def test_all_records_lie_above_pieces_and_a_piece_above_itself(privacy):
+    session, piece = _session(privacy), Piece(0, N // 2)
+    for subset, used in ((piece, 0.2), (Piece(N // 2, N), 0.2), (piece, 0.4), (None, 0.6)):
+        session.sum(Total(), 0.2, subset)
+        assert abs(session.used - used) < 1e-12
 
 
 def test_the_order_of_a_real_release_is_not_that_of_another():

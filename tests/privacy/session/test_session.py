@@ -204,9 +204,10 @@ def test_a_function_of_the_rows_takes_their_place(privacy, kept, monkeypatch):
     X, y = _rows()
     session = open_session(privacy, X, y, BUDGET, 0)
     assert session.keep(lambda X: 2.0 * X, 3) == kept and session.used == 0.0
-    for subset in [None, *([session._pieces.users(session.part(0.3))] if kept else [])]:
+    for piece in [None, *([session.part(0.3)] if kept else [])]:
+        subset = None if piece is None else session._pieces.users(piece)
         expected = ArrayRows(2.0 * X if kept else X, y).sum(Moments(), subset)
-        np.testing.assert_allclose(session._pieces.sum(Moments(), subset), expected)
+        np.testing.assert_allclose(session._pieces.sum(Moments(), piece), expected)
     monkeypatch.setattr("skpriv.privacy._session._base.KEPT_BYTES", 1000)
     assert not open_session(privacy, X, y, BUDGET, 0).keep(lambda X: 2.0 * X, 3)
 
