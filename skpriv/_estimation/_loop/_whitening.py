@@ -80,8 +80,8 @@ def prior_model(part, priors, values, vectors):
     Returns
     -------
     (precision, squares, bases)
-        With the error covariance C in units of the noise variance: G C^-1, the eigenvalues of
-        L'G C^-1 G L, and L times its eigenvectors.
+        G C^-1 of the error covariance C in units of the noise variance; the eigenvalues of
+        L'G C^-1 G L; and L times its eigenvectors.
     """
     rotated, trace, typical = vectors.T @ priors, values.sum(), max(float(values.mean()), 1e-300)
     shares = np.einsum("ijk,ijk->ij", rotated, rotated) @ values
