@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._compat import HasMethods, Interval, fit_context, pipeline_steps, safe_indexing
 from .._parameters import ArrayLike, Count, Level, RandomState, parameters
 from .._progress import progress
+from ..exceptions import InvalidValues, SkprivError
 from ..linear_model import IHTRegressor
 from ..privacy import (
     SIDE_SHARE,
@@ -31,7 +32,7 @@ from ..privacy import (
     open_session,
     prepaid,
 )
-from ..records import ArrayRows, finite_numbers
+from ..records import INVALID_VALUES, ArrayRows, finite_numbers, stand_in
 from ._private_score import (
     Gains,
     SquaredErrors,
@@ -293,7 +294,15 @@ class _Plan:
         }
         estimator = clone(self.estimator).set_params(**params).set_params(**settings)
         with prepaid(self.cost(part), self.currency):
-            return estimator.fit(X, y)
+            try:
+                return estimator.fit(X, y)
+            except SkprivError:
+                raise
+            except Exception:  # of a step of scikit-learn, whose text may hold a value
+                pass
+        with prepaid(self.cost(part), self.currency):
+            estimator.fit(stand_in(X), np.zeros(len(y)))  # raises what is wrong with public facts
+        raise InvalidValues(INVALID_VALUES)
 
     def scale(self, y, bounds, seed):
         """Limit of the errors in the scores, from the targets of all rows."""

@@ -8,13 +8,14 @@ from sklearn.ensemble import BaggingRegressor, StackingRegressor
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
+from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer, StandardScaler
 
-from skpriv.exceptions import PrivacyError
+from skpriv.exceptions import InvalidValues, PrivacyError
 from skpriv.inspection import inference, model_card
 from skpriv.linear_model import SSPRegressor
 from skpriv.model_selection import PrivateSearchCV
 from skpriv.preprocessing import BoundsScaler
+from skpriv.records import INVALID_VALUES
 
 RNG = np.random.RandomState(0)
 X = RNG.uniform(-0.5, 0.5, size=(300, 2))
@@ -90,6 +91,16 @@ def test_a_fit_by_itself_or_behind_public_ranges_is_covered():
 def test_a_search_refuses_what_is_neither_public_nor_charged(estimator, grid):
     with uncharged("paid|charged", PrivacyError):
         search(estimator, grid).fit(X, Y)
+
+
+@pytest.mark.parametrize("step", [Normalizer(), Binarizer()])
+@pytest.mark.parametrize("value", ["HIV positive", np.nan])
+def test_a_step_of_scikit_learn_tells_no_value(step, value):
+    bad = X.astype(object)
+    bad[::2] = value  # some of them in the part that fits candidates
+    with pytest.raises(InvalidValues) as caught:
+        search(make_pipeline(step, model()), {}).fit(bad, Y)
+    assert str(caught.value) == INVALID_VALUES and caught.value.__context__ is None
 
 
 def test_a_search_takes_steps_that_learn_nothing():
