@@ -201,10 +201,3 @@ class Database:
             with suppress(OSError):  # the entry itself is in the file
                 fresh.write_text(json.dumps(entries), "utf-8")
                 os.replace(fresh, f"{self.path}.mark")
-
-    def __getstate__(self) -> dict[str, Any]:
-        names = ("path", "kind", "stays_open", "gone", "history")
-        return {name: getattr(self, name) for name in names}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, lock=RLock(), _process=os.getpid(), _connection=None)

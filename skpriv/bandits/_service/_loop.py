@@ -539,14 +539,3 @@ class Loop:
         if held.version() != self._version:
             self._version, self.policy = held.version(), held.policy()
             self._closed *= self.policy._out_of_order
-
-    def __getstate__(self):
-        state = self.__dict__.copy()
-        del state["_lock"], state["_learning"], state["policy"]
-        return state
-
-    def __setstate__(self, state):
-        self.__dict__.update(state, _lock=threading.RLock(), _version=None)
-        self._learning = threading.Lock()
-        with self._store.transaction() as held:
-            self._refresh(held)
