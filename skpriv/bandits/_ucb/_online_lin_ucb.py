@@ -1,6 +1,5 @@
 """LinUCB on an online learner of the weights, and Maler, one for losses of unknown curvature."""
 
-from dataclasses import replace
 from math import ceil, log, log2, sqrt
 from typing import Annotated
 
@@ -9,6 +8,7 @@ import numpy as np
 from ..._compat import StrOptions
 from ..._linalg import psd_part
 from ..._parameters import parameters
+from ...privacy import Answer
 from ._lin_ucb import Bonus, OptimisticPolicy
 from ._running import GrowingTimes, even_times
 from ._sums import Region, asymptotic, ball, certified
@@ -250,7 +250,6 @@ class OnlineLinUCB(OptimisticPolicy):
 
     def _start(self, n_phi):
         super()._start(n_phi)
-        self._phase = 0
         self._previous = None
         self._restart(FIRST_PHASE if self.anytime else -(-self.horizon // self._times.every))
 
@@ -271,8 +270,7 @@ class OnlineLinUCB(OptimisticPolicy):
 
         The gradient is taken at the learner's prediction, which is public.
         """
-        before, self._previous = self._previous, equations
-        block = self._since(before)
+        block, self._previous = self._since(self._previous), self._sums.mark.answer
         if self._learner is None:
             bound = self._gradient_bound(block)
             make = LEARNERS[self.learner]
@@ -283,7 +281,6 @@ class OnlineLinUCB(OptimisticPolicy):
         self._learner.step(2.0 * (block.design @ point - block.target) / block.n)
         self._left = max(0, self._left - 1)
         if self._left == 0 and self.anytime:
-            self._phase += 1
             self._restart(2 * self._steps)
 
     def _learn(self, equations):
@@ -292,7 +289,10 @@ class OnlineLinUCB(OptimisticPolicy):
 
     def _since(self, before):
         """Equations of the rounds after an earlier read: local noise has independent increments."""
-        return self._previous if before is None else difference(self._previous, before)
+        now = self._sums.mark.answer
+        if before is not None:
+            now = Answer(now.value - before.value, now.n - before.n, now.noise.minus(before.noise))
+        return self._sums.query.equations(now)
 
     def _gradient_bound(self, block):
         """Bound on the gradients of all steps, with probability confidence_level."""
@@ -310,13 +310,3 @@ class OnlineLinUCB(OptimisticPolicy):
         ridge = (self.alpha + equations.design_scale) * np.eye(len(spread))
         centre = np.linalg.solve(psd_part(self._gram) + ridge, self._predicted)
         return Region(centre, spread)
-
-
-def difference(later, earlier):
-    """Equations of the rounds between two reads, where noise has independent increments."""
-    added = ("design", "target", "gram", "square", "n")
-    changes = {name: getattr(later, name) - getattr(earlier, name) for name in added}
-    for name in ("design_scale", "target_scale", "gram_scale"):
-        square = getattr(later, name) ** 2 - getattr(earlier, name) ** 2
-        changes[name] = sqrt(max(0.0, square))
-    return replace(later, **changes)

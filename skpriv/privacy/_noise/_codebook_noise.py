@@ -318,11 +318,9 @@ def hadamard_entries(rows: Any, columns: Any) -> np.ndarray:
 def walsh_hadamard(values):
     """Product of Sylvester's matrix with an array of 2^k rows, in k steps."""
     result, step = np.array(values, dtype=float), 1
-    tail = result.shape[1:]
     while step < len(result):
-        pairs = result.reshape(-1, 2, step, *tail)
-        result = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1)
-        result = result.reshape(-1, *tail)
+        pairs = result.reshape(-1, 2, step, *result.shape[1:])
+        pairs[:, 0], pairs[:, 1] = pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]
         step *= 2
     return result
 

@@ -49,7 +49,7 @@ def test_pickled_in_mid_phase_and_charged_once(anytime):
         assert play(policy, 300, seed=2) == play(other, 300, seed=2)
         assert accountant.spent.epsilon == pytest.approx(3.0, rel=1e-6)
     if anytime:
-        assert policy._phase == 2  # 8 + 16 of the 51 reads, then 32
+        assert policy._steps == 32  # after 8 + 16 of the 51 reads
 
 
 def test_gradients_are_taken_at_the_public_prediction():
