@@ -1,9 +1,10 @@
 """People who come back: how many of their rounds are learned from, and from which ones."""
 
 import re
+from decimal import Decimal
 from fractions import Fraction
 from hashlib import blake2b
-from numbers import Number
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,8 @@ WHOLE = re.compile(r"(-?[0-9]+)\.0+", re.ASCII)  # text of a float that is a who
 def name_of(user: Any) -> bytes | None:
     """Bytes that are the same for all ways to write a person's name, or None for nobody.
 
-    Equal numbers are one name, whatever their type: tables turn 1 into 1.0 where another name is
-    missing. A text of a number is that number, which is the safer reading: two names that are
+    Equal real numbers are one name, whatever their type: tables turn 1 into 1.0 where another name
+    is missing. A text of a number is that number, which is the safer reading: two names that are
     taken for one person share the rounds of one, and one person with two names has twice as many.
     All other text stays as it is. A tuple or list is the name of its parts, and is no text. None,
     NaN and their like are nobody, and so are floats so large that whole numbers between them were
@@ -35,7 +36,7 @@ def name_of(user: Any) -> bytes | None:
         try:
             if bool(user != user):  # true of NaN and NaT alone
                 return None
-            text = _text_of(user) if isinstance(user, Number | np.bool_) else str(user)
+            text = _text_of(user) if isinstance(user, Real | Decimal | np.bool_) else str(user)
         except Exception:  # an object that cannot be compared, such as the NA of pandas
             return None
         if text is None:
@@ -47,10 +48,6 @@ def name_of(user: Any) -> bytes | None:
 
 def _text_of(number: Any) -> str | None:
     """One text for equal numbers; None for a float that stands for several whole numbers."""
-    if isinstance(number, complex | np.complexfloating):
-        if number.imag:
-            return str(complex(number))
-        number = number.real
     if isinstance(number, float | np.floating):
         if not abs(float(number)) < 2.0 ** (min(np.finfo(type(number)).nmant, 52) + 1):
             return None

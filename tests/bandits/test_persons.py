@@ -361,13 +361,13 @@ def test_a_device_may_report_so_often_and_no_more():
 
 SAME = (
     [1, 1.0, True, np.int64(1), np.uint8(1), np.float32(1.0), np.bool_(True), Decimal("1.00"),
-     Fraction(1), 1 + 0j, "1", "1.0", np.str_("1"), b"1", np.array(1.0)],
+     Fraction(1), "1", "1.0", np.str_("1"), b"1", np.array(1.0)],
     [0, -0.0, False],
     [1.5, Decimal("1.5"), Fraction(3, 2), np.float64(1.5), "1.5"],
     [-7, -7.0, "-7"],
     ["007"], ["Ada"], ["1e0"], [" 1"],
     [("a", 1), ("a", 1.0), ["a", "1"], ("a", np.int64(1))], ["('a', 1)"], [(("a",), 1)],
-    [2**60], [2**60 + 1],
+    [2**60], [2**60 + 1], [1 + 0j, np.complex128(1), "(1+0j)"],
 )  # fmt: skip
 NOBODY = (
     None, float("nan"), np.float64("nan"), np.datetime64("NaT", "ns"), Decimal("nan"),
