@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -255,22 +255,13 @@ class RegretDisplay(Display):
         return cls(regret=result.regret_, rounds=result.rounds, names=result.names)
 
     @validated
-    def plot(
-        self,
-        ax: Any = None,
-        *,
-        scale: Literal["log", "loglog", "linear"] = "log",
-        legend: bool = True,
-    ) -> Self:
-        """Draw the mean regret of each policy, with its uncertainty.
+    def plot(self, ax: Any = None, *, legend: bool = True) -> Self:
+        """Draw the mean regret of each policy, with its uncertainty, on a logarithmic scale.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
             Where to plot; None makes a figure.
-        scale : {"log", "loglog", "linear"}, default="log"
-            Scale of the regret: logarithmic, on which good policies can be told apart; of the
-            rounds too, so that slopes are rates of growth; or linear.
         legend : bool, default=True
             Whether to name the curves beside the axes, in their order at the last round. False
             leaves that to the caller, who may have several axes: `lines_` have the labels.
@@ -290,7 +281,11 @@ class RegretDisplay(Display):
                 color = self.lines_[-1].get_color()
                 ends = mean - half, mean + half
                 self.bands_.append(ax.fill_between(x, *ends, alpha=0.2, color=color, linewidth=0))
-        self._scale(ax, scale, x, means)
+        ax.set(xlabel="round", ylabel="cumulated regret", yscale="log")
+        start = means[:, np.searchsorted(x, 0.01 * x[-1])]  # the first hundredth shows little
+        lowest = start[start > 0.0].min(initial=np.inf)
+        if np.isfinite(lowest):
+            ax.set_ylim(bottom=lowest)
         if legend:
             order = np.argsort(-means[:, -1])
             ax.legend(
@@ -298,15 +293,3 @@ class RegretDisplay(Display):
                 loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False,
             )  # fmt: skip
         return self._drawn(ax)
-
-    @staticmethod
-    def _scale(ax, scale, x, means):
-        ax.set(xlabel="round", ylabel="cumulated regret")
-        if scale != "linear":
-            ax.set_yscale("log")
-            start = means[:, np.searchsorted(x, 0.01 * x[-1])]  # the first hundredth shows little
-            lowest = start[start > 0.0].min(initial=np.inf)
-            if scale == "log" and np.isfinite(lowest):
-                ax.set_ylim(bottom=lowest)
-        if scale == "loglog":
-            ax.set_xscale("log")

@@ -178,13 +178,6 @@ def _act(name, given, method="act", **more):
     getattr(_policy(name), method)(given("contexts", CONTEXTS), **more, **options)
 
 
-def _expect(name, given):
-    policy = _policy(name)
-    for _ in range(2):
-        policy.update(CONTEXTS, policy.act(CONTEXTS), Y)
-    policy.expected_rewards(given("contexts", CONTEXTS))
-
-
 def _update(name, given):
     policy = _policy(name)
     actions = policy.act(CONTEXTS)
@@ -200,8 +193,6 @@ def _policies():
         yield f"{name}.probabilities", partial(_act, name, method="probabilities")
         yield f"{name}.rank", partial(_act, name, method="rank", k=1)
         yield f"{name}.update", partial(_update, name)
-        if hasattr(bandits, name) and hasattr(getattr(bandits, name), "expected_rewards"):
-            yield f"{name}.expected_rewards", partial(_expect, name)
 
 
 def _loop(given):

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, Self
 
-import numpy as np
-
 from ..._estimation._reports import best_channel, moments_query, report_noises
 from ..._estimation._moments import MomentsQuery
 from ..._estimation._public_maps import RecordMap
@@ -379,27 +377,6 @@ class RunningSumsPolicy(BasePolicy):
         """Show weights in the units of the rewards and features."""
         self.coef_, self.intercept_ = self._scaling.coefficients(theta)
         self.intercept_ = float(self.intercept_) + self._offset
-
-    def expected_rewards(self, contexts: Any) -> np.ndarray:
-        """Mean reward that is expected of each action, from what was released.
-
-        Parameters
-        ----------
-        contexts : array-like
-            The same as for `act`.
-
-        Returns
-        -------
-        rewards : ndarray of shape (n_rounds, n_actions)
-
-        Raises
-        ------
-        AttributeError
-            Before the first read of the sums.
-        """
-        with self._turn_lock:
-            phi, _ = self._opened(contexts, None)
-            return phi @ self.coef_ + self.intercept_
 
     @property
     def changes_(self) -> list[int]:

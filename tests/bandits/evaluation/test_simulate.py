@@ -128,10 +128,10 @@ def test_display():
     result = simulate(policies(), ENV, horizon=200, n_runs=2, random_state=0)
     display = RegretDisplay.from_result(result)
     axes = pyplot.figure().subplots()
-    assert display.plot(axes, scale="loglog") is display
+    assert display.plot(axes) is display
     assert display.ax_ is axes
     assert display.figure_ is axes.figure
-    assert axes.get_xscale() == "log"
+    assert axes.get_yscale() == "log"
     assert [line.get_label() for line in display.lines_] == result.names
     x, y = display.lines_[0].get_data()
     assert len(x) == 200
@@ -141,8 +141,6 @@ def test_display():
     final = dict(zip(result.names, result.regret_[:, :, -1].mean(axis=1)))
     assert [final[name] for name in legend] == sorted(final.values(), reverse=True)
     axes = pyplot.figure().subplots()
-    display.plot(axes, scale="linear", legend=False)
+    display.plot(axes, legend=False)
     assert axes.get_legend() is None
-    with pytest.raises(ValueError, match="scale"):
-        display.plot(axes, scale="square")
     pyplot.close("all")
