@@ -187,8 +187,9 @@ def ask_steps(session, rules, pool, ask):
             equation, line = with_line(session, query, share, rules)
         else:
             # The point of the last step is found by steps on a part of the records, which is large
-            # enough to know the slope.
-            subset = piece if linear and not last else None
+            # enough to know the slope. Where the link bends, the first quarter of the steps is too
+            # far away to stay in the pool, and asks that part.
+            subset = piece if number < (count if linear else 1 + count // 4) else None
             equation = ScoreEquation.of(query, session.sum(query, share, subset))
         equations.append(equation)
         pool.add(equation)

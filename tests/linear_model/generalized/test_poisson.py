@@ -60,6 +60,14 @@ def test_the_limit_is_maximum_likelihood(epsilon, most):
     assert np.abs((found[epsilon][1] - best) / exact.std_error).max() < most
 
 
+def test_the_first_quarter_of_the_steps_asks_a_part_of_many_records():
+    """They are too far away to stay in the pool, and a part of the records shows the way."""
+    n = 120_000
+    report = make().fit(np.linspace(-1.0, 1.0, n)[:, None], np.ones(n)).privacy_report_
+    steps = [row.records for row in report.rows if row.query == "scores"]
+    assert steps == [100_000] * 3 + [n] * 9
+
+
 def test_intervals_of_the_likelihood_cover_where_counts_are_skewed():
     """Of overdispersed counts that are no log-linear curve, at epsilon 4."""
     inside, best = [], None
