@@ -228,11 +228,10 @@ class AdditiveMap:
         rows = linalg.block_diag(*map(second_difference, self.knots), np.zeros((1, 0)))
         return ROUGH * sqrt(n) * (rows @ self.basis / sqrt(self.n_inputs))
 
-    def priors(self):
-        """Shapes L of the prior theta = tau L c: smooth curves, and walks."""
-        shapes = [linalg.block_diag(*map(shape, self.knots)) for shape in (smooth, walk)]
+    def prior(self):
+        """Shape L of the prior theta = tau L c: smooth curves."""
         wide = np.full((len(self.basis), 1), sqrt(INTERCEPT_PRIOR) / self.n_inputs)
-        return [self.theta_of(np.hstack([wide, shape])) for shape in shapes]
+        return self.theta_of(np.hstack([wide, linalg.block_diag(*map(smooth, self.knots))]))
 
 
 class KeptMap:
@@ -288,24 +287,9 @@ def hats(x, knots):
     return values
 
 
-def _positions(knots):
-    """Knots from -1 to 1: a prior that starts at the middle favours no end."""
-    return (knots - knots[0]) / (knots[-1] - knots[0]) * 2.0 - 1.0
-
-
-def walk(knots):
-    """Prior heights at knots: a random walk; of a line, its slope."""
-    t = _positions(knots)
-    if len(t) == 2:
-        return t[:, None]
-    steps = np.diff(t)
-    heights = np.tril(np.ones((len(t), len(steps))), -1) * np.sqrt(steps)
-    return (heights - heights.mean(axis=0)) / sqrt(0.5)
-
-
 def smooth(knots):
     """Prior heights at knots: a line, and sums of a random walk, which bend it."""
-    t = _positions(knots)
+    t = (knots - knots[0]) / (knots[-1] - knots[0]) * 2.0 - 1.0  # the middle favours no end
     if len(t) == 2:
         return t[:, None]
     steps = np.diff(t)

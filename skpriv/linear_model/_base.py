@@ -582,8 +582,8 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
         if session.trust.exact:
             return self._exact(session, maps, link)
         rows = self._record_map.row_map
-        curved = hasattr(rows, "priors")
-        priors = rows.priors() if curved else ()
+        curved = hasattr(rows, "prior")
+        priors = [rows.prior()] if curved else ()
         if channel == "codebook":
             bounded = not curved and self.coef_norm is not None
             norm = rows.theta_bound(self.coef_norm) if bounded else None
