@@ -520,7 +520,7 @@ STEPS, GROWTH = {"budget": 5, "users": 2}, {"budget": 2.5, "users": 2.0}
 # (mu sqrt(n / p)) they are FURTHER more for each factor e.
 FURTHER, PRECISE = 3.0, 150.0
 
-MAX_ITER, FREE_ITER = 10_000, 500  # of the minimiser without noise, in a ball and without one
+MAX_ITER, SMALL = 500, 1e-5  # of the minimiser without noise: steps, and that of its slopes
 
 
 def step_shares(divides, link, precision):
@@ -696,8 +696,9 @@ def nearest(point, metric, radius):
 class Minimiser(Procedure):
     """Solution of the score equation sum phi (nu(<phi, theta>) - r) = 0 in the ball: no privacy.
 
-    For the logit it is maximum likelihood, for the identity least squares. Preconditioned gradient
-    descent with Nesterov's momentum, restarted whenever it turns away from the last step.
+    For the logit it is maximum likelihood, for the identity least squares. Newton steps, each to
+    the nearest point of the ball in the metric of the slopes. Where the link bends, a step of
+    length l is made log(1 + l) long, with which those of the logit always descend (Bach 2010).
     """
 
     scaling: RecordMap
@@ -708,31 +709,29 @@ class Minimiser(Procedure):
 
     def run(self, rows):
         """Return the solution."""
-        n = max(1, rows.n)
-        query = LinkGradientQuery(
-            self.scaling, Instrument(), self.link, np.zeros(self.scaling.size)
-        )
-        metric = psd_part(unvech(rows.sum(query)[self.scaling.size :] / n, self.scaling.size))
-        values, vectors = np.linalg.eigh(metric)
-        inverse = (vectors / np.maximum(values, max(values[-1] * 1e-13, TINY))) @ vectors.T
-        largest_slope = self.link.slope_bounds(self.radius)[1]
-        theta = ahead = np.zeros(self.scaling.size)
-        age = 0
+        theta = np.zeros(self.scaling.size)
         # Without a ball separable targets have no solution: the path to infinity is cut.
-        for _ in range(MAX_ITER if self.radius < inf else FREE_ITER):
-            gradient = rows.sum(InnerSum(partial(self._score, ahead), ahead.shape)) / n
-            after = nearest(ahead - inverse @ gradient / largest_slope, metric, self.radius)
-            step = after - theta
-            if np.linalg.norm(step) <= RELATIVE_ZERO * (1.0 + np.linalg.norm(after)):
-                return after
-            age = 0 if (ahead - after) @ metric @ step > 0.0 else age + 1
-            theta, ahead = after, after + age / (age + 3.0) * step
+        for _ in range(MAX_ITER):
+            shape = (len(theta), len(theta) + 1)
+            sums = rows.sum(InnerSum(partial(self._slopes, theta), shape))
+            metric, score = psd_part(sums[:, :-1]), sums[:, -1]
+            step = -np.linalg.lstsq(metric, score, rcond=RELATIVE_ZERO)[0]
+            move = nearest(theta + step, metric, self.radius) - theta
+            length = float(np.linalg.norm(move))
+            bent = length and not isinstance(self.link, IdentityLink)
+            theta = theta + (move * np.log1p(length) / length if bent else move)
+            if length <= RELATIVE_ZERO * (1.0 + np.linalg.norm(theta)):
+                break
         return theta
 
-    def _score(self, theta, X, y):
-        """Sum of phi (nu(<phi, theta>) - r); nothing is clipped."""
-        phi = self.scaling.rows(X)
-        return (self.link.mean(phi @ theta) - self.scaling.target(y)) @ phi
+    def _slopes(self, theta, X, y):
+        """Sums of slopes phi phi' and of scores phi (nu(<phi, theta>) - r); nothing is clipped."""
+        phi, target = self.scaling.rows(X), self.scaling.target(y)
+        linear = phi @ theta
+        slopes = (self.link.mean(linear + SMALL) - self.link.mean(linear - SMALL)) / (2.0 * SMALL)
+        return np.column_stack(
+            [(phi * slopes[:, None]).T @ phi, (self.link.mean(linear) - target) @ phi]
+        )
 
 
 def minimise(session, scaling, link, radius):
