@@ -23,12 +23,7 @@ from ..privacy import (
     amplified_epsilon,
     best_codebook,
 )
-from ._intervals import (
-    USUAL_QUANTILE,
-    asymptotic_interval,
-    certified_by_norm,
-    two_sided_quantile,
-)
+from ._intervals import asymptotic_interval, certified_by_norm
 from ._loop._fit import LoopLaw, noise_floor
 from ._loop._queries import IDENTITY
 from ._moments import MomentsQuery, NormalEquations, ridge_prior
@@ -238,19 +233,15 @@ class ReportedFit:
     theta : ndarray of shape (p,)
     norm : float or None
         Assumed bound on the norm of theta*, which intervals use; None assumes nothing.
-    of_curves : bool
-        Whether an asymptotic interval counts what lies in directions below the noise, as bands of
-        curves do. Else it says nothing where there is such a direction.
     """
 
     equations: NormalEquations
     theta: np.ndarray
     norm: float | None = None
-    of_curves: bool = False
     location: ClassVar[float] = 0.0
 
     @classmethod
-    def of(cls, session, records, fit_intercept, priors=None, **options):
+    def of(cls, session, records, fit_intercept, priors=None, norm=None):
         """Ask all users of a session for one report each, and solve.
 
         Users are not spent on a location or a whitening: one answer of all of them has less noise
@@ -262,7 +253,7 @@ class ReportedFit:
         priors = priors or [ridge_prior(records.size, fit_intercept)]
         theta, _ = equations.posterior(priors, fading=True)
         gram = answer.reports.error_gram(theta)
-        return cls(replace(equations, residual_gram=gram), theta, **options)
+        return cls(replace(equations, residual_gram=gram), theta, norm)
 
     @property
     def last(self):
@@ -284,7 +275,7 @@ class ReportedFit:
         """Whitened points of rows phi: the rows."""
         return phi
 
-    def law(self, confidence_level=0.95):
+    def law(self):
         """Law of estimates of x'theta* without shrinkage, by the sandwich of the reports.
 
         Directions below the noise of the design are held at it, and are not resolved. What a point
@@ -292,9 +283,8 @@ class ReportedFit:
         in the mean, and by the noise of the design one of all points.
         """
         eq, n = self.equations, self.equations.n
-        quantile = two_sided_quantile(confidence_level)
         values, vectors = np.linalg.eigh(eq.design)
-        floor = noise_floor(values, eq.design_scale, max(quantile, USUAL_QUANTILE))
+        floor = noise_floor(values, eq.design_scale)
         hidden, dual = values <= floor, (vectors / np.maximum(values, floor)) @ vectors.T
         mean = np.asarray(eq.residual_gram) / n
         seen = np.square(self.theta @ vectors)[~hidden]  # theta is shrunk to 0 elsewhere
@@ -309,7 +299,6 @@ class ReportedFit:
             noise=0.5 * (eq.design_scale / n) ** 2 * float(away @ away),
             shared=away * vectors[:, hidden],
             hidden=vectors[:, hidden],
-            quantile=quantile,
         )
 
     def interval(self, phi, confidence_level, method):
@@ -321,6 +310,4 @@ class ReportedFit:
         eq = self.equations
         if method == "certified":
             return certified_by_norm(eq, phi, self.norm, confidence_level)
-        if self.of_curves:
-            return self.law(confidence_level).interval(phi)
         return asymptotic_interval(eq, phi, self.theta, self.norm, confidence_level)

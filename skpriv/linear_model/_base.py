@@ -582,13 +582,11 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
         if session.trust.exact:
             return self._exact(session, maps, link)
         rows = self._record_map.row_map
-        curved = hasattr(rows, "prior")
-        priors = [rows.prior()] if curved else ()
+        priors = [rows.prior()] if hasattr(rows, "prior") else ()
         if channel == "codebook":
-            bounded = not curved and self.coef_norm is not None
-            norm = rows.theta_bound(self.coef_norm) if bounded else None
-            constant = rows.constant is not None
-            return ReportedFit.of(session, maps, constant, priors, norm=norm, of_curves=curved)
+            assumed = getattr(self, "coef_norm", None)
+            norm = None if assumed is None else rows.theta_bound(assumed)
+            return ReportedFit.of(session, maps, rows.constant is not None, priors, norm)
         clip, ranged = getattr(self, "clip", "auto"), self.bounds_X is not None
         rules = public_rules(session, maps.row_map, clip, ranged, link)
         return fit_rows(session, maps.row_map, maps.target_map, rules, link, priors, start)

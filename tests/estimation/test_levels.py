@@ -39,7 +39,6 @@ MODELS = {
 
 def fitted(name, privacy):
     public, y, scale = MODELS[name]
-    public = public | ({"channel": "codebook"} if privacy == "local" else {})
     model = getattr(linear_model, name)(**public, privacy=privacy, epsilon=50.0, random_state=0)
     return model.fit(X, y), scale
 
@@ -165,7 +164,6 @@ def _of_a_policy(max_weight, propensity=0.5):
 INTERVALS = {
     **{f"{name} of {privacy}": (_of_a_model, name, privacy)
        for name in MODELS for privacy in ("central", "none")},
-    "AdditiveRegressor of local": (_of_a_model, "AdditiveRegressor", "local"),
     "reports": (_of_reports,),
     **{f"table of {name}": (_of_a_table, name)
        for name in ("LinearRegression", "IVRegressor", "LogisticRegression", "PoissonRegressor")},
