@@ -43,7 +43,7 @@ EVERY = {**TABLES, **MORE_TABLES, **UNSEEN_TABLES, **CHOICE_TABLES, **CHECK_TABL
 PARTS = {
     "whole": (),
     "4 steps": ((_rules, "STEPS", (4, 4)),),
-    "16 steps at most": ((_rules, "STEPS", (4, 16)),),
+    "16 steps at most, or 32 without slopes": ((_rules, "STEPS", (4, 32)),),
     "8 steps at least": ((_rules, "STEPS", (8, 64)),),
     "half as many steps": ((_rules, "STEPS_RESOLUTION", 80.0),),
     "equal steps": ((_rules, "LAST_SHARE", 0.0),),
