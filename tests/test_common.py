@@ -9,7 +9,9 @@ from math import inf, sqrt
 
 import numpy as np
 import pytest
-from registry.estimators import ESTIMATORS, NOISY, PAIRS, SETTINGS, bounded as make, curve, targets
+from registry.estimators import (
+    ESTIMATORS, NOISY, PAIRS, SETTINGS, VARIANTS, bounded as make, curve, targets,
+)  # fmt: skip
 from registry.refusals import uncharged
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -236,6 +238,17 @@ def test_nothing_that_is_kept_grows_with_n_or_refers_to_the_rows(Estimator, priv
     # The number of steps follows from the public number of records, and falls with it.
     assert found[0] == found[1] if steps[0] == steps[1] else found[0][-1] >= found[1][-1]
     assert found[0][-1] < 100
+
+
+@every_class
+def test_a_fit_leaves_nothing_of_an_exact_one_before(Estimator):
+    """A file of the model would have it, and tell of the rows."""
+    X, y = _data(Estimator, 300, 4)
+    for settings in VARIANTS[Estimator]:
+        model = make(Estimator, privacy="none").fit(X, y)
+        fresh = make(Estimator, **settings, random_state=0).fit(X, y)
+        model.set_params(**fresh.get_params(deep=False)).fit(X, y)
+        assert vars(model).keys() == vars(fresh).keys()
 
 
 @noisy_pair

@@ -905,6 +905,9 @@ class ReweightedRegressor(MomentRegressor):
         self._scaling, self._link = scaling, link
         deviation = self._certificate = None
         if descends:
+            # What an earlier fit by moments has left may be exact.
+            for name in ("_equations", "_shapes", "_basis"):
+                self.__dict__.pop(name, None)
             self._descend(session, scaling, instrument, steps, link)
         else:
             deviation = self._solve_moments(session, query_map, instrument, 1.0 - share, channel)

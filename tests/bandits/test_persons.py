@@ -197,6 +197,7 @@ def test_the_budget_of_an_oracle_is_that_of_a_person(make, visits):
         policy.act(data[0])
         policy.update(*data, users=np.arange(100))
     assert policy.guarantee.epsilon == pytest.approx(0.4, rel=1e-3)
+    assert len(accountant.charges) == 2 * visits  # a person may be in so many fits
     assert 0.0 < accountant.spent.epsilon < 0.41
     assert policy.oracle_.epsilon > 0.99 * 0.4 / visits
 
