@@ -56,13 +56,10 @@ PARTS = {
     "no margins of features": ((_rules, "MARGINS_NOISE", 0.0),),
     "margins at twice that noise": ((_rules, "MARGINS_NOISE", 0.25),),
     "resolved from 8 on": ((_rules, "RESOLVED", 8.0),),
-    "never resolved: no lengths, no line": (
+    "never resolved: no line": (
         (_rules, "RESOLVED", np.inf),
         (_whitening, "_short", _one),
     ),
-    "far rows from one noise on": ((_whitening, "TOLD_ABOVE", 1.0),),
-    "lengths of least noise": ((_whitening, "MOST_CUT_OFF", 1.0),),
-    "a fifth cut off": ((_whitening, "MOST_CUT_OFF", 0.2),),
     "rows of length 2 / k, clips of 2 x^.25": ((_rules, "ROW_LENGTH", 2.0),),
     "rows of length 3.5 / k, 3.5 x^.25": ((_rules, "ROW_LENGTH", 3.5),),
     "clips by sampling alone": ((_rules, "AFFORDABLE", 0.0),),

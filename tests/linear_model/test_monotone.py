@@ -57,9 +57,10 @@ MODELS = {
     "moments": (scaled, line, LINE, 1.0),
     "logistic": (LogisticRegression, classes, {"classes": (0, 1)}, 1.0),
     "poisson": (PoissonRegressor, counts, {"bounds_y": (0.0, 50.0)}, 0.25),
-    # Std errors of these are not asked: instruments may be too weak, and knots grow in number
+    # Std errors of these are not asked: instruments may be too weak, and knots have heights. Knots
+    # are given, since a larger budget has more of them, which no line needs.
     "instruments": (IVRegressor, line, {**LINE, "endogenous": [1], "instruments": [2]}, None),
-    "curves": (AdditiveRegressor, line, LINE, None),
+    "curves": (AdditiveRegressor, line, {**LINE, "knots": dict.fromkeys(range(6), 5)}, None),
 }
 ASKED = {
     "budget": [(6_000, epsilon) for epsilon in (1.0, 8.0, 64.0)],

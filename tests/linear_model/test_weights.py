@@ -12,7 +12,7 @@ from sklearn.utils import estimator_checks
 
 import skpriv
 from skpriv import BudgetAccountant
-from skpriv._estimation._loop._queries import LengthsQuery, Whitened, WhiteningQuery
+from skpriv._estimation._loop._queries import Whitened, WhiteningQuery
 from skpriv._estimation._loop._score import ScoreQuery
 from skpriv._estimation._moments import Instrument, MomentsQuery, ResidualGramQuery
 from skpriv._estimation._public_maps import UNIT_TARGET, RecordMap, RowMap, WeightedMap
@@ -146,7 +146,6 @@ def queries(rng):
     yield NormalisationQuery(scaling, instrument)
     yield ReweightedMomentsQuery(scaling, instrument)
     yield WhiteningQuery(whitened)
-    yield LengthsQuery(whitened)
     yield ScoreQuery(whitened, UNIT_TARGET, 0.0, point, 0.5, sandwich=bool(rng.randint(2)))
 
 

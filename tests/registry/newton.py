@@ -5,7 +5,6 @@ import numpy as np
 from skpriv._estimation._loop._queries import (
     IDENTITY,
     ClippedRowsQuery,
-    LengthsQuery,
     LocationQuery,
     Log,
     Logit,
@@ -143,10 +142,6 @@ CASES = {
     MarginsQuery: Case(
         lambda rng: MarginsQuery(_maps(rng)[0].rows),
         (lambda: (MarginsQuery(BOX), one(np.ones(2), 0.0), one(-np.ones(2), 0.0)),),
-    ),
-    LengthsQuery: Case(
-        lambda rng: LengthsQuery(_maps(rng)[0]),
-        (lambda: (LengthsQuery(PLANE), one(E1, 0.0), one(0.1 * E2, 0.0)),),
     ),
     ClippedRowsQuery: Case(
         lambda rng: ClippedRowsQuery(_maps(rng)[0].rows, TARGET if rng.rand() < 0.5 else None),

@@ -23,8 +23,6 @@ from .._public_maps import RowMap
 SQUARES = 1.5  # c of `MarginsQuery`: as large as costs nothing
 # A class, and the records that have a target, are taken to be no fewer records than these.
 LEAST_RATE = 3.0
-# Ends of the classes of lengths of whitened rows: coarse beyond 2, where rows are few
-LENGTHS = 2.0 ** np.array([-1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, inf])
 # Classes of lengths of a person's score, as parts of the largest that it may have.
 SCORE_LENGTHS = 2.0 ** (-np.arange(13)[::-1] / 2.0)
 MOST_CUT = 0.001  # part of the persons whose scores may be cut, as far as noise tells
@@ -383,7 +381,11 @@ class Whitened:
         f is the factor that shortens a row to norm 1, and w is f times the root of the weight of
         the row. A block stays in the cache, and the next one overwrites it.
         """
-        for block, e, norms, roots in self.long_blocks(X):
+        room = np.empty(0)
+        for block in blocks_of(len(X), len(self.W)):
+            if len(room) < block.stop - block.start:
+                room = np.empty((block.stop - block.start, len(self.W)))
+            e, norms, roots = self._long(X[block], room[: block.stop - block.start])
             if norms.max(initial=0.0) <= 1.0:
                 factors = np.ones(len(norms))
             else:
@@ -391,18 +393,6 @@ class Whitened:
                 e *= factors[:, None]
                 roots, norms = roots * factors, np.minimum(norms, 1.0)
             yield block, e, roots, norms, factors
-
-    def long_blocks(self, X):
-        """Yield (slice, W phi, |W phi|, roots of weights) of one block after the other."""
-        room = np.empty(0)
-        for block in blocks_of(len(X), len(self.W)):
-            if len(room) < block.stop - block.start:
-                room = np.empty((block.stop - block.start, len(self.W)))
-            yield block, *self._long(X[block], room[: block.stop - block.start])
-
-    def lengths(self, X, y):
-        """Lengths |W phi| of a chunk of rows."""
-        return np.concatenate([[], *(norms for _, _, norms, _ in self.long_blocks(X))])
 
     def _long(self, X, out=None):
         """Rows W phi, their norms, and roots of their weights."""
@@ -517,40 +507,6 @@ class MarginsQuery(Query):
         d = self.rows.n_features
         z = np.clip(self.rows.rows(X)[:, :d] * (d**0.5 / self.rows.parts[0]), -1.0, 1.0)
         return np.concatenate([z.sum(axis=0), SQUARES * np.einsum("ij,ij->j", z, z)])
-
-
-@dataclass(frozen=True, eq=False)
-class LengthsQuery(Query):
-    """Number of records in each class of lengths.
-
-    A record is in one class: replacing it moves two counts by one, sensitivity sqrt(2).
-
-    Parameters
-    ----------
-    vectors : object
-        ``lengths(X, y)`` returns the length of a vector of each record of a chunk.
-    classes : ndarray of shape (n_classes,)
-        Ends of the classes. The last one has all that is longer, too.
-    """
-
-    vectors: Any
-    classes: Any = field(default_factory=lambda: LENGTHS)
-    name: str = "lengths of whitened rows"
-    sensitivity: float = SQRT2 * ROUNDING
-
-    @property
-    def shape(self):
-        """Number of classes."""
-        return (len(self.classes),)
-
-    def sum(self, X, y):
-        """Exact counts over a chunk of rows."""
-        return self.counts(self.vectors.lengths(X, y))
-
-    def counts(self, lengths):
-        """Number of these lengths in each class; infinity, of overflow, is in the last."""
-        classes = np.minimum(np.searchsorted(self.classes, lengths), len(self.classes) - 1)
-        return np.bincount(classes, minlength=len(self.classes)).astype(float)
 
 
 @dataclass(frozen=True, eq=False)
@@ -674,30 +630,46 @@ class PersonScores(JointScores):
 
 
 @dataclass(frozen=True, eq=False)
-class ScoreLengthsQuery(OfPersons, LengthsQuery):
+class ScoreLengthsQuery(OfPersons, Query):
     """Number of records in each class of lengths of scores.
 
-    The length of a person is that of the sum of the scores of its rows, over m.
+    The length of a person is that of the sum of the scores of its rows, over m. A record is in one
+    class: replacing it moves two counts by one, sensitivity sqrt(2).
 
     Parameters
     ----------
     vectors : object
         The question about these scores, with ``score_rows(X, y)``: those of the rows of a chunk.
         With ``lengths(X, y)``, which is cheaper, where a record is a row.
+    classes : ndarray of shape (n_classes,)
+        Ends of the classes. The last one has all that is longer, too.
     """
 
+    vectors: Any
     classes: Any = field(default_factory=lambda: SCORE_LENGTHS)
     name: str = "lengths of scores"
+    sensitivity: float = SQRT2 * ROUNDING
+
+    @property
+    def shape(self):
+        """Number of classes."""
+        return (len(self.classes),)
 
     def sum(self, X, y):
         """Exact counts over a chunk of rows, each of which is a record."""
-        kind = LengthsQuery if hasattr(self.vectors, "lengths") else OfPersons
-        return kind.sum(self, X, y)
+        if hasattr(self.vectors, "lengths"):
+            return self.counts(self.vectors.lengths(X, y))
+        return super().sum(X, y)
 
     def sum_persons(self, X, y, starts, largest):
         """Exact counts over a chunk of persons."""
         u = person_sums(self.vectors.score_rows(X, y), starts) / largest
         return self.counts(row_norms(u))
+
+    def counts(self, lengths):
+        """Number of these lengths in each class; infinity, of overflow, is in the last."""
+        classes = np.minimum(np.searchsorted(self.classes, lengths), len(self.classes) - 1)
+        return np.bincount(classes, minlength=len(self.classes)).astype(float)
 
 
 def seldom_cut(session, query, share):

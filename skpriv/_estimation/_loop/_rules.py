@@ -26,8 +26,8 @@ from ...privacy import SIDE_SHARE
 from ._queries import IDENTITY, SQUARES
 
 # Shares of the budget. "Measured" means in docs/evidence/linear_regression.md, by ablation.
-# A question of one number or of a few: the mean and spread of the target, the lengths of rows or of
-# the scores of persons, the mean of the residuals, the line. Half and twice as much are worse.
+# A question of one number or of a few: the mean and spread of the target, the lengths of the scores
+# of persons, the mean of the residuals, the line. Half and twice as much are worse.
 QUESTION = SIDE_SHARE
 # What is learnt first, so that the rest is asked with less noise. That is the whitening, with half
 # of this share where the Gram matrix is resolved. Of the line, it is the lengths of its scores.
@@ -87,9 +87,9 @@ class Rules:
         Whether rows are not whitened, since the records are too few.
     mean_only : bool
         Whether only the mean of the target is asked, with the whole budget.
-    location, spread, margins, whitening, lengths : float
+    location, spread, margins, whitening : float
         Shares of the questions, which add up to one with those of the steps. The margins of
-        features and the lengths of rows have the share 0 where they are not asked.
+        features have the share 0 where they are not asked.
     steps : tuple of float
         Shares of the steps. The last one asks for all that intervals need.
     mean : float
@@ -123,7 +123,6 @@ class Rules:
     spread: float
     margins: float
     whitening: float
-    lengths: float
     steps: tuple
     mean: float
     line: float
@@ -167,7 +166,6 @@ class Rules:
             spread = 0.0
         if not fit_intercept:  # the location is 0
             location = 0.0
-        resolved = link.linear and resolution >= RESOLVED
         whitening = LEARNT * max(0.5, min(1.0, RESOLVED / resolution))
         rest = 1.0 - location - spread
         margins = QUESTION * min(1.0, RESOLVED / resolution)
@@ -177,7 +175,6 @@ class Rules:
         useful = link.parts == 1 and (link.linear or link.limit is not None)
         if few_records or not (boxed and useful) or noise > MARGINS_NOISE:
             margins = 0.0
-        lengths = QUESTION if resolved else 0.0
         line = QUESTION if resolution >= RESOLVED and link.parts == 1 else 0.0
         number = STEPS_RESOLUTION / resolution
         last = LAST_SHARE * min(1.0, STEPS[0] / number)
@@ -207,7 +204,7 @@ class Rules:
             steps = [1.0 / STEPS[0]] * STEPS[0]
         enough = SUBSET_RESOLUTIONS[0 if ranged else 1]
         clipped = CLIPPED_SHARE if counted and resolution >= RESOLVED else 0.0
-        left = rest * (1.0 - margins - whitening - lengths - mean - line - clipped)
+        left = rest * (1.0 - margins - whitening - mean - line - clipped)
         return cls(
             effective_records=N,
             few_records=few_records,
@@ -216,7 +213,6 @@ class Rules:
             spread=spread,
             margins=rest * margins,
             whitening=rest * whitening,
-            lengths=rest * lengths,
             steps=tuple(left * step for step in steps),
             mean=rest * mean,
             line=rest * line,

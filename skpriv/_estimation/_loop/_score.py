@@ -9,9 +9,10 @@ from math import inf, sqrt
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from scipy.special import ndtr, ndtri
 
 from ..._linalg import RELATIVE_ZERO, SQRT2, add_gram, row_norms, unvech, vech, vech_size
-from ...privacy import ROUNDING, GaussianNoise, Query
+from ...privacy import ROUNDING, TOLD_ABOVE, GaussianNoise, Query
 from .._public_maps import TargetMap
 from ._queries import (
     IDENTITY,
@@ -24,7 +25,6 @@ from ._queries import (
     scaled_targets,
 )
 from ._rules import LEARNT, normal_clip
-from ._whitening import believed
 
 # Numbers of the proof in `ScoreQuery`. Residuals are counted from the part CUT of the limit on, and
 # with COUNT_WEIGHT that count costs nothing. Where what is cut is asked, a record with a cut score
@@ -830,3 +830,12 @@ def _length(parts, deviation, ends, noise):
     missing = np.maximum(ends / SQRT2 - ends[:, None], 0.0) @ believed(parts, deviation)
     error = (1.0 + 0.25 / BEYOND**2) * (noise * ends) ** 2 + missing**2
     return float(ends[np.argmin(error)])
+
+
+def believed(parts, noise):
+    """Noisy fractions, with 0 for those that noise alone may explain.
+
+    The chance that noise passes for any of them is that of one number at TOLD_ABOVE deviations.
+    """
+    least = -ndtri(ndtr(-TOLD_ABOVE) / len(parts))
+    return np.where(parts > least * noise, parts, 0.0)

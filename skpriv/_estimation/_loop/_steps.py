@@ -92,9 +92,9 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=(), start=None)
         link = link.near(mean.mean, rules.mean_room)
         slope = float(link.slope(location, mean.mean))  # where it is small, rows may be longer
         rules = replace(rules, length=min(1.0, rules.length / sqrt(slope)))
-    whitened, length, gram = learn_whitening(session, rows, rules, start)
+    whitened, gram = learn_whitening(session, rows, rules, start)
     W = whitened.W
-    pool = make_pool(session, whitened, length, link, deviation, priors, gram)
+    pool = make_pool(session, whitened, rules.length, link, deviation, priors, gram)
     if start:
         pool.begin(np.linalg.solve(W.T, start.theta), start.variance)
 

@@ -9,12 +9,10 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.special import ndtr, ndtri
 
 from ..._linalg import row_norms
-from ...privacy import TOLD_ABOVE
 from .._moments import PRIOR_VARIANCES, SAMPLING
-from ._queries import LENGTHS, SQUARES, LengthsQuery, MarginsQuery, Whitened, WhiteningQuery
+from ._queries import SQUARES, MarginsQuery, Whitened, WhiteningQuery
 from ._rules import normal_clip
 
 ASKED = "point", "moment", "n", "moment_scale", "slope_scale"  # what a pool uses of an equation
@@ -309,9 +307,6 @@ ROUNDS = 3  # rounds of whitening, after which directions of little variance exc
 # The least mass of a feature, as a fraction of the typical mass. With 1/2, skewed features that
 # move together stay hidden; with 1/10, rare categories are stretched without limit.
 LEAST_MASS = 0.25
-# Factors by which rows may be shortened: steps of 2^(1/4), down to 1/16.
-SHORTER = 2.0 ** (-np.arange(17) / 4.0)
-MOST_CUT_OFF = 0.1  # fraction of the squared lengths that weights may cut off
 
 
 def whitening_parts(session, rules):
@@ -345,11 +340,10 @@ def learn_whitening(session, rows, rules, start=None):
 
     Returns
     -------
-    (whitened, length, gram)
-        The `Whitened` rows; the root mean square length of a row W phi after weighting; the Gram
-        matrix of the rows with the scale of its noise, or None if steps ask for slopes.
+    (whitened, gram)
+        The `Whitened` rows, and their Gram matrix with the scale of its noise, or None if steps ask
+        for slopes.
     """
-    p = rows.size
     parts = whitening_parts(session, rules)
     first = None
     if start:
@@ -358,23 +352,18 @@ def learn_whitening(session, rows, rules, start=None):
     elif rules.margins:
         W = first = scaled(session, rows, rules, parts[-1])
     else:
-        W = np.eye(p)
+        W = np.eye(rows.size)
     for number, subset in enumerate(parts):
         W = (_short(rules) if number == ROUNDS and rules.slopes else 1.0) * W
         look = number == ROUNDS and not rules.slopes
         asked = WhiteningQuery(Whitened(rows, W), asked_again=look)
         gram, scale = asked.gram(session.sum(asked, rules.whitening / len(parts), subset))
         if look:
-            return asked.whitened, rules.length, (gram, scale)
+            return asked.whitened, (gram, scale)
         if first is not None:
             gram = filled(gram, solve_triangular(first.T, W.T, lower=True).T)
         W = _whiter(W, gram, scale, rules)
-    if not rules.lengths:
-        return Whitened(rows, W), rules.length, None
-    query = LengthsQuery(Whitened(rows, W))
-    answer = session.sum(query, rules.lengths, session.part(rules.subset))
-    shorter = shortening(answer.value / answer.n, answer.noise.scale / answer.n, rules, p)
-    return Whitened(rows, _longest(shorter * W)), shorter * rules.length, None
+    return Whitened(rows, W), None
 
 
 def _whiter(W, gram, scale, rules):
@@ -436,48 +425,6 @@ def filled(gram, turn):
     seen = np.clip(mass[:-1], 0.0, 2.0 * max(mass[-1], 0.0))
     least = LEAST_MASS * float(seen @ seen) / max(float(seen.sum()), 1e-300)
     return gram + (turn * np.maximum(least - mass, 0.0)) @ turn.T
-
-
-def shortening(parts, noise, rules, p):
-    """Factor in (0, 1] for whitened rows, chosen by the released distribution of their lengths.
-
-    Let A be the mean squared length of the rows, and T what the weights leave of it. Relative to
-    the residual variance, predictions have the privacy noise A (2 k p / (N T))^2 over the share of
-    the steps. If a few rows are far from the others, as those of a rare category are, A is much
-    larger than T, and shorter rows have less noise until T falls, too. They also have less bias,
-    because rows with weights below 1 hardly count for the line that shall predict them. The factor
-    is the one of least noise, or a smaller one as long as weights cut off more than a tenth of A.
-
-    Parameters
-    ----------
-    parts : ndarray of shape (len(LENGTHS),)
-        Noisy fraction of the rows in each class of lengths.
-    noise : float
-    rules : Rules
-    p : int
-    """
-    parts = believed(parts, noise)
-    if not parts.sum():
-        return 1.0
-    ends = np.array([0.5 * LENGTHS[0], *LENGTHS[:-1], 2.0 * LENGTHS[-2]])
-    squares = ends[1:] * ends[:-1]  # the middle of a class
-    factors = SHORTER[: max(1, np.count_nonzero(rules.length * SHORTER >= rules.shortest))]
-    scaled = squares * factors[:, None] ** 2
-    whole, left = (lengths @ parts / parts.sum() for lengths in (scaled, np.minimum(scaled, 1.0)))
-    noises = 2.0 * rules.clip * p / (rules.effective_records * left)
-    variance = whole * noises**2 / sum(rules.steps)
-    chosen = int(np.argmin(variance))
-    few = np.flatnonzero(left[chosen:] >= (1.0 - MOST_CUT_OFF) * whole[chosen:])
-    return float(factors[chosen + few[0]] if len(few) else factors[-1])
-
-
-def believed(parts, noise):
-    """Noisy fractions, with 0 for those that noise alone may explain.
-
-    The chance that noise passes for any of them is that of one number at TOLD_ABOVE deviations.
-    """
-    least = -ndtri(ndtr(-TOLD_ABOVE) / len(parts))
-    return np.where(parts > least * noise, parts, 0.0)
 
 
 def _longest(W):

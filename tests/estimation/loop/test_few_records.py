@@ -1,6 +1,5 @@
-"""What is decided by released evidence: Gram matrices, lengths of rows, and the mean alone."""
+"""What is decided by released evidence: Gram matrices, and the mean alone."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,9 +7,9 @@ import pytest
 from registry.noise import goe
 from sklearn.base import clone
 
-from skpriv._estimation._loop._queries import IDENTITY, LENGTHS, SQUARES, Logit, MarginsQuery
+from skpriv._estimation._loop._queries import IDENTITY, SQUARES, Logit, MarginsQuery
 from skpriv._estimation._loop._rules import Rules
-from skpriv._estimation._loop._whitening import denoised_gram, filled, scaled, shortening
+from skpriv._estimation._loop._whitening import denoised_gram, filled, scaled
 from skpriv._estimation._public_maps import RowMap
 from skpriv.linear_model import LinearRegression
 
@@ -88,26 +87,6 @@ def test_cut_features_are_lifted_and_those_that_cancel_are_left(masses):
         np.testing.assert_allclose(found - np.diag(lifted), gram, atol=1e-9)
 
 
-def _lengths(*rows):
-    """Parts of the rows in each class, of pairs (length, part)."""
-    parts = np.zeros(len(LENGTHS))
-    for length, part in rows:
-        parts[np.searchsorted(LENGTHS, length)] += part
-    return parts
-
-
-def test_rows_are_shortened_where_some_are_far():
-    rules = Rules.of(30_000, 5, 7000.0)
-    even = _lengths((0.4, 0.95), (0.6, 0.05))
-    assert shortening(even, 1e-3, rules, 5) == 1.0
-    far = _lengths((0.4, 0.97), (6.0, 0.03))
-    assert shortening(far, 1e-3, rules, 5) < 0.5
-    # not told from noise, or the noise of the Gram matrix does not allow it
-    assert shortening(far, 0.02, rules, 5) == 1.0
-    assert shortening(far, 1e-3, replace(rules, shortest=rules.length), 5) == 1.0
-    assert shortening(np.zeros(len(even)), 1e-3, rules, 5) == 1.0
-
-
 def test_far_rows_on_a_bent_relation_are_fitted():
     """A tenth as many as the others, ten times as far: the weights of long rows gave R2 < 0."""
     scores = []
@@ -163,7 +142,7 @@ def test_shares_add_up_to_the_budget(link, reach, intercept):
     rules = Rules.of(4 * round(reach), 5, reach, fit_intercept=intercept, link=link, boxed=True)
     assert (rules.margins > 0.0) == (reach >= 300.0)
     for each in (rules, rules.begun()):
-        parts = "location", "spread", "margins", "whitening", "lengths", "mean", "line", "clipped"
+        parts = "location", "spread", "margins", "whitening", "mean", "line", "clipped"
         shares = [getattr(each, part) for part in parts]
         assert min(shares) >= 0.0 and sum(shares) + sum(each.steps) == pytest.approx(1.0)
 

@@ -69,6 +69,6 @@ def test_shares_of_steps_of_a_link_that_bends_rise_and_then_stay(reach):
     assert np.ptp(bent[BENT_STEPS - 1 :]) == 0.0
     assert (np.diff(plain[:-1]) == 0.0).all()
     rules = Rules.of(10_000, 8, reach, link=Logit())
-    first = rules.location + rules.spread + rules.whitening + rules.lengths
+    first = rules.location + rules.spread + rules.whitening
     rest = sum(rules.steps) + rules.mean + rules.line + rules.clipped
     assert first + rest == pytest.approx(1.0)

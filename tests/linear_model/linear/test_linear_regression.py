@@ -79,7 +79,7 @@ def test_the_rules_are_whole_and_fade(clip, fit_intercept):
         for p in (2, 10, 100):
             for mu in (0.01, 0.2, 2.0, 1400.0):
                 rules = Rules.of(n, p, n * mu, clip, fit_intercept)
-                first = rules.location + rules.spread + rules.whitening + rules.lengths
+                first = rules.location + rules.spread + rules.whitening
                 rest = sum(rules.steps) + rules.mean + rules.line + rules.clipped
                 assert rest == pytest.approx(1.0 - first)
                 assert first + rest == pytest.approx(1.0, rel=1e-12)
