@@ -392,19 +392,23 @@ def _composed(first, second, claim):
         if isinstance(before.owner, Stream):
             streams.setdefault(id(before.owner), []).append((before, now))
         elif before.door == now.door and len(before.draws) == len(now.draws):
-            cost = event_cost(before, now, claim)
+            cost = event_cost(before, now, _own(before.owner, claim))
             total += cost
             answers.append((before.asked.name if before.asked else "own report", cost))
     for pairs in streams.values():
         changes = np.array([now.pending - before.pending for before, now in pairs])
         stream = pairs[0][0].owner
-        # Where a person has several reports, each has a part of the claim.
-        own = stream.report.budget
-        own = Budget(min(own.epsilon, claim.epsilon), min(own.delta, claim.delta))
+        own = _own(stream, claim)
         cost = stream_cost(stream, changes, own) + sent_cost(stream, pairs, own)
         total += cost
         answers.append((f"{stream.query.name}, {len(pairs)} reads", cost))
     return total, [(name, _epsilon(cost, claim)) for name, cost in answers]
+
+
+def _own(owner, claim):
+    """Budget of a session or stream: where a person has several reports, a part of the claim."""
+    own = claim if owner is None else owner.report.budget
+    return Budget(min(own.epsilon, claim.epsilon), min(own.delta, claim.delta))
 
 
 def _epsilon(cost, claim):

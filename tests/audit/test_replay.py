@@ -13,7 +13,7 @@ from skpriv import BudgetAccountant
 from skpriv.audit import replay
 from skpriv.audit._replay import event_cost, stream_cost
 from skpriv.audit._tape import Draw, Event
-from skpriv.bandits import LinUCB
+from skpriv.bandits import LinUCB, SquareCB
 from skpriv.exceptions import InvalidValues, PrivacyError
 from skpriv.privacy import (
     Budget,
@@ -179,9 +179,13 @@ def test_a_person_of_several_reports_pays_each_by_its_own_budget():
             policy.update(data[0][some], actions, rewards, users=users[some])
 
     options = {"privacy": "shuffle", "delta": 1e-3, "max_visits": 3, "horizon": n}
-    make = lambda: LinUCB(**options, update_every=persons, random_state=0)  # noqa: E731
-    found = replay(make, *pair, run=run, groups=users)
-    assert found.holds and found.epsilon == pytest.approx(1.0, rel=1e-6), str(found)
+    oracle = ssp(privacy="shuffle", delta=1e-3, channel="gaussian", random_state=0)
+    for make in (
+        lambda: LinUCB(**options, update_every=persons, random_state=0),
+        lambda: SquareCB(oracle, schedule=persons, max_visits=3, random_state=0),
+    ):
+        found = replay(make, *pair, run=run, groups=users)
+        assert found.holds and found.epsilon == pytest.approx(1.0, rel=1e-6), str(found)
 
 
 @pytest.mark.parametrize("privacy", ["central", "aggregate", "local", "shuffle"])
