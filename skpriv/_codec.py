@@ -77,7 +77,7 @@ def load(path: Any) -> Any:
     >>> bool((again.predict(X) == model.predict(X)).all())
     True
     """
-    return from_dict(parsed(Path(path).read_text(encoding="utf-8")))
+    return from_dict(parsed(Path(path).read_bytes()))
 
 
 def to_dict(model: Any) -> dict[str, Any]:
@@ -169,10 +169,10 @@ def to_json(model):
 
 
 def parsed(text):
-    """Values of a JSON text."""
+    """Values of a JSON text, or of its bytes in UTF-8."""
     try:
         return json.loads(text)
-    except json.JSONDecodeError as error:
+    except ValueError as error:
         raise ValueError(f"This is not JSON: {error}.") from None
 
 

@@ -418,6 +418,7 @@ def test_each_line_of_a_file_is_a_row(line, tmp_path):
         frame = read_table(Namespace(table=path, sep=None, encoding=None))
         assert len(frame) == 4
         assert [cell.strip() for cell in frame["age"].tolist()[2:]] == ["3", "5"]
+        assert frame["stay"].tolist()[2:] == ["4", "6"]  # the end of a line is in no cell
 
 
 @pytest.mark.parametrize(("model", "target"), [("logistic", "smoker"), ("poisson", "stay")])

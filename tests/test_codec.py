@@ -182,6 +182,8 @@ def test_a_policy_is_sent_to_its_own_file():
         to_dict(LinUCB())
     with pytest.raises(ValueError, match="not JSON"):
         parsed("{")
+    with pytest.raises(ValueError, match="not JSON"):
+        parsed(b"\x80")
 
 
 def test_checks_of_a_dataclass_are_done_again():

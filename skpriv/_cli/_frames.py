@@ -141,7 +141,8 @@ def _columns(path, lines, sep):
     """Cells of the columns: each line of the file after the first is one row, whatever is in it.
 
     The number of rows is public. So no cell may decide it: a quotation mark that nobody closes ends
-    with its line, an empty line is a row of missing cells, and a carriage return is a blank.
+    with its line, an empty line is a row of missing cells, and a carriage return within a line is a
+    blank.
     """
     limit = csv.field_size_limit(sys.maxsize)  # Long cells are allowed.
     try:
@@ -164,7 +165,7 @@ def _columns(path, lines, sep):
 def _cells(line, comma):
     """Cells of one line; of a line that is not CSV there are none."""
     try:
-        return next(csv.reader([line.replace("\r", " ").strip("\n")], delimiter=comma), [])
+        return next(csv.reader([line.strip("\r\n").replace("\r", " ")], delimiter=comma), [])
     except csv.Error:
         return []
 

@@ -234,7 +234,8 @@ def add_tradeoff(parser):
         "default 4")  # fmt: skip
     add("--calibration-size", type=probability, default=0.1, metavar="P",
         help="part of the rows held out for intervals of a new y; default 0.1")  # fmt: skip
-    add("--intervals", choices=("certified", "asymptotic"), default="certified")
+    methods = ("certified", "asymptotic")
+    add("--intervals", choices=methods, default=methods[0], help="method; default certified")
     add("--repeats", type=at_least(1), default=3, help="draws of the noise; default 3")
     add("--cv", type=at_least(2), default=5, help="number of folds; default 5")
     names = "--epsilons", "--delta", "--confidence-level", "--jobs", "--seed", "--plot"

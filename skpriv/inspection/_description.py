@@ -920,6 +920,7 @@ def describe(
     persons = None if groups is None else Groups(groups, max_rows_per_group)
     rows = table if is_lazy(table) else from_table(table)
     encoder = TableEncoder(Schema(dict(schema))).fit(rows)
+    refuse_absent(schema, encoder.feature_names_in_, "schema", "the table")
     encoded = encoder.transform(rows)  # Cells are read when the session asks for them.
     if not encoded.n:
         raise ValueError("table has no rows.")

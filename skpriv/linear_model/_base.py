@@ -659,11 +659,12 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
     def _start(self: Any, records, maps, link, channel, plain):
         """The `Start`; refused before anything is charged if it does not suit."""
         given = getattr(self.start, "estimator", self.start)  # of a FrozenEstimator
-        start = given.as_start() if hasattr(given, "as_start") else given
+        start = given.as_start() if hasattr(given, "_released") else given
         if not isinstance(start, Start):
             raise ValueError(
                 f"start={given!r} is not a fitted estimator that can be begun at: pass a "
-                f"{type(self).__name__} that was fitted before, or what its as_start returns."
+                f"{type(self).__name__} that was fitted before, or, in a search, which clones "
+                "it, what its as_start returns."
             )
         if channel != "gaussian" or not plain:
             raise ValueError(

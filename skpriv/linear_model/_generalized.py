@@ -3,7 +3,7 @@
 Both are fitted by the same score steps, and differ in their links and targets.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import sqrt
@@ -553,15 +553,15 @@ def checked_classes(classes):
             "default would turn other labels into rows of zeros, and a list that is read off the "
             "labels is not private."
         )
-    text = isinstance(classes, str) or not isinstance(classes, Iterable)
-    labels = [] if text else list(classes)
+    unordered = isinstance(classes, str | Set) or not isinstance(classes, Iterable)
+    labels = [] if unordered else list(classes)
     kinds = int | float | bool | np.number | np.bool_
     of_one_kind = all(isinstance(c, kinds) and np.isfinite(float(c)) for c in labels)
     of_one_kind = of_one_kind or all(isinstance(c, str) for c in labels)
     if not (of_one_kind and 1 < len(set(labels)) == len(labels)):
         raise ValueError(
-            f"classes={classes!r} must be at least two different labels, all numbers or all text: "
-            "the public list of what y can be. A list that is read off the labels is not private."
+            f"classes={classes!r} must be a list of at least two different labels, all numbers or "
+            "all text: what y can be, in public. A list that is read off the labels is not private."
         )
     return np.array(labels)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._estimation._intervals import two_sided_quantile
 from .._parameters import Level, RandomState, validated
-from .._printing import Printed, Table
+from .._printing import Printed, Table, refuse_absent
 from ..privacy import ROUNDING, Budget, Groups, Query, open_session
 from ..records import as_rows, cells, from_table, is_lazy
 from ._columns import LOST
@@ -159,7 +159,8 @@ def check_table(
     Raises
     ------
     ValueError
-        If the schema is not filled in, or names no column of the table.
+        If the schema is not filled in, or names a column, other than its target, that the
+        table has not.
     BudgetExceeded
         If an active :class:`skpriv.BudgetAccountant` cannot pay for noisy counts.
 
@@ -190,9 +191,8 @@ def check_table(
     schema = _schema(schema)
     rows = table if is_lazy(table) else from_table(table)
     names = _column_names(table)
-    columns = [name for name in schema if name in names]
-    if not columns:
-        raise ValueError("The schema names no column of the table.")
+    columns = [name for name in schema if name in names or name != schema.target]
+    refuse_absent(columns or schema, names, "schema", "the table")
     schema.check_filled(columns)
 
     def states(frame):

@@ -178,7 +178,7 @@ class TableEncoder(SchemaEncoder):
         columns = [name for name in given if name in names]
         absent = [name for name in given if name not in names]
         strange = [name for name in names if name not in schema]
-        target = schema.target is None and len(absent) == 1
+        target = schema.target is None and len(absent) == 1 and columns
         if target and isinstance(schema[absent[0]], Numeric | Boolean):
             if not get_close_matches(absent[0], strange, n=1, cutoff=0.8):
                 absent = []  # It describes the target, which is y.

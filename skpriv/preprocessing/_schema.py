@@ -262,7 +262,11 @@ class Schema(Mapping):
         ValueError
             It names the column and the remedy.
         """
-        return cls.from_toml(Path(path).read_text(encoding="utf-8"))
+        try:
+            text = Path(path).read_text(encoding="utf-8-sig")
+        except UnicodeDecodeError:
+            raise ValueError("The schema is not in UTF-8: save it in this encoding.") from None
+        return cls.from_toml(text)
 
     @classmethod
     def from_toml(cls, text: str) -> "Schema":

@@ -118,7 +118,7 @@ def test_what_is_no_start_is_refused_before_anything_is_charged():
             (first, {"fit_intercept": False}, "other columns, bounds"),
             (exact, {}, "tells of its rows"),
             (mean, {}, "no equations"),
-            (LinearRegression(**PUBLIC), {}, "not fitted"),
+            (LinearRegression(**PUBLIC), {}, "not a fitted estimator"),
             ("last year", {}, "not a fitted estimator"),
             (first, {"privacy": "local", "channel": "codebook"}, "channel='gaussian'"),
         ):

@@ -66,6 +66,7 @@ def split_oracle(oracle, most):
 
 def check_oracle(oracle):
     """Refuse an oracle that cannot be fitted now, and not when the first epoch closes."""
+    oracle = clone(oracle)  # which says so if it is a class
     classes = getattr(oracle, "classes", None)
     if classes is not None and any(isinstance(label, str) for label in classes):
         raise ValueError("the classes of an oracle are the possible rewards: pass numbers.")

@@ -471,5 +471,6 @@ def check_gaussian(budget: Budget) -> None:
     if not budget.mu > 0.0:
         raise PrivacyError(
             f"delta={budget.delta} leaves no room for Gaussian noise at epsilon={budget.epsilon}: "
-            "pass delta in (0, 1), for example delta=1e-6, and epsilon > 0, or ask for pure noise."
+            "pass delta in (0, 1), for example delta=1e-6, and epsilon > 0. Only reports by a "
+            "codebook, of privacy='local', need no delta."
         )

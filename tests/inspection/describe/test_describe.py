@@ -191,6 +191,8 @@ def test_what_it_says_in_text_frame_html_and_pictures(table, schema):
 def test_what_cannot_be_meant_is_refused(table, schema, options, said):
     with pytest.raises(ValueError, match=said):
         describe(table, schema, **{"epsilon": 1.0, "delta": 1e-6, **options})
+    with pytest.raises(ValueError, match="schema names 'smokes', not among"):
+        describe(table.drop(columns="smokes"), schema, epsilon=1.0, delta=1e-6)
 
 
 def test_all_errors_grow_with_the_rows_that_a_person_may_have():

@@ -94,6 +94,7 @@ def test_without_privacy_both_estimands_are_maximum_likelihood(kind):
     ("two classes", {"classes": None}, "classes is required"),
     ("two classes", {"classes": (0, 0)}, "classes=.*different labels.*not private"),
     ("two classes", {"classes": (0,)}, "at least two"),
+    ("two classes", {"classes": {0, 1}}, "must be a list"),
     ("two classes", {"classes": "ab"}, "array-like|classes"),
     ("two classes", {"classes": (0, "1")}, "all numbers or all text"),
     ("two classes", {"classes": (0, np.nan)}, "different labels"),

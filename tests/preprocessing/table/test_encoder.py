@@ -353,7 +353,8 @@ def test_pipelines_column_transformers_clones_and_pickles():
         ({"city": Categorical(["a"]), "age": Numeric(0, 1)}, "'city'"),
         ({"age": Numeric()}, "Column 'age' of the schema is still open: give low and high"),
         ({"age": Ordinal()}, "give categories"),
-        ({"dose": Numeric(0, 1)}, "no column but the target"),
+        ({"dose": Numeric(0, 1)}, "'dose', not among the columns of X: age, sex"),
+        (Schema({"dose": Numeric(0, 1)}, target="dose"), "no column but the target"),
     ],
 )
 def test_errors_name_column_and_remedy(columns, message):

@@ -92,6 +92,12 @@ def test_a_template_has_names_and_types_only(make, tmp_path):
         assert value not in text
     assert "# low =" in text and "# categories = []" in text
     assert Schema.read(tmp_path / "schema.toml") == schema
+    text = (tmp_path / "schema.toml").read_text("utf-8") + "# é"
+    (tmp_path / "schema.toml").write_text(text, "utf-8-sig")
+    assert Schema.read(tmp_path / "schema.toml") == schema
+    (tmp_path / "schema.toml").write_text(text, "cp1252")
+    with pytest.raises(ValueError, match="not in UTF-8"):
+        Schema.read(tmp_path / "schema.toml")
     other = {name: [values[0]] * 5 for name, values in FRAME.items()}
     assert Schema.template(make(other), target="age") == schema
     with pytest.raises(ValueError, match="Column 'age' .*still open.*low and high"):
