@@ -268,19 +268,22 @@ def test_linear_regression_in_its_own_units():
 
 
 def test_what_noise_hides_is_wide_by_bounds_and_named_alone():
-    """Two columns that are nearly one: only their sum is told, and the bounds say the rest."""
+    """Two columns that are nearly one: only their sum is told, and the bounds say the rest.
+
+    Of 24 seeds the standard error of the third column has the median .121, and .155 at most.
+    """
     rng = np.random.RandomState(0)
     X = rng.uniform(size=(20_000, 3))
     X[:, 1] = np.clip(X[:, 0] + rng.normal(scale=1e-4, size=20_000), 0.0, 1.0)
     X = pd.DataFrame(X, columns=["age", "birth", "dose"])
     y = X["age"] + X["birth"] - X["dose"] + rng.normal(scale=0.1, size=20_000)
-    model = LinearRegression(bounds_X=(0.0, 1.0), bounds_y=(-2.0, 3.0), random_state=3)
+    model = LinearRegression(bounds_X=(0.0, 1.0), bounds_y=(-2.0, 3.0), random_state=0)
     for estimand in ("fitted", "least_squares"):
         found = inference(model.fit(X, y), estimand=estimand)
         assert found.reason.startswith("age, birth: ") and "Wide by public bounds" in str(found)
         assert "such records, or epsilon of about" in found.reason and "weight of all" in str(found)
         assert ((found.low <= [1.0, 1.0, -1.0, 0.0]) & ([1.0, 1.0, -1.0, 0.0] <= found.high)).all()
-        assert (found.std_error[:2] >= 5.0).all() and found.std_error[2] < 0.1
+        assert (found.std_error[:2] >= 5.0).all() and found.std_error[2] < 0.2
         assert not found.contrast({"dose": 1.0}).reason
         alone = found.contrast({"birth": 1.0, "dose": 1.0})
         assert alone.reason.startswith("birth: ") and alone.std_error[0] >= 5.0
