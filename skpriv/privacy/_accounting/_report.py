@@ -377,7 +377,7 @@ class PrivacyReport(Printed):
             yield self._legend
         yield f"total {self._currency} = {amount(self.total):.4g}; {self.randomness}"
         if self.passes is not None:
-            yield f"the rows were read {self.passes} times"
+            yield f"passes over the rows: {self.passes}"
         if self.note:
             yield self.note
         yield from self.not_covered
