@@ -6,7 +6,6 @@ An order is expanded from a seed and never written down.
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256, shake_128
-from math import log1p
 from typing import Any
 
 import numpy as np
@@ -97,9 +96,8 @@ class SeededOrder:
     each record is expanded again whenever it is needed, and orders within a group only of groups
     that are cut in two. Up to 65,536 records are one group.
 
-    The first half of the order of a group are the distinct values of a stream of independent
-    uniform positions, as they appear; the other positions follow in the order of independent random
-    keys. Every stream is SHAKE-128 of the seed and a counter.
+    The order of a group is that of independent random keys. Every stream is SHAKE-128 of the seed
+    and a counter.
 
     Whether the order is secret is up to who draws the seed: see `skpriv.privacy.Session.part`. That
     of users who answer for themselves, each one question, is public.
@@ -164,14 +162,8 @@ class SeededOrder:
 
     def dealt_in(self, group: int, count: int) -> np.ndarray:
         """The first records of the order of a group, by their number among those of the group."""
-        size, seed = int(self.before[-1, group]), self._seed + bytes([group] if group else [])
-        half = size // 2
-        if count <= half:
-            return _distinct(seed, size, count)
-        first, left = _distinct(seed, size, half), np.ones(size, dtype=bool)
-        left[first] = False
-        rest = np.flatnonzero(left)[_shuffled(seed, size - half)]
-        return np.concatenate([first, rest[: count - half]])
+        seed = self._seed + bytes([group] if group else [])
+        return _shuffled(seed, int(self.before[-1, group]))[:count]
 
     def __repr__(self):
         return f"SeededOrder of {self.n} records"
@@ -242,39 +234,22 @@ class SeededSubset(Subset):
         return f"SeededSubset of {len(self)} records"
 
 
-def _distinct(seed, n, count):
-    """First distinct values of a stream of uniform positions below n."""
-    limit = 2**64 // n * n if n else 0  # larger words would make small remainders more likely
-    found, read = np.empty(0, dtype=np.intp), 0
-    while len(found) < count:
-        # About so many words are expected to hold `count` distinct positions.
-        wanted = int(-n * log1p(-count / n)) // BLOCK_WORDS
-        blocks = max(0, wanted - read) + 1 + wanted // 100
-        words = _words(seed, b"position", read, blocks)
-        drawn = (words[words <= np.uint64(limit - 1)] % np.uint64(n)).astype(np.intp)
-        found, read = np.concatenate([found, drawn]), read + blocks
-        places, first = np.arange(len(found)), np.empty(n, dtype=np.intp)
-        first[found[::-1]] = places[::-1]  # the first of equal positions is written last
-        found = found[first[found] == places]
-    return found[:count]
-
-
 def _shuffled(seed, count):
     """Uniform order of so many numbers, by keys; if two are equal, all are drawn again."""
     blocks, start = -(-count // BLOCK_WORDS), 0
     while True:
-        keys = _words(seed, b"key", start, blocks)[:count]
+        keys = _words(seed, start, blocks)[:count]
         order = np.argsort(keys, kind="stable")
         if not (np.diff(keys[order]) == 0).any():
             return order
         start += blocks
 
 
-def _words(seed, purpose, start, blocks):
+def _words(seed, start, blocks):
     """Blocks of a stream of random numbers of 64 bits."""
     size = 8 * BLOCK_WORDS
     found = (
-        shake_128(seed + purpose + index.to_bytes(8, "little")).digest(size)
+        shake_128(seed + b"key" + index.to_bytes(8, "little")).digest(size)
         for index in range(start, start + blocks)
     )
     return np.frombuffer(b"".join(found), dtype="<u8")

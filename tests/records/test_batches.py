@@ -477,7 +477,7 @@ def test_linear_regression_reads_twice_what_does_not_fit(monkeypatch):
         8 * 4 * len(y): 1,  # all rows are kept
         part + 8 * len(y): 2,  # a part of them, and the targets
         part: 4,  # a part of them: two questions are about the targets alone
-        8 * len(y): 1 + len(whitening) + steps + 5,  # the targets; margins, lengths, count and last
+        8 * len(y): 1 + len(whitening) + steps + 4,  # the targets; margins, count, last and line
     }
     for most, passes in found.items():
         monkeypatch.setattr(_pieces, "KEPT_BYTES", most)
