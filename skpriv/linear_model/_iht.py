@@ -358,25 +358,11 @@ def support_certificate(gradient, n_coordinates, n_nonzero, sparsity, eigenvalue
 
 
 def sparse_norms(Z, support, others):
-    """Largest norm of each row over the support and ``others`` further coordinates."""
-    if sparse.issparse(Z):
-        squares = sparse.csr_matrix(Z, copy=True)
-        squares.data = np.square(squares.data)
-        inside = np.asarray(squares[:, support].sum(axis=1)).ravel()
-        outside = np.ones(Z.shape[1])
-        outside[support] = 0.0
-        rows = np.repeat(np.arange(Z.shape[0]), np.diff(squares.indptr))
-        values = squares.data * outside[squares.indices]
-        order = np.lexsort((-values, rows))
-        rank = np.arange(len(values)) - squares.indptr[rows]
-        largest = np.where(rank < others, values[order], 0.0)  # The order keeps rows in place.
-        return np.sqrt(inside + np.bincount(rows, weights=largest, minlength=Z.shape[0]))
-    squares = np.square(Z)
-    inside = squares[:, support].sum(axis=1)
-    squares[:, support] = 0.0
-    if others < Z.shape[1]:
-        squares = -np.partition(-squares, others - 1, axis=1)[:, :others]
-    return np.sqrt(inside + squares.sum(axis=1))
+    """Bound on the norm of each row over the support and any ``others`` further coordinates."""
+    squares = Z.multiply(Z).tocsr() if sparse.issparse(Z) else np.square(Z)
+    inside, whole = (np.ravel(rows.sum(axis=1)) for rows in (squares[:, support], squares))
+    largest = np.ravel(squares.max(axis=1).toarray() if sparse.issparse(Z) else squares.max(axis=1))
+    return np.sqrt(np.minimum(whole, inside + others * largest))
 
 
 def log_supports(n_features, n_nonzero, sparsity):
