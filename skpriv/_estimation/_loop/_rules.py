@@ -9,7 +9,7 @@ eigenvalues are about 1 / p, has the operator norm 2 sqrt(p) / N, so that the ma
 where the *resolution* N / p^1.5 is large.
 
 *Precision* x = N / sqrt(n p): privacy noise beside sampling. With residuals clipped at k deviations
-and rows of length 1.75 / k the noise of a coefficient by privacy is about k^2 / (1.75 x) of that by
+and rows of length 1.25 / k the noise of a coefficient by privacy is about k^2 / (1.25 x) of that by
 sampling. So k grows with x, and clips and weights fade where n or epsilon grow: the limit is least
 squares. Where x is near 1, k is where the noise of a clipped mean, k / P(|z| < k), is least.
 
@@ -67,14 +67,15 @@ BENT_STEPS = 3 * STEPS[0]
 # rotation spreads the noise of margins over all directions.
 MARGINS_NOISE = 2.0 / RESOLVED
 # Part of the residual variance of predictions that privacy noise may be, whatever sampling is.
-# Otherwise it may be .6 of sampling, with rows no shorter than .9 precision^-.25: so clips fade.
+# Otherwise it may be .4 of sampling, with rows no shorter than .8 precision^-.25: so clips fade.
 AFFORDABLE = 0.002
 # Deviations at which "wide" clips residuals: enough for skewed targets, and for coefficients.
 WIDEST_CLIP = 6.0
-# Length of a whitened row times the deviations k at which residuals are clipped: the shorter rows
-# are, the more rows far away count in full. Of a wide clip, or of a link that bends, the other one.
-# Measured.
-ROW_LENGTH, WIDE_ROW_LENGTH = 1.75, 2.5
+# Length of a whitened row times the deviations k at which residuals are clipped, and the largest k
+# over precision^.25. With shorter rows, and clips that are tighter by as much as leaves the noise
+# the same, more rows far away count in full. The second pair is that of wide clips and of links
+# that bend. Measured.
+ROWS_AND_CLIPS = (1.25, 1.5), (2.5, 2.5)
 
 
 @dataclass(frozen=True)
@@ -190,19 +191,21 @@ class Rules:
         if not link.linear:  # the first steps are asked too far away to stay in the pool
             sizes = [min(k, BENT_STEPS) for k in range(1, number + 1)]
             steps = [size / sum(sizes) for size in sizes]
-        k = sqrt(max(sqrt(AFFORDABLE) * N / p, precision))
-        k, row_length = max(1.0, min(2.0 * sqrt(sqrt(precision)), k)), ROW_LENGTH
+        short, usual = ROWS_AND_CLIPS
+        row_length, widest = short if link.linear and clip == "auto" else usual
+        k = sqrt(row_length / usual[0] * max(sqrt(AFFORDABLE) * N / p, precision))
+        k = max(1.0, min(widest * sqrt(sqrt(precision)), k))
         if clip == "wide":
-            k, row_length = max(k, WIDEST_CLIP), WIDE_ROW_LENGTH
+            k = max(k, WIDEST_CLIP)
         mean = QUESTION if link.linear else LAST_COUNT  # a wide clip leaves the mean as it is
         mean *= fit_intercept and link.limit is None and (k < 2.5 or not link.linear)
         shortest = min(1.0, sqrt(RESOLVED / resolution))
         # Rows are shorter as long as two thirds of a typical eigenvalue are told from noise
-        length = max(row_length / k, min(WIDE_ROW_LENGTH / k, 1.25 * shortest))
+        length = max(row_length / k, min(usual[0] / k, 1.25 * shortest))
         if not link.linear:  # residuals are not clipped, so that rows need not be short
             # Slopes of a quarter of a typical one are told from noise as well, however large the
             # budget is (docs/evidence/glm.md)
-            length = max(WIDE_ROW_LENGTH / sqrt(precision), link.far * shortest)
+            length = max(usual[0] / sqrt(precision), link.far * shortest)
         if few_records and link.linear:
             whitening, asks_cut, length, mean = 0.0, False, 1.0, 1.5 * LEARNT * fit_intercept
             steps = [1.0 / STEPS[0]] * STEPS[0]

@@ -56,8 +56,9 @@ def test_posteriors_know_their_errors_and_shrink(intercept):
     # 100 and 25 normal variables or more, whose mean squares have deviations of .14 and .28
     assert np.mean(np.square(single)) < 1.55 and np.mean(np.square(both)) < 2.1
     assert np.mean(np.square(single)) > 0.3
-    # A half, for four times the records, and less where the noise of slopes is most of the error
-    assert 0.3 < np.mean(errors) < 0.65
+    # A half, for four times the records, and as little as a quarter where the noise of slopes,
+    # which multiplies the error of the solution, is most of the error
+    assert 0.2 < np.mean(errors) < 0.65
 
 
 def test_pooling_neither_depends_on_the_order_nor_on_units():
