@@ -11,11 +11,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 CAPS = {
-    "lines of code": 24_401,  # the aim is 24,000
+    "lines of code": 24_042,  # the aim is 24,000
     "lines of code in a file": 500,
-    "constants": 137,  # numbers with a name of their own
+    "constants": 134,  # numbers with a name of their own
     "files": 147,
-    "lines of tests": 27_102,
+    "lines of tests": 27_054,
     "words of pages for users": 27_000,  # of the first volume
 }
 
