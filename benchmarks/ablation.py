@@ -60,7 +60,7 @@ PARTS = {
         (_rules, "RESOLVED", np.inf),
         (_whitening, "_short", _one),
     ),
-    "rows of length 1.75 / k": ((_rules, "ROWS_AND_CLIPS", ((1.75, 2.1), (2.5, 2.5))),),
+    "rows of length 1.75 / k": ((_rules, "ROWS_AND_CLIPS", ((1.75, 2.0), (2.5, 2.5))),),
     "rows of length 2.5 / k": ((_rules, "ROWS_AND_CLIPS", ((2.5, 2.5), (2.5, 2.5))),),
     "clips by sampling alone": ((_rules, "AFFORDABLE", 0.0),),
     "one shape of the prior": ((_steps, "EFFECTS", (1.0,)),),

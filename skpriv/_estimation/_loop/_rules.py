@@ -9,7 +9,7 @@ eigenvalues are about 1 / p, has the operator norm 2 sqrt(p) / N, so that the ma
 where the *resolution* N / p^1.5 is large.
 
 *Precision* x = N / sqrt(n p): privacy noise beside sampling. With residuals clipped at k deviations
-and rows of length 1.25 / k the noise of a coefficient by privacy is about k^2 / (1.25 x) of that by
+and rows of length 1.5 / k the noise of a coefficient by privacy is about k^2 / (1.5 x) of that by
 sampling. So k grows with x, and clips and weights fade where n or epsilon grow: the limit is least
 squares. Where x is near 1, k is where the noise of a clipped mean, k / P(|z| < k), is least.
 
@@ -67,7 +67,7 @@ BENT_STEPS = 3 * STEPS[0]
 # rotation spreads the noise of margins over all directions.
 MARGINS_NOISE = 2.0 / RESOLVED
 # Part of the residual variance of predictions that privacy noise may be, whatever sampling is.
-# Otherwise it may be .4 of sampling, with rows no shorter than .8 precision^-.25: so clips fade.
+# Otherwise it may be .4 of sampling, with rows no shorter than .9 precision^-.25: so clips fade.
 AFFORDABLE = 0.002
 # Deviations at which "wide" clips residuals: enough for skewed targets, and for coefficients.
 WIDEST_CLIP = 6.0
@@ -75,7 +75,7 @@ WIDEST_CLIP = 6.0
 # over precision^.25. With shorter rows, and clips that are tighter by as much as leaves the noise
 # the same, more rows far away count in full. The second pair is that of wide clips and of links
 # that bend. Measured.
-ROWS_AND_CLIPS = (1.25, 1.5), (2.5, 2.5)
+ROWS_AND_CLIPS = (1.5, 1.75), (2.5, 2.5)
 
 
 @dataclass(frozen=True)
