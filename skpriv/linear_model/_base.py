@@ -535,10 +535,6 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
     bounds_X: Any = None
     start: Any = None
 
-    # A calibration takes the standard deviation of the residuals to lie between these multiples of
-    # the released one, and lays the grid of their quantiles accordingly.
-    _deviations: ClassVar[tuple] = (0.7, 1.4)
-
     def _fit_steps(self: Any, records, maps, groups, weights, link=IDENTITY, channel="gaussian"):
         """Fit records with public maps; the whole budget is charged before values are read.
 
@@ -606,12 +602,6 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
         fit, maps = self._released, self._record_map
         self.coef_, level = maps.coefficients(fit.theta)
         self.intercept_ = level + maps.target_map.radius * fit.location
-
-    def _deviation(self: Any):
-        """Bounds on the standard deviation of the residuals, in units of y, by released answers."""
-        variance = getattr(self._released, "variance", 0.0)  # reports have the signs of targets
-        size = self._record_map.radius * sqrt(max(variance, 0.0))
-        return tuple(factor * size for factor in self._deviations) if size else None
 
     def as_start(self: Any, *, public_rows: bool = False) -> Start:
         """What another fit needs to begin where this one ended: released answers alone.

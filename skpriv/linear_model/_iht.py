@@ -26,9 +26,9 @@ from .._parameters import ArrayLike, Count, DataNorm, Level, Positive, parameter
 from ..exceptions import PrivacyError
 from ..privacy import ROUNDING, InnerSum, Procedure, Query, models_that
 from ..records import canonical
-from ._base import CertifiedIntervals, FitsBySteps
+from ._base import CertifiedIntervals
 from ._opening import hold_out, open_fit, scaled_rows
-from ._prediction_intervals import PredictionIntervals, calibration
+from ._prediction_intervals import PredictionIntervals
 
 
 def clipped(X, limit):
@@ -567,9 +567,7 @@ class IHTRegressor(CertifiedIntervals, PredictionIntervals):
         if self.certificate_share:
             model = iterate(scaling, self.coef_, self.intercept_)
             self._gradient = session.release(GradientNorm(model), self.certificate_share)
-        size = scaling.radius * sqrt(max(self._released.variance, 0.0))
-        deviations = [factor * size for factor in FitsBySteps._deviations]
-        self._calibration = calibration(self, held_out, None if session.trust.exact else deviations)
+        self._calibration = self._calibrated(held_out)
 
     def _fit_on_support(self, session, scaling, share):
         """The map of records of the selected columns, and the `LoopFit` of them."""
@@ -628,7 +626,7 @@ class IHTRegressor(CertifiedIntervals, PredictionIntervals):
         return centre, half
 
     def _given_support(self, X, confidence_level):
-        """Interval of the refit, conditional on the support."""
+        """Interval of the fit, conditional on the support."""
         sizes = len(self.coef_), len(self.support_)
         supports = log_supports(*sizes, min(self.sparsity or 0, sizes[1]))
         chosen = picked(X, self.support_)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from math import inf, sqrt
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -425,9 +425,19 @@ class PredictionIntervals(PrivateRegressor):
     prediction_levels: ArrayLike = (0.9, 0.95)
     _calibration: Calibration | None = field(init=False)
 
-    def _calibrated(self: Any, held_out, channel):
+    # A calibration takes the standard deviation of the residuals to lie between these multiples of
+    # the released one, and lays the grid of their quantiles accordingly.
+    _deviations: ClassVar[tuple] = (0.7, 1.4)
+
+    def _calibrated(self: Any, held_out, channel="gaussian"):
         """Release the quantiles of the scores of the calibration rows, after steps of the loop."""
         return calibration(self, held_out, self._deviation(), channel)
+
+    def _deviation(self: Any):
+        """Bounds on the standard deviation of the residuals, in units of y, by released answers."""
+        variance = getattr(self._released, "variance", 0.0)  # reports have the signs of targets
+        size = self._record_map.radius * sqrt(max(variance, 0.0))
+        return tuple(factor * size for factor in self._deviations) if size else None
 
     @rowwise
     def prediction_interval(self, X: Any, confidence_level: float = 0.95) -> ConfidenceInterval:

@@ -92,6 +92,21 @@ def test_the_distance_of_equal_coefficients_by_hand(p, n, excess):
     assert bounds.missed == pytest.approx(norm(total, weak, log(20.0)) + cut + 0.05 * moved)
 
 
+@pytest.mark.parametrize("n", [30, 3000])
+def test_the_variance_at_a_point_by_hand(n):
+    """What was seen, and twice the cross term of a distance of .3, put into itself."""
+    step = _step(moment=np.zeros(2), gram=0.2 * np.eye(2), residual_gram=0.002 * np.eye(2), n=n)
+    bounds = certified._Bounds(moved=0.3, missed=0.0)
+    dual = np.array([[3.0, 4.0]])  # 25 in the square
+    variance, unit = 5.0, 4.0 * 25.0 * np.log(10.0) / n
+    for _ in range(certified.SHARPENINGS):
+        least = 25.0 * variance
+        cross = certified._sum_norm(least, least, 25.0, n, np.log(10.0))
+        variance = min(variance, expected_sum(0.05 + 2.0 * 0.3 * cross, unit))
+    assert certified._variance(step, dual, bounds, EACH) == pytest.approx(variance)
+    assert variance < 5.0 or n == 30
+
+
 def test_the_distance_holds_in_any_direction_with_all_noises():
     rng, p, missed = np.random.RandomState(0), 6, []
     for _ in range(200):

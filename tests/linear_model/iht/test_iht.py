@@ -9,7 +9,9 @@ from scipy import sparse, stats
 from sklearn.linear_model import LinearRegression
 
 from skpriv.linear_model import IHTRegressor, _iht
-from skpriv.linear_model._iht import given_support, log_supports, support_certificate
+from skpriv.linear_model._iht import (
+    given_support, log_supports, sparse_norms, support_certificate,
+)  # fmt: skip
 from skpriv.privacy import Answer, GaussianNoise
 
 
@@ -208,6 +210,19 @@ def test_the_parts_of_the_certificate_add_up(noiseless):
     released = 7.0 + (scale * stats.norm.isf(noise) if scale else 0.0)
     of_targets = 20.0 * np.exp(-n * (bound - released / n) ** 2 / 2.0)
     assert of_targets + noise == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix, sparse.csr_array])
+def test_norms_over_few_coordinates_are_bounded(make, global_random_seed):
+    """By the norm of all, and sharply where those outside of the support are of one size."""
+    Z = np.random.RandomState(global_random_seed).uniform(-1.0, 1.0, size=(50, 9))
+    support, others = np.array([1, 4]), 3
+    outside = np.sort(np.square(np.delete(Z, support, axis=1)), axis=1)[:, -others:]
+    exact = np.sqrt(np.square(Z[:, support]).sum(axis=1) + outside.sum(axis=1))
+    found = sparse_norms(make(Z), support, others)
+    assert (exact <= found).all() and (found <= np.linalg.norm(Z, axis=1) + 1e-12).all()
+    signs = make(np.sign(Z))
+    np.testing.assert_allclose(sparse_norms(signs, support, others), np.sqrt(5.0))
 
 
 def test_an_interval_given_the_support_by_hand():

@@ -113,6 +113,12 @@ def test_bounds_on_the_noise_hold(failure, global_random_seed):
             (np.linalg.norm(target - gram @ theta) > equation),
         )
     assert (exceeded <= stats.binom.isf(1e-4, len(errors), failure)).all()
+    # By hand: of a Frobenius norm of d (d + 1) / 2 coordinates
+    tail, weak = np.log(1.0 / failure), noise.reports * max(noise.along, noise.across)
+    squares = d * (d + 1) / 2 * noise.across + max(noise.along - noise.across, 0.0)
+    mean, first = np.sqrt(noise.reports * squares), 3.0 * noise.bound * tail
+    beyond = np.sqrt(first**2 + 8.0 * tail * (weak + 2.0 * noise.bound * mean))
+    assert operator == pytest.approx(mean + (first + beyond) / 2.0)
     both = ReportLaw((noise, replace(noise, reports=N // 2)))
     assert both.operator(d, failure) > operator
     assert both.rms == pytest.approx(law.rms * np.sqrt(1.5))

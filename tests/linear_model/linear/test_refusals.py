@@ -92,6 +92,7 @@ def test_the_report_says_where_the_mean_alone_was_asked_and_where_noise_hides_it
             assert "Only the mean of the target was asked" in text
         assert "only the mean of the target was released" in inference(model).reason
         assert not model.coef_.any()
+        assert model._released.variance == pytest.approx(1.0 - model._released.location**2)
         low, high = model.confidence_interval(rows()[0])
         assert (low == -3.0).all() and (high == 3.0).all()
     assert "hides it" in str(fewer.privacy_report_) and "hides it" not in str(few.privacy_report_)
