@@ -192,15 +192,6 @@ def test_separate_weights_are_blocks(make_rounds):
         EpochGreedy(oracle=oracle, shared=False).act(rows)
 
 
-@pytest.mark.parametrize("shared", [True, False])
-def test_random_policy_knows_both_shapes(shared):
-    policy = RandomPolicy(shared=shared, n_actions=4, random_state=0)
-    contexts = np.zeros((1000, 4, 2)) if shared else np.zeros((1000, 2))
-    actions = policy.act(contexts)
-    assert policy.update(contexts, actions, np.zeros(1000)).n_rounds_ == 1000
-    assert np.bincount(actions).min() > 180
-
-
 def test_only_available_actions_are_played(policy, make_rounds):
     """Each as often as its propensity says, and nothing else; then learned from rows alone."""
     rounds = make_rounds()
@@ -338,8 +329,10 @@ def test_changed_parameters_change_no_promise(private_policy, make_rounds):
     rounds, twin = make_rounds(), clone(private_policy)
     rounds.play(private_policy, stop=25)
     promised = str(private_policy.guarantee)
-    names = [n for n in private_policy.get_params() if n.split("__")[-1] in ("epsilon", "delta")]
-    private_policy.set_params(**{name: 0.5 for name in names})
+    changes = {"epsilon": 0.5, "delta": 0.5, "privacy": "none"}
+    for name in private_policy.get_params():
+        if (parameter := name.split("__")[-1]) in changes:
+            private_policy.set_params(**{name: changes[parameter]})
     actions, _ = rounds.play(private_policy, start=25)
     np.testing.assert_array_equal(actions, rounds.play(twin)[0][25:])
     assert str(private_policy.guarantee) == promised

@@ -3,6 +3,7 @@ from math import inf, log, sqrt
 
 import numpy as np
 import pytest
+from registry.worlds import Noting
 from sklearn.base import clone
 
 from skpriv import Budget, BudgetAccountant
@@ -145,21 +146,10 @@ def test_no_policy_is_given_up_for_bad_luck_that_its_claim_allows(n):
     assert combiner.choice_ == 0
 
 
-class Ignorant(RandomPolicy):
-    """Notes the features of what it is given."""
-
-    def _start(self, n_phi):
-        self.seen = []
-
-    def _update(self, rows, rewards):
-        self.seen += rows[:, 0].tolist()
-        super()._update(rows, rewards)
-
-
 @pytest.mark.parametrize("told", [True, False])
 def test_a_late_reward_belongs_to_the_policy_that_acted(told):
     combiner = BanditCombiner(
-        [Ignorant(random_state=0), Ignorant(random_state=1)], epsilon=8.0, horizon=400,
+        [Noting(random_state=0), Noting(random_state=1)], epsilon=8.0, horizon=400,
         update_every=5, random_state=0,
     )  # fmt: skip
     waiting, by = [], {}
@@ -173,7 +163,7 @@ def test_a_late_reward_belongs_to_the_policy_that_acted(told):
             combiner.update(old, chosen, [0.1], players=players if told else None)
     assert set(by.values()) == {0, 1}
     for index, policy in enumerate(combiner.policies_):
-        assert policy.seen and {by[k] for k in policy.seen} == {index}
+        assert policy.seen and {by[k] for k, _ in policy.seen} == {index}
         assert len(policy.seen) >= combiner._counts[index]
     with pytest.raises(ValueError, match="players"):
         combiner.update(*waiting[0][:2], [0.1], players=[2])

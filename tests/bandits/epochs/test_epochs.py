@@ -114,19 +114,6 @@ def test_guarantees_before_the_first_round():
     assert "perfect" in str(RandomPolicy().guarantee)
 
 
-def test_the_promise_is_that_of_the_start(make_rounds):
-    """Parameters that change in the middle of a run count after a reset."""
-    rounds = make_rounds(150)
-    oracle = ssp(epsilon=3.0, delta=1e-6, random_state=0)
-    policy = EpochGreedy(oracle=oracle, schedule=50, random_state=0)
-    rounds.play(policy, stop=50)
-    policy.set_params(oracle__epsilon=9.0, oracle__delta=1e-4, oracle__privacy="none")
-    rounds.play(policy, start=50)
-    assert policy.privacy_report_.total.fits(Budget(3.0, 1e-6))
-    promised = str(policy.guarantee)
-    assert "epsilon=3, delta=1e-06" in promised and "joint" in promised
-
-
 def test_fits_that_share_rounds_add_up(make_rounds):
     regressor = ssp(epsilon=0.1, delta=1e-6, random_state=0)
     policy = EpsilonGreedy(regressor=regressor, schedule=50, random_state=0)
@@ -156,25 +143,6 @@ def test_oracle_refuses_short_epochs_before_it_is_charged(make_rounds):
     with uncharged():
         make_rounds().play(short)
     assert (short.n_rounds_, short.epoch_) == (0, 0)
-
-
-@pytest.mark.parametrize("user", [0, 19, 20, 70, 199])
-def test_others_see_a_user_only_through_answers(make_rounds, recorder, private_policy, user):
-    """Two runs, one user replaced, the same released answers: all other actions are the same."""
-    if isinstance(private_policy, FLIPHAT):
-        return  # which makes its oracle itself
-    (oracle, log), one, other = recorder, make_rounds(), make_rounds()
-    other.contexts[user] = np.array([0.5, -0.5, 0.1]) * np.array([[1.0], [-1], [0], [0.3], [-0.7]])
-    other.noise[user] = 1.0
-    first, _ = one.play(private_policy.set_params(oracle=oracle))
-    rows = [X for X, _ in log]
-    log.clear()
-    second, _ = other.play(private_policy.reset())
-    others = np.arange(200) != user
-    np.testing.assert_array_equal(first[others], second[others])
-    # And the user's row enters exactly one fit.
-    changed = [not np.array_equal(X, Z[0]) for X, Z in zip(rows, log, strict=True)]
-    assert sum(changed) == 1
 
 
 def test_epochs_have_noise_of_their_own(make_rounds):
@@ -384,14 +352,3 @@ def test_a_run_is_no_more_private_than_its_weakest_epoch():
 def test_an_oracle_that_cannot_fit_is_refused_before_anybody_is_served(oracle, message):
     with pytest.raises(ValueError, match=message):
         EpochGreedy(oracle).act(np.zeros((2, 3, 4)))
-
-
-def test_an_oracle_without_sums_has_no_posterior_and_still_learns(make_rounds):
-    oracle = ReweightedRegressor(
-        epsilon=5.0, link="logit", data_norm=1.0, bounds_y=(0.0, 1.0), random_state=0
-    )
-    policy = EpochGreedy(oracle, n_actions=2, schedule=100, random_state=0)
-    contexts, rng = np.zeros((100, 2, 3)), np.random.default_rng(0)
-    policy.update(contexts, policy.act(contexts), rng.integers(2, size=100).astype(float))
-    assert policy.oracle_.coef_.shape == (3,)
-    assert not hasattr(policy.oracle_, "posterior")

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from registry.replays import loss_of_copies, losses, numbered_answers, record_noise
 
-from skpriv import BudgetAccountant
 from skpriv._estimation._moments import MomentsQuery
 from skpriv._estimation._public_maps import RecordMap
 from skpriv.bandits import BanditCombiner, LinSquareCB, LinUCB, Loop, OnlineLinUCB, SquareCB
@@ -247,18 +246,6 @@ def test_restored_backups_repeat_what_came(name, tmp_path):
             one.reward(f"visit {k}", 1.0 if one is loop else -1.0)
     assert not loop.troubles and not again.troubles
     np.testing.assert_array_equal(loop.policy._sums._last.value, again.policy._sums._last.value)
-
-
-def test_workers_share_a_file_and_charge_once(tmp_path):
-    with BudgetAccountant(1.0, 1e-6, ledger=tmp_path / "ledger") as accountant:
-        loops = [Loop(POLICIES["factor"](), tmp_path / "file", in_order=False) for _ in range(3)]
-        for k in range(90):
-            loops[k % 3].rank(f"visit {k}", np.eye(2) / 2.0)
-            loops[(k + 1) % 3].reward(f"visit {k}", 1.0)
-    assert accountant.spent.epsilon == pytest.approx(1.0)
-    assert {loop.n_learned for loop in loops} == {80}
-    loops[0].learn(force=True)
-    assert {loop.n_learned for loop in loops} == {90}
 
 
 def test_the_order_is_that_of_the_file_and_not_for_all_policies(tmp_path):

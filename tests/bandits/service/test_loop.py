@@ -9,8 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from registry.worlds import Noting
 
-from skpriv.bandits import LinUCB, Loop, RandomPolicy
+from skpriv.bandits import LinUCB, Loop
 from skpriv.exceptions import PrivacyError
 
 
@@ -24,23 +25,12 @@ class Clock:
         return self.now
 
 
-class Recorder(RandomPolicy):
-    """Keeps what it learns, in order."""
-
-    def _start(self, n_phi):
-        self.seen = []
-
-    def _update(self, rows, rewards):
-        self.seen += [*zip(rows[:, 0].tolist(), rewards.tolist())]
-        super()._update(rows, rewards)
-
-
 def contexts(k):
     return np.full((2, 3), float(k))
 
 
 def loop(tmp_path, **options):
-    return Loop(Recorder(random_state=0), tmp_path / "service.sqlite", **options)
+    return Loop(Noting(random_state=0), tmp_path / "service.sqlite", **options)
 
 
 def test_order_is_that_of_the_ranks(tmp_path):

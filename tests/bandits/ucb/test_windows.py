@@ -4,45 +4,20 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from registry.worlds import regret_of
 from scipy import stats
 from sklearn.datasets import load_iris
 
 from skpriv.bandits import LinearEnvironment, LinSquareCB, LinUCB, SupervisedEnvironment
-from skpriv.bandits._environments import ball_contexts
 from skpriv.bandits._ucb._sums import NOTHING, Mark, Region, Windows, asymptotic
 from skpriv.privacy import Answer, GaussianNoise
 
 HORIZON = 2000
 
 
-class Turned(LinearEnvironment):
-    """The coefficients are drawn anew after half of the run."""
-
-    def _draw(self, rng):
-        coef, arms = super()._draw(rng)
-        return [coef, -coef], arms, [0]
-
-    def sample(self, n_rounds, rng):
-        coefs, arms, passed = self._state
-        shape = (n_rounds, self.n_actions, self.n_features)
-        contexts = ball_contexts(self.contexts, arms, shape, rng)
-        late = passed[0] + np.arange(n_rounds) >= HORIZON // 2
-        passed[0] += n_rounds
-        coef = np.where(late[:, None], coefs[1], coefs[0])
-        return contexts, self._mean(np.einsum("nkd,nd->nk", contexts, coef))
-
-
-def run(policy, environment, seed=0, horizon=HORIZON):
+def run(policy, horizon=HORIZON, turn=None):
     """Regret of one run, and the policy after it."""
-    rng = np.random.default_rng(seed)
-    started, regret = environment.start(rng), 0.0
-    for start in range(0, horizon, 50):
-        contexts, means = started.sample(50, rng)
-        actions = policy.act(contexts)
-        regret += float((means.max(axis=1) - means[np.arange(50), actions]).sum())
-        policy.update(contexts, actions, started.rewards(means, actions, rng))
-        assert start + 50 == policy.n_rounds_
-    return regret, policy
+    return regret_of(policy, LinearEnvironment(), horizon=horizon, turn=turn), policy
 
 
 @pytest.mark.parametrize("Policy", [LinUCB, LinSquareCB])
@@ -50,8 +25,8 @@ def run(policy, environment, seed=0, horizon=HORIZON):
 def test_a_change_is_seen_and_followed(Policy, epsilon):
     """Windows leave less than half of the regret: with five seeds, a quarter to 36 percent."""
     options = {"epsilon": epsilon, "delta": 1e-6, "random_state": 0}
-    forgetful, policy = run(Policy(**options), Turned())
-    stubborn, other = run(Policy(**options, window=None), Turned())
+    forgetful, policy = run(Policy(**options), turn=HORIZON // 2)
+    stubborn, other = run(Policy(**options, window=None), turn=HORIZON // 2)
     assert forgetful < stubborn / 2.0
     assert policy.changes_ and HORIZON / 2 < policy.changes_[0] < 0.75 * HORIZON
     assert other.changes_ == []
@@ -60,13 +35,13 @@ def test_a_change_is_seen_and_followed(Policy, epsilon):
 @pytest.mark.parametrize("Policy, privacy", [(LinUCB, "central"), (LinSquareCB, "local")])
 def test_without_a_change_nothing_changes(Policy, privacy):
     options = {"epsilon": 4.0, "delta": 1e-6, "privacy": privacy, "random_state": 0}
-    mine, policy = run(Policy(**options), LinearEnvironment())
-    whole, _ = run(Policy(**options, window=None), LinearEnvironment())
+    mine, policy = run(Policy(**options))
+    whole, _ = run(Policy(**options, window=None))
     assert policy.changes_ == [] and mine == pytest.approx(whole, rel=0.1)
 
 
 def test_a_window_of_everything_is_the_whole_sum():
-    _, policy = run(LinUCB(epsilon=4.0, random_state=0), LinearEnvironment(), 0, 1000)
+    _, policy = run(LinUCB(epsilon=4.0, random_state=0), 1000)
     mark = policy._sums.mark
     whole = policy._windows._equations(mark.answer)
     assert whole.n == mark.rounds
@@ -95,15 +70,16 @@ def test_where_the_line_is_not_true_nothing_is_forgotten(Policy):
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     world = SupervisedEnvironment(X / np.linalg.norm(X, axis=1).max(), y)
     options = {"epsilon": np.inf, "bounds_y": (0, 1), "random_state": 0}
-    regret, policy = run(Policy(**options), world)
+    policy = Policy(**options)
+    regret = regret_of(policy, world)
     assert policy.changes_ == []
-    assert regret < 1.3 * run(Policy(window=None, **options), world)[0]
+    assert regret < 1.3 * regret_of(Policy(window=None, **options), world)
 
 
 def test_an_alarm_inside_of_a_phase_outlives_the_phase():
     # Phases of 20, 40 and 80 reads: the alarm comes in the middle of one of them.
     policy = LinUCB(epsilon=8.0, update_every=20, horizon=400, random_state=0)
-    _, policy = run(policy, Turned())
+    run(policy, turn=HORIZON // 2)
     assert policy.changes_
     marks = policy._windows._marks
     origin = next(mark for mark in marks if mark.rounds == policy._windows._origin)
@@ -118,7 +94,7 @@ def test_thresholds_of_all_reads_add_up_to_the_stated_rate_of_false_alarms():
 
 
 def test_directions_below_twice_the_noise_are_not_compared():
-    _, policy = run(LinUCB(epsilon=4.0, random_state=0), LinearEnvironment(), 0, 1000)
+    _, policy = run(LinUCB(epsilon=4.0, random_state=0), 1000)
     equations = policy._windows._equations(policy._sums.mark.answer)
     p = len(equations.target)
     noise = equations.design_scale * np.sqrt(2.0 * p)

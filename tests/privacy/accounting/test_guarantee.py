@@ -58,15 +58,6 @@ def test_of_disjoint_units_the_weakest_counts():
     assert (whole + one).epsilon == pytest.approx((other + one).epsilon)
 
 
-def test_policies_promise_before_and_keep_after_parameters_changed():
-    policy = LinUCB(privacy="central", epsilon=2.0, random_state=0)
-    assert policy.guarantee.epsilon == 2.0 and policy.guarantee.unit == "user"
-    policy.act([[[0.1], [0.2]]])
-    policy.set_params(epsilon=0.1, privacy="local")
-    assert (policy.guarantee.epsilon, policy.guarantee.model) == (2.0, "central")
-    assert RandomPolicy().guarantee == Guarantee.perfect("user")
-
-
 def test_combiners_of_combiners():
     """Own reports of both, and the dearest policy of the inner one."""
     policies = [LinUCB(privacy="local", epsilon=epsilon) for epsilon in (0.5, 2.0)]
