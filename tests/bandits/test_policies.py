@@ -264,3 +264,12 @@ def test_the_costs_of_two_runs_add_up(make, unit):
     assert accountant.spent.epsilon == pytest.approx(both)
     with accountant.ledger.transaction() as held:
         assert len(held.totals()) == 2  # each run has a partition of its own
+
+
+@pytest.mark.parametrize("seed", [0, np.random.RandomState(0)], ids=["integer", "generator"])
+def test_no_two_epochs_have_one_seed(seed):
+    """Noise that is the same in two of them would be known from their difference."""
+    policy = EpochGreedy(ssp(random_state=seed), random_state=0)
+    policy.act(np.zeros((1, 2, 2)))
+    first, second = (policy._fresh_oracle(epoch, 9).random_state for epoch in (0, 1))
+    assert isinstance(first, int) and first != second

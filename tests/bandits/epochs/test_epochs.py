@@ -145,19 +145,6 @@ def test_oracle_refuses_short_epochs_before_it_is_charged(make_rounds):
     assert (short.n_rounds_, short.epoch_) == (0, 0)
 
 
-def test_epochs_have_noise_of_their_own(make_rounds):
-    """Equal data in two epochs, an oracle with a seed: the answers differ."""
-    rounds, answers = make_rounds(20), []
-    oracle = ssp(epsilon=1.0, random_state=0)
-    policy = EpochGreedy(oracle=oracle, schedule=20, random_state=0)
-    for seed in (0, 0, np.random.RandomState(0)):
-        policy.set_params(oracle__random_state=seed)
-        policy.act(rounds.contexts)
-        policy.update(rounds.contexts, np.zeros(20, dtype=int), rounds.noise)
-        answers.append(policy.oracle_.coef_)
-    assert len({tuple(answer) for answer in answers}) == 3
-
-
 def test_secure_oracles_stay_secure(make_rounds):
     policy = EpochGreedy(oracle=ssp(random_state=None), schedule=50, random_state=0)
     make_rounds(100).play(policy)

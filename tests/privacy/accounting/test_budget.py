@@ -1,6 +1,5 @@
 """Budgets: validation, and conversions both ways."""
 
-import copy
 import math
 import pickle
 
@@ -28,13 +27,9 @@ def test_rejects_what_is_not_a_number(value):
         Budget(value)
 
 
-def test_is_a_hashable_value_without_an_order():
+def test_is_a_value_that_does_not_change():
     budget = Budget(1, 1e-6)
     assert budget == Budget(1.0, 1e-6) == pickle.loads(pickle.dumps(budget))
-    assert hash(budget) == hash(copy.copy(budget))
-    assert repr(budget) == "Budget(epsilon=1.0, delta=1e-06)"
-    with pytest.raises(TypeError):
-        budget < Budget(2.0)  # noqa: B015
     with pytest.raises(AttributeError):
         budget.epsilon = 2.0
 

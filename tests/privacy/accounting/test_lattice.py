@@ -8,7 +8,7 @@ import pytest
 
 from skpriv import Budget
 from skpriv.exceptions import PrivacyError
-from skpriv.privacy import Devices, Lattice
+from skpriv.privacy import Lattice
 from skpriv.privacy._accounting import _lattice
 
 FAR = 400  # steps around zero that are enumerated
@@ -137,15 +137,6 @@ def test_no_sum_can_wrap_around():
 def test_what_cannot_be_had_is_refused(parameters, message):
     with pytest.raises(PrivacyError, match=message):
         Lattice.calibrated(*parameters)
-
-
-def test_the_premise_names_whom_is_trusted():
-    devices = Devices(100_000, 87_000)
-    assert devices.premise == (
-        "the two servers do not collude; at least 87,000 of 100,000 devices add their noise"
-    )
-    assert devices.caveat == "together the servers see each record almost as it is"
-    assert "shuffler" in Devices(10, 9, "shuffled-shares").premise
 
 
 def test_the_width_of_the_rounding_is_paid_for_where_it_is_seen():

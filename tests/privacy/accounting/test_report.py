@@ -67,17 +67,7 @@ def test_queries_that_print_alike_are_one_line():
     assert len(report.to_frame()) == 4
     page = report._repr_html_()
     assert page.count("<tr>") == 3 and "(x 3)" in page and "(x 2)" in page
-
-
-def test_html():
-    report, _ = _report("central")
-    page = report._repr_html_()
-    assert page.count("<tr>") == 3
-    assert page.count("<th>") == len(HEADERS)
-    assert page.count("<td>") == 2 * len(HEADERS)
     assert "total &lt;y&gt;" in page and "total <y>" not in page
-    for tag in ("table", "thead", "tbody", "p", "b", "td", "tr"):
-        assert page.count(f"<{tag}>") == page.count(f"</{tag}>")
 
 
 @pytest.mark.parametrize("privacy", ["central", "local", "shuffle", "none"])

@@ -16,7 +16,7 @@ from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skpriv.exceptions import BudgetExceeded, PrivacyError
+from skpriv.exceptions import PrivacyError
 from skpriv.privacy import Accounted, Budget, BudgetAccountant, Cost, charge
 from skpriv.privacy._ledger._accountant import _HANDLE
 
@@ -72,12 +72,6 @@ def search(n_jobs=None, estimator=None):
     )
 
 
-@pytest.fixture
-def accountant():
-    with BudgetAccountant(50.0, 1e-3) as accountant:
-        yield accountant
-
-
 @pytest.mark.parametrize("backend", ["loky", "threading"])
 @pytest.mark.parametrize(
     ("run", "fits"),
@@ -102,37 +96,12 @@ def test_every_fit_is_recorded(accountant, run, fits, backend):
     assert len(accountant.charges) == fits
 
 
-@pytest.mark.parametrize("n_jobs", [None, 2])
-def test_a_search_is_stopped_at_its_budget(n_jobs):
-    """That it is one budget for processes, too, is shown in test_ancestors.py."""
-    budget = Budget(1.0, 1e-6)
-    fold = Budget.from_mu(budget.mu / 2, 1e-6)  # four fits
-    estimator = search(n_jobs).set_params(estimator=Dummy(epsilon=fold.epsilon))
-    with (
-        BudgetAccountant(1.0, 1e-6) as accountant,
-        parallel_backend("threading"),
-        pytest.raises(BudgetExceeded, match="Dummy"),
-    ):
-        estimator.fit(X, y)
-    assert len(accountant.charges) == 4
-    assert accountant.spent.epsilon == pytest.approx(1.0)
-
-
 def test_a_search_that_hides_errors_still_spends_no_more():
     with BudgetAccountant(0.25, 1e-6) as accountant, warnings.catch_warnings():
         warnings.simplefilter("ignore", FitFailedWarning)
         scores = cross_val_score(Dummy(epsilon=0.2), X, y, cv=4)
     assert len(accountant.charges) == 1
     assert np.isnan(scores).sum() == 3
-
-
-def test_a_worker_that_outlives_a_block_charges_the_next_one_only():
-    for _ in range(2):
-        with BudgetAccountant(50.0, 1e-3) as accountant:
-            cross_val_score(Dummy(), X, y, cv=4, n_jobs=2)
-        assert len(accountant.charges) == 4
-    cross_val_score(Dummy(), X, y, cv=4, n_jobs=2)
-    assert len(accountant.charges) == 4
 
 
 def test_estimators_that_come_back_are_free_of_the_accountant(accountant):
@@ -205,14 +174,3 @@ def test_an_estimator_of_an_accountant_that_is_gone_says_so():
 def test_an_estimator_pickled_outside_carries_nothing():
     assert _HANDLE not in Dummy().__getstate__()
     assert _elsewhere(_fit_unpickled, cloudpickle.dumps(Dummy())) == ([False] * 3, [])
-
-
-def _fit_under(accountant):
-    with accountant:
-        Dummy().fit(X, y)
-
-
-def test_an_accountant_works_in_another_process():
-    accountant = BudgetAccountant(50.0, 1e-3)
-    _elsewhere(_fit_under, accountant)
-    assert len(accountant.charges) == 1

@@ -2,7 +2,6 @@
 
 import multiprocessing
 import os
-import pickle
 import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor
@@ -12,8 +11,7 @@ import numpy as np
 import pytest
 from joblib import Parallel, delayed
 from registry.estimators import ssp
-from registry.processes import by_value, forked, needs_fork
-from sklearn.base import clone
+from registry.processes import by_value, needs_fork
 
 import skpriv
 from skpriv.exceptions import BudgetExceeded, PrivacyError
@@ -45,12 +43,6 @@ def try_to_fit():
         return fit()
     except BudgetExceeded:
         return False
-
-
-@pytest.fixture
-def accountant():
-    with BudgetAccountant(50.0, 1e-3) as accountant:
-        yield accountant
 
 
 def environment(**changes):
@@ -137,32 +129,6 @@ def test_nested_accountants_are_all_found(accountant):
     assert (len(accountant.charges), len(inner.charges)) == (3, 2)
 
 
-def test_dask_threads_and_processes(accountant, monkeypatch):
-    dask = pytest.importorskip("dask")
-    for scheduler in ("threads", "processes"):
-        jobs = [dask.delayed(exec)(FIT, {}, pure=False) for _ in range(3)]
-        dask.compute(*jobs, scheduler=scheduler, num_workers=1)
-    assert len(accountant.charges) == 6
-
-
-@pytest.mark.slow  # what each of its processes does is tested above
-@pytest.mark.filterwarnings("ignore")
-def test_distributed_workers_that_this_process_started(monkeypatch):
-    distributed = pytest.importorskip("distributed")
-    monkeypatch.setenv("PYTHONPATH", environment()["PYTHONPATH"])
-    with (
-        distributed.LocalCluster(
-            n_workers=1, threads_per_worker=2, processes=True, dashboard_address=None
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        with BudgetAccountant(50.0, 1e-3) as accountant:
-            for job in [client.submit(exec, FIT, {}, pure=False) for _ in range(4)]:
-                job.result(timeout=60)
-        client.submit(exec, FIT, {}, pure=False).result(timeout=60)
-    assert len(accountant.charges) == 4
-
-
 def test_what_is_announced_ends_with_the_block():
     me = f"{_registry.identity(os.getpid())}.json"
     places = [Path(folder, me) for folder in _registry.folders()]
@@ -188,21 +154,3 @@ def test_a_folder_that_others_may_write_is_not_trusted(tmp_path, monkeypatch):
         accountant.__enter__()
     charge(Cost.from_epsilon(0.5), "outside")
     assert accountant.charges == []
-
-
-@needs_fork
-def test_an_unpickled_estimator_whose_ledger_is_out_of_reach_refuses(tmp_path):
-    """As on another machine: the file is not there."""
-    path, rows = tmp_path / "ledger", (np.ones((20, 2)) / 4, np.ones(20) / 4)
-    with BudgetAccountant(5.0, 1e-6, ledger=path):
-        data = pickle.dumps(ssp(epsilon=0.1))
-    path.unlink()
-
-    def elsewhere():
-        estimator = pickle.loads(data)
-        for each in (estimator, clone(estimator), pickle.loads(pickle.dumps(estimator))):
-            with pytest.raises(PrivacyError, match="is gone"):
-                each.fit(*rows)
-        type(estimator)(**estimator.get_params()).fit(*rows)
-
-    assert forked(elsewhere)

@@ -10,12 +10,6 @@ from skpriv.privacy import BudgetAccountant, Cost, charge, parallel_part
 ONE = Cost.from_epsilon(1.0)
 
 
-@pytest.fixture
-def accountant():
-    with BudgetAccountant(100.0) as accountant:
-        yield accountant
-
-
 def parts(accountant):
     return [row.part for row in accountant.charges]
 

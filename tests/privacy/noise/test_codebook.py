@@ -74,18 +74,6 @@ def test_the_bound_is_attained(monkeypatch):
     assert max(p / q for p, q in zip(one, other, strict=True)) == Fraction(8, 3)
 
 
-@pytest.mark.parametrize("drawn, rank", [
-    (0, 0), ("near", 0), ("near+", 1), ("inside", 2), ("inside+", 3), ("last", 6),
-])  # fmt: skip
-def test_ranks_at_the_edges_of_the_weights(monkeypatch, drawn, rank):
-    near, far = index_weights(1.0)
-    total = 3 * near + 4 * far
-    value = {"near": near - 1, "near+": near, "inside": 3 * near - 1, "inside+": 3 * near,
-             "last": total - 1}.get(drawn, drawn)  # fmt: skip
-    monkeypatch.setattr(_codebook.secrets, "randbelow", lambda bound: value)
-    assert draw_ranks(1, 7, 3, 1.0)[0] == rank
-
-
 def test_ranks_follow_their_law():
     count, nearest, epsilon, n = 16, 5, 1.0, 40_000
     ranks = draw_ranks(n, count, nearest, epsilon)

@@ -5,8 +5,6 @@ import pytest
 from registry.refusals import uncharged
 
 from skpriv import Budget
-from skpriv.audit import replay
-from skpriv.bandits import EpochGreedy, LinUCB
 from skpriv.exceptions import PrivacyError
 from skpriv.linear_model import (
     AdditiveRegressor,
@@ -128,22 +126,3 @@ def test_shares_of_a_sum_are_as_secure_as_its_part_of_the_budget_asks():
     for share in (0.25, 0.75):
         session.sum(Moments(), share)
     assert asked == [0.25 * 2.0**-40, 0.75 * 2.0**-40]
-
-
-def test_a_replay_costs_the_claim_at_most():
-    other = X.copy()
-    other[0] = -1.0
-    for make in (
-        lambda: LinearRegression(privacy="aggregate", **PUBLIC),
-        lambda: SSPRegressor(privacy="aggregate", **BALL),
-    ):
-        found = replay(make, (X, Y), (other, Y))
-        assert found.holds and not found.differences
-        assert 0.0 < found.epsilon <= 1.0 + 1e-6
-
-
-def test_policies_say_who_is_trusted():
-    greedy = EpochGreedy(SSPRegressor(privacy="aggregate", **BALL), schedule=(50, 50))
-    for policy in (greedy, LinUCB(privacy="aggregate", bounds_y=(-1, 1))):
-        assert "differential privacy of sums" in str(policy.guarantee)
-        assert "almost as it is" in str(policy.guarantee)

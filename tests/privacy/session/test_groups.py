@@ -138,17 +138,6 @@ def test_the_report_names_the_unit(Estimator):
     assert alone.privacy_report_.unit == "record"
 
 
-@every_class
-def test_an_infinite_epsilon_is_no_privacy(Estimator):
-    X, y = draw()
-    fits = [
-        Estimator(random_state=0, **MAKERS[Estimator], **settings)
-        .fit(X, y, groups=LABELS, max_rows_per_group=2).predict(X)
-        for settings in ({"privacy": "none"}, {"epsilon": np.inf})
-    ]  # fmt: skip
-    np.testing.assert_array_equal(*fits)
-
-
 BAD = [
     ({"groups": LABELS}, {}, ValueError, "needs max_rows_per_group"),
     ({"max_rows_per_group": 3}, {}, ValueError, "needs groups"),

@@ -207,24 +207,6 @@ class OfTargets(Total):
         return np.array([y.sum()])
 
 
-def test_targets_are_kept_with_the_part_that_comes_next(too_large):
-    session = open_session("none", too_large, None, BUDGET, 0)
-    part = session.part(0.3)
-    for _ in range(3):
-        assert session.sum(OfTargets(), 0.1).value == N / 2
-    session.sum(Chosen(), 0.1, part)
-    assert too_large.passes == 1
-
-
-def test_targets_alone_are_kept_where_no_part_is_foreseen(too_large):
-    session = open_session("none", too_large, None, BUDGET, 0)
-    for _ in range(2):
-        assert session.sum(OfTargets(), 0.1).value == N / 2
-    assert too_large.passes == 1
-    session.sum(Total(), 0.1)
-    assert too_large.passes == 2
-
-
 def test_files_and_arrays_draw_the_same_order_and_noise(too_large):
     X = np.tile(np.arange(float(N))[:, None], 3)
     found = []
