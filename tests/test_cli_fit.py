@@ -209,15 +209,6 @@ def test_a_ledger_pays_until_nothing_is_left(argv, tmp_path, capsys):
     refused(main(["budget", ledger, "--epsilon", "9"]), capsys, "cannot be changed")
 
 
-def test_a_new_ledger_has_the_total_of_its_first_fit(argv, tmp_path, capsys):
-    ledger = str(tmp_path / "ledger.db")
-    assert fit(argv, ledger=ledger) == 0
-    assert "left epsilon 0." in capsys.readouterr().out
-    before = (tmp_path / "model.json").read_text()
-    refused(fit(argv, "--force", ledger=ledger, epsilon="0.1"), capsys, "left epsilon 0.")
-    assert (tmp_path / "model.json").read_text() == before
-
-
 def test_ledgers_that_are_none(tmp_path, argv, capsys):
     refused(main(["budget", str(tmp_path / "absent.db")]), capsys, "absent.db")
     (tmp_path / "text.db").write_text("no ledger" * 100)

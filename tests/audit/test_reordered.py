@@ -61,7 +61,7 @@ def test_every_policy_holds_in_every_order_of_an_epoch(private_policy, rounds):
     ("n", "make"),
     [
         (250_000, partial(LinearRegression, **EDGES, random_state=None)),
-        (150_000, partial(ReweightedRegressor, **EDGES, random_state=0)),
+        (110_000, partial(ReweightedRegressor, **EDGES, random_state=0)),
         (2_000, partial(LinearRegression, **EDGES, random_state=0, calibration_size=0.2)),
         (2_000, partial(ImproperSGDRegressor, **EDGES, random_state=0)),
     ],

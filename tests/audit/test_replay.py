@@ -55,11 +55,6 @@ def test_sparse_rows():
     assert found.holds and found.epsilon > 0.1
 
 
-def test_secure_noise_is_forced_too(records):
-    found = replay(lambda: ssp(random_state=None), *records())
-    assert found.holds and found.epsilon > 0.5
-
-
 PAIR = [(np.zeros((50, 1)), np.append([value], np.zeros(49))) for value in (-1.0, 1.0)]
 
 

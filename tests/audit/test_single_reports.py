@@ -7,12 +7,11 @@ from functools import cache, partial
 import numpy as np
 import pytest
 from registry.estimators import improper, reweighted, ssp
-from sklearn.base import BaseEstimator, RegressorMixin
 
 from skpriv import _wire as _codebook
-from skpriv.audit import lower_bound, replay
+from skpriv.audit import replay
 from skpriv.linear_model import AdditiveRegressor, LinearRegression
-from skpriv.privacy import draw_index, index_weights, task_hash
+from skpriv.privacy import index_weights, task_hash
 from skpriv.protocol import Collector, _device, report
 
 EPSILONS = (0.5, 1.0, 4.0)
@@ -80,35 +79,3 @@ def test_bytes_have_probabilities_within_the_claim_for_any_codebook(monkeypatch,
     for answer in laws[0]:
         chances = [law[answer] for law in laws]
         assert max(chances) / min(chances) <= Fraction(*weights)
-
-
-class OneReport(RegressorMixin, BaseEstimator):
-    """The index that one device sends about its first record, as a prediction."""
-
-    def __init__(self, epsilon=1.0, book=None, nearest=1):
-        self.epsilon, self.book, self.nearest = epsilon, book, nearest
-
-    def fit(self, X, y):
-        secret = np.append(X[0], y[0]) / np.linalg.norm(np.append(X[0], y[0]))
-        self.index_ = draw_index(secret, self.book, self.nearest, self.epsilon)
-        return self
-
-    def predict(self, X):
-        return np.full(len(X), float(self.index_))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("epsilon", EPSILONS)
-def test_no_attack_on_one_report_shows_more_than_the_claim(epsilon):
-    """With the codebook that is worst for two records the bound comes near, and not above.
-
-    The draws are secure and differ from run to run: the bound is exceeded once in a million.
-    """
-    n_runs = 10_000 if epsilon < 1.0 else 4_000
-    surely = {"n_runs": n_runs, "delta": 0.0, "confidence_level": 1.0 - 1e-6}
-    book = np.array([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]])  # tells them apart as well as can be
-    pair = [(np.array([[value, 0.0]]), np.zeros(1)) for value in (-1.0, 1.0)]
-    found = lower_bound(lambda seed: OneReport(epsilon, book), *pair, **surely)
-    assert 0.6 * epsilon < found.epsilon <= epsilon
-    twice = lower_bound(lambda seed: OneReport(2.0 * epsilon, book), *pair, **surely)
-    assert twice.epsilon > epsilon

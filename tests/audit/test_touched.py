@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from registry.doors import names_of
+from registry.totals import Total
 
 from skpriv.bandits import FLIPHAT, LinSquareCB, LinUCB, private_off_policy_value
 from skpriv.inspection import describe, private_quantiles
@@ -36,7 +37,7 @@ from skpriv.model_selection import PrivateSearchCV, private_score
 from skpriv.preprocessing import Numeric
 from skpriv.privacy import Budget, Query, Stream, listening, open_session, split
 from skpriv.privacy._session._open import CentralSession
-from skpriv.records import Rows, Subset, as_rows, from_batches
+from skpriv.records import Rows, from_batches
 
 N = 400
 BUDGET = Budget(1.0, 1e-6)
@@ -330,62 +331,14 @@ def test_a_search_fits_none_of_the_rows_that_choose(watch):
     assert len(last.times()) == N  # the winner is fitted to all rows
 
 
-class _Sum(Query):
-    name, shape, width, norm, sensitivity = "sum", (1,), 2, "l2", 1.0
-
-    def sum(self, X, y):
-        return np.array([np.clip(y, 0.0, 1.0).sum()])
-
-
-class _Score(_Sum):
+class _Score(Total):
     norm = "linf"
 
 
-@pytest.mark.parametrize("partitions", [1, 8, 9, 65])
-def test_dask_reads_every_row_once(partitions, watch):
-    da = pytest.importorskip("dask.array")
-    import dask
-
-    X, y = data()
-    rows = (
-        da.from_array(X, chunks=-(-N // partitions)),
-        da.from_array(y, chunks=-(-N // partitions)),
-    )
-    with dask.config.set(scheduler="synchronous"):
-        session = open_session("central", *rows, BUDGET, 0)
-        answer = session.sum(_Sum(), 1.0)
-    assert answer.value[0] == pytest.approx(y.sum(), abs=6.0 * answer.noise.scale)
-    assert watch.answers[-1].times() == Counter(y.tolist())
-
-
-@pytest.mark.parametrize("door", ["sum", "top"])
-def test_a_part_of_the_records_is_what_is_asked(door, watch):
-    """Parts of parts, and of selections: the records that are booked, and no other ones."""
-    X, y = data()
-    currency = "zcdp" if door == "top" else "gdp"
-    session = open_session("central", X, y, BUDGET, 0, currency=currency)
-    first, second = split(session, 100, 300)
-    for part, size in ((first, 100), (second, 300)):
-        before = len(watch.answers)
-        if door == "top":
-            part.top(_Score(), 1, 0.5)
-        else:
-            part.sum(_Sum(), 0.5)
-        inner = part.part(0.5)
-        if door == "sum":
-            part.sum(_Sum(), 0.25, subset=inner)
-            assert len(watch.answers[-1].times()) == len(inner)
-            assert watch.answers[-1].times().keys() <= watch.answers[before].times().keys()
-        assert len(watch.answers[before].times()) == size
-    assert max(watch.paid(currency).values()) <= (BUDGET.rho if door == "top" else BUDGET.mu**2)
-
-
-def test_a_subset_of_a_selection_is_a_choice_among_its_rows():
-    X, y = data(20)
-    rows = as_rows(X, y)
-    chosen = np.array([3, 5, 8, 13])
-    selection = rows.select(Subset.of(chosen, 20))
-    inner = Subset.of(np.array([1, 3]), 4)
-    seen = Counter()
-    selection.total(Watched(_Sum(), seen), inner)
-    assert sorted(seen) == sorted(y[[5, 13]])
+def test_a_selection_in_a_part_asks_its_records_alone(watch):
+    """Of sums see tests/privacy/session/test_parts.py."""
+    session = open_session("central", *data(), BUDGET, 0, currency="zcdp")
+    for size, part in zip((100, 300), split(session, 100, 300), strict=True):
+        part.top(_Score(), 1, 1.0)
+        assert len(watch.answers[-1].times()) == size
+    assert max(watch.paid("zcdp").values()) <= BUDGET.rho * (1.0 + 1e-9)

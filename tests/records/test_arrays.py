@@ -119,6 +119,9 @@ def test_subsets(monkeypatch, subset):
     selected = rows.select(subset)
     assert selected.n == len(chosen)
     np.testing.assert_array_equal(selected.sum(Moments()), rows.sum(Moments(), subset))
+    if len(chosen):  # a choice among the rows of a selection, which are in the order of the table
+        inner = selected.sum(Moments(), slice(1, None, 4))
+        np.testing.assert_array_equal(inner, rows.sum(Moments(), np.sort(chosen)[1::4]))
 
 
 @pytest.mark.parametrize("subset", [[1, 1], [-1], [300], [0.5], [[1]], np.ones(5, bool)])

@@ -28,6 +28,7 @@ from skpriv.records import (
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
 pq = pytest.importorskip("pyarrow.parquet")
+ds = pytest.importorskip("pyarrow.dataset")
 
 NAMES = ["a", "b", "c"]
 LINE = LinearRegression(data_norm=1.0, bounds_y=(-1, 1))
@@ -65,51 +66,47 @@ def _folder(path, frame, parts=4):
     return path
 
 
-CONNECTIONS: list = []
+CONNECTIONS: list = []  # older relations of DuckDB do not keep their connection
 
 
-def _make(kind, path):
-    frame = _frame()
-    table = pa.Table.from_pandas(frame)
-    if kind == "parquet":
-        return from_parquet(_folder(path, frame), target="y")
-    if kind == "dataset":
-        import pyarrow.dataset as ds
-
-        return from_table(ds.dataset(_folder(path, frame)), target="y")
-    if kind == "scanner":
-        import pyarrow.dataset as ds
-
-        return from_table(ds.dataset(_folder(path, frame)).scanner(), target="y", n=1500)
-    if kind.startswith("polars"):
-        pl = pytest.importorskip("polars")
-        found = pl.from_pandas(frame)
-        if kind == "polars lazy":
-            return from_table(found.lazy(), target="y", n=1500)
-        return from_table(found, target="y")
-    if kind.startswith("duckdb"):
-        connection = pytest.importorskip("duckdb").connect()
-        connection.register("frame", frame)
-        CONNECTIONS.append(connection)  # older relations do not keep their connection
-        if kind == "duckdb csv":
-            frame.to_csv(path / "rows.csv", index=False)
-            return from_table(connection.read_csv(str(path / "rows.csv")), target="y", n=1500)
-        return from_table(connection.sql("select * from frame"), target="y", n=1500)
-    found = {"table": table, "reader": table.to_reader(100), "pandas": frame}
-    return from_table(found[kind], target="y")
+def _duckdb(frame):
+    """A connection that knows a frame by this name."""
+    CONNECTIONS.append(pytest.importorskip("duckdb").connect())
+    return CONNECTIONS[-1].register("frame", frame)
 
 
-SOURCES = [
-    "table", "reader", "pandas", "dataset", "scanner", "parquet", "polars", "polars lazy",
-    "duckdb query", "duckdb csv",
-]  # fmt: skip
+def _polars(frame):
+    return pytest.importorskip("polars").from_pandas(frame)
 
 
-@pytest.mark.parametrize("kind", SOURCES)
+def _csv(path, frame):
+    frame.to_csv(path / "rows.csv", index=False)
+    return str(path / "rows.csv")
+
+
+# Tables of a frame, which may be written into a folder, and whether their number of rows is stated.
+SOURCES = {
+    "table": (lambda frame, path: pa.Table.from_pandas(frame), False),
+    "reader": (lambda frame, path: pa.Table.from_pandas(frame).to_reader(100), False),
+    "pandas": (lambda frame, path: frame, False),
+    "dataset": (lambda frame, path: ds.dataset(_folder(path, frame)), False),
+    "scanner": (lambda frame, path: ds.dataset(_folder(path, frame)).scanner(), True),
+    "polars": (lambda frame, path: _polars(frame), False),
+    "polars lazy": (lambda frame, path: _polars(frame).lazy(), True),
+    "duckdb query": (lambda frame, path: _duckdb(frame).sql("select * from frame"), True),
+    "duckdb csv": (lambda frame, path: _duckdb(frame).read_csv(_csv(path, frame)), True),
+}
+
+
+@pytest.mark.parametrize("kind", [*SOURCES, "parquet"])
 def test_sources_give_the_same_fit(kind, tmp_path):
     X, y = _data()
     expected = ssp(random_state=0).fit(X, y)
-    rows = _make(kind, tmp_path)
+    if kind == "parquet":
+        rows = from_parquet(_folder(tmp_path, _frame()), target="y")
+    else:
+        make, stated = SOURCES[kind]
+        rows = from_table(make(_frame(), tmp_path), target="y", n=1500 if stated else None)
     assert rows.shape == (1500, 3) and rows.passes == 0
     fitted = ssp(random_state=0).fit(rows)
     np.testing.assert_allclose(fitted.coef_, expected.coef_, rtol=1e-9)
@@ -265,21 +262,14 @@ def test_a_pass_with_other_rows_is_refused(n):
 
 def _queries(path):
     """Queries whose number of rows is that of the private values above 0, by name."""
-    import pyarrow.dataset as ds
-
-    frame = _frame()
+    frame, pl = _frame(), pytest.importorskip("polars")
     found = {"dataset": ds.dataset(_folder(path, frame)).filter(ds.field("a") > 0)}
     found["scanner"] = found["dataset"].scanner()
-    pl, duckdb = pytest.importorskip("polars"), pytest.importorskip("duckdb")
-    found["polars"] = pl.from_pandas(frame).lazy().filter(pl.col("a") > 0)
+    found["polars"] = _polars(frame).lazy().filter(pl.col("a") > 0)
     found["polars read"] = pl.scan_parquet(path / "*.parquet").filter(pl.col("a") > 0)
-    connection = duckdb.connect()
-    CONNECTIONS.append(connection)
-    connection.register("frame", frame)
-    found["duckdb"] = connection.sql("select * from frame where a > 0")
-    text = path.with_suffix(".csv")  # quotation marks in its cells decide how many rows it has
-    frame[frame["a"] > 0].to_csv(text, index=False)
-    found["dataset csv"] = ds.dataset(text, format="csv")
+    found["duckdb"] = _duckdb(frame).sql("select * from frame where a > 0")
+    # quotation marks in its cells decide how many rows it has
+    found["dataset csv"] = ds.dataset(_csv(path, frame[frame["a"] > 0]), format="csv")
     return found
 
 
@@ -300,9 +290,8 @@ def test_the_number_of_rows_of_a_query_is_stated_and_not_told(tmp_path):
 
 
 def test_targets_in_memory_tell_the_number_of_lazy_rows():
-    pl = pytest.importorskip("polars")
     model = ssp(random_state=0)
-    rows, y = pl.from_pandas(_frame()).lazy().select(NAMES), _data()[1]
+    rows, y = _polars(_frame()).lazy().select(NAMES), _data()[1]
     expected = clone(model).fit(*_data()).coef_
     np.testing.assert_allclose(clone(model).fit(rows, y).coef_, expected, rtol=1e-9)
     fitted = make_pipeline(BoundsScaler((-0.5, 0.5)), clone(model)).fit(rows, y)
@@ -318,11 +307,9 @@ def test_a_query_that_fails_quotes_no_cell(library):
     module = pytest.importorskip(library)
     frame = _frame().assign(a="HIV positive")
     if library == "polars":
-        table = module.from_pandas(frame).lazy().with_columns(module.col("a").cast(float))
+        table = _polars(frame).lazy().with_columns(module.col("a").cast(float))
     else:
-        CONNECTIONS.append(module.connect())
-        CONNECTIONS[-1].register("frame", frame)
-        table = CONNECTIONS[-1].sql("select cast(a as double) as a, y from frame")
+        table = _duckdb(frame).sql("select cast(a as double) as a, y from frame")
     with charged():
         ssp(epsilon=1.0).fit(from_table(table, target="y", n=1500))
 
@@ -399,8 +386,7 @@ def test_rows_of_a_query_have_no_parts():
 
     With persons the error came after the charge, and only if some of them had too many rows.
     """
-    pl = pytest.importorskip("polars")
-    rows = from_table(pl.from_pandas(_frame()).lazy(), target="y", n=1500)
+    rows = from_table(_polars(_frame()).lazy(), target="y", n=1500)
     persons = {"groups": np.arange(1500), "max_rows_per_group": 1}
     for privacy, options in (("local", {}), ("central", persons)):
         with uncharged("no fixed order"):

@@ -35,9 +35,8 @@ def post(connection, path, body):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("users", [200, pytest.param(2_000, marks=pytest.mark.slow)])
-def test_users_delays_and_a_restart(tmp_path, users):
-    rng, path = np.random.default_rng(0), tmp_path / "service.sqlite"
+def test_users_delays_and_a_restart(tmp_path):
+    rng, path, users = np.random.default_rng(0), tmp_path / "service.sqlite", 2_000
     waiting, statuses = [], []
     process, port = start(path)
     try:

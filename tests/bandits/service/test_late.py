@@ -71,23 +71,6 @@ def test_an_event_may_change_and_come_at_another_time_for_its_price(name, tmp_pa
     assert max(found) > 0.2 * promised  # the price is not far above what is paid
 
 
-def test_with_the_weight_of_other_sums_a_late_reward_would_cost_more(tmp_path, monkeypatch):
-    """Squares of rewards in two sums do not cancel; with half their weight they need not."""
-    monkeypatch.setattr(LinUCB, "_query", lambda self, scaling: MomentsQuery(scaling), raising=True)
-    make = lambda: LinUCB(update_every=200, horizon=1400, **COMMON)  # noqa: E731
-    query, half = (
-        MomentsQuery(RecordMap.of_norm(1.0, (-1.0, 1.0), False, 3), square_weight=weight)
-        for weight in (
-            MomentsQuery(RecordMap.of_norm(1.0, (-1.0, 1.0), False, 3)).square_weight,
-            0.5,
-        )
-    )
-    row = np.full((1, 3), 3.0**-0.5)
-    assert make()._can_be_late
-    moved = [2.0 * float((asked.sum(row, np.ones(1)) ** 2).sum()) for asked in (query, half)]
-    assert moved[0] > query.sensitivity**2 >= moved[1] * (1.0 - 1e-12)
-
-
 def test_moments_of_two_records_have_no_negative_product(global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     asked = MomentsQuery(RecordMap.of_norm(1.0, (-1.0, 1.0), False, 3), square_weight=0.5)

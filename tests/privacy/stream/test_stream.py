@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from registry.processes import needs_fork, refused_in_a_fork
 from registry.refusals import uncharged
+from registry.replays import losses, record_noise
 from scipy import stats
 from scipy.linalg import toeplitz
 
@@ -14,7 +15,7 @@ from skpriv._estimation._public_maps import RecordMap
 from skpriv._estimation._reports import LiftedMomentsQuery
 from skpriv.exceptions import PrivacyError
 from skpriv.privacy import (
-    MODELS, LiftedReports, NoiseSource, Query, best_codebook, open_session, open_stream,
+    MODELS, LiftedReports, Query, best_codebook, open_session, open_stream,
 )  # fmt: skip
 from skpriv.privacy._amplification import amplified
 from skpriv.privacy._noise._codebook_law import simulated_directions
@@ -49,18 +50,6 @@ def records(n, seed=0, size=3):
     return rng.uniform(-2.0, 2.0, size=(n, size)), np.zeros(n)
 
 
-class Recorder(NoiseSource):
-    """Keeps what noise is added to, which is all that depends on the records."""
-
-    def __init__(self):
-        super().__init__(0)
-        self.released = []
-
-    def add(self, value, noise):
-        self.released.append((np.array(value), noise.scale))
-        return super().add(value, noise)
-
-
 def test_exact_stream_is_the_running_sum():
     X, y = records(500)
     stream = opened("none", 10, budget=Budget(inf))
@@ -86,7 +75,7 @@ def test_every_read_has_the_noise_law_of_its_answer(privacy, reads, global_rando
 
 
 @pytest.mark.parametrize("privacy", NOISY)
-def test_replacing_a_record_moves_what_is_released_within_the_cost(privacy):
+def test_replacing_a_record_moves_what_is_released_within_the_cost(privacy, monkeypatch):
     """The squared shifts of all noisy values, over their variances, add up to mu^2 at most."""
     X, y = records(BATCH * 20)
     X[:] = 1.0
@@ -94,14 +83,12 @@ def test_replacing_a_record_moves_what_is_released_within_the_cost(privacy):
     for index in (0, BATCH * 7 + 3, BATCH * 20 - 1):
         released = []
         for sign in (1.0, -1.0):
-            stream = opened(privacy, 20)
-            stream._source = Recorder()
-            changed = X.copy()
+            released.append(record_noise(monkeypatch)[0])
+            stream, changed = opened(privacy, 20), X.copy()
             changed[index] *= sign
             for k in range(20):
                 stream.push(changed[BATCH * k : BATCH * (k + 1)], y[:BATCH]).read()
-            released.append(stream._source.released)
-        shifts.append(sqrt(sum(((a - b) ** 2).sum() / s**2 for (a, s), (b, _) in zip(*released))))
+        shifts.append(sqrt(sum(losses(*released))))
     mu = stream.query.sensitivity / stream.noise.scale
     promised = amplified(BUDGET, BATCH, dimension=3).mu if privacy == "shuffle" else BUDGET.mu
     if privacy == "central":
@@ -239,16 +226,15 @@ def test_what_cannot_be_had_costs_nothing(options, message):
 
 
 @pytest.mark.parametrize("n_reads", [1, 2, 63, 64, 65, 200, 700])
-def test_the_factor_multiplies_by_its_root(n_reads, global_random_seed):
+def test_the_factor_multiplies_by_its_root(n_reads, global_random_seed, monkeypatch):
     """What noise is added to is R x, and what is read is R (R x + z), by squares of both sizes."""
     increments = np.random.RandomState(global_random_seed).uniform(-1.0, 1.0, size=(n_reads, 3))
-    stream = opened("central", n_reads)
-    stream._source = source = Recorder()
+    stream, (released, _) = opened("central", n_reads), record_noise(monkeypatch)
     values = []
     for row in increments:
         values.append(stream.push(row[None], np.zeros(1)).read().value)
     root = toeplitz(stream._root, np.zeros(n_reads))
-    exact = np.array([value for value, _ in source.released])
+    exact = np.array([value for value, _ in released])
     np.testing.assert_allclose(exact, root @ increments, rtol=1e-9, atol=1e-9)
     scales = [stream.between(first, n_reads).scale for first in range(n_reads)]
     rows = root[-1] - np.vstack([np.zeros(n_reads), root[:-1]])  # of draws between two reads
