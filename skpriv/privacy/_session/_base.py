@@ -9,7 +9,7 @@ import os
 from abc import ABC, abstractmethod
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import wraps
+from functools import cached_property, wraps
 from math import floor
 from numbers import Integral
 from threading import RLock
@@ -69,23 +69,29 @@ class Shares:
         self._process = os.getpid()
         self._used = {}  # highest share and cost of a record of each piece, None: of all records
 
+    def used(self, piece=None):
+        """Shares and costs of pieces that have a record in common with this one; 0 if none has."""
+        return [
+            used
+            for other, used in self._used.items()
+            if None in (piece, other) or len(other.common(piece))
+        ] or [(0.0, Cost())]
+
     def top(self, piece=None):
         """Largest share that a record of the piece may have used."""
-        return max([top for top, _ in self._met(piece)], default=0.0)
+        shares, _ = zip(*self.used(piece), strict=True)
+        return max(shares)
 
     def add(self, slot, cost, once):
         """Book a query; return what a record of it has paid so far, or for it alone if ``once``."""
         if os.getpid() != self._process:
             raise PrivacyError("this session was copied by a fork: only the original one answers.")
-        before = [] if once else [paid for _, paid in self._met(slot.piece)]
-        paid = Cost.maximum(before) + cost if before else cost
+        shares, costs = zip(*self.used(slot.piece), strict=True)
+        if max(shares) != slot.start:  # the query has asked the session itself
+            raise PrivacyError("a session is not asked while it prepares another answer.")
+        paid = cost if once else Cost.maximum(costs) + cost
         self._used[slot.piece] = slot.stop, paid  # a query lies above the last one about a piece
         return paid
-
-    def _met(self, piece):
-        """What was used of pieces that have a record in common with this one."""
-        met = (one for one in self._used if None in (piece, one) or len(one.common(piece)))
-        return [self._used[one] for one in met]
 
 
 def one_at_a_time(method: F) -> F:
@@ -152,7 +158,7 @@ class Pieces:
     def __init__(self, rows, source):
         self._rows, self._source, self._order = rows, source, None
         self._kept, self._left, self._foreseen = [], KEPT_BYTES, {}
-        self._all, self._targets = None, None
+        self._targets = None
         # What makes rows of those of a chunk (`Query.prepared`), and the rows that it made, or None
         # where they do not fit into memory. They are kept until another maker is asked for.
         self._maker: Any = None
@@ -186,7 +192,7 @@ class Pieces:
         """Exact sum over a piece, or all records."""
         if self._foreseen:
             self._drawn()
-        rows, prepared = self.whole(), query.prepared
+        rows, prepared = self.whole, query.prepared
         if prepared is not None and piece is None and isinstance(rows, ArrayRows):
             maker, of_prepared = prepared
             if self._maker is not maker:
@@ -207,12 +213,11 @@ class Pieces:
         of_targets = query.width == 0 and rows.passes is not None  # None: rows are in memory
         return (self._of_targets() if of_targets else rows).sum(query)
 
+    @cached_property
     def whole(self):
         """All rows, in memory if they are or if they fit."""
-        if self._all is None:
-            found = self._booked(self._rows.loaded(None, self._left))
-            self._all = self._rows if found is None else found
-        return self._all
+        found = self._booked(self._rows.loaded(None, self._left))
+        return self._rows if found is None else found
 
     def _booked(self, rows):
         """Take the memory of rows that are kept, if any are, off the memory that is left."""
@@ -228,12 +233,11 @@ class Pieces:
 
     def keep(self, function, width):
         """Whether function(X) takes the place of X from now on: of rows that fit into memory."""
-        rows = self.whole()
         made = None
-        if isinstance(rows, ArrayRows):
-            made = self._made(rows, lambda X, y: (function(X), y), width)
+        if isinstance(self.whole, ArrayRows):
+            made = self._made(self.whole, lambda X, y: (function(X), y), width)
         if made is not None:  # what was kept of the former X is not valid any more
-            self._all, self._kept, self._memory = made, [], {}
+            self.whole, self._kept, self._memory = made, [], {}
         return made is not None
 
     def _of_targets(self):
@@ -252,18 +256,17 @@ class Pieces:
 
     def _sum_of_piece(self, query, piece):
         """Exact sum over a piece, of a larger one that is in memory or fits there, if any is."""
-        everything = self.whole()
         for larger, rows in self._kept:
             if larger.holds(piece):
                 return rows.sum(query, self._among(piece, larger))
         if len(piece) <= self._left // 8:  # else not even a number of each record would fit
             foreseen = (p for p in self._foreseen.values() if len(p) > len(piece))
             for larger in (*(p for p in foreseen if p.holds(piece)), piece):
-                found: Any = everything.loaded(self.users(larger), self._left)
+                found: Any = self.whole.loaded(self.users(larger), self._left)
                 if self._booked(found) is not None:
                     self._kept.append((larger, found))
                     return found.sum(query, self._among(piece, larger))
-        return everything.sum(query, self.users(piece))
+        return self.whole.sum(query, self.users(piece))
 
     def _among(self, piece, larger):
         """Where the records of a piece are among those of a larger one; None if it is all of it."""
@@ -434,6 +437,7 @@ class Session(ABC):
         most = rows.n if groups is None else groups.n * groups.largest
         self._reordered = reordered(most) if self.capabilities.curator else 1.0
         price = self._price(budget)
+        self._whole = price.amount(currency)  # what shares of records divide
         with nullcontext() if groups is None else protecting(groups.name, groups.largest):
             column = unit_now().rpartition(":")[0]  # of "column:rows", "" where rows are protected
             if not rows.paid_for:
@@ -577,7 +581,7 @@ class Session(ABC):
             raise PrivacyError("a selection is about records alone, and not about persons.")
         law = self._selection_law(query, k, slot)
         paid = self._pay(query, slot, law, k)
-        indices = self._source.top(abs(self._pieces.whole().sum(query, slot.subset)), k, law)
+        indices = self._source.top(abs(self._pieces.whole.sum(query, slot.subset)), k, law)
         self._report(query, slot, self._count(slot), law, paid)
         return indices
 
@@ -606,7 +610,7 @@ class Session(ABC):
         self._trusted("perturbs", procedure)
         law = self._law(procedure, slot)
         paid = self._pay(procedure, slot, law)
-        answer = self._noisy(procedure.run(self._pieces.whole().select(slot.subset)), slot, law)
+        answer = self._noisy(procedure.run(self._pieces.whole.select(slot.subset)), slot, law)
         self._report(procedure, slot, self._count(slot), law, paid)
         return answer
 
@@ -710,16 +714,13 @@ class Session(ABC):
             )
         if cost.amount(self._currency) > self._most(asked, slot) * (1.0 + SHARE_SLACK):
             raise PrivacyError(f"the noise of {asked.name!r} costs {cost}, more than its share.")
-        if self._shares.top(slot.piece) != slot.start:  # the query has asked the session itself
-            raise PrivacyError("a session is not asked while it prepares another answer.")
         if self.capabilities.amplifies:  # of shuffled reports only (epsilon, delta) is known
             cost = Cost.from_budget(self._budget)
         return cost, self._shares.add(slot, cost, self.capabilities.reports)
 
     def _most(self, asked, slot):
         """What one draw of the law may cost, in the session's currency."""
-        whole = self._price(self._budget).amount(self._currency)
-        return whole * (1.0 if self.capabilities.reports else slot.share)
+        return self._whole * (1.0 if self.capabilities.reports else slot.share)
 
     def _noisy(self, exact, slot, noise):
         """Answer of somebody who sees an exact value, and then adds noise."""
