@@ -99,7 +99,7 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[F], F]:
         def alone(self: Any, *arguments: Any, **named: Any) -> Any:
             before = dict(vars(self))
             try:
-                with one_blas_thread():
+                with one_blas_thread:
                     return fitted(self, *arguments, **named)
             except BaseException:  # no part of a fit beside parts of the one before
                 vars(self).clear()

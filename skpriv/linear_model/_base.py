@@ -20,7 +20,7 @@ from .._estimation._loop._fit import FITTED, LoopFit
 from .._estimation._loop._queries import IDENTITY, Location, MeanLink
 from .._estimation._loop._steps import bounds_words, fit_rows, public_rules
 from .._estimation._public_maps import RecordMap
-from .._estimation._reports import ReportedFit
+from .._estimation._reports import ReportedFit, balanced
 from .._linalg import blocks_of, row_products
 from .._parameters import IntervalMethod, PrivacyModel, RandomState, RowsOfPerson, parameters
 from ..privacy import MODELS, Accounted, Budget, PrivacyReport, Trust, capabilities
@@ -588,8 +588,10 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
         return fit_rows(session, maps.row_map, maps.target_map, rules, link, priors, start)
 
     def _rows_of(self, session, rows, channel, start):
-        """The public map of the rows of a session."""
-        return rows
+        """The public map of the rows of a session. Where users send reports, features are shorter
+        the less the reports can tell of slopes: see `balanced`.
+        """
+        return balanced(session, rows) if channel == "codebook" else rows
 
     def _exact(self: Any, session, maps, link):
         """The fit without privacy, of curves with next to no penalty on what is rough."""

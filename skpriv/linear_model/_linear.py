@@ -23,7 +23,7 @@ from .._estimation._intervals import two_sided_quantile
 from .._estimation._loop._fit import FITTED, LoopFit, noise_floor
 from .._estimation._moments import normal_posterior
 from .._estimation._public_maps import column_bounds
-from .._estimation._reports import ReportedFit, balanced
+from .._estimation._reports import ReportedFit
 from .._linalg import RELATIVE_ZERO, CompensatedSum, psd_part
 from .._parameters import Channel, DataNorm, Estimand, Positive, parameters
 from .._printing import Printed, Table
@@ -406,12 +406,6 @@ class LinearRegression(FitsBySteps, PredictionIntervals):
         self.bounds_y_ = maps.bounds_y
         channel = best_reports(self, maps, records)
         self._fit_steps(records, maps, groups, weights, channel=channel)
-
-    def _rows_of(self, session, rows, channel, start):
-        """The public map of the rows. Where users send reports, features are shorter the less the
-        reports can tell of slopes: see `balanced`.
-        """
-        return balanced(session, rows) if channel == "codebook" else rows
 
     # What `skpriv.inspection.inference` can be asked to estimate, the default first
     law_estimands: ClassVar[tuple[str, ...]] = ("fitted", "least_squares")

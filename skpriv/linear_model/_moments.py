@@ -160,7 +160,7 @@ class MomentRegressor(CertifiedIntervals, FitsPersons, PredictionIntervals):
         prior = ridge_prior(size, self._scaling.fit_intercept)
         shapes = prior, *(prior @ shape for shape in self._shapes)
         priors = [np.linalg.solve(basis, shape) for shape in shapes]
-        with one_blas_thread():
+        with one_blas_thread:
             mean, covariance = equations.posterior(priors, least_variance, fading)
         return basis @ mean, basis @ covariance @ basis.T
 

@@ -28,7 +28,7 @@ from ._noise._codebook_noise import (
     CodebookBlocksNoise, CodebookNoise, ResponseNoise, hadamard_entries,
 )  # fmt: skip
 from ._noise._lattice import additive_shares, discrete_gaussian, rounded, summed_shares
-from ._noise._laws import GaussianNoise, GumbelNoise, NoiseSource
+from ._noise._laws import GaussianNoise, GumbelNoise, NoiseSource, listening
 from ._query import (
     MOST_NOISE, ROUNDING, SIDE_SHARE, TOLD_ABOVE, Answer, InnerSum, Procedure, Query,
     reordered,
@@ -40,7 +40,6 @@ from ._stream import (
     BEFORE_NOISE, ExactStream, FactorStream, LocalStream, Raw, SharedSumStream, ShuffleStream,
     Stream,
 )  # fmt: skip
-from ._tape import listening
 
 # These names are for users. Those that are imported beside them are for builders of queries,
 # privacy models and estimators (docs/howto), and may change.

@@ -20,9 +20,8 @@ from ._accounting._guarantee import Capabilities, Guarantee, capabilities
 from ._accounting._lattice import Lattice
 from ._ledger._numbering import Hashed, Numbering
 from ._noise._codebook_noise import CodebookNoise
-from ._noise._laws import GaussianNoise
+from ._noise._laws import GaussianNoise, door
 from ._query import Answer
-from ._tape import door
 
 # One lock for the reads of all streams, because a stream with a lock could not be pickled. Without
 # it two threads would draw noise twice for one read.

@@ -58,7 +58,7 @@ def in_threads(function: Callable, arguments: Iterable, n_jobs: int | None = -1)
         yield from map(function, first)
         return
     arguments = chain(first, arguments)
-    with one_blas_thread():
+    with one_blas_thread:
         start = perf_counter()
         for argument in arguments:
             yield function(argument)
@@ -465,16 +465,18 @@ class ArrayRows(Rows):
 
     def made(self, function: Any, width: int) -> "ArrayRows":
         """Rows of this width that ``function(X, y)`` makes of each chunk, in several threads."""
-        memory, most = Memory(self.n, width), self._most(None, False, None)
+        X, y = np.empty((self.n, width)), np.empty(self.n)
+        most = self._most(None, False, None)
 
-        def fill(start, piece):
-            memory.put(start, *function(*piece()))
+        def fill(rows):
+            X[rows], y[rows] = function(*self._chunk(rows, False))
 
-        pieces = zip(range(0, self.n, most), self.pieces(most, None, False), strict=True)
+        self._prepare()
+        parts = (slice(start, start + most) for start in range(0, self.n, most))
         with np.errstate(all="ignore"):  # a warning would tell of a value
-            for _ in in_threads(lambda piece: fill(*piece), pieces, self.n_jobs):
+            for _ in in_threads(fill, parts, self.n_jobs):
                 pass
-        return memory.rows(self.n_jobs)
+        return ArrayRows(X, y, self.n_jobs)
 
     def _chunk(self, chosen, keep_sparse):
         if isinstance(chosen, range):
@@ -485,32 +487,6 @@ class ArrayRows(Rows):
                 return X, y
             X = X.toarray()
         return np.asarray(X, dtype=np.float64, order="C"), y
-
-
-class Memory:
-    """Room for rows that come in chunks; those that are too many are not kept.
-
-    Parameters
-    ----------
-    n, n_features : int
-    """
-
-    def __init__(self, n: int, n_features: int) -> None:
-        self._X, self._y, self._filled = np.empty((n, n_features)), np.empty(n), 0
-
-    def add(self, X: np.ndarray, y: np.ndarray) -> None:
-        """Copy the next chunk."""
-        self.put(self._filled, X, y)
-        self._filled += len(y)
-
-    def put(self, start: int, X: np.ndarray, y: np.ndarray) -> None:
-        """Copy a chunk to where its first row has its place; threads may do so side by side."""
-        count = len(self._y[start : start + len(y)])
-        self._X[start : start + count], self._y[start : start + count] = X[:count], y[:count]
-
-    def rows(self, n_jobs: int | None) -> ArrayRows:
-        """All that was added, as rows."""
-        return ArrayRows(self._X, self._y, n_jobs)
 
 
 class WeightedRows(Rows):

@@ -16,7 +16,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from scipy.sparse import issparse
 
-from ._base import CHUNK_ROWS, Memory, Rows, canonical
+from ._base import CHUNK_ROWS, ArrayRows, Rows, canonical
 from ._values import OTHER_ROWS, finite, floats, public_shape, quietly
 
 AHEAD = 2  # blocks that are read while another one is used
@@ -186,6 +186,28 @@ class FetchedRows(Rows):
         other = copy(self)
         other.__dict__.update({"passes": 0, "_refuses": False, **attributes})
         return other
+
+
+class Memory:
+    """Room for rows that come in chunks; those that are too many are not kept.
+
+    Parameters
+    ----------
+    n, n_features : int
+    """
+
+    def __init__(self, n: int, n_features: int) -> None:
+        self._X, self._y, self._filled = np.empty((n, n_features)), np.empty(n), 0
+
+    def add(self, X: np.ndarray, y: np.ndarray) -> None:
+        """Copy the next chunk."""
+        start, self._filled = self._filled, self._filled + len(y)
+        count = len(self._y[start : self._filled])
+        self._X[start : start + count], self._y[start : start + count] = X[:count], y[:count]
+
+    def rows(self, n_jobs: int | None) -> ArrayRows:
+        """All that was added, as rows."""
+        return ArrayRows(self._X, self._y, n_jobs)
 
 
 class BatchRows(FetchedRows):

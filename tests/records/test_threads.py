@@ -100,14 +100,11 @@ def blas(monkeypatch):
 
 
 def test_blas_has_its_threads_again_when_the_last_one_leaves(blas):
-    """Of two contexts that overlap, in whatever order they end."""
-    for order in ((0, 1), (1, 0)):
-        contexts = [_linalg.one_blas_thread(), _linalg.one_blas_thread()]
-        for context in contexts:
-            context.__enter__()
-        contexts[order[0]].__exit__(None, None, None)
-        assert blas[0] == 1
-        contexts[order[1]].__exit__(None, None, None)
+    for _ in range(2):
+        with _linalg.one_blas_thread:
+            with _linalg.one_blas_thread:
+                assert blas[0] == 1
+            assert blas[0] == 1
         assert blas[0] == 8
     assert blas[1] == 2
 

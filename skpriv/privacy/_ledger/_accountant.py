@@ -16,7 +16,7 @@ from typing import Any, Self, cast
 from ..._printing import Printed, Table
 from ...exceptions import PrivacyError
 from .._accounting._cost import Budget, Cost, pure_mu
-from .._tape import tell_charge
+from .._noise._laws import tell_charge
 from ._ledger import (
     Charge, Ledger, LedgerTransaction, Limit, Steps, check_unit, unit_sentence, unit_text,
     unit_value,

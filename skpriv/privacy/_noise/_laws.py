@@ -4,13 +4,19 @@ No other file of the library draws privacy noise. With ``random_state=None`` the
 random bits of the operating system and exact sampling, safe against floating-point attacks
 (Gaussian noise on a fine grid; selections are OpenDP's). With an int or a ``RandomState`` they are
 NumPy's: the same law, fast and reproducible, for study.
+
+An audit listens here: every draw and every answer of a session passes on its way out. Nothing is
+kept and nothing changes unless one runs; without it a call costs one look at a context variable.
 """
 
 import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial, wraps
 from math import sqrt
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -18,7 +24,6 @@ from ..._wire import lifted
 from ...exceptions import PrivacyError
 from ...records import SEED_BYTES, SeededOrder
 from .._accounting._cost import Cost
-from .._tape import chooses, deals, draws
 from ._codebook_law import random_signs, reported_about
 from ._lattice import gaussian_on_grid
 
@@ -152,6 +157,80 @@ class GumbelNoise:
         return "Gumbel top-k" if self.scale else "none"
 
 
+F = TypeVar("F", bound=Callable[..., Any])
+# Who listens to this thread, if an audit runs: see `listening`.
+_LISTENER: ContextVar = ContextVar("listener", default=None)
+
+
+@contextmanager
+def listening(listener: Any) -> Iterator[Any]:
+    """Hand all draws and answers of this thread to a listener, while an audit runs.
+
+    It has five methods: ``draw(name, exact, law, make)`` for a draw of noise around an exact value,
+    ``choice(name, arguments, make)`` for a random choice, in which no secret has part,
+    ``order(rows, make)`` for a random order of rows, ``charged(cost, name)`` for what is charged,
+    and ``answer(door, owner, asked, arguments, pending, make)`` for what a session or a stream
+    gives out. All but ``charged`` return what is released: ``make()``, or what was released in
+    another run.
+    """
+    token = _LISTENER.set(listener)
+    try:
+        yield listener
+    finally:
+        _LISTENER.reset(token)
+
+
+def tell_charge(cost, name):
+    """Tell a charge, if somebody listens."""
+    listener = _LISTENER.get()
+    if listener is not None:
+        listener.charged(cost, name)
+
+
+def _heard(tell: Callable[..., Any]) -> Callable[[F], F]:
+    """Decorator of methods of which a listener, if there is one, is told before they are run."""
+
+    def decorate(method: F) -> F:
+        @wraps(method)
+        def heard(self, *arguments, **named):
+            listener = _LISTENER.get()
+            if listener is None:
+                return method(self, *arguments, **named)
+            make = partial(method, self, *arguments, **named)
+            return tell(listener, make, self, arguments, named)
+
+        return cast(F, heard)
+
+    return decorate
+
+
+@_heard
+def draws(listener, make, owner, arguments, named):
+    """Decorate a method ``(self, exact, *law)`` that draws noise around an exact value."""
+    return listener.draw(make.func.__name__, arguments[0], arguments[1:], make)
+
+
+@_heard
+def chooses(listener, make, owner, arguments, named):
+    """Decorate a method ``(self, *arguments)`` that makes a public random choice."""
+    return listener.choice(make.func.__name__, arguments, make)
+
+
+@_heard
+def deals(listener, make, owner, arguments, named):
+    """Decorate a method ``(self, rows)`` that draws a random order of the rows."""
+    return listener.order(arguments[0], make)
+
+
+@_heard
+def door(listener, make, owner, arguments, named):
+    """Decorate a method of a session or stream that gives out an answer."""
+    asked, rest = (arguments[0], arguments[1:]) if arguments else (owner.query, ())
+    # A stream has an exact sum of the records since its last read.
+    pending = owner._increment.value if hasattr(owner, "_increment") else None
+    return listener.answer(make.func.__name__, owner, asked, (*rest, named), pending, make)
+
+
 class NoiseSource:
     """Draws of privacy noise, secure or reproducible.
 
@@ -170,7 +249,11 @@ class NoiseSource:
 
     def __init__(self, random_state: int | np.random.RandomState | None = None) -> None:
         self.secure = random_state is None
-        self.rng: Any = None if self.secure else _seeded(random_state)
+        self.rng: Any = None
+        if not self.secure:  # whoever draws secure noise need not wait a second for scikit-learn
+            from sklearn.utils import check_random_state
+
+            self.rng = check_random_state(random_state)
 
     @draws
     def add(self, value: Any, noise: Any) -> np.ndarray:
@@ -224,14 +307,6 @@ class NoiseSource:
     def _seed(self):
         """Seed of a cryptographic generator."""
         return secrets.token_bytes(SEED_BYTES) if self.rng is None else self.rng.bytes(SEED_BYTES)
-
-
-def _seeded(random_state):
-    """NumPy's generator of a seed, or the one that is given."""
-    # It takes a second to load, and whoever keeps a ledger or draws secure noise does not need it.
-    from sklearn.utils import check_random_state
-
-    return check_random_state(random_state)
 
 
 @lru_cache(maxsize=64)

@@ -26,10 +26,9 @@ from .._accounting._guarantee import (
 from .._accounting._report import PrivacyReport, ReportRow
 from .._ledger._accountant import charge
 from .._ledger._parts import protecting, unit_now
-from .._noise._laws import NoiseSource
+from .._noise._laws import F, NoiseSource, door
 from .._query import ROUNDING, Answer, Query, reordered
 from .._stream import Stream, stream_of
-from .._tape import F, door
 
 
 @dataclass(frozen=True)
