@@ -13,7 +13,6 @@ from skpriv.linear_model import ImproperSGDRegressor, _improper as _regressor
 from skpriv.linear_model._improper import (
     ClippedGradientQuery,
     ReportedGradientQuery,
-    gradient_diameter,
     momentum_for,
     root_mean_square_bound,
     schedule,
@@ -22,30 +21,6 @@ from skpriv.privacy import Budget, NoiseSource, best_codebook, open_session
 from skpriv.protocol import Collector, report
 from skpriv.protocol._device import scaled_record
 from skpriv.records import ArrayRows, from_batches
-
-
-def farthest(norm):
-    """Diameter of {phi (clip(<phi, theta>) - r)}, by the longest vector at each angle to theta.
-
-    Behind theta (t = <phi, theta> < 0) a phi shorter than 1 may give the longest.
-    """
-    angles = np.linspace(0.0, np.pi, 1001)
-    along = norm * np.cos(angles)
-    lengths = np.ones_like(along)
-    behind = along < -0.5
-    lengths[behind] = -0.5 / along[behind]
-    mean = np.clip(along * lengths, -1.0, 1.0)
-    longest = lengths * (mean + 1.0)
-    first, second = longest[:, None], longest[None, :]
-    cosines = np.cos(angles[:, None] + angles[None, :])
-    return np.sqrt((first**2 + second**2 - 2.0 * first * second * cosines).max())
-
-
-@pytest.mark.parametrize("norm", [1e-3, 0.5, 1.0, 1.5, 1.7, 1.8, 2.0, 3.0, 10.0])
-def test_gradient_diameter_is_the_diameter(norm):
-    declared = gradient_diameter(norm)
-    assert farthest(norm) == pytest.approx(declared, rel=2e-3)
-    assert farthest(norm) <= declared * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("fraction", [0.0, 0.29, 0.5])

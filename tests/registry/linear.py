@@ -79,8 +79,13 @@ def draw_weights(size, rng):
     return Instrument(matrix, floor=floor, length=length)
 
 
+def draw_records(rng):
+    """A public scaling; of rows whose last column is the root of a weight, at times."""
+    return draw_scaling(rng) if rng.randint(3) else draw_scaling(rng, D - 1).weighted()
+
+
 def _residual(rng):
-    scaling = draw_scaling(rng)
+    scaling = draw_records(rng)
     instrument = draw_instrument(scaling.size, rng)
     limit = rng.choice([0.1, 0.7, 1.9, 2.0])
     return ResidualGramQuery(scaling, tuple(draw_theta(scaling.size, rng)), instrument, limit)
@@ -98,11 +103,11 @@ def _gradient(rng):
 EYE = Instrument(np.eye(2))
 
 
-def _with_scaling(kind, **drawn):
+def _with_scaling(kind, draw_maps=draw_scaling, **drawn):
     """Draw a scaling, and each further parameter by ``draw(size, rng)``."""
 
     def make(rng):
-        scaling = draw_scaling(rng)
+        scaling = draw_maps(rng)
         return kind(scaling, **{name: draw(scaling.size, rng) for name, draw in drawn.items()})
 
     return make
@@ -110,7 +115,7 @@ def _with_scaling(kind, **drawn):
 
 def _any_maps(rng):
     """Moments of rows of bounded norm, or of maps that were made apart."""
-    scaling = draw_scaling(rng)
+    scaling = draw_records(rng)
     apart = RecordMap(scaling.row_map, scaling.target_map)
     return MomentsQuery(apart if rng.randint(2) else scaling)
 
@@ -144,21 +149,26 @@ def _normalisation():
     return query, one(E1, 0.0), one(E2, 0.0)
 
 
-def _reweighted(condition):
-    """Rows at a small angle that U turns into nearly opposite ones."""
+def _mirrored(query):
+    """Rows at an angle to E2, and at the same one on its other side: U may turn them apart."""
 
     def worst():
-        query = ReweightedMomentsQuery(PLANE, Instrument(np.diag([1.0, 1.0 / condition])))
-        if condition == 1.0:
-            angles = np.linspace(0.0, np.pi, 721)
-            records = [one([np.cos(t), np.sin(t)], -1.0) for t in angles]
-            worst = max(records, key=lambda record: distance(query, one(E1, 1.0), record))
-            return query, one(E1, 1.0), worst
-        small = condition**-0.5
-        x = np.array([np.sin(small), np.cos(small)])
-        return query, one(x, 1.0), one(x * [-1.0, 1.0], 1.0)
+        rows = [np.array([np.sin(t), np.cos(t)]) for t in np.geomspace(1e-8, np.pi / 2.0, 400)]
+        pairs = [(one(x, -1.0), one(x * [-1.0, 1.0], -1.0)) for x in rows]
+        return query, *max(pairs, key=lambda pair: distance(query, *pair))
 
     return worst
+
+
+def _reweighted(condition, floor=0.0):
+    instrument = Instrument(np.diag([1.0, 1.0 / condition]), floor=floor)
+    return _mirrored(ReweightedMomentsQuery(PLANE, instrument))
+
+
+def _along_theta(link):
+    """In which neither U nor theta is at its worst."""
+    instrument = Instrument(np.diag([1.0, 0.1]))
+    return _mirrored(LinkGradientQuery(PLANE, instrument, LINKS[link], 0.6 * E2, 0.0))
 
 
 def _short_row():
@@ -201,7 +211,8 @@ def _held_out_terms(rng):
 
 
 def _data_norm(asked):
-    return getattr(asked, "query", asked).scaling.row_map.data_norm
+    rows = getattr(asked, "query", asked).scaling.row_map
+    return getattr(rows, "plain", rows).data_norm
 
 
 OF_REPORTS = "a sum moves by less than what is declared of all that may be reported"
@@ -228,20 +239,23 @@ CASES = {
         unit=_data_norm,
     ),
     NormalisationQuery: Case(
-        _with_scaling(NormalisationQuery, instrument=draw_weights), (_normalisation,),
+        _with_scaling(NormalisationQuery, draw_records, instrument=draw_weights),
+        (_normalisation,),
         unit=_data_norm,
     ),
     ReweightedMomentsQuery: Case(
-        _with_scaling(ReweightedMomentsQuery, instrument=draw_weights),
-        (_reweighted(1.0), _reweighted(1e8)), unit=_data_norm,
+        _with_scaling(ReweightedMomentsQuery, draw_records, instrument=draw_weights),
+        (*map(_reweighted, (1.0, 3.0, 30.0, 1e8)), _reweighted(1e4, 1e-3)),
+        unit=_data_norm,
     ),
     LinkGradientQuery: Case(
-        _gradient, (_short_row, _steep_row), reached=0.95, unit=_data_norm,
+        _gradient, (_short_row, _steep_row, *map(_along_theta, LINKS)),
+        unit=_data_norm, reached=0.95,
         reason="the gradient attains its bound, or Phi_U its own: never both at one pair",
     ),
     ClippedGradientQuery: Case(
         _with_scaling(ClippedGradientQuery, theta=draw_theta),
-        (_clipped(0.3), _clipped(1.0), _clipped(2.5)), unit=_data_norm,
+        tuple(map(_clipped, (1e-3, 0.3, 1.0, 1.7, 1.8, 2.5, 10.0))), unit=_data_norm,
     ),
     ErrorTerms: Case(
         _held_out_terms, (_held_out,), reached=0.86, n=10, unit=_data_norm,

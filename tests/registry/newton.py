@@ -1,5 +1,7 @@
 """Joint releases of the loop: location, whitening, scores."""
 
+from functools import partial
+
 import numpy as np
 
 from skpriv._estimation._loop._queries import (
@@ -97,6 +99,12 @@ def _opposite_scores():
     return query, one(E1, 1.0), one(-E1, 1.0)
 
 
+def _at_the_limit(sandwich=False, cut=None):
+    """One residual is just cut, and the other is just not."""
+    query = ScoreQuery(PLANE, TARGET, 0.0, np.zeros(2), 0.5, sandwich=sandwich, most_excess=cut)
+    return query, one(E1, 0.5), one(-E1, 0.5 * (1.0 - 1e-12))
+
+
 def _residual_mean(rng):
     whitened, target = _maps(rng)
     link, target, limit = _link(rng, target)
@@ -133,7 +141,7 @@ CASES = {
     LocationQuery: Case(_location(LocationQuery), (_targets(LocationQuery(TARGET), 1.0, -1.0),)),
     SpreadQuery: Case(_location(SpreadQuery), (_targets(SpreadQuery(TARGET, 0.0), 0.0, 1.0),)),
     WhiteningQuery: Case(
-        lambda rng: WhiteningQuery(_maps(rng)[0]),
+        lambda rng: WhiteningQuery(_with_weights(rng, *_maps(rng))[0]),
         (
             lambda: (WhiteningQuery(PLANE), one(E1, 0.0), one(E2, 0.0)),
             lambda: (WhiteningQuery(LONGER), one(E1, 0.0), one(E2, 0.0)),
@@ -151,17 +159,15 @@ CASES = {
         ),
     ),
     StepAndLineQuery: Case(_step_and_line, (_opposite_scores,)),
-    # One residual is just cut, and the other is just not.
     ScoreQuery: Case(
         _score,
         (
-            lambda: (
-                ScoreQuery(PLANE, TARGET, 0.0, np.zeros(2), 0.5),
-                one(E1, 0.5),
-                one(-E1, 0.5 * (1.0 - 1e-12)),
-            ),
+            _at_the_limit,
+            partial(_at_the_limit, True),
+            partial(_at_the_limit, True, 0.5),
             _opposite_classes,
         ),
+        reached=0.98,
     ),
     ResidualMeanQuery: Case(
         _residual_mean,
