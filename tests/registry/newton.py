@@ -26,6 +26,7 @@ from .case import Case
 from .linear import E1, E2, D, one
 
 PLANE = Whitened(RowMap(None, None, 1.0, False, 2), np.eye(2))
+HEAVY = Whitened(WeightedMap(PLANE.rows), np.eye(2))  # weights of 2 count as 1
 LONGER = Whitened(PLANE.rows, 1.0001 * np.eye(2))  # whose rows are cut to norm 1
 BOX = RowMap(-np.ones(2), np.ones(2), None, True, 2)
 TARGET = TargetMap((-1.0, 1.0), False)
@@ -145,6 +146,7 @@ CASES = {
         (
             lambda: (WhiteningQuery(PLANE), one(E1, 0.0), one(E2, 0.0)),
             lambda: (WhiteningQuery(LONGER), one(E1, 0.0), one(E2, 0.0)),
+            lambda: (WhiteningQuery(HEAVY), one([*E1, 2.0], 0.0), one([*E2, 2.0], 0.0)),
         ),
     ),
     MarginsQuery: Case(
