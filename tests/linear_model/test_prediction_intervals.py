@@ -273,6 +273,13 @@ def test_sparse_rows_and_links():
     assert np.mean((low <= binary) & (binary <= high)) > 0.85
 
 
+def test_scores_lie_in_the_range_whatever_the_rows_are():
+    score = Score(lambda X: X[:, 0], (-1.0, 3.0))
+    X, y = np.array([[1e308], [-1e308], [0.0]]), np.array([-1e308, 1e308, 7.0])
+    for side in (-1, 0, 1):
+        assert (np.abs(score(X, y, side)) <= 4.0).all()
+
+
 class Scripted:
     """A session whose answers go left or right by a script."""
 
