@@ -5,7 +5,7 @@ import pickle
 import warnings
 import weakref
 from contextlib import nullcontext
-from math import inf, sqrt
+from math import inf
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from registry.estimators import (
 )  # fmt: skip
 from registry.refusals import uncharged
 from sklearn.base import clone, is_classifier
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
@@ -97,15 +97,6 @@ def _price(Estimator, privacy, budget, accountant=True):
     if privacy == "local" and Estimator in PURE and not accountant:
         return _paid(Cost.from_epsilon(budget.epsilon))
     return _paid(Cost.from_rho(budget.rho) if Estimator in ZCDP else Cost.from_mu(budget.mu))
-
-
-def _spent(Estimator, price, delta):
-    """Epsilon of this sum of prices, at the whole delta of an accountant."""
-    squares, epsilon, _ = price
-    if epsilon:
-        return epsilon
-    budget = Budget.from_rho if Estimator in ZCDP else Budget.from_mu
-    return budget(squares / 2.0 if Estimator in ZCDP else sqrt(squares), delta).epsilon
 
 
 def _data(Estimator, n=400, d=3, seed=0):
@@ -462,21 +453,6 @@ def test_a_fit_beyond_the_budget_releases_nothing(Estimator, privacy):
             estimator.fit(X, y)
     assert accountant.charges == []
     assert not [name for name in vars(estimator) if name.endswith("_") and "coef" in name]
-
-
-@pytest.mark.parametrize("privacy", ESTIMATORS[SSPRegressor][:-1])
-def test_cross_validation_charges_every_fold(privacy):
-    """Of one estimator in every model: of the others a search does, in the test below."""
-    Estimator = SSPRegressor
-    X, y = _data(Estimator)
-    pipeline = make_pipeline(FunctionTransformer(), make(Estimator, privacy=privacy, epsilon=0.25))
-    # 4 deltas, which the shuffle model needs
-    with _accountant(Estimator, privacy, 2.0, 4e-6) as accountant:
-        cross_val_score(pipeline, X, y, cv=4, n_jobs=2, error_score="raise")
-    price = 4 * _price(Estimator, privacy, Budget(0.25, 1e-6))
-    assert [charge.name for charge in accountant.charges] == [Estimator.__name__] * 4
-    assert _paid(accountant.ledger.total()) == pytest.approx(price, rel=1e-9)
-    assert accountant.spent.epsilon == pytest.approx(_spent(Estimator, price, 4e-6), rel=1e-9)
 
 
 @pytest.mark.parametrize(

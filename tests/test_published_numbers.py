@@ -15,7 +15,6 @@ from skpriv.linear_model import (
     LinearRegression,
     LogisticRegression,
     PoissonRegressor,
-    SSPRegressor,
 )
 
 linearmodels = pytest.importorskip("linearmodels")
@@ -64,18 +63,6 @@ def test_two_stage_least_squares_of_stata(n_endogenous, n_exogenous, n_instrumen
     np.testing.assert_allclose(found.std_error[: len(names)] / errors, unbiased, rtol=1e-4)
 
 
-@pytest.mark.parametrize("Estimator", [LinearRegression, SSPRegressor])
-def test_pooled_least_squares_of_stata(Estimator):
-    data = pd.read_stata(TABLES / "panel/results/simulated-panel.dta")
-    expected = stata_panel.data()["pooled-robust--"].params.param
-    X, y = data[REGRESSORS].to_numpy(), data.y.to_numpy()
-    public = {"data_norm": 100.0} if Estimator is SSPRegressor else {"bounds_X": around(X)}
-    ends = tuple(around(y[:, None])[0])
-    model = Estimator(epsilon=inf, bounds_y=ends, **public)
-    model.fit(X, y)
-    np.testing.assert_allclose(model.coef_, expected[REGRESSORS], rtol=1e-6)
-
-
 def test_fixed_effects_of_stata():
     data = pd.read_stata(TABLES / "panel/results/simulated-panel.dta")
     expected = stata_panel.data()["fixed_effect-robust--"].params.param
@@ -106,16 +93,3 @@ def test_poisson_regression_of_stata():
     model = PoissonRegressor(epsilon=inf, bounds_X=around(X), bounds_y=(0.0, 99.0)).fit(X, y)
     found = np.append(model.coef_, model.intercept_)
     np.testing.assert_allclose(found, table.params, rtol=1e-5, atol=1e-7)
-
-
-def test_a_weight_is_a_number_of_copies():
-    """What scikit-learn asks of its own estimators: weights 1, 2, 0 are rows that often."""
-    rng = np.random.RandomState(0)
-    X = rng.uniform(-1.0, 1.0, size=(60, 2))
-    y, copies = X @ [0.5, -0.3] + rng.normal(scale=0.1, size=60), rng.randint(3, size=60)
-    model = LinearRegression(epsilon=inf, bounds_X=(-1.0, 1.0), bounds_y=(-2.0, 2.0))
-    model.fit(X, y, sample_weight=copies, max_weight=2.0)
-    weighted = np.append(model.coef_, model.intercept_)
-    model.fit(np.repeat(X, copies, axis=0), np.repeat(y, copies))
-    repeated = np.append(model.coef_, model.intercept_)
-    np.testing.assert_allclose(weighted, repeated, rtol=1e-10)

@@ -79,20 +79,6 @@ def test_without_privacy_it_is_least_squares_with_robust_errors(Estimator):
     assert contrast.names == ["+10*age +2*dose"]
 
 
-def test_units_of_the_features_change_nothing_but_units():
-    X, y = _frame()
-    scale = np.array([12.0, 1000.0, 0.5])
-    other = {name: (a * s, b * s) for (name, (a, b)), s in zip(BOUNDS.items(), scale)}
-    plain = inference(_model().fit(X, y))
-    scaled = make_pipeline(
-        BoundsScaler(other), SSPRegressor(data_norm=1.0, bounds_y=(0.0, 35.0), random_state=0)
-    )
-    found = inference(scaled.fit(X * scale, y))
-    assert found.estimate[:3] * scale == pytest.approx(plain.estimate[:3], rel=1e-8)
-    assert found.std_error[:3] * scale == pytest.approx(plain.std_error[:3], rel=1e-8)
-    assert found.estimate[3] == pytest.approx(plain.estimate[3], rel=1e-8)
-
-
 def test_columns_may_be_selected_and_steps_may_do_nothing():
     X, y = _frame()
     chosen = ColumnTransformer(

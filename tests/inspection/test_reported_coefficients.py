@@ -39,12 +39,3 @@ def test_errors_are_as_large_as_they_say(name):
     assert np.isfinite(scores).all()
     deviation = np.sqrt((scores**2).mean(axis=0))  # 60 fits: 1 up to .09 a standard error
     assert (deviation > 0.7).all() and (deviation < 1.35).all()
-
-
-def test_few_users_tell_nothing():
-    rng = np.random.RandomState(0)
-    X = rng.uniform(-0.7, 0.7, size=(500, 2))
-    fitted = SSPRegressor(
-        data_norm=1.0, bounds_y=(-1, 1), epsilon=1.0, delta=0.0, privacy="local", random_state=0
-    ).fit(X, X[:, 0])
-    assert np.isnan(inference(fitted).estimate).all()

@@ -159,10 +159,6 @@ def test_probabilities_and_intervals_belong_together():
     assert (high <= 1.0).all()
     wide = model.confidence_interval(X, 0.99)
     assert ((wide.low <= low) & (high <= wide.high)).all()
-    with pytest.raises(ValueError, match="method"):
-        model.confidence_interval(X, method="bootstrap")
-    with pytest.raises(NotImplementedError, match="certified"):
-        model.confidence_interval(X, method="certified")
 
 
 def test_errors_come_near_those_of_maximum_likelihood():

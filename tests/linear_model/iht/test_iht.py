@@ -78,8 +78,6 @@ def test_wrong_parameters_are_named():
     est.fit(X, y)
     with pytest.raises(ValueError, match="certificate_share"):
         est.confidence_interval(X)
-    with pytest.raises(ValueError, match="method"):
-        est.confidence_interval(X, method="uniform")
 
 
 @pytest.mark.parametrize("d, expected", [(4, 1), (55, 5), (1000, 10)])

@@ -121,15 +121,6 @@ def test_without_a_norm_descent_leaves_the_ball():
         assert ReweightedRegressor(**settings, coef_norm=1.0).fit(X, y).score(X, y) < 0.95
 
 
-def test_refused_intervals():
-    X, y = _binary()
-    est = reweighted(link="logit", solver="sgd", random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="must be 'certified'"):
-        est.confidence_interval(X, method="asymptotic")
-    with pytest.raises(ValueError, match="confidence_level"):
-        est.confidence_interval(X, 1.0)
-
-
 def test_rounding_stays_below_the_slack_of_the_sensitivity():
     """Rows whose U phi is 1e-8 long have weights of 1e8: U is applied before they are summed."""
     rng = np.random.RandomState(0)
