@@ -8,6 +8,7 @@ from typing import get_args
 
 import pytest
 from registry.doors import names_of
+from registry.estimators import ESTIMATORS
 
 import skpriv
 from skpriv import privacy
@@ -19,18 +20,12 @@ ROOMS = [
 ]  # fmt: skip
 REVEALED = {
     "LinearRegression().fit(X, y)": "LinearRegression",
-    "LinearRegression().fit(X, y).predict(X)": "ndarray",
+    **{f"{kind.__name__}().fit(X, y).predict(X)": "ndarray" for kind in ESTIMATORS},
     "LinearRegression().confidence_interval(X).low": "ndarray",
     "LinearRegression().prediction_interval(X)": "ConfidenceInterval",
     "LinearRegression().fit(X, y).coef_": "ndarray",
     "LinearRegression().fit(X, y).privacy_report_.guarantee": "Guarantee",
-    "AdditiveRegressor().fit(X, y).predict(X)": "ndarray",
     "AdditiveRegressor().curve(0)": "Curve",
-    "ReweightedRegressor().fit(X, y).predict(X)": "ndarray",
-    "LayeredRegressor().fit(X, y).predict(X)": "ndarray",
-    "ImproperSGDRegressor().fit(X, y).predict(X)": "ndarray",
-    "IHTRegressor().fit(X, y).predict(X)": "ndarray",
-    "SSPRegressor().fit(X, y).predict(X)": "ndarray",
     "inference(SSPRegressor()).p_value": "ndarray",
     "LinUCB().act(X)": "ndarray",
     "LinUCB().update(X, y, y)": "LinUCB",
@@ -62,10 +57,7 @@ import skpriv
 from skpriv.audit import lower_bound
 from skpriv.bandits import FLIPHAT, LinUCB, SquareCB, private_off_policy_value
 from skpriv.inspection import inference
-from skpriv.linear_model import (
-    AdditiveRegressor, IHTRegressor, ImproperSGDRegressor, LayeredRegressor, LinearRegression,
-    ReweightedRegressor, SSPRegressor,
-)
+from skpriv.linear_model import *
 from skpriv.metrics import interval_coverage_score
 from skpriv.model_selection import PrivateSearchCV, private_score
 from skpriv.privacy import Cost, Query, open_session, open_stream

@@ -1,8 +1,6 @@
 """The page that somebody signs: self-contained, in plain words, and readable on a phone."""
 
 import re
-import shutil
-import subprocess
 from html.parser import HTMLParser
 
 import numpy as np
@@ -96,25 +94,3 @@ def test_curves_have_a_page_too():
     model = AdditiveRegressor(bounds_X=(-1, 1), bounds_y=(-1, 2), random_state=0)
     page = release_page(model.fit(X, X[:, 0] ** 2))
     assert "<h2>Curves</h2>" in page and "<svg" in page
-
-
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs the browser Chromium")
-@pytest.mark.parametrize("width", [1200, 500])
-def test_nothing_is_wider_than_the_screen(released, width, tmp_path):
-    # 500 pixels is the least width of the browser's window; tables scroll inside of the page.
-    probe = (
-        "<script>addEventListener('load', () => document.body.setAttribute('data-wide',"
-        "document.documentElement.scrollWidth - document.documentElement.clientWidth))</script>"
-    )
-    (tmp_path / "page.html").write_text(released.replace("</body>", probe + "</body>"), "utf-8")
-    options = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-quic"]
-    options += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
-    done = subprocess.run(
-        ["chromium", *options, f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom"]
-        + [f"--window-size={width},900", (tmp_path / "page.html").as_uri()],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-    )
-    assert 'data-wide="0"' in done.stdout
