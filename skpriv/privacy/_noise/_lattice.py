@@ -63,15 +63,13 @@ def discrete_gaussian(
     """
     if not 1 <= variance <= LARGEST:
         raise PrivacyError(f"variance={variance} must be from 1 to 2^90 steps squared.")
-    found, done = np.zeros(len(centers), dtype=np.int64), np.zeros(len(centers), dtype=bool)
+    found, missing = np.empty(len(centers), dtype=np.int64), np.arange(len(centers))
     for _ in range(PROPOSAL_ROUNDS):
-        missing = np.flatnonzero(~done)
+        # What is not taken is proposed again, in its place
+        found[missing], taken = _proposals(variance, centers[missing], entropy)
+        missing = missing[~taken]
         if not missing.size:
             return found
-        # At least 64 proposals, which take no longer than one: a second round is seldom needed.
-        whose = missing[np.arange(max(64, missing.size)) % missing.size]
-        proposed, taken = _proposals(variance, centers[whose], entropy)
-        found[whose[taken]], done[whose[taken]] = proposed[taken], True
     raise PrivacyError(DEAD)
 
 
@@ -86,9 +84,12 @@ def _proposals(variance, centers, entropy):
     z = starts[bucket] + (places & (widths[bucket] - np.uint64(1))).view(np.int64)
     sign = 1 - 2 * (places >> np.uint64(WORD - 1)).view(np.int64)
     possible &= (z > 0) | (sign > 0)
-    taken = chances < sure[bucket]
+    taken = possible & (chances < sure[bucket])
+    z *= sign
+    if taken.all():
+        return z, taken
     rest = np.flatnonzero(possible & ~taken)
-    about, inside = sign[rest] * centers[rest], bucket[rest]
+    about, inside = centers[rest], bucket[rest]
     known = _chance(z[rest] - about, variance) * (tops[inside] / weights[inside])
     drawn = chances[rest] * 2.0**-WORD
     taken[rest] = drawn < known
@@ -96,7 +97,7 @@ def _proposals(variance, centers, entropy):
         distance = Decimal(int(z[rest[i]])), Decimal(about[i])
         height = int(tops[inside[i]]), int(weights[inside[i]])
         taken[rest[i]] = _exactly(int(chances[rest[i]]), height, distance, variance, entropy)
-    return sign * z, taken & possible
+    return z, taken
 
 
 @lru_cache(maxsize=64)

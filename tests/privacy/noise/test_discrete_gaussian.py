@@ -118,10 +118,7 @@ def test_the_error_of_doubles_is_an_eighth_of_the_margin(variance, global_random
     [*((v, c, N_DRAWS) for v in (1, 5, 40) for c in (0.0, 0.5, -0.3)), (1, -0.3, 16)],
 )
 def test_the_law_of_a_draw(variance, center, batch, entropy):
-    """A law at a total variation distance of .03 passes less than once in 1,000 times.
-
-    Few numbers have several proposals each.
-    """
+    """A law at a total variation distance of .03 passes less than once in 1,000 times."""
     parts = [np.full(batch, center)] * (N_DRAWS // batch)
     drawn = np.concatenate([discrete_gaussian(variance, part, entropy) for part in parts])
     points = np.arange(-60, 61)
