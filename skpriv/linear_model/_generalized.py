@@ -21,7 +21,7 @@ from .._estimation._loop._queries import (
 )  # fmt: skip
 from .._estimation._loop._steps import at_solution
 from .._estimation._public_maps import RecordMap, RowMap, TargetMap
-from .._linalg import ROUNDED, SQRT2, row_products, vech, vech_size
+from .._linalg import ROUNDED, SQRT2, row_products, vech
 from .._parameters import ArrayLike, ConformityScore, Estimand, Level, Positive, parameters
 from ..exceptions import PrivacyError
 from ..privacy import ROUNDING, SIDE_SHARE, Query, models_that
@@ -469,24 +469,13 @@ class ClassScoreQuery(JointScores, Query):
     point: np.ndarray
     link: Any
     name: str = "scores of classes"
-    slope_weight, square_weight, count_weight, limit = Softmax.slope_weight, 1.0, 1.0, SQRT2
-    matrices, asks_cut, most_excess = True, False, None
+    limit = SQRT2
+    weights = {"moment": 1.0, "slope": Softmax.slope_weight, "residual": 1.0 / SQRT2}
 
     @property
     def sensitivity(self):
         """Declared sensitivity."""
         return 2.0 * ROUNDING
-
-    @property
-    def unit(self):
-        """What a score of norm 1 stands for."""
-        return SQRT2 * self.length
-
-    @property
-    def parts(self):
-        """Sizes of what is asked, in the order of the answer."""
-        size = len(self.point)
-        return {"moment": size, "slope": vech_size(size), "residual": vech_size(size)}
 
     def scored(self, X, y):
         """Rows u of a chunk, and the sum of A."""
@@ -495,7 +484,7 @@ class ClassScoreQuery(JointScores, Query):
         for u, probabilities, h, e in self.scores(X, y):
             add_slopes(slopes, probabilities, 2.0 * h, e)
             found.append(u)
-        return np.vstack(found), {"slope": self.slope_weight * vech(slopes)}
+        return np.vstack(found), {"slope": vech(slopes)}
 
     def scores(self, X, y):
         """Yield (u, pi, h, e) of one block of rows after the other."""
@@ -536,7 +525,7 @@ class PersonClassScoreQuery(PersonScores, ClassScoreQuery):
     @property
     def sensitivity(self):
         """Declared sensitivity."""
-        return sqrt(4.0 + 2.0 * self.slope_weight**2) * ROUNDING
+        return sqrt(4.0 + 2.0 * self.weights["slope"] ** 2) * ROUNDING
 
 
 def checked_classes(classes):

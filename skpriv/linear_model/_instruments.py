@@ -22,9 +22,9 @@ from .._estimation._intervals import USUAL_QUANTILE, two_sided_quantile
 from .._estimation._loop._fit import inversion_excess
 from .._estimation._loop._score import SIDE_WEIGHT
 from .._estimation._moments import RESIDUAL_CLIP, MomentsQuery, NormalEquations, cluster_degrees
-from .._estimation._loop._queries import PersonScores, ScoreLengthsQuery, named_parts, seldom_cut
+from .._estimation._loop._queries import IDENTITY, PersonScores, ScoreLengthsQuery, seldom_cut
 from .._estimation._public_maps import RecordMap
-from .._linalg import row_norms, unvech, vech_size
+from .._linalg import SQRT2, row_norms, unvech, vech_size
 from .._parameters import RowsOfPerson, parameters
 from .._printing import Printed, Table
 from ..exceptions import PrivacyError
@@ -66,17 +66,13 @@ class InstrumentScoreQuery(PersonScores, Query):
     length: float = 1.0
     name: str = "scores of instruments"
     sensitivity: float = 2.0 * sqrt(1.0 + SIDE_WEIGHT**2) * ROUNDING
+    link, weights = IDENTITY, {"moment": 1.0, "residual": 1.0 / SQRT2, "slope": SIDE_WEIGHT}
 
     @property
     def parts(self):
         """Sizes of what is asked, in the order of the answer."""
         q = len(self.V)
         return {"moment": q, "residual": vech_size(q), "slope": q * len(self.theta)}
-
-    @property
-    def unit(self):
-        """What a score of norm 1 stands for."""
-        return self.limit * self.length
 
     def scored(self, X, y):
         """Scores e s of the rows of a chunk, and the slope of their sum."""
@@ -85,17 +81,17 @@ class InstrumentScoreQuery(PersonScores, Query):
         e /= np.maximum(row_norms(e), 1.0)[:, None]
         residual = self.maps.target(y) - x @ self.theta
         s = np.clip(np.nan_to_num(residual / self.limit, nan=0.0), -1.0, 1.0)
-        return e * s[:, None], {"slope": SIDE_WEIGHT * (e.T @ x)}
+        return e * s[:, None], {"slope": e.T @ x}
 
     def read(self, answer):
         """The noisy moment, its covariance and the slope as sums over rows, each with its noise."""
-        found, noise, q = named_parts(self, answer.value), answer.noise.scale, len(self.V)
+        found, scales = self.named(answer.value, answer.noise.scale)
         return SimpleNamespace(
-            moment=self.unit * found["moment"],
-            moment_scale=self.unit * noise,
-            meat=self.residual_unit * unvech(found["residual"], q),
-            slope=found["slope"].reshape(q, -1) / SIDE_WEIGHT,
-            slope_scale=noise / SIDE_WEIGHT,
+            moment=found["moment"],
+            moment_scale=scales["moment"],
+            meat=unvech(found["residual"], len(self.V)),
+            slope=found["slope"].reshape(len(self.V), -1),
+            slope_scale=scales["slope"],
         )
 
 

@@ -23,6 +23,7 @@ from .._public_maps import RowMap
 SQUARES = 1.5  # c of `MarginsQuery`: as large as costs nothing
 # A class, and the records that have a target, are taken to be no fewer records than these.
 LEAST_RATE = 3.0
+MATRICES = "slope", "residual", "cut_rows"  # what is asked of scores as a vech
 # Classes of lengths of a person's score, as parts of the largest that it may have.
 SCORE_LENGTHS = 2.0 ** (-np.arange(13)[::-1] / 2.0)
 MOST_CUT = 0.001  # part of the persons whose scores may be cut, as far as noise tells
@@ -569,8 +570,8 @@ def joint_sums(query, X, y, starts, largest=1):
     Parameters
     ----------
     query : Query
-        It has ``parts``, the sizes of what is asked by name, ``length``, L, and ``scored(X, y)``,
-        the scores of rows and by name the sums over rows of what is beside them.
+        It has ``length``, L, ``joined(sums)`` and ``scored(X, y)``, the scores of rows and by name
+        the sums over rows of what is beside them.
     X : ndarray of shape (n_rows, n_features)
     y : ndarray of shape (n_rows,)
     starts : ndarray of shape (n_persons + 1,)
@@ -580,44 +581,62 @@ def joint_sums(query, X, y, starts, largest=1):
     scores, beside = query.scored(X, y)
     u = person_sums(scores, starts) / (largest * query.length)
     u = u / np.maximum(row_norms(u), 1.0)[:, None]
-    sums = {"moment": u.sum(axis=0), "residual": vech(u.T @ u) / SQRT2}
-    sums |= {name: np.ravel(value) / largest for name, value in beside.items()}
-    return np.concatenate([sums[name] for name in query.parts])
-
-
-def named_parts(query, values):
-    """What is asked by `joint_sums`, or by another query with ``parts``, by its names."""
-    ends = accumulate(query.parts.values())
-    return {
-        name: values[end - size : end]
-        for (name, size), end in zip(query.parts.items(), ends, strict=True)
-    }
+    means = {name: value / largest for name, value in beside.items()}
+    return query.joined(means | {"moment": u.sum(axis=0), "residual": vech(u.T @ u)})
 
 
 class JointScores:
-    """Mixin of questions about scores, each of a row that is a record: see `joint_sums`."""
+    """Mixin of questions about scores, each of a row that is a record: see `joint_sums`.
 
-    length = 1.0
-    unit: Any
-    parts: Any
+    Attributes
+    ----------
+    weights : dict of str to float
+        Weights of what is asked, in the order of the answer. Scores are divided by ``limit`` and
+        ``length``, residuals by ``limit``, the excess by ``most_excess`` and slopes by the steepest
+        one of the link.
+    """
+
+    length, most_excess, fall, matrices = 1.0, None, 0.0, True
+    weights: Any
+    point: Any
+    limit: Any
+    link: Any
     scored: Any
+
+    @property
+    def parts(self):
+        """Sizes of what is asked, in the order of the answer."""
+        p = len(self.point)
+        sizes = {"moment": p, "beyond": p, **dict.fromkeys(MATRICES, vech_size(p))}
+        return {name: sizes.get(name, 1) for name in self.weights}
 
     @property
     def shape(self):
         """Number of coordinates."""
         return (sum(self.parts.values()),)
 
-    @property
-    def residual_unit(self):
-        """What the entries of uu' / sqrt(2) stand for."""
-        return SQRT2 * self.unit**2
+    def joined(self, sums):
+        """Sums by name, of which matrices are their vech, as an answer has them."""
+        return np.concatenate(
+            [weight * np.ravel(sums[name]) for name, weight in self.weights.items()]
+        )
+
+    def named(self, values, noise):
+        """What the parts of an answer stand for, and the deviations of their noise, by name."""
+        unit, ends = self.limit * self.length, accumulate(self.parts.values())
+        units = {"moment": unit, "beyond": unit, "residual": unit**2, "square": self.limit**2}
+        units |= {"slope": self.link.steepest, "excess": self.most_excess}
+        units = {name: units.get(name, 1.0) / weight for name, weight in self.weights.items()}
+        parts = zip(units, np.split(values, [*ends][:-1]), strict=True)
+        found = {name: units[name] * part for name, part in parts}
+        return found, {name: unit * noise for name, unit in units.items()}
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
         return joint_sums(self, X, y, np.arange(len(X) + 1))
 
 
-class PersonScores(JointScores):
+class PersonScores(OfPersons, JointScores):
     """The same where records are persons."""
 
     def score_rows(self, X, y):

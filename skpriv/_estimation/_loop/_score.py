@@ -5,22 +5,23 @@ longest are shortened.
 """
 
 from dataclasses import dataclass, field, replace
-from math import inf, sqrt
-from typing import Any, ClassVar, NamedTuple
+from math import hypot, inf, sqrt
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from ..._linalg import RELATIVE_ZERO, SQRT2, add_gram, row_norms, unvech, vech, vech_size
+from ..._linalg import RELATIVE_ZERO, SQRT2, add_gram, row_norms, unvech, vech
 from ...privacy import ROUNDING, TOLD_ABOVE, GaussianNoise, Query
 from .._public_maps import TargetMap
 from ._queries import (
     IDENTITY,
+    MATRICES,
+    JointScores,
     MeanLink,
     PersonScores,
     ScoreLengthsQuery,
     Whitened,
-    named_parts,
     person_sums,
     scaled_targets,
 )
@@ -32,7 +33,6 @@ from ._rules import LEARNT, normal_clip
 # SIDE_WEIGHT is that of the rows that are cut, and of what is asked beside scores of persons.
 CUT, COUNT_WEIGHT, FALL, RESIDUAL_WEIGHT = 0.75, 0.79, 0.5, 0.5
 SIDE_WEIGHT = sqrt(1.0 / 8.0)
-MATRICES = "slope", "residual", "cut_rows"
 
 
 class Scores(NamedTuple):
@@ -63,7 +63,7 @@ class Scores(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class ScoreQuery(Query):
+class ScoreQuery(JointScores, Query):
     """Joint sum of (e s, c h ee', s^2) and, where it is asked, (uu'/2, .79 J) with u = e s.
 
     Here s = clip(v (r - mu(m + psi'b)), -R, R) / R at a released b, e = w psi of a weight w in
@@ -143,17 +143,10 @@ class ScoreQuery(Query):
 
     Attributes
     ----------
-    parts : dict of str to int
-        Sizes of what is asked, in the order of the answer.
-    asks_cut : bool
-        Whether what is cut is asked.
+    weights : dict of str to float
+        Weights of what is asked. Where what is cut is asked, the slope matrix is that of all rows.
     fall : float
         f, 0 where what is cut is not asked.
-    slope_weight, square_weight, excess_weight : float
-        Weights of the slope matrix (of that of all rows where what is cut is asked), of s^2, and of
-        what is cut.
-    unit, residual_unit : float
-        What a score of norm 1 stands for, and what the entries of uu' / 2 stand for.
     """
 
     whitened: Whitened
@@ -166,47 +159,31 @@ class ScoreQuery(Query):
     most_excess: float | None = None
     matrices: bool = True
     name: str = "scores"
-    count_weight: ClassVar[float] = COUNT_WEIGHT
     sensitivity: float = field(init=False, default=inf)
-    parts: dict = field(init=False)
-    shape: tuple = field(init=False, default=())
-    asks_cut: bool = field(init=False)
+    weights: dict = field(init=False)
     fall: float = field(init=False)
-    slope_weight: float = field(init=False)
-    square_weight: float = field(init=False)
-    excess_weight: float = field(init=False)
-    unit: float = field(init=False)
-    residual_unit: float = field(init=False)
 
     def __post_init__(self):
-        p, link, excess = len(self.whitened.W), self.link, self.most_excess or 0.0
-        sizes, pairs = {"moment": p, "slope": vech_size(p), "square": 1}, vech_size(p)
-        if not self.matrices:
-            sizes = {"moment": p, "square": 1, "nearly_cut": 1}
-        elif self.sandwich:
-            sizes |= {"residual": pairs} | ({"nearly_cut": 1} if link.counts else {})
-        if self.matrices and excess:
-            sizes |= {"cut_rows": pairs, "excess": 1}
+        link, excess = self.link, self.most_excess or 0.0
         fall = min(FALL, excess / self.limit) if excess else 0.0
+        weights = {"moment": 1.0, "slope": link.slope_weight, "square": 1.0}
+        if not self.matrices:
+            weights = {"moment": 1.0, "square": 1.0, "nearly_cut": COUNT_WEIGHT}
+        elif self.sandwich:
+            weights["residual"] = RESIDUAL_WEIGHT
+            weights |= {"nearly_cut": COUNT_WEIGHT} if link.counts else {}
+        if excess:
+            side = {"cut_rows": SIDE_WEIGHT, "excess": sqrt(3.0 * fall)}
+            weights |= {"square": RESIDUAL_WEIGHT, **side}
         # The slope h is 1 for every record, or it is not asked: items 2 and 4 of the proof
         even = link.linear and (self.most_excess == 0.0 or not self.matrices)
-        vars(self).update(
-            sensitivity=(2.0 if even else sqrt(link.squared_sensitivity)) * ROUNDING,
-            parts=sizes,
-            shape=(sum(sizes.values()),),
-            asks_cut=bool(excess),
-            fall=fall,
-            slope_weight=link.slope_weight,
-            square_weight=RESIDUAL_WEIGHT if excess else 1.0,
-            excess_weight=sqrt(3.0 * fall),
-            unit=self.limit,
-            residual_unit=self.limit**2 / RESIDUAL_WEIGHT,
-        )
+        sensitivity = (2.0 if even else sqrt(link.squared_sensitivity)) * ROUNDING
+        vars(self).update(sensitivity=sensitivity, weights=weights, fall=fall)
 
     @property
     def prepared(self):
         """The maker of rows (e, w) and this query of them, where they may be kept in memory."""
-        if type(self) is not ScoreQuery or self.asks_cut:
+        if type(self) is not ScoreQuery or self.fall:
             return None
         return self.whitened.prepared_for(self)
 
@@ -253,9 +230,8 @@ class ScoreQuery(Query):
             Given the `Scores` of one block after the other, it returns the places of some rows.
             The products uu' of all other rows are added to its ``alike`` as well as to this sum.
         """
-        parts, moment = self.parts, np.zeros(len(self.point))
-        numbers = dict.fromkeys(parts, 0.0)
-        grams = {name: np.zeros_like(self.whitened.W) for name in MATRICES if name in parts}
+        numbers, moment = dict.fromkeys(self.weights, 0.0), np.zeros(len(self.point))
+        grams = {name: np.zeros_like(self.whitened.W) for name in MATRICES if name in numbers}
         room = np.empty((0, len(moment)))  # rows are not written over: they may be kept
         for one in self.scores(X, y):
             e, s, h, residual, lengths, _ = one
@@ -263,23 +239,23 @@ class ScoreQuery(Query):
                 room = np.empty_like(e)
             scaled = room[: len(e)]
             apart = beside(one) if beside else ()
-            asked, cut = s, np.flatnonzero(h == 0.0) if self.asks_cut else ()
+            asked, cut = s, np.flatnonzero(h == 0.0) if self.fall else ()
             if len(cut):
                 over = (np.abs(residual[cut]) - self.limit) / float(self.most_excess or 1.0)
                 over = np.clip(over, 0.0, 1.0)
                 asked = s.copy()
                 asked[cut] *= 1.0 - self.fall * over
-                numbers["excess"] += self.excess_weight * (lengths[cut] @ over)
+                numbers["excess"] += lengths[cut] @ over
                 add_gram(grams["cut_rows"], e[cut])
             moment += asked @ e
             if "slope" in grams:
-                if self.asks_cut or (h == 1.0).all():
+                if self.fall or (h == 1.0).all():
                     add_gram(grams["slope"], e)
                 else:
                     add_gram(grams["slope"], np.multiply(e, np.sqrt(h)[:, None], scaled))
-            numbers["square"] += self.square_weight * (s @ s)
+            numbers["square"] += s @ s
             if "nearly_cut" in numbers:
-                numbers["nearly_cut"] += self.count_weight * np.count_nonzero(np.abs(s) >= CUT)
+                numbers["nearly_cut"] += np.count_nonzero(np.abs(s) >= CUT)
             if "residual" in grams:
                 np.multiply(e, s[:, None], scaled)
                 if len(apart):
@@ -288,10 +264,8 @@ class ScoreQuery(Query):
                 add_gram(beside.alike if beside else grams["residual"], scaled)
         if beside:
             grams["residual"] += beside.alike
-        weights = dict(zip(MATRICES, (self.slope_weight, RESIDUAL_WEIGHT, SIDE_WEIGHT)))
-        found = {name: weights[name] * vech(gram) for name, gram in grams.items()}
-        found["moment"] = moment
-        return np.concatenate([found.get(name, [numbers[name]]) for name in parts])
+        found = {name: vech(gram) for name, gram in grams.items()}
+        return self.joined(numbers | found | {"moment": moment})
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,16 +287,12 @@ class PersonScoreQuery(PersonScores, ScoreQuery):
     length: float = 1.0
     name: str = "scores of persons"
 
-    count_weight = SIDE_WEIGHT
-
     def __post_init__(self):
         super().__post_init__()
-        vars(self).update(
-            sensitivity=sqrt(4.0 + 4.0 * SIDE_WEIGHT**2) * ROUNDING,
-            slope_weight=SIDE_WEIGHT,
-            square_weight=SIDE_WEIGHT,
-            unit=self.limit * self.length,
-        )
+        weights = dict.fromkeys(self.weights, SIDE_WEIGHT)
+        weights |= {"moment": 1.0, "residual": 1.0 / SQRT2}
+        sensitivity = sqrt(4.0 + 4.0 * SIDE_WEIGHT**2) * ROUNDING
+        vars(self).update(weights=weights, sensitivity=sensitivity)
 
     def scored(self, X, y):
         """Rows e s of a chunk, and the slope matrix, squares and counts of its rows."""
@@ -332,8 +302,7 @@ class PersonScoreQuery(PersonScores, ScoreQuery):
             add_gram(slope, e * np.sqrt(h)[:, None])
             numbers += s @ s, np.count_nonzero(np.abs(s) >= CUT)
             scores.append(e * s[:, None])
-        square, count = SIDE_WEIGHT * numbers
-        beside = {"slope": SIDE_WEIGHT * vech(slope), "square": square, "nearly_cut": count}
+        beside = dict(zip(("square", "nearly_cut"), numbers), slope=vech(slope))
         return np.vstack(scores), beside
 
 
@@ -421,57 +390,47 @@ class ScoreEquation:
     @classmethod
     def of(cls, query, answer):
         """Read the answer to a `ScoreQuery` (its layout is in the query's docstring)."""
-        p, limit, link = len(query.point), query.limit, query.link
-        released, unit = named_parts(query, answer.value / answer.n), answer.noise.scale / answer.n
-        # Of parts that are vectors or matrices this first entry is not used.
-        numbers = {name: float(value[0]) for name, value in released.items()}
-        slope, slope_scale = None, inf
+        p, link = len(query.point), query.link
+        found, scales = query.named(answer.value / answer.n, answer.noise.scale / answer.n)
+        matrices = {name: unvech(found[name], p) for name in MATRICES if name in found}
+        numbers = {name: float(found[name][0]) for name in found if name not in matrices}
+        slope, slope_scale = matrices.get("slope"), scales.get("slope", inf)
         known: dict[str, Any] = {}
-        if query.matrices:
-            steepest = link.steepest / query.slope_weight
-            slope, slope_scale = steepest * unvech(released["slope"], p), steepest * unit
         if query.most_excess is not None:
             known.update(gram=slope, gram_scale=slope_scale)
-        if query.asks_cut:
-            fall, width = (
-                query.fall * limit / query.most_excess,
-                query.most_excess / query.excess_weight,
-            )
-            known.update(fall=fall, excess=numbers["excess"] * width, excess_scale=unit * width)
-            away = (1.0 + fall) / SIDE_WEIGHT
-            counted = max(numbers.get("nearly_cut", 1.0), 0.0) + unit
+        if query.fall:
+            fall = query.fall * query.limit / query.most_excess
+            known.update(fall=fall, excess=numbers["excess"], excess_scale=scales["excess"])
+            counted = max(numbers.get("nearly_cut", 1.0), 0.0) + scales.get("nearly_cut", 0.0)
             cut, cut_noise = _shrunk(
-                away * unvech(released["cut_rows"], p),
-                away * (link.steepest * unit),
-                (1.0 + fall) * counted / query.count_weight,
+                *(
+                    (1.0 + fall) * part
+                    for part in (matrices["cut_rows"], scales["cut_rows"], counted)
+                )
             )
             slope, slope_scale = slope - cut, sqrt(slope_scale**2 + cut_noise**2)
-        if "residual" in released:
-            residual_gram = query.residual_unit * unvech(released["residual"], p)
-            known.update(residual_gram=residual_gram, residual_scale=query.residual_unit * unit)
-            known["cut_scale"] = unit / query.count_weight * link.counts
-        if "square" in released:
-            square_unit = limit**2 / query.square_weight
-            square, square_scale = square_unit * numbers["square"], square_unit * unit
+        if "residual" in matrices:
+            residual, residual_scale = matrices["residual"], scales["residual"]
+            known.update(residual_gram=residual, residual_scale=residual_scale)
+        if "square" in numbers:
+            square, square_scale = numbers["square"], scales["square"]
         else:
-            square, square_scale = (
-                float(np.trace(residual_gram)),
-                query.residual_unit * sqrt(p) * unit,
-            )
+            square, square_scale = float(np.trace(residual)), sqrt(p) * residual_scale
         return cls(
             point=query.point,
-            limit=limit,
-            moment=query.unit * released["moment"],
+            limit=query.limit,
+            moment=found["moment"],
             slope=slope,
             square=square,
             n=answer.n,
-            moment_scale=query.unit * unit,
+            moment_scale=scales["moment"],
             slope_scale=slope_scale,
-            nearly_cut=numbers.get("nearly_cut", 0.0) / query.count_weight,
+            nearly_cut=numbers.get("nearly_cut", 0.0),
+            cut_scale=scales.get("nearly_cut", 0.0),
             most_excess=query.most_excess,
             square_scale=square_scale,
             widest=1.0 + abs(query.location) if link.linear else 1.0,
-            length=getattr(query, "length", 1.0),
+            length=query.length,
             **known,
         )
 
@@ -580,10 +539,8 @@ class LineScoreQuery(ScoreQuery):
 
     def __post_init__(self):
         super().__post_init__()
-        p = len(self.point)
-        sizes = {"moment": p, "beyond": p, "residual": vech_size(p)}
-        sensitivity = 2.0 * sqrt(1.0 + BEYOND**2) * ROUNDING
-        vars(self).update(parts=sizes, shape=(sum(sizes.values()),), sensitivity=sensitivity)
+        weights = {"moment": 1.0, "beyond": BEYOND, "residual": 1.0 / SQRT2}
+        vars(self).update(weights=weights, sensitivity=2.0 * sqrt(1.0 + BEYOND**2) * ROUNDING)
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows, each of which is a record."""
@@ -623,16 +580,17 @@ class _LineSums:
     """
 
     def __init__(self, query, limit=1.0):
-        self._limit, self._ratio = query.limit, limit / query.limit
+        self._query, self._ratio = query, limit / query.limit
         self._moment, self._beyond = np.zeros((2, len(query.point)))
         self.meat, self.alike = np.zeros((2, *query.whitened.W.shape))
 
     def add(self, rows, factors, lengths):
         """Add rows; return what makes v of each, and which u are longer than T."""
-        v, far = factors / np.maximum(lengths, self._limit), lengths > self._limit
+        limit = self._query.limit
+        v, far = factors / np.maximum(lengths, limit), lengths > limit
         self._moment += v @ rows
         if far.any():
-            self._beyond += BEYOND * (v[far] @ rows[far])
+            self._beyond += v[far] @ rows[far]
         return v, far
 
     def __call__(self, one):
@@ -646,8 +604,9 @@ class _LineSums:
     @property
     def value(self):
         """The sums, in the order of the answer."""
-        meat = self.meat + self._ratio**2 * self.alike
-        return np.concatenate([self._moment, self._beyond, vech(meat) / SQRT2])
+        residual = vech(self.meat + self._ratio**2 * self.alike)
+        sums = {"moment": self._moment, "beyond": self._beyond, "residual": residual}
+        return self._query.joined(sums)
 
 
 @dataclass(frozen=True, eq=False)
@@ -781,22 +740,20 @@ def least_squares(query: LineScoreQuery, answer: Any, last: Any) -> Line:
     -------
     Line
     """
-    limit = query.limit
-    unit, value = limit * answer.noise.scale / answer.n, limit * answer.value / answer.n
-    p = len(query.point)
-    tail, rest = value[p : 2 * p] / (2.0 * BEYOND), value[2 * p :]
+    found, scales = query.named(answer.value / answer.n, answer.noise.scale / answer.n)
+    tail, tail_scale = 0.5 * found["beyond"], 0.5 * scales["beyond"]
     equation = replace(
         last,
         point=query.point,
-        moment=value[:p] + tail,
-        moment_scale=unit * sqrt(1.0 + 0.25 / BEYOND**2),
-        residual_gram=SQRT2 * limit * unvech(rest, p),
-        residual_scale=SQRT2 * limit * unit,
-        limit=limit,
+        moment=found["moment"] + tail,
+        moment_scale=hypot(scales["moment"], tail_scale),
+        residual_gram=unvech(found["residual"], len(tail)),
+        residual_scale=scales["residual"],
+        limit=query.limit,
         length=1.0,
         n=answer.n,
     )
-    return Line(equation, tail, 0.5 * unit / BEYOND)
+    return Line(equation, tail, tail_scale)
 
 
 def largest_excess(whitened, location, b, clip):

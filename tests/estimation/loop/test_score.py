@@ -95,7 +95,7 @@ def test_larger_weights_beside_what_is_cut_would_not_be_free():
         Whitened(rows, 3.0 * np.eye(2)), target, 0.0, np.zeros(2), 0.25,
         sandwich=True, most_excess=0.25,
     )  # fmt: skip
-    assert query.fall == FALL and query.excess_weight == pytest.approx(np.sqrt(1.5))
+    assert query.fall == FALL and query.weights["excess"] == pytest.approx(np.sqrt(1.5))
     z = CUT**2
     rest = (1.0 - fall) ** 2 * (1.0 + 2.0 * z / (1.0 + z)) + 3.0 * fall + z + 0.75 + z**2 / 4.0
     rest += RESIDUAL_WEIGHT**2 * (1.0 - z) ** 2
@@ -166,7 +166,7 @@ def test_a_residual_at_a_limit_that_cuts_nothing_counts_as_one_inside():
     query = ScoreQuery(white, target, -0.25, np.zeros(1), 1.25, sandwich=True, most_excess=0.0)
     ends = np.array([query.sum(np.array([[x]]), np.array([1.0])) for x in (1.0, -1.0)])
     assert query.sensitivity == 2.0 * ROUNDING
-    np.testing.assert_array_equal(ends[:, 1], query.slope_weight)
+    np.testing.assert_array_equal(ends[:, 1], query.weights["slope"])
     rng = np.random.default_rng(0)
     rows = rng.choice([-1.0, 1.0, 0.9, -0.9], size=(60, 1))
     sums = np.array([query.sum(x[None], rng.choice([-1.0, 0.95, 1.0], 1)) for x in rows])
