@@ -596,7 +596,8 @@ class JointScores:
         one of the link.
     """
 
-    length, most_excess, fall, matrices = 1.0, None, 0.0, True
+    length, fall, matrices = 1.0, 0.0, True
+    most_excess: Any = None
     weights: Any
     point: Any
     limit: Any
