@@ -1,7 +1,10 @@
 """Policies and oracles that the tests of bandits share."""
 
+from functools import partial
+
 import numpy as np
 import pytest
+from registry.estimators import ssp
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.linear_model import Ridge
 
@@ -16,16 +19,11 @@ from skpriv.bandits import (
     RandomPolicy,
     SquareCB,
 )
-from skpriv.linear_model import SSPRegressor
 
 SCHEDULE = (20, 30, 50)
 
 
-def oracle(**parameters):
-    bounds = {"data_norm": 1.0, "bounds_y": (-1, 1)}
-    return SSPRegressor(
-        **{**bounds, "epsilon": 1.0, "delta": 1e-3, "random_state": 0, **parameters}
-    )
+oracle = partial(ssp, delta=1e-3, random_state=0)
 
 
 def epochs(kind, **parameters):

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
+from registry.estimators import ssp
 
 from skpriv.bandits import EpochGreedy, LinUCB, MABWiserAdapter, RandomPolicy
-from skpriv.linear_model import SSPRegressor
 
 ARMS = ["low", "medium", "high"]
 
@@ -15,13 +15,9 @@ def rounds(seed, n=600):
     return contexts, actions, rewards
 
 
-def greedy(**params):
-    oracle = SSPRegressor(
-        data_norm=1.0, bounds_y=(-1, 1), epsilon=2.0, fit_intercept=False, random_state=0
-    )
-    return EpochGreedy(
-        oracle=oracle, schedule=200, shared=False, n_actions=3, random_state=0, **params
-    )
+def greedy():
+    oracle = ssp(epsilon=2.0, fit_intercept=False, random_state=0)
+    return EpochGreedy(oracle, schedule=200, shared=False, n_actions=3, random_state=0)
 
 
 def test_same_as_the_policy_itself(global_random_seed):

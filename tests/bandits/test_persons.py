@@ -12,6 +12,7 @@ from math import sqrt
 import numpy as np
 import pandas as pd
 import pytest
+from registry.estimators import ssp
 from registry.replays import loss_of_copies, losses, numbered_answers, record_noise
 from registry.totals import Total
 from sklearn.base import clone
@@ -32,15 +33,11 @@ from skpriv.bandits import (
 )
 from skpriv.bandits._visits import Visits
 from skpriv.exceptions import PrivacyError
-from skpriv.linear_model import SSPRegressor
 from skpriv.privacy import Budget, Cost, Numbering, open_stream
 
 M = 3
 COMMON = {"epsilon": 1.0, "delta": 1e-6, "max_visits": M, "random_state": 0}
-SSP = SSPRegressor(
-    epsilon=0.4, delta=1e-6, data_norm=1.0, bounds_y=(-1, 1), fit_intercept=False, random_state=0,
-    channel="gaussian",
-)  # fmt: skip
+SSP = ssp(epsilon=0.4, fit_intercept=False, random_state=0, channel="gaussian")
 EPOCHS = {"max_visits": M, "schedule": 40, "random_state": 0}
 POLICIES = {
     "factor": lambda: LinUCB(**COMMON),

@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from registry.estimators import iht, improper, layered, reweighted, ssp
+from registry.estimators import iht, improper, layered, line_data, reweighted, ssp
 from registry.refusals import charged, uncharged
 from scipy import sparse
 from sklearn.base import clone
@@ -31,6 +31,7 @@ pq = pytest.importorskip("pyarrow.parquet")
 ds = pytest.importorskip("pyarrow.dataset")
 
 NAMES = ["a", "b", "c"]
+N = 1500
 LINE = LinearRegression(data_norm=1.0, bounds_y=(-1, 1))
 ESTIMATORS = [ssp(), reweighted(), reweighted(solver="sgd"), layered(), improper(), LINE]
 THREADED = [
@@ -38,14 +39,8 @@ THREADED = [
 ]  # fmt: skip
 
 
-def _data(n=1500, seed=0):
-    rng = np.random.RandomState(seed)
-    X = rng.uniform(-0.5, 0.5, size=(n, 3))
-    return X, X @ [1.0, -0.5, 0.2] + rng.uniform(-0.1, 0.1, size=n)
-
-
-def _frame(n=1500):
-    X, y = _data(n)
+def _frame():
+    X, y = line_data(N)
     return pd.DataFrame(X, columns=NAMES).assign(y=y)
 
 
@@ -100,14 +95,14 @@ SOURCES = {
 
 @pytest.mark.parametrize("kind", [*SOURCES, "parquet"])
 def test_sources_give_the_same_fit(kind, tmp_path):
-    X, y = _data()
+    X, y = line_data(N)
     expected = ssp(random_state=0).fit(X, y)
     if kind == "parquet":
         rows = from_parquet(_folder(tmp_path, _frame()), target="y")
     else:
         make, stated = SOURCES[kind]
-        rows = from_table(make(_frame(), tmp_path), target="y", n=1500 if stated else None)
-    assert rows.shape == (1500, 3) and rows.passes == 0
+        rows = from_table(make(_frame(), tmp_path), target="y", n=N if stated else None)
+    assert rows.shape == (N, 3) and rows.passes == 0
     fitted = ssp(random_state=0).fit(rows)
     np.testing.assert_allclose(fitted.coef_, expected.coef_, rtol=1e-9)
     assert list(fitted.feature_names_in_) == NAMES and rows.passes == 1
@@ -116,19 +111,19 @@ def test_sources_give_the_same_fit(kind, tmp_path):
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
 @pytest.mark.parametrize("privacy", ["none", "central"])
 def test_batches_change_no_answer(estimator, privacy):
-    X, y = _data()
+    X, y = line_data(N)
     estimator = clone(estimator).set_params(privacy=privacy, random_state=0)
     expected = clone(estimator).fit(X, y).coef_
-    found = clone(estimator).fit(from_batches(_batches(X, y, 7, 8, 1400), n=1500))
+    found = clone(estimator).fit(from_batches(_batches(X, y, 7, 8, 1400), n=N))
     np.testing.assert_allclose(found.coef_, expected, rtol=1e-9, atol=1e-12)
 
 
 def test_x_and_y_may_be_cut_in_different_places():
-    X, y = _data()
+    X, y = line_data(N)
     expected = ssp(random_state=0).fit(X, y).coef_
     table = pa.Table.from_pandas(_frame())
-    rows = from_batches(lambda: (X[at : at + 70] for at in range(0, 1500, 70)))
-    assert rows.n == 1500
+    rows = from_batches(lambda: (X[at : at + 70] for at in range(0, N, 70)))
+    assert rows.n == N
     for target in (y, list(y), pd.Series(y), table.column("y"), table.select(["y"])):
         found = ssp(random_state=0).fit(rows, target)
         np.testing.assert_allclose(found.coef_, expected, rtol=1e-9)
@@ -144,17 +139,17 @@ class _Count:
 
 
 def test_sparse_batches_are_the_sparse_matrix():
-    X, y = _data()
+    X, y = line_data(N)
     X = np.where(np.abs(X) > 0.3, X, 0.0)
     model = iht(n_nonzero_coefs=2, random_state=0)
     expected = clone(model).fit(sparse.csr_matrix(X), y).coef_
     batches = _batches(sparse.csr_matrix(X), y, 400, 401)
-    found = clone(model).fit(from_batches(batches, n=1500)).coef_
+    found = clone(model).fit(from_batches(batches, n=N)).coef_
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
 def test_sums_do_not_depend_on_the_batches(monkeypatch):
-    X, y = _data(300)
+    X, y = line_data(300)
 
     class Moments(_Count):
         shape = (3, 3)
@@ -177,9 +172,9 @@ def test_sums_do_not_depend_on_the_batches(monkeypatch):
 def test_each_user_answers_once(privacy):
     """Users come from a public order of blocks; no one is in two answers, and all are in one."""
     seen = []
-    X, y = _data()
-    X[:, 0] = np.arange(1500) / 1e5
-    rows = from_batches(_batches(X, y, 300, 700), n=1500)
+    X, y = line_data(N)
+    X[:, 0] = np.arange(N) / 1e5
+    rows = from_batches(_batches(X, y, 300, 700), n=N)
 
     def spy(X):
         seen.extend(np.rint(X[:, 0] * 1e5).astype(int))
@@ -206,7 +201,7 @@ def test_an_unnamed_index_is_no_feature_where_nothing_else_says_so(tmp_path):
 
 
 def test_pipelines_are_lazy_and_equal(tmp_path):
-    frame = _frame().assign(kind=np.arange(1500) % 3)
+    frame = _frame().assign(kind=np.arange(N) % 3)
     rows = from_parquet(_folder(tmp_path, frame), target="y")
     encoder = TableEncoder(
         {name: Numeric(-0.5, 0.5) for name in NAMES} | {"kind": Categorical([0, 1, 2])}
@@ -219,7 +214,7 @@ def test_pipelines_are_lazy_and_equal(tmp_path):
         assert is_lazy(lazy[:-1].transform(rows))
         np.testing.assert_allclose(lazy[-1].coef_, expected[-1].coef_, rtol=1e-9)
         predicted = lazy.predict(rows)
-        assert len(predicted) == 1500 and predicted.shape == (1500,)
+        assert len(predicted) == N and predicted.shape == (N,)
         np.testing.assert_allclose(predicted, expected.predict(X), rtol=1e-9)
         assert lazy.score(rows, frame["y"]) == pytest.approx(expected.score(X, frame["y"]))
         low, high = lazy[-1].confidence_interval(lazy[:-1].transform(rows), method="asymptotic")
@@ -229,7 +224,7 @@ def test_pipelines_are_lazy_and_equal(tmp_path):
 
 
 def test_maps_are_read_by_chunks(tmp_path, monkeypatch):
-    X, y = _data()
+    X, y = line_data(N)
     stored = np.memmap(tmp_path / "X", dtype=np.float32, mode="w+", shape=X.shape)
     stored[:] = X
     pipeline = make_pipeline(BoundsScaler((-0.5, 0.5)), ssp(random_state=0))
@@ -250,14 +245,14 @@ def test_values_are_refused_in_one_sentence_after_the_charge(value, column):
         ssp(epsilon=1.0).fit(from_table(frame, target="y"))
 
 
-@pytest.mark.parametrize("n", [1499, 1501])
+@pytest.mark.parametrize("n", [N - 1, N + 1])
 def test_a_pass_with_other_rows_is_refused(n):
     """Where rows are kept in memory, too."""
-    rows = from_batches(_batches(*_data(), 10), n=n)
+    rows = from_batches(_batches(*line_data(N), 10), n=n)
     for ask in (lambda: rows.sum(_Count()), lambda: ssp().fit(rows)):
         with pytest.raises(ValueError, match=f"did not find n={n} of them") as caught:
             ask()
-        assert "1500" not in str(caught.value)
+        assert str(N) not in str(caught.value)
 
 
 def _queries(path):
@@ -291,11 +286,11 @@ def test_the_number_of_rows_of_a_query_is_stated_and_not_told(tmp_path):
 
 def test_targets_in_memory_tell_the_number_of_lazy_rows():
     model = ssp(random_state=0)
-    rows, y = _polars(_frame()).lazy().select(NAMES), _data()[1]
-    expected = clone(model).fit(*_data()).coef_
+    rows, y = _polars(_frame()).lazy().select(NAMES), line_data(N)[1]
+    expected = clone(model).fit(*line_data(N)).coef_
     np.testing.assert_allclose(clone(model).fit(rows, y).coef_, expected, rtol=1e-9)
     fitted = make_pipeline(BoundsScaler((-0.5, 0.5)), clone(model)).fit(rows, y)
-    assert fitted.predict(from_table(rows, n=1500)).shape == (1500,)
+    assert fitted.predict(from_table(rows, n=N)).shape == (N,)
     with pytest.raises(ValueError, match=r"from_table\(table, n="):
         fitted.predict(rows)
     with pytest.raises(ValueError, match="different numbers of rows"):
@@ -311,7 +306,7 @@ def test_a_query_that_fails_quotes_no_cell(library):
     else:
         table = _duckdb(frame).sql("select cast(a as double) as a, y from frame")
     with charged():
-        ssp(epsilon=1.0).fit(from_table(table, target="y", n=1500))
+        ssp(epsilon=1.0).fit(from_table(table, target="y", n=N))
 
 
 def _unreadable(cells):
@@ -343,7 +338,7 @@ class _Unreadable:
 @pytest.mark.parametrize("cell", ["HIV positive", [1.0, 2.0], _Unreadable()])
 def test_listed_targets_of_lazy_rows_are_read_one_by_one_after_the_charge(cell):
     """NumPy makes one type of a list, or refuses it in the words of a cell."""
-    X, y = _data(40)
+    X, y = line_data(40)
     table, targets = pa.table(dict(zip(NAMES, X.T, strict=True))), (y > 0.0).tolist()
     rows, others = _tables.as_rows(table, [*targets[:-1], cell]), targets[:-1]
     found = np.concatenate(list(rows.each(lambda X, y: y)))
@@ -355,7 +350,7 @@ def test_listed_targets_of_lazy_rows_are_read_one_by_one_after_the_charge(cell):
 @pytest.mark.parametrize("kept", [0, 2**28])
 def test_one_target_does_not_stand_for_the_rows_of_its_batch(kept, monkeypatch):
     monkeypatch.setattr(_pieces, "KEPT_BYTES", kept)
-    X, y = _data()
+    X, y = line_data(N)
     for part in (y[:1], np.column_stack([y, y])):
         rows = from_batches(lambda: [(X, part)], n=len(X))  # noqa: B023
         with pytest.raises(ValueError, match="different numbers of rows"):
@@ -363,7 +358,7 @@ def test_one_target_does_not_stand_for_the_rows_of_its_batch(kept, monkeypatch):
 
 
 def test_errors_of_reading_end_the_fit_and_the_reader():
-    X, y = _data(50)
+    X, y = line_data(50)
 
     def batches():
         yield X, y
@@ -378,7 +373,7 @@ def test_errors_of_reading_end_the_fit_and_the_reader():
 
 def test_what_cannot_says_so_before_it_is_charged():
     with uncharged("requires y"):
-        ssp().fit(from_batches(lambda: [_data()[0]], n=1500))
+        ssp().fit(from_batches(lambda: [line_data(N)[0]], n=N))
 
 
 def test_rows_of_a_query_have_no_parts():
@@ -386,8 +381,8 @@ def test_rows_of_a_query_have_no_parts():
 
     With persons the error came after the charge, and only if some of them had too many rows.
     """
-    rows = from_table(_polars(_frame()).lazy(), target="y", n=1500)
-    persons = {"groups": np.arange(1500), "max_rows_per_group": 1}
+    rows = from_table(_polars(_frame()).lazy(), target="y", n=N)
+    persons = {"groups": np.arange(N), "max_rows_per_group": 1}
     for privacy, options in (("local", {}), ("central", persons)):
         with uncharged("no fixed order"):
             ssp(privacy=privacy).fit(rows, **options)
@@ -413,7 +408,7 @@ def test_wrong_columns(options, message):
 @pytest.mark.parametrize("estimator", THREADED, ids=lambda e: type(e).__name__)
 def test_the_number_of_threads_changes_no_digit(estimator, monkeypatch):
     monkeypatch.setattr(_records, "CHUNK_BYTES", 1)  # 64 rows a chunk
-    X, y = _data()
+    X, y = line_data(N)
     estimator = clone(estimator).set_params(random_state=0)
     fits = [clone(estimator).set_params(n_jobs=jobs).fit(X, y) for jobs in (1, 3, -1)]
     for fit in fits[1:]:
@@ -429,7 +424,7 @@ def test_targets_are_read_without_their_rows(tmp_path, monkeypatch):
         return scan(self, columns)
 
     monkeypatch.setattr(_tables.ParquetFiles, "scan", noted)
-    X, y = _data()
+    X, y = line_data(N)
     pd.DataFrame(X, columns=NAMES).assign(y=y).to_parquet(tmp_path / "rows.parquet")
     model, found = LinearRegression(data_norm=1.0, bounds_y=(-1, 1), epsilon=8.0), []
     for most in (0, 8 * len(y), 2**20):  # nothing, the targets, or all of it is kept
@@ -446,7 +441,7 @@ def test_targets_are_read_without_their_rows(tmp_path, monkeypatch):
 
 def test_linear_regression_reads_twice_what_does_not_fit(monkeypatch):
     """Once for the target and all that a part is asked, and for the last step and the line."""
-    X, y = np.tile(_data()[0], (100, 1)), np.tile(_data()[1], 100)
+    X, y = line_data(100 * N)
 
     def blocks():
         for start in range(0, len(y), 40_000):

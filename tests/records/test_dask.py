@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from registry.estimators import iht, improper, layered, reweighted, ssp
+from registry.estimators import iht, improper, layered, line_data, reweighted, ssp
 from registry.refusals import charged, uncharged
 from registry.totals import Total
 from sklearn.base import clone
@@ -39,26 +39,20 @@ ESTIMATORS = [
 ]
 
 
-def _data():
-    rng = np.random.RandomState(0)
-    X = rng.uniform(-0.5, 0.5, size=(N, 3))
-    return X, X @ [1.0, -0.5, 0.2] + rng.uniform(-0.1, 0.1, size=N)
-
-
 def _arrays():
-    X, y = _data()
+    X, y = line_data(N)
     return da.from_array(X, chunks=(400, 2)), da.from_array(y, chunks=350)
 
 
 def _frame(parts=5):
-    X, y = _data()
+    X, y = line_data(N)
     return dd.from_pandas(pd.DataFrame(X, columns=NAMES).assign(y=y), npartitions=parts)
 
 
 @pytest.mark.parametrize("estimator", [*ESTIMATORS, ssp(privacy="none")], ids=str)
 def test_parts_change_no_answer(estimator):
     """Of frames see `test_predictions_are_lazy`."""
-    X, y = _data()
+    X, y = line_data(N)
     estimator = clone(estimator).set_params(random_state=0)
     expected = clone(estimator).fit(X, y).predict(X[:50])
     with BudgetAccountant(float("inf")) as accountant:
@@ -71,7 +65,7 @@ def test_the_local_model_asks_each_user_once():
     """Workers find their users from the public seed, as one process does."""
     from skpriv.records import from_batches
 
-    X, y = _data()
+    X, y = line_data(N)
     model = reweighted(privacy="local", epsilon=8.0, random_state=0)
     gaussian = clone(model).set_params(channel="gaussian")  # "auto" is, of rows on workers
     expected = gaussian.fit(from_batches(lambda: [(X, y)], n=N)).coef_
@@ -82,7 +76,7 @@ def test_unknown_lengths_are_stated():
     X, y = _arrays()
     X, y = (data[da.from_array(np.arange(N) % 3 > 0, chunks=400)] for data in (X, y.rechunk(400)))
     keep = np.arange(N) % 3 > 0
-    expected = ssp(random_state=0).fit(_data()[0][keep], _data()[1][keep]).coef_
+    expected = ssp(random_state=0).fit(line_data(N)[0][keep], line_data(N)[1][keep]).coef_
     model = ssp(random_state=0)
     with pytest.raises(ValueError, match=r"from_table\(table, n="):
         model.fit(X, y)
@@ -94,7 +88,7 @@ def test_unknown_lengths_are_stated():
 
 
 def test_the_number_of_rows_of_a_frame_is_not_told():
-    model, (X, y), frame = ssp(), _data(), _frame()
+    model, (X, y), frame = ssp(), line_data(N), _frame()
     for make in (
         lambda: (from_table(frame, target="y"),),
         lambda: (frame[NAMES], frame["y"]),
@@ -110,7 +104,7 @@ def test_the_number_of_rows_of_a_frame_is_not_told():
 
 
 def test_targets_in_memory_are_cut_as_the_rows():
-    X, y = _data()
+    X, y = line_data(N)
     expected = ssp(random_state=0).fit(X, y).coef_
     for target in (y, pd.Series(y), list(y)):
         found = ssp(random_state=0).fit(_arrays()[0], target).coef_
@@ -127,7 +121,7 @@ def test_targets_in_memory_are_cut_as_the_rows():
 
 
 def test_predictions_are_lazy():
-    X, y = _data()
+    X, y = line_data(N)
     (array, target), frame, table = _arrays(), _frame(), pd.DataFrame(X, columns=NAMES)
     for first, rows, targets, memory in (
         (BoundsScaler((-0.5, 0.5)), array, target, X),
@@ -150,7 +144,7 @@ def test_predictions_are_lazy():
 @pytest.mark.parametrize("named", [False, True])
 def test_curves_have_folds_of_rows(named):
     """And keep the names of a frame."""
-    (X, y), model = _data(), ssp(random_state=0)
+    (X, y), model = line_data(N), ssp(random_state=0)
     data = _arrays()
     if named:
         frame, X, model = _frame(), pd.DataFrame(X, columns=NAMES), make_pipeline(ENCODER, model)
@@ -163,7 +157,7 @@ def test_curves_have_folds_of_rows(named):
 
 
 def test_values_are_refused_in_one_sentence():
-    X, y = _data()
+    X, y = line_data(N)
     X[777, 1] = np.nan
     with charged():
         ssp(epsilon=1.0).fit(da.from_array(X, chunks=(400, 3)), y)
@@ -171,7 +165,7 @@ def test_values_are_refused_in_one_sentence():
 
 def test_a_text_that_a_graph_casts_is_refused_after_the_charge():
     """What Dask says of it quotes the cell, and lengths are counted before the charge."""
-    X, y = _data()
+    X, y = line_data(N)
     table = pd.DataFrame(X, columns=NAMES).assign(y=y, a=X[:, 0].astype(str))
     table.loc[777, "a"] = "Alice"
     text = dd.from_pandas(table, npartitions=5)
@@ -232,7 +226,7 @@ OF_PERSONS = [
 )
 def test_rows_of_a_person_in_several_parts_are_brought_together(estimator, privacy):
     """Some of a person's rows are left out, and one has a value that is missing."""
-    X, y = _data()
+    X, y = line_data(N)
     y[7] = np.nan if privacy == "central" else y[7]  # without privacy it would be refused
     groups = np.arange(N) % 501  # two or three rows of each, in three parts
     model = clone(estimator).set_params(privacy=privacy, random_state=0, max_rows_per_group=2)
@@ -245,7 +239,7 @@ def test_rows_of_a_person_in_several_parts_are_brought_together(estimator, priva
 @pytest.mark.slow
 def test_workers_that_die_change_nothing():
     """Ten times a worker is killed while it sums: the answer and the charge of one fit."""
-    X, y = _data()
+    X, y = line_data(N)
     expected = ssp(random_state=0).fit(X, y).coef_
 
     def slow(block):

@@ -64,20 +64,6 @@ def test_epochs_are_disjoint_and_complete(make_rounds, recorder, sizes):
     assert not policy._rows  # forgotten
 
 
-def test_pickled_policies_go_on_and_pay_once(private_policy, make_rounds):
-    """Copied after the first round, inside of an epoch, at its end, and of several epochs."""
-    rounds, whole = make_rounds(100), clone(private_policy)
-    expected, expected_propensities = rounds.play(whole)
-    with BudgetAccountant(1.0, 1e-3, currency=currency_of(private_policy)) as accountant:
-        played = 0
-        for stop in (1, 10, 20, 45, 100):
-            actions, propensities = rounds.play(private_policy, played, stop)
-            np.testing.assert_array_equal(actions, expected[played:stop])
-            np.testing.assert_array_equal(propensities, expected_propensities[played:stop])
-            private_policy, played = pickle.loads(pickle.dumps(private_policy)), stop
-    assert accountant.spent.epsilon == pytest.approx(1.0)
-
-
 def test_a_run_costs_one_budget_and_two_runs_two(private_policy, make_rounds):
     rounds = make_rounds()
     with BudgetAccountant(10.0, 0.1, currency=currency_of(private_policy)) as accountant:

@@ -161,32 +161,22 @@ def test_killed_at_any_instant(tmp_path, seed):
     assert service.n_events >= sum(count.value for count in counts)
 
 
-def test_a_name_of_parts_is_no_text(tmp_path):
+def test_events_are_named_as_people_are(tmp_path):
+    """Equal numbers are one, and texts stay as they are: see tests/bandits/test_persons.py."""
     service = loop(tmp_path)
-    names = [("a", 1), "('a', 1)", ("a", "1:b"), ("a1", "b"), (("a",), 1), "a", b"\xfe"]
+    names = [("a", 1), "('a', 1)", ("a", "1:b"), ("a1", "b"), 1, "1.0", b"\xfe"]
     for k, name in enumerate(names):
         service.rank(name, contexts(k))
-    assert service.n_events == len(names)
-    for same in (("a", 1.0), ["a", np.int64(1)], ("a", "1")):
+    for same in (("a", 1.0), ["a", np.int64(1)], ("a", "1"), 1.0):
         service.rank(same, contexts(9))
     assert service.n_events == len(names)
     for k in reversed(range(len(names))):
         assert service.reward(names[k], k / 10) == "taken"
     assert service.policy.seen == [(k, k / 10) for k in range(len(names))]
-
-
-def test_equal_numbers_are_one_event_and_nobody_is_none(tmp_path):
-    service = loop(tmp_path)
-    service.rank(1, contexts(0))
-    service.rank(1.0, contexts(1))
-    service.rank("1.0", contexts(2))  # a text stays as it is
-    assert service.n_events == 2
-    assert service.reward(np.float64(1.0), 0.5) == service.reward("1.0", 0.5) == "taken"
     for nothing in (None, float("nan"), ("a", None), 2.0**60):
-        with pytest.raises(ValueError, match="needs a name"):
-            service.rank(nothing, contexts(3))
-        with pytest.raises(ValueError, match="needs a name"):
-            service.reward(nothing, 0.5)
+        for ask, given in ((service.rank, contexts(3)), (service.reward, 0.5)):
+            with pytest.raises(ValueError, match="needs a name"):
+                ask(nothing, given)
 
 
 def test_requests_go_on_while_another_thread_learns(tmp_path, monkeypatch):

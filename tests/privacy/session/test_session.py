@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+from registry.estimators import line_data
 from registry.refusals import uncharged
 
 from skpriv import Budget, BudgetAccountant
@@ -43,11 +44,6 @@ class Unreadable:
         raise AssertionError("private rows were read")
 
 
-def _rows(n=1000, seed=0):
-    rng = np.random.RandomState(seed)
-    return rng.uniform(-0.5, 0.5, size=(n, 3)), rng.uniform(-1.0, 1.0, size=n)
-
-
 @pytest.mark.parametrize("privacy", MODELS)
 def test_opening_charges_and_reads_nothing(privacy):
     aside = (1.0, 1e-6) if privacy == "shuffle" else None
@@ -78,7 +74,7 @@ def test_no_room_for_gaussian_noise(privacy, budget):
 
 @pytest.mark.parametrize("privacy", MODELS)
 def test_shares_add_up_to_at_most_one(privacy):
-    session = open_session(privacy, *_rows(), BUDGET, 0)
+    session = open_session(privacy, *line_data(1000), BUDGET, 0)
     for share in (0.1, 0.2, 0.7):  # 0.1 + 0.2 + 0.7 > 1 in floating point
         session.sum(Moments(), share)
     session._rows = ArrayRows(Unreadable(), Unreadable(1000))
@@ -91,7 +87,7 @@ def test_shares_add_up_to_at_most_one(privacy):
 @pytest.mark.parametrize("privacy", MODELS)
 @pytest.mark.parametrize("share", [0.0, -0.1, 1.1, float("nan")])
 def test_a_share_is_a_part(privacy, share):
-    session = open_session(privacy, *_rows(), BUDGET, 0)
+    session = open_session(privacy, *line_data(1000), BUDGET, 0)
     session._rows = ArrayRows(Unreadable(), Unreadable(1000))
     with pytest.raises(PrivacyError, match=r"must lie in \(0, 1\]"):
         session.sum(Moments(), share)
@@ -117,7 +113,7 @@ class Failing(Moments):
 def test_an_error_in_a_chunk_is_raised(monkeypatch):
     monkeypatch.setattr(_records, "CHUNK_BYTES", 1)
     with pytest.raises(ZeroDivisionError, match="in a thread"):
-        open_session("central", *_rows(), BUDGET, 0).sum(Failing(), 1.0)
+        open_session("central", *line_data(1000), BUDGET, 0).sum(Failing(), 1.0)
 
 
 class Scores(Moments):
@@ -142,7 +138,7 @@ class Whole(Procedure):
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
 def test_sessions_are_not_copied(privacy, duplicate):
     """A copy would answer again, with fresh noise, for the same charge."""
-    session = open_session(privacy, *_rows(), BUDGET, 0)
+    session = open_session(privacy, *line_data(1000), BUDGET, 0)
     with pytest.raises(PrivacyError, match="not copied or pickled"):
         duplicate(session)
 
@@ -170,7 +166,7 @@ def test_a_session_keeps_to_its_currency(privacy, currency, budget, ask):
         ask(session)
     assert session.report.rows == []
     if currency == "zcdp":
-        session = open_session("central", *_rows(), budget, 0, currency=currency)
+        session = open_session("central", *line_data(1000), budget, 0, currency=currency)
         session.top(Scores(), 1, 0.5)
         session.release(Whole(), 0.5)
         assert session.report.total.fits(budget)
@@ -178,7 +174,7 @@ def test_a_session_keeps_to_its_currency(privacy, currency, budget, ask):
 
 def test_a_failed_answer_has_used_its_share():
     """What was read may have been seen: the share is taken before a row is."""
-    session = open_session("central", *_rows(), BUDGET, 0)
+    session = open_session("central", *line_data(1000), BUDGET, 0)
     with pytest.raises(ZeroDivisionError):
         session.sum(Failing(), 0.9)
     with pytest.raises(PrivacyError, match="add up to at most 1"):
@@ -188,7 +184,7 @@ def test_a_failed_answer_has_used_its_share():
 @pytest.mark.parametrize(("privacy", "kept"), [("central", True), ("local", False)])
 def test_a_function_of_the_rows_takes_their_place(privacy, kept, monkeypatch):
     """Of a curator's rows that fit into memory, in parts too; nothing is spent on it."""
-    X, y = _rows()
+    X, y = line_data(1000)
     session = open_session(privacy, X, y, BUDGET, 0)
     assert session.keep(lambda X: 2.0 * X, 3) == kept and session.used == 0.0
     for piece in [None, *([session.part(0.3)] if kept else [])]:
