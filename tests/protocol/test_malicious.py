@@ -11,6 +11,7 @@ import warnings
 
 import numpy as np
 import pytest
+from registry.tasks import changed_task
 
 from skpriv._estimation._reports import LiftedMomentsQuery
 from skpriv._estimation._public_maps import RecordMap
@@ -50,10 +51,6 @@ CELLS = [
     np.array([1.0]), np.array([]), np.datetime64("2020-01-01"), Poison(),
 ]  # fmt: skip
 ACTIONS = [0, 1, 2, 3, 7, -1, 2**70, None, True, 1.0, "0", np.int64(1), Poison()]
-JUNK = [
-    None, 0, -1, 1, 2, 3, 1.5, -0.5, 0.0, 1e-300, 1e300, 2**70, "1", "whole", "residual", "halves",
-    [], [0.0], [1.0, -1.0], [[1.0, 0.0], [0.0, 1.0]], {}, {"n": 3}, True, False, "codebook",
-]  # fmt: skip
 
 
 def _good():
@@ -90,43 +87,6 @@ def _good():
         state["task"]["channel"].update(count=8, nearest=3)
         fields.append((state, (3, 2) if shared else (2,)))
     return fields
-
-
-def _places(value, path=()):
-    """All places in a JSON document."""
-    yield path
-    if isinstance(value, (dict, list)):
-        for key in value if isinstance(value, dict) else range(len(value)):
-            yield from _places(value[key], (*path, key))
-
-
-def _changed(state, rng):
-    """A task of a malicious server."""
-    state = json.loads(json.dumps(state))
-    task = state["task"] if "task" in state else state
-    for _ in range(rng.choice([0, 1, 1, 2, 3])):
-        places = [path for path in _places(task) if path]
-        *path, last = places[rng.randint(len(places))]
-        parent = task
-        for key in path:
-            parent = parent[key]
-        kind = rng.randint(4)
-        if kind == 0 and isinstance(parent, dict):
-            parent.pop(last)
-        elif kind == 1 and isinstance(parent, dict):
-            parent[f"nonce {rng.randint(9)}"] = rng.randint(9)
-        else:
-            parent[last] = json.loads(json.dumps(JUNK[rng.randint(len(JUNK))]))
-    if rng.uniform() < 0.3 and isinstance(task.get("channel"), dict):
-        task["channel"]["epsilon"] = [0.0, 1e-300, 0.5, 2.0, 65.0, 1e9][rng.randint(6)]
-    if rng.uniform() < 0.3 and isinstance(task.get("policy"), dict):
-        n_actions = int(rng.randint(1, 9))
-        task["policy"].update(n_actions=n_actions, shared=bool(rng.randint(2)))
-        if isinstance(task.get("query"), dict):
-            task["query"]["n_features"] = int(n_actions * rng.randint(1, 3))
-    if rng.uniform() < 0.97:
-        task["hash"] = task_hash(task)
-    return json.dumps(state)
 
 
 def _record(shape, rng, clean, arrays):
@@ -177,7 +137,7 @@ def _attack(n_tasks, seed, monkeypatch):
     rng, good, answered = np.random.RandomState(seed), _good(), 0
     for _ in range(n_tasks):
         state, shape = good[rng.randint(len(good))]
-        task = _changed(state, rng)
+        task = changed_task(state, rng)
         if rng.uniform() < 0.1:
             shape = (*shape[:-1], shape[-1] + 1)
         arrays = bool(rng.randint(2))
@@ -213,7 +173,7 @@ def _spent_until_refused(tasks, ledger):
 def test_random_tasks_never_take_more_than_was_agreed_to(tmp_path):
     rng, good = np.random.RandomState(0), [task for task, shape in _good() if shape == (2,)]
     ledger = DeviceLedger(tmp_path / "mine.db", 3.0)
-    tasks = [_changed(good[rng.randint(len(good))], rng) for _ in range(60)]
+    tasks = [changed_task(good[rng.randint(len(good))], rng) for _ in range(60)]
     answered = _spent_until_refused(tasks, ledger)
     assert answered == ledger.n_answers > 2
     assert ledger.spent.epsilon <= 3.0 * (1.0 + 1e-9)

@@ -50,15 +50,6 @@ def test_each_user_answers_one_query(n, shares, random_state):
         assert set(blocks[0]) != set(range(len(blocks[0])))
 
 
-def test_each_user_pays_for_one_report():
-    session = open_session("local", *_numbered(100), BUDGET, 0, smallest_share=0.2)
-    for share in (0.3, 0.5, 0.2):
-        session.sum(Spy(), share)
-    for row in session.report.rows:
-        assert row.cost.gaussian == pytest.approx(BUDGET.mu**2, rel=1e-9)
-    assert session.report.total.gaussian == pytest.approx(BUDGET.mu**2, rel=1e-9)
-
-
 def test_the_answer_has_the_noise_of_all_reports(monkeypatch):
     """`randomize` is what devices run; the session simulates the sum of reports by one draw."""
     added, query = [], MomentsQuery(RecordMap.of_norm(1.0, (-1.0, 1.0), False, 2))

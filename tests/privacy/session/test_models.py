@@ -58,16 +58,6 @@ CASES = [(Estimator, variant) for Estimator, all_of in VARIANTS.items() for vari
 
 
 @every_model
-def test_every_model_has_its_session(privacy):
-    session = open_session(privacy, *DATA, Budget(1.0, 1e-6), 0, "who")
-    assert type(session) is MODELS[privacy]
-    assert session.model == session.report.privacy == privacy
-    assert session.capabilities is capabilities(privacy) or privacy == TOY
-    assert session.report.name == "who"
-    assert session.n == 20
-
-
-@every_model
 def test_an_infinite_epsilon_is_no_privacy(privacy):
     session = open_session(privacy, *DATA, Budget(float("inf"), 1e-6))
     assert session.trust.exact

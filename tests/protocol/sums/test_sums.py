@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 from registry.estimators import iht, reweighted, ssp
+from registry.tasks import changed_task
 from scipy import stats
 from sklearn.base import clone
 
@@ -249,32 +250,14 @@ def test_what_devices_cannot_do_is_refused_before_anybody_is_asked():
             Collector(model, N, **{"n_features": 2, **changed})
 
 
-def damaged(task, rng):
-    """A task that a malicious server may have made, with a hash that fits."""
-    fields = json.loads(task)
-    values = [
-        None, -1, 0, 1, 2**70, 1e308, -1e-300, "x", [], {}, True, [[[1] * 7, N]], "central",
-    ]  # fmt: skip
-    name = rng.choice([*fields, "deep"])
-    value = values[rng.randint(len(values))]
-    if name == "deep":
-        inner = fields[["estimator", "users", "channel"][rng.randint(3)]]
-        inner = inner.get("params", inner)
-        inner[list(inner)[rng.randint(len(inner))]] = value
-    else:
-        fields[name] = value
-    fields["hash"] = task_hash(fields)
-    return json.dumps(fields)
-
-
 def test_a_malicious_task_learns_nothing_from_what_a_device_refuses(tmp_path):
     """Whatever the record is: the same refusal, or messages of the same lengths."""
-    task = Collector(ssp(), N, n_features=2).task
+    task = json.loads(Collector(ssp(), N, n_features=2).task)
     rng = np.random.RandomState(0)
     records = [([0.1, -0.2], 0.3), ([np.nan, np.inf], "HIV"), (["a", None], 1e308)]
     answered = 0
     for _ in range(300):
-        bad = damaged(task, rng)
+        bad = changed_task(task, rng)
         told = set()
         for x, y in records:
             try:
