@@ -76,12 +76,7 @@ def search(n_jobs=None, estimator=None):
 @pytest.mark.parametrize(
     ("run", "fits"),
     [
-        (lambda n: _fit(clone(Dummy())), 1),
-        (lambda n: cross_val_score(Dummy(), X, y, cv=4, n_jobs=n), 4),
-        (lambda n: _fit(search(n)), 7),
         (lambda n: _fit(search(n, make_pipeline(StandardScaler(), Dummy()))), 7),
-        (lambda n: cross_val_score(search(), X, y, cv=2, n_jobs=n), 14),
-        (lambda n: cross_val_score(search(n), X, y, cv=2), 14),
         (lambda n: cross_val_score(search(n), X, y, cv=2, n_jobs=n), 14),
         (lambda n: BaggingRegressor(Dummy(), n_estimators=3, n_jobs=n).fit(X, y), 3),
         (lambda n: MultiOutputRegressor(Dummy(), n_jobs=n).fit(X, X), 2),
