@@ -16,6 +16,27 @@ class Noting(RandomPolicy):
         super()._update(rows, rewards)
 
 
+def linear_rounds(n, seed=0, n_actions=4):
+    """Contexts in the unit ball, and mean rewards that are linear in them."""
+    contexts = np.random.RandomState(seed).normal(size=(n, n_actions, 3))
+    contexts /= np.maximum(1.0, np.linalg.norm(contexts, axis=-1, keepdims=True))
+    return contexts, contexts @ [0.6, -0.5, 0.3]
+
+
+def play_signs(policy, contexts, means, seed=0, block=None):
+    """Actions of a run whose rewards are signs with these means, the same however it is cut."""
+    rng, actions = np.random.RandomState(seed), []
+    while len(actions) < len(contexts):
+        size = block or policy.rounds_until_update_
+        now = slice(len(actions), len(actions) + size)
+        chosen = policy.act(contexts[now])
+        mean = means[now][np.arange(len(chosen)), chosen]
+        rewards = np.where(rng.uniform(-1.0, 1.0, size=len(chosen)) < mean, 1.0, -1.0)
+        policy.update(contexts[now], chosen, rewards)
+        actions.extend(chosen)
+    return np.array(actions)
+
+
 def regret_of(policy, environment, seed=0, horizon=2000, block=50, turn=None):
     """Regret of a run in which the mean rewards change their sign at one round."""
     rng = np.random.default_rng(seed)

@@ -3,6 +3,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from registry.worlds import linear_rounds, play_signs
 from scipy import stats
 from sklearn.base import clone
 
@@ -17,26 +18,6 @@ from skpriv.privacy import Budget, open_stream
 
 KINDS = [{"privacy": name} for name in ("none", "local", "central", "shuffle", "aggregate")]
 PRIVATE = KINDS[1:]
-
-
-def rounds(n, seed, n_actions=4, d=3):
-    rng = np.random.RandomState(seed)
-    contexts = rng.normal(size=(n, n_actions, d))
-    contexts /= np.maximum(1.0, np.linalg.norm(contexts, axis=-1, keepdims=True))
-    return contexts, contexts @ (np.array([0.6, -0.5, 0.3])[:d]), rng
-
-
-def play(policy, contexts, means, rng, block=None):
-    actions = []
-    while len(actions) < len(contexts):
-        size = block or policy.rounds_until_update_
-        now = slice(len(actions), len(actions) + size)
-        chosen = policy.act(contexts[now])
-        mean = means[now][np.arange(len(chosen)), chosen]
-        rewards = np.where(rng.uniform(-1.0, 1.0, size=len(chosen)) < mean, 1.0, -1.0)
-        policy.update(contexts[now], chosen, rewards)
-        actions.extend(chosen)
-    return np.array(actions)
 
 
 def textbook(contexts, means, rng, bound=1.0, failure=0.05):
@@ -56,33 +37,33 @@ def textbook(contexts, means, rng, bound=1.0, failure=0.05):
 
 
 def test_without_privacy_it_is_the_textbook_algorithm(global_random_seed):
-    contexts, means, _ = rounds(300, global_random_seed)
+    contexts, means = linear_rounds(300, global_random_seed)
     policy = LinUCB(
         privacy="none", width="certified", update_every=1, reward_offset=0.0, random_state=0
     )
-    seen = play(policy, contexts, means, np.random.RandomState(1))
+    seen = play_signs(policy, contexts, means, seed=1)
     np.testing.assert_array_equal(seen, textbook(contexts, means, np.random.RandomState(1)))
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_actions_do_not_depend_on_how_updates_are_cut(kind):
     """Estimates change at public times only, whatever the size of the batches of updates."""
-    contexts, means, _ = rounds(600, 0)
+    contexts, means = linear_rounds(600)
     policy = LinUCB(**kind, epsilon=20.0, update_every=60, horizon=240, random_state=0)
     other = clone(policy)
-    seen = play(policy, contexts, means, np.random.RandomState(2))
-    same = play(other, contexts, means, np.random.RandomState(2), block=20)
+    seen = play_signs(policy, contexts, means, seed=2)
+    same = play_signs(other, contexts, means, seed=2, block=20)
     np.testing.assert_array_equal(seen, same)
     assert policy.n_rounds_ == other.n_rounds_ == 600
 
 
 @pytest.mark.parametrize("kind", PRIVATE, ids=str)
 def test_a_run_of_many_phases_costs_what_it_says(kind):
-    contexts, means, _ = rounds(900, 0)
+    contexts, means = linear_rounds(900)
     policy = LinUCB(**kind, epsilon=1.0, update_every=30, horizon=210, random_state=0)
     aside = (1.0, 1e-6) if kind["privacy"] == "shuffle" else None
     with BudgetAccountant(1.0, 1e-6, set_aside=aside) as accountant:
-        play(policy, contexts, means, np.random.RandomState(0))
+        play_signs(policy, contexts, means)
         assert accountant.spent.epsilon == pytest.approx(1.0, rel=1e-6)
         assert len(accountant.charges) == len(policy.privacy_report_.rows) == 3
         with pytest.raises(BudgetExceeded):
@@ -152,7 +133,7 @@ def test_certified_region_covers_the_weights(privacy, epsilon, global_random_see
 
 
 def test_the_offset_is_only_a_shift():
-    contexts, means, _ = rounds(120, 0)
+    contexts, means = linear_rounds(120)
     plain = LinUCB(privacy="none", random_state=0)
     shifted = LinUCB(privacy="none", bounds_y=(4.0, 6.0), random_state=0)
     for start in range(120):
@@ -215,17 +196,17 @@ def test_noise_of_past_phases_is_counted(monkeypatch, global_random_seed):
 
 
 def test_random_before_the_first_read_and_random_bonuses_after_it():
-    contexts, means, rng = rounds(400, 0)
+    contexts, means = linear_rounds(400)
     policy = LinUCB(epsilon=3.0, random_state=0)
     actions = policy.act(contexts[:20])
     np.testing.assert_array_equal(policy.propensities_, 0.25)
     assert len(set(actions)) == 4
-    play(policy, contexts, means, rng)
+    play_signs(policy, contexts, means)
     many = np.broadcast_to(contexts[0], (100, 4, 3))
     policy.act(many)
     assert set(np.round(policy.propensities_ * 16, 9) % 1.0) == {0.0}
     fixed = LinUCB(epsilon=3.0, bonus_scale=1.0, random_state=0)
-    play(fixed, contexts, means, np.random.RandomState(0))
+    play_signs(fixed, contexts, means)
     assert len(set(fixed.act(many))) == 1
 
 
