@@ -152,10 +152,13 @@ class Pieces:
     ----------
     rows : Rows
     source : NoiseSource
+    curator : bool
+        Whether somebody knows the order whom all others trust to keep it secret.
     """
 
-    def __init__(self, rows, source):
+    def __init__(self, rows, source, curator):
         self._rows, self._source, self._order = rows, source, None
+        self._secret = curator and rows.ordered
         self._kept, self._left, self._foreseen = [], KEPT_BYTES, {}
         self._targets = None
         # What makes rows of those of a chunk (`Query.prepared`), and the rows that it made, or None
@@ -165,7 +168,12 @@ class Pieces:
         self._users, self._memory = {}, {}
 
     def prefix(self, start, stop, fraction):
-        """The first records of those from one place up to another: a fraction of them."""
+        """The first records of those from one place up to another: a fraction of them.
+
+        None is all of these, also where no part can be chosen in secret.
+        """
+        if not self._secret or not fraction < 1.0:
+            return None
         piece = Piece(start, start + max(1, floor(fraction * (stop - start))))
         known = self._foreseen.get(start, piece)
         self._foreseen[start] = max(known, piece, key=len)
@@ -453,7 +461,7 @@ class Session(ABC):
         # Without privacy the order of the rows is fixed, so that every fit is the same.
         fixed = self.capabilities.exact and random_state is None
         order = NoiseSource(0) if fixed else self._source
-        self._pieces = Pieces(rows, order)
+        self._pieces = Pieces(rows, order, self.capabilities.curator)
         self._unit = 1.0  # fraction of the whole session that a share of 1 stands for
         said: Any = {"charged": price, "rows_per_unit": self.persons, "person_column": column}
         self.report = PrivacyReport(name, self.model, budget, self._source.secure, **said)
@@ -481,13 +489,7 @@ class Session(ABC):
             where users answer for themselves, where rows have no fixed order, and from a fraction
             of 1 on.
         """
-        return self._prefix(0, self.n, fraction)
-
-    def _prefix(self, start, stop, fraction):
-        """Piece with this fraction of another one; None is all of it."""
-        if not self.capabilities.curator or not self._rows.ordered or not fraction < 1.0:
-            return None
-        return self._pieces.prefix(start, stop, fraction)
+        return self._pieces.prefix(0, self.n, fraction)
 
     @one_at_a_time
     def keep(self, function: Any, width: int) -> bool:

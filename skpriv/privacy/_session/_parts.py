@@ -93,7 +93,7 @@ class Part:
 
     def part(self, fraction: float) -> Piece | None:
         """Random part of the records, for queries that need not see all of them; see Session."""
-        return self._whole._prefix(self._place, self._place + self.n, fraction)
+        return self._whole._pieces.prefix(self._place, self._place + self.n, fraction)
 
     def top(self, query: Any, k: int, share: float) -> np.ndarray:
         """Indices of the k largest coordinates of a bounded sum; see Session."""
