@@ -172,37 +172,6 @@ def test_unknown_predictors_see_one_row_and_known_ones_see_all():
     assert np.allclose(predicted(fitted, frame.to_numpy()), ridge.predict(X))
 
 
-class Mixing(SSPRegressor):
-    """One row in a batch moves the predictions for all."""
-
-    def predict(self, X):
-        return super().predict(X) + (1e3 if (np.asarray(X)[:, 0] > 0.9).any() else 0.0)
-
-
-class Alien(BaseEstimator):
-    """Another library's: nobody knows what it does."""
-
-    def predict(self, X):
-        return np.asarray(X)[:, 0] - np.asarray(X)[:, 0].mean()
-
-
-def test_one_row_moves_one_error_of_a_score():
-    """Predictions that may depend on other rows are made one row at a time."""
-    rows, y = X[:, :2] - 0.5, 0.5 * (X[:, 0] - 0.5)
-    fitted = Mixing(data_norm=1.0, bounds_y=(-1, 1), epsilon=50.0, random_state=0).fit(rows, y)
-    assert not is_rowwise(fitted)
-    other = rows.copy()
-    other[0] = [0.95, 0.0]
-    first, second = (
-        private_score(fitted, these, y, epsilon=float("inf"), delta=0.0).mean_squared_error
-        for these in (rows, other)
-    )
-    assert abs(first - second) <= 4.0 / len(X)
-    # Of each row alone the mean is the row itself: all predictions are 0.
-    of_zero = private_score(Alien(), rows, y, epsilon=float("inf"), delta=0.0, bounds_y=(-1, 1))
-    assert of_zero.mean_squared_error == pytest.approx(np.mean(y**2), rel=0.3)
-
-
 def test_two_predictions_for_a_row_do_not_count_twice():
     """In a chunk of one row they would be added up, and a record would move the sum by 2."""
     double = LinearRegression().fit(X, np.column_stack([Y, -Y]))
