@@ -3,7 +3,7 @@ import pytest
 from sklearn.utils import Bunch
 
 from skpriv._cli import main
-from skpriv._cli._regret import SETTINGS, supervised_digits, supervised_warfarin, table, with_public
+from skpriv._cli._regret import SETTINGS, supervised_warfarin, table, with_public
 from skpriv.datasets import load_warfarin
 
 FAST = ["regret", "--horizon", "60", "--runs", "2"]
@@ -58,9 +58,3 @@ def test_doses_are_those_of_the_public_cut_offs():
     assert env.classes_.tolist() == [0, 1, 2]
     np.testing.assert_array_equal(env.y == 0, dose < 21)
     np.testing.assert_array_equal(env.y == 2, dose > 49)
-
-
-def test_rows_lie_in_the_unit_ball():
-    pytest.importorskip("pandas")
-    for env in (supervised_warfarin(), supervised_digits()):
-        assert np.linalg.norm(env.X, axis=1).max() <= 1.0 + 1e-12

@@ -98,17 +98,6 @@ def test_descent_composes_to_the_budget(peers):
     assert rounds * (2.0 * clip / scale) ** 2 == pytest.approx(MU**2)
 
 
-def test_settings_of_the_oracle(peers):
-    rng = np.random.default_rng(0)
-    X, y = unit_rows(200, 3, rng), rng.uniform(-1, 1, 200)
-    found = peers.OracleDescent(epsilon=1e6, delta=1e-6).predictions(X, y, X[:5])
-    assert found.shape == (5, 60) and len(peers.SETTINGS) == 60
-    # one setting alone is the estimator
-    setting = peers.SETTINGS[30]
-    model = peers.NoisyGradientDescent(epsilon=1e6, **setting).fit(X, y)
-    np.testing.assert_allclose(model.predict(X[:5]), found[:, 30], atol=1e-2)
-
-
 def test_adassp_composes_to_the_budget(peers):
     rng, recorder, d = np.random.default_rng(0), Recorder(), 4
     X, y = unit_rows(300, d, rng), rng.uniform(-1, 1, 300)

@@ -21,7 +21,6 @@ from skpriv.linear_model import (
     IVRegressor,
     LinearRegression,
     LogisticRegression,
-    PoissonRegressor,
     ReweightedRegressor,
     SSPRegressor,
 )
@@ -167,17 +166,10 @@ def test_errors_say_what_to_do():
 
 def test_only_a_least_squares_line_can_be_asked_for():
     X, y = _frame(2000)
-    bounds = {"bounds_X": BOUNDS, "privacy": "none"}
-    models = [
-        LogisticRegression(classes=(0, 1), **bounds).fit(X, y > 15.0),
-        PoissonRegressor(bounds_y=(0, 35), **bounds).fit(X, y.round()),
-        IVRegressor(instruments=["other"], endogenous=["dose"], bounds_y=(0, 35), **bounds).fit(
-            X, y
-        ),
-    ]
-    for model in models:
-        with pytest.raises(ValueError, match="estimand='least_squares'.*'fitted'"):
-            inference(model, estimand="least_squares")
+    bounds = {"bounds_X": BOUNDS, "bounds_y": (0, 35), "privacy": "none"}
+    model = IVRegressor(instruments=["other"], endogenous=["dose"], **bounds).fit(X, y)
+    with pytest.raises(ValueError, match="estimand='least_squares'.*'fitted'"):
+        inference(model, estimand="least_squares")
     line = _model(privacy="none").fit(X, y)
     same = inference(line, estimand="least_squares")
     assert same.estimate == pytest.approx(inference(line).estimate)

@@ -243,13 +243,6 @@ def test_the_next_level_serves_and_beyond_all_is_the_range():
     assert np.array_equal(again.prediction_interval(X, 0.8).low, narrow.low)
 
 
-def test_without_calibration_rows_there_is_none():
-    X, y = _data(500)
-    est = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="pass calibration_size"):
-        est.prediction_interval(X)
-
-
 @pytest.mark.parametrize("params", [
     {"calibration_size": 0.0}, {"calibration_size": 1.0}, {"prediction_levels": (0.0,)},
     {"prediction_levels": (0.9, 1.0)}, {"prediction_levels": ()}, {"prediction_levels": "x"},

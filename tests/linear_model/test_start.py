@@ -139,8 +139,3 @@ def test_an_exact_fit_is_a_start_where_its_rows_are_public():
     exact = LinearRegression(**PUBLIC, privacy="none").fit(X, y)
     begun = LinearRegression(**PUBLIC, privacy="none", start=start).fit(X, y)
     np.testing.assert_array_equal(begun.coef_, exact.coef_)
-
-
-def test_a_start_has_no_array_as_long_as_the_records():
-    values = vars(fitted(n=2000).as_start()).values()
-    assert all(2000 not in np.shape(value) for value in values)

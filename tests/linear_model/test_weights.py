@@ -2,18 +2,16 @@
 
 import numpy as np
 import pytest
-from registry.refusals import uncharged
+from registry.refusals import charged, uncharged
 from sklearn import config_context
 from sklearn.linear_model import LinearRegression as LeastSquares
 from sklearn.model_selection import cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
-from sklearn.utils import estimator_checks
 
 import skpriv
 from skpriv import BudgetAccountant
 from skpriv.audit import replay
-from skpriv.exceptions import InvalidValues
 from skpriv.inspection import model_card
 from skpriv.linear_model import (
     AdditiveRegressor,
@@ -209,21 +207,21 @@ def test_sgd_takes_no_weights():
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_what_is_no_weight_is_told_in_one_sentence_after_the_charge(Estimator, value):
     weights = np.where(np.arange(200) == 7, value, W)
-    with BudgetAccountant(1.0, 1e-6) as accountant, pytest.raises(InvalidValues):
+    with charged():
         make(Estimator).fit(X, Y, sample_weight=weights, max_weight=LARGEST)
-    assert len(accountant.charges) == 1
 
 
 @every_class
 def test_nothing_is_said_about_negative_or_large_weights_nor_of_zeros(Estimator):
     for weights in (np.where(W > 2.0, -W, 100.0 * W), np.zeros(200)):
-        kept = np.clip(weights, 0.0, LARGEST)
+        kept, before = np.clip(weights, 0.0, LARGEST), weights.copy()
         found = [
             make(Estimator).fit(X, Y, sample_weight=w, max_weight=LARGEST).predict(X)
             for w in (weights, kept, kept.tolist())
         ]
         np.testing.assert_array_equal(found[0], found[1])
         np.testing.assert_array_equal(found[0], found[2])
+        np.testing.assert_array_equal(weights, before)
 
 
 @every_class
@@ -239,29 +237,3 @@ def test_weights_are_routed(Estimator):
             params={"sample_weight": W, "max_weight": LARGEST},
         )  # fmt: skip
     assert all(fit[-1].privacy_report_.max_weight == LARGEST for fit in found["estimator"])
-
-
-CHECKS = [
-    "check_sample_weights_pandas_series",
-    "check_sample_weights_not_an_array",
-    "check_sample_weights_list",
-    "check_sample_weights_shape",
-    "check_sample_weights_not_overwritten",
-]
-
-
-class Bounded:
-    """An estimator whose weights have the bound that scikit-learn's checks do not pass."""
-
-    def fit(self, X, y=None, sample_weight=None):
-        """Fit with weights of at most 10."""
-        bound = None if sample_weight is None else 10.0
-        return super().fit(X, y, sample_weight=sample_weight, max_weight=bound)
-
-
-@every_class
-@pytest.mark.parametrize("name", CHECKS)
-def test_scikit_learn_checks_of_weights(Estimator, name):
-    """All but two: an error for weights of zero would tell of them, and noise is not repeated."""
-    bounded = type("Bounded", (Bounded, Estimator), {"__init__": Estimator.__init__})
-    getattr(estimator_checks, name)(Estimator.__name__, bounded(**MAKERS[Estimator]))

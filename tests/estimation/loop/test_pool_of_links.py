@@ -68,7 +68,3 @@ def test_shares_of_steps_of_a_link_that_bends_rise_and_then_stay(reach):
     assert len(bent) >= BENT_STEPS and (np.diff(bent[:BENT_STEPS]) > 0.0).all()
     assert np.ptp(bent[BENT_STEPS - 1 :]) == 0.0
     assert (np.diff(plain[:-1]) == 0.0).all()
-    rules = Rules.of(10_000, 8, reach, link=Logit())
-    first = rules.location + rules.spread + rules.whitening
-    rest = sum(rules.steps) + rules.mean + rules.line + rules.clipped
-    assert first + rest == pytest.approx(1.0)

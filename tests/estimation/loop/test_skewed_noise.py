@@ -42,21 +42,19 @@ def _fits(noise, epsilon):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "noise",
-    [lambda rng: rng.exponential(size=N) - 1.0, lambda rng: 1.0 - rng.exponential(size=N)],
-    ids=["right", "left"],
+    ("noise", "least"),
+    [
+        (lambda rng: rng.exponential(size=N) - 1.0, 15),
+        (lambda rng: 1.0 - rng.exponential(size=N), 15),
+        (lambda rng: np.sqrt(3.0) * rng.uniform(-1.0, 1.0, size=N), 0),
+    ],
+    ids=["right", "left", "symmetric"],
 )
-def test_a_tight_clip_of_skewed_noise_costs_no_coverage(noise):
+def test_a_tight_clip_costs_no_coverage(noise, least):
     """80 fits, each to cover at .95: more than 11 misses have a probability of .001."""
     found, alone = _fits(noise, 0.3)
     assert found <= 11
-    assert alone > 15  # what the last step alone would miss: 19 and 27
-
-
-@pytest.mark.slow
-def test_symmetric_noise_is_covered_as_before():
-    found, _ = _fits(lambda rng: np.sqrt(3.0) * rng.uniform(-1.0, 1.0, size=N), 0.3)
-    assert found <= 11
+    assert alone >= least  # what the last step alone would miss: 19 and 27 of skewed noise
 
 
 @pytest.mark.parametrize(

@@ -60,13 +60,3 @@ def test_a_constant_column_has_a_small_coefficient(value, n):
         found.append(model.coef_[2])
         assert model.score(X, y) > 0.88
     assert np.sqrt(np.mean(np.square(found))) < 3.2
-
-
-def test_features_that_use_little_of_their_range_keep_their_effect():
-    """A prior and no bound: with records enough nothing is shrunk."""
-    X, y = rows(0.0, 1, 0, n=50_000)
-    wide = LinearRegression(
-        bounds_X=[(0, 300), (-30, 30), (0, 1)], bounds_y=(0, 8), random_state=0
-    ).fit(X, y)
-    assert wide.score(X, y) > 0.9
-    np.testing.assert_allclose(wide.coef_[:2], [0.5, 1.0], rtol=0.05)

@@ -48,31 +48,14 @@ def centred(function, grid, x):
     return function(grid) - np.mean(function(x))
 
 
-@pytest.mark.slow  # its ingredients, errors and levels, are tested beside it
-def test_bands_cover_a_smooth_truth():
-    """All of a curve at .95, for three curves, three budgets and 14 draws of data and noise."""
-    functions = (np.square, lambda t: 0.5 * t, lambda t: 0.3 * np.sin(3.0 * t))
-    inside, pointwise = [], []
-    for seed in range(14):
-        X, y = draw(12_000, seed)
-        for epsilon in (0.5, 1.0, 4.0):
-            model = AdditiveRegressor(**PUBLIC, epsilon=epsilon, random_state=seed).fit(X, y)
-            for feature, function in enumerate(functions):
-                curve = model.curve(feature, np.linspace(-1.0, 1.0, 41))
-                truth = centred(function, curve.grid, X[:, feature])
-                assert np.isfinite(curve.band_low).all()
-                inside.append(((curve.band_low <= truth) & (truth <= curve.band_high)).all())
-                pointwise.append(((curve.low <= truth) & (truth <= curve.high)).mean())
-    assert np.mean(inside) > 0.93
-    assert np.mean(pointwise) > 0.93
-
-
 @pytest.mark.parametrize(
     ("privacy", "n", "epsilon"),
     [
         pytest.param("shuffle", 100_000, 4.0, marks=pytest.mark.slow),
         pytest.param("shuffle", 20_000, 1.0, marks=pytest.mark.slow),
         pytest.param("local", 60_000, 4.0, marks=pytest.mark.slow),
+        pytest.param("central", 12_000, 0.5, marks=pytest.mark.slow),
+        pytest.param("central", 12_000, 4.0, marks=pytest.mark.slow),
         ("central", 1_500, 8.0),
         ("central", 1_500, 1.0),
     ],
@@ -80,7 +63,7 @@ def test_bands_cover_a_smooth_truth():
 def test_bands_cover_in_every_model_or_are_open(privacy, n, epsilon):
     """Where two or three knots are all that the rule allows, nothing is said about the shape."""
     functions = (np.square, lambda t: 0.5 * t, lambda t: 0.3 * np.sin(3.0 * t))
-    missed = 0
+    missed, pointwise = 0, []
     for seed in range(6):
         X, y = draw(n, seed)
         model = AdditiveRegressor(**PUBLIC, privacy=privacy, epsilon=epsilon, random_state=seed)
@@ -89,8 +72,10 @@ def test_bands_cover_in_every_model_or_are_open(privacy, n, epsilon):
             curve = model.curve(feature, np.linspace(-1.0, 1.0, 41))
             truth = centred(function, curve.grid, X[:, feature])
             missed += not ((curve.band_low <= truth) & (truth <= curve.band_high)).all()
+            pointwise.append(((curve.low <= truth) & (truth <= curve.high)).mean())
             assert np.isinf(curve.band_low).all() == (len(curve.knots) < 4)
     assert missed <= 3  # of 18 at .95, by a binomial test at level .01
+    assert np.mean(pointwise) > 0.85 or n < 12_000  # few knots miss a bend, which bands know
 
 
 def test_who_gives_few_knots_says_that_they_will_do():

@@ -34,15 +34,6 @@ def test_clipped_residuals_do_not_move_the_mean_of_the_fit():
         assert model.predict(X).mean() == pytest.approx(y.mean(), rel=0.06)
 
 
-def test_prediction_intervals_hold_new_counts():
-    X, y = data(20_000)
-    model = make(epsilon=3.0, calibration_size=0.2).fit(X, y)
-    new, counts = data(5000, seed=1)
-    low, high = model.prediction_interval(new, 0.9)
-    assert ((low <= counts) & (counts <= high)).mean() > 0.88
-    assert (high - low).mean() < 20.0
-
-
 @pytest.mark.parametrize(("epsilon", "most"), [(1e3, 0.4), (1e6, 0.2), (1e9, 0.1)])
 def test_the_limit_is_maximum_likelihood(epsilon, most):
     """In standard errors, of a skewed feature and counts that vary more than their mean."""

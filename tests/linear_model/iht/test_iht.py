@@ -109,21 +109,6 @@ def test_accuracy_on_the_published_design(epsilon, n, global_random_seed):
     assert np.linalg.norm(est.coef_ - best) < 0.12
 
 
-def _coverage(method, runs, seed, all_x, **params):
-    hits = []
-    for run in range(runs):
-        X, y, _, _ = _data(n=4000, d=100, seed=1000 * seed + run, noise=0.4)
-        points, _, coef, mean = _data(n=50, d=100, seed=1000 * seed + run, noise=0.4)
-        est = iht(delta=1e-5, sparse_eigenvalue=0.25, random_state=run, **params)  # fmt: skip
-        if not set(np.flatnonzero(coef)) <= set(est.fit(X, y).support_):
-            continue
-        low, high = est.confidence_interval(points, 0.9, method)
-        inside = (low <= mean) & (mean <= high)
-        hits.append(inside.all() if all_x else inside[0])
-    assert len(hits) > 0.8 * runs
-    return stats.binomtest(sum(hits), len(hits), 0.9, alternative="less").pvalue
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("params", [
     {"n_nonzero_coefs": 5, "sparsity": 3, "epsilon": 2.0},
@@ -133,13 +118,17 @@ def _coverage(method, runs, seed, all_x, **params):
     {"n_nonzero_coefs": 5, "epsilon": 2.0, "fit_intercept": True},
 ])  # fmt: skip
 def test_asymptotic_intervals_cover_given_that_the_support_does(params, global_random_seed):
-    assert _coverage("asymptotic", 60, global_random_seed, False, **params) > 1e-4
-
-
-@pytest.mark.parametrize("privacy", ["central", "none"])
-def test_the_certificate_covers_all_x_at_once(privacy, global_random_seed):
-    params = {"privacy": privacy, "epsilon": 8.0, "n_nonzero_coefs": 3}
-    assert _coverage("certified", 12, global_random_seed, True, **params) > 1e-4
+    hits, runs = [], 60
+    for run in range(runs):
+        seed = 1000 * global_random_seed + run
+        X, y, _, _ = _data(n=4000, d=100, seed=seed, noise=0.4)
+        points, _, coef, mean = _data(n=50, d=100, seed=seed, noise=0.4)
+        est = iht(delta=1e-5, sparse_eigenvalue=0.25, random_state=run, **params).fit(X, y)
+        if set(np.flatnonzero(coef)) <= set(est.support_):
+            low, high = est.confidence_interval(points, 0.9, "asymptotic")
+            hits.append(low[0] <= mean[0] <= high[0])
+    assert len(hits) > 0.8 * runs
+    assert stats.binomtest(sum(hits), len(hits), 0.9, alternative="less").pvalue > 1e-4
 
 
 def test_the_certificate_shrinks_with_n(monkeypatch):

@@ -81,7 +81,6 @@ def test_the_rules_are_whole_and_fade(clip, fit_intercept):
                 rules = Rules.of(n, p, n * mu, clip, fit_intercept)
                 first = rules.location + rules.spread + rules.whitening
                 rest = sum(rules.steps) + rules.mean + rules.line + rules.clipped
-                assert rest == pytest.approx(1.0 - first)
                 assert first + rest == pytest.approx(1.0, rel=1e-12)
                 assert min(rules.spread, *rules.steps) > 0.0
                 assert (rules.whitening > 0.0) == (not rules.few_records)
@@ -98,13 +97,6 @@ def test_rows_of_bounded_norm_are_whitened_by_more_records():
     assert Rules.of(n, p, 0.236 * n).subset < 0.5
     assert Rules.of(n, p, 0.236 * n, ranged=False).subset == 1.0
     assert Rules.of(100 * n, p, 23.6 * n, ranged=False).subset < 1.0  # it fades
-
-
-def test_float32_rows_give_nearly_the_same(global_random_seed):
-    X, y = _data(5000)
-    first = _fitted(X, y, random_state=global_random_seed)
-    other = _fitted(X.astype(np.float32), y, random_state=global_random_seed)
-    np.testing.assert_allclose(other.coef_, first.coef_, rtol=1e-3, atol=1e-4)
 
 
 def test_few_records_of_a_rare_target_keep_their_mean():

@@ -52,11 +52,6 @@ def test_more_epsilon_has_smaller_errors():
     assert medians[0] > medians[1] > medians[2] > 0.0
 
 
-def test_without_noise_there_is_no_plan():
-    with pytest.raises(ValueError, match="has no plan"):
-        LinearRegression(bounds_X=(0, 1), bounds_y=(0, 1), privacy="none").plan(1000, 2)
-
-
 def planned(n, features, epsilon, privacy):
     bounds = {"bounds_X": (0, 1), "bounds_y": (0, 1)}
     return LinearRegression(epsilon=epsilon, privacy=privacy, **bounds).plan(n, features)
@@ -77,12 +72,11 @@ def test_what_it_proposes_would_do_and_less_would_not(privacy, features):
     assert f"Most coefficients are estimable, from {small.records:,} records on" in enough
 
 
-def test_sizes_must_be_sizes():
-    with pytest.raises(ValueError, match="at least 1"):
-        LinearRegression(bounds_X=(0, 1), bounds_y=(0, 1)).plan(0, 2)
-
-
-def test_bounds_of_other_features_are_refused_in_words():
-    model = LinearRegression(bounds_X={"a": (0, 1), "b": (0, 1)}, bounds_y=(0, 1))
-    with pytest.raises(ValueError, match="shape .2, 2., but X has 3 features"):
-        model.plan(100, 3)
+@pytest.mark.parametrize(("settings", "sizes", "words"), [
+    ({}, (0, 2), "at least 1"),
+    ({"privacy": "none"}, (1000, 2), "has no plan"),
+    ({"bounds_X": BOUNDS}, (100, 3), "shape .2, 2., but X has 3 features"),
+])  # fmt: skip
+def test_what_cannot_be_planned_is_refused_in_words(settings, sizes, words):
+    with pytest.raises(ValueError, match=words):
+        LinearRegression(**{"bounds_X": (0, 1), "bounds_y": (0, 1), **settings}).plan(*sizes)

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from skpriv.linear_model import LinearRegression, SSPRegressor
+from skpriv.linear_model import LinearRegression
 
 COEF = np.array([0.5, -0.3, 0.2, 0.0, 0.6])
 COMMON = {"epsilon": 1.0, "delta": 1e-6, "data_norm": 1.0, "bounds_y": (-1, 1)}
@@ -77,21 +77,6 @@ def test_pooling_neither_depends_on_the_order_nor_on_units():
     assert ((low < centre) & (centre < high)).all() and (np.abs(centre) <= 13.0).all()
     again = pickle.loads(pickle.dumps(line))
     np.testing.assert_array_equal(again.predict(5.0 * X[:9]), centre)
-
-
-def test_more_is_known_than_by_sums():
-    """Root mean square error of the pooled line over that of pooled sums, four runs of four."""
-    ours, theirs = [], []
-    for seed in range(4):
-        data = [rows(2000, 4 * seed + k) for k in range(4)]
-        sums = pool([
-            SSPRegressor(**COMMON, fit_intercept=False, random_state=k).fit(*data[k])
-            for k in range(4)
-        ])  # fmt: skip
-        X = data[0][0]
-        ours.append(np.mean((X @ (pool(fits(seed, fit_intercept=False)).coef_ - COEF)) ** 2))
-        theirs.append(np.mean((X @ (sums.coef_ - COEF)) ** 2))
-    assert np.sqrt(np.mean(ours)) < 0.9 * np.sqrt(np.mean(theirs))
 
 
 def test_few_records_say_little_of_the_line():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skpriv.audit import replay
-from skpriv.inspection import inference, model_card
+from skpriv.inspection import inference
 from skpriv.linear_model import (
     AdditiveRegressor,
     IVRegressor,
@@ -180,16 +180,6 @@ def test_rows_of_a_person_may_lie_anywhere_in_batches(Estimator, monkeypatch):
         memory = inference(model.fit(*data, groups=groups[order]))
         np.testing.assert_allclose(found.estimate, memory.estimate, rtol=1e-9)
         np.testing.assert_allclose(found.std_error, memory.std_error, rtol=1e-9)
-
-
-def test_everything_says_person():
-    model = fit(SSPRegressor, panel(0), 5, random_state=0)
-    report = model.privacy_report_
-    assert "replacing one person, with all rows; the number of persons is public" in str(report)
-    assert "at most 5 rows of each person" in str(report)
-    assert "at most 5 rows of each person" in report._repr_html_()
-    assert "A record is a person: at most 5 rows" in model_card(model)
-    assert {row.records for row in report.rows} == {400}
 
 
 def test_the_limit_may_stand_in_the_constructor_or_in_fit():
