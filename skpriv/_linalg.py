@@ -146,8 +146,8 @@ def blocks_of(n_rows, width):
     """
     width = max(1, width)
     count = -(-n_rows // max(64, BLOCK_ENTRIES // width, min(width, 8 * BLOCK_ENTRIES // width)))
-    edges = [n_rows * part // count for part in range(count + 1)] if count else []
-    yield from map(slice, edges[:-1], edges[1:])
+    for part in range(count):
+        yield slice(n_rows * part // count, n_rows * (part + 1) // count)
 
 
 @lru_cache(maxsize=1)

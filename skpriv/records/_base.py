@@ -314,12 +314,8 @@ class Rows(ABC):
         """Rows of a chunk."""
         if self.stored_sparse and sparse:
             return CHUNK_ROWS
-        width = self._loaded(width or self.n_features, subset)
-        return max(64, min(CHUNK_ROWS, CHUNK_BYTES // (8 * max(1, width))))
-
-    def _loaded(self, width, subset):
-        """Columns that are copied along with those that are read, for the size of a chunk."""
-        return width
+        width = max(1, width or self.n_features)
+        return max(64, min(CHUNK_ROWS, CHUNK_BYTES // (8 * width)))
 
 
 class Selection(Rows):
@@ -431,11 +427,11 @@ class ArrayRows(Rows):
         self._X = quietly(canonical, self._X) if issparse(self._X) else numeric(self._X)
         self._ready = True
 
-    def _loaded(self, width, subset):
-        """Columns that are copied along with those that are read, for the size of a chunk."""
+    def _most(self, width, sparse, subset):
+        """Rows of a chunk; where a chunk is a copy, all columns are copied."""
         whole = isinstance(self._X, np.ndarray) and self._X.dtype == np.float64
         view = subset is None or isinstance(subset.positions, range)
-        return width if whole and view else self.n_features
+        return super()._most(width if whole and view else None, sparse, subset)
 
     def pieces(self, most: Any, subset: Any = None, sparse: bool = True) -> Any:
         """Yield functions that load one chunk each."""
