@@ -198,14 +198,8 @@ class Pool:
             name: np.array([getattr(e, name) for e in self._equations]) for name in ASKED
         }
         self.variance = equation.variance
-        begin = self.b
         self._average_slopes()
-        for part in (0.0, 0.5):  # slope noise at the last solution, then half way to the new one
-            self._solve(begin, part)
-            if not self._link.linear:  # limits how far eta of a typical row may move
-                move = self.b - begin
-                size = float(np.linalg.norm(move)) * self._length / self._link.signal
-                self.b = begin + move / max(size, 1.0)
+        self._solve()
 
     def _average_slopes(self):
         """Mean of the slopes, weighted by their noise and, if the link bends, by their distance.
@@ -252,44 +246,49 @@ class Pool:
         """Root mean square of the fitted function."""
         return sqrt(max(float(self.b @ self.slope @ self.b), 0.0))
 
-    def _solve(self, begin, part):
+    def _solve(self):
         """Solve, where weights and noise follow from distances to a point near the solution.
 
         If slope noise dominates, the noise at a distant solution would shrink the next solution to
-        zero, and the noise at zero would let it go far. The point half way avoids both. The
-        curvature of the link is counted from the point of the last equation: the solution is then a
-        Newton step from there wherever it exceeds the noise, and old equations do not slow it down.
+        zero, and the noise at zero would let it go far. So it is counted at the last solution
+        first, and then half way to the new one. The curvature of the link is counted from the point
+        of the last equation: the solution is then a Newton step from there wherever it exceeds the
+        noise, and old equations do not slow it down.
         """
-        p, trace = len(self.b), max(float(self.slope.trace()), 1e-300)
-        known = self._known
-        bends = begin - known["point"]
-        aways = bends + part * (self.b - begin)
-        distances = np.einsum("ij,ij->i", aways, aways)
-        # GOE noise N: N u has the variance |u|^2 along u and half of that across; 3/4 is between
-        noises = known["moment_scale"] ** 2 + 0.75 * self.scale**2 * distances
-        counts = known["n"]
+        begin, known, linear = self.b, self._known, self._link.linear
+        p, trace, counts = len(begin), max(float(self.slope.trace()), 1e-300), known["n"]
+        bends, noises, bent = begin - known["point"], known["moment_scale"] ** 2, 0.0
         if self._curator:  # equations of a part of the records have its sampling error
             noises = noises + self.variance * trace / p * (1.0 / counts - 1.0 / counts.max())
-        errors = noises
-        if not self._link.linear:
-            errors = noises + np.einsum("ij,ij->i", bends @ self.slope, bends) ** 2 / (4.0 * p)
-        weights = 1.0 / np.maximum(errors, 1e-300)
-        weights /= weights.sum()
-        moment = weights @ known["moment"] + self.slope @ (weights @ known["point"] - self._origin)
         # Variance of the target over the slope of its mean; that slope is 1 for a line
-        dispersion = self.variance / (1.0 if self._link.linear else trace / self._length**2)
-        self.noise = float(weights**2 @ noises)
+        dispersion = self.variance
+        if not linear:
+            dispersion /= trace / self._length**2
+            bent = np.einsum("ij,ij->i", bends @ self.slope, bends) ** 2 / (4.0 * p)
         sampling = dispersion / (counts.max() if self._curator else counts.sum()) * trace / p
-        # While the slope stays, the ratio of sampling to noise seldom changes enough to matter
-        part, before = sampling / max(self.noise, 1e-300), self._model
-        if not (before and 0.8 <= (1.0 + part) / (1.0 + before[0]) <= 1.25):
-            self._model = part, prior_model(part, self._priors, *self._spectrum)
-        self.b = self._origin + posterior_mean(
-            moment, self.noise, self._model[1], self._variances, self._odds
-        )
-        square = max(float(self.b @ self.slope @ self.b), float(self.b @ self._raw @ self.b))
-        if self._link.linear and square > self._most:
-            self.b = self.b * sqrt(self._most / square)
+        for part in (0.0, 0.5):
+            aways = bends + part * (self.b - begin)
+            # GOE noise N: N u has the variance |u|^2 along u and half of it across; 3/4 is between
+            errors = noises + 0.75 * self.scale**2 * np.einsum("ij,ij->i", aways, aways)
+            weights = 1.0 / np.maximum(errors + bent, 1e-300)
+            weights /= weights.sum()
+            self.noise = float(weights**2 @ errors)
+            # While the slope stays, the ratio of sampling to noise seldom changes enough to matter
+            ratio, before = sampling / max(self.noise, 1e-300), self._model
+            if not (before and 0.8 <= (1.0 + ratio) / (1.0 + before[0]) <= 1.25):
+                self._model = ratio, prior_model(ratio, self._priors, *self._spectrum)
+            moment = self.slope @ (weights @ known["point"] - self._origin)
+            moment += weights @ known["moment"]
+            self.b = self._origin + posterior_mean(
+                moment, self.noise, self._model[1], self._variances, self._odds
+            )
+            if linear:
+                square = float(max(self.b @ self.slope @ self.b, self.b @ self._raw @ self.b))
+                self.b = self.b * sqrt(self._most / square) if square > self._most else self.b
+            else:  # limits how far eta of a typical row may move
+                move = self.b - begin
+                size = float(np.linalg.norm(move)) * self._length / self._link.signal
+                self.b = begin + move / max(size, 1.0)
 
     def _even_prior(self):
         """Shape of a prior under which every direction explains about the same variance.

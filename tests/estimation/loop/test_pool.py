@@ -8,6 +8,7 @@ import pytest
 from skpriv._estimation._loop._score import ScoreEquation
 from skpriv._estimation._loop._fit import LoopFit
 from skpriv._estimation._loop._queries import IDENTITY, Logit
+from skpriv._estimation._loop import _whitening
 from skpriv._estimation._loop._whitening import Pool, posterior_mean, prior_model
 
 EQUATION = ScoreEquation(
@@ -62,14 +63,14 @@ def test_weak_signals_are_not_shrunk_by_how_far_down_the_candidates_go(size):
 
 def test_noise_of_slopes_is_that_half_way_to_the_solution_that_it_makes(monkeypatch):
     """Counted at the solution, it let one go far and shrank the next to nothing."""
-    solve, solved, noises = Pool._solve, [], []
+    solved, noises = [], []
 
-    def spy(pool, *arguments):
-        solve(pool, *arguments)
-        solved.append(pool.b)
-        noises.append(pool.noise)
+    def spy(moment, noise, *model):
+        noises.append(noise)
+        solved.append(posterior_mean(moment, noise, *model))
+        return solved[-1]
 
-    monkeypatch.setattr(Pool, "_solve", spy)
+    monkeypatch.setattr(_whitening, "posterior_mean", spy)
     _pooled(IDENTITY, replace(EQUATION, moment=np.full(2, 0.1), slope_scale=0.1))
     half = solved[0] @ solved[0] / 4.0
     assert noises == pytest.approx([1e-8, 1e-8 + 0.75 * 0.01 * half], rel=1e-9) and half > 1e-3
