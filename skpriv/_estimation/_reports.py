@@ -297,7 +297,9 @@ class ReportedFit:
             typical_gram=mean,
             records=n,
             noise=0.5 * (eq.design_scale / n) ** 2 * float(away @ away),
+            noise_dual=n * dual,
             shared=away * vectors[:, hidden],
+            unsigned=np.empty((len(values), 0)),
             hidden=vectors[:, hidden],
         )
 

@@ -190,11 +190,13 @@ class LoopLaw:
         Number of records in the mean.
     noise : float
         Variance of the privacy noise of each coordinate.
+    noise_dual : ndarray of shape (p, p)
+        The dual of the privacy noise, which may not be that of the records: see :class:`KnownMean`.
     shared : ndarray of shape (p, n_shared)
         The points times it are deviations of independent errors that points share.
-    unsigned : ndarray of shape (p, n_unsigned), default=None
+    unsigned : ndarray of shape (p, n_unsigned)
         The same of errors whose sign at a point is not known, such as that of inversion.
-    hidden : ndarray of shape (p, n_hidden), default=None
+    hidden : ndarray of shape (p, n_hidden)
         The directions that noise hides, as orthonormal columns.
     size : float
         Deviation of the coefficient in each of them.
@@ -202,8 +204,6 @@ class LoopLaw:
         Part of the squared length of a point that counts in each of them at least.
     needed : ndarray of shape (n_hidden,), default=1
         How many times as many records each of them needs.
-    noise_dual : ndarray of shape (p, p), default=None
-        The dual of the privacy noise, where it is not that of the records: see :class:`KnownMean`.
     tail : (Line, ndarray of shape (p, p)) or None
         What was released of scores that were shortened, and the dual that it counts with.
     least : float
@@ -219,13 +219,13 @@ class LoopLaw:
     typical_gram: np.ndarray
     records: float
     noise: float
+    noise_dual: np.ndarray
     shared: np.ndarray
-    unsigned: np.ndarray | None = None
-    hidden: np.ndarray | None = None
+    unsigned: np.ndarray
+    hidden: np.ndarray
     size: float = 0.0
     usual: Any = 0.0
     needed: Any = 1.0
-    noise_dual: np.ndarray | None = None
     tail: Any = None
     least: float = LEAST_ROBUST
     quantile: float = USUAL_QUANTILE
@@ -269,8 +269,6 @@ class LoopLaw:
 
     def resolved(self, points):
         """Whether at least half of each point lies in directions that are told from noise."""
-        if self.hidden is None or not self.hidden.size:
-            return np.ones(len(points), dtype=bool)
         lost = np.square(points @ self.hidden).sum(axis=1)
         return lost <= MOSTLY * np.einsum("ij,ij->i", points, points)
 
@@ -286,7 +284,7 @@ class LoopLaw:
         The one of sampling has the weights of :meth:`variances`, whose values are its diagonal.
         """
         sampling, _ = self.variances(points)
-        dual, noise_dual = points @ self.dual, points @ self._noise_dual
+        dual, noise_dual = points @ self.dual, points @ self.noise_dual
         robust = dual @ self.residual_gram @ dual.T / self.records
         robust = psd_part((robust + robust.T) / 2.0)
         equal = dual @ self.typical_gram @ dual.T
@@ -297,15 +295,14 @@ class LoopLaw:
         scale = np.sqrt(sampling / np.where(diagonal > 0.0, diagonal, 1.0))
         robust = robust * np.outer(scale, scale)
         np.fill_diagonal(robust, sampling)
-        unsigned = self.shared[:, :0] if self.unsigned is None else self.unsigned
-        parts = [points @ self.shared, np.abs(points @ unsigned), self._apart(points)]
-        deviations = np.column_stack(parts)
+        unsigned = np.abs(points @ self.unsigned)
+        deviations = np.column_stack([points @ self.shared, unsigned, self._apart(points)])
         return robust, self.noise * noise_dual @ noise_dual.T + deviations @ deviations.T
 
     def _apart(self, points):
         """Deviations that are not linear in the points, shape (n_points, n_apart)."""
         parts = [np.empty((len(points), 0))]
-        if self.hidden is not None and self.hidden.size and self.size:
+        if self.hidden.size and self.size:
             squares = np.einsum("ij,ij->i", points, points)[:, None]
             lost = np.maximum(np.abs(points @ self.hidden), np.sqrt(squares * self.usual))
             parts.append(self.size * lost)
@@ -318,8 +315,7 @@ class LoopLaw:
     def _roots(self):
         """What the points are multiplied by for v and for their deviation by privacy, (2 p, p)."""
         # A sum of squares of many linear functions is one of as many as there are coordinates
-        roots = [sqrt(self.noise) * self._noise_dual, self.shared]
-        roots += [] if self.unsigned is None else [self.unsigned]
+        roots = [sqrt(self.noise) * self.noise_dual, self.shared, self.unsigned]
         return np.vstack([self.dual.T, np.linalg.qr(np.column_stack(roots).T, mode="r")])
 
     def _equal(self, typical, squares):
@@ -330,10 +326,6 @@ class LoopLaw:
         with np.errstate(over="ignore"):
             ratio = (self.residual_scale * squares / typical / UNEQUAL) ** 2
         return typical, np.minimum(ratio, 1e300)
-
-    @property
-    def _noise_dual(self):
-        return self.dual if self.noise_dual is None else self.noise_dual
 
 
 # Laws of the fits that are in use. They are made of released numbers, and belong to no pickle.

@@ -16,10 +16,11 @@ WEIGHTS = WEIGHTS / WEIGHTS.sum()
 
 def _variance(released, noise, privacy):
     """Variance of one estimate whose records have variance 1 if all are equal."""
+    one, none = np.ones((1, 1)), np.zeros((1, 0))
     law = LoopLaw(
-        solution=np.zeros(1), dual=np.ones((1, 1)), shared=np.zeros((1, 0)), records=1.0,
-        residual_gram=np.array([[released]]), residual_scale=noise, typical_gram=np.ones((1, 1)),
-        noise=privacy,
+        solution=np.zeros(1), dual=one, residual_gram=released * one, residual_scale=noise,
+        typical_gram=one, records=1.0, noise=privacy, noise_dual=one, shared=none, unsigned=none,
+        hidden=none,
     )  # fmt: skip
     return float(sum(law.variances(np.ones((1, 1))))[0])
 
