@@ -189,31 +189,33 @@ class ScoreQuery(JointScores, Query):
 
     def scores(self, X, y):
         """Yield the `Scores` of one block of rows after the other."""
-        link = self.link
-        r, roots = scaled_targets(self.whitened.rows, self.target, X, y, link.low)
+        r, roots = scaled_targets(self.whitened.rows, self.target, X, y, self.link.low)
         for block, e, weights, lengths, factors in self.whitened.blocks(X):
             with np.errstate(all="ignore"):  # overflow, and rows of weight 0
                 eta = e @ self.point
                 eta /= weights
                 eta += self.location
-                mean = link.mean(eta)
-                residual = r[block] - mean
-                if link.linear:
-                    residual *= weights
-                    inside = np.abs(residual) < self.limit
-                    # Where nothing can be cut, the largest residual may be the limit itself
-                    h = (inside | (self.most_excess == 0.0)).astype(float)
-                else:
-                    reach = link.far * weights
-                    v = np.minimum(roots[block], reach)
-                    residual *= v * link.thin(mean)
-                    inside = np.abs(residual) < self.limit
-                    h = np.where(inside, v / reach * link.slope(eta, mean), 0.0)
+                residual, h = self.residuals(eta, r[block], roots[block], weights, factors)
             if not np.isfinite(residual.sum()):  # a label that is none, or an overflow
                 known = np.isfinite(residual)
                 residual, h = np.where(known, residual, 0.0), np.where(known, h, 0.0)
             s = np.clip(residual / self.limit, -1.0, 1.0)
             yield Scores(e, s, h, residual, lengths, factors)
+
+    def residuals(self, eta, r, roots, weights, factors):
+        """Weighted residuals c before the clip, and the slopes h of their scores."""
+        link, mean = self.link, self.link.mean(eta)
+        residual = r - mean
+        if link.linear:
+            residual *= weights
+            inside = np.abs(residual) < self.limit
+            # Where nothing can be cut, the largest residual may be the limit itself
+            return residual, (inside | (self.most_excess == 0.0)).astype(float)
+        reach = link.far * weights
+        v = np.minimum(roots, reach)
+        residual *= v * link.thin(mean)
+        inside = np.abs(residual) < self.limit
+        return residual, np.where(inside, v / reach * link.slope(eta, mean), 0.0)
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
@@ -524,18 +526,12 @@ class LineScoreQuery(ScoreQuery):
 
     name: str = "scores of the line"
 
-    def scores(self, X, y):
-        """Yield the `Scores` of one block after the other; of a link that bends without weights."""
+    def residuals(self, eta, r, roots, weights, factors):
+        """Residuals as those of a step; where the link bends, without the weights of far rows."""
         if self.link.linear:
-            yield from super().scores(X, y)
-            return
-        r, roots = scaled_targets(self.whitened.rows, self.target, X, y, self.link.low)
-        for block, e, weights, lengths, factors in self.whitened.blocks(X):
-            with np.errstate(all="ignore"):
-                mean, slope = self.link.free(self.location + (e @ self.point) / weights)
-                residual = (r[block] - mean) * roots[block] * factors  # as a line's are
-            # The line reads residuals and factors, and no scores.
-            yield Scores(e, np.ones(len(e)), slope, residual, lengths, factors)
+            return super().residuals(eta, r, roots, weights, factors)
+        mean, slope = self.link.free(eta)
+        return (r - mean) * roots * factors, slope  # multiplied by the factors, as a line's are
 
     def __post_init__(self):
         super().__post_init__()
