@@ -7,7 +7,6 @@ import pytest
 from registry.estimators import ESTIMATORS, ssp
 
 from skpriv.audit import lower_bound, replay
-from skpriv.audit._runs import REFUSAL
 from skpriv.linear_model import SSPRegressor
 
 WRONG = [np.nan, -np.inf, "text", None, 1j, [1.0]]
@@ -38,35 +37,6 @@ def test_no_wrong_value_differs_from_another(privacy, value, records):
     for place in ("X", "y"):
         found = replay(make, poisoned(clean, place, np.nan), poisoned(clean, place, value))
         assert found.differences == [], str(found)
-
-
-class Telling:
-    """Refuses by the sentence, but tells more: by an attribute, or by a warning."""
-
-    epsilon = delta = 1.0
-
-    def __init__(self, how):
-        self.how = how
-
-    def fit(self, X, y):
-        import warnings
-
-        if np.isnan(y[0]):
-            if self.how == "warning":
-                warnings.warn("y[0]", stacklevel=2)
-            self.where_ = 0 if self.how == "attribute" else None
-            from skpriv.exceptions import InvalidValues
-
-            raise InvalidValues(REFUSAL.split(": ", 1)[1])
-        return self
-
-
-@pytest.mark.parametrize("how", ["warning", "attribute"])
-def test_more_than_the_sentence_is_a_difference(how):
-    X, y = np.zeros((3, 1)), np.zeros(3)
-    bad = np.array([np.nan, 0.0, 0.0])
-    found = replay(lambda: Telling(how), (X, y), (X, bad))
-    assert found.differences and how in found.differences[0]
 
 
 def test_makers_that_make_nothing_are_told_so():

@@ -107,7 +107,7 @@ class Leaky(RegressorMixin, BaseEstimator):
             charge(Cost.from_epsilon(0.2 if y[0] > 0.0 else 0.1), "more")
         if self.hole == "warning beside a refusal" and y[0] > 0.0:
             warnings.warn("large target", stacklevel=2)
-        if self.hole == "attribute beside a refusal":
+        if self.hole == "attribute beside a refusal" and y[0] > 0.0:
             self.largest_ = float(y.max())
         if self.hole.endswith("refusal") and y[0] > 0.0:
             raise InvalidValues(INVALID_VALUES)

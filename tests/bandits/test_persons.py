@@ -127,23 +127,6 @@ def test_a_person_pays_no_more_than_is_said(name, monkeypatch):
     assert policy.n_rounds_ == again.n_rounds_ == n
 
 
-@pytest.mark.parametrize("name", POLICIES)
-def test_beyond_its_rounds_a_person_is_played_and_not_learned_from(name, monkeypatch):
-    """A fourth change is nothing: the same answers, and no trace of who came how often."""
-    n, users = 240, np.arange(240).astype(object)
-    mine = np.array([3, 45, 90, 130, 131, 171, 210, 239])
-    users[mine] = "me"
-    data = rounds(n)
-    first, tape, policy = run(POLICIES[name], data, users, monkeypatch)
-    other = tuple(part.copy() for part in data)
-    other[0][mine[3:]], other[2][mine[3:]] = 0.9, -1.0
-    second, _, again = run(POLICIES[name], other, users, monkeypatch, tape)
-    for (a, _), (b, _) in zip(first, second, strict=True):
-        np.testing.assert_array_equal(a, b)
-    assert not any("visit" in name for name in vars(policy) if not name.startswith("_")
-                   and name != "max_visits")  # fmt: skip
-
-
 NOISY = [("central", 1e-6), ("aggregate", 1e-6), ("local", 1e-6), ("local", 0.0), ("shuffle", 1e-6)]
 
 
@@ -187,23 +170,6 @@ def test_the_budget_of_an_oracle_is_that_of_a_person(make, visits):
     assert len(accountant.charges) == 2 * visits  # a person may be in so many fits
     assert 0.0 < accountant.spent.epsilon < 0.41
     assert policy.oracle_.epsilon > 0.99 * 0.4 / visits
-
-
-def test_counts_survive_files_and_are_no_names(tmp_path):
-    contexts, actions, rewards = rounds(80)
-    policy = LinUCB(**COMMON)
-    policy.act(contexts)
-    for start in (0, 20, 40):
-        part = slice(start, start + 20)
-        policy.update(contexts[part], actions[part], rewards[part], users=["Ada Lovelace"] * 20)
-    policy.save(tmp_path / "policy")
-    assert b"Lovelace" not in (tmp_path / "policy").read_bytes()
-    again = load(tmp_path / "policy")
-    before = again._sums._streams[0]._exact._k
-    again.update(contexts[60:], actions[60:], rewards[60:], users=["Ada Lovelace"] * 20)
-    stream = again._sums._streams[0]
-    assert stream._exact._k == before + 1
-    assert not stream._exact._x[before].any()  # nothing was learned from a fourth visit
 
 
 def test_users_and_their_number_belong_together(tmp_path):

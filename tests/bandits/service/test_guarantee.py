@@ -1,7 +1,6 @@
 """What a service promises when workers start together, fits fail, and files are copied."""
 
 import pathlib
-import sqlite3
 
 import numpy as np
 import pytest
@@ -159,18 +158,6 @@ def test_a_spent_ledger_does_not_stop_a_service(tmp_path):
         with pytest.raises(BudgetExceeded):  # a policy that cannot start has nothing to play
             Loop(POLICIES["sums"](), tmp_path / "other.sqlite").rank("a", np.eye(2))
     assert loop.learn(force=True) == 50
-
-
-@pytest.mark.parametrize("name", ["sums", "epochs"])
-def test_rows_of_an_open_epoch_are_not_in_the_saved_policy(name, tmp_path):
-    path = tmp_path / "service.sqlite"
-    loop = serve(Loop(POLICIES[name](), path), 0, 55)
-    assert loop.n_learned == 40 and loop.policy.rounds_until_update_ == 20
-    state = sqlite3.connect(path).execute("SELECT state FROM policy").fetchone()[0]
-    secret = np.random.default_rng(0).standard_normal((3, 2)) / 3.0
-    assert all(row.tobytes() not in state for row in secret)
-    loop.learn(force=True)
-    assert loop.n_learned == 55
 
 
 def test_a_late_reward_of_a_combiner_counts_for_who_acted(tmp_path):

@@ -53,12 +53,6 @@ def pair(kind, rows=slice(0, M)):
     return (X, y, LABELS), (other, answer, LABELS)
 
 
-def test_labels_may_be_of_any_kind():
-    assert Groups(np.array([7, 7, 9, 8]), 2).codes.tolist() == [0, 0, 2, 1]
-    mixed = Groups(np.array(["a", 3, "a", None], dtype=object), 1)
-    assert mixed.codes.tolist() == [0, 1, 0, 2]
-
-
 def test_more_places_are_counted_than_noise_hides(monkeypatch):
     """By four deviations: the sum over persons is divided by too few in one fit of 30,000."""
     monkeypatch.setattr(NoiseSource, "add", lambda source, exact, law: exact)
