@@ -338,10 +338,10 @@ def read_in_batches(X: Any, y: Any = None) -> bool:
 
 def as_rows(X: Any, y: Any = None) -> Any:
     """Rows of what was passed as X and y; rows that have their y in them stay what they are."""
-    if is_dask(X) or (is_dask(y) and not isinstance(X, Rows)):
-        return DaskRows.of(X, y)
     if isinstance(X, Rows):
         return X if y is None else X.with_target(*_target(y))
+    if is_dask(X) or is_dask(y):
+        return DaskRows.of(X, y)
     if isinstance(X, np.memmap) or not read_in_batches(X):
         if is_lazy(X) and y is None:
             return BatchRows(lambda: [(X, None)], *X.shape, has_target=False)

@@ -153,14 +153,13 @@ class Pieces:
     rows : Rows
     source : NoiseSource
     curator : bool
-        Whether somebody knows the order whom all others trust to keep it secret.
+        Whether somebody is trusted to keep the order secret: without, no part can be chosen.
     """
 
     def __init__(self, rows, source, curator):
         self._rows, self._source, self._order = rows, source, None
         self._secret = curator and rows.ordered
         self._kept, self._left, self._foreseen = [], KEPT_BYTES, {}
-        self._targets = None
         # What makes rows of those of a chunk (`Query.prepared`), and the rows that it made, or None
         # where they do not fit into memory. They are kept until another maker is asked for.
         self._maker: Any = None
@@ -218,7 +217,7 @@ class Pieces:
         if piece is not None:
             return self._sum_of_piece(query, piece)
         of_targets = query.width == 0 and rows.passes is not None  # None: rows are in memory
-        return (self._of_targets() if of_targets else rows).sum(query)
+        return (self._targets if of_targets else rows).sum(query)
 
     @cached_property
     def whole(self):
@@ -247,19 +246,15 @@ class Pieces:
             self.whole, self._kept, self._memory = made, [], {}
         return made is not None
 
-    def _of_targets(self):
+    @cached_property
+    def _targets(self):
         """Rows for queries about targets alone; the same pass reads the part that is asked next."""
-        if self._targets is None:
-            self._targets = self._rows
-            piece = max(self._foreseen.values(), key=len, default=None)
-            piece = None if self._kept else piece
-            subset = None if piece is None else self.users(piece)
-            rows, targets = self._rows.loaded_with_targets(subset, self._left)
-            if self._booked(targets) is not None:
-                self._targets = targets
-            if self._booked(rows) is not None:
-                self._kept.append((piece, rows))
-        return self._targets
+        piece = None if self._kept else max(self._foreseen.values(), key=len, default=None)
+        subset = None if piece is None else self.users(piece)
+        rows, targets = self._rows.loaded_with_targets(subset, self._left)
+        if self._booked(rows) is not None:
+            self._kept.append((piece, rows))
+        return self._rows if self._booked(targets) is None else targets
 
     def _sum_of_piece(self, query, piece):
         """Exact sum over a piece, of a larger one that is in memory or fits there, if any is."""
@@ -444,7 +439,7 @@ class Session(ABC):
         most = rows.n if groups is None else groups.n * groups.largest
         self._reordered = reordered(most) if self.capabilities.curator else 1.0
         price = self._price(budget)
-        self._whole = price.amount(currency)  # what shares of records divide
+        self._whole_amount = price.amount(currency)  # what the shares divide
         with nullcontext() if groups is None else protecting(groups.name, groups.largest):
             column = unit_now().rpartition(":")[0]  # of "column:rows", "" where rows are protected
             if not rows.paid_for:
@@ -721,7 +716,7 @@ class Session(ABC):
 
     def _most(self, asked, slot):
         """What one draw of the law may cost, in the session's currency."""
-        return self._whole * (1.0 if self.capabilities.reports else slot.share)
+        return self._whole_amount * (1.0 if self.capabilities.reports else slot.share)
 
     def _noisy(self, exact, slot, noise):
         """Answer of somebody who sees an exact value, and then adds noise."""
