@@ -121,12 +121,12 @@ def checked(estimator, always=True):
     return pytest.param(estimator, marks=marks, id=type(estimator).__name__)
 
 
-# How a model draws its noise meets nothing that these checks look at: a sum of shares of one
-# estimator is enough in every run, and of the others a curator and noise of users.
+# How a model draws its noise meets nothing that these checks look at: in every run one estimator is
+# checked in all models but the shuffled one, whose proof takes long, and all others with a curator.
 CHECKED = [
     checked(
         make(Estimator, privacy=privacy, random_state=random_state),
-        privacy in ("central", "local")
+        privacy == "central"
         or (Estimator is SSPRegressor and privacy != "shuffle")
         or (privacy == "none" and is_classifier(Estimator())),  # where one label can be learned
     )
@@ -465,12 +465,12 @@ def test_a_grid_search_charges_every_fit(Estimator, privacy):
     pipeline = make_pipeline(FunctionTransformer(), make(Estimator, privacy=privacy))
     step = pipeline.steps[-1][0]
     epsilons = (0.1, 0.3)
-    search = GridSearchCV(pipeline, {f"{step}__epsilon": epsilons}, cv=3, error_score="raise")
-    with _accountant(Estimator, privacy, 5.0, 7e-6) as accountant:
+    search = GridSearchCV(pipeline, {f"{step}__epsilon": epsilons}, cv=2, error_score="raise")
+    with _accountant(Estimator, privacy, 5.0, 5e-6) as accountant:
         search.fit(X, y)
     best = search.best_params_[f"{step}__epsilon"]
-    expected = sum(_price(Estimator, privacy, Budget(e, 1e-6)) for e in (*epsilons * 3, best))
-    assert len(accountant.charges) == 7
+    expected = sum(_price(Estimator, privacy, Budget(e, 1e-6)) for e in (*epsilons * 2, best))
+    assert len(accountant.charges) == 5
     assert _paid(accountant.ledger.total()) == pytest.approx(expected, rel=1e-9)
 
 

@@ -74,8 +74,9 @@ def test_bands_cover_in_every_model_or_are_open(privacy, n, epsilon):
             missed += not ((curve.band_low <= truth) & (truth <= curve.band_high)).all()
             pointwise.append(((curve.low <= truth) & (truth <= curve.high)).mean())
             assert np.isinf(curve.band_low).all() == (len(curve.knots) < 4)
-    assert missed <= 3  # of 18 at .95, by a binomial test at level .01
-    assert np.mean(pointwise) > 0.85 or n < 12_000  # few knots miss a bend, which bands know
+    # Nothing is missed; of half of a band at n=1,500, epsilon 8 five curves are, and of half of its
+    # lower part three, where pointwise intervals cover .947 and .976.
+    assert missed <= 2 and np.mean(pointwise) > 0.98
 
 
 def test_who_gives_few_knots_says_that_they_will_do():

@@ -182,7 +182,7 @@ def _all_features(n, epsilon, seed):
 @pytest.mark.parametrize(("epsilon", "least"), [(1.0, -0.02), (3.0, 0.15)])
 def test_all_features_of_few_records_do_not_explode(epsilon, least):
     """Without the ridge: -.09 and -.30 on average, -1.3 and -4.5 at worst."""
-    scores = [_all_features(350, epsilon, seed) for seed in range(15)]
+    scores = [_all_features(350, epsilon, seed) for seed in range(8)]
     assert min(scores) > -0.6
     assert np.mean(scores) > least
 
