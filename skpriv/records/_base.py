@@ -477,7 +477,9 @@ class ArrayRows(Rows):
     def _chunk(self, chosen, keep_sparse):
         if isinstance(chosen, range):
             chosen = slice(chosen.start, chosen.stop, chosen.step)
-        X, y = _picked(self._X, chosen), np.asarray(_picked(self._y, chosen), dtype=np.float64)
+        apart = isinstance(self._X, np.ndarray) and isinstance(chosen, np.ndarray)
+        X = self._X.take(chosen, axis=0) if apart else self._X[chosen]  # `take` copies whole rows
+        y = np.asarray(self._y[chosen], dtype=np.float64)
         if self.stored_sparse:
             if keep_sparse:
                 return X, y
@@ -528,9 +530,3 @@ class WeightedRows(Rows):
             part = np.nan_to_num(np.clip(weight / self.largest, 0.0, 1.0), nan=0.0)
             root = np.sqrt(part)
             return np.column_stack([X, root]), root * self._scaled(y)
-
-
-def _picked(data, chosen):
-    """Rows of a slice, or at positions: `take` copies whole rows."""
-    by_row = isinstance(data, np.ndarray) and isinstance(chosen, np.ndarray)
-    return data.take(chosen, axis=0) if by_row else data[chosen]
