@@ -14,6 +14,7 @@ from numbers import Real
 from typing import Annotated, Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.compose import ColumnTransformer
 from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import ElasticNet, Lasso, LinearRegression, Ridge
@@ -41,27 +42,31 @@ from ..privacy import (
     models_that,
     open_session,
 )
-from ..records import INVALID_VALUES, as_rows, public_shape, stand_in
+from ..records import INVALID_VALUES, as_rows, is_lazy, public_shape, stand_in
 
 # Predictors of scikit-learn whose fitted objects map each row by itself, and hold numbers alone
 PREDICTORS = (DummyRegressor, ElasticNet, Lasso, LinearRegression, Ridge)
 
 
-def check_covered(estimator: Any) -> None:
+def check_covered(estimator: Any, X: Any) -> None:
     """Refuse an estimator of which a part learns from the rows, and is neither public nor charged.
+
+    Of X nothing but its kind is looked at.
 
     Raises
     ------
     PrivacyError
         It names the step and the remedy.
     """
+    sparse = issparse(X) or any("Sparse" in str(kind) for kind in getattr(X, "dtypes", ()))
     while type(estimator) is Pipeline:
         for name, step in estimator.steps[:-1]:
-            if not _is_public(step):
+            if not _is_public(step, sparse):
                 raise PrivacyError(
                     f"the step {name!r}, a {type(step).__name__}, may learn from the rows, and "
                     "that is not charged: use BoundsScaler or TableEncoder, which take "
-                    "public ranges and lists, or make the step before, from public data."
+                    "public ranges and lists, or make the step before, from public data. A "
+                    "ColumnTransformer of sparse rows needs sparse_threshold=0."
                 )
         estimator = estimator.steps[-1][1]
     if not isinstance(estimator, Accounted):
@@ -72,17 +77,18 @@ def check_covered(estimator: Any) -> None:
         )
 
 
-def _is_public(step):
-    """Whether a step learns nothing from rows, and maps each row by itself."""
+def _is_public(step, sparse=False):
+    """Whether a step learns nothing from rows, sparse ones perhaps, and maps each row by itself."""
     if learns_nothing(step):
         return True
     if type(step) is Pipeline:
-        return all(_is_public(inner) for _, inner in step.steps)
+        return all(_is_public(inner, sparse) for _, inner in step.steps)
     if type(step) is ColumnTransformer:
         inner = [transformer for _, transformer, _ in step.transformers]
         chosen = any(callable(columns) for *_, columns in step.transformers)  # from what rows hold
-        kept = all(one == "drop" or _is_public(one) for one in (*inner, step.remainder))
-        return kept and not chosen
+        kept = all(one == "drop" or _is_public(one, sparse) for one in (*inner, step.remainder))
+        # Whether its output is sparse depends on how many entries are zero, unless it never is.
+        return kept and not chosen and not (sparse and step.sparse_threshold)
     return type(step) in (Binarizer, Normalizer)
 
 
@@ -311,13 +317,14 @@ def private_score(
     privacy: Annotated[PrivacyModel, StrOptions(MODELS.keys())] = "central",
     random_state: RandomState = None,
 ) -> PrivateScore:
-    """R2 of a fitted estimator on held-out rows, as a private release with an interval.
+    """R2 of a fitted regressor on held-out rows, as a private release with an interval.
 
     Parameters
     ----------
     estimator : estimator
-        Fitted, with ``predict``; a Pipeline too. It must not have seen these rows, or the score is
-        not one of held-out rows (the guarantee holds all the same).
+        A fitted regressor, whose ``predict`` returns numbers and no classes; a Pipeline too. It
+        must not have seen these rows, or the score is not one of held-out rows (the guarantee holds
+        all the same).
     X : array-like or data frame of shape (n_samples, n_features)
     y : array-like of shape (n_samples,)
     epsilon : float > 0, or infinity
@@ -338,6 +345,8 @@ def private_score(
     ------
     BudgetExceeded
         If an active accountant cannot pay; nothing has been read then.
+    PrivacyError
+        Of a classifier, and of users who answer for themselves.
 
     Notes
     -----
@@ -367,6 +376,11 @@ def private_score(
         raise PrivacyError(
             f"privacy={privacy!r} asks each user one question, and a score asks each of them "
             f"several: use {models_that('same_rows')}."
+        )
+    if hasattr(pipeline_steps(estimator)[-1], "classes_"):
+        raise PrivacyError(
+            "private_score is for regressions, and this estimator predicts classes: for targets 0 "
+            "and 1 pass an object whose predict returns probabilities, and bounds_y=(0, 1)."
         )
     rows = numbered_rows(X, y)
     bounds = target_bounds(estimator, bounds_y)
@@ -432,6 +446,12 @@ def numbered_rows(X, y):
     Nothing but lengths is looked at: ``check`` refuses targets that are no numbers, after the
     charge.
     """
+    for name, data in (("X", X), ("y", y)):
+        if (is_lazy(data) and not hasattr(data, "dtype")) or not public_shape(data):
+            raise ValueError(
+                f"{name} must be in memory, since its rows are picked by their numbers: pass an "
+                "array or a data frame, such as a lazy frame after its collect()."
+            )
     n, *other = public_shape(y)
     if other not in ([], [1]):
         raise ValueError(f"y of shape {(n, *other)} must be one-dimensional: a target of each row.")

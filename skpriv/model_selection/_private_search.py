@@ -184,7 +184,7 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
             raise ValueError(f"n_samples={n} is too few for a search: it needs 10 rows at least.")
         self.candidates_ = self._candidates(rng)
         for params in self.candidates_:  # A parameter may be a step.
-            check_covered(clone(self.estimator).set_params(**params))
+            check_covered(clone(self.estimator).set_params(**params), X)
         bounds = target_bounds(self.estimator, self.bounds_y)
         plan = _Plan(clone(self.estimator), prefix, Budget(self.epsilon, self.delta))
         with self._accounting():  # in the process where it was pickled, too

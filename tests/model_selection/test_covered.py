@@ -1,19 +1,21 @@
 """What a report does not cover is said, and what nobody has paid for is refused."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from joblib import parallel_backend
 from registry.refusals import charged, uncharged
+from scipy.sparse import csr_matrix
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.ensemble import BaggingRegressor, StackingRegressor
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer, StandardScaler
 
 from skpriv.exceptions import PrivacyError
 from skpriv.inspection import inference, model_card
-from skpriv.linear_model import SSPRegressor
+from skpriv.linear_model import IHTRegressor, SSPRegressor
 from skpriv.model_selection import PrivateSearchCV
 from skpriv.preprocessing import BoundsScaler
 
@@ -91,6 +93,17 @@ def test_a_fit_by_itself_or_behind_public_ranges_is_covered():
 def test_a_search_refuses_what_is_neither_public_nor_charged(estimator, grid):
     with uncharged("paid|charged", PrivacyError):
         search(estimator, grid).fit(X, Y)
+
+
+def test_how_many_entries_of_sparse_rows_are_zero_is_not_told():
+    columns = ColumnTransformer([("a", Normalizer(), [0])], remainder=Binarizer())
+    model = IHTRegressor(data_max=1.0, bounds_y=(-1, 1), n_nonzero_coefs=1)
+    pipeline = Pipeline([("all", make_pipeline(columns)), ("model", model)])
+    for rows in (csr_matrix(X), pd.DataFrame(X).astype(pd.SparseDtype(float, 0.0))):
+        with uncharged("sparse_threshold=0", PrivacyError):
+            search(pipeline, {}).fit(rows, Y)
+    columns.sparse_threshold = 0
+    assert not search(pipeline, {}).fit(csr_matrix(X), Y).best_estimator_[0][0].sparse_output_
 
 
 @pytest.mark.parametrize("step", [Normalizer(), Binarizer()])

@@ -1,17 +1,19 @@
 """Private scores: what they estimate, what they cost, and that they answer anything."""
 
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from registry.refusals import charged
+from registry.refusals import charged, uncharged
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import r2_score
 
 from skpriv import BudgetAccountant
 from skpriv.exceptions import BudgetExceeded, PrivacyError
-from skpriv.linear_model import SSPRegressor
-from skpriv.model_selection import private_score
+from skpriv.linear_model import LogisticRegression, SSPRegressor
+from skpriv.model_selection import PrivateSearchCV, private_score
+from skpriv.records import from_batches
 
 
 def first_column():
@@ -81,6 +83,20 @@ def test_values_that_cannot_be_predicted_give_the_sentence_of_a_fit():
     with pytest.raises(PrivacyError, match="could not predict") as caught:
         score(X[:, :1])
     assert caught.value.__context__ is None
+
+
+def test_what_has_no_rows_in_memory_or_predicts_classes_is_refused():
+    X, y = data(50, np.random.default_rng(0))
+    lazy = pytest.importorskip("polars").DataFrame(X).lazy()
+    search = PrivateSearchCV(SSPRegressor(bounds_y=(-1, 1)), {}, epsilon=1.0, delta=1e-6)
+    score = partial(private_score, first_column(), epsilon=1.0, delta=1e-6)
+    for rows in ((lazy, y), (X, lazy), (from_batches(lambda: [(X, y)]), None), (None, y)):
+        for ask in (search.fit, score):
+            with uncharged("must be in memory"):
+                ask(*rows)
+    classes = LogisticRegression(data_norm=1.0, classes=(0, 1)).fit(X, y > 0)
+    with uncharged("for regressions", PrivacyError):
+        private_score(classes, X, y > 0, epsilon=1.0, delta=1e-6, bounds_y=(0, 1))
 
 
 def test_a_text_is_no_prediction_whatever_it_says():
