@@ -362,8 +362,6 @@ class BatchRows(FetchedRows):
         for start, X, y in self._cuts(most, keep_sparse):
             chosen = None
             if subset is not None:
-                if subset.beyond(start):
-                    return
                 chosen = subset.between(start, start + length(X))
                 if not len(chosen):
                     continue

@@ -41,8 +41,9 @@ class DaskRows(FetchedRows):
         Applied to X of each chunk, on the workers.
     has_target : bool, default=True
         Whether parts have a y.
-    public : bool, default=True
-        Whether the number of rows is public; else it is that of y, and nothing without it.
+    n : int, default=None
+        Public number of rows; None is that of y, once there is one. Sizes that do not add up to
+        it are refused when rows are read, and so after the charge.
 
     Examples
     --------
@@ -62,10 +63,10 @@ class DaskRows(FetchedRows):
         *,
         steps: Any = (),
         has_target: bool = True,
-        public: bool = True,
+        n: int | None = None,
     ) -> None:
         super().__init__(n_features, names, steps, has_target)
-        self._parts, self._sizes, self._public = list(parts), list(map(int, sizes)), public
+        self._parts, self._sizes, self._n = list(parts), list(map(int, sizes)), n
 
     @classmethod
     def of(
@@ -103,23 +104,18 @@ class DaskRows(FetchedRows):
 
         parts = [delayed(pair, pure=False)(part) for part in np.ravel(X.to_delayed())]
         sizes = _array_sizes(X)
-        public = sizes is not None or n is not None
         if sizes is None:
             rows = X if n is None else range(n)
             parts, sizes = _counted(lambda part: length(part[0]), parts, rows)
-        if n is not None and sum(sizes) != n:
-            raise ValueError(OTHER_LENGTH.format(n=n))
-        rows = cls(parts, sizes, width, names, has_target=target is not None, public=public)
+        elif n is None:
+            n = sum(sizes)
+        rows = cls(parts, sizes, width, names, has_target=target is not None, n=n)
         return rows if y is None else rows.with_target(y)
 
     @property
     def n(self) -> int:  # type: ignore[override]
         """Public number of records."""
-        return stated(self._counted if self._public else None, "table of Dask")
-
-    @property
-    def _counted(self):
-        return sum(self._sizes)
+        return stated(self._n, "table of Dask")
 
     def __getitem__(self, key):
         """Rows at ascending positions: parts of folds."""
@@ -132,7 +128,7 @@ class DaskRows(FetchedRows):
             picked = delayed(lambda part, where: (pick(part[0], where), None), pure=False)
             parts.append(picked(part, where))
             sizes.append(len(where))
-        return self._changed(_parts=parts, _sizes=sizes, has_target=False, _public=True)
+        return self._changed(_parts=parts, _sizes=sizes, has_target=False, _n=len(chosen))
 
     def with_target(self, y: Any, n: int | None = None) -> Any:
         """The same rows with targets: of Dask, in as many rows a part, or n of them in memory."""
@@ -142,22 +138,27 @@ class DaskRows(FetchedRows):
             if hasattr(y, "columns") and y.ndim == 2:
                 y = y[y.columns[0]]
             found, sizes = list(np.ravel(y.to_delayed())), _array_sizes(y)
-            public = self._public or sizes is not None
+            n = None if sizes is None else sum(sizes)
             if sizes is None:
                 found, sizes = _counted(length, found, self)
-            if sum(sizes) != self._counted:
-                raise ValueError(OTHER_ROWS)
+        else:
+            y = next(iter(y())) if callable(y) else y
+            y = floats(y) if isinstance(y, list | tuple) else y  # each cell by itself
+            n = length(y)
+            sizes = [n]
+        if None not in (n, self._n) and n != self._n:
+            raise ValueError(OTHER_ROWS)
+        known = {"has_target": True, "_n": n if self._n is None else self._n}
+        if sum(sizes) != sum(self._sizes):  # found by queries: no pass finds the public number
+            return self._changed(_sizes=[], **known)
+        if is_dask(y):
             if list(sizes) != self._sizes:  # Dask joins small files where it reads one column
                 found = _array(found, sizes).rechunk((tuple(self._sizes),)).to_delayed()
         else:
-            y, public = next(iter(y())) if callable(y) else y, True
-            y = floats(y) if isinstance(y, list | tuple) else y  # each cell by itself
-            if length(y) != self._counted:
-                raise ValueError(OTHER_ROWS)
             found = [cut(y, start, start + size) for start, size in self._ranges()]
         replaced = delayed(lambda part, y: (part[0], y), pure=False)
         parts = [replaced(part, y) for part, y in zip(self._parts, found, strict=True)]
-        return self._changed(_parts=parts, has_target=True, _public=public)
+        return self._changed(_parts=parts, **known)
 
     def evaluated(self, function: Any, kind: Any = None) -> Any:
         """Dask array of the values of a function of X; of several results, if ``kind`` says so."""
@@ -179,7 +180,7 @@ class DaskRows(FetchedRows):
 
     def reduce(self, function: Any, merge: Any, start: int) -> Any:
         """Merge what a function makes of chunks, on the workers and then by a tree."""
-        job, everywhere = (function, merge, start), [None] * len(self._parts)
+        job, everywhere = (function, merge, start), [None for _ in self._ranges()]
         run = lambda rows, job, local: rows.reduce(*job)  # noqa: E731
         return self._tree(run, job, everywhere, partial(reduce, merge), start)
 
@@ -238,7 +239,7 @@ class DaskRows(FetchedRows):
         frame = frame.set_index(meta.columns[-1], divisions=list(map(float, edges)))
         brought = [delayed(_together, pure=False)(rows, make) for rows in frame.to_delayed()]
         brought = computed(partial(dask.persist, *brought))
-        return DaskRows(brought, np.minimum(starts + most, n) - starts, self.n_features)
+        return DaskRows(brought, np.minimum(starts + most, n) - starts, self.n_features, n=n)
 
     def pieces(self, most: Any, subset: Any = None, sparse: bool = True) -> Any:
         """Rows do not leave their worker: there are no chunks of them here."""
@@ -248,6 +249,9 @@ class DaskRows(FetchedRows):
         )
 
     def _ranges(self):
+        """First row and length of each part, which must be as many rows as is public."""
+        if self._n is not None and sum(self._sizes) != self._n:
+            raise ValueError(OTHER_LENGTH.format(n=self._n))
         starts = np.cumsum([0, *self._sizes])
         return [(int(start), size) for start, size in zip(starts, self._sizes)]
 

@@ -75,10 +75,6 @@ class Subset:
         first, last = np.searchsorted(mine, [start, stop])
         return mine[first:last] - start
 
-    def beyond(self, start: int) -> Any:
-        """Whether no position is from start on."""
-        return not len(self) or self.positions[-1] < start
-
     def mask(self, n: int) -> np.ndarray:
         """Whether each of n records is chosen."""
         chosen = np.zeros(n, dtype=bool)
@@ -213,10 +209,6 @@ class SeededSubset(Subset):
         blocks = map(self._in_block, range(first, -(-stop // BATCH_ROWS)))
         chosen = np.concatenate([np.empty(0, dtype=bool), *blocks])
         return np.flatnonzero(chosen[start - first * BATCH_ROWS : stop - first * BATCH_ROWS])
-
-    def beyond(self, start):
-        """Whether no position can be from start on; positions are not computed for it."""
-        return start >= self._order.n or not len(self)
 
     def _in_block(self, block):
         """Whether each record of a block of rows is chosen; the last answer is kept."""

@@ -245,11 +245,15 @@ def test_values_are_refused_in_one_sentence_after_the_charge(value, column):
         ssp(epsilon=1.0).fit(from_table(frame, target="y"))
 
 
-@pytest.mark.parametrize("n", [N - 1, N + 1])
+@pytest.mark.parametrize("n", [N - 300, N - 1, N + 1])
 def test_a_pass_with_other_rows_is_refused(n):
     """Where rows are kept in memory, too."""
     rows = from_batches(_batches(*line_data(N), 10), n=n)
-    for ask in (lambda: rows.sum(_Count()), lambda: ssp().fit(rows)):
+    persons = {"groups": np.arange(n) // 2, "max_rows_per_group": 2}
+    for ask in (
+        lambda: rows.sum(_Count()), lambda: ssp().fit(rows),
+        lambda: ssp().fit(rows, **persons), lambda: ssp(privacy="local").fit(rows),
+    ):  # fmt: skip
         with pytest.raises(ValueError, match=f"did not find n={n} of them") as caught:
             ask()
         assert str(N) not in str(caught.value)

@@ -80,9 +80,13 @@ def test_unknown_lengths_are_stated():
     model = ssp(random_state=0)
     with pytest.raises(ValueError, match=r"from_table\(table, n="):
         model.fit(X, y)
-    with pytest.raises(ValueError, match="did not find n=999 of them") as caught:
-        from_table(X, n=999)
-    assert "1000" not in str(caught.value)
+    for rows in ((from_table(X, n=999), y), (X, np.zeros(999)), (X, da.zeros(999))):
+        with BudgetAccountant(1.0, 1e-6) as accountant:
+            with pytest.raises(ValueError, match="did not find n=999 of them") as caught:
+                model.fit(*rows)
+        assert "1000" not in str(caught.value) and len(accountant.charges) == 1
+    with uncharged("different numbers of rows"):
+        model.fit(da.zeros((9, 3)), np.zeros(8))
     found = model.fit(from_table(X, n=1000), y)
     np.testing.assert_allclose(found.coef_, expected, rtol=1e-9)
 
@@ -114,7 +118,7 @@ def test_targets_in_memory_are_cut_as_the_rows():
         from_table(_frame()[NAMES], n=N), _frame(3)["y"]
     )  # as dask reads one column of many small files
     np.testing.assert_allclose(found.coef_, expected, rtol=1e-9)
-    with pytest.raises(ValueError, match="numbers of rows"):
+    with pytest.raises(ValueError, match=f"did not find n={N} of them"):
         ssp().fit(from_table(_frame()[NAMES], n=N), _frame()["y"].loc[:9])
     with pytest.raises(ValueError, match="numbers of rows"):
         ssp().fit(_arrays()[0], y[:-1])
