@@ -13,6 +13,7 @@ from ... import _wire
 from ..._linalg import BLOCK_ENTRIES, blocks_of, vech
 from ..._wire import draw_ranks
 
+FLOAT_STEP = float(np.finfo(float).eps)  # more than rounding takes from a number near one
 TYPICAL_NORM = 0.5  # public norm of theta* for which a code is chosen, by the noise b - A theta*
 
 
@@ -73,10 +74,11 @@ class Codebook:
         """Largest log ratio of the probabilities of one report: log(a / b), at most epsilon.
 
         Of the weights that are drawn by, and of the law of a simulated report: the larger one.
+        Where P is rounded to one, the weights decide.
         """
         near, far = _wire.index_weights(self.epsilon)
         others = self.count - self.nearest
-        odds = self.probability / (1.0 - self.probability) * others / self.nearest
+        odds = self.probability / max(1.0 - self.probability, FLOAT_STEP) * others / self.nearest
         return max(log(near) - log(far), log(odds))
 
     def density(self, t: float) -> np.ndarray:

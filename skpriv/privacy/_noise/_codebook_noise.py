@@ -13,7 +13,7 @@ import numpy as np
 
 from ..._wire import draw_ranks
 from .._accounting._cost import Cost
-from ._codebook_law import Codebook, LiftedReports, best_codebook
+from ._codebook_law import FLOAT_STEP, Codebook, LiftedReports, best_codebook
 from ._laws import Noise
 
 
@@ -366,7 +366,7 @@ class ResponseNoise(ReportNoise):
     @property
     def log_ratio(self) -> float:
         """Largest log ratio of the probabilities of one report: of the weights, or of P."""
-        return max(self._code.log_ratio, log(self.truth) - log(1.0 - self.truth))
+        return max(self._code.log_ratio, log(self.truth) - log(max(1.0 - self.truth, FLOAT_STEP)))
 
     @property
     def scale(self) -> float:  # type: ignore[override]

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from skpriv import _wire as _codebook
-from skpriv.privacy import NoiseSource, ResponseNoise, index_weights
+from skpriv.privacy import Codebook, NoiseSource, ResponseNoise, index_weights
 
 EPSILONS = [0.1, 0.5, 1.0, 4.0, 20.0]
 LEVEL = 1e-7  # secure draws have no seed, and must not fail by chance
@@ -49,6 +49,12 @@ def test_a_report_costs_at_most_epsilon(epsilon):
     heights = law.density(np.array([1.0, -1.0]))
     assert heights.sum() == pytest.approx(2.0)
     assert np.log(heights[0] / heights[1]) <= law.log_ratio + 1e-12
+
+
+@pytest.mark.parametrize("epsilon", [40.0, 50.0, 200.0])
+def test_a_probability_that_rounds_to_one_has_a_price(epsilon):
+    for law in (ResponseNoise(epsilon), Codebook(4, epsilon, 64, 5)):
+        assert law.log_ratio == pytest.approx(min(epsilon, 64.0), rel=1e-12)
 
 
 @pytest.mark.parametrize("random_state", [0, None])
