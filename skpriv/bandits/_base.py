@@ -248,9 +248,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
     def _opened(self, contexts, available):
         """Features of rounds and what may be played in them; the first rounds start the policy."""
         shape = self._checked_shape(contexts)
-        n_actions: Any = shape[1]
-        if not self._shared:
-            n_actions = getattr(self, "n_actions_", self.n_actions)
+        n_actions: Any = self._actions_of(shape)
         available = checked_available(available, shape[0], n_actions)
         if not hasattr(self, "n_rounds_"):
             self._begin(n_actions, shape[-1])
@@ -332,6 +330,11 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
                 left[rounds, ranking[:, place]] = False
         return ranking, propensities
 
+    def _actions_of(self, shape):
+        """Number of actions of what has this shape, as far as it is known."""
+        of_contexts = shape[1] if len(shape) == 3 else None
+        return of_contexts if self._shared else getattr(self, "n_actions_", self.n_actions)
+
     @property
     def _has_learned(self):
         """Whether anything was learned."""
@@ -348,7 +351,8 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         with self._turn_lock:
             if hasattr(self, "_numbering"):
                 self._numbering.share()
-            return {name: kept for name, kept in super().__getstate__().items() if name != "_lock"}
+            state = {name: kept for name, kept in super().__getstate__().items() if name != "_lock"}
+            return deepcopy(state)  # whoever copies it further does so without the lock
 
     @forgets_rows
     def update(
@@ -412,8 +416,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
             raise ValueError("update needs rewards, and either contexts or rows.")
         rows = rows if of_rows else contexts
         shape = self._checked_shape(rows, of_rows)
-        of_actions = shape[1] if len(shape) == 3 else None  # contexts hold features of each action
-        n_actions = of_actions if self._shared else getattr(self, "n_actions_", self.n_actions)
+        n_actions = self._actions_of(shape)
         check_shape(rewards, "rewards", shape[:1])
         if n_actions is not None:
             check_shape(actions, "actions", shape[:1])
@@ -427,7 +430,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         if n_actions is not None:
             actions, known = known_actions(actions, n_actions)
             rewards = np.where(known, rewards, np.nan)
-        if of_actions:
+        if len(shape) == 3:  # contexts hold features of each action
             rows = rows[np.arange(len(actions)), actions]
         rewards = self._bounded(rewards)
         self._check_values(rows, rewards)

@@ -387,6 +387,29 @@ def test_whatever_looks_at_a_policy_may(policy, make_rounds):
             assert getattr(again, "n_rounds_", 0) == played
 
 
+def test_a_copy_is_of_one_moment():
+    """Another thread updates the policy when a part of it is copied already, or waits."""
+    threads, contexts = [], np.eye(3)[None].repeat(20, axis=0)
+
+    class Part:
+        def __reduce__(self):
+            threads.append(Thread(target=policy.update, args=(contexts, [0] * 20, [1.0] * 20)))
+            threads[-1].start()
+            threads[-1].join(0.2)
+            return int, ()
+
+    for copied in (copy.deepcopy, lambda policy: pickle.loads(pickle.dumps(policy))):
+        policy = LinUCB(epsilon=1.0, update_every=10, random_state=0)
+        policy.update(contexts, [0] * 20, [1.0] * 20)
+        whole = dict(vars(policy))
+        vars(policy).clear()
+        vars(policy).update(first=Part(), **whole)  # it is copied before the sums
+        again = copied(policy)
+        assert again.n_rounds_ == again._sums._streams[0].n == 20
+        threads[-1].join()
+        assert policy.n_rounds_ == 40
+
+
 @pytest.mark.parametrize("wrong", [[True], [1, 0, 1], [[True], [True, False]], 3])
 def test_what_is_no_mask_is_refused(wrong, tmp_path):
     loop = Loop(LinUCB(epsilon=1.0, random_state=0), tmp_path / "file")
