@@ -186,11 +186,17 @@ def read_task(task: Any) -> dict[str, Any]:
     ValueError
         If the text is no task, of another version, or was changed.
     """
-    fields = json.loads(task)
+    try:
+        fields = json.loads(task)
+    except (RecursionError, TypeError, ValueError):  # no JSON text at all
+        fields = None
     if isinstance(fields, dict) and "task" in fields:  # the public state of a policy
         fields = fields["task"]
     if not isinstance(fields, dict) or fields.get("version") != WIRE_VERSION:
-        raise ValueError(f"this is no task of version {WIRE_VERSION}.")
+        raise ValueError(
+            f"this is no task of version {WIRE_VERSION}: pass the text of a Collector's task, or "
+            "of a policy's public_state(), as it was sent."
+        )
     if fields.get("hash") != task_hash(fields):
         raise ValueError("the hash of the task does not fit its fields: it was changed on its way.")
     return fields

@@ -103,6 +103,8 @@ def simulate(
     named = _named(policies)
     if not named:
         raise ValueError("policies is empty: there is nothing to run.")
+    if isinstance(env, type):
+        raise ValueError(f"env is the class {env.__name__}: pass an object that it makes.")
     rounds = _records(horizon, n_records)
     if isinstance(random_state, np.random.RandomState):
         random_state = int(random_state.randint(MAX_SEED))

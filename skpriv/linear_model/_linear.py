@@ -5,10 +5,12 @@ of its own. Each is as much as a normal likelihood of theta, and likelihoods of 
 multiply: their precisions add up, in the coordinates of theta, which all fits share.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass
 from math import ceil, inf, sqrt
+from numbers import Integral
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -117,6 +119,8 @@ class Plan(Printed):
         yield ""
         numbers = zip(self.questions, self.shares, self.noise, self.noise_of_mean, strict=True)
         rows = [(q, f"{s:.4f}", f"{x:.4g}", f"{m:.4g}") for q, s, x, m in numbers]
+        counts = Counter(rows)  # equal ones are told once, where the first of them is asked
+        rows = [(f"{q} ({k} times)" if k > 1 else q, *row) for (q, *row), k in counts.items()]
         yield Table(("question", "share", "noise", "of a mean"), rows)
         yield ""
         known = self.std_error[np.isfinite(self.std_error)]
@@ -544,8 +548,11 @@ class LinearRegression(FitsBySteps, PredictionIntervals):
         >>> round(float(plan.shares.sum()), 6)
         1.0
         """
-        if n < 1 or n_features < 1:
-            raise ValueError(f"n={n} and n_features={n_features} must be at least 1.")
+        for name, size in (("n", n), ("n_features", n_features)):
+            if isinstance(size, bool) or not isinstance(size, Integral) or size < 1:
+                raise ValueError(
+                    f"{name} must be a positive integer, a public number, and no rows."
+                )
         trust = self._trust
         if trust.exact:
             raise ValueError(f"privacy={trust.model!r} has no plan: no noise is added.")

@@ -54,8 +54,7 @@ def act(state: Any, contexts: Any) -> int:
         those of the policy, drawn on the device; or, of a policy by inverse gaps, an action drawn
         on the device. Any action before anything was learned.
     """
-    whole = json.loads(state)
-    fields, region = read_task(state), whole["region"]
+    fields, region = read_task(state), json.loads(state)["region"]
     with np.errstate(all="ignore"):  # a warning would tell of the contexts
         query = fields["query"]
         phi = action_features(fields, contexts) / query["data_norm"]

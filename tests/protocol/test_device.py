@@ -99,6 +99,9 @@ def test_unknown_users_are_refused(user):
 
 
 def test_a_changed_task_is_refused():
+    for text in ("hello", b"\xff", None, "[" * 100_000, "{}"):
+        with pytest.raises(ValueError, match=r"pass the text of .* public_state\(\)"):
+            report(text, [0.1, 0.2], 0.3, user=3)
     for name, value in [("budget", {"epsilon": 9.0, "delta": 0.0}), ("round", 2), ("version", 2)]:
         with pytest.raises(ValueError, match="hash|version"):
             read_task(json.dumps({**TASK, name: value}))

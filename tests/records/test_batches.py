@@ -248,7 +248,7 @@ def test_values_are_refused_in_one_sentence_after_the_charge(value, column):
 @pytest.mark.parametrize("n", [N - 300, N - 1, N + 1])
 def test_a_pass_with_other_rows_is_refused(n):
     """Where rows are kept in memory, too."""
-    rows = from_batches(_batches(*line_data(N), 10), n=n)
+    rows = from_batches(_batches(*line_data(N), 10, N - 300, N - 1), n=n)
     persons = {"groups": np.arange(n) // 2, "max_rows_per_group": 2}
     for ask in (
         lambda: rows.sum(_Count()), lambda: ssp().fit(rows),

@@ -117,8 +117,12 @@ def test_progress(capsys):
 
 
 @pytest.mark.parametrize(
-    "parameters", [{"horizon": 0}, {"n_runs": 0}, {"policies": []}, {"policies": RandomPolicy()}]
-)
+    "parameters",
+    [
+        {"horizon": 0}, {"n_runs": 0}, {"policies": []}, {"policies": RandomPolicy()},
+        {"env": type(ENV)},
+    ],
+)  # fmt: skip
 def test_bad_parameters(parameters):
     with pytest.raises(ValueError):
         simulate(**{"policies": [RandomPolicy()], "env": ENV, "horizon": 10, **parameters})

@@ -31,6 +31,8 @@ def test_it_agrees_with_the_report_of_a_fit(n, privacy):
     records = [row.records for row in rows]
     np.testing.assert_allclose(plan.noise_of_mean, plan.noise / records)
     assert plan.guarantee == str(model.privacy_report_.guarantee)
+    lines = list(filter(None, str(plan).splitlines()))
+    assert len(set(lines)) == len(lines)
 
 
 def test_it_costs_nothing_and_changes_nothing():
@@ -73,7 +75,9 @@ def test_what_it_proposes_would_do_and_less_would_not(privacy, features):
 
 
 @pytest.mark.parametrize(("settings", "sizes", "words"), [
-    ({}, (0, 2), "at least 1"),
+    *(({}, (size, 2), "n must be a positive integer") for size in (0, True, 2.5, "3")),
+    ({}, (np.full((4, 2), 7), 2), "n must be a positive integer, a public number, and no rows.$"),
+    ({}, (1000, [2, 3]), "n_features must be a positive integer"),
     ({"privacy": "none"}, (1000, 2), "has no plan"),
     ({"bounds_X": BOUNDS}, (100, 3), "shape .2, 2., but X has 3 features"),
 ])  # fmt: skip
