@@ -59,19 +59,6 @@ class CoefficientMap:
         effects = self.matrix @ np.append(coef, intercept)
         return effects[:-1], float(effects[-1])
 
-    def covariance(self, covariance: Any) -> np.ndarray:
-        """Covariance matrix of effects and intercept, from that of coefficients and intercept.
-
-        Parameters
-        ----------
-        covariance : ndarray of shape (n_features + 1, n_features + 1)
-
-        Returns
-        -------
-        ndarray of shape (n_features + 1, n_features + 1)
-        """
-        return self.matrix @ covariance @ self.matrix.T
-
 
 @parameters
 class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):

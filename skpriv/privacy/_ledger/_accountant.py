@@ -6,7 +6,7 @@ object only a copy that descends from the state that its ledgers know goes on.
 
 import os
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -85,8 +85,6 @@ class BudgetAccountant(Printed):
         What the charges so far amount to.
     remaining : Budget
         The largest budget of one more fit that is paid in the accountant's currency.
-    remaining_aside : Budget
-        What is left of the part set aside.
     status : str
         What is spent and what is left, in one sentence.
     charges : list of Charge
@@ -261,17 +259,9 @@ class BudgetAccountant(Printed):
     @property
     def remaining(self) -> Budget:
         """The largest budget of one more fit that is paid in the accountant's currency."""
-        return self._smallest(lambda limit: limit.left(self.ledger.total(limit.currency)))
-
-    @property
-    def remaining_aside(self) -> Budget:
-        """What is left of the part set aside for (epsilon, delta) charges."""
-        return self._smallest(lambda limit: limit.left_aside(self.ledger.total()))
-
-    def _smallest(self, left: Callable[[Limit], Budget]) -> Budget:
-        """The smaller budget of what the accountant's own limit and the ledger's leave."""
-        limits = {self._limit, self.ledger.bind() or self._limit}
-        return min(map(left, limits), key=lambda b: (b.mu or pure_mu(b.epsilon), b.epsilon))
+        limits = {self._limit, self.ledger.bind() or self._limit}  # its own, and the ledger's
+        left = (limit.left(self.ledger.total(limit.currency)) for limit in limits)
+        return min(left, key=lambda b: (b.mu or pure_mu(b.epsilon), b.epsilon))
 
     @property
     def charges(self) -> list[Charge]:
