@@ -120,8 +120,8 @@ class Plan(Printed):
         numbers = zip(self.questions, self.shares, self.noise, self.noise_of_mean, strict=True)
         rows = [(q, f"{s:.4f}", f"{x:.4g}", f"{m:.4g}") for q, s, x, m in numbers]
         counts = Counter(rows)  # equal ones are told once, where the first of them is asked
-        rows = [(f"{q} ({k} times)" if k > 1 else q, *row) for (q, *row), k in counts.items()]
-        yield Table(("question", "share", "noise", "of a mean"), rows)
+        told = [(f"{q} ({k} times)" if k > 1 else q, *row) for (q, *row), k in counts.items()]
+        yield Table(("question", "share", "noise", "of a mean"), told)
         yield ""
         known = self.std_error[np.isfinite(self.std_error)]
         said = f"{np.median(known):.3g} in the median" if len(known) else "not estimable"
@@ -548,7 +548,8 @@ class LinearRegression(FitsBySteps, PredictionIntervals):
         >>> round(float(plan.shares.sum()), 6)
         1.0
         """
-        for name, size in (("n", n), ("n_features", n_features)):
+        sizes: Any = {"n": n, "n_features": n_features}
+        for name, size in sizes.items():
             if isinstance(size, bool) or not isinstance(size, Integral) or size < 1:
                 raise ValueError(
                     f"{name} must be a positive integer, a public number, and no rows."
