@@ -88,8 +88,6 @@ def test_the_report_says_where_the_mean_alone_was_asked_and_where_noise_hides_it
     for model in (few, fewer):
         asked = [row.query for row in model.privacy_report_.rows]
         assert asked == ["mean of the target"]
-        for text in (str(model.privacy_report_), model.privacy_report_._repr_html_()):
-            assert "Only the mean of the target was asked" in text
         assert "only the mean of the target was released" in inference(model).reason
         assert not model.coef_.any()
         assert model._released.variance == pytest.approx(1.0 - model._released.location**2)
