@@ -51,10 +51,10 @@ def test_the_bound_uses_the_complement_where_that_shows_more():
 
 def test_a_gaussian_mechanism_is_bounded_from_below_and_near():
     mu, truth = 3.0, Budget.from_mu(3.0, DELTA).epsilon
-    found = lower_bound(lambda seed: NoisyMean(mu, seed), *PAIR, n_runs=500, delta=DELTA)
+    found = lower_bound(lambda seed: NoisyMean(mu, seed), *PAIR, n_runs=1000, delta=DELTA)
     assert found.epsilon <= truth
     assert found.mu <= mu
-    assert found.gaussian_epsilon >= 0.6 * truth
+    assert found.gaussian_epsilon >= 0.7 * truth
 
 
 @pytest.mark.slow
