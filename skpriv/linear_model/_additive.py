@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 from .._compat import Interval, StrOptions
 from .._estimation._intervals import check_level, two_sided_quantile
 from .._estimation._loop._steps import effective_records_of
-from .._estimation._moments import INTERCEPT_PRIOR
 from .._estimation._public_maps import RecordMap, TargetMap
 from .._estimation._reports import Sized, effective_reports
 from .._linalg import RELATIVE_ZERO, row_products
@@ -24,9 +23,9 @@ from ._opening import best_reports, column_of, public_bounds, public_ranges, pub
 from ._prediction_intervals import PredictionIntervals
 from ._base import FitsBySteps
 
-# Least resolution N / p^1.5 (see `Rules`) that the number of knots leaves to p coordinates: below
-# it whitening needs a larger share.
-MIN_RESOLUTION_FOR_KNOTS = 20.0
+# Least resolution N / p^1.5 (see `Rules`) that the number of knots leaves to p coordinates. With 5
+# lines are worse at epsilon .5 than at .3, and with 20 curves stay lines for long.
+MIN_RESOLUTION_FOR_KNOTS = 10.0
 
 
 def automatic_knots(n, effective_records, n_curved, n_other):
@@ -116,7 +115,8 @@ def make_map(low, high, known, lines, n, effective_records):
 
 # Weight of a penalty on bends, relative to the data: it only decides what the records leave open.
 ROUGH = 1e-6
-ROUGHNESS = 0.25  # standard deviation of the bends of a smooth curve; that of its slope is 1
+# Standard deviations of the bends of curves that are thought equally likely; that of a slope is 1.
+ROUGHNESS = 0.0, 0.0625, 0.25, 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,10 +228,15 @@ class AdditiveMap:
         rows = linalg.block_diag(*map(second_difference, self.knots), np.zeros((1, 0)))
         return ROUGH * sqrt(n) * (rows @ self.basis / sqrt(self.n_inputs))
 
-    def prior(self):
-        """Shape L of the prior theta = tau L c: smooth curves."""
-        wide = np.full((len(self.basis), 1), sqrt(INTERCEPT_PRIOR) / self.n_inputs)
-        return self.theta_of(np.hstack([wide, linalg.block_diag(*map(smooth, self.knots))]))
+    def priors(self):
+        """Shapes L of priors theta = tau L c: curves from lines to rough ones.
+
+        The level is no wider than a slope. A wide one would be most of the variance of a prior,
+        which has no more than the target, and slopes and bends would be shrunk to nothing.
+        """
+        level = np.full((len(self.basis), 1), 1.0 / self.n_inputs)
+        curves = [[smooth(knots, size) for knots in self.knots] for size in ROUGHNESS]
+        return [self.theta_of(np.hstack([level, linalg.block_diag(*blocks)])) for blocks in curves]
 
 
 class KeptMap:
@@ -287,18 +292,16 @@ def hats(x, knots):
     return values
 
 
-def smooth(knots):
-    """Prior heights at knots: a line, and sums of a random walk, which bend it."""
+def smooth(knots, roughness):
+    """Prior heights at knots: a line, and sums of a random walk, which bend it by so much."""
     t = (knots - knots[0]) / (knots[-1] - knots[0]) * 2.0 - 1.0  # the middle favours no end
-    if len(t) == 2:
-        return t[:, None]
     steps = np.diff(t)
     bends = np.maximum(t[:, None] - t[None, 1:-1], 0.0) * np.sqrt((steps[1:] + steps[:-1]) / 2.0)
     # What a line explains is in the line already
     plane = np.column_stack([np.ones(len(t)), t])
     bends = bends - plane @ np.linalg.lstsq(plane, bends, rcond=None)[0]
     bends = bends / sqrt(max(float((bends**2).sum()) / len(t), 1e-300))
-    return np.hstack([t[:, None], ROUGHNESS * bends])
+    return np.hstack([t[:, None], roughness * bends])
 
 
 def second_difference(knots):
@@ -494,6 +497,7 @@ def monotone_heights(heights, metric, blocks, directions):
     return back @ np.clip(found.x, low, high)
 
 
+REPORTS_FACTOR = 0.5  # one answer has no steps that mend it: knots need twice the resolution
 TYPICAL_KNOTS = 5  # knots of a feature that are assumed where the channel is chosen before them
 
 
@@ -655,7 +659,7 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
         d = records.n_features
         return best_reports(
             self, Sized(TYPICAL_KNOTS * d), records,
-            lambda effective: maps.row_map(records.n, effective).size,
+            lambda effective: maps.row_map(records.n, REPORTS_FACTOR * effective).size,
         )  # fmt: skip
 
     def _effective_records(self, session, channel):
@@ -663,7 +667,7 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
         if session.trust.exact:
             return np.inf
         if channel == "codebook":
-            return effective_reports(session, TYPICAL_KNOTS * self.n_features_in_)
+            return REPORTS_FACTOR * effective_reports(session, TYPICAL_KNOTS * self.n_features_in_)
         return effective_records_of(session)
 
     def _read(self):

@@ -578,7 +578,7 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
         if session.trust.exact:
             return self._exact(session, maps, link)
         rows = self._record_map.row_map
-        priors = [rows.prior()] if hasattr(rows, "prior") else ()
+        priors = rows.priors() if hasattr(rows, "priors") else ()
         if channel == "codebook":
             assumed = getattr(self, "coef_norm", None)
             norm = None if assumed is None else rows.theta_bound(assumed)

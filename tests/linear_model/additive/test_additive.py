@@ -204,3 +204,22 @@ def test_hats_are_made_once(n_jobs, monkeypatch):
     found = AdditiveRegressor(**options).fit(X, y)
     assert sum(mapped) == len(X)
     np.testing.assert_allclose(found.predict(X), expected, atol=1e-10)
+
+
+def test_more_budget_and_more_knots_do_not_bend_lines():
+    errors, knots = [], []
+    for epsilon in (1.0, 8.0):
+        found = []
+        for seed in range(4):
+            rng = np.random.RandomState(seed)
+            X = rng.uniform(-1.0, 1.0, size=(2000, 6))
+            line = X @ [0.4, -0.2, 0.4, -0.2, 0.4, -0.2]
+            y = line + rng.normal(scale=0.5, size=2000)
+            public = {"bounds_X": (-1.0, 1.0), "bounds_y": (-3.0, 3.0), "epsilon": epsilon}
+            model = AdditiveRegressor(**public, random_state=seed).fit(X, y)
+            found.append(np.mean((model.predict(X) - line) ** 2))
+        errors.append(np.mean(found))
+        knots.append(len(model.knots_[0]))
+    assert knots[0] < knots[1] and errors[0] > errors[1]
+    # With 31 coefficients sampling alone has an error of .25 * 31 / 2000 in least squares
+    assert errors[1] < 0.5 * 0.25 * 31 / 2000
