@@ -78,7 +78,7 @@ def _score(rng):
     return ScoreQuery(
         whitened, target, rng.uniform(-1.0, 1.0), point, limit, link,
         sandwich=bool(rng.randint(2)), most_excess=cut,
-        matrices=not link.linear or cut is not None or bool(rng.randint(2)),
+        matrices=not link.linear or bool(rng.randint(2)),
     )  # fmt: skip
 
 
@@ -100,9 +100,10 @@ def _opposite_scores():
     return query, one(E1, 1.0), one(-E1, 1.0)
 
 
-def _at_the_limit(sandwich=False, cut=None):
+def _at_the_limit(sandwich=False, cut=None, matrices=True):
     """One residual is just cut, and the other is just not."""
-    query = ScoreQuery(PLANE, TARGET, 0.0, np.zeros(2), 0.5, sandwich=sandwich, most_excess=cut)
+    asked = {"sandwich": sandwich, "most_excess": cut, "matrices": matrices}
+    query = ScoreQuery(PLANE, TARGET, 0.0, np.zeros(2), 0.5, **asked)
     return query, one(E1, 0.5), one(-E1, 0.5 * (1.0 - 1e-12))
 
 
@@ -167,6 +168,7 @@ CASES = {
             _at_the_limit,
             partial(_at_the_limit, True),
             partial(_at_the_limit, True, 0.5),
+            partial(_at_the_limit, False, 0.5, matrices=False),
             _opposite_classes,
         ),
         reached=0.98,

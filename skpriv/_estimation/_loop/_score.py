@@ -137,7 +137,8 @@ class ScoreQuery(JointScores, Query):
     sandwich : bool
         Whether uu' and the count are asked.
     most_excess : float or None
-        E; 0 if nothing can be beyond the limit, None if what is cut is not asked.
+        E; 0 if nothing can be beyond the limit, None if what is cut is not asked. It is asked with
+        matrices alone.
     matrices : bool
         Whether the slope and uu' are asked.
 
@@ -164,7 +165,7 @@ class ScoreQuery(JointScores, Query):
     fall: float = field(init=False)
 
     def __post_init__(self):
-        link, excess = self.link, self.most_excess or 0.0
+        link, excess = self.link, (self.matrices and self.most_excess) or 0.0
         fall = min(FALL, excess / self.limit) if excess else 0.0
         weights = {"moment": 1.0, "slope": link.slope_weight, "square": 1.0}
         if not self.matrices:
@@ -404,12 +405,8 @@ class ScoreEquation:
             fall = query.fall * query.limit / query.most_excess
             known.update(fall=fall, excess=numbers["excess"], excess_scale=scales["excess"])
             counted = max(numbers.get("nearly_cut", 1.0), 0.0) + scales.get("nearly_cut", 0.0)
-            cut, cut_noise = _shrunk(
-                *(
-                    (1.0 + fall) * part
-                    for part in (matrices["cut_rows"], scales["cut_rows"], counted)
-                )
-            )
+            parts = matrices["cut_rows"], scales["cut_rows"], counted
+            cut, cut_noise = _shrunk(*((1.0 + fall) * part for part in parts))
             slope, slope_scale = slope - cut, sqrt(slope_scale**2 + cut_noise**2)
         if "residual" in matrices:
             residual, residual_scale = matrices["residual"], scales["residual"]
