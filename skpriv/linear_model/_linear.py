@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass
 from math import ceil, inf, sqrt
-from numbers import Integral
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -30,7 +29,7 @@ from .._linalg import RELATIVE_ZERO, CompensatedSum, psd_part
 from .._parameters import Channel, DataNorm, Estimand, Positive, parameters
 from .._printing import Printed, Table
 from ..privacy import LARGEST_EPSILON, Budget, capabilities
-from ..records import Rows
+from ..records import Rows, check_length
 from ._opening import best_reports, named_constants, public_maps, public_rows, within_maps
 from ._prediction_intervals import PredictionIntervals
 from ._base import FitsBySteps
@@ -548,12 +547,7 @@ class LinearRegression(FitsBySteps, PredictionIntervals):
         >>> round(float(plan.shares.sum()), 6)
         1.0
         """
-        sizes: Any = {"n": n, "n_features": n_features}
-        for name, size in sizes.items():
-            if isinstance(size, bool) or not isinstance(size, Integral) or size < 1:
-                raise ValueError(
-                    f"{name} must be a positive integer, a public number, and no rows."
-                )
+        n, n_features = check_length(n), check_length(n_features, "n_features")
         trust = self._trust
         if trust.exact:
             raise ValueError(f"privacy={trust.model!r} has no plan: no noise is added.")

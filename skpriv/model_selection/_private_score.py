@@ -58,7 +58,8 @@ def check_covered(estimator: Any, X: Any) -> None:
     PrivacyError
         It names the step and the remedy.
     """
-    sparse = issparse(X) or any("Sparse" in str(kind) for kind in getattr(X, "dtypes", ()))
+    kinds = getattr(X, "dtypes", ()) if hasattr(X, "columns") else ()  # those of a Series are none
+    sparse = issparse(X) or any(str(kind).startswith("Sparse") for kind in kinds)
     while type(estimator) is Pipeline:
         for name, step in estimator.steps[:-1]:
             if not _is_public(step, sparse):

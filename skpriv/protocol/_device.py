@@ -54,7 +54,10 @@ def act(state: Any, contexts: Any) -> int:
         those of the policy, drawn on the device; or, of a policy by inverse gaps, an action drawn
         on the device. Any action before anything was learned.
     """
-    fields, region = read_task(state), json.loads(state)["region"]
+    fields, whole = read_task(state), json.loads(state)
+    if "region" not in whole:
+        raise ValueError("this is a task, which has no actions: pass a policy's public_state().")
+    region = whole["region"]
     with np.errstate(all="ignore"):  # a warning would tell of the contexts
         query = fields["query"]
         phi = action_features(fields, contexts) / query["data_norm"]

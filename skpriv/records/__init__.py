@@ -3,7 +3,7 @@
 from ._base import (
     CHUNK_ROWS, KEPT_BYTES, ArrayRows, Rows, WeightedRows, canonical, in_threads,
 )  # fmt: skip
-from ._batches import BatchRows, LazyValues
+from ._batches import BatchRows, LazyValues, check_length
 from ._dask import DaskRows, positional
 from ._persons import PersonRows
 from ._subset import SEED_BYTES, SeededOrder, Subset
@@ -32,6 +32,7 @@ __all__ = [
     "as_rows",
     "canonical",
     "cells",
+    "check_length",
     "check_public",
     "check_shape",
     "codes",

@@ -42,10 +42,10 @@ def frame(block):
     return found if isinstance(found, nw.DataFrame | nw.Series) else None
 
 
-def check_length(n):
-    """Check a stated number of rows."""
+def check_length(n: Any, name: str = "n") -> int:
+    """A public number of rows or columns as an int, since NumPy's own small ones overflow."""
     if isinstance(n, bool) or not isinstance(n, Integral) or n < 1:
-        raise ValueError(f"n must be a positive integer, the public number of rows, not {n!r}.")
+        raise ValueError(f"{name} must be a positive integer, a public number, and no rows.")
     return int(n)
 
 

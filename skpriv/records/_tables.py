@@ -323,8 +323,7 @@ def from_batches(
     first = next(blocks(), None)
     if first is None:
         raise ValueError("the factory of batches made none.")
-    if n is None:
-        n = sum(length(X) for X, _ in blocks())
+    n = sum(length(X) for X, _ in blocks()) if n is None else check_length(n)
     X, names = first[0], None
     if is_table(X):
         names = list(map(str, X.schema.names if hasattr(X, "num_rows") else frame(X).columns))

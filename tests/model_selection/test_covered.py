@@ -17,6 +17,7 @@ from skpriv.exceptions import PrivacyError
 from skpriv.inspection import inference, model_card
 from skpriv.linear_model import IHTRegressor, SSPRegressor
 from skpriv.model_selection import PrivateSearchCV
+from skpriv.model_selection._private_score import check_covered
 from skpriv.preprocessing import BoundsScaler
 
 RNG = np.random.RandomState(0)
@@ -104,6 +105,14 @@ def test_how_many_entries_of_sparse_rows_are_zero_is_not_told():
             search(pipeline, {}).fit(rows, Y)
     columns.sparse_threshold = 0
     assert not search(pipeline, {}).fit(csr_matrix(X), Y).best_estimator_[0][0].sparse_output_
+
+
+def test_dense_rows_may_have_any_names_of_categories():
+    pl = pytest.importorskip("polars")
+    pipeline = make_pipeline(ColumnTransformer([("a", Normalizer(), [0])]), model())
+    named = pl.DataFrame({"kind": ["Sparse"]}, schema={"kind": pl.Enum(["Sparse"])})
+    for rows in (named, pd.Series(X[:, 0])):
+        check_covered(pipeline, rows)
 
 
 @pytest.mark.parametrize("step", [Normalizer(), Binarizer()])

@@ -15,7 +15,7 @@ from skpriv._estimation._public_maps import RecordMap
 from skpriv._estimation._reports import LiftedMomentsQuery
 from skpriv.exceptions import PrivacyError
 from skpriv.privacy import codebook, read_report, read_task, task_hash
-from skpriv.protocol import report
+from skpriv.protocol import act, report
 from skpriv.protocol._device import is_asked, public_order, scaled_record
 from skpriv.protocol._record import weighted
 
@@ -102,6 +102,8 @@ def test_a_changed_task_is_refused():
     for text in ("hello", b"\xff", None, "[" * 100_000, "{}"):
         with pytest.raises(ValueError, match=r"pass the text of .* public_state\(\)"):
             report(text, [0.1, 0.2], 0.3, user=3)
+    with pytest.raises(ValueError, match=r"is a task.* public_state\(\)"):
+        act(TEXT, [[0.1, 0.2]])
     for name, value in [("budget", {"epsilon": 9.0, "delta": 0.0}), ("round", 2), ("version", 2)]:
         with pytest.raises(ValueError, match="hash|version"):
             read_task(json.dumps({**TASK, name: value}))

@@ -2,6 +2,7 @@
 
 import threading
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -284,8 +285,13 @@ def test_the_number_of_rows_of_a_query_is_stated_and_not_told(tmp_path):
             from_table(table, target="y", n=n + 1).sum(_Count())
         assert str(n) not in str(caught.value).replace(f"n={n + 1} ", "")
     for wrong in (0, -1, True, 2.5, "3"):
-        with pytest.raises(ValueError, match="n must be a positive integer"):
-            from_table(_frame(), target="y", n=wrong)
+        for read in (
+            partial(from_table, _frame(), target="y"),
+            partial(from_batches, lambda: [np.ones((2, 2))]),
+        ):
+            with pytest.raises(ValueError, match="n must be a positive integer"):
+                read(n=wrong)
+    assert type(from_batches(lambda: [np.ones((200, 2))], np.uint8(200)).n) is int
 
 
 def test_targets_in_memory_tell_the_number_of_lazy_rows():

@@ -74,6 +74,11 @@ def test_what_it_proposes_would_do_and_less_would_not(privacy, features):
     assert f"Most coefficients are estimable, from {small.records:,} records on" in enough
 
 
+def test_small_integers_of_numpy_do_not_overflow():
+    plan = LinearRegression(bounds_X=(0, 1), bounds_y=(0, 1)).plan(np.uint8(200), np.uint8(7))
+    assert type(plan.n) is int and str(plan) == str(planned(200, 7, 1.0, "central"))
+
+
 @pytest.mark.parametrize(("settings", "sizes", "words"), [
     *(({}, (size, 2), "n must be a positive integer") for size in (0, True, 2.5, "3")),
     ({}, (np.full((4, 2), 7), 2), "n must be a positive integer, a public number, and no rows.$"),
