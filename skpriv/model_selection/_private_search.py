@@ -32,7 +32,7 @@ from ..privacy import (
     open_session,
     prepaid,
 )
-from ..records import INVALID_VALUES, ArrayRows, finite_numbers, stand_in
+from ..records import INVALID_VALUES, ArrayRows, finite_numbers, public_shape, stand_in
 from ._private_score import (
     Gains,
     SquaredErrors,
@@ -182,6 +182,8 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
         n, rng = rows.n, check_random_state(self.random_state)
         if n < 10:
             raise ValueError(f"n_samples={n} is too few for a search: it needs 10 rows at least.")
+        if len(public_shape(X)) != 2:
+            raise ValueError("X must be two-dimensional: a row of features for each target.")
         self.candidates_ = self._candidates(rng)
         for params in self.candidates_:  # A parameter may be a step.
             check_covered(clone(self.estimator).set_params(**params), X)

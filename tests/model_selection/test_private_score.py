@@ -94,6 +94,9 @@ def test_what_has_no_rows_in_memory_or_predicts_classes_is_refused():
         for ask in (search.fit, score):
             with uncharged("must be in memory"):
                 ask(*rows)
+    for column in (X[:, 0], X[:, :, None]):
+        with uncharged("two-dimensional"):
+            search.fit(column, y)
     classes = LogisticRegression(data_norm=1.0, classes=(0, 1)).fit(X, y > 0)
     with uncharged("for regressions", PrivacyError):
         private_score(classes, X, y > 0, epsilon=1.0, delta=1e-6, bounds_y=(0, 1))
