@@ -115,6 +115,12 @@ def test_sums_that_are_remembered_are_of_the_records_that_are_asked_about():
         np.testing.assert_allclose(session._pieces.sum(query, part), expected, atol=1e-11)
 
 
+def test_no_warning_tells_of_tiny_values():
+    X, y = (1e-320 * values for values in _data())
+    with np.errstate(all="raise"):
+        improper(random_state=0).fit(X, y)
+
+
 def test_refusals():
     X, y = _data()
     for settings in ({"privacy": "local"}, {"calibration": 0.0}):

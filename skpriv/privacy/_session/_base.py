@@ -94,11 +94,14 @@ class Shares:
 
 
 def one_at_a_time(method: F) -> F:
-    """Decorate a method that asks: two threads would find the same share free, and both take it."""
+    """Decorate a method that asks: two threads would find the same share free, and both take it.
+
+    It warns of no rounding, overflow or underflow either, since that would tell of a value.
+    """
 
     @wraps(method)
     def locked(self, *arguments, **named):
-        with self._lock:
+        with self._lock, np.errstate(all="ignore"):
             return method(self, *arguments, **named)
 
     return cast(F, locked)
