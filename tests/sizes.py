@@ -11,11 +11,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 CAPS = {
-    "lines of code": 24_040,  # the aim is 24,000
+    "lines of code": 24_000,
     "lines of code in a file": 500,
     "constants": 134,  # numbers with a name of their own
-    "files": 147,
-    "lines of tests": 27_084,
+    "files": 146,
+    "lines of tests": 26_000,
     "words of pages for users": 27_000,  # of the first volume
 }
 
