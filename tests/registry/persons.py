@@ -135,6 +135,11 @@ def _opposite_scores():
     return PersonScoreQuery(*_score_maps(0.5), sandwich=True), ABOVE, BELOW
 
 
+def _obtuse_scores():
+    """At this angle the sums of scores and of their products differ most together."""
+    return PersonScoreQuery(*_score_maps(0.5), sandwich=True), ABOVE, alike(-0.8, 0.6, 1.0)
+
+
 def _one_class_and_another():
     return ScoreLengthsQuery(PersonScoreQuery(*_score_maps(0.5))), ABOVE, WITHOUT
 
@@ -160,7 +165,7 @@ CASES = {
     LineScoreQuery: Case(_line, (_shortened,), width=3 * PLACES, ask=ask_persons),
     PersonScoreQuery: Case(
         _person_scores,
-        (_opposite_scores,),
+        (_opposite_scores, _obtuse_scores),
         width=3 * PLACES,
         ask=ask_persons,
         reached=0.92,
