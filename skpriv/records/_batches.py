@@ -45,7 +45,7 @@ def frame(block):
 def check_length(n: Any, name: str = "n") -> int:
     """A public number of rows or columns as an int, since NumPy's own small ones overflow."""
     if isinstance(n, bool) or not isinstance(n, Integral) or n < 1:
-        raise ValueError(f"{name} must be a positive integer, a public number, and no rows.")
+        raise ValueError(f"{name} must be a positive integer: a public number, not the rows.")
     return int(n)
 
 

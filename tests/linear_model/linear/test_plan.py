@@ -81,7 +81,7 @@ def test_small_integers_of_numpy_do_not_overflow():
 
 @pytest.mark.parametrize(("settings", "sizes", "words"), [
     *(({}, (size, 2), "n must be a positive integer") for size in (0, True, 2.5, "3")),
-    ({}, (np.full((4, 2), 7), 2), "n must be a positive integer, a public number, and no rows.$"),
+    ({}, (np.full((4, 2), 7), 2), "n must be a positive integer: a public number, not the rows.$"),
     ({}, (1000, [2, 3]), "n_features must be a positive integer"),
     ({"privacy": "none"}, (1000, 2), "has no plan"),
     ({"bounds_X": BOUNDS}, (100, 3), "shape .2, 2., but X has 3 features"),
