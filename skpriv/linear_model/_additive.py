@@ -115,8 +115,9 @@ def make_map(low, high, known, lines, n, effective_records):
 
 # Weight of a penalty on bends, relative to the data: it only decides what the records leave open.
 ROUGH = 1e-6
-# Standard deviations of the bends of curves that are thought equally likely; that of a slope is 1.
-ROUGHNESS = 0.0, 0.0625, 0.25, 1.0
+# Standard deviations of the bends of lines and of smooth curves, which are thought equally likely;
+# that of a slope is 1. More scales gain nothing (docs/evidence/additive.md).
+ROUGHNESS = 0.0, 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,7 +230,7 @@ class AdditiveMap:
         return ROUGH * sqrt(n) * (rows @ self.basis / sqrt(self.n_inputs))
 
     def priors(self):
-        """Shapes L of priors theta = tau L c: curves from lines to rough ones.
+        """Shapes L of priors theta = tau L c: lines, and smooth curves.
 
         The level is no wider than a slope. A wide one would be most of the variance of a prior,
         which has no more than the target, and slopes and bends would be shrunk to nothing.
