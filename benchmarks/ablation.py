@@ -58,7 +58,7 @@ PARTS = {
     "resolved from 8 on": ((_rules, "RESOLVED", 8.0),),
     "never resolved: no line": (
         (_rules, "RESOLVED", np.inf),
-        (_whitening, "_short", _one),
+        (_whitening, "_shortening", _one),
     ),
     "rows of length 1.75 / k": ((_rules, "ROWS_AND_CLIPS", ((1.75, 2.0), (2.5, 2.5))),),
     "rows of length 2.5 / k": ((_rules, "ROWS_AND_CLIPS", ((2.5, 2.5), (2.5, 2.5))),),

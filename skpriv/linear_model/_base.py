@@ -18,7 +18,7 @@ from .._compat import F, Documented, Interval, StrOptions, fit_context
 from .._estimation._intervals import ConfidenceInterval, check_level, inside_bounds
 from .._estimation._loop._fit import FITTED, LoopFit
 from .._estimation._loop._queries import IDENTITY, Location, MeanLink
-from .._estimation._loop._steps import bounds_words, fit_rows, public_rules
+from .._estimation._loop._steps import fit_rows, narrow_bounds, public_rules, wide_bounds
 from .._estimation._public_maps import RecordMap
 from .._estimation._reports import ReportedFit, balanced
 from .._linalg import blocks_of, row_products
@@ -566,8 +566,9 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
             asked = asked if link.linear else replace(asked, target_map=ScaledAlready())
         self._released = self._release(session, asked, link, channel, start)
         if isinstance(self._released, LoopFit):
-            names = getattr(self, "feature_names_in_", None)
-            session.report.add_note(bounds_words(self._released, maps.row_map, names))
+            known = self._released, maps.row_map, getattr(self, "feature_names_in_", None)
+            session.report.add_note(narrow_bounds(*known))
+            session.report.add_note(wide_bounds(*known))
         self._read()
         self._calibration: Any = None
         if self.calibration_size is not None:  # each class with this mixin has it

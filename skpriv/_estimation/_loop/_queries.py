@@ -7,7 +7,6 @@ e are multiplied by its root. A link says which function of the linear part the 
 """
 
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
 from math import inf
 from typing import Any, ClassVar, NamedTuple
 
@@ -624,13 +623,16 @@ class JointScores:
 
     def named(self, values, noise):
         """What the parts of an answer stand for, and the deviations of their noise, by name."""
-        unit, ends = self.limit * self.length, accumulate(self.parts.values())
-        units = {"moment": unit, "beyond": unit, "residual": unit**2, "square": self.limit**2}
+        limit = self.limit * self.length  # of a score
+        units = {"moment": limit, "beyond": limit, "residual": limit**2, "square": self.limit**2}
         units |= {"slope": self.link.steepest, "excess": self.most_excess}
-        units = {name: units.get(name, 1.0) / weight for name, weight in self.weights.items()}
-        parts = zip(units, np.split(values, [*ends][:-1]), strict=True)
-        found = {name: units[name] * part for name, part in parts}
-        return found, {name: unit * noise for name, unit in units.items()}
+        found, scales, start = {}, {}, 0
+        for name, size in self.parts.items():
+            unit = units.get(name, 1.0) / self.weights[name]
+            found[name] = unit * values[start : start + size]
+            scales[name] = unit * noise
+            start += size
+        return found, scales
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""

@@ -422,8 +422,8 @@ def known_mean(session, whitened, target, mean, deviation, pool, equation, rules
     return KnownMean(pool.b, constant, gram, value, 1.0 / precision, skew, slope)
 
 
-def bounds_words(fit, rows, names):
-    """What a report says of bounds; None where they suit, or noise may explain what is seen.
+def narrow_bounds(fit, rows, names):
+    """What a report says of records that were clipped, by released counts of them.
 
     Parameters
     ----------
@@ -431,12 +431,12 @@ def bounds_words(fit, rows, names):
     rows : RowMap, or what stands in its place
     names : sequence of str, or None
         Names of the features.
+
+    Returns
+    -------
+    str
+        Empty where the bounds suit, or noise may explain what is seen.
     """
-    return " ".join(filter(None, (_narrow(fit, rows, names), _wide(fit, rows, names)))) or None
-
-
-def _narrow(fit, rows, names):
-    """What released counts say of records that were clipped, in all and for each value."""
     if fit.clipped is None:
         return ""
     part, parts, noise = fit.clipped
@@ -455,8 +455,10 @@ def _narrow(fit, rows, names):
     )
 
 
-def _wide(fit, rows, names):
-    """What the released Gram matrix of rows phi = W^-1 psi says of ranges that are hardly used.
+def wide_bounds(fit, rows, names):
+    """What a report says of ranges that are hardly used, as `narrow_bounds` does of others.
+
+    It follows from the released Gram matrix of rows phi = W^-1 psi.
 
     The deviation of a feature is that of phi'c for the vector c that is the feature in
     half-ranges, less its mean. Values that are spread evenly over a tenth of their range have

@@ -170,8 +170,8 @@ class Pool:
     def __init__(self, size, deviation, priors, odds, largest, link, length, curator, gram=None):
         width = max(prior.shape[1] for prior in priors)
         self._priors = np.zeros((len(priors) + (not link.linear), size, width))
-        for filled, prior in zip(self._priors, priors):
-            filled[:, : prior.shape[1]] = prior
+        for place, prior in zip(self._priors, priors):
+            place[:, : prior.shape[1]] = prior
         self._variances = PRIOR_VARIANCES[PRIOR_VARIANCES <= max(largest, PRIOR_VARIANCES[0])]
         self._link, self._curator, self._gram = link, curator, gram
         self._odds = odds if link.linear else np.append(odds, 0.0)
@@ -317,12 +317,12 @@ def whitening_parts(session, rules):
     a later round corrects an earlier one. All parts are requested together, so that a file is read
     once for all of them.
     """
-    rounds = ROUNDS + (_short(rules) < 1.0 or not rules.slopes) if rules.whitening else 0
+    rounds = ROUNDS + (_shortening(rules) < 1.0 or not rules.slopes) if rules.whitening else 0
     halves = range(rounds - 1, -1, -1) if rules.subset < 1.0 else [0] * rounds
     return [session.part(rules.subset * 0.5**half) for half in halves]
 
 
-def _short(rules):
+def _shortening(rules):
     """Factor by which rows are shortened in a fourth round, so that distant rows have weights of 1.
 
     Otherwise the weights hide what distant rows add to the Gram matrix, and whitening by it moves
@@ -346,26 +346,28 @@ def learn_whitening(session, rows, rules, start=None):
     parts = whitening_parts(session, rules)
     first = None
     if start:
-        W = _whiter(start.W, start.gram, start.scale, rules)
+        W = _next_whitening(start.W, start.gram, start.scale, rules)
         parts = parts[-1:]
     elif rules.margins:
-        W = first = scaled(session, rows, rules, parts[-1])
+        W = first = whitening_by_margins(session, rows, rules, parts[-1])
     else:
         W = np.eye(rows.size)
     for number, subset in enumerate(parts):
-        W = (_short(rules) if number == ROUNDS and rules.slopes else 1.0) * W
-        look = number == ROUNDS and not rules.slopes
-        asked = WhiteningQuery(Whitened(rows, W), asked_again=look)
+        fourth = number == ROUNDS
+        if fourth and rules.slopes:
+            W = _shortening(rules) * W
+        last_look = fourth and not rules.slopes
+        asked = WhiteningQuery(Whitened(rows, W), asked_again=last_look)
         gram, scale = asked.gram(session.sum(asked, rules.whitening / len(parts), subset))
-        if look:
+        if last_look:
             return asked.whitened, (gram, scale)
         if first is not None:
-            gram = filled(gram, solve_triangular(first.T, W.T, lower=True).T)
-        W = _whiter(W, gram, scale, rules)
+            gram = with_least_mass(gram, solve_triangular(first.T, W.T, lower=True).T)
+        W = _next_whitening(W, gram, scale, rules)
     return Whitened(rows, W), None
 
 
-def _whiter(W, gram, scale, rules):
+def _next_whitening(W, gram, scale, rules):
     """W after one more round, which released this Gram matrix with noise of this scale."""
     p = len(W)
     values, vectors, weight = denoised_gram(gram, scale)
@@ -374,11 +376,11 @@ def _whiter(W, gram, scale, rules):
     W = (vectors * values**-0.5) @ vectors.T @ W
     # The sum is the number of directions that exceed the noise.
     W *= rules.length / sqrt(max((np.maximum(values - ridge, 0.0) / values).sum(), 1.0))
-    # An upper triangular W differs by a rotation only, and `filled` takes it back to features.
-    return np.asarray(np.linalg.qr(_longest(W), mode="r"))
+    # An upper triangular W differs by a rotation only. `with_least_mass` takes it back to features.
+    return np.asarray(np.linalg.qr(_lengthened(W), mode="r"))
 
 
-def scaled(session, rows, rules, part):
+def whitening_by_margins(session, rows, rules, part):
     """W that gives features mean 0 and variance 1, according to their released margins.
 
     The noise of a matrix has an operator norm sqrt(2 p) times as large as the noise of one entry;
@@ -397,10 +399,10 @@ def scaled(session, rows, rules, part):
     W[:d, :d] *= short / long * sqrt(d)
     W[:d, d] = -np.clip(mean, -1.0, 1.0) / short
     W[:d] /= np.sqrt(np.clip(variance, 1e-14, 1.0))[:, None]
-    return _longest(rules.length / sqrt(rows.size) * W)
+    return _lengthened(rules.length / sqrt(rows.size) * W)
 
 
-def filled(gram, turn):
+def with_least_mass(gram, turn):
     """Gram matrix of turned rows, where no feature has less than LEAST_MASS of the typical mass.
 
     Before the turn features have about equal mean squares. If a feature has less mass in the Gram
@@ -426,7 +428,7 @@ def filled(gram, turn):
     return gram + (turn * np.maximum(least - mass, 0.0)) @ turn.T
 
 
-def _longest(W):
+def _lengthened(W):
     """W, made longer if no row can reach the length 1, so that still no row is shortened."""
     if row_norms(W).max() >= 1.0:  # the operator norm is at least that, and costs more to compute
         return W

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skpriv._estimation._loop._steps import bounds_words
+from skpriv._estimation._loop._steps import wide_bounds
 from skpriv._estimation._loop._queries import ClippedRowsQuery
 from skpriv._estimation._public_maps import RowMap
 from skpriv.privacy import Answer, GaussianNoise
@@ -55,11 +55,9 @@ def test_nothing_is_said_that_noise_may_explain():
     """The Gram matrix has to exclude a wider spread by three deviations of its noise."""
     model = _fitted((-11.0, 11.0))
     fit, rows = model._released, model._record_map.row_map
-    assert bounds_words(fit, rows, ["age", "dose", "time"]).startswith(
-        "The standard deviation of a"
-    )
+    assert wide_bounds(fit, rows, ["age", "dose", "time"]).startswith("The standard deviation of a")
     noisy = [replace(eq, slope_scale=40.0 * eq.slope_scale) for eq in fit.equations]
-    assert bounds_words(replace(fit, equations=tuple(noisy)), rows, None) is None
+    assert wide_bounds(replace(fit, equations=tuple(noisy)), rows, None) == ""
 
 
 def test_both_are_told_together():

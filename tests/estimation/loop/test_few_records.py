@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from skpriv._estimation._loop._queries import IDENTITY, SQUARES, Logit, MarginsQuery
 from skpriv._estimation._loop._rules import Rules
-from skpriv._estimation._loop._whitening import denoised_gram, filled, scaled
+from skpriv._estimation._loop._whitening import denoised_gram, whitening_by_margins, with_least_mass
 from skpriv._estimation._public_maps import RowMap
 from skpriv.linear_model import LinearRegression
 
@@ -67,7 +67,7 @@ def test_a_rare_category_is_stretched_no_further_than_its_noise():
             value=MarginsQuery(rows).sum(z, None), n=len(z), noise=SimpleNamespace(scale=scale)
         )
         session = SimpleNamespace(sum=lambda *asked, answer=answer: answer)
-        W = scaled(session, rows, SimpleNamespace(margins=0.05, length=1.0), None)
+        W = whitening_by_margins(session, rows, SimpleNamespace(margins=0.05, length=1.0), None)
         moved = rows.rows(np.array([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]])) @ W.T
         unit = W[3, 3] * rows.parts[1]  # length of a coordinate of one deviation
         most = 2.0 * unit * np.sqrt(SQUARES * len(z) / scale)
@@ -83,7 +83,7 @@ def test_cut_features_are_lifted_and_those_that_cancel_are_left(masses):
     mixed = np.triu(np.random.RandomState(0).normal(size=(4, 4))) + 2.0 * np.eye(4)
     for turn in (np.eye(4), mixed * 7.0, np.diag([1.0, 30.0, 2.0, 1.0]) @ mixed):
         back = np.linalg.inv(turn)
-        found = back @ filled(turn @ gram @ turn.T, turn) @ back.T
+        found = back @ with_least_mass(turn @ gram @ turn.T, turn) @ back.T
         np.testing.assert_allclose(found - np.diag(lifted), gram, atol=1e-9)
 
 
