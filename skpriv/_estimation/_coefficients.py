@@ -153,9 +153,9 @@ class CoefficientLaw:
 def _largest(matrix, distance):
     """|matrix| @ distance; what is infinite or NaN stands only in rows that weigh it."""
     weighed = matrix != 0.0
-    most = abs(matrix) @ np.where(np.isfinite(distance), distance, 0.0)
-    most = np.where(weighed @ np.isinf(distance), np.inf, most)
-    return np.where(weighed @ np.isnan(distance), np.nan, most)
+    largest = abs(matrix) @ np.where(np.isfinite(distance), distance, 0.0)
+    largest = np.where(weighed @ np.isinf(distance), np.inf, largest)
+    return np.where(weighed @ np.isnan(distance), np.nan, largest)
 
 
 def sandwich(inverse, gram, residual_gram, residual_noise, variance):
@@ -343,12 +343,12 @@ def loop_law(fit, maps, fitted=True, **words):
     value, resolved, reason = maps.radius * chosen.value(points), chosen.resolved(points), ""
     intercepts = value.reshape(np.size(fit.location), -1)[:, -1]
     intercepts += maps.centre + maps.radius * fit.location
-    most = maps.radius * _largest_in_bounds(fit, maps.row_map, matrix)
-    bounded = ~resolved & np.isfinite(most)
+    largest = maps.radius * _largest_in_bounds(fit, maps.row_map, matrix)
+    bounded = ~resolved & np.isfinite(largest)
     if not resolved.all():
         reason = f"{NOISE}; {BOUNDED}" if bounded.any() else NOISE
-        privacy[bounded, bounded] += most[bounded] ** 2
-        distance = np.where(bounded, distance + 2.0 * most, distance)
+        privacy[bounded, bounded] += largest[bounded] ** 2
+        distance = np.where(bounded, distance + 2.0 * largest, distance)
         resolved = resolved | bounded
     both = np.outer(resolved, resolved)
     # Without noise no row of a link that bends weighs less

@@ -252,10 +252,10 @@ class RowMap(BlocksOfRows):
         if self.fit_intercept:
             centre = short * float(theta[-1])
         if self.low is None:
-            reach = long * float(np.linalg.norm(slopes))
+            farthest = long * float(np.linalg.norm(slopes))
         else:
-            reach = long / self._across * float(np.abs(slopes).sum())
-        return centre - reach, centre + reach
+            farthest = long / self._across * float(np.abs(slopes).sum())
+        return centre - farthest, centre + farthest
 
     def longest_row(self, W):
         """Length of W phi of a row inside of the bounds that is as long as can easily be found.

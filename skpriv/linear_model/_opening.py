@@ -328,8 +328,6 @@ def held_out_size(model, n):
 
 def hold_out(model, session):
     """The sessions of the fit and of what is held out; None without the latter."""
-    if model.calibration_size is None:
-        return session, None
     size = held_out_size(model, session.n)
     return split(session, session.n - size, size) if size else (session, None)
 
@@ -367,13 +365,13 @@ def within_maps(model, groups, maps, weights=None):
     rows, (low, high) = maps.row_map, maps.bounds_y
     groups.change = WithinPersons(rows.clipped, (low, high))
     part = spread_within(groups.largest)
-    reach = (high - low) * part
-    target = TargetMap((-reach, reach), False)
+    largest = (high - low) * part
+    target = TargetMap((-largest, largest), False)
     if rows.low is None:
         ends = {"data_norm": 2.0 * rows.data_norm * part}
     else:
-        reach = (rows.high - rows.low) * part
-        ends = {"low": -reach, "high": reach}
+        largest = (rows.high - rows.low) * part
+        ends = {"low": -largest, "high": largest}
     return RecordMap(replace(rows, **ends, fit_intercept=False), target)
 
 

@@ -148,11 +148,11 @@ def inversion_excess(slopes, moments, variances, scale, quantile):
         Roots of what is missing in the variance at m / d for q deviations to reach the farther end.
     """
     size = np.abs(moments)
-    free = slopes**2 - (quantile * scale) ** 2
-    reach = quantile * np.sqrt(variances * free + (size * scale) ** 2)
-    reach = (size * slopes + reach) / free - size / slopes
+    beyond_noise = slopes**2 - (quantile * scale) ** 2
+    root = quantile * np.sqrt(variances * beyond_noise + (size * scale) ** 2)
+    half = (size * slopes + root) / beyond_noise - size / slopes  # from m / d to the farther end
     counted = variances / slopes**2 + (scale * size / slopes**2) ** 2
-    return np.sqrt(np.maximum((reach / quantile) ** 2 - counted, 0.0))
+    return np.sqrt(np.maximum((half / quantile) ** 2 - counted, 0.0))
 
 
 def weights_move_mean(level, square):
@@ -434,15 +434,17 @@ class LoopFit:
         slope is another, where scores are clipped or a link bends. Their limits differ by no more
         than the factor ``most_apart`` from the last one.
         """
-        level = max(float(np.trace(self.gram)) / len(self.b), 1e-300)
+        # Squared length of a solution of pure noise, over the variance of a coordinate of a moment
+        noise_square = len(self.b) / max(float(np.trace(self.gram)) / len(self.b), 1e-300)
         used = []
         for eq in self.equations[:-1]:
-            away, size = self.last.point - eq.point, len(self.b) / level
-            close = float(away @ self.gram @ away) <= eq.moment_scale**2 * size
-            ends = eq.cut_length, self.last.cut_length
-            alike = max(ends) <= most_apart * min(ends)
-            whole = eq.slope is not None and (not self.same_rows or eq.n == self.last.n)
-            if close and alike and whole and bool(eq.fall) == bool(self.last.fall):
+            away = self.last.point - eq.point
+            close = float(away @ self.gram @ away) <= eq.moment_scale**2 * noise_square
+            limits = eq.cut_length, self.last.cut_length
+            same_limits = max(limits) <= most_apart * min(limits)
+            same_scores = bool(eq.fall) == bool(self.last.fall)
+            of_all = not self.same_rows or eq.n == self.last.n
+            if close and same_limits and same_scores and of_all and eq.slope is not None:
                 used.append(eq)
         used.append(self.last)
         precision = np.array([eq.moment_scale**-2.0 if eq.moment_scale else 1.0 for eq in used])
@@ -616,10 +618,10 @@ def _bend(slope, values, vectors, shares, away):
     psi'd is normal, and by Bessel it bounds the sum of squares of the coordinates. tr H is at most
     mean(mu'). The direction is not known, so that each of p has an equal part.
     """
-    most = 0.5 * float(shares @ [max(float(u @ slope @ u), 0.0) for u in away])
-    most *= sqrt(min(1.0, 3.0 / len(values)))
+    longest = 0.5 * float(shares @ [max(float(u @ slope @ u), 0.0) for u in away])
+    longest *= sqrt(min(1.0, 3.0 / len(values)))
     root = vectors * np.sqrt(np.maximum(values, 0.0))
-    return root * (most / max(float(np.linalg.norm(root)), 1e-150))
+    return root * (longest / max(float(np.linalg.norm(root)), 1e-150))
 
 
 SHIFTS = np.linspace(0.02, 0.98, 49)[:, None]  # of the smallest eigenvalue: see `_distance`
@@ -733,17 +735,18 @@ def _distance(last, values, vectors, noise, failure):
     trace = float(values.sum()) + sqrt(p) * stats.norm.isf(failure.trace) * last.gram_scale
     total, weak = min(max(trace, largest), 1.0), largest  # E zeta^2 <= 1
     moved = solved(total, weak)
-    seen = float(np.trace(last.residual_gram))
-    seen += sqrt(p) * stats.norm.isf(failure.total) * last.residual_scale
-    most = float(np.linalg.eigvalsh(last.residual_gram)[-1])
-    most += stats.norm.isf(failure.weak) * last.residual_scale
-    seen, most = (max(value, 0.0) + squares for value in (seen, most))
+    residual_trace = float(np.trace(last.residual_gram))
+    residual_trace += sqrt(p) * stats.norm.isf(failure.total) * last.residual_scale
+    residual_largest = float(np.linalg.eigvalsh(last.residual_gram)[-1])
+    residual_largest += stats.norm.isf(failure.weak) * last.residual_scale
+    residual_trace = max(residual_trace, 0.0) + squares
+    residual_largest = max(residual_largest, 0.0) + squares
     unit = RANGE**2 * log(2.0 / failure.variances) / n
     for _ in range(SHARPENINGS):
         # mean((w zeta)^2 |e|^2) is that of c^2 less 2 d'mean(|e|^2 e w zeta), in any direction, too
         tilt = 2.0 * moved * _sum_norm(weak, weak, 1.0, n, log(1.0 / failure.tilt))
-        total = min(total, expected_sum(seen + 2.0 * moved * size(total, weak), unit))
-        weak = min(weak, total, expected_sum(most + tilt, unit))
+        total = min(total, expected_sum(residual_trace + 2.0 * moved * size(total, weak), unit))
+        weak = min(weak, total, expected_sum(residual_largest + tilt, unit))
         moved = min(moved, solved(total, weak))
     return _Bounds(moved, size(total, weak) + cut + noise * moved)
 

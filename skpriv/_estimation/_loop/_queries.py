@@ -718,17 +718,17 @@ def person_sums(values, starts):
     return csr_matrix((np.ones(rows), np.arange(rows), starts), shape=shape) @ values
 
 
-def dependence(persons, rows, places):
+def dependence(of_persons, of_rows, places):
     """How large the sum uu' of persons is beside that of their rows, over all directions.
 
     It is between 1 / m, for rows that do not depend on each other, and 1, for rows that are alike.
 
     Parameters
     ----------
-    persons, rows : ndarray of shape (p, p)
+    of_persons, of_rows : ndarray of shape (p, p)
         Covariances of the scores of persons, with noise, and what it would be at most.
     places : int
         m.
     """
-    most = max(float(np.trace(rows)), 1e-300)
-    return float(np.clip(np.trace(persons) / most, 1.0 / places, 1.0))
+    largest = max(float(np.trace(of_rows)), 1e-300)
+    return float(np.clip(np.trace(of_persons) / largest, 1.0 / places, 1.0))

@@ -179,17 +179,17 @@ class Rules:
         if few_records or not (boxed and useful) or noise > MARGINS_NOISE:
             margins = 0.0
         line = QUESTION if resolution >= RESOLVED and link.parts == 1 else 0.0
-        number = STEPS_RESOLUTION / resolution
-        last = LAST_SHARE * min(1.0, STEPS[0] / number)
-        asks_cut = number <= STEPS[0]
+        n_steps = STEPS_RESOLUTION / resolution
+        last = LAST_SHARE * min(1.0, STEPS[0] / n_steps)
+        asks_cut = n_steps <= STEPS[0]
         # Where noise hides typical eigenvalues, one look at the Gram matrix tells as much as slopes
         one_look = link.linear and resolution < RESOLVED / 8.0
-        most = STEPS[1] // 2 if link.linear and not one_look else STEPS[1]
-        number = max(STEPS[0] if link.linear else BENT_STEPS, round(min(number, most)))
-        last = max(1.0 / number, last)
-        steps = [(1.0 - last) / (number - 1)] * (number - 1) + [last]
+        most_steps = STEPS[1] // 2 if link.linear and not one_look else STEPS[1]
+        n_steps = max(STEPS[0] if link.linear else BENT_STEPS, round(min(n_steps, most_steps)))
+        last = max(1.0 / n_steps, last)
+        steps = [(1.0 - last) / (n_steps - 1)] * (n_steps - 1) + [last]
         if not link.linear:  # the first steps are asked too far away to stay in the pool
-            sizes = [min(k, BENT_STEPS) for k in range(1, number + 1)]
+            sizes = [min(k, BENT_STEPS) for k in range(1, n_steps + 1)]
             steps = [size / sum(sizes) for size in sizes]
         short, usual = ROWS_AND_CLIPS
         row_length, widest = short if link.linear and clip == "auto" else usual
@@ -211,7 +211,7 @@ class Rules:
             steps = [1.0 / STEPS[0]] * STEPS[0]
         enough = SUBSET_RESOLUTIONS[0 if ranged else 1]
         clipped = CLIPPED_SHARE if counted and resolution >= RESOLVED else 0.0
-        left = rest * (1.0 - margins - whitening - mean - line - clipped)
+        left_for_steps = rest * (1.0 - margins - whitening - mean - line - clipped)
         return cls(
             effective_records=N,
             few_records=few_records,
@@ -220,7 +220,7 @@ class Rules:
             spread=spread,
             margins=rest * margins,
             whitening=rest * whitening,
-            steps=tuple(left * step for step in steps),
+            steps=tuple(left_for_steps * step for step in steps),
             mean=rest * mean,
             line=rest * line,
             clipped=rest * clipped,

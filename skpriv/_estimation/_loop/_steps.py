@@ -78,8 +78,8 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=(), start=None)
     first_share = rules.spread or rules.steps[0]
     if rules.mean_only or (rules.few_records and not session.records(first_share)):
         return mean_only(session, rows, target, rules, link)
-    several = (session.persons or 1) > 1  # a person with one row is a row
-    rules = replace(rules, slopes=rules.slopes or several)
+    of_persons = (session.persons or 1) > 1  # a person with one row is a row
+    rules = replace(rules, slopes=rules.slopes or of_persons)
     # The parts for the whitening are announced here, though they are asked about later: one pass
     # over a file then reads them together with the targets.
     whitening_parts(session, rules)
@@ -101,14 +101,14 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=(), start=None)
     def ask(last):
         """The question of the next step."""
         if link.parts > 1:
-            return link.score_query(several, whitened, target, location, pool.b)
+            return link.score_query(of_persons, whitened, target, location, pool.b)
         # Deviations are in half-ranges of the target
         clip = link.limit or min(rules.clip * sqrt(pool.variance), link.farthest)
         excess = largest_excess(whitened, location, pool.b, clip) if link.linear else None
         if excess and not (rules.asks_cut and last):
             excess = None  # certified intervals alone need it
         arguments = whitened, target, location, pool.b, clip, link
-        if several:
+        if of_persons:
             return PersonScoreQuery(*arguments, sandwich=True)
         return ScoreQuery(*arguments, last or not rules.asks_cut, excess, last or rules.slopes)
 
@@ -290,9 +290,7 @@ def find_location(session, rows, target, rules, link=IDENTITY):
 
     The deviation is that of a normal target with the released mean absolute deviation.
     """
-    mean = None
-    if rules.location:
-        mean = _mean(session, rows, target, link, rules.location)
+    mean = _mean(session, rows, target, link, rules.location) if rules.location else None
     if link.parts > 1:
         return mean, 1.0
     if not rules.spread:  # of two classes
@@ -343,12 +341,15 @@ def more_needed(session, rules, effective_records):
 
 def _mean(session, rows, target, link, share):
     """Noisy mean of the target."""
-    several = link.parts > 1
-    query = link.rates_query(rows, target) if several else LocationQuery(target, link.low, rows)
+    if link.parts > 1:
+        query = link.rates_query(rows, target)
+    else:
+        query = LocationQuery(target, link.low, rows)
     found = query.read(session.sum(query, share))
     noise = 2.0 * found.scale * found.part
-    told = found.part < 1.0 - TOLD_ABOVE * noise  # unless noise may explain the rest
-    if told and not query.weighted and (session.persons or 1) == 1:
+    # Some rows have no target that can be learned from, unless noise may explain the difference
+    without_target = found.part < 1.0 - TOLD_ABOVE * noise
+    if without_target and not query.weighted and (session.persons or 1) == 1:
         session.report.add_note(
             f"About {found.part:.1%} of the rows have a target that can be learned from: a class, "
             "or a number."
@@ -475,14 +476,14 @@ def wide_bounds(fit, rows, names):
     away = c - np.outer(c @ gram @ k / level, k)
     variance = np.einsum("ij,ij->i", away @ gram, away) / level
     noise = scale * np.einsum("ij,ij->i", away, away) / level
-    most = variance + TOLD_ABOVE * noise
-    used = int(np.argmin(most))
-    if most[used] >= 0.01 / 3.0:
+    largest = variance + TOLD_ABOVE * noise
+    feature = int(np.argmin(largest))
+    if largest[feature] >= 0.01 / 3.0:
         return ""
-    part = 0.5 * sqrt(max(most[used], 0.0))
+    deviation = 0.5 * sqrt(max(largest[feature], 0.0))
     return (
-        f"The standard deviation of {_name(names, used)} is at most {part:.1%} of its range in "
-        "bounds_X, which may be too wide, or few rows use it."
+        f"The standard deviation of {_name(names, feature)} is at most {deviation:.1%} of its "
+        "range in bounds_X, which may be too wide, or few rows use it."
     )
 
 
