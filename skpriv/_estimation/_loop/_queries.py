@@ -296,7 +296,9 @@ class LocationQuery(OfTargets, Query):
         # A rate is not taken to be below that of a few records
         margin = 0.0 if self.low else min(least_part / part, 0.25)
         half_range = (1.0 - self.low) / 2.0
-        mean = (1.0 + self.low) / 2.0 + half_range * float(moment) / part
+        # The posterior mean of a line's target, if its mean is a priori anywhere in its range
+        shrunk = 1.0 + 3.0 * (noise / part) ** 2 if self.low else 1.0
+        mean = 1.0 - half_range + half_range * float(moment) / part / shrunk
         mean = float(np.clip(mean, self.low + margin, 1.0 - margin))
         return Location(mean, half_range * noise / part, part)
 

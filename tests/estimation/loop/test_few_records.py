@@ -7,11 +7,18 @@ import pytest
 from registry.noise import goe
 from sklearn.base import clone
 
-from skpriv._estimation._loop._queries import IDENTITY, SQUARES, Logit, MarginsQuery
+from skpriv._estimation._loop._queries import (
+    IDENTITY,
+    SQUARES,
+    LocationQuery,
+    Logit,
+    MarginsQuery,
+)
 from skpriv._estimation._loop._rules import Rules
 from skpriv._estimation._loop._whitening import denoised_gram, whitening_by_margins, with_least_mass
 from skpriv._estimation._public_maps import RowMap
 from skpriv.linear_model import LinearRegression
+from skpriv.privacy import Answer, GaussianNoise
 
 
 def test_leading_directions_of_a_noisy_gram_matrix_are_not_divided_like_the_others():
@@ -223,3 +230,17 @@ def test_one_record_and_a_handful_of_users_are_fitted():
             model = LinearRegression(**FULL, privacy=privacy, epsilon=4.0, random_state=0)
             for channel in ("auto", "gaussian"):
                 assert np.isfinite(model.set_params(channel=channel).fit(X, X[:, 0]).coef_).all()
+
+
+@pytest.mark.parametrize("noise", [0.1, 0.5, 1.0, 3.0])
+def test_a_noisy_mean_is_shrunk_to_what_is_likely_of_a_mean_anywhere_in_the_range(noise):
+    """Its error is never above that of the middle of the range, nor above that of its noise."""
+    rng = np.random.default_rng(0)
+    means = rng.uniform(-1.0, 1.0, 4000)
+    errors = []
+    for mean in means:
+        value = np.array([mean + noise * rng.normal()])
+        read = LocationQuery(None).read(Answer(value, 1, GaussianNoise(noise)))
+        errors.append(read.mean - mean)
+    best = noise**2 / (1.0 + 3.0 * noise**2)  # of all functions that are linear in the answer
+    assert 0.85 * best < np.mean(np.square(errors)) < 1.05 * best
