@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import chain, islice
+from math import prod
 from operator import itemgetter
 from threading import current_thread
 from time import perf_counter
@@ -217,7 +218,7 @@ class Rows(ABC):
         subset, sparse = self.chosen(subset), getattr(query, "takes_sparse", False)
         most = self._most(query.width, sparse, subset)
         if not sparse:  # up to four times as many rows, so that a chunk is longer than its sum
-            long = 8 * int(np.prod(query.shape)) // max(1, query.width or self.n_features)
+            long = 8 * prod(query.shape) // max(1, query.width or self.n_features)
             most = max(most, min(CHUNK_ROWS, 4 * most, long))
         load: Callable = self.targets if query.width == 0 else self.pieces
         pieces = load(most, subset, sparse)

@@ -7,6 +7,7 @@ e are multiplied by its root. A link says which function of the linear part the 
 """
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import inf
 from typing import Any, ClassVar, NamedTuple
 
@@ -605,14 +606,14 @@ class JointScores:
     link: Any
     scored: Any
 
-    @property
+    @cached_property
     def parts(self):
         """Sizes of what is asked, in the order of the answer."""
         p = len(self.point)
         sizes = {"moment": p, "beyond": p, **dict.fromkeys(MATRICES, vech_size(p))}
         return {name: sizes.get(name, 1) for name in self.weights}
 
-    @property
+    @cached_property
     def shape(self):
         """Number of coordinates."""
         return (sum(self.parts.values()),)

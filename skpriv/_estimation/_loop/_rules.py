@@ -292,11 +292,11 @@ def normal_clip(square, limit):
     -------
     (part, variance)
     """
-    deviations, squares = CLIPPED_SQUARES
+    squares, deviations = CLIPPED_SQUARES
     ratio = square / limit**2
-    if ratio <= squares[-1]:
+    if ratio <= squares[0]:
         return 1.0, square
-    k = float(np.interp(-ratio, -squares, deviations))
+    k = float(np.interp(ratio, squares, deviations))
     return float(1.0 - 2.0 * ndtr(-k)), (limit / k) ** 2
 
 
@@ -307,6 +307,6 @@ def _clipped_squares(k):
 
 
 # Limits k in deviations, and the mean squares of residuals clipped at them over those limits. With
-# residuals clipped at fewer deviations than the first, their variance is not known.
-LIMITS = np.geomspace(0.5, 8.0, 400)
-CLIPPED_SQUARES = LIMITS, _clipped_squares(LIMITS)
+# residuals clipped at fewer deviations than the last, their variance is not known.
+LIMITS = np.geomspace(8.0, 0.5, 400)
+CLIPPED_SQUARES = _clipped_squares(LIMITS), LIMITS

@@ -8,14 +8,11 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from ..._linalg import row_norms
 from .._moments import PRIOR_VARIANCES, SAMPLING
 from ._queries import SQUARES, MarginsQuery, Whitened, WhiteningQuery
 from ._rules import normal_clip
-
-ASKED = "point", "moment", "n", "moment_scale", "slope_scale"  # what a pool uses of an equation
 
 
 def denoised_gram(gram, scale):
@@ -50,11 +47,10 @@ def denoised_gram(gram, scale):
     first = weight * away + level
     if p == 1:
         return np.maximum(first, 0.0), vectors, weight
-    variance = 0.5 * p * scale**2  # of the semicircle
+    # The semicircle of the noise has the variance p scale^2 / 2
     gaps = values[:, None] - values
-    width = 2.0 * sqrt(variance / p)
-    attraction = (gaps / (gaps**2 + width**2)).sum(axis=1) / p  # Hilbert transform of the spectrum
-    second = np.maximum(values - 2.0 * variance * attraction, 0.0)
+    attraction = (gaps / (gaps**2 + 2.0 * scale**2)).sum(axis=1)  # Hilbert transform, times p
+    second = np.maximum(values - scale**2 * attraction, 0.0)
     second *= max(trace, scale * sqrt(p)) / max(second.sum(), 1e-300)
     return np.maximum(0.5 * (first + second), 0.0), vectors, weight
 
@@ -81,7 +77,8 @@ def prior_model(part, priors, values, vectors):
         G C^-1 of the error covariance C in units of the noise variance; the eigenvalues of
         L'G C^-1 G L; and L times its eigenvectors.
     """
-    rotated, trace, typical = vectors.T @ priors, values.sum(), max(float(values.mean()), 1e-300)
+    rotated, trace = vectors.T @ priors, float(values.sum())
+    typical = max(trace / len(values), 1e-300)
     shares = np.einsum("ijk,ijk->ij", rotated, rotated) @ values
     units = trace / np.where(shares > 0.0, shares, trace or 1.0)  # a share may be 0
     weights = values / (1.0 + min(SAMPLING, part) / typical * values)
@@ -112,17 +109,16 @@ def posterior_mean(moment, spread, model, variances, odds):
         Logarithms of the odds against each L.
     """
     precision, squares, bases = model
-    squares = squares / spread
-    along = (precision @ moment / spread @ bases)[:, None]  # one row for each prior
-    total = 1.0 + variances[:, None] * np.maximum(squares, 0.0)[:, None]
+    along = (precision @ moment / spread) @ bases  # one row for each prior
+    total = 1.0 / variances[:, None] + (np.maximum(squares, 0.0) / spread)[:, None]
+    solutions = along[:, None] / total  # one row for each prior and candidate
     # log N(moment; 0, C + tau^2 G L L'G) up to a constant, where C is the error covariance
-    weights = variances[:, None] * along / total
-    evidences = 0.5 * (weights * along - np.log(total)).sum(axis=2)
-    signal = np.maximum(squares.sum(axis=1), 1e-300)[:, None] / len(moment) * variances
-    evidences += 0.5 * np.log(signal) - np.log1p(signal) - odds[:, None]
-    chances = np.exp(evidences - evidences.max())
-    means = (chances / chances.sum())[:, None] @ weights
-    return (bases @ means.transpose(0, 2, 1)).sum(axis=0)[:, 0]
+    evidences = (solutions @ along[:, :, None])[:, :, 0] - np.log(total).sum(axis=2)
+    signal = np.maximum(squares.sum(axis=1) / spread, 1e-300)[:, None] / len(moment) * variances
+    evidences += np.log(signal) - along.shape[1] * np.log(variances)
+    chances = np.exp(0.5 * (evidences - evidences.max()) - odds[:, None]) / (1.0 + signal)
+    means = chances[:, None] @ solutions / chances.sum()
+    return (means @ bases.transpose(0, 2, 1)).sum(axis=0)[0]
 
 
 class Pool:
@@ -175,7 +171,11 @@ class Pool:
         self._variances = PRIOR_VARIANCES[PRIOR_VARIANCES <= max(largest, PRIOR_VARIANCES[0])]
         self._link, self._curator, self._gram = link, curator, gram
         self._odds = odds if link.linear else np.append(odds, 0.0)
-        self._equations: list = []
+        # What is used of the equations, of all of them side by side
+        rows, numbers = np.empty((0, size)), np.empty(0)
+        self._known = dict.fromkeys(("point", "moment"), rows)
+        self._known |= dict.fromkeys(("n", "moment_scale", "slope_scale"), numbers)
+        self._slopes: list = []
         self._raw: Any = 0.0
         self._most, self._length = deviation**2, length
         self.b, self.variance = np.zeros(size), min(deviation**2, 1.0)
@@ -191,17 +191,22 @@ class Pool:
 
     def add(self, equation):
         """Solve again with one more equation."""
-        if not self._equations:  # this one was asked at b = 0
-            self._most = max(self._most, equation.variance)
-        self._equations.append(equation)
+        first, self.variance = not len(self._known["n"]), equation.variance
         self._known = {
-            name: np.array([getattr(e, name) for e in self._equations]) for name in ASKED
+            name: np.concatenate([known, [getattr(equation, name)]])
+            for name, known in self._known.items()
         }
-        self.variance = equation.variance
-        self._average_slopes()
+        if first:  # this one was asked at b = 0
+            self._most = max(self._most, self.variance)
+        if not self._gram:
+            self._average_slopes(equation.slope)
+        elif first:  # later clips are the same number of deviations
+            kept = normal_clip(equation.square, equation.limit)[0]
+            self._raw, self.scale = (kept * known for known in self._gram)
+            self._decompose()
         self._solve()
 
-    def _average_slopes(self):
+    def _average_slopes(self, slope):
         """Mean of the slopes, weighted by their noise and, if the link bends, by their distance.
 
         The relative difference of the slopes at two points is about sqrt(d / h), where d is the
@@ -209,13 +214,6 @@ class Pool:
         whose Frobenius norm is about t / sqrt(p), this counts as noise of variance
         t d length^2 / p^3 in each coordinate.
         """
-        if self._gram:
-            if len(self._equations) == 1:  # later clips are the same number of deviations
-                first = self._equations[0]
-                kept = normal_clip(first.square, first.limit)[0]
-                self._raw, self.scale = (kept * known for known in self._gram)
-                self._decompose()
-            return
         scales = self._known["slope_scale"]
         noises = np.maximum(scales, 1e-300) ** 2
         if len(noises) > 1 and not self._link.linear:
@@ -227,10 +225,10 @@ class Pool:
         noise = weights * scales
         self.scale = sqrt(noise @ noise)
         if self._link.linear:  # the ratios of the earlier weights do not change
-            self._raw = self._raw + weights[-1] * (self._equations[-1].slope - self._raw)
+            self._raw = self._raw + weights[-1] * (slope - self._raw)
         else:
-            slopes = [eq.slope for eq in self._equations]
-            self._raw = sum(w * slope for w, slope in zip(weights, slopes, strict=True))
+            self._slopes.append(slope)
+            self._raw = np.tensordot(weights, self._slopes, 1)
         self._decompose()
 
     def _decompose(self):
@@ -256,7 +254,7 @@ class Pool:
         noise, and old equations do not slow it down.
         """
         begin, known, linear = self.b, self._known, self._link.linear
-        p, trace, counts = len(begin), max(float(self.slope.trace()), 1e-300), known["n"]
+        p, trace, counts = len(begin), max(float(self._spectrum[0].sum()), 1e-300), known["n"]
         bends, noises, bent = begin - known["point"], known["moment_scale"] ** 2, 0.0
         if self._curator:  # equations of a part of the records have its sampling error
             noises = noises + self.variance * trace / p * (1.0 / counts - 1.0 / counts.max())
@@ -362,7 +360,7 @@ def learn_whitening(session, rows, rules, start=None):
         if last_look:
             return asked.whitened, (gram, scale)
         if first is not None:
-            gram = with_least_mass(gram, solve_triangular(first.T, W.T, lower=True).T)
+            gram = with_least_mass(gram, W @ np.linalg.inv(first))
         W = _next_whitening(W, gram, scale, rules)
     return Whitened(rows, W), None
 
@@ -421,7 +419,7 @@ def with_least_mass(gram, turn):
     turn : ndarray of shape (p, p)
         Upper triangular matrix of the turn; its inverse leads back to features.
     """
-    back = solve_triangular(turn, np.eye(len(turn)))
+    back = np.linalg.inv(turn)
     mass = np.einsum("ij,ij->i", back @ gram, back)
     seen = np.clip(mass[:-1], 0.0, 2.0 * max(mass[-1], 0.0))
     least = LEAST_MASS * float(seen @ seen) / max(float(seen.sum()), 1e-300)
