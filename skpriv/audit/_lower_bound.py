@@ -298,7 +298,7 @@ def _aligned(samples):
 def _choose(first, delta, failure, n, smooth):
     """The test that does best on the first half; a function from samples to decisions."""
     before, after = first
-    scale = _Scale(np.concatenate([before, after]))
+    scale = _QuantileScale(np.concatenate([before, after]))
     if not scale.width:
         return lambda sample: np.zeros(len(sample), dtype=bool)
     # One half of these fits finds directions, the other thresholds; a direction of few numbers can
@@ -324,7 +324,7 @@ def _choose(first, delta, failure, n, smooth):
     return lambda sample: sign * score(scale(sample)) > sign * threshold
 
 
-class _Scale:
+class _QuantileScale:
     """Centre and spread of each number, by quantiles; constant ones are dropped."""
 
     def __init__(self, values):

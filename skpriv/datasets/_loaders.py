@@ -67,7 +67,7 @@ def make_bunch(frame, descr, bounds, bounds_y, exclusive, return_X_y, as_frame):
 
 
 # The list of all states, which is public; not the names that occur in the sample.
-_STATES = """
+_US_STATES = """
     Alabama, Alaska, Arizona, Arkansas, California, Colorado, Connecticut, Delaware,
     District of Columbia, Florida, Georgia, Hawaii, Idaho, Illinois, Indiana, Iowa, Kansas,
     Kentucky, Louisiana, Maine, Maryland, Massachusetts, Michigan, Minnesota, Mississippi,
@@ -78,7 +78,7 @@ _STATES = """
 """
 _BPL = {
     state: "bpl_" + state.lower().replace(" ", "_")
-    for state in " ".join(_STATES.split()).split(", ")
+    for state in " ".join(_US_STATES.split()).split(", ")
 }
 _MORTGAGES_BOUNDS = {"qob_minus_kw": (-60.0, 60.0), "qob": (1.0, 4.0)}
 

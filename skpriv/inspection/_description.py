@@ -467,7 +467,8 @@ class Description(Printed):
         self._sampling = float(estimand == "population")
         # A sum about persons is the sum over their rows, divided by `places`.
         self._persons, self._places = report.rows_per_unit is not None, report.rows_per_unit or 1
-        self._most, self._unit = self.n * self._places, "persons" if self._persons else "rows"
+        self._largest_count = self.n * self._places
+        self._unit = "persons" if self._persons else "rows"
         # Each query with its sums over rows, and the standard deviation of their noise.
         known = {
             type(query): (query, self._places * answer.value, self._places * answer.noise.scale)
@@ -507,14 +508,14 @@ class Description(Printed):
 
     def _count(self, value, scale):
         """A count of rows with its interval, inside of what is possible."""
-        share = min(max(value / self._most, 0.0), 1.0)
-        error = sqrt(scale**2 + self._sampling * self._most * share * (1.0 - share))
-        return self._estimated(value, error, (0.0, self._most), np.ndarray.tolist, error)
+        share = min(max(value / self._largest_count, 0.0), 1.0)
+        error = sqrt(scale**2 + self._sampling * self._largest_count * share * (1.0 - share))
+        return self._estimated(value, error, (0.0, self._largest_count), np.ndarray.tolist, error)
 
     def _line(self, name, column, moments, tree, scale, tree_scale):
         """A number or date: from its moments, its tree and the deviations of their noise."""
         first, second, values = moments / [1.0, sqrt(2.0), 1.0]
-        count = float(np.clip(values, 1.0, self._most))
+        count = float(np.clip(values, 1.0, self._largest_count))
         *levels, ends = tree
         distribution = Distribution(levels, tree_scale, (count, scale))
         mean, square = first / count, second / count

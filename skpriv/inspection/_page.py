@@ -25,7 +25,7 @@ from ._curve_display import CurveDisplay, curves
 from ._inference import Inference, inference
 from ._units import law_in_units
 
-_UNIT = (
+_ONE_RECORD = (
     "One record is one row. For a person with several rows epsilon is multiplied by their number, "
     "and by more where delta is to stay the same: five rows turn epsilon 1 into 5.9 at delta 1e-6. "
     "A fit with `groups` protects all rows of a person together."
@@ -35,7 +35,7 @@ _BAND = (
     "Effects at the public knots, which add up; curves are straight between knots. A band covers "
     "all of a curve at the level {:g}. A dash is an effect that cannot be told from noise."
 )
-_CELLS = (
+_CELLS_NOTE = (
     "Values outside of a range are clipped, and values that no list has are 'other'. A missing "
     "cell is 'other', or the middle of the range, unless the column says what it is."
 )
@@ -123,7 +123,7 @@ def _sections(model, confidence_level, accountant=None, description=None):
     """Contents of each section by its title: sentences, lists of them, tables and reports."""
     last = pipeline_steps(model)[-1]
     report, found = last.privacy_report_, shown_coefficients(model, confidence_level)
-    unit = [sentence(report.persons), _GROUP] if report.persons else [_UNIT]
+    unit = [sentence(report.persons), _GROUP] if report.persons else [_ONE_RECORD]
     strange = [*_strange_steps(model), *map(sentence, report.not_covered)]
     versions = {"skpriv": VERSION, "numpy": np.__version__, "scikit-learn": version("scikit-learn")}
     curved = hasattr(last, "curve")
@@ -186,7 +186,7 @@ def _bounds(last, schema):
     if (largest := last.privacy_report_.max_weight) is not None:
         yield f"Weights of rows are clipped to [0, {largest:g}]."
     if schema is not None:
-        yield _CELLS
+        yield _CELLS_NOTE
         tables = tomllib.loads(schema.to_toml()).items()
         rows = [
             (name, table.pop("type"), ", ".join(f"{key} {_plain(v)}" for key, v in table.items()))

@@ -197,7 +197,7 @@ def check_table(
 
     def states(frame):
         frame = _frame(frame).select(columns)
-        return np.column_stack([_states(frame[name], schema[name]) for name in columns])
+        return np.column_stack([_cell_states(frame[name], schema[name]) for name in columns])
 
     cells = as_rows(rows).mapped(states, len(columns), columns, numeric=False)
     query = CellStatesQuery(len(columns))
@@ -220,14 +220,14 @@ def _strange(frame, schema, columns):
     """The most frequent cells of each column that are not listed or cannot be read."""
     found = {}
     for name in columns:
-        known = zip(cells(frame[name]), _states(frame[name], schema[name]), strict=True)
+        known = zip(cells(frame[name]), _cell_states(frame[name], schema[name]), strict=True)
         wrong = (str(cell) for cell, state in known if STATES[state] in ("other", "unreadable"))
         if most := Counter(wrong).most_common(5):
             found[name] = most
     return found
 
 
-def _states(series, column):
+def _cell_states(series, column):
     """Number of the state of each cell of a column."""
     states = column.states(series)
     empty = np.array([_empty(value) for value in cells(series)], dtype=bool)

@@ -216,12 +216,12 @@ class Rows(ABC):
         """Sum with its correction, to be added to those of other parts of the rows."""
         total = CompensatedSum(query.shape)
         subset, sparse = self.chosen(subset), getattr(query, "takes_sparse", False)
-        most = self._most(query.width, sparse, subset)
+        chunk_length = self._chunk_length(query.width, sparse, subset)
         if not sparse:  # up to four times as many rows, so that a chunk is longer than its sum
             long = 8 * prod(query.shape) // max(1, query.width or self.n_features)
-            most = max(most, min(CHUNK_ROWS, 4 * most, long))
+            chunk_length = max(chunk_length, min(CHUNK_ROWS, 4 * chunk_length, long))
         load: Callable = self.targets if query.width == 0 else self.pieces
-        pieces = load(most, subset, sparse)
+        pieces = load(chunk_length, subset, sparse)
 
         def chunk_sum(piece):
             X, y = piece()
@@ -247,10 +247,10 @@ class Rows(ABC):
         that all of them stay in the cache.
         """
         subset = self.chosen(subset)
-        most = self._most(None, False, subset)
+        chunk_length = self._chunk_length(None, False, subset)
         if entries is not None:
-            most = min(most, max(64, BLOCK_ENTRIES // entries))
-        for piece in self.pieces(most, subset, False):
+            chunk_length = min(chunk_length, max(64, BLOCK_ENTRIES // entries))
+        for piece in self.pieces(chunk_length, subset, False):
             X, y = piece()
             with np.errstate(all="ignore"):
                 result = function(X, y)
@@ -311,7 +311,7 @@ class Rows(ABC):
         """The same rows, of which only a subset is there."""
         return self if subset is None else Selection(self, self.chosen(subset))
 
-    def _most(self, width, sparse, subset):
+    def _chunk_length(self, width, sparse, subset):
         """Rows of a chunk."""
         if self.stored_sparse and sparse:
             return CHUNK_ROWS
@@ -428,11 +428,11 @@ class ArrayRows(Rows):
         self._X = quietly(canonical, self._X) if issparse(self._X) else numeric(self._X)
         self._ready = True
 
-    def _most(self, width, sparse, subset):
+    def _chunk_length(self, width, sparse, subset):
         """Rows of a chunk; where a chunk is a copy, all columns are copied."""
-        whole = isinstance(self._X, np.ndarray) and self._X.dtype == np.float64
-        view = subset is None or isinstance(subset.positions, range)
-        return super()._most(width if whole and view else None, sparse, subset)
+        plain = isinstance(self._X, np.ndarray) and self._X.dtype == np.float64
+        as_view = subset is None or isinstance(subset.positions, range)
+        return super()._chunk_length(width if plain and as_view else None, sparse, subset)
 
     def pieces(self, most: Any, subset: Any = None, sparse: bool = True) -> Any:
         """Yield functions that load one chunk each."""
@@ -463,13 +463,13 @@ class ArrayRows(Rows):
     def made(self, function: Any, width: int) -> "ArrayRows":
         """Rows of this width that ``function(X, y)`` makes of each chunk, in several threads."""
         X, y = np.empty((self.n, width)), np.empty(self.n)
-        most = self._most(None, False, None)
+        chunk_length = self._chunk_length(None, False, None)
 
         def fill(rows):
             X[rows], y[rows] = function(*self._chunk(rows, False))
 
         self._prepare()
-        parts = (slice(start, start + most) for start in range(0, self.n, most))
+        parts = (slice(start, start + chunk_length) for start in range(0, self.n, chunk_length))
         with np.errstate(all="ignore"):  # a warning would tell of a value
             for _ in in_threads(fill, parts, self.n_jobs):
                 pass

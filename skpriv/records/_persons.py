@@ -104,7 +104,7 @@ class PersonRows(Rows):
             return query.sum(X, y) / self.largest
 
         total = CompensatedSum(query.shape)
-        pieces = self.person_pieces(self._most(query.width, False, subset), subset)
+        pieces = self.person_pieces(self._chunk_length(query.width, False, subset), subset)
         with np.errstate(all="ignore"):
             for term in in_threads(chunk_sum, pieces, self.n_jobs):
                 total.add(term)

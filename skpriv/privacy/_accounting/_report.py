@@ -84,9 +84,9 @@ def _dearest(costs):
     (The maximum of every coordinate would add the Gaussian costs of one record to the zCDP of
     another; mu-GDP is (mu^2/2)-zCDP.)
     """
-    most = Cost.maximum(costs)
-    if most in costs or not most.concentrated + most.selected:
-        return most
+    largest = Cost.maximum(costs)
+    if largest in costs or not largest.concentrated + largest.selected:
+        return largest
     return Cost.from_rho(max(cost.amount("zcdp") for cost in costs))
 
 

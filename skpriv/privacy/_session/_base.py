@@ -162,7 +162,7 @@ class Pieces:
     def __init__(self, rows, source, curator):
         self._rows, self._source, self._order = rows, source, None
         self._secret = curator and rows.ordered
-        self._kept, self._left, self._foreseen = [], KEPT_BYTES, {}
+        self._kept_pieces, self._bytes_left, self._foreseen = [], KEPT_BYTES, {}
         # What makes rows of those of a chunk (`Query.prepared`), and the rows that it made, or None
         # where they do not fit into memory. They are kept until another maker is asked for.
         self._maker: Any = None
@@ -201,14 +201,14 @@ class Pieces:
         """Exact sum over a piece, or all records."""
         if self._foreseen:
             self._drawn()
-        rows, prepared = self.whole, query.prepared
+        rows, prepared = self.all_rows, query.prepared
         if prepared is not None and piece is None and isinstance(rows, ArrayRows):
             maker, of_prepared = prepared
             if self._maker is not maker:
                 self._maker = maker
-                self._makes = self._made(rows, maker.records, maker.width)
-            if self._makes is not None:
-                return self._makes.sum(of_prepared)
+                self._prepared_rows = self._made(rows, maker.records, maker.width)
+            if self._prepared_rows is not None:
+                return self._prepared_rows.sum(of_prepared)
         # A query may find its sum from what earlier ones about the same rows left in `memory`.
         if hasattr(query, "sum_by_memory"):
             memory = self._memory.setdefault((query.scaling, piece), {})
@@ -223,55 +223,55 @@ class Pieces:
         return (self._targets if of_targets else rows).sum(query)
 
     @cached_property
-    def whole(self):
+    def all_rows(self):
         """All rows, in memory if they are or if they fit."""
-        found = self._booked(self._rows.loaded(None, self._left))
+        found = self._booked(self._rows.loaded(None, self._bytes_left))
         return self._rows if found is None else found
 
     def _booked(self, rows):
         """Take the memory of rows that are kept, if any are, off the memory that is left."""
         if rows is not None:
-            self._left -= 8 * rows.n * (rows.n_features + 1)
+            self._bytes_left -= 8 * rows.n * (rows.n_features + 1)
         return rows
 
     def _made(self, rows, records, width):
         """Rows in memory made by ``records(X, y)`` of those of each chunk; None if too large."""
-        if 8 * rows.n * (width + 1) > self._left:
+        if 8 * rows.n * (width + 1) > self._bytes_left:
             return None
         return self._booked(rows.made(records, width))
 
     def keep(self, function, width):
         """Whether function(X) takes the place of X from now on: of rows that fit into memory."""
         made = None
-        if isinstance(self.whole, ArrayRows):
-            made = self._made(self.whole, lambda X, y: (function(X), y), width)
+        if isinstance(self.all_rows, ArrayRows):
+            made = self._made(self.all_rows, lambda X, y: (function(X), y), width)
         if made is not None:  # what was kept of the former X is not valid any more
-            self.whole, self._kept, self._memory = made, [], {}
+            self.all_rows, self._kept_pieces, self._memory = made, [], {}
         return made is not None
 
     @cached_property
     def _targets(self):
         """Rows for queries about targets alone; the same pass reads the part that is asked next."""
-        piece = None if self._kept else max(self._foreseen.values(), key=len, default=None)
+        piece = None if self._kept_pieces else max(self._foreseen.values(), key=len, default=None)
         subset = None if piece is None else self.users(piece)
-        rows, targets = self._rows.loaded_with_targets(subset, self._left)
+        rows, targets = self._rows.loaded_with_targets(subset, self._bytes_left)
         if self._booked(rows) is not None:
-            self._kept.append((piece, rows))
+            self._kept_pieces.append((piece, rows))
         return self._rows if self._booked(targets) is None else targets
 
     def _sum_of_piece(self, query, piece):
         """Exact sum over a piece, of a larger one that is in memory or fits there, if any is."""
-        for larger, rows in self._kept:
+        for larger, rows in self._kept_pieces:
             if larger.holds(piece):
                 return rows.sum(query, self._among(piece, larger))
-        if len(piece) <= self._left // 8:  # else not even a number of each record would fit
+        if len(piece) <= self._bytes_left // 8:  # else not even a number of each record would fit
             foreseen = (p for p in self._foreseen.values() if len(p) > len(piece))
             for larger in (*(p for p in foreseen if p.holds(piece)), piece):
-                found: Any = self.whole.loaded(self.users(larger), self._left)
+                found: Any = self.all_rows.loaded(self.users(larger), self._bytes_left)
                 if self._booked(found) is not None:
-                    self._kept.append((larger, found))
+                    self._kept_pieces.append((larger, found))
                     return found.sum(query, self._among(piece, larger))
-        return self.whole.sum(query, self.users(piece))
+        return self.all_rows.sum(query, self.users(piece))
 
     def _among(self, piece, larger):
         """Where the records of a piece are among those of a larger one; None if it is all of it."""
@@ -439,8 +439,8 @@ class Session(ABC):
         # In another order of the rows a sum is rounded otherwise, and may move by a bit more than
         # the sensitivity. A user who answers alone has no such sum. How many rows a person has is
         # private, so that the largest number that may be used takes its place.
-        most = rows.n if groups is None else groups.n * groups.largest
-        self._reordered = reordered(most) if self.capabilities.curator else 1.0
+        most_rows = rows.n if groups is None else groups.n * groups.largest
+        self._reordered = reordered(most_rows) if self.capabilities.curator else 1.0
         price = self._price(budget)
         self._whole_amount = price.amount(currency)  # what the shares divide
         with nullcontext() if groups is None else protecting(groups.name, groups.largest):
@@ -461,8 +461,8 @@ class Session(ABC):
         order = NoiseSource(0) if fixed else self._source
         self._pieces = Pieces(rows, order, self.capabilities.curator)
         self._unit = 1.0  # fraction of the whole session that a share of 1 stands for
-        said: Any = {"charged": price, "rows_per_unit": self.persons, "person_column": column}
-        self.report = PrivacyReport(name, self.model, budget, self._source.secure, **said)
+        options: Any = {"charged": price, "rows_per_unit": self.persons, "person_column": column}
+        self.report = PrivacyReport(name, self.model, budget, self._source.secure, **options)
         self._filled = 1.0  # fraction of the places of persons that have a row, rounded up
         if groups is not None:
             self._count_places()
@@ -580,7 +580,7 @@ class Session(ABC):
             raise PrivacyError("a selection is about records alone, and not about persons.")
         law = self._selection_law(query, k, slot)
         paid = self._pay(query, slot, law, k)
-        indices = self._source.top(abs(self._pieces.whole.sum(query, slot.subset)), k, law)
+        indices = self._source.top(abs(self._pieces.all_rows.sum(query, slot.subset)), k, law)
         self._report(query, slot, self._count(slot), law, paid)
         return indices
 
@@ -609,7 +609,7 @@ class Session(ABC):
         self._trusted("perturbs", procedure)
         law = self._law(procedure, slot)
         paid = self._pay(procedure, slot, law)
-        answer = self._noisy(procedure.run(self._pieces.whole.select(slot.subset)), slot, law)
+        answer = self._noisy(procedure.run(self._pieces.all_rows.select(slot.subset)), slot, law)
         self._report(procedure, slot, self._count(slot), law, paid)
         return answer
 
@@ -651,13 +651,13 @@ class Session(ABC):
         -------
         GaussianNoise, or what the query brings
         """
-        slot = self._next(share, subset)
+        slot = self._next_slot(share, subset)
         law = self._law(query, slot)
         return law.summed(self._count(slot)) if self.capabilities.reports else law
 
     def records(self, share: float, subset: Any = None) -> int:
         """Number of records, as far as it is known, that a query for this share would sum over."""
-        return self._size(self._next(share, subset))
+        return self._size(self._next_slot(share, subset))
 
     def rebase(self) -> None:
         """From now on a share of 1 means all that is left of the session.
@@ -671,7 +671,7 @@ class Session(ABC):
         if self._currency != "pure":
             check_gaussian(budget)
 
-    def _next(self, share, subset=None):
+    def _next_slot(self, share, subset=None):
         """Slot that a query for this share would get."""
         if not isinstance(subset, Piece | None):
             raise PrivacyError(PUBLIC_SUBSET)
@@ -683,7 +683,7 @@ class Session(ABC):
         """Slot of a query that is asked now; what exceeds the session is refused."""
         if not 0.0 < share <= 1.0:
             raise PrivacyError(f"share={share} of query {query.name!r} must lie in (0, 1].")
-        slot = self._next(share, subset)
+        slot = self._next_slot(share, subset)
         if slot.stop > 1.0 + SHARE_SLACK:
             raise PrivacyError(
                 f"share={slot.share} of query {query.name!r} exceeds what is left of the session "
@@ -711,13 +711,13 @@ class Session(ABC):
                 f"a session in the currency {self._currency!r} cannot answer {asked.name!r}, whose "
                 f"cost is {cost}: shares of different currencies do not add up."
             )
-        if cost.amount(self._currency) > self._most(asked, slot) * (1.0 + SHARE_SLACK):
+        if cost.amount(self._currency) > self._largest_cost(asked, slot) * (1.0 + SHARE_SLACK):
             raise PrivacyError(f"the noise of {asked.name!r} costs {cost}, more than its share.")
         if self.capabilities.amplifies:  # of shuffled reports only (epsilon, delta) is known
             cost = Cost.from_budget(self._budget)
         return cost, self._shares.add(slot, cost, self.capabilities.reports)
 
-    def _most(self, asked, slot):
+    def _largest_cost(self, asked, slot):
         """What one draw of the law may cost, in the session's currency."""
         return self._whole_amount * (1.0 if self.capabilities.reports else slot.share)
 

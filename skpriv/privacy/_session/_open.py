@@ -270,7 +270,7 @@ class ShuffleSession(LocalSession):
             return Budget(self._budget.epsilon)
         return Budget(amplified_epsilon(self._budget, users, likely))
 
-    def _most(self, asked, slot):
+    def _largest_cost(self, asked, slot):
         """What one report may cost that hides among those that are shuffled with it."""
         query, users = getattr(asked, "query", asked), getattr(asked, "batch", None)
         budget = self._report_budget(query, self._count(slot) if users is None else users)
@@ -329,8 +329,8 @@ def open_session(
         If the guarantee cannot be had, for example ``delta=0`` with Gaussian noise.
     """
     trust = Trust.of(privacy, budget)
-    said: Any = {"currency": currency, "smallest_share": smallest_share, "groups": groups}
-    return _session_class(trust)(as_rows(X, y), trust.budget, random_state, name, **said)
+    options: Any = {"currency": currency, "smallest_share": smallest_share, "groups": groups}
+    return _session_class(trust)(as_rows(X, y), trust.budget, random_state, name, **options)
 
 
 def _session_class(trust):

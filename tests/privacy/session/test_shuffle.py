@@ -65,9 +65,9 @@ def test_reports_of_which_no_law_is_known_have_the_local_guarantee():
     asked: list = []
     X, y = np.zeros((10_000, 1)), np.zeros(10_000)
     session = open_session("shuffle", X, y, Budget(1.0, 1e-6), 0, currency="pure")
-    session._law(Pure(), session._next(0.5))
+    session._law(Pure(), session._next_slot(0.5))
     assert asked == [Budget(1.0)]
     # Of two probabilities it is known, and only those who answer the same query hide each other.
     Pure.likely = staticmethod(lambda epsilon: 1.0 / (1.0 + np.exp(-epsilon)))
-    session._law(Pure(), session._next(0.5))
+    session._law(Pure(), session._next_slot(0.5))
     assert asked[-1] == Budget(amplified_epsilon(Budget(1.0, 1e-6), 5_000, Pure.likely))
