@@ -367,7 +367,7 @@ class Softmax(Logit):
             half[known, k] = width[known]
         return centre, half
 
-    def rates_query(self, rows, target):
+    def location_query(self, rows, target):
         """The query of the rates of the classes, where the loop starts."""
         return ClassRatesQuery(rows, target, self.n_classes)
 

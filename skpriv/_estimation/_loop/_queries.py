@@ -66,8 +66,8 @@ class MeanLink:
     degrees : float or None
         Factor of the sampling covariance of n records; None is n / (n - p).
     parts : int
-        Number k of linear parts. A link with several has ``rates_query`` in place of the question
-        of the mean, ``score_query``, ``each`` and ``interval``.
+        Number k of linear parts. A link with several has a ``location_query``,
+        ``score_query``, ``each`` and ``interval`` of its own.
     origin : float or ndarray of shape (k + 1,)
         Location of a model without an intercept.
     """
@@ -109,6 +109,10 @@ class MeanLink:
     def near(self, mean, room):
         """The link for targets of this mean, where means up to `room` times it count in full."""
         return self
+
+    def location_query(self, rows, target):
+        """The query of the mean of the targets, where the loop starts."""
+        return LocationQuery(target, self.low, rows)
 
     def each(self, matrix):
         """A matrix from theta to coefficients, for all linear parts."""

@@ -212,11 +212,11 @@ class ScoreQuery(JointScores, Query):
             inside = np.abs(residual) < self.limit
             # Where nothing can be cut, the largest residual may be the limit itself
             return residual, (inside | (self.most_excess == 0.0)).astype(float)
-        reach = link.far * weights
-        v = np.minimum(roots, reach)
+        largest_weight = link.far * weights
+        v = np.minimum(roots, largest_weight)
         residual *= v * link.thin(mean)
         inside = np.abs(residual) < self.limit
-        return residual, np.where(inside, v / reach * link.slope(eta, mean), 0.0)
+        return residual, np.where(inside, v / largest_weight * link.slope(eta, mean), 0.0)
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
@@ -235,13 +235,13 @@ class ScoreQuery(JointScores, Query):
         """
         numbers, moment = dict.fromkeys(self.weights, 0.0), np.zeros(len(self.point))
         grams = {name: np.zeros_like(self.whitened.W) for name in MATRICES if name in numbers}
-        room = np.empty((0, len(moment)))  # rows are not written over: they may be kept
-        for one in self.scores(X, y):
-            e, s, h, residual, lengths, _ = one
-            if len(room) < len(e):
-                room = np.empty_like(e)
-            scaled = room[: len(e)]
-            apart = beside(one) if beside else ()
+        buffer = np.empty((0, len(moment)))  # rows are not written over: they may be kept
+        for block in self.scores(X, y):
+            e, s, h, residual, lengths, _ = block
+            if len(buffer) < len(e):
+                buffer = np.empty_like(e)
+            scaled = buffer[: len(e)]
+            apart = beside(block) if beside else ()
             asked, cut = s, np.flatnonzero(h == 0.0) if self.fall else ()
             if len(cut):
                 over = (np.abs(residual[cut]) - self.limit) / float(self.most_excess or 1.0)
@@ -491,17 +491,17 @@ class Line(NamedTuple):
         return np.sqrt(np.maximum(beyond_noise, 0.0))
 
 
-def _line_scores(one):
+def _line_scores(block):
     """Factors that make the scores u of the rows e of `Scores`, and the lengths of u.
 
     Both e and the residual c were shortened, so that their product is divided by the square.
     """
     with np.errstate(all="ignore"):
-        factors = one.residuals / one.factors**2
+        factors = block.residuals / block.factors**2
     # What is not a number counts as 0, and squares do not overflow
     if not np.isfinite(factors.sum()):
         factors = np.clip(np.nan_to_num(factors, nan=0.0), -1e100, 1e100)
-    return factors, np.abs(factors) * one.lengths
+    return factors, np.abs(factors) * block.lengths
 
 
 @dataclass(frozen=True, eq=False)
@@ -537,7 +537,7 @@ class LineScoreQuery(ScoreQuery):
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows, each of which is a record."""
-        return self._summed((one.rows, *_line_scores(one)) for one in self.scores(X, y))
+        return self._summed((block.rows, *_line_scores(block)) for block in self.scores(X, y))
 
     def sum_persons(self, X, y, starts, largest):
         """Exact sum over a chunk of persons."""
@@ -546,12 +546,12 @@ class LineScoreQuery(ScoreQuery):
 
     def score_rows(self, X, y):
         """Rows u of a chunk."""
-        rows = [one.rows * _line_scores(one)[0][:, None] for one in self.scores(X, y)]
+        rows = [block.rows * _line_scores(block)[0][:, None] for block in self.scores(X, y)]
         return np.vstack([np.empty((0, len(self.point))), *rows])
 
     def lengths(self, X, y):
         """Lengths |u| of a chunk, without the rows."""
-        return np.concatenate([[], *(_line_scores(one)[1] for one in self.scores(X, y))])
+        return np.concatenate([[], *(_line_scores(block)[1] for block in self.scores(X, y))])
 
     def _summed(self, blocks):
         sums = _LineSums(self)
@@ -586,12 +586,12 @@ class _LineSums:
             self._beyond += v[far] @ rows[far]
         return v, far
 
-    def __call__(self, one):
+    def __call__(self, block):
         """Add a block of `Scores`; return places of the records that are not alike."""
-        v, far = self.add(one.rows, *_line_scores(one))
-        apart = np.flatnonzero(far | (one.factors != 1.0) | (np.abs(one.scores) == 1.0))
+        v, far = self.add(block.rows, *_line_scores(block))
+        apart = np.flatnonzero(far | (block.factors != 1.0) | (np.abs(block.scores) == 1.0))
         if len(apart):
-            add_gram(self.meat, one.rows[apart] * v[apart, None])
+            add_gram(self.meat, block.rows[apart] * v[apart, None])
         return apart
 
     @property
@@ -693,7 +693,7 @@ def line_scores(
     counts = session.sum(lengths, LEARNT * rules.line, session.part(rules.subset))
     share = (1.0 - LEARNT) * rules.line
     noise = session.noise(line, share).scale / session.records(share)
-    limit = _length(counts.value / counts.n, counts.noise.scale / counts.n, ends, noise)
+    limit = _best_length(counts.value / counts.n, counts.noise.scale / counts.n, ends, noise)
     return replace(line, limit=limit)
 
 
@@ -764,7 +764,7 @@ def largest_excess(whitened, location, b, clip):
     return max(max(above, below) - clip, 0.0)
 
 
-def _length(parts, deviation, ends, noise):
+def _best_length(parts, deviation, ends, noise):
     """The length T with the least error, of noise and of what is counted beyond T.
 
     Parameters
@@ -777,12 +777,12 @@ def _length(parts, deviation, ends, noise):
     noise : float
         Standard deviation of each coordinate of a mean of scores of length 1.
     """
-    missing = np.maximum(ends / SQRT2 - ends[:, None], 0.0) @ believed(parts, deviation)
+    missing = np.maximum(ends / SQRT2 - ends[:, None], 0.0) @ above_noise(parts, deviation)
     error = (1.0 + 0.25 / BEYOND**2) * (noise * ends) ** 2 + missing**2
     return float(ends[np.argmin(error)])
 
 
-def believed(parts, noise):
+def above_noise(parts, noise):
     """Noisy fractions, with 0 for those that noise alone may explain.
 
     The chance that noise passes for any of them is that of one number at TOLD_ABOVE deviations.

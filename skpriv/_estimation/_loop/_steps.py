@@ -14,7 +14,6 @@ from ._fit import FITTED, KnownMean, LoopFit, weights_move_mean
 from ._queries import (
     IDENTITY,
     ClippedRowsQuery,
-    LocationQuery,
     ResidualMeanQuery,
     ScoreLengthsQuery,
     SpreadQuery,
@@ -341,10 +340,7 @@ def more_needed(session, rules, effective_records):
 
 def _mean(session, rows, target, link, share):
     """Noisy mean of the target."""
-    if link.parts > 1:
-        query = link.rates_query(rows, target)
-    else:
-        query = LocationQuery(target, link.low, rows)
+    query = link.location_query(rows, target)
     found = query.read(session.sum(query, share))
     noise = 2.0 * found.scale * found.part
     # Some rows have no target that can be learned from, unless noise may explain the difference

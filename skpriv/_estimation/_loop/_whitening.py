@@ -173,11 +173,11 @@ class Pool:
         self._odds = odds if link.linear else np.append(odds, 0.0)
         # What is used of the equations, of all of them side by side
         rows, numbers = np.empty((0, size)), np.empty(0)
-        self._known = dict.fromkeys(("point", "moment"), rows)
-        self._known |= dict.fromkeys(("n", "moment_scale", "slope_scale"), numbers)
+        self._equations = dict.fromkeys(("point", "moment"), rows)
+        self._equations |= dict.fromkeys(("n", "moment_scale", "slope_scale"), numbers)
         self._slopes: list = []
-        self._raw: Any = 0.0
-        self._most, self._length = deviation**2, length
+        self._noisy_slope: Any = 0.0
+        self._largest_square, self._length = deviation**2, length
         self.b, self.variance = np.zeros(size), min(deviation**2, 1.0)
         self._origin = self.b
 
@@ -187,22 +187,22 @@ class Pool:
         The target of new records may vary more, so only its range bounds its deviation.
         """
         self.b = self._origin = b
-        self.variance, self._most = variance, 1.0
+        self.variance, self._largest_square = variance, 1.0
 
     def add(self, equation):
         """Solve again with one more equation."""
-        first, self.variance = not len(self._known["n"]), equation.variance
-        self._known = {
+        first, self.variance = not len(self._equations["n"]), equation.variance
+        self._equations = {
             name: np.concatenate([known, [getattr(equation, name)]])
-            for name, known in self._known.items()
+            for name, known in self._equations.items()
         }
         if first:  # this one was asked at b = 0
-            self._most = max(self._most, self.variance)
+            self._largest_square = max(self._largest_square, self.variance)
         if not self._gram:
             self._average_slopes(equation.slope)
         elif first:  # later clips are the same number of deviations
             kept = normal_clip(equation.square, equation.limit)[0]
-            self._raw, self.scale = (kept * known for known in self._gram)
+            self._noisy_slope, self.scale = (kept * known for known in self._gram)
             self._decompose()
         self._solve()
 
@@ -214,10 +214,10 @@ class Pool:
         whose Frobenius norm is about t / sqrt(p), this counts as noise of variance
         t d length^2 / p^3 in each coordinate.
         """
-        scales = self._known["slope_scale"]
+        scales = self._equations["slope_scale"]
         noises = np.maximum(scales, 1e-300) ** 2
         if len(noises) > 1 and not self._link.linear:
-            aways = self.b - self._known["point"]
+            aways = self.b - self._equations["point"]
             squares = np.einsum("ij,ij->i", aways @ self.slope, aways)
             trace, p = float(np.trace(self.slope)), len(self.b)
             noises += trace * np.maximum(squares, 0.0) * self._length**2 / p**3
@@ -225,14 +225,14 @@ class Pool:
         noise = weights * scales
         self.scale = sqrt(noise @ noise)
         if self._link.linear:  # the ratios of the earlier weights do not change
-            self._raw = self._raw + weights[-1] * (slope - self._raw)
+            self._noisy_slope = self._noisy_slope + weights[-1] * (slope - self._noisy_slope)
         else:
             self._slopes.append(slope)
-            self._raw = np.tensordot(weights, self._slopes, 1)
+            self._noisy_slope = np.tensordot(weights, self._slopes, 1)
         self._decompose()
 
     def _decompose(self):
-        self._spectrum: Any = denoised_gram(self._raw, self.scale)[:2]
+        self._spectrum: Any = denoised_gram(self._noisy_slope, self.scale)[:2]
         values, vectors = self._spectrum
         self.slope: np.ndarray = (vectors * values) @ vectors.T
         if not self._link.linear:
@@ -253,40 +253,41 @@ class Pool:
         of the last equation: the solution is then a Newton step from there wherever it exceeds the
         noise, and old equations do not slow it down.
         """
-        begin, known, linear = self.b, self._known, self._link.linear
-        p, trace, counts = len(begin), max(float(self._spectrum[0].sum()), 1e-300), known["n"]
-        bends, noises, bent = begin - known["point"], known["moment_scale"] ** 2, 0.0
+        start, equations, linear = self.b, self._equations, self._link.linear
+        p, trace, counts = len(start), max(float(self._spectrum[0].sum()), 1e-300), equations["n"]
+        from_points, noises, bend = start - equations["point"], equations["moment_scale"] ** 2, 0.0
         if self._curator:  # equations of a part of the records have its sampling error
             noises = noises + self.variance * trace / p * (1.0 / counts - 1.0 / counts.max())
         # Variance of the target over the slope of its mean; that slope is 1 for a line
         dispersion = self.variance
         if not linear:
             dispersion /= trace / self._length**2
-            bent = np.einsum("ij,ij->i", bends @ self.slope, bends) ** 2 / (4.0 * p)
+            bend = np.einsum("ij,ij->i", from_points @ self.slope, from_points) ** 2 / (4.0 * p)
         sampling = dispersion / (counts.max() if self._curator else counts.sum()) * trace / p
         for part in (0.0, 0.5):
-            aways = bends + part * (self.b - begin)
+            aways = from_points + part * (self.b - start)
             # GOE noise N: N u has the variance |u|^2 along u and half of it across; 3/4 is between
             errors = noises + 0.75 * self.scale**2 * np.einsum("ij,ij->i", aways, aways)
-            weights = 1.0 / np.maximum(errors + bent, 1e-300)
+            weights = 1.0 / np.maximum(errors + bend, 1e-300)
             weights /= weights.sum()
             self.noise = float(weights**2 @ errors)
             # While the slope stays, the ratio of sampling to noise seldom changes enough to matter
-            ratio, before = sampling / max(self.noise, 1e-300), self._model
-            if not (before and 0.8 <= (1.0 + ratio) / (1.0 + before[0]) <= 1.25):
+            ratio, last_model = sampling / max(self.noise, 1e-300), self._model
+            if not (last_model and 0.8 <= (1.0 + ratio) / (1.0 + last_model[0]) <= 1.25):
                 self._model = ratio, prior_model(ratio, self._priors, *self._spectrum)
-            moment = self.slope @ (weights @ known["point"] - self._origin)
-            moment += weights @ known["moment"]
+            moment = self.slope @ (weights @ equations["point"] - self._origin)
+            moment += weights @ equations["moment"]
             self.b = self._origin + posterior_mean(
                 moment, self.noise, self._model[1], self._variances, self._odds
             )
             if linear:
-                square = float(max(self.b @ self.slope @ self.b, self.b @ self._raw @ self.b))
-                self.b = self.b * sqrt(self._most / square) if square > self._most else self.b
+                b, largest = self.b, self._largest_square
+                square = float(max(b @ self.slope @ b, b @ self._noisy_slope @ b))
+                self.b = b * sqrt(largest / square) if square > largest else b
             else:  # limits how far eta of a typical row may move
-                move = self.b - begin
-                size = float(np.linalg.norm(move)) * self._length / self._link.signal
-                self.b = begin + move / max(size, 1.0)
+                move = self.b - start
+                deviations = float(np.linalg.norm(move)) * self._length / self._link.signal
+                self.b = start + move / max(deviations, 1.0)
 
     def _even_prior(self):
         """Shape of a prior under which every direction explains about the same variance.

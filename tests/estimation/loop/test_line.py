@@ -111,7 +111,7 @@ def test_the_moment_is_as_near_as_the_tail_says(power, monkeypatch):
     X, y = np.zeros((n, 2)), np.minimum(lengths / 3.0, 1.0)
     X[:, 0] = 1.0
     whole = 3.0 * y.mean()
-    monkeypatch.setattr(_line, "_length", lambda *given: limit)
+    monkeypatch.setattr(_line, "_best_length", lambda *given: limit)
     line = _asked(_Session(X, y))
     away, tail = whole - line.equation.moment[0], line.tail[0]
     lost = limit * (0.01 / limit) ** power / (power - 1.0)
@@ -123,7 +123,7 @@ def test_the_moment_is_as_near_as_the_tail_says(power, monkeypatch):
 
 def test_the_scales_are_those_of_the_noise(monkeypatch):
     """1,500 draws: each deviation is known to 2%, and half or twice of it is not what is drawn."""
-    monkeypatch.setattr(_line, "_length", lambda *given: 0.5)
+    monkeypatch.setattr(_line, "_best_length", lambda *given: 0.5)
     X, y = _rows(40)
     session = _Session(X, y, deviation=0.3)
     exact = _asked(_Session(X, y))
@@ -155,12 +155,13 @@ def test_the_noise_of_the_tail_is_no_tail():
 def test_scores_are_shortened_where_what_is_seen_beyond_is_below_the_noise():
     ends = 2.0 ** np.arange(8)
     parts = np.array([0.9, 0.09, 0.01, 0.0, 0.0, 0.0, 0.0, 0.0])
-    assert _line._length(parts, 1e-4, ends, 1e-9) == ends[2]  # nothing is missed
+    assert _line._best_length(parts, 1e-4, ends, 1e-9) == ends[2]  # nothing is missed
     # At 1 what is missed is .055 beside noise of 1.2 * .02, and at 2 .008 beside twice of it.
-    assert _line._length(parts, 1e-4, ends, 0.02) == ends[1]
-    assert _line._length(parts, 1e-2, ends, 0.02) == ends[0]  # 1% is not seen: .037 is missed
+    assert _line._best_length(parts, 1e-4, ends, 0.02) == ends[1]
+    # 1% is not seen, so that .037 is missed.
+    assert _line._best_length(parts, 1e-2, ends, 0.02) == ends[0]
     far = np.append(parts[:-1], 0.003)  # a few rows that the line hangs on
-    assert _line._length(far, 1e-4, ends, 0.001) >= ends[5]
+    assert _line._best_length(far, 1e-4, ends, 0.001) >= ends[5]
 
 
 def test_the_classes_reach_as_far_as_a_score_may():

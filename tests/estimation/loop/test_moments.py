@@ -69,7 +69,7 @@ def test_a_session_keeps_what_a_question_is_of(room, monkeypatch):
     queries = [_query() for _ in range(2)]
     for query in queries:
         assert session.sum(query, 0.4).value.shape == query.shape
-    assert (session._pieces._makes is None) == (room == 0)
+    assert (session._pieces._prepared_rows is None) == (room == 0)
     exact = session._pieces.sum(queries[1], None)
     np.testing.assert_allclose(exact, queries[1].sum(X, y), atol=1e-9)
 
