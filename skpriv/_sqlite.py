@@ -52,8 +52,17 @@ class Database:
         self.path = None if path is None else str(Path(path).resolve())
         self.kind, self.stays_open = kind, stays_open or path is None
         self.gone, self.history = gone or f"The {kind} {self.path} is gone.", history
-        self.lock, self._process = RLock(), os.getpid()
+        self._lock, self._process = RLock(), os.getpid()
         self._connection: sqlite3.Connection | None = None
+
+    @property
+    def lock(self) -> Any:
+        """Lock of this process: a forked one opens a connection of its own, and waits for none of
+        the threads that it does not have."""
+        if self._process != os.getpid():
+            self._inherited = self._connection
+            self._lock, self._process, self._connection = RLock(), os.getpid(), None
+        return self._lock
 
     def create(self) -> None:
         """Make the file if there is none. It appears at its path only when it is complete."""
@@ -94,9 +103,6 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """Read the file while others may write to it."""
-        if self._process != os.getpid():  # a forked process opens a connection of its own
-            self._inherited = self._connection
-            self.lock, self._process, self._connection = RLock(), os.getpid(), None
         with self.lock, self._named_errors():
             connection = self._connection or self._opened()
             try:
@@ -136,7 +142,7 @@ class Database:
     def close(self) -> None:
         """Close the connection, if one is kept open."""
         with self.lock:
-            if self._connection is not None and self._process == os.getpid():
+            if self._connection is not None:
                 self._connection.close()
             self._connection = None
 

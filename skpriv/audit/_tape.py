@@ -1,18 +1,16 @@
 """Recording what a run releases, playing it back into another run, and comparing what both hold."""
 
 from dataclasses import dataclass, field, is_dataclass
-from threading import Lock, RLock
 from typing import Any
 
 import numpy as np
 
-from ..privacy import Answer, NoiseSource, Numbering, Session, Stream
+from ..privacy import Answer, NoiseSource, Numbering, Session, Stream, TurnLock
 from ..records import PersonRows, Subset
 
 # What the curator keeps and never hands out: open sums, and the rows of an open epoch. Pickles of
 # open policies hold them, as docs/privacy.md says.
-CURATORS = (Stream, Session, NoiseSource)
-LOCKS = (type(Lock()), type(RLock()))  # Locks of threads hold no data.
+CURATORS = (Stream, Session, NoiseSource, TurnLock)
 PLAIN = (str, bytes, bool, int, float, complex, np.generic, type(None))
 OPEN = frozenset({"_rows", "_rewards", "_waiting"})
 # Random names by which runs and copies are told apart: public, and never equal.
@@ -39,7 +37,7 @@ def snapshot(value):
 def _collect(value, path, leaves, seen):
     if isinstance(value, PLAIN):
         leaves[path] = value
-    elif isinstance(value, (*CURATORS, *LOCKS, type)):
+    elif isinstance(value, (*CURATORS, type)):
         leaves[path] = type(value).__name__
     elif callable(value) and not hasattr(value, "__dict__"):  # it has no state
         leaves[path] = type(value).__name__

@@ -6,7 +6,6 @@ from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, field
 from math import inf, sqrt
-from threading import RLock
 from typing import Any, Self, cast, overload
 
 import numpy as np
@@ -17,7 +16,9 @@ from .._estimation._public_maps import column_bounds
 from .._parameters import Count, RandomState, parameters
 from .._printing import Printed, Table
 from ..exceptions import PrivacyError
-from ..privacy import Accounted, Budget, Cost, Guarantee, Numbering, PrivacyReport, protecting
+from ..privacy import (
+    Accounted, Budget, Cost, Guarantee, Numbering, PrivacyReport, TurnLock, protecting,
+)  # fmt: skip
 from ..records import check_shape, finite, floats, public_shape
 from ._draws import by_chance, uniform
 from ._state import save, tell_taken
@@ -188,12 +189,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
 
     @overload
     def act(
-        self,
-        contexts: Any,
-        available: Any = None,
-        users: Any = None,
-        *,
-        return_propensities: bool,
+        self, contexts: Any, available: Any = None, users: Any = None, *, return_propensities: bool
     ) -> Any: ...
 
     def act(
@@ -343,7 +339,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
     @property
     def _turn_lock(self):
         """Lock of this object, which its copies do not share; whoever comes first makes it."""
-        return self.__dict__.setdefault("_lock", RLock())
+        return self.__dict__.setdefault("_lock", TurnLock())
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy that is begun in the midst of an update waits for its end, and every answer from
@@ -351,8 +347,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         with self._turn_lock:
             if hasattr(self, "_numbering"):
                 self._numbering.share()
-            state = {name: kept for name, kept in super().__getstate__().items() if name != "_lock"}
-            return deepcopy(state)  # whoever copies it further does so without the lock
+            return deepcopy(super().__getstate__())
 
     @forgets_rows
     def update(

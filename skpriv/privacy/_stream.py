@@ -7,7 +7,6 @@ shuffled or not, or to hidden sums. One stream has no noise.
 from abc import ABC, abstractmethod
 from copy import deepcopy
 from math import prod, sqrt
-from threading import RLock
 from typing import Any, Self
 
 import numpy as np
@@ -18,14 +17,10 @@ from ..records import as_rows
 from ._accounting._cost import Budget, Cost
 from ._accounting._guarantee import Capabilities, Guarantee, capabilities
 from ._accounting._lattice import Lattice
-from ._ledger._numbering import Hashed, Numbering
+from ._ledger._numbering import Hashed, Numbering, TurnLock
 from ._noise._codebook_noise import CodebookNoise
 from ._noise._laws import GaussianNoise, door
 from ._query import Answer
-
-# One lock for the reads of all streams, because a stream with a lock could not be pickled. Without
-# it two threads would draw noise twice for one read.
-_READING = RLock()
 
 
 class Raw(list):
@@ -148,7 +143,8 @@ class Stream(ABC):
         -------
         Answer
         """
-        with _READING:
+        # Without a lock two threads would draw noise twice for one read.
+        with self.__dict__.setdefault("_lock", TurnLock()):
             return self._read()
 
     def _read(self):

@@ -8,6 +8,9 @@ from threading import Thread
 
 import numpy as np
 import pytest
+from registry.processes import (
+    forked, held_by_another_thread, needs_fork, of_threads, refused_in_a_fork,
+)  # fmt: skip
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import (
     check_get_params_invariance,
@@ -408,6 +411,18 @@ def test_a_copy_is_of_one_moment():
         assert again.n_rounds_ == again._sums._streams[0].n == 20
         threads[-1].join()
         assert policy.n_rounds_ == 40
+
+
+@needs_fork
+@of_threads
+def test_a_fork_is_no_copy_in_the_midst_of_an_update():
+    """It has none of the threads that hold the lock: it would wait for ever, or go on half-way."""
+    policy, contexts = LinUCB(epsilon=1.0, random_state=0), np.eye(3)[None]
+    policy.act(contexts)
+    with held_by_another_thread(policy._turn_lock):
+        assert refused_in_a_fork(lambda: policy.act(contexts))
+        assert refused_in_a_fork(lambda: pickle.dumps(policy))
+    assert forked(lambda: policy.act(contexts))
 
 
 @pytest.mark.parametrize("wrong", [[True], [1, 0, 1], [[True], [True, False]], 3])

@@ -1,7 +1,10 @@
 """Other processes: whether a function ends well in a fork, and functions that workers can have."""
 
 import os
+import signal
 import sys
+from contextlib import contextmanager
+from threading import Event, Thread
 
 import pytest
 
@@ -13,6 +16,7 @@ except ImportError:  # newer versions of joblib depend on it instead
     import cloudpickle
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+of_threads = pytest.mark.filterwarnings("ignore:This process .*multi-threaded:DeprecationWarning")
 
 
 def forked(function):
@@ -21,6 +25,7 @@ def forked(function):
     if child == 0:
         code = 1
         try:
+            signal.alarm(300)  # one that waits for a lock would wait for ever
             function()
             code = 0
         finally:
@@ -36,6 +41,26 @@ def refused_in_a_fork(ask):
             ask()
 
     return forked(refused)
+
+
+@contextmanager
+def held_by_another_thread(lock):
+    """A thread holds a lock, as it does while it works with what the lock is of."""
+    taken, done = Event(), Event()
+
+    def hold():
+        with lock:
+            taken.set()
+            done.wait()
+
+    thread = Thread(target=hold)
+    thread.start()
+    taken.wait()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
 
 
 def by_value(module_name):

@@ -1,6 +1,7 @@
 """The memory of a service that plays a policy."""
 
 import logging
+import os
 import pickle
 import threading
 import time
@@ -123,8 +124,8 @@ class Loop:
         self.cutoff, self.default_reward = float(cutoff), float(default_reward)
         self.learn_every, self._clock = int(learn_every), clock or time.time
         self._here, self._forgotten = learn == "here", 0
-        self._store, self._lock, self._try_at = Store(path), threading.RLock(), -np.inf
-        self._learning = threading.Lock()  # to be taken before `_lock`, never while that is held
+        self._store, self._try_at = Store(path), -np.inf
+        self._learners: dict[int, Any] = {}  # locks of those who learn, by their processes
         with self._store.transaction() as held:
             if held.version() is None:
                 held.save(0, 1, begun(policy, in_order))
@@ -226,10 +227,9 @@ class Loop:
         """
         rewards = finite_numbers(rewards, "reward", (len(event_ids),))
         names = [event_name(name) for name in event_ids]
-        with self._lock:
-            with self._store.transaction() as held:
-                pairs = zip(names, rewards.tolist(), strict=True)
-                statuses = [self._rewarded(held, name, reward) for name, reward in pairs]
+        with self._store.transaction() as held:
+            pairs = zip(names, rewards.tolist(), strict=True)
+            statuses = [self._rewarded(held, name, reward) for name, reward in pairs]
         # Out of order, the number of ranks decides when is learned, and no reward does.
         if "taken" in statuses and not self.policy._out_of_order:
             self._learn_if_due()
@@ -305,7 +305,7 @@ class Loop:
     @property
     def guarantee(self) -> Any:
         """What those who come are promised by the policy."""
-        with self._lock:
+        with self._store.lock:
             return self.policy.guarantee
 
     def status(self) -> dict[str, Any]:
@@ -320,12 +320,11 @@ class Loop:
             behind the last `rank`: it went back, and nothing reaches its cutoff before that is made
             up) and ``guarantee``.
         """
-        with self._lock:
-            with self._store.transaction() as held:
-                self._refresh(held)
-                events, learned, troubles = held.last(), held.first_open() - 1, held.troubles()
-                now, last = self._clock(), held.last_time()
-                behind = 0.0 if last is None else max(0.0, last - now)
+        with self._store.transaction() as held:
+            self._refresh(held)
+            events, learned, troubles = held.last(), held.first_open() - 1, held.troubles()
+            now, last = self._clock(), held.last_time()
+            behind = 0.0 if last is None else max(0.0, last - now)
             return {
                 "events": events,
                 "learned": learned,
@@ -348,6 +347,11 @@ class Loop:
         """
         self._store.backup(path)
 
+    @property
+    def _learning(self):
+        """Lock of this process, to be taken before that of the file, never while that is held."""
+        return self._learners.setdefault(os.getpid(), threading.Lock())
+
     def _ranked(self, event_ids, contexts, available, users):
         """(action, propensity) of every event."""
         ids = [event_name(name) for name in event_ids]
@@ -356,17 +360,16 @@ class Loop:
         if self.policy._max_visits is not None and None in map(name_of, users):
             raise ValueError("this policy protects people: rank needs user, who comes.")
         self._learn_if_due()
-        with self._lock:
-            with self._store.transaction() as held:
-                known = {name: held.find(name) for name in ids}
-                new = [at for at, name in enumerate(ids) if known[name] is None]
-                if len(new) != len({ids[at] for at in new}):
-                    raise ValueError("an event must not come twice in one call.")
-                self._refresh(held)
-                if new:
-                    choice = None if available is None else available[new]
-                    given = [ids[at] for at in new], contexts[new], choice
-                    known.update(self._acted(held, *given, [users[at] for at in new]))
+        with self._store.transaction() as held:
+            known = {name: held.find(name) for name in ids}
+            new = [at for at, name in enumerate(ids) if known[name] is None]
+            if len(new) != len({ids[at] for at in new}):
+                raise ValueError("an event must not come twice in one call.")
+            self._refresh(held)
+            if new:
+                choice = None if available is None else available[new]
+                given = [ids[at] for at in new], contexts[new], choice
+                known.update(self._acted(held, *given, [users[at] for at in new]))
         return [(int(known[name][0]), float(known[name][1])) for name in ids]
 
     def _acted(self, held, ids, contexts, available, users):
@@ -408,7 +411,7 @@ class Loop:
 
     def _learn_if_due(self):
         while self._here and self._clock() >= self._try_at:
-            with self._lock, self._store.looking() as held:
+            with self._store.looking() as held:
                 due = self._due(held)[1]
             if not due or not self._learning.acquire(blocking=False):
                 return  # another thread learns, and looks for more when it is done
@@ -440,10 +443,10 @@ class Loop:
         transaction. Answers are numbered, so that whoever learns the same events at the same time
         gets the same ones, and the first who saves them goes on.
         """
-        with self._lock, self._store.looking() as held:
+        with self._store.looking() as held:
             if held.version() == self._version and not self._due(held, force)[1]:
                 return 0
-        with self._lock, self._store.transaction() as held:
+        with self._store.transaction() as held:
             self._refresh(held)
             first, n = self._due(held, force)
             if not n:
@@ -465,7 +468,7 @@ class Loop:
         if None in columns[0]:  # another worker has learned them
             return None
         taught = self._taught(policy, first, columns)
-        with self._lock, self._store.transaction() as held:
+        with self._store.transaction() as held:
             if held.version() != version:
                 return None
             # Actions that were chosen meanwhile have changed these.

@@ -87,17 +87,19 @@ def gdp_delta(epsilon: float, mu: float) -> float:
     """
     if mu == 0.0 or epsilon == math.inf:
         return 0.0
-    if mu == math.inf:
-        return 1.0
     if epsilon == 0.0:
         return math.erf(mu / (2.0 * _SQRT2))
-    t, h = epsilon / mu, mu / 2.0
+    t, h = min(epsilon / mu, 1e300), mu / 2.0
+    low, high = (t - h) / _SQRT2, (t + h) / _SQRT2
     # The function erfcx(x / sqrt(2)) is the Mills ratio of x times sqrt(2 / pi).
     density = 0.5 * math.exp(-0.5 * (t - h) * (t - h))
-    if t <= h:  # delta is large, and the difference loses no digits
-        delta = ndtr(h - t) - density * erfcx((t + h) / _SQRT2)
+    if h < 1e-5:  # the difference would lose its digits: its integral by trapezoids lies above it
+        slopes = 2.0 / math.sqrt(math.pi) - low * erfcx(low) - high * erfcx(high)
+        delta = density * _SQRT2 * h * slopes
+    elif t <= h:  # delta is large, and the difference loses no digits
+        delta = ndtr(h - t) - density * erfcx(high)
     else:
-        delta = density * (erfcx((t - h) / _SQRT2) - erfcx((t + h) / _SQRT2))
+        delta = density * (erfcx(low) - erfcx(high))
     return min(1.0, max(0.0, float(delta)))
 
 
@@ -174,8 +176,6 @@ def zcdp_delta(epsilon: float, rho: float) -> float:
     """
     if rho == 0.0 or epsilon == math.inf:
         return 0.0
-    if rho == math.inf:
-        return 1.0
     # Bounds of log(alpha - 1); the upper one is finite for the smallest rho, too.
     low, high = -700.0, min(700.0, math.log((epsilon + 1.0) / (2.0 * rho) + 2.0))
     while high - low > 1e-9:

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from ...exceptions import PrivacyError
 from ._accountant import active, charged_once
 from ._parts import folders
 
-__all__ = ["Numbering"]
+__all__ = ["Numbering", "TurnLock"]
 
 _ASK = "SELECT answer FROM answers WHERE object = ? AND number = ?"
 _ANSWER = "INSERT OR IGNORE INTO answers VALUES (?, ?, ?)"  # an answer that was given stays
@@ -37,6 +38,33 @@ _GONE = (
     "BudgetAccountant with a 'ledger' that lasts, or start afresh."
 )
 
+_FORKED = (
+    "This object was copied by a fork of its process, where its answers cannot be told from those "
+    "of the original, or while another thread used it: pickle it, or make it in the new process."
+)
+
+
+class TurnLock:
+    """Lock by which the threads of a process take turns with an object; copies have their own.
+
+    A fork copies it with its object. If a thread held it then, which the new process does not have,
+    the object was copied in the midst of a turn: the lock would never be free, and is refused.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._process = RLock(), os.getpid()
+
+    def __enter__(self) -> None:
+        if not self._lock.acquire(blocking=self._process == os.getpid()):
+            raise PrivacyError(_FORKED)
+        self._process = os.getpid()
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.release()
+
+    def __reduce__(self) -> Any:
+        return TurnLock, ()
+
 
 class Hashed(bytes):
     """Keyed hash of a person's name, or the key, by which others could find out who has come."""
@@ -53,10 +81,7 @@ class _Place:
 
     def check(self) -> None:
         if self.path is None and os.getpid() != self.process:
-            raise PrivacyError(
-                "This object was copied by a fork of its process, where its answers cannot be "
-                "told from those of the original: pickle it, or make it in the new process."
-            )
+            raise PrivacyError(_FORKED)
         if self.path is not None and not os.path.isfile(self.path):
             raise PrivacyError(_GONE.format(self.path))
 

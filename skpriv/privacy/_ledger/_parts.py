@@ -44,11 +44,7 @@ _UNKNOWN = "0"
 
 def folders() -> list[Path]:
     """Folders for the files, the best first; a child has the same ones, whatever its TMPDIR is."""
-    return _folders(os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "user"))
-
-
-@lru_cache(maxsize=1)
-def _folders(owner: int | str) -> list[Path]:
+    owner = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
     roots = ["/tmp", "/var/tmp"] if os.name == "posix" else []
     roots.append(str(Path(tempfile.gettempdir()).resolve()))
     return [Path(root, f"skpriv-{owner}") for root in dict.fromkeys(roots)]
@@ -173,7 +169,7 @@ def _usable(folder: Path) -> bool:
 Key = tuple[str, str, Limit]
 
 
-_lock = threading.RLock()
+_lock = threading.RLock()  # of what follows, and of the active accountants
 # The frame that has entered some parts, and the steps to them. A pair is removed by its identity,
 # because a frame may enter the same parts twice.
 _entries: list[tuple[FrameType | None, dict[Key, Steps]]] = []
@@ -344,7 +340,6 @@ def unit_now() -> str:
     return _unit.get()
 
 
-_stack_lock = threading.RLock()
 _stack: list[Any] = []  # accountants; their class is defined in a file that imports this one
 _process_name = uuid.uuid4().hex
 
@@ -352,8 +347,8 @@ _process_name = uuid.uuid4().hex
 def _after_fork() -> None:
     # Accountants stay active in the child, because its copy of their block has not ended. Parts do
     # not, because the parent goes on to other parts while the child works.
-    global _lock, _stack_lock, _process_name
-    _lock, _stack_lock, _process_name = threading.RLock(), threading.RLock(), uuid.uuid4().hex
+    global _lock, _process_name
+    _lock, _process_name = threading.RLock(), uuid.uuid4().hex
     _entries.clear()
     start_lineage()
 
@@ -370,7 +365,7 @@ def process() -> str:
 
 def push(accountant: Any) -> None:
     """Activate an accountant in this process; as often as it is `pop`-ped later."""
-    with _stack_lock:
+    with _lock:
         _stack.append(accountant)
         try:
             _announce()
@@ -381,7 +376,7 @@ def push(accountant: Any) -> None:
 
 def pop(accountant: Any) -> None:
     """Undo one `push`."""
-    with _stack_lock:
+    with _lock:
         for index in range(len(_stack) - 1, -1, -1):
             if _stack[index] is accountant:
                 del _stack[index]
@@ -402,7 +397,7 @@ def _end() -> None:
 def stacked() -> dict[Key, Any]:
     """The active accountants of this process by their keys, the innermost first."""
     found: dict[Key, Any] = {}
-    with _stack_lock:
+    with _lock:
         for accountant in reversed(_stack):
             found.setdefault(accountant._key, accountant)
     return found

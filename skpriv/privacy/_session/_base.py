@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import cached_property, wraps
 from math import floor
 from numbers import Integral
-from threading import RLock
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -25,6 +24,7 @@ from .._accounting._guarantee import (
 )  # fmt: skip
 from .._accounting._report import PrivacyReport, ReportRow
 from .._ledger._accountant import charge
+from .._ledger._numbering import TurnLock
 from .._ledger._parts import protecting, unit_now
 from .._noise._laws import F, NoiseSource, door
 from .._query import ROUNDING, Answer, Query, reordered
@@ -78,8 +78,7 @@ class Shares:
 
     def top(self, piece=None):
         """Largest share that a record of the piece may have used."""
-        shares, _ = zip(*self.used(piece), strict=True)
-        return max(shares)
+        return max(share for share, _ in self.used(piece))
 
     def add(self, slot, cost, once):
         """Book a query; return what a record of it has paid so far, or for it alone if ``once``."""
@@ -455,7 +454,7 @@ class Session(ABC):
             )
         self._rows, self.n, self.ordered = rows, rows.n, rows.ordered
         self._passes = rows.passes or 0  # passes that were made before this session
-        self._shares, self._lock = Shares(), RLock()
+        self._shares, self._lock = Shares(), TurnLock()
         # Without privacy the order of the rows is fixed, so that every fit is the same.
         fixed = self.capabilities.exact and random_state is None
         order = NoiseSource(0) if fixed else self._source

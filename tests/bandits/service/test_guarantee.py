@@ -4,7 +4,7 @@ import pathlib
 
 import numpy as np
 import pytest
-from registry.processes import forked, needs_fork
+from registry.processes import forked, held_by_another_thread, needs_fork, of_threads
 
 from skpriv import BudgetAccountant
 from skpriv.bandits import BanditCombiner, LinUCB, Loop, RandomPolicy, SquareCB
@@ -232,6 +232,16 @@ def test_a_forked_worker_has_a_connection_of_its_own(tmp_path):
     assert forked(lambda: serve(loop, 3, 20))
     serve(loop, 20, 45)
     assert loop.n_events == 45 and loop.policy.n_rounds_ == 40 and not loop.troubles
+
+
+@needs_fork
+@of_threads
+@pytest.mark.parametrize("busy", [lambda loop: loop._store.lock, lambda loop: loop._learning])
+def test_a_forked_worker_waits_for_no_thread_of_its_parent(busy, tmp_path):
+    loop = serve(Loop(POLICIES["sums"](), tmp_path / "service.sqlite"), 0, 3)
+    with held_by_another_thread(busy(loop)):
+        assert forked(lambda: serve(loop, 3, 19).learn() or serve(loop, 19, 20))
+    assert loop.n_learned == 20 and not loop.troubles
 
 
 @pytest.mark.parametrize("name", ["sums", "two phases", "epochs", "combiner"])

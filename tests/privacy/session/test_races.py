@@ -5,11 +5,13 @@ import threading
 
 import numpy as np
 import pytest
-from registry.processes import needs_fork, refused_in_a_fork
+from registry.processes import (
+    forked, held_by_another_thread, needs_fork, of_threads, refused_in_a_fork,
+)  # fmt: skip
 from registry.totals import Total
 
 from skpriv.exceptions import PrivacyError
-from skpriv.privacy import Budget, BudgetAccountant, open_session, open_stream
+from skpriv.privacy import Budget, BudgetAccountant, TurnLock, open_session, open_stream
 from skpriv.records import as_rows
 
 X, Y = np.zeros((50, 1)), np.ones(50)
@@ -90,6 +92,19 @@ def test_a_fork_of_a_session_refuses(privacy):
     session = open_session(privacy, X, Y, Budget(1.0, 1e-6))
     assert refused_in_a_fork(lambda: session.sum(Total(), 1.0))
     assert session.sum(Total(), 1.0).n == len(Y)
+
+
+@needs_fork
+@of_threads
+def test_a_fork_does_not_wait_for_a_thread_that_it_does_not_have():
+    session = open_session("central", X, Y, Budget(1.0, 1e-6))
+    with held_by_another_thread(session._lock):
+        assert refused_in_a_fork(lambda: session.sum(Total(), 1.0))
+    stream, lock = open_stream("central", Total(), Budget(1.0, 1e-6), 2), TurnLock()
+    vars(stream)["_lock"] = lock
+    with held_by_another_thread(lock):
+        assert refused_in_a_fork(stream.read)
+        assert forked(lambda: open_stream("central", Total(), Budget(1.0, 1e-6), 2).read())
 
 
 @pytest.mark.parametrize("privacy", ["central", "aggregate"])
