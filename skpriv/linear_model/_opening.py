@@ -180,10 +180,7 @@ def weighted_rows(model, records, weights, scaled):
     if not isinstance(records, ArrayRows):
         raise ValueError("sample_weight is for rows in memory, not for those read in batches.")
     if public_shape(given) != (records.n,):
-        raise ValueError(
-            f"sample_weight has shape {public_shape(given)}, but there are {records.n} rows: "
-            "it must be one weight a row."
-        )
+        raise ValueError("sample_weight must be one weight a row: an array of shape (n_samples,).")
     return WeightedRows(records, given, float(largest), scaled)
 
 

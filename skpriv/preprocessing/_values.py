@@ -159,7 +159,8 @@ def days(value, format=None):
             value = datetime(value.year, value.month, value.day)
         if value.tzinfo is not None:
             value = value.astimezone(timezone.utc).replace(tzinfo=None)
-        return number((value - _EPOCH).total_seconds() / DAY)
+        # The same division as that of a column of times, to the last bit
+        return number((value - _EPOCH) / timedelta(microseconds=1) / (1e6 * DAY))
     except Exception:  # It is no date, or out of the calendar.
         return float("nan")
 

@@ -7,6 +7,7 @@ and what is wrong with them is said without a value, a position or a count, alwa
 
 import warnings
 from collections import Counter
+from contextlib import suppress
 from importlib.util import find_spec
 from typing import Any
 
@@ -198,8 +199,13 @@ def cells(column: Any) -> list:
     """List of the cells of a narwhals column or an Arrow array; an unreadable cell is None.
 
     A library fails at a whole column if it cannot make an object of one cell, such as bytes that
-    are no text, and its error quotes them. Here that cell alone is missing.
+    are no text, and its error quotes them. Here that cell alone is missing. Times of polars become
+    objects by Arrow, since polars itself panics at one that is out of the calendar.
     """
+    native = nw.to_native(column, pass_through=True)
+    if hasattr(native, "to_arrow") and (native.dtype.is_temporal() or native.dtype.is_nested()):
+        with suppress(Exception):  # such as that Arrow is not installed
+            column = native.to_arrow()
     whole = getattr(column, "to_list", None) or column.to_pylist
     try:
         return whole()

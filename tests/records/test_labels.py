@@ -11,6 +11,7 @@ import pytest
 from registry.totals import Total
 
 from skpriv.audit._runs import replaced_persons
+from skpriv.preprocessing import Date, check_table
 from skpriv.records import ArrayRows, PersonRows, codes
 
 pl = pytest.importorskip("polars")
@@ -78,6 +79,20 @@ def test_a_label_that_is_no_text_leaves_others_in_their_places(index):
     texts = pa.Array.from_buffers(pa.string(), len(data), data.buffers())
     column = pd.Series(pd.arrays.ArrowExtensionArray(texts), index=index)
     assert codes(column).tolist() == [0, 1, 0, 2]
+
+
+@pytest.mark.parametrize(
+    "kind, out",
+    [(pl.Date, 2**31 - 1), (pl.Datetime("ms", "Europe/Berlin"), 2**60), (pl.Duration("ms"), 2**62)],
+)
+def test_times_out_of_the_calendar_are_missing(kind, out, capfd):
+    """polars panics at one, with an error that is no `Exception` and with lines on stderr."""
+    numbers = pl.Series([1, 2, 1, out]).cast(pl.Int32 if kind == pl.Date else pl.Int64)
+    assert partition(numbers.cast(kind)) == [0, 1, 0, 2]
+    assert len(codes(numbers.reshape((4, 1)).cast(pl.Array(kind, 1)))) == 4
+    frame = pl.DataFrame({"day": numbers.cast(kind)})
+    assert check_table(frame, {"day": Date("1970-01-01", "1971-01-01")}).n == 4
+    assert capfd.readouterr() == ("", "")
 
 
 def test_all_missing_labels_are_one_person():

@@ -22,7 +22,7 @@ from ._ledger import (
     unit_value,
 )  # fmt: skip
 from ._parts import (
-    Key, allowance, announced, current_parts, inside, pop, process, push, stacked, unit_now,
+    Key, allowance, announced, current_parts, during, inside, pop, process, push, stacked, unit_now,
 )  # fmt: skip
 
 __all__ = ["BudgetAccountant"]
@@ -555,8 +555,7 @@ def charge(cost: Cost, name: str, *, lineage: Lineage | None = None) -> None:
     _notice(cost)
 
 
-@contextmanager
-def charged_once(name: str) -> Iterator[None]:
+def charged_once(name: str) -> AbstractContextManager[None]:
     """Charge what this thread does inside once in each ledger, however often it is done again.
 
     For an answer that only counts when it was written down: a process that dies between the charge
@@ -578,11 +577,7 @@ def charged_once(name: str) -> Iterator[None]:
     >>> len(accountant.charges)
     1
     """
-    token = _answer.set([name])
-    try:
-        yield
-    finally:
-        _answer.reset(token)
+    return during(_answer, [name])
 
 
 def _paid_once(cost: Cost, parts: dict[Key, Steps]) -> Lineage | None:

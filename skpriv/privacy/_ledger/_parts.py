@@ -23,14 +23,14 @@ import tempfile
 import threading
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
 from math import inf
 from pathlib import Path
 from traceback import walk_stack
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 from ...exceptions import BudgetExceeded, PrivacyError
 from .._accounting._cost import SHARE_SLACK, Cost
@@ -165,6 +165,7 @@ def _usable(folder: Path) -> bool:
     )
 
 
+V = TypeVar("V")
 # What makes two accountants one: the path and identity of the ledger, and the limit.
 Key = tuple[str, str, Limit]
 
@@ -237,6 +238,16 @@ def _of_contextlib(frame: FrameType) -> bool:
     return frame.f_code.co_filename == contextlib.__file__
 
 
+@contextmanager
+def during(variable: ContextVar[V], value: V) -> Iterator[None]:
+    """Give a variable of this thread a value until the ``with`` statement ends."""
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
+
+
 class _Allowance:
     """What a step may still spend, in one currency.
 
@@ -306,19 +317,15 @@ def prepaid(cost: Cost, currency: str = "zcdp") -> Iterator[None]:
     >>> len(accountant.charges)
     1
     """
-    token = _current.set(_Allowance(cost, currency, entering(sys._getframe(1))))
-    try:
+    with during(_current, _Allowance(cost, currency, entering(sys._getframe(1)))):
         yield
-    finally:
-        _current.reset(token)
 
 
 # What is protected, as the text that a command takes: "row", "patient:9", or ":9" without a name.
 _unit: ContextVar[str] = ContextVar("_unit", default="row")
 
 
-@contextmanager
-def protecting(name: str, largest: int) -> Iterator[None]:
+def protecting(name: str, largest: int) -> AbstractContextManager[None]:
     """Say that what this thread charges inside protects persons, with all of their rows.
 
     Parameters
@@ -328,11 +335,7 @@ def protecting(name: str, largest: int) -> Iterator[None]:
     largest : int
         Rows of a person that are used at most.
     """
-    token = _unit.set(unit_text((name or _unit.get().rpartition(":")[0], largest)))
-    try:
-        yield
-    finally:
-        _unit.reset(token)
+    return during(_unit, unit_text((name or _unit.get().rpartition(":")[0], largest)))
 
 
 def unit_now() -> str:

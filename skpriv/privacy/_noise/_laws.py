@@ -10,8 +10,8 @@ kept and nothing changes unless one runs; without it a call costs one look at a 
 """
 
 import secrets
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache, partial, wraps
@@ -24,6 +24,7 @@ from ..._wire import lifted
 from ...exceptions import PrivacyError
 from ...records import SEED_BYTES, SeededOrder
 from .._accounting._cost import Cost
+from .._ledger._parts import during
 from ._codebook_law import random_signs, reported_about
 from ._lattice import gaussian_on_grid
 
@@ -162,8 +163,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _LISTENER: ContextVar = ContextVar("listener", default=None)
 
 
-@contextmanager
-def listening(listener: Any) -> Iterator[Any]:
+def listening(listener: Any) -> AbstractContextManager[None]:
     """Hand all draws and answers of this thread to a listener, while an audit runs.
 
     It has five methods: ``draw(name, exact, law, make)`` for a draw of noise around an exact value,
@@ -173,11 +173,7 @@ def listening(listener: Any) -> Iterator[Any]:
     gives out. All but ``charged`` return what is released: ``make()``, or what was released in
     another run.
     """
-    token = _LISTENER.set(listener)
-    try:
-        yield listener
-    finally:
-        _LISTENER.reset(token)
+    return during(_LISTENER, listener)
 
 
 def tell_charge(cost, name):

@@ -344,7 +344,7 @@ class Groups:
                 "reports let every person send one."
             )
         if len(self) != rows.n:
-            raise ValueError(f"groups has {len(self)} labels, but there are {rows.n} rows.")
+            raise ValueError("groups must have one label for each row.")  # their number is private
         # Whether rows would be left out, and an error come of it, is private: it comes always.
         rows.needs_order()
 
