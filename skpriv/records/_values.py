@@ -27,13 +27,14 @@ INVALID_VALUES = (
 )
 
 
-def public_shape(data: Any) -> tuple:
+def public_shape(data: Any, depth: int = 4) -> tuple:
     """Shape of an array, frame, sparse matrix or nested list, from sizes alone.
 
-    Ragged lists have the length that most of their rows have: one record does not decide it.
+    Ragged lists have the length that most of their rows have: one record does not decide it. A list
+    inside of so many others is a cell, however deep it is.
     """
     if _is_list(data):
-        shapes = Counter(map(_shape_of_item, data)).most_common(1)
+        shapes = Counter(_shape_of_item(item, depth - 1) for item in data).most_common(1)
         return (len(data), *(shapes[0][0] if shapes else ()))
     shape = getattr(data, "shape", None)
     if isinstance(shape, tuple) and all(isinstance(size, int | np.integer) for size in shape):
@@ -43,11 +44,11 @@ def public_shape(data: Any) -> tuple:
     return _array(data).shape  # of an object that NumPy can make an array of
 
 
-def _shape_of_item(item):
+def _shape_of_item(item, depth=3):
     """Shape of an item of a list; a cell is not asked for anything, whatever it is."""
     if issubclass(type(item), np.ndarray):
         return item.shape
-    return public_shape(item) if _is_list(item) else ()
+    return public_shape(item, depth) if depth and _is_list(item) else ()
 
 
 def is_dask(data: Any) -> bool:
@@ -168,7 +169,7 @@ def _cell_by_cell(data):
     """Float64 of a nested list, cell by cell: NumPy would bring all cells to one type first."""
     try:
         array = np.array(data, dtype=np.float64)
-        if array.ndim == len(public_shape(data[:1])):
+        if array.ndim == len(public_shape(data[:1])) and _is_plain(data):
             return array
     except Exception:
         pass
@@ -178,6 +179,14 @@ def _cell_by_cell(data):
         if _shape_of_item(item) == array.shape[1:]:
             array[at] = floats(item) if nested else _number(item)
     return array
+
+
+def _is_plain(data):
+    """Whether NumPy reads a nested list cell by cell: it takes numbers behind a mask for cells."""
+    kinds = set(map(type, data))
+    if kinds <= {list, tuple}:
+        return all(map(_is_plain, data))
+    return all(k in (np.ndarray, str, bytes) or not hasattr(k, "__len__") for k in kinds)
 
 
 def _number(cell):

@@ -1,6 +1,7 @@
 """Rows in memory: chunks, subsets, kinds of numbers, and sparse matrices in any form."""
 
 import warnings
+from functools import reduce
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from skpriv.exceptions import InvalidValues
 from skpriv.linear_model._iht import Iterate, ScoresQuery
 from skpriv.privacy import Piece, Query, open_session
 from skpriv.records import (
-    INVALID_VALUES, ArrayRows, _base as _records, canonical, floats,
+    INVALID_VALUES, ArrayRows, _base as _records, canonical, floats, public_shape,
 )  # fmt: skip
 
 ENTRIES = RecordMap.of_norm(1.0, (-1.0, 1.0), False, 3)
@@ -162,6 +163,22 @@ def test_no_other_cell_unmasks_one(cell):
     for other in (1.0, "x", None, 1j, [1.0]):
         assert np.isnan(floats([cell, other, 2.0])[0])
         assert np.isnan(floats([[cell], [other], [2.0]])[0, 0])
+
+
+@pytest.mark.parametrize("other", [1.0, "x"])
+@pytest.mark.parametrize("row", [np.ma.array([1.5, 2.0], mask=[True, False]), range(1, 3)])
+def test_no_other_row_unmasks_one(row, other):
+    """Nor makes a row of what is no row where NumPy cannot read all of a list at once."""
+    assert np.isnan(floats([[0.5, other], row, [1.0, 1.0]])[1, 0])
+    assert np.isnan(floats([[[0.5, other], row], [[1.0, 1.0], [1.0, 1.0]]])[0, 1, 0])
+
+
+def test_a_cell_is_a_cell_however_deep_it_is():
+    """A list in so many others had ended in a RecursionError, before there was a charge."""
+    deep = reduce(lambda cell, _: [cell], range(5000), 1.0)
+    for X in ([[0.5, deep], [0.5, 1.0]], [[0.5, 1.0], deep], [deep, [0.5, 1.0], [0.5, 1.0]]):
+        assert public_shape(X) == (len(X), 2)
+        assert np.isnan(floats(X)).any()
 
 
 @pytest.mark.parametrize("dtype", [float, int, object])

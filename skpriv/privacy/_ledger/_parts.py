@@ -30,7 +30,7 @@ from math import inf
 from pathlib import Path
 from traceback import walk_stack
 from types import FrameType
-from typing import Any, TypeVar
+from typing import Any
 
 from ...exceptions import BudgetExceeded, PrivacyError
 from .._accounting._cost import SHARE_SLACK, Cost
@@ -165,7 +165,6 @@ def _usable(folder: Path) -> bool:
     )
 
 
-V = TypeVar("V")
 # What makes two accountants one: the path and identity of the ledger, and the limit.
 Key = tuple[str, str, Limit]
 
@@ -239,7 +238,7 @@ def _of_contextlib(frame: FrameType) -> bool:
 
 
 @contextmanager
-def during(variable: ContextVar[V], value: V) -> Iterator[None]:
+def during(variable: ContextVar[Any], value: Any) -> Iterator[None]:
     """Give a variable of this thread a value until the ``with`` statement ends."""
     token = variable.set(value)
     try:
