@@ -165,7 +165,7 @@ class Pieces:
         # What makes rows of those of a chunk (`Query.prepared`), and the rows that it made, or None
         # where they do not fit into memory. They are kept until another maker is asked for.
         self._maker: Any = None
-        self._makes: Any = None
+        self._prepared_rows: Any = None
         self._users, self._memory = {}, {}
 
     def prefix(self, start, stop, fraction):
