@@ -297,8 +297,10 @@ def find_location(session, rows, target, rules, link=IDENTITY):
         return mean, sqrt(rate * (1.0 - rate))
     query = SpreadQuery(target, mean.mean if mean else 0.0, link.low, rows)
     answer = session.sum(query, rules.spread)
-    noise = answer.noise.scale / answer.n
-    size = max(float(answer.value[0]) / answer.n, 2.0 * noise, 1e-6)
+    size, noise = float(answer.value[0]) / answer.n, answer.noise.scale / answer.n
+    # The posterior mean, if it is a priori anywhere from 0 to 1/2, that of a uniform target
+    shrunk = 1.0 + 48.0 * noise**2
+    size = max((size + 12.0 * noise**2) / shrunk, 2.0 * noise / sqrt(shrunk), 1e-6)
     return mean, min(NORMAL * size / (mean.part if mean else 1.0), 1.0)
 
 
@@ -342,9 +344,8 @@ def _mean(session, rows, target, link, share):
     """Noisy mean of the target."""
     query = link.location_query(rows, target)
     found = query.read(session.sum(query, share))
-    noise = 2.0 * found.scale * found.part
     # Some rows have no target that can be learned from, unless noise may explain the difference
-    without_target = found.part < 1.0 - TOLD_ABOVE * noise
+    without_target = found.part < 1.0 - 2.0 * TOLD_ABOVE * found.scale * found.part
     if without_target and not query.weighted and (session.persons or 1) == 1:
         session.report.add_note(
             f"About {found.part:.1%} of the rows have a target that can be learned from: a class, "
