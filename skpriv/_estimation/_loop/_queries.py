@@ -6,6 +6,7 @@ phi with ||phi|| <= 1, psi = W phi for a released W, w = min(1, 1 / ||psi||) and
 e are multiplied by its root. A link says which function of the linear part the mean of r is.
 """
 
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
@@ -113,6 +114,10 @@ class MeanLink:
     def location_query(self, rows, target):
         """The query of the mean of the targets, where the loop starts."""
         return LocationQuery(target, self.low, rows)
+
+    def repeated(self, matrix):
+        """A block-diagonal matrix that has this one for each linear part."""
+        return matrix if self.parts == 1 else np.kron(np.eye(self.parts), matrix)
 
     def each(self, matrix):
         """A matrix from theta to coefficients, for all linear parts."""
@@ -421,7 +426,9 @@ class Whitened:
         """
         if getattr(self.rows, "weighted", False):
             return None
-        return self, replace(query, whitened=WhitenedAlready(self.W))
+        asked = copy(query)
+        vars(asked).update(whitened=WhitenedAlready(self.W))
+        return self, asked
 
     @property
     def width(self):

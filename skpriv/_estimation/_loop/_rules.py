@@ -292,11 +292,10 @@ def normal_clip(square, limit):
     -------
     (part, variance)
     """
-    squares, deviations = CLIPPED_SQUARES
     ratio = square / limit**2
-    if ratio <= squares[0]:
+    if ratio <= CLIPPED_SQUARES[0]:
         return 1.0, square
-    k = float(np.interp(ratio, squares, deviations))
+    k = float(np.interp(ratio, CLIPPED_SQUARES, LIMITS))
     return float(1.0 - 2.0 * ndtr(-k)), (limit / k) ** 2
 
 
@@ -309,4 +308,4 @@ def _clipped_squares(k):
 # Limits k in deviations, and the mean squares of residuals clipped at them over those limits. With
 # residuals clipped at fewer deviations than the last, their variance is not known.
 LIMITS = np.geomspace(8.0, 0.5, 400)
-CLIPPED_SQUARES = _clipped_squares(LIMITS), LIMITS
+CLIPPED_SQUARES = _clipped_squares(LIMITS)

@@ -4,7 +4,6 @@ from dataclasses import replace
 from math import ceil, pi, sqrt
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from ..._linalg import RELATIVE_ZERO
 from ...privacy import TOLD_ABOVE
@@ -136,7 +135,7 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=(), start=None)
         line = line_alone(session, maps, equations[-1], rules, link)
     return LoopFit(
         location,
-        W if link.parts == 1 else np.kron(np.eye(link.parts), W),
+        link.repeated(W),
         pool.b,
         pool.variance,
         pool.slope,
@@ -216,7 +215,7 @@ def at_solution(session, rows, target, link, theta):
     # No row is longer than 1, so that no weight is below 1
     values = np.maximum(values, max(RELATIVE_ZERO * values[-1], 1e-300))
     W = (vectors * np.sqrt(values[0] / values)) @ vectors.T
-    whitened, each = Whitened(rows, W), np.kron(np.eye(link.parts), W)
+    whitened, each = Whitened(rows, W), link.repeated(W)
     b = np.linalg.solve(each.T, theta)
     if link.parts == 1:
         limit = link.limit or 2.0 + float(np.linalg.norm(b))  # no residual of a line is larger
@@ -257,8 +256,7 @@ def public_rules(session, rows, clip="auto", ranged=True, link=IDENTITY):
 def make_pool(session, whitened, length, link, deviation, priors=(), gram=None):
     """An empty pool, whose priors have no more variance than the target has, or the link allows."""
     signal = deviation if link.signal is None else link.signal
-    shapes = prior_shapes(whitened, signal, signal / length, priors)
-    shapes = [np.kron(np.eye(link.parts), shape) for shape in shapes]
+    shapes = [*map(link.repeated, prior_shapes(whitened, signal, signal / length, priors))]
     # Log odds against each shape. Effects are a scale parameter, whose prior density is 1 / scale.
     odds = np.log([*np.ones(len(priors)), *EFFECTS])
     size, largest, curator = len(shapes[0]), (signal / length) ** 2, session.trust.can.same_rows
@@ -279,8 +277,8 @@ def prior_shapes(whitened, deviation, unit, priors=()):
     shapes = [np.linalg.solve(W.T, prior) for prior in priors]
     for effect in EFFECTS:
         precision = np.eye(p) / unit**2 + W @ W.T / (p * (effect * deviation) ** 2)
-        root = np.linalg.cholesky(precision)  # any L with L L' = precision^-1 is as good
-        shapes.append(solve_triangular(root, np.eye(p), lower=True, overwrite_b=True).T)
+        # Any L with L L' = precision^-1 is as good
+        shapes.append(np.linalg.inv(np.linalg.cholesky(precision)).T)
     return shapes
 
 

@@ -77,11 +77,10 @@ def prior_model(part, priors, values, vectors):
         G C^-1 of the error covariance C in units of the noise variance; the eigenvalues of
         L'G C^-1 G L; and L times its eigenvectors.
     """
-    rotated, trace = vectors.T @ priors, float(values.sum())
-    typical = max(trace / len(values), 1e-300)
+    rotated, trace = vectors.T @ priors, max(float(values.sum()), 1e-300)
     shares = np.einsum("ijk,ijk->ij", rotated, rotated) @ values
-    units = trace / np.where(shares > 0.0, shares, trace or 1.0)  # a share may be 0
-    weights = values / (1.0 + min(SAMPLING, part) / typical * values)
+    units = trace / np.where(shares > 0.0, shares, trace)  # a share may be 0
+    weights = values / (1.0 + min(SAMPLING, part) * len(values) / trace * values)
     rotated *= np.sqrt(units[:, None] * values * weights)[:, :, None]
     squares, bases = np.linalg.eigh(rotated.transpose(0, 2, 1) @ rotated)
     bases = np.sqrt(units)[:, None, None] * (priors @ bases)
@@ -172,9 +171,8 @@ class Pool:
         self._link, self._curator, self._gram = link, curator, gram
         self._odds = odds if link.linear else np.append(odds, 0.0)
         # What is used of the equations, of all of them side by side
-        rows, numbers = np.empty((0, size)), np.empty(0)
-        self._equations = dict.fromkeys(("point", "moment"), rows)
-        self._equations |= dict.fromkeys(("n", "moment_scale", "slope_scale"), numbers)
+        self._equations = dict.fromkeys(("point", "moment"), np.empty((0, size)))
+        self._equations |= dict.fromkeys(("n", "moment_scale", "slope_scale"), np.empty(0))
         self._slopes: list = []
         self._noisy_slope: Any = 0.0
         self._largest_square, self._length = deviation**2, length

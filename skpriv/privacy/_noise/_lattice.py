@@ -75,8 +75,7 @@ def discrete_gaussian(
 
 def _proposals(variance, centers, entropy):
     """One proposal for each center, and whether it is taken."""
-    starts, widths, tops, weights, sure = _buckets(variance)
-    ends = weights.cumsum()
+    starts, widths, tops, weights, ends, sure = _buckets(variance)
     words, places, chances = random_words(3 * len(centers), entropy).reshape(3, -1)
     # A remainder of a random word is uniform only if the smallest words are left out.
     possible = words >= np.uint64(2**WORD % int(ends[-1]))
@@ -86,14 +85,14 @@ def _proposals(variance, centers, entropy):
     possible &= (z > 0) | (sign > 0)
     taken = possible & (chances < sure[bucket])
     z *= sign
-    if taken.all():
+    (rest,) = (possible > taken).nonzero()
+    if not rest.size:
         return z, taken
-    rest = np.flatnonzero(possible & ~taken)
     about, inside = centers[rest], bucket[rest]
     known = _chance(z[rest] - about, variance) * (tops[inside] / weights[inside])
     drawn = chances[rest] * 2.0**-WORD
     taken[rest] = drawn < known
-    for i in np.flatnonzero(np.abs(drawn - known) <= CLOSE * known + NOTHING):
+    for i in (np.abs(drawn - known) <= CLOSE * known + NOTHING).nonzero()[0]:
         distance = Decimal(int(z[rest[i]])), Decimal(about[i])
         height = int(tops[inside[i]]), int(weights[inside[i]])
         taken[rest[i]] = _exactly(int(chances[rest[i]]), height, distance, variance, entropy)
@@ -102,7 +101,8 @@ def _proposals(variance, centers, entropy):
 
 @lru_cache(maxsize=64)
 def _buckets(variance):
-    """First integer, width, unit and weight of each bucket, and words below which all is taken.
+    """First integer, width, unit and weight of each bucket, the sums of the weights up to each, and
+    words below which all is taken.
 
     The weight is an integer above ``unit exp(-z^2 / (2 variance))`` for each z within 1/2 of the
     bucket; the unit is 2^40 times the width, in widths of the first one.
@@ -116,7 +116,8 @@ def _buckets(variance):
     nearest = tops * _chance(np.maximum(starts - 0.5, 0.0), variance)
     weights = (nearest * (1.0 + 2.0**-30)).astype(np.uint64) + np.uint64(2)
     least = tops * _chance(ends.astype(float), variance) / weights
-    return starts, widths, tops, weights, (least * (1.0 - 2.0**-30) * 2.0**WORD).astype(np.uint64)
+    sure = (least * (1.0 - 2.0**-30) * 2.0**WORD).astype(np.uint64)
+    return starts, widths, tops, weights, weights.cumsum(), sure
 
 
 def _chance(away, variance):
@@ -185,8 +186,9 @@ def gaussian_on_grid(values: Any, scale: float, entropy: Callable[[int], bytes] 
         steps = flat / step  # exact, because the step is a power of two
         nearest = np.rint(steps)
         points, rests = nearest * step, steps - nearest
-        far = ~(np.abs(steps) < 2.0**52)  # so large doubles are points of the grid themselves
-        if far.any():
+        # Doubles as large as these are points of the grid themselves
+        (far,) = (~(np.abs(steps) < 2.0**52)).nonzero()
+        if far.size:
             points[far], rests[far] = np.nan_to_num(flat[far]), 0.0
         for start in range(0, flat.size, SLICE):
             part = slice(start, start + SLICE)

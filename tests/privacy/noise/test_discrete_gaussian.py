@@ -45,7 +45,7 @@ def test_every_proposal_is_enumerated(variance, center):
     Every decision is asked on both sides of the exact chance, one part in 2^64 away from it, with
     the first and with the last word of a bucket.
     """
-    starts, widths, tops, weights, _ = _discrete_gaussian._buckets(variance)
+    starts, widths, tops, weights, _, _ = _discrete_gaussian._buckets(variance)
     bucket = np.concatenate([np.repeat(np.arange(len(widths)), widths.astype(int))] * 2)
     place = np.arange(len(bucket)) % (len(bucket) // 2) - starts[bucket]
     negative = np.repeat([0, 1], len(bucket) // 2).astype(np.uint64)
@@ -77,7 +77,7 @@ def test_every_proposal_is_enumerated(variance, center):
 @pytest.mark.parametrize("variance", [1, 2500, 2**89 - 1, 2**90])
 def test_words_name_buckets_in_proportion_to_their_weights(variance):
     """The words that count are a multiple of the total weight."""
-    starts, widths, _, weights, sure = _discrete_gaussian._buckets(variance)
+    starts, widths, _, weights, _, sure = _discrete_gaussian._buckets(variance)
     total = int(weights.sum())
     least = 2**WORD % total
     words = np.array([least - 1, least, 2**WORD - 1, 2**WORD - 2], dtype=np.uint64)
