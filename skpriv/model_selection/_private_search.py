@@ -295,7 +295,8 @@ class _Plan:
             f"{self.prefix}random_state": seed,
         }
         estimator = clone(self.estimator).set_params(**params).set_params(**settings)
-        with prepaid(self.cost(part), self.currency):
+        # A warning of a step of scikit-learn, such as of an overflow, would tell of a value
+        with prepaid(self.cost(part), self.currency), np.errstate(all="ignore"):
             try:
                 return estimator.fit(X, y)
             except SkprivError:

@@ -113,7 +113,7 @@ def numeric(data: Any) -> np.ndarray:
     if isinstance(data, np.ndarray) and not isinstance(data, np.ma.MaskedArray):
         kind, size = data.dtype.kind, data.dtype.itemsize
         if kind in "biu" or (kind == "f" and size <= 8):
-            return data
+            return np.asarray(data)  # without the ways of a subclass, such as a matrix
     return floats(data)
 
 

@@ -11,6 +11,8 @@ from registry.estimators import iht, line_data, ssp
 from registry.refusals import charged
 from scipy.stats import uniform
 from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer
 
 from skpriv import BudgetAccountant
 from skpriv.exceptions import BudgetExceeded
@@ -159,6 +161,14 @@ def test_where_a_value_is_that_is_no_number_is_not_told():
         bad[row, 1] = np.nan
         with charged():
             search(epsilon=1.0).fit(bad, y)
+
+
+def test_no_step_warns_of_an_overflow():
+    """Warnings are errors here, and the step would be told to have met a value that is none."""
+    X, y = line_data(50)
+    X[7] = 1e308
+    model = make_pipeline(Normalizer(norm="l1"), ssp())
+    search(model, {"sspregressor__data_norm": [0.5, 1.0]}).fit(X, y)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

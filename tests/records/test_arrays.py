@@ -193,6 +193,13 @@ def test_masked_cells_are_no_numbers_whatever_is_behind_the_mask(dtype):
             rows.check()
 
 
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
+def test_a_matrix_of_targets_is_a_column_of_them():
+    X, y = _rows()
+    rows = [ArrayRows(np.asmatrix(X), np.asmatrix(y).T), ArrayRows(X, y)]
+    np.testing.assert_array_equal(*(one.sum(Moments()) for one in rows))
+
+
 def test_one_target_does_not_stand_for_all_rows():
     X, y = _rows()
     for targets in (y[:1], np.column_stack([y, y])):
