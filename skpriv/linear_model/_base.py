@@ -560,11 +560,12 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
         del records  # only the session has the data now
         session, held_out = hold_out(self, session)
         maps = replace(maps, row_map=self._rows_of(session, maps.row_map, channel, start))
-        self._record_map = asked = maps
+        self._record_map = session_maps = maps
         if weighted:  # the session hands out rows and targets that were scaled already
-            asked = maps.weighted()
-            asked = asked if link.linear else replace(asked, target_map=ScaledAlready())
-        self._released = self._release(session, asked, link, channel, start)
+            session_maps = maps.weighted()
+            if not link.linear:  # a target that is none of the labels stays NaN
+                session_maps = replace(session_maps, target_map=ScaledAlready())
+        self._released = self._release(session, session_maps, link, channel, start)
         if isinstance(self._released, LoopFit):
             known = self._released, maps.row_map, getattr(self, "feature_names_in_", None)
             session.report.add_note(narrow_bounds(*known))

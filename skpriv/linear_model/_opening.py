@@ -1,4 +1,4 @@
-"""How every fit begins: public checks, who the records are, the charge and bounds that are found.
+"""How every fit begins: public checks, who the records are, what users send, and the charge.
 
 Each step is a function of the estimator, of which it reads the parameters that the docstring of
 `PrivateEstimator` lists, in the order in which `fit` takes them. The last are fixed effects of
@@ -203,24 +203,25 @@ def channel_of(model, scaling, rows, use="moments"):
         return best_channel(trust.can, scaling, trust.budget, rows.n, use)
 
 
-def best_reports(model, scaling, rows, size=None):
-    """What users send where Gaussian reports are of steps that clip residuals: public numbers.
+def best_reports(model, scaling, rows, size_of=None):
+    """What users send to an estimator with steps, which need Gaussian reports: by public numbers.
 
-    The codebook has less noise. But the steps whiten the rows, which are short and uneven where
-    only ranges are known. So they are taken where the codebook resolves the Gram matrix; above
-    four times that its noise is too small to matter, while clips of skewed targets do. Measured
-    for shuffled reports alone (docs/evidence/codebook.md): local ones of the codebook need no
-    delta. Devices, which answer once, have no steps.
+    Reports by a codebook have less noise, and are solved at once. Steps whiten the rows, which are
+    short and uneven where only their ranges are known. So Gaussian reports are taken where the
+    codebook would just resolve the Gram matrix. From four times that resolution on its noise is too
+    small to matter, while steps clip the residuals of skewed targets. This was measured for
+    shuffled reports alone (docs/evidence/codebook.md): in the local model the codebook is taken,
+    which needs no delta. Devices answer once, so that there are no steps.
 
     Parameters
     ----------
     model : PrivateEstimator
     scaling : RecordMap or Sized
-        Has the length of rows for which the codebook's noise is taken.
+        Its ``size`` is the length of rows for which the noise of both channels is taken.
     rows : Rows
-    size : callable, default=None
-        The length of rows by the number of records over the noise of a sum of sensitivity 1.
-        None: that of `scaling`.
+    size_of : callable, default=None
+        ``size_of(effective_records)`` is the length of rows where it depends on the noise. None is
+        that of `scaling`.
     """
     channel, trust = channel_of(model, scaling, rows), model._trust
     if model.channel != "auto" or channel == "gaussian" or rows.on_devices:
@@ -228,7 +229,7 @@ def best_reports(model, scaling, rows, size=None):
     if model.bounds_X is None or not (trust.can.amplifies and trust.budget.mu > 0.0):
         return channel
     effective = effective_by_channel(trust.can, scaling.size, trust.budget, rows.n)
-    lengths = {name: size(many) if size else scaling.size for name, many in effective.items()}
+    lengths = {name: size_of(many) if size_of else scaling.size for name, many in effective.items()}
     p = lengths["gaussian"]
     sloped = not Rules.of(rows.n, p, effective["gaussian"]).few_records
     resolved = 1.0 <= effective["codebook"] / (RESOLVED * p**1.5) <= 4.0

@@ -342,7 +342,7 @@ def as_rows(X: Any, y: Any = None) -> Any:
     if is_dask(X) or is_dask(y):
         return DaskRows.of(X, y)
     if isinstance(X, np.memmap) or not read_in_batches(X):
-        if is_lazy(X) and y is None:
+        if is_lazy(X) and y is None:  # a large mapped array without targets
             return BatchRows(lambda: [(X, None)], *X.shape, has_target=False)
         return ArrayRows(X, y)
     rows = from_table(X)

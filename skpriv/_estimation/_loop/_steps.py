@@ -82,13 +82,13 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=(), start=None)
     # over a file then reads them together with the targets.
     whitening_parts(session, rules)
     if start:
-        mean, deviation = start.known if rows.constant is not None else None, start.deviation
+        released, deviation = start.known if rows.constant is not None else None, start.deviation
     else:
-        mean, deviation = find_location(session, rows, target, rules, link)
-    location = link.linear_part(mean.mean) if mean else link.origin
-    if mean:
-        link = link.near(mean.mean, rules.mean_room)
-        slope = float(link.slope(location, mean.mean))  # where it is small, rows may be longer
+        released, deviation = find_location(session, rows, target, rules, link)
+    location = link.linear_part(released.mean) if released else link.origin
+    if released:
+        link = link.near(released.mean, rules.mean_room)
+        slope = float(link.slope(location, released.mean))  # where it is small, rows may be longer
         rules = replace(rules, length=min(1.0, rules.length / sqrt(slope)))
     whitened, gram = learn_whitening(session, rows, rules, start)
     W = whitened.W
@@ -122,9 +122,9 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=(), start=None)
         answer = session.sum(count, rules.clipped, session.part(rules.subset))
         clipped = count.read(answer)
     asks_mean = rules.mean or not start  # the mean that a start has is that of other records
-    if link.limit is None and mean and rows.constant is not None and asks_mean:
+    if link.limit is None and released and rows.constant is not None and asks_mean:
         known = known_mean(
-            session, whitened, target, mean, deviation, pool, equations[-1], rules, link
+            session, whitened, target, released, deviation, pool, equations[-1], rules, link
         )
         # What clips did to the mean is undone as far as other answers about the mean tell
         excess, _, _ = known.excess(pool.b, pool.noise, np.zeros((rows.size, 0)))
@@ -287,26 +287,26 @@ def find_location(session, rows, target, rules, link=IDENTITY):
 
     The deviation is that of a normal target with the released mean absolute deviation.
     """
-    mean = _mean(session, rows, target, link, rules.location) if rules.location else None
+    released = _noisy_mean(session, rows, target, link, rules.location) if rules.location else None
     if link.parts > 1:
-        return mean, 1.0
+        return released, 1.0
     if not rules.spread:  # of two classes
-        rate = mean.mean if mean else 0.5
-        return mean, sqrt(rate * (1.0 - rate))
-    query = SpreadQuery(target, mean.mean if mean else 0.0, link.low, rows)
+        rate = released.mean if released else 0.5
+        return released, sqrt(rate * (1.0 - rate))
+    query = SpreadQuery(target, released.mean if released else 0.0, link.low, rows)
     answer = session.sum(query, rules.spread)
     size, noise = float(answer.value[0]) / answer.n, answer.noise.scale / answer.n
     # The posterior mean, if it is a priori anywhere from 0 to 1/2, that of a uniform target
     shrunk = 1.0 + 48.0 * noise**2
     size = max((size + 12.0 * noise**2) / shrunk, 2.0 * noise / sqrt(shrunk), 1e-6)
-    return mean, min(NORMAL * size / (mean.part if mean else 1.0), 1.0)
+    return released, min(NORMAL * size / (released.part if released else 1.0), 1.0)
 
 
 def mean_only(session, rows, target, rules, link=IDENTITY):
     """The private mean of the target, with the whole budget."""
     p, mean, location, scale = rows.size * link.parts, 0.0, link.origin, 0.0
     if rows.constant is not None:
-        mean, scale, _ = _mean(session, rows, target, link, 1.0)
+        mean, scale, _ = _noisy_mean(session, rows, target, link, 1.0)
         location = link.linear_part(mean)
     session.report.add_note(_words(session, rules, rows, link, scale))
     # A target in [-1, 1] with this mean has no larger variance.
@@ -338,7 +338,7 @@ def more_needed(session, rules, effective_records):
     return f"About {records:g} times the records, or {budget:g} times epsilon, would do."
 
 
-def _mean(session, rows, target, link, share):
+def _noisy_mean(session, rows, target, link, share):
     """Noisy mean of the target."""
     query = link.location_query(rows, target)
     found = query.read(session.sum(query, share))
@@ -352,7 +352,7 @@ def _mean(session, rows, target, link, share):
     return found
 
 
-def known_mean(session, whitened, target, mean, deviation, pool, equation, rules, link=IDENTITY):
+def known_mean(session, whitened, target, released, deviation, pool, equation, rules, link):
     """What other answers than the steps tell of the mean of a fit, and by how much steps miss it.
 
     One answer is the mean of the target, in which nothing is clipped. Where clips are tight,
@@ -369,8 +369,8 @@ def known_mean(session, whitened, target, mean, deviation, pool, equation, rules
 
     Parameters
     ----------
-    mean : Location
-        Released mean of the target.
+    released : Location
+        Mean of the target.
     deviation : float
         Deviation of the target.
     equation : ScoreEquation
@@ -381,28 +381,28 @@ def known_mean(session, whitened, target, mean, deviation, pool, equation, rules
     KnownMean
     """
     constant = np.linalg.solve(whitened.W.T, whitened.rows.constant)
-    start = link.linear_part(mean.mean)
-    slope = mean.part * link.steepest / link.far * float(link.slope(start, mean.mean))
+    start = link.linear_part(released.mean)
+    slope = released.part * link.steepest / link.far * float(link.slope(start, released.mean))
     gram = pool.slope / slope
     level = max(float(constant @ gram @ constant), 0.1)  # mean of w^2
     moved = weights_move_mean(level, float(pool.b @ gram @ pool.b))
     value, precision = float(constant @ gram @ pool.b) / level, 0.0
     if link.linear:
-        precision = 1.0 / (mean.scale**2 + pool.variance / equation.n + moved)
+        precision = 1.0 / (released.scale**2 + pool.variance / equation.n + moved)
         # That of residuals which no clip made small. Clipped at 1.25 of their own deviations, the
         # residuals of a rare target have a third of their deviation.
         deviation = sqrt(max(pool.variance, deviation**2 - pool.spread**2))
-    unit = 1.0 if link.linear else slope / mean.part
+    unit = 1.0 if link.linear else slope / released.part
     if rules.mean:
         clip = mean_clip(2.0 / (rules.effective_records * sqrt(rules.mean)))
         limit = min(link.farthest, clip * deviation)
         theta = whitened.W.T @ pool.b
         query = ResidualMeanQuery(whitened.rows, target, start, theta, limit, link)
         answer = session.sum(query, rules.mean)
-        residual = limit * float(answer.value[0]) / answer.n / mean.part
-        noise = limit * answer.noise.scale / answer.n / mean.part
+        residual = limit * float(answer.value[0]) / answer.n / released.part
+        noise = limit * answer.noise.scale / answer.n / released.part
         # The mean of counts is not taken to be below this noise
-        excess = link.linear_part(max(mean.mean - residual, noise)) - start
+        excess = link.linear_part(max(released.mean - residual, noise)) - start
         excess = -residual if link.linear else excess
         error = noise**2 + (deviation * skewness_bias(clip)) ** 2
         if session.trust.can.reports:  # these are residuals of other users

@@ -7,7 +7,7 @@ import pytest
 
 from skpriv._estimation._intervals import inside_bounds
 from skpriv._estimation._loop import _steps
-from skpriv._estimation._loop._queries import Location
+from skpriv._estimation._loop._queries import IDENTITY, Location
 from skpriv._estimation._loop._rules import skewness_bias
 from skpriv._estimation._loop._score import CUBE
 
@@ -30,7 +30,7 @@ def known(monkeypatch):
         return _steps.known_mean(
             session, SimpleNamespace(W=np.eye(2), rows=rows), None, Location(0.0, 0.3, 1.0), 0.2,
             pool, SimpleNamespace(**{**step, **equation}),
-            SimpleNamespace(mean=0.1, effective_records=1_000.0),
+            SimpleNamespace(mean=0.1, effective_records=1_000.0), IDENTITY,
         )  # fmt: skip
 
     return found
