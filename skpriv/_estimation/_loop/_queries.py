@@ -486,7 +486,7 @@ class WhiteningQuery(Query):
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
-        gram = np.zeros_like(self.whitened.W)
+        gram = np.zeros(self.whitened.W.shape)
         for _, e, *_ in self.whitened.blocks(X):
             add_gram(gram, e)
         return vech(gram)
@@ -632,7 +632,7 @@ class JointScores:
     def joined(self, sums):
         """Sums by name, of which matrices are their vech, as an answer has them."""
         return np.concatenate(
-            [weight * np.ravel(sums[name]) for name, weight in self.weights.items()]
+            [weight * np.asarray(sums[name]).ravel() for name, weight in self.weights.items()]
         )
 
     def named(self, values, noise):

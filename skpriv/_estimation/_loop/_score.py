@@ -234,7 +234,7 @@ class ScoreQuery(JointScores, Query):
             The products uu' of all other rows are added to its ``alike`` as well as to this sum.
         """
         numbers, moment = dict.fromkeys(self.weights, 0.0), np.zeros(len(self.point))
-        grams = {name: np.zeros_like(self.whitened.W) for name in MATRICES if name in numbers}
+        grams = {name: np.zeros(self.whitened.W.shape) for name in MATRICES if name in numbers}
         buffer = np.empty((0, len(moment)))  # rows are not written over: they may be kept
         for block in self.scores(X, y):
             e, s, h, residual, lengths, _ = block
@@ -299,7 +299,7 @@ class PersonScoreQuery(PersonScores, ScoreQuery):
 
     def scored(self, X, y):
         """Rows e s of a chunk, and the slope matrix, squares and counts of its rows."""
-        slope, numbers = np.zeros_like(self.whitened.W), np.zeros(2)
+        slope, numbers = np.zeros(self.whitened.W.shape), np.zeros(2)
         scores = [np.empty((0, len(slope)))]
         for e, s, h, *_ in self.scores(X, y):
             add_gram(slope, e * np.sqrt(h)[:, None])

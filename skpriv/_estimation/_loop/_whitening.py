@@ -78,7 +78,7 @@ def prior_model(part, priors, values, vectors):
         L'G C^-1 G L; and L times its eigenvectors.
     """
     rotated, trace = vectors.T @ priors, max(float(values.sum()), 1e-300)
-    shares = np.einsum("ijk,ijk->ij", rotated, rotated) @ values
+    shares = np.square(rotated).sum(axis=2) @ values
     units = trace / np.where(shares > 0.0, shares, trace)  # a share may be 0
     weights = values / (1.0 + min(SAMPLING, part) * len(values) / trace * values)
     rotated *= np.sqrt(units[:, None] * values * weights)[:, :, None]
@@ -265,7 +265,7 @@ class Pool:
         for part in (0.0, 0.5):
             aways = from_points + part * (self.b - start)
             # GOE noise N: N u has the variance |u|^2 along u and half of it across; 3/4 is between
-            errors = noises + 0.75 * self.scale**2 * np.einsum("ij,ij->i", aways, aways)
+            errors = noises + 0.75 * self.scale**2 * np.square(aways).sum(axis=1)
             weights = 1.0 / np.maximum(errors + bend, 1e-300)
             weights /= weights.sum()
             self.noise = float(weights**2 @ errors)
