@@ -389,14 +389,14 @@ class LevelQuery(Query):
         return f"level {self.level}, {len(self.bins)} bins"
 
     @property
-    def width(self):
+    def joint_length(self):
         """Length of u."""
         return self.scaling.size + 1
 
     @property
     def shape(self):
         """A row of vech coordinates for each bin."""
-        return (len(self.bins), vech_size(self.width))
+        return (len(self.bins), vech_size(self.joint_length))
 
     @property
     def sensitivity(self):
@@ -436,7 +436,7 @@ class LevelQuery(Query):
         """Hand the answer to the bins; overlap says if levels share their records."""
         law = law_of(answer.noise)
         for node, value in zip(self.bins, answer.value, strict=True):
-            moments, d = unvech(value, self.width), node.size
+            moments, d = unvech(value, self.joint_length), node.size
             beside = SQRT2 * moments[:d, d:]
             node.receive(moments[:d, :d], beside[:, :-1], beside[:, -1], law, answer.n, overlap)
 
@@ -464,16 +464,16 @@ class CodebookLevelQuery(LevelQuery):
         """Slot of each row's bin, and its unit vector."""
         phi, target = self.scaling.rows(X), self.scaling.target(y)
         slots, vectors = np.zeros(len(phi), dtype=np.intp), np.zeros((len(phi), self.shape[1]))
-        above = np.triu_indices(self.width, 1)
+        above = np.triu_indices(self.joint_length, 1)
         for slot, node, rows in self.located(phi):
             d = node.size
             u = np.column_stack([phi[rows] @ self._columns[slot], target[rows] / SQRT2])
             moments = np.hstack([u**2, SQRT2 * u[:, above[0]] * u[:, above[1]]])
-            asked = np.append(np.arange(self.width) < d, above[0] < d)
+            asked = np.append(np.arange(self.joint_length) < d, above[0] < d)
             slots[rows], vectors[rows] = slot, moments * asked
         vectors /= self.radius
         squares = np.einsum("ij,ij->i", vectors, vectors)
-        vectors[:, self.width - 1] = np.sqrt(np.maximum(1.0 - squares, 0.0))
+        vectors[:, self.joint_length - 1] = np.sqrt(np.maximum(1.0 - squares, 0.0))
         return slots, vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
     def reports(self, X, y, noise, source):

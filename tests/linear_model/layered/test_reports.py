@@ -49,7 +49,7 @@ def test_unit_vectors_are_the_moments(crossed):
     query, (X, y) = _query(crossed), _records()
     slots, vectors = query.units(X, y)
     assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-12)
-    used = np.delete(np.arange(query.shape[1]), query.width - 1)
+    used = np.delete(np.arange(query.shape[1]), query.joint_length - 1)
     total = np.zeros(query.shape)
     np.add.at(total, slots, query.radius * vectors)
     assert_allclose(total[:, used], query.sum(X, y)[:, used], atol=1e-9)
@@ -65,7 +65,7 @@ def _errors(crossed, repetitions, seed, n=N):
         for i in range(repetitions)
     ]
     answers = [session.sum(query, 1.0) for session in sessions]
-    used = np.delete(np.arange(query.shape[1]), query.width - 1)
+    used = np.delete(np.arange(query.shape[1]), query.joint_length - 1)
     exact = query.sum(X, y)
     return np.array([answer.value - exact for answer in answers])[:, :, used], answers[0].noise
 
@@ -106,7 +106,7 @@ def test_bounds_on_the_noise_hold(failure, global_random_seed):
     operator, equation = law.operator(d, failure), law.equation(d, 1.0, 1.0, 0.0, failure)
     exceeded = np.zeros(2)
     for error in errors[:, 0]:
-        moments = unvech(np.insert(error, query.width - 1, 0.0), query.width)
+        moments = unvech(np.insert(error, query.joint_length - 1, 0.0), query.joint_length)
         gram, target = moments[:d, :d], moments[:d, d] * np.sqrt(2.0)
         exceeded += (
             np.linalg.eigvalsh(-gram)[-1] > operator,
