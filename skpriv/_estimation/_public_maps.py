@@ -11,7 +11,6 @@ public.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
-from functools import cached_property
 from math import sqrt
 from operator import attrgetter
 from typing import Any
@@ -214,6 +213,7 @@ class RowMap(BlocksOfRows):
     _range: tuple = field(init=False, repr=False)
     # Length of a corner of the ranges, in half-ranges
     _across: float = field(init=False, repr=False)
+    _affine: tuple = field(init=False, repr=False)
 
     def __post_init__(self):
         d, low, high, constant = self.n_features, self.low, self.high, bool(self.fit_intercept)
@@ -237,6 +237,8 @@ class RowMap(BlocksOfRows):
             _range=(low, high),
             _across=across,
         )
+        # Made now: whether it was made later would tell whether there was a row at all
+        vars(self).update(_affine=self._made_affine())
 
     @property
     def half_ranges(self):
@@ -343,8 +345,7 @@ class RowMap(BlocksOfRows):
             np.nan_to_num(phi, copy=False, nan=0.0)
         return phi
 
-    @cached_property
-    def _affine(self):
+    def _made_affine(self):
         """What is subtracted from the columns of phi, None if it is 0, their factors, and the limit
         of the products.
 

@@ -80,7 +80,8 @@ def load(path: Any, *, raw_path: Any = None) -> Any:
     """Load a policy that was saved in mid-run; it goes on where it was.
 
     What was paid for is not paid again, and of several copies one goes on: an answer that one copy
-    has released is not given again by another with fresh noise.
+    has released is not given again by another with fresh noise. A `RandomState` that the policy
+    shared with something else is a copy of its own from then on, as in every pickle.
 
     Parameters
     ----------

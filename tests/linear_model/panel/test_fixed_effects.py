@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from registry.refusals import uncharged
 
+from skpriv.audit import replay
 from skpriv.inspection import inference
 from skpriv.linear_model import LinearRegression, SSPRegressor
 
@@ -100,3 +101,11 @@ def test_what_has_no_effects_is_refused_uncharged(settings, message):
     model = LinearRegression(data_norm=1.0, bounds_y=(-1, 1), effects="person")
     with uncharged("needs groups"):
         model.fit(panel()[["a", "b"]], panel()["y"])
+
+
+def test_a_person_without_any_number_leaves_no_trace():
+    """Where nobody else has one either, a public map was kept as it was before its first row."""
+    X, persons = np.full((3, 2), 0.5), np.zeros(3, dtype=int)
+    bounds = {"bounds_X": (-1.0, 1.0), "bounds_y": (-1.0, 1.0), "max_rows_per_group": 2}
+    first, second = (X, X[:, 0], persons), (np.full((3, 2), np.nan), X[:, 0], persons)
+    assert replay(lambda: LinearRegression(effects="person", **bounds), first, second).holds
