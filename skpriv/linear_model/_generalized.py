@@ -408,12 +408,16 @@ class ClassRatesQuery(OfTargets, Query):
         return np.bincount(code, weights, minlength=self.n_classes)
 
     def read(self, answer):
-        """The `Location`: parts of the classes among the records that have one; they sum to 1."""
-        least = min(LEAST_RATE, answer.n / (4.0 * self.n_classes))
-        counts = np.maximum(answer.value, least)
-        part = max(float((answer.value / answer.n).sum()), 1.0 / answer.n)
-        noise = answer.noise.scale * self.n_classes**0.5 / answer.n
-        return Location(counts / counts.sum(), noise / (2.0 * part), part)
+        """The `Location`: parts of the classes among the records that have one; they sum to 1.
+
+        They are posterior means: a priori all parts that sum to 1 are equally likely, so that each
+        has the variance (k - 1) / (k^2 (k + 1)) for k classes.
+        """
+        k, noise, total = self.n_classes, answer.noise.scale, max(float(answer.value.sum()), 1.0)
+        shrunk = 1.0 + (noise / total) ** 2 * k**2 * (k + 1.0) / (k - 1.0)
+        counts = total / k + (answer.value - total / k) / shrunk
+        counts = np.maximum(counts, min(LEAST_RATE, answer.n / (4.0 * k)))
+        return Location(counts / counts.sum(), noise * k**0.5 / (2.0 * total), total / answer.n)
 
 
 def add_slopes(total, probabilities, weights, e):

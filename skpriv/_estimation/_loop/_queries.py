@@ -64,6 +64,9 @@ class MeanLink:
     mean_effective_records : float
         N below which only the mean of a line with an intercept is released: at 25 slopes lose .18
         of R2, at 32 and 45 they gain .06 (docs/evidence/few_records.md).
+    prior_variance : float
+        Variance a priori of the mean of the target, in squared half-ranges: of one anywhere in the
+        range. Counts lie near the lower end of theirs, so that nothing is thought of their mean.
     degrees : float or None
         Factor of the sampling covariance of n records; None is n / (n - p).
     parts : int
@@ -85,6 +88,7 @@ class MeanLink:
     far: ClassVar[float] = 1.0
     least_effective_records: ClassVar[float] = 100.0
     mean_effective_records: ClassVar[float] = 30.0
+    prior_variance: ClassVar[float] = 1.0 / 3.0
     degrees: ClassVar[float | None] = None
     parts: ClassVar[Any] = 1
     origin: ClassVar[Any] = 0.0
@@ -113,7 +117,7 @@ class MeanLink:
 
     def location_query(self, rows, target):
         """The query of the mean of the targets, where the loop starts."""
-        return LocationQuery(target, self.low, rows)
+        return LocationQuery(target, self.low, rows, self.prior_variance)
 
     def repeated(self, matrix):
         """A block-diagonal matrix that has this one for each linear part."""
@@ -195,6 +199,7 @@ class Log(BentLink):
     """
 
     least_effective_records = 150.0
+    prior_variance = inf
     steepest: float = BentLink.far
     offset: float = 0.0
 
@@ -283,6 +288,7 @@ class LocationQuery(OfTargets, Query):
     target: Any
     low: float = -1.0
     rows: Any = None  # with weights, or None
+    prior_variance: float = IDENTITY.prior_variance
     name: str = "mean of the target"
     sensitivity: float = 2.0 * ROUNDING
 
@@ -299,15 +305,14 @@ class LocationQuery(OfTargets, Query):
         return np.array([v @ r, v.sum()])[: self.shape[0]]
 
     def read(self, answer):
-        """The `Location`."""
+        """The `Location`, with the posterior mean."""
         noise, (moment, *counted) = answer.noise.scale / answer.n, answer.value / answer.n
         least_part = LEAST_RATE / answer.n
         part = min(max(float(counted[0]), 2.0 * noise, least_part), 1.0) if counted else 1.0
         # A rate is not taken to be below that of a few records
         margin = 0.0 if self.low else min(least_part / part, 0.25)
         half_range = (1.0 - self.low) / 2.0
-        # The posterior mean of a line's target, if its mean is a priori anywhere in its range
-        shrunk = 1.0 + 3.0 * (noise / part) ** 2 if self.low else 1.0
+        shrunk = 1.0 + (noise / part) ** 2 / self.prior_variance
         mean = 1.0 - half_range + half_range * float(moment) / part / shrunk
         mean = float(np.clip(mean, self.low + margin, 1.0 - margin))
         return Location(mean, half_range * noise / part, part)

@@ -42,11 +42,7 @@ NORMAL = sqrt(pi / 2.0)  # standard deviation of a normal variable over its mean
 MEAN_ONLY = "Only the mean of the target was asked: the records are too few for coefficients."
 RATES_ONLY = "Only the rates of the classes were asked: records are too few for coefficients."
 NO_INTERCEPT = "The records are too few for coefficients, and there is no intercept: the fit is 0."
-FEW_RECORDS = (
-    "The records are few: features were not whitened, and coefficients are shrunk as far as noise "
-    "requires."
-)
-MEAN_HIDDEN = "The noise of the mean is {:.2g} half-ranges of the target, which hides it, too."
+FEW_RECORDS = "The records are few: features were not whitened, and noise shrinks coefficients."
 
 
 def fit_rows(session, rows, target, rules, link=IDENTITY, priors=(), start=None):
@@ -325,9 +321,7 @@ def _words(session, rules, rows, link, scale):
     alone = link.linear and rules.mean_only
     least = link.mean_effective_records if alone else link.enough(p)
     words = f"{MEAN_ONLY} {more_needed(session, rules, least)}"
-    words += f" Noise of the mean: {50.0 * scale:.2g}% of bounds_y (standard deviation)."
-    # 1 / sqrt(3) is the deviation of a target that is anywhere in its range
-    return words + (f" {MEAN_HIDDEN.format(scale)}" if scale > sqrt(1.0 / 3.0) else "")
+    return f"{words} Noise of the mean: {50.0 * scale:.2g}% of bounds_y (standard deviation)."
 
 
 def more_needed(session, rules, effective_records):

@@ -83,7 +83,7 @@ def test_scores_need_targets_and_say_so():
     assert model.score(from_table(X), y) == pytest.approx(1.0)
 
 
-def test_the_report_says_where_the_mean_alone_was_asked_and_where_noise_hides_it():
+def test_the_report_says_where_the_mean_alone_was_asked_and_how_noisy_it_is():
     few, fewer = (LinearRegression(**PUBLIC).fit(*rows(n)) for n in (100, 5))
     for model in (few, fewer):
         asked = [row.query for row in model.privacy_report_.rows]
@@ -93,7 +93,7 @@ def test_the_report_says_where_the_mean_alone_was_asked_and_where_noise_hides_it
         assert model._released.variance == pytest.approx(1.0 - model._released.location**2)
         low, high = model.confidence_interval(rows()[0])
         assert (low == -3.0).all() and (high == 3.0).all()
-    assert "hides it" in str(fewer.privacy_report_) and "hides it" not in str(few.privacy_report_)
+    assert "Noise of the mean: 4" in str(few.privacy_report_)
     assert LinearRegression(**PUBLIC).fit(*rows(5000)).privacy_report_.note is None
     flat = LogisticRegression(
         classes=(0, 1), bounds_X=(-1.0, 1.0), fit_intercept=False, epsilon=0.01
