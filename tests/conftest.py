@@ -7,6 +7,7 @@ import sys
 import tempfile
 
 import pytest
+from _pytest.runner import runtestprotocol
 from hypothesis import settings
 
 # The same examples in every run: a test that fails here fails everywhere. More of them are tried
@@ -64,6 +65,27 @@ def pytest_collection():
     finally:
         gc.freeze()
         gc.enable()
+        gc.set_threshold(20_000, 20, 100)  # most of what a test makes is gone by itself before
+
+
+def pytest_runtest_protocol(item, nextitem):
+    """Of a test that passes, a worker reports its call alone: sending takes longer than it does.
+
+    That it began, was set up, torn down and ended would be four more messages to the main process.
+    What fails or is skipped is reported in full.
+    """
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return None
+    for report in runtestprotocol(item, log=False, nextitem=nextitem):
+        if report.when == "call" or not report.passed:
+            item.ihook.pytest_runtest_logreport(report=report)
+    return True
+
+
+def pytest_runtest_teardown():
+    """Figures are closed: Matplotlib warns of the twenty-first that is open."""
+    if pyplot := sys.modules.get("matplotlib.pyplot"):
+        pyplot.close("all")
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -72,14 +94,6 @@ def _state_folder(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SKPRIV_STATE", str(tmp_path_factory.mktemp("state")))
         yield
-
-
-@pytest.fixture(autouse=True)
-def _figures_are_closed():
-    """Matplotlib warns of the twenty-first that is open."""
-    yield
-    if "matplotlib.pyplot" in sys.modules:
-        sys.modules["matplotlib.pyplot"].close("all")
 
 
 _SEEDS = os.environ.get("SKPRIV_TEST_SEED", "0")
