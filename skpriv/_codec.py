@@ -46,6 +46,8 @@ def save(model: Any, path: Any, *, overwrite: bool = False) -> None:
     **Privacy guarantee**: the file holds what `to_dict` returns and nothing else.
     """
     text = to_json(model)
+    if not overwrite and Path(path).exists():
+        raise FileExistsError(f"{path} is there already: overwrite=True replaces it.")
     with Path(path).open("w" if overwrite else "x", encoding="utf-8") as file:
         file.write(text)
 
@@ -173,7 +175,7 @@ def parsed(text):
     try:
         return json.loads(text)
     except ValueError as error:
-        raise ValueError(f"This is not JSON: {error}.") from None
+        raise ValueError(f"This is not JSON (bandits.load reads policies): {error}.") from None
 
 
 class _Encoder:

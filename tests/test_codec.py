@@ -85,7 +85,7 @@ def test_files(tmp_path):
     X, y = line_data(N)
     model, path = (ssp(random_state=0).fit(X, y), tmp_path / "model.json")
     save(model, path)
-    with pytest.raises(FileExistsError):
+    with pytest.raises(FileExistsError, match="overwrite=True"):
         save(model, path)
     save(model, path, overwrite=True)
     np.testing.assert_array_equal(load(path).predict(X), model.predict(X))

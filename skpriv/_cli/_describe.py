@@ -63,7 +63,7 @@ def add_describe(parser):
         "--seed", "--force",
         epsilon={"required": True, "help": "epsilon of all numbers together"},
         out={"help": "write all numbers to a CSV file, too"},
-        plot={"help": "write one picture for each column, too"},
+        plot={"help": "write a picture of each column, all in one file, too"},
     )  # fmt: skip
 
 

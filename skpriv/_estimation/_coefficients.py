@@ -29,6 +29,7 @@ NOISE = (
     "that hardly vary (such as the column 'other' beside a complete list of categories, which the "
     "schema can leave out)"
 )
+FEWER_ROWS = "; a smaller max_rows_per_group, if it is above 1, may help too"
 BOUNDED = (
     "their intervals are so wide that bounds_X and bounds_y allow no more, for a line that stays "
     "inside of them"
@@ -122,7 +123,7 @@ class CoefficientLaw:
         return (
             f"{words}; about {ceil(factor * self.n / tens) * tens:,.0f} such {unit}s, or epsilon "
             f"of about {factor * self.epsilon:.2g}, would do for some; as a rough guide, twice "
-            "that for all"
+            f"that for all{FEWER_ROWS * (unit == 'person')}"
         )
 
     def mapped(self, matrix, shift=0.0):

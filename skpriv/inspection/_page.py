@@ -1,5 +1,6 @@
 """What is published beside a model: its coefficients as a table, its card, and one page."""
 
+import textwrap
 import tomllib
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._compat import pipeline_steps
 from .._estimation._coefficients import CoefficientLaw, NoLaw
 from .._parameters import validated
-from .._printing import STYLE, Table, html, sentence
+from .._printing import LINE, STYLE, Table, html, sentence
 from .._version import VERSION
 from ..preprocessing import FormulaEncoder, Schema, TableEncoder
 from ..privacy import learns_nothing
@@ -69,7 +70,7 @@ def _estimates(model):
     return Table(("", "estimate"), [*zip(names, (f"{x:.4g}" for x in law.estimate), strict=True)])
 
 
-def shown_coefficients(model: Any, confidence_level: float) -> Any:
+def shown_coefficients(model: Any, confidence_level: float) -> list:
     """What is shown of a model: curves, coefficients with intervals, or estimates alone.
 
     Parameters
@@ -79,14 +80,16 @@ def shown_coefficients(model: Any, confidence_level: float) -> Any:
 
     Returns
     -------
-    Inference, Table or str
+    list
+        Last an Inference, a Table or a str; of curves before it what their table says.
     """
     if hasattr(pipeline_steps(model)[-1], "curve"):
-        return _curve_table(model, confidence_level)
+        note = textwrap.fill(_BAND.format(confidence_level), LINE)
+        return [note, _curve_table(model, confidence_level)]
     try:
-        return inference(model, confidence_level=confidence_level)
+        return [inference(model, confidence_level=confidence_level)]
     except (NoLaw, NotImplementedError):  # There are no standard errors, or no known units.
-        return _estimates(model)
+        return [_estimates(model)]
 
 
 def coefficient_table(model: Any, *, confidence_level: float = 0.95) -> str:
@@ -116,19 +119,19 @@ def coefficient_table(model: Any, *, confidence_level: float = 0.95) -> str:
     True
     """
     check_is_fitted(model)
-    return str(shown_coefficients(model, confidence_level))
+    return "\n\n".join(map(str, shown_coefficients(model, confidence_level)))
 
 
 def _sections(model, confidence_level, accountant=None, description=None):
     """Contents of each section by its title: sentences, lists of them, tables and reports."""
     last = pipeline_steps(model)[-1]
-    report, found = last.privacy_report_, shown_coefficients(model, confidence_level)
+    report = last.privacy_report_
     unit = [sentence(report.persons), _GROUP] if report.persons else [_ONE_RECORD]
     strange = [*_strange_steps(model), *map(sentence, report.not_covered)]
     versions = {"skpriv": VERSION, "numpy": np.__version__, "scikit-learn": version("scikit-learn")}
-    curved = hasattr(last, "curve")
+    title = "Curves" if hasattr(last, "curve") else "Coefficients"
     sections = {
-        "Curves" if curved else "Coefficients": [_BAND.format(confidence_level)] * curved + [found],
+        title: shown_coefficients(model, confidence_level),
         "What the guarantee means": [
             *meaning(report), sentence(report.guarantee), sentence(report.randomness), *unit,
         ],
@@ -457,7 +460,7 @@ def picture(model: Any, confidence_level: float) -> Any:
         return CurveDisplay.from_estimator(
             model, confidence_level=confidence_level, target_name=target or "prediction"
         )
-    found = shown_coefficients(model, confidence_level)
+    *_, found = shown_coefficients(model, confidence_level)
     if not isinstance(found, Inference):
         return None
     unit = f"on {target}, in the units of the table" if target and not found.law.ratio else ""

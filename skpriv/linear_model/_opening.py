@@ -35,7 +35,7 @@ def persons_of(model, groups, max_rows_per_group):
         max_rows_per_group = model.max_rows_per_group
     if groups is None:
         if max_rows_per_group is not None:
-            raise ValueError("max_rows_per_group needs groups: to whom each row belongs.")
+            raise ValueError("max_rows_per_group needs groups= of fit (Pipeline: step__groups=).")
         return None
     return Groups(groups, max_rows_per_group)
 

@@ -42,7 +42,7 @@ from ..privacy import (
     models_that,
     open_session,
 )
-from ..records import INVALID_VALUES, as_rows, is_lazy, public_shape, stand_in
+from ..records import INVALID_VALUES, as_rows, is_lazy, public_shape, public_zeros
 
 # Predictors of scikit-learn whose fitted objects map each row by itself, and hold numbers alone
 PREDICTORS = (DummyRegressor, ElasticNet, Lasso, LinearRegression, Ridge)
@@ -251,23 +251,14 @@ def _clipped_errors(estimator, table, numbers, target, bounds, limit):
 def _predictions(estimator, rows):
     with suppress(Exception):  # Its text may hold a value of a row.
         return predicted(estimator, rows)
-    if _predicts(estimator, stand_in(rows)):  # Then it was the values that were refused.
-        raise InvalidValues(INVALID_VALUES)
-    raise PrivacyError(
-        "the estimator could not predict the rows of X: pass rows of the kind on which it was "
-        "fitted, of finite numbers. What was charged stays charged."
-    )
-
-
-def _predicts(estimator, rows):
-    """Whether public rows of the same kind can be predicted."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Public rows have no names.
-            predicted(estimator, rows)
+        predicted(estimator, public_zeros(rows))
     except Exception:
-        return False
-    return True
+        raise PrivacyError(
+            "the estimator could not predict the rows of X: pass rows of the kind on which it was "
+            "fitted, of finite numbers. What was charged stays charged."
+        ) from None
+    raise InvalidValues(INVALID_VALUES)  # Of this kind zeros can be predicted.
 
 
 SCORE_CLIP = 5.0  # Errors are clipped at so many mean absolute deviations of the target.

@@ -32,7 +32,7 @@ from ..privacy import (
     open_session,
     prepaid,
 )
-from ..records import INVALID_VALUES, ArrayRows, finite_numbers, public_shape, stand_in
+from ..records import INVALID_VALUES, ArrayRows, finite_numbers, public_shape, public_zeros
 from ._private_score import (
     Gains,
     SquaredErrors,
@@ -304,7 +304,7 @@ class _Plan:
             except Exception:  # of a step of scikit-learn, whose text may hold a value
                 pass
         with prepaid(self.cost(part), self.currency):
-            estimator.fit(stand_in(X), np.zeros(len(y)))  # raises what is wrong with public facts
+            estimator.fit(public_zeros(X), np.zeros(len(y)))  # raises what is wrong in public
         raise InvalidValues(INVALID_VALUES)
 
     def scale(self, y, bounds, seed):

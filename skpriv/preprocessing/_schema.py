@@ -4,7 +4,6 @@ import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import fields
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -15,9 +14,14 @@ import numpy as np
 from .._printing import first_names
 from ..records import cells
 from ._columns import Boolean, Categorical, ColumnType, Date, Numeric, Ordinal, codes_by_text
-from ._values import booleans_of, codes_of, days_of, numbers_of, text
+from ._values import codes_of, text
 
 TYPES = {kind.kind: kind for kind in (Numeric, Categorical, Ordinal, Boolean, Date)}
+# What a column of texts may be; of those that read as many cells the first is taken.
+_GUESSED = (
+    Boolean(), Numeric(), Date(), Numeric(decimal=","),
+    *(Date(format=written) for written in ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y")),
+)  # fmt: skip
 _HEAD = """\
 # What is public about each column. Ranges and lists come from what the columns mean, or from a code
 # book; never from the rows: a minimum, a maximum or a rare category is one person's value. Delete
@@ -348,7 +352,9 @@ def _open_type(dtype):
 
 
 def guessed_type(series: Any) -> ColumnType:
-    """Guess the open type of a column from its cells: of texts, what nine tenths of them say.
+    """Guess the open type of a column from its cells: of texts, what most of them say.
+
+    At least nine tenths must say it. A column of the numbers 0 and 1 alone is one of truth values.
 
     Parameters
     ----------
@@ -363,13 +369,13 @@ def guessed_type(series: Any) -> ColumnType:
     if not isinstance(series.dtype, nw.String | nw.Object):
         return _open_type(series.dtype)
     known = sum(text(cell) is not None for cell in cells(series))
-    comma = partial(numbers_of, decimal=","), Numeric(decimal=",")
-    for read, kind in (
-        (booleans_of, Boolean()), (numbers_of, Numeric()), comma, (days_of, Date()),
-    ):  # fmt: skip
-        if known and np.isfinite(read(series)).sum() >= 0.9 * known:
-            return kind
-    return Categorical()
+    best: ColumnType = Categorical()
+    most = 0
+    for kind in _GUESSED:
+        found = np.isfinite(kind._read(series)).sum() if most < known else 0
+        if found > most and found >= 0.9 * known:
+            best, most = kind, found
+    return best
 
 
 def _key(name):

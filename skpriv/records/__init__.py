@@ -12,7 +12,7 @@ from ._tables import (
     is_lazy, read_in_batches, readable,
 )  # fmt: skip
 from ._values import (
-    INVALID_VALUES, cells, codes, finite, floats, named, public_shape, quietly, stand_in,
+    INVALID_VALUES, cells, codes, finite, floats, named, public_shape, public_zeros, quietly,
 )  # fmt: skip
 
 __all__ = [
@@ -47,8 +47,8 @@ __all__ = [
     "named",
     "positional",
     "public_shape",
+    "public_zeros",
     "quietly",
     "read_in_batches",
     "readable",
-    "stand_in",
 ]

@@ -62,12 +62,9 @@ def _is_list(data):
 
 def _array(data):
     """The array that an object makes of itself; the text of an error of its own is not repeated."""
-    try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            return np.asarray(data)
-    except Exception:
-        pass
+    with suppress(Exception), warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return np.asarray(data)
     raise TypeError(
         f"rows must be an array, a nested list, a data frame or a sparse matrix; this "
         f"{type(data).__name__} cannot be read as one."
@@ -86,15 +83,20 @@ def stand_in(data: Any) -> Any:
     return np.broadcast_to(zero, public_shape(data))
 
 
+def public_zeros(data: Any) -> Any:
+    """A `stand_in`, and of a data frame in memory a frame of zeros with the same columns."""
+    frame = nw.from_native(data, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        return stand_in(data)
+    return frame.with_columns(nw.lit(0.0).alias(name) for name in frame.columns).to_native()
+
+
 def named(names: Any) -> Any:
     """A frame of one row of zeros with these columns, for checks of names alone; None if none."""
-    if names is None:
+    library = next(filter(find_spec, ("pandas", "pyarrow", "polars")), None)
+    if names is None or library is None:
         return None
-    for library in ("pandas", "pyarrow", "polars"):
-        if find_spec(library) is not None:
-            data = {name: [0.0] for name in names}
-            return nw.from_dict(data, backend=library).to_native()
-    return None
+    return nw.from_dict({name: [0.0] for name in names}, backend=library).to_native()
 
 
 def quietly(function: Any, *data: Any) -> Any:
@@ -167,12 +169,10 @@ def _numbers_in(array):
 
 def _cell_by_cell(data):
     """Float64 of a nested list, cell by cell: NumPy would bring all cells to one type first."""
-    try:
+    with suppress(Exception):
         array = np.array(data, dtype=np.float64)
         if array.ndim == len(public_shape(data[:1])) and _is_plain(data):
             return array
-    except Exception:
-        pass
     array = np.full(public_shape(data), np.nan)
     for at, item in enumerate(data):
         nested = array.ndim > 1 and issubclass(type(item), list | tuple | np.ndarray)
@@ -216,10 +216,8 @@ def cells(column: Any) -> list:
         with suppress(Exception):  # such as that Arrow is not installed
             column = native.to_arrow()
     whole = getattr(column, "to_list", None) or column.to_pylist
-    try:
+    with suppress(Exception):
         return whole()
-    except Exception:
-        pass
     return [_cell(column, at) for at in range(len(column))]
 
 

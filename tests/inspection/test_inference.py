@@ -243,6 +243,9 @@ def test_linear_regression_in_its_own_units():
     few = inference(LinearRegression(**params, epsilon=0.3).fit(X[:300], y[:300]))
     assert np.isnan(few.estimate).all() and "such records, or epsilon of about" in few.reason
     assert few.reason.endswith("would do for some; as a rough guide, twice that for all")
+    persons = LinearRegression(**params, epsilon=0.3, max_rows_per_group=2)
+    few = inference(persons.fit(X[:300], y[:300], groups=np.arange(300)))
+    assert "such persons" in few.reason and "a smaller max_rows_per_group" in few.reason
 
 
 def test_what_noise_hides_is_wide_by_bounds_and_named_alone():

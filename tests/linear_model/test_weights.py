@@ -5,6 +5,7 @@ import pytest
 from registry.refusals import charged, uncharged
 from sklearn import config_context
 from sklearn.linear_model import LinearRegression as LeastSquares
+from sklearn.metrics import get_scorer
 from sklearn.model_selection import cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -232,8 +233,11 @@ def test_weights_are_routed(Estimator):
         pipeline = make_pipeline(FunctionTransformer(), model)
         pipeline.fit(X, Y, sample_weight=W, max_weight=LARGEST)
         assert pipeline[-1].privacy_report_.max_weight == LARGEST
+        assert pipeline.score(X, Y, sample_weight=W) != pipeline.score(X, Y)
+        # With the scorer of a Pipeline, scikit-learn before 1.8 refuses weights of its last step.
+        scorer = get_scorer("r2").set_score_request(sample_weight=True)
         found = cross_validate(
-            pipeline, X, Y, cv=2, return_estimator=True, error_score="raise",
+            pipeline, X, Y, cv=2, scoring=scorer, return_estimator=True, error_score="raise",
             params={"sample_weight": W, "max_weight": LARGEST},
         )  # fmt: skip
     assert all(fit[-1].privacy_report_.max_weight == LARGEST for fit in found["estimator"])

@@ -6,6 +6,7 @@ import pickle
 from contextlib import contextmanager
 
 import numpy as np
+import pandas as pd
 import pytest
 from registry.estimators import iht, line_data, ssp
 from registry.refusals import charged
@@ -18,6 +19,7 @@ from skpriv import BudgetAccountant
 from skpriv.exceptions import BudgetExceeded
 from skpriv.linear_model import SSPRegressor
 from skpriv.model_selection import PrivateSearchCV
+from skpriv.preprocessing import Categorical, Numeric, TableEncoder
 from skpriv.privacy import Budget, Cost, prepaid
 
 GRID = {"data_norm": [0.05, 1.0, 20.0]}
@@ -141,6 +143,15 @@ def test_budgets_are_no_candidates(name):
     X, y = line_data(100)
     with pytest.raises(ValueError, match=name):
         clone(search()).set_params(param_distributions={name: [1.0]}).fit(X, y)
+
+
+def test_what_is_wrong_with_a_parameter_is_said_of_tables_too():
+    """Of a search of a table that is encoded by the names of its columns."""
+    frame = pd.DataFrame({"age": np.linspace(0, 100, 100), "sex": ["F", "M"] * 50})
+    encoder = TableEncoder({"age": Numeric(0, 100), "sex": Categorical(["F", "M"])})
+    model = make_pipeline(encoder, ssp())
+    with pytest.raises(ValueError, match="'fit_intercept' parameter"):
+        search(model, {"sspregressor__fit_intercept": [True, "no"]}).fit(frame, np.zeros(100))
 
 
 def test_nothing_of_the_other_candidates_is_shown():

@@ -4,11 +4,14 @@ import datetime as dt
 import pickle
 from copy import deepcopy
 
+import narwhals.stable.v2 as nw
 import pandas as pd
 import pytest
 from hypothesis import given, strategies as st
 
-from skpriv.preprocessing import Boolean, Categorical, Date, Numeric, Ordinal, Schema
+from skpriv.preprocessing import (
+    Boolean, Categorical, Date, Numeric, Ordinal, Schema, guessed_type,
+)  # fmt: skip
 
 pl = pytest.importorskip("polars")
 
@@ -102,6 +105,26 @@ def test_a_template_has_names_and_types_only(make, tmp_path):
     assert Schema.template(make(other), target="age") == schema
     with pytest.raises(ValueError, match="Column 'age' .*still open.*low and high"):
         schema.check_filled()
+
+
+GUESSES = [
+    (["0", "1"] * 9 + ["NA"], Boolean()),
+    (["yes"] * 9 + ["perhaps"], Boolean()),
+    (["yes"] * 8 + ["perhaps"] * 2, Categorical()),
+    (["0"] * 19 + ["2"], Numeric()),  # a count, of which most are 0
+    (["1.5", "2"], Numeric()),
+    (["1,5", "2"], Numeric(decimal=",")),
+    (["2020-01-31"], Date()),
+    (["31.01.2020"], Date(format="%d.%m.%Y")),
+    (["01/02/2020", "31/01/2020"], Date(format="%d/%m/%Y")),
+    (["01/02/2020", "01/31/2020"], Date(format="%m/%d/%Y")),
+    (["", "NA"], Categorical()),
+]
+
+
+@pytest.mark.parametrize(("texts", "kind"), GUESSES)
+def test_a_column_of_texts_is_what_most_of_them_say(texts, kind):
+    assert guessed_type(nw.from_native(pd.Series(texts), series_only=True)) == kind
 
 
 @pytest.mark.parametrize(
