@@ -44,7 +44,7 @@ IMAGINED = 4096
 ESTIMABLE = 2.0 * 4.0 * sqrt(2.0) / 0.9
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Plan(Printed):
     """The questions that a fit will ask.
 

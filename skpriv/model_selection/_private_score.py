@@ -251,14 +251,16 @@ def _clipped_errors(estimator, table, numbers, target, bounds, limit):
 def _predictions(estimator, rows):
     with suppress(Exception):  # Its text may hold a value of a row.
         return predicted(estimator, rows)
-    try:
+    kind_is_wrong = True
+    with suppress(Exception):
         predicted(estimator, public_zeros(rows))
-    except Exception:
+        kind_is_wrong = False
+    if kind_is_wrong:
         raise PrivacyError(
             "the estimator could not predict the rows of X: pass rows of the kind on which it was "
             "fitted, of finite numbers. What was charged stays charged."
-        ) from None
-    raise InvalidValues(INVALID_VALUES)  # Of this kind zeros can be predicted.
+        )
+    raise InvalidValues(INVALID_VALUES)
 
 
 SCORE_CLIP = 5.0  # Errors are clipped at so many mean absolute deviations of the target.

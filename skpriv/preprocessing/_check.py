@@ -50,7 +50,7 @@ class CellStatesQuery(Query):
         return np.concatenate(counts).astype(float)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TableCheck(Printed):
     """Counts of the cells of each column that were read, clipped, not listed, or lost.
 

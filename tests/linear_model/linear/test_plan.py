@@ -76,6 +76,7 @@ def test_what_it_proposes_would_do_and_less_would_not(privacy, features):
 
 def test_small_integers_of_numpy_do_not_overflow():
     plan = LinearRegression(bounds_X=(0, 1), bounds_y=(0, 1)).plan(np.uint8(200), np.uint8(7))
+    assert repr(plan) == str(plan)
     assert type(plan.n) is int and str(plan) == str(planned(200, 7, 1.0, "central"))
 
 
