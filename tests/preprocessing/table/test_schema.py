@@ -29,11 +29,9 @@ COLUMNS = {
 
 @pytest.mark.parametrize("target", [None, "target"])
 def test_written_and_read_again(target, tmp_path):
-    name = "schema.toml"
     schema = Schema(COLUMNS, target=target)
-    schema.write(tmp_path / name)
-    assert Schema.read(tmp_path / name) == schema
-    assert list(Schema.read(tmp_path / name)) == list(COLUMNS)
+    schema.write(tmp_path / "schema.toml")
+    assert Schema.read(tmp_path / "schema.toml") == schema
     assert deepcopy(schema) == pickle.loads(pickle.dumps(schema)) == schema
 
 
@@ -59,20 +57,16 @@ def test_the_documented_format():
         low = 0
         high = 120
         missing = "indicator"
+        role = "target"
         [admitted]
         type = "date"
         low = 2015-01-01
         high = 2024-12-31
-        [dose]
-        type = "numeric"
-        low = 0.0
-        high = 100.0
-        role = "target"
         """
     )
     assert schema["age"] == Numeric(0, 120, missing="indicator")
     assert schema["admitted"] == Date("2015-01-01", "2024-12-31")
-    assert schema.target == "dose" and schema.bounds_y == (0.0, 100.0)
+    assert schema.target == "age" and schema.bounds_y == (0.0, 120.0)
 
 
 FRAME = {
@@ -94,7 +88,6 @@ def test_a_template_has_names_and_types_only(make, tmp_path):
     for value in ("71", "38", "Female", "Male", "2019", "2021", "05-06", "07-08"):
         assert value not in text
     assert "# low =" in text and "# categories = []" in text
-    assert Schema.read(tmp_path / "schema.toml") == schema
     text = (tmp_path / "schema.toml").read_text("utf-8") + "# é"
     (tmp_path / "schema.toml").write_text(text, "utf-8-sig")
     assert Schema.read(tmp_path / "schema.toml") == schema
@@ -107,24 +100,14 @@ def test_a_template_has_names_and_types_only(make, tmp_path):
         schema.check_filled()
 
 
-GUESSES = [
-    (["0", "1"] * 9 + ["NA"], Boolean()),
-    (["yes"] * 9 + ["perhaps"], Boolean()),
-    (["yes"] * 8 + ["perhaps"] * 2, Categorical()),
-    (["0"] * 19 + ["2"], Numeric()),  # a count, of which most are 0
-    (["1.5", "2"], Numeric()),
-    (["1,5", "2"], Numeric(decimal=",")),
-    (["2020-01-31"], Date()),
-    (["31.01.2020"], Date(format="%d.%m.%Y")),
-    (["01/02/2020", "31/01/2020"], Date(format="%d/%m/%Y")),
-    (["01/02/2020", "01/31/2020"], Date(format="%m/%d/%Y")),
-    (["", "NA"], Categorical()),
-]
-
-
-@pytest.mark.parametrize(("texts", "kind"), GUESSES)
+@pytest.mark.parametrize("texts, kind", [
+    ("0 1 0 1 NA", Boolean()), ("yes no maybe", Categorical()), ("NA NA", Categorical()),
+    (10 * "0 " + "2", Numeric()), ("1,5 2", Numeric(decimal=",")), ("2020-01-31", Date()),
+    ("31.01.2020", Date(format="%d.%m.%Y")), ("1/2/2020 31/1/2020", Date(format="%d/%m/%Y")),
+    ("1/2/2020 1/31/2020", Date(format="%m/%d/%Y")),
+])  # fmt: skip
 def test_a_column_of_texts_is_what_most_of_them_say(texts, kind):
-    assert guessed_type(nw.from_native(pd.Series(texts), series_only=True)) == kind
+    assert guessed_type(nw.from_native(pd.Series(texts.split()), series_only=True)) == kind
 
 
 @pytest.mark.parametrize(
