@@ -93,7 +93,7 @@ def public_zeros(data: Any) -> Any:
 
 def named(names: Any) -> Any:
     """A frame of one row of zeros with these columns, for checks of names alone; None if none."""
-    library = next(filter(find_spec, ("pandas", "pyarrow", "polars")), None)
+    library: Any = next(filter(find_spec, ("pandas", "pyarrow", "polars")), None)
     if names is None or library is None:
         return None
     return nw.from_dict({name: [0.0] for name in names}, backend=library).to_native()
