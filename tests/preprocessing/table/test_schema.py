@@ -49,26 +49,6 @@ def test_any_text_can_be_a_name_or_a_category(name, categories):
     assert Schema.from_toml(schema.to_toml()) == schema
 
 
-def test_the_documented_format():
-    schema = Schema.from_toml(
-        """
-        [age]
-        type = "numeric"
-        low = 0
-        high = 120
-        missing = "indicator"
-        role = "target"
-        [admitted]
-        type = "date"
-        low = 2015-01-01
-        high = 2024-12-31
-        """
-    )
-    assert schema["age"] == Numeric(0, 120, missing="indicator")
-    assert schema["admitted"] == Date("2015-01-01", "2024-12-31")
-    assert schema.target == "age" and schema.bounds_y == (0.0, 120.0)
-
-
 FRAME = {
     "age": [71.25, 38.5],
     "sex": ["Female", "Male"],
