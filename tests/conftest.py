@@ -7,7 +7,6 @@ import sys
 import tempfile
 
 import pytest
-from _pytest.runner import runtestprotocol
 from hypothesis import settings
 
 # The same examples in every run: a test that fails here fails everywhere. More of them are tried
@@ -66,20 +65,6 @@ def pytest_collection():
         gc.freeze()
         gc.enable()
         gc.set_threshold(20_000, 20, 100)  # most of what a test makes is gone by itself before
-
-
-def pytest_runtest_protocol(item, nextitem):
-    """Of a test that passes, a worker reports its call alone: sending takes longer than it does.
-
-    That it began, was set up, torn down and ended would be four more messages to the main process.
-    What fails or is skipped is reported in full.
-    """
-    if "PYTEST_XDIST_WORKER" not in os.environ:
-        return None
-    for report in runtestprotocol(item, log=False, nextitem=nextitem):
-        if report.when == "call" or not report.passed:
-            item.ihook.pytest_runtest_logreport(report=report)
-    return True
 
 
 def pytest_runtest_teardown():
