@@ -85,7 +85,7 @@ EVERYDAY = set(
     ebm ever everybody firms generous gently gone harmless heap hide hour household hundred
     installation late lay lei mends million nearness nobody nowhere opendp papadopoulos parquet
     pay pays picture promise quarter researchers saw secret sends skpriv somebody someone speak
-    stage stories story suffices survives tenth thick trust visitor visitors visits wages walls
+    stage stay stories story suffices survives tenth thick trust visitor visitors visits wages walls
     weigh widens win coba falcon foster hsu kearns linucb mabwiser personalizer rakhlin regcb
     sqlite vowpal wabbit liar liars pine prio rust servers travel honest""".split()
 )
