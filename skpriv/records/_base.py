@@ -397,6 +397,7 @@ class ArrayRows(Rows):
     """
 
     indexed = True
+    _order: Any = "C"  # of chunks
 
     def __init__(self, X: Any, y: Any, n_jobs: int | None = -1) -> None:
         self._X, self._y, self.n_jobs = X, y, n_jobs
@@ -460,9 +461,12 @@ class ArrayRows(Rows):
         X, y = self._chunk(subset.positions, False)
         return ArrayRows(X, y, self.n_jobs)
 
-    def made(self, function: Any, width: int) -> "ArrayRows":
-        """Rows of this width that ``function(X, y)`` makes of each chunk, in several threads."""
-        X, y = np.empty((self.n, width)), np.empty(self.n)
+    def made(self, function: Any, width: int, order: Any = "C") -> "ArrayRows":
+        """Rows of this width that ``function(X, y)`` makes of each chunk, in several threads.
+
+        In the order "F" a number for each row multiplies whole columns, which is faster.
+        """
+        X, y = np.empty((self.n, width), order=order), np.empty(self.n)
         chunk_length = self._chunk_length(None, False, None)
 
         def fill(rows):
@@ -473,7 +477,9 @@ class ArrayRows(Rows):
         with np.errstate(all="ignore"):  # a warning would tell of a value
             for _ in in_threads(fill, parts, self.n_jobs):
                 pass
-        return ArrayRows(X, y, self.n_jobs)
+        found = ArrayRows(X, y, self.n_jobs)
+        found._order = "K"
+        return found
 
     def _chunk(self, chosen, keep_sparse):
         if isinstance(chosen, range):
@@ -485,7 +491,7 @@ class ArrayRows(Rows):
             if keep_sparse:
                 return X, y
             X = X.toarray()
-        return np.asarray(X, dtype=np.float64, order="C"), y
+        return np.asarray(X, dtype=np.float64, order=self._order), y
 
 
 class WeightedRows(Rows):

@@ -379,7 +379,8 @@ class Whitened:
 
     Parameters
     ----------
-    rows : RowMap, or what stands in its place
+    rows : RowMap, or what stands in its place, or None
+        None where rows of a chunk are (e, w, |e|), which have no weights of their own.
     W : ndarray of shape (p, p)
         W phi and Q W phi of a rotation Q are alike to all queries, whose noise is the same in every
         direction.
@@ -387,10 +388,10 @@ class Whitened:
 
     rows: Any
     W: np.ndarray
-    _is_identity: bool = field(init=False, repr=False)
 
-    def __post_init__(self):
-        vars(self).update(_is_identity=np.array_equal(self.W, np.eye(len(self.W))))
+    @cached_property
+    def _is_identity(self):
+        return np.array_equal(self.W, np.eye(len(self.W)))
 
     def blocks(self, X):
         """Yield (slice, e, w, |e|, f) of one block of rows after the other.
@@ -398,6 +399,10 @@ class Whitened:
         f is the factor that shortens a row to norm 1, and w is f times the root of the weight of
         the row. A block stays in the cache, and the next one overwrites it.
         """
+        if self.rows is None:
+            for block in blocks_of(*X.shape):
+                yield block, X[block, :-2], X[block, -2], X[block, -1], X[block, -2]
+            return
         room = np.empty(0)
         for block in blocks_of(len(X), len(self.W)):
             if len(room) < block.stop - block.start:
@@ -416,15 +421,28 @@ class Whitened:
         ours = isinstance(self.rows, RowMap)  # other maps may keep what they return, so copy it
         psi = self.rows.rows(X, out) if ours else self.rows.rows(X).copy()
         if not self._is_identity:
-            psi = psi @ self.W.T
+            psi = self._times(psi)
         norms = row_norms(psi)
         if out is not None and not np.isfinite(norms.sum()):  # only without `out` NaN is replaced
             return self._long(X)
         weighted = getattr(self.rows, "weighted", False)
         return psi, norms, self.rows.roots(X) if weighted else np.ones(len(norms))
 
+    def _times(self, phi):
+        """Rows W phi. If W is triangular, most products by 0 are left out: of 256 rows of W at a
+        time, columns that are 0. BLAS is slower with fewer rows.
+        """
+        psi = np.empty_like(phi)
+        for start in range(0, len(self.W), 256):
+            rows = slice(start, start + 256)
+            columns: Any = np.flatnonzero(self.W[rows].any(axis=0))
+            if np.ptp(columns) < len(columns):  # a slice takes no copy
+                columns = slice(columns[0], columns[-1] + 1)
+            np.matmul(phi[:, columns], self.W[rows, columns].T, psi[:, rows])
+        return psi
+
     def prepared_for(self, query):
-        """What a session needs to answer a query from rows (e, w) that it keeps in memory.
+        """What a session needs to answer a query from rows (e, w, |e|) that it keeps in memory.
 
         That is this map, which makes these rows, and the same query of them. None where rows have
         weights of their own.
@@ -432,38 +450,23 @@ class Whitened:
         if getattr(self.rows, "weighted", False):
             return None
         asked = copy(query)
-        vars(asked).update(whitened=WhitenedAlready(self.W))
+        vars(asked).update(whitened=Whitened(None, self.W))
         return self, asked
 
     @property
-    def width(self):
-        """Number of columns of rows (e, w)."""
-        return len(self.W) + 1
+    def layout(self):
+        """Number of columns of rows (e, w, |e|), and their order in memory.
+
+        To multiply rows by numbers is faster in columns, unless columns are many.
+        """
+        return len(self.W) + 2, "F" if len(self.W) < 256 else "C"
 
     def records(self, X, y):
-        """Rows (e, w) of a chunk, and y."""
-        found = np.empty((len(X), self.width))
-        for block, e, weights, *_ in self.blocks(X):
-            found[block, :-1], found[block, -1] = e, weights
+        """Rows (e, w, |e|) of a chunk, and y."""
+        found = np.empty((len(X), self.layout[0]))
+        for block, e, weights, lengths, _ in self.blocks(X):
+            found[block, :-2], found[block, -2], found[block, -1] = e, weights, lengths
         return found, y
-
-
-@dataclass(frozen=True, eq=False)
-class WhitenedAlready:
-    """Stands for `Whitened` where rows are (e, w).
-
-    Parameters
-    ----------
-    W : ndarray of shape (p, p)
-    """
-
-    W: np.ndarray
-    rows: Any = None  # they have no weights of their own
-
-    def blocks(self, X):
-        """Yield (slice, e, w, None, None) of one block of rows after the other."""
-        for block in blocks_of(len(X), X.shape[1]):
-            yield block, X[block, :-1], X[block, -1], None, None
 
 
 @dataclass(frozen=True, eq=False)
@@ -486,7 +489,7 @@ class WhiteningQuery(Query):
 
     @property
     def prepared(self):
-        """The maker of rows (e, w) and this query of them, where they are to be kept in memory."""
+        """The maker of rows (e, w, |e|) and this query of them, where they are to be kept."""
         return self.whitened.prepared_for(self) if self.asked_again else None
 
     def sum(self, X, y):

@@ -183,9 +183,7 @@ class ScoreQuery(JointScores, Query):
 
     @property
     def prepared(self):
-        """The maker of rows (e, w) and this query of them, where they may be kept in memory."""
-        if type(self) is not ScoreQuery or self.fall:
-            return None
+        """The maker of rows (e, w, |e|) and this query of them, where they may be kept."""
         return self.whitened.prepared_for(self)
 
     def scores(self, X, y):
@@ -218,12 +216,8 @@ class ScoreQuery(JointScores, Query):
         inside = np.abs(residual) < self.limit
         return residual, np.where(inside, v / largest_weight * link.slope(eta, mean), 0.0)
 
-    def sum(self, X, y):
-        """Exact sum over a chunk of rows."""
-        return self.sum_beside(X, y)
-
-    def sum_beside(self, X, y, beside=None):
-        """The same, and with it what else is summed over the same blocks.
+    def sum(self, X, y, beside=None):
+        """Exact sum over a chunk of rows, and with it what else is summed over the same blocks.
 
         Parameters
         ----------
@@ -643,7 +637,7 @@ class StepAndLineQuery(Query):
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
         line = _LineSums(self.line, self.step.limit)
-        step = self.step.sum_beside(X, y, line)
+        step = self.step.sum(X, y, line)
         sums = zip((step, line.value), self._units, strict=True)
         return np.concatenate([value / unit for value, unit in sums])
 

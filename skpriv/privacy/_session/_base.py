@@ -162,8 +162,9 @@ class Pieces:
         self._rows, self._source, self._order = rows, source, None
         self._secret = curator and rows.ordered
         self._kept_pieces, self._bytes_left, self._foreseen = [], KEPT_BYTES, {}
-        # What makes rows of those of a chunk (`Query.prepared`), and the rows that it made, or None
-        # where they do not fit into memory. They are kept until another maker is asked for.
+        # What makes rows of those of a chunk (`Query.prepared`), of which piece or of all records,
+        # and the rows that it made, or None where they do not fit into memory. They are kept until
+        # another maker is asked for, or all records.
         self._maker: Any = None
         self._prepared_rows: Any = None
         self._users, self._memory = {}, {}
@@ -201,12 +202,14 @@ class Pieces:
         if self._foreseen:
             self._drawn()
         rows, prepared = self.all_rows, query.prepared
-        if prepared is not None and piece is None and isinstance(rows, ArrayRows):
+        source = rows if piece is None else dict(self._kept_pieces).get(piece)
+        if prepared is not None and isinstance(source, ArrayRows):
             maker, of_prepared = prepared
-            if self._maker is not maker:
-                self._maker = maker
-                self._prepared_rows = self._made(rows, maker.records, maker.width)
-            if self._prepared_rows is not None:
+            if self._maker not in ((maker, piece), (maker, None)):
+                self._booked(self._prepared_rows, -1)
+                self._maker = maker, piece
+                self._prepared_rows = self._made(source, maker.records, *maker.layout)
+            if self._prepared_rows is not None and self._maker[1] == piece:
                 return self._prepared_rows.sum(of_prepared)
         # A query may find its sum from what earlier ones about the same rows left in `memory`.
         if hasattr(query, "sum_by_memory"):
@@ -227,17 +230,20 @@ class Pieces:
         found = self._booked(self._rows.loaded(None, self._bytes_left))
         return self._rows if found is None else found
 
-    def _booked(self, rows):
-        """Take the memory of rows that are kept, if any are, off the memory that is left."""
+    def _booked(self, rows, sign=1):
+        """Take the memory of rows that are kept, if any are, off the memory that is left.
+
+        With the sign -1 it is given back.
+        """
         if rows is not None:
-            self._bytes_left -= 8 * rows.n * (rows.n_features + 1)
+            self._bytes_left -= sign * 8 * rows.n * (rows.n_features + 1)
         return rows
 
-    def _made(self, rows, records, width):
+    def _made(self, rows, records, width, order="C"):
         """Rows in memory made by ``records(X, y)`` of those of each chunk; None if too large."""
         if 8 * rows.n * (width + 1) > self._bytes_left:
             return None
-        return self._booked(rows.made(records, width))
+        return self._booked(rows.made(records, width, order))
 
     def keep(self, function, width):
         """Whether function(X) takes the place of X from now on: of rows that fit into memory."""
