@@ -229,12 +229,9 @@ class ScoreQuery(JointScores, Query):
         """
         numbers, moment = dict.fromkeys(self.weights, 0.0), np.zeros(len(self.point))
         grams = {name: np.zeros(self.whitened.W.shape) for name in MATRICES if name in numbers}
-        buffer = np.empty((0, len(moment)))  # rows are not written over: they may be kept
         for block in self.scores(X, y):
             e, s, h, residual, lengths, _ = block
-            if len(buffer) < len(e):
-                buffer = np.empty_like(e)
-            scaled = buffer[: len(e)]
+            scaled = np.empty_like(e)  # rows are not written over: they may be kept
             apart = beside(block) if beside else ()
             asked, cut = s, np.flatnonzero(h == 0.0) if self.fall else ()
             if len(cut):

@@ -458,11 +458,12 @@ def wide_bounds(fit, rows, names):
     if not known or getattr(rows, "half_ranges", None) is None:
         return ""
     gram, scale, _, _ = fit.pooled(FITTED)
-    c, k = rows.half_ranges @ np.linalg.inv(fit.W), np.linalg.solve(fit.W.T, rows.constant)
+    inputs = np.linalg.solve(fit.W.T, np.vstack([rows.half_ranges, rows.constant]).T).T
+    c, k = inputs[:-1], inputs[-1]
     level = max(float(k @ gram @ k), scale)
     if level <= 0.0:  # no noise, and no row that counts
         return ""
-    away = c - np.outer(c @ gram @ k / level, k)
+    away = c - np.outer(c @ (gram @ k) / level, k)
     variance = np.einsum("ij,ij->i", away @ gram, away) / level
     noise = scale * np.einsum("ij,ij->i", away, away) / level
     largest = variance + TOLD_ABOVE * noise

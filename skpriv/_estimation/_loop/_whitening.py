@@ -422,7 +422,8 @@ def with_least_mass(gram, turn):
     mass = np.einsum("ij,ij->i", back @ gram, back)
     seen = np.clip(mass[:-1], 0.0, 2.0 * max(mass[-1], 0.0))
     least = LEAST_MASS * float(seen @ seen) / max(float(seen.sum()), 1e-300)
-    return gram + (turn * np.maximum(least - mass, 0.0)) @ turn.T
+    few = mass < least
+    return gram + (turn[:, few] * (least - mass[few])) @ turn[:, few].T
 
 
 def _lengthened(W):
