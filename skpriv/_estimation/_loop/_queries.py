@@ -389,10 +389,6 @@ class Whitened:
     rows: Any
     W: np.ndarray
 
-    @cached_property
-    def _is_identity(self):
-        return np.array_equal(self.W, np.eye(len(self.W)))
-
     def blocks(self, X):
         """Yield (slice, e, w, |e|, f) of one block of rows after the other.
 
@@ -418,10 +414,8 @@ class Whitened:
 
     def _long(self, X, out=None):
         """Rows W phi, their norms, and roots of their weights."""
-        ours = isinstance(self.rows, RowMap)  # other maps may keep what they return, so copy it
-        psi = self.rows.rows(X, out) if ours else self.rows.rows(X).copy()
-        if not self._is_identity:
-            psi = self._times(psi)
+        ours = isinstance(self.rows, RowMap)  # other maps may keep what they return
+        psi = self._times(self.rows.rows(X, out) if ours else self.rows.rows(X))
         norms = row_norms(psi)
         if out is not None and not np.isfinite(norms.sum()):  # only without `out` NaN is replaced
             return self._long(X)
