@@ -216,8 +216,12 @@ class ScoreQuery(JointScores, Query):
         inside = np.abs(residual) < self.limit
         return residual, np.where(inside, v / largest_weight * link.slope(eta, mean), 0.0)
 
-    def sum(self, X, y, beside=None):
-        """Exact sum over a chunk of rows, and with it what else is summed over the same blocks.
+    def sum(self, X, y):
+        """Exact sum over a chunk of rows."""
+        return self.sum_beside(X, y)
+
+    def sum_beside(self, X, y, beside=None):
+        """The same, and with it what else is summed over the same blocks.
 
         Parameters
         ----------
@@ -634,7 +638,7 @@ class StepAndLineQuery(Query):
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
         line = _LineSums(self.line, self.step.limit)
-        step = self.step.sum(X, y, line)
+        step = self.step.sum_beside(X, y, line)
         sums = zip((step, line.value), self._units, strict=True)
         return np.concatenate([value / unit for value, unit in sums])
 

@@ -458,8 +458,7 @@ def wide_bounds(fit, rows, names):
     if not known or getattr(rows, "half_ranges", None) is None:
         return ""
     gram, scale, _, _ = fit.pooled(FITTED)
-    inputs = np.linalg.solve(fit.W.T, np.vstack([rows.half_ranges, rows.constant]).T).T
-    c, k = inputs[:-1], inputs[-1]
+    c, k = rows.half_ranges @ np.linalg.inv(fit.W), np.linalg.solve(fit.W.T, rows.constant)
     level = max(float(k @ gram @ k), scale)
     if level <= 0.0:  # no noise, and no row that counts
         return ""
