@@ -81,8 +81,8 @@ def test_evidence_names_its_records_or_says_that_there_are_none():
 # Everyday words that no manual of Python or scikit-learn happens to use, and names
 EVERYDAY = set(
     """absurdly alarm anybody attack attacks backup backups beforehand bends bent birth bussgang
-    calibrated came clones cryptographically csv dash deployment diameter dollars drowns duckdb
-    ebm ever everybody firms generous gently gone harmless heap hide hour household hundred
+    calibrated came clones cryptographically csv dash dask deployment diameter dollars drowns duckdb
+    ebm ever everybody firms generous gently gone harmless head heap hide hour household hundred
     installation late lay lei mends million nearness nobody nowhere opendp papadopoulos parquet
     pay pays picture promise quarter researchers saw secret sends skpriv somebody someone speak
     stage stay stories story suffices survives tenth thick trust visitor visitors visits wages walls
