@@ -126,6 +126,7 @@ def _plan(args, schema, frame, groups):
     targets = rng.choice(_range(args, schema), n)  # two classes, or the ends of a range
     with prepaid(Cost.from_mu(inf), "gdp"):  # Random rows are free.
         model.set_params(random_state=0).fit(rows, targets, **groups)
+    model.privacy_report_.secure = args.seed is None  # as in the fit that is planned
     return (
         f"{model.privacy_report_}\n\nThis was a rehearsal with random rows in place of the table: "
         "nothing was charged, and nothing but public numbers was taken from it."

@@ -81,8 +81,7 @@ def run_once(make, data, run, listener):
         except Exception as error:  # Others see an error, so that it is compared.
             result.error = f"{type(error).__name__}: {error}"
     result.warnings = [f"{w.category.__name__}: {w.message}" for w in caught]
-    result.leaves = snapshot(model)
-    result.leaves.update({f"transcript{k}": v for k, v in snapshot(transcript).items()})
+    result.leaves = snapshot(model) | {f"transcript{k}": v for k, v in snapshot(transcript).items()}
     return result
 
 
@@ -96,6 +95,9 @@ def unfitted(model):
 def _seeded(model):
     """All that is public and random must be the same in both runs: it is made from a seed."""
     params = model.get_params(deep=True) if hasattr(model, "get_params") else {}
+    for value in params.values():
+        for part in value if isinstance(value, list | tuple) else ():
+            _seeded(part)
     unset = [name for name, value in params.items() if value is None]
     seeds = {name: 0 for name in unset if name.split("__")[-1] == "random_state"}
     return model.set_params(**seeds) if seeds else model

@@ -37,9 +37,8 @@ def snapshot(value):
 def _collect(value, path, leaves, seen):
     if isinstance(value, PLAIN):
         leaves[path] = value
-    elif isinstance(value, (*CURATORS, type)):
-        leaves[path] = type(value).__name__
-    elif callable(value) and not hasattr(value, "__dict__"):  # it has no state
+    # A function without attributes has no state
+    elif isinstance(value, (*CURATORS, type)) or callable(value) and not hasattr(value, "__dict__"):
         leaves[path] = type(value).__name__
     elif isinstance(value, np.random.RandomState):
         leaves[path] = repr(value.get_state(legacy=True))

@@ -81,7 +81,8 @@ def shown_coefficients(model: Any, confidence_level: float) -> list:
     Returns
     -------
     list
-        Last an Inference, a Table or a str; of curves before it what their table says.
+        The last item is an Inference, a Table or a str. Before a table of curves stands a str that
+        explains it.
     """
     if hasattr(pipeline_steps(model)[-1], "curve"):
         note = textwrap.fill(_BAND.format(confidence_level), LINE)

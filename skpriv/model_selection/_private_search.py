@@ -257,7 +257,7 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
     def _report(self, plan, n, secure):
         report = PrivacyReport(type(self).__name__, "central", plan.budget, secure)
         what = f"best of {len(self.candidates_)} candidates, refit"
-        report.add(ReportRow(what, "-", 0.0, 1.0, n, "several", 0.0, plan.cost(1.0)))
+        report.add(ReportRow(what, "-", None, 1.0, n, "several", None, plan.cost(1.0)))
         return report
 
 
@@ -282,9 +282,8 @@ class _Plan:
 
     def epsilon(self, part):
         """Epsilon of a fit for a part."""
-        mu = self.mu * sqrt(part)
         if self.currency == "zcdp":
-            return Budget.from_rho(mu**2 / 2.0, self.budget.delta).epsilon
+            return Budget.from_rho(self.cost(part).concentrated, self.budget.delta).epsilon
         return self.gaussian(part).epsilon
 
     def fit(self, params, X, y, part, seed):

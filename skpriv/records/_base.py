@@ -397,7 +397,7 @@ class ArrayRows(Rows):
     """
 
     indexed = True
-    _order: Any = "C"  # of chunks
+    _order: Any = "C"  # NumPy's order in memory of a chunk; "K" is the order of the stored array
 
     def __init__(self, X: Any, y: Any, n_jobs: int | None = -1) -> None:
         self._X, self._y, self.n_jobs = X, y, n_jobs
@@ -464,7 +464,7 @@ class ArrayRows(Rows):
     def made(self, function: Any, width: int, order: Any = "C") -> "ArrayRows":
         """Rows of this width that ``function(X, y)`` makes of each chunk, in several threads.
 
-        In the order "F" a number for each row multiplies whole columns, which is faster.
+        With the order "F" columns are contiguous: to multiply each row by a number is then faster.
         """
         X, y = np.empty((self.n, width), order=order), np.empty(self.n)
         chunk_length = self._chunk_length(None, False, None)

@@ -20,10 +20,10 @@ from ..exceptions import InvalidValues
 
 OTHER_ROWS = "X and y have different numbers of rows."
 INVALID_VALUES = (
-    "the rows or targets contain NaN, infinity, or a value that is not a number. Each value of an "
-    "argument must be neither a string nor another object, but a finite number. Which value is "
-    "wrong stays private, and the charge stays. Clean or fill in the rows beforehand by a public "
-    "rule, as TableEncoder does."
+    "the rows or targets contain NaN, infinity, or a value that is not a number (or, of a policy, "
+    "an action out of range). Each value of an argument must be neither a string nor another "
+    "object, but a finite number. Which value is wrong stays private, and the charge stays. Clean "
+    "or fill in the rows beforehand by a public rule, as TableEncoder does."
 )
 
 
@@ -31,7 +31,7 @@ def public_shape(data: Any, depth: int = 4) -> tuple:
     """Shape of an array, frame, sparse matrix or nested list, from sizes alone.
 
     Ragged lists have the length that most of their rows have: one record does not decide it. A list
-    inside of so many others is a cell, however deep it is.
+    that is nested in `depth` others is a cell, whatever it holds.
     """
     if _is_list(data):
         shapes = Counter(_shape_of_item(item, depth - 1) for item in data).most_common(1)
@@ -115,7 +115,7 @@ def numeric(data: Any) -> np.ndarray:
     if isinstance(data, np.ndarray) and not isinstance(data, np.ma.MaskedArray):
         kind, size = data.dtype.kind, data.dtype.itemsize
         if kind in "biu" or (kind == "f" and size <= 8):
-            return np.asarray(data)  # without the ways of a subclass, such as a matrix
+            return np.asarray(data)  # no subclass, such as a matrix, whose product is another one
     return floats(data)
 
 
@@ -182,7 +182,10 @@ def _cell_by_cell(data):
 
 
 def _is_plain(data):
-    """Whether NumPy reads a nested list cell by cell: it takes numbers behind a mask for cells."""
+    """Whether NumPy reads a nested list cell by cell.
+
+    It would read other items with a length as sequences: of a masked array also what is masked.
+    """
     kinds = set(map(type, data))
     if kinds <= {list, tuple}:
         return all(map(_is_plain, data))

@@ -73,7 +73,7 @@ def _sums(Policy, **further):
 
 
 def _combined():
-    local = _sums(LinUCB, privacy="local", epsilon=2.0)
+    local = _sums(LinUCB, privacy="local", epsilon=2.0, random_state=None)
     return _sums(BanditCombiner, policies=[_sums(OnlineLinUCB, epsilon=2.0), local], horizon=N)
 
 

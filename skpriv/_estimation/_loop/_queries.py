@@ -65,8 +65,9 @@ class MeanLink:
         N below which only the mean of a line with an intercept is released: at 25 slopes lose .18
         of R2, at 32 and 45 they gain .06 (docs/evidence/few_records.md).
     prior_variance : float
-        Variance a priori of the mean of the target, in squared half-ranges: of one anywhere in the
-        range. Counts lie near the lower end of theirs, so that nothing is thought of their mean.
+        Prior variance of the mean of the target, in squared half-ranges: 1/3 is that of a uniform
+        prior on the range. Means of counts lie near the lower end of their range, so that they are
+        not shrunk to its middle: their prior variance is infinite.
     degrees : float or None
         Factor of the sampling covariance of n records; None is n / (n - p).
     parts : int
@@ -305,7 +306,7 @@ class LocationQuery(OfTargets, Query):
         return np.array([v @ r, v.sum()])[: self.shape[0]]
 
     def read(self, answer):
-        """The `Location`, with the posterior mean."""
+        """The `Location`, whose mean is the posterior mean under a prior about the middle."""
         noise, (moment, *counted) = answer.noise.scale / answer.n, answer.value / answer.n
         least_part = LEAST_RATE / answer.n
         part = min(max(float(counted[0]), 2.0 * noise, least_part), 1.0) if counted else 1.0
@@ -380,7 +381,7 @@ class Whitened:
     Parameters
     ----------
     rows : RowMap, or what stands in its place, or None
-        None where rows of a chunk are (e, w, |e|), which have no weights of their own.
+        None where the rows of a chunk are the result of `records`: (e, w, |e|), without weights.
     W : ndarray of shape (p, p)
         W phi and Q W phi of a rotation Q are alike to all queries, whose noise is the same in every
         direction.
@@ -451,7 +452,8 @@ class Whitened:
     def layout(self):
         """Number of columns of rows (e, w, |e|), and their order in memory.
 
-        To multiply rows by numbers is faster in columns, unless columns are many.
+        To multiply each row by a number is faster where columns are contiguous ("F"), unless they
+        are many.
         """
         return len(self.W) + 2, "F" if len(self.W) < 256 else "C"
 

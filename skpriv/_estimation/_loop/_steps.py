@@ -292,7 +292,8 @@ def find_location(session, rows, target, rules, link=IDENTITY):
     query = SpreadQuery(target, released.mean if released else 0.0, link.low, rows)
     answer = session.sum(query, rules.spread)
     size, noise = float(answer.value[0]) / answer.n, answer.noise.scale / answer.n
-    # The posterior mean, if it is a priori anywhere from 0 to 1/2, that of a uniform target
+    # Posterior mean of the mean absolute deviation under a uniform prior from 0 to 1/2, where a
+    # uniform target has it: such a prior has the mean 1/4 and the variance 1/48.
     shrunk = 1.0 + 48.0 * noise**2
     size = max((size + 12.0 * noise**2) / shrunk, 2.0 * noise / sqrt(shrunk), 1e-6)
     return released, min(NORMAL * size / (released.part if released else 1.0), 1.0)

@@ -89,11 +89,13 @@ def gdp_delta(epsilon: float, mu: float) -> float:
         return 0.0
     if epsilon == 0.0:
         return math.erf(mu / (2.0 * _SQRT2))
-    t, h = min(epsilon / mu, 1e300), mu / 2.0
+    t, h = min(epsilon / mu, 1e300), mu / 2.0  # no infinite t, of which 0 times inf would come
     low, high = (t - h) / _SQRT2, (t + h) / _SQRT2
     # The function erfcx(x / sqrt(2)) is the Mills ratio of x times sqrt(2 / pi).
     density = 0.5 * math.exp(-0.5 * (t - h) * (t - h))
-    if h < 1e-5:  # the difference would lose its digits: its integral by trapezoids lies above it
+    if h < 1e-5:
+        # The difference below would lose its digits. It is an integral from low to high of a convex
+        # function, above which the trapezoid rule lies.
         slopes = 2.0 / math.sqrt(math.pi) - low * erfcx(low) - high * erfcx(high)
         delta = density * _SQRT2 * h * slopes
     elif t <= h:  # delta is large, and the difference loses no digits

@@ -96,11 +96,11 @@ class ReportRow:
 
     query: str
     norm: str
-    sensitivity: float
+    sensitivity: float | None  # None where several numbers stand for it
     share: float
     records: int
     noise: str
-    scale: float
+    scale: float | None
     cost: Cost
     paid: Cost | None = None  # all that one of its records has paid by then, if known
 
@@ -119,7 +119,8 @@ class ReportRow:
 
     def cells(self) -> tuple[str, ...]:
         """The same as texts."""
-        return tuple(f"{v:.4g}" if isinstance(v, float) else str(v) for v in self.values)
+        values = ("-" if value is None else value for value in self.values)
+        return tuple(f"{v:.4g}" if isinstance(v, float) else str(v) for v in values)
 
 
 @dataclass(repr=False)

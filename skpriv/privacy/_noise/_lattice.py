@@ -85,7 +85,7 @@ def _proposals(variance, centers, entropy):
     possible &= (z > 0) | (sign > 0)
     taken = possible & (chances < sure[bucket])
     z *= sign
-    (rest,) = (possible > taken).nonzero()
+    (rest,) = (possible & ~taken).nonzero()
     if not rest.size:
         return z, taken
     about, inside = centers[rest], bucket[rest]

@@ -162,9 +162,10 @@ class Pieces:
         self._rows, self._source, self._order = rows, source, None
         self._secret = curator and rows.ordered
         self._kept_pieces, self._bytes_left, self._foreseen = [], KEPT_BYTES, {}
-        # What makes rows of those of a chunk (`Query.prepared`), of which piece or of all records,
-        # and the rows that it made, or None where they do not fit into memory. They are kept until
-        # another maker is asked for, or all records.
+        # The last maker of `Query.prepared` with the piece whose rows it was given (None: all), and
+        # the rows that it made, or None if they do not fit into memory. They are kept until a query
+        # has another maker. The same maker replaces those of a piece by those of another piece or
+        # of all records, but not those of all records by those of a piece.
         self._maker: Any = None
         self._prepared_rows: Any = None
         self._users, self._memory = {}, {}

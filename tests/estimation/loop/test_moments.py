@@ -1,11 +1,12 @@
 """Steps that ask their moments alone: what they say, what is kept for them, and what is left."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from skpriv._estimation._loop._score import ScoreEquation, ScoreQuery
+from skpriv._estimation._loop._score import LineScoreQuery, ScoreEquation, ScoreQuery
 from skpriv._estimation._loop._whitening import Pool
 from skpriv._estimation._loop._queries import IDENTITY, Whitened, WhiteningQuery
 from skpriv._estimation._loop._rules import RESOLVED, Rules
@@ -51,7 +52,8 @@ def test_the_sums_are_those_of_a_step_with_matrices(weighted):
     if weighted:
         assert query.prepared is None and whole.prepared is None
         return
-    for asked in (query, whole, WhiteningQuery(query.whitened, asked_again=True)):
+    line = LineScoreQuery(query.whitened, query.target, 0.1, query.point, 0.5)
+    for asked in (query, whole, line, WhiteningQuery(query.whitened, asked_again=True)):
         maker, of_prepared = asked.prepared
         rows = maker.records(X, y)
         before = rows[0].copy()
@@ -60,18 +62,22 @@ def test_the_sums_are_those_of_a_step_with_matrices(weighted):
         assert (rows[0] == before).all()  # for the next question
 
 
-@pytest.mark.parametrize("room", [0, 2**28])
-def test_a_session_keeps_what_a_question_is_of(room, monkeypatch):
-    """Of the records themselves, where there is no room, the answer is the same."""
+@pytest.mark.parametrize("room", [0, 196_799, 196_800])
+def test_a_session_keeps_what_questions_are_of_for_the_records_that_they_ask(room, monkeypatch):
+    """Other records have not paid for the answer. What is not needed any more makes room."""
     monkeypatch.setattr(_pieces, "KEPT_BYTES", room)
     X, y = _rows()
     session = CentralSession(ArrayRows(X, y), Budget(1.0, 1e-6), 0)
-    queries = [_query() for _ in range(2)]
-    for query in queries:
-        assert session.sum(query, 0.4).value.shape == query.shape
-    assert (session._pieces._prepared_rows is None) == (room == 0)
-    exact = session._pieces.sum(queries[1], None)
-    np.testing.assert_allclose(exact, queries[1].sum(X, y), atol=1e-9)
+    pieces, part, first = session._pieces, session.part(0.3), _query()
+    second = replace(first, whitened=Whitened(first.whitened.rows, 2.0 * first.whitened.W))
+    asked = (first, part), (first, part), (second, part), (second, None), (second, part)
+    for query, piece in asked:
+        records = slice(None) if piece is None else pieces.users(piece).positions
+        exact = query.sum(X[records], y[records])
+        np.testing.assert_allclose(pieces.sum(query, piece), exact, atol=1e-9)
+    made = [rows for rows in (pieces._prepared_rows, *dict(pieces._kept_pieces).values()) if rows]
+    assert [rows.n for rows in made] == {0: [], 196_799: [len(part)]}.get(room, [len(X), len(part)])
+    assert pieces._bytes_left == room - sum(8 * rows.n * (rows.n_features + 1) for rows in made)
 
 
 def _equation(point, moment, square=0.02, limit=0.2):

@@ -101,7 +101,8 @@ def test_a_fork_does_not_wait_for_a_thread_that_it_does_not_have():
     with held_by_another_thread(session._lock):
         assert refused_in_a_fork(lambda: session.sum(Total(), 1.0))
     stream, lock = open_stream("central", Total(), Budget(1.0, 1e-6), 2), TurnLock()
-    vars(stream)["_lock"] = lock
+    vars(stream).update(_lock=lock, _read=lock._lock._is_owned)
+    assert stream.read()  # a read is a turn
     with held_by_another_thread(lock):
         assert refused_in_a_fork(stream.read)
         assert forked(lambda: open_stream("central", Total(), Budget(1.0, 1e-6), 2).read())
