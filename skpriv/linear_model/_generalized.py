@@ -410,8 +410,8 @@ class ClassRatesQuery(OfTargets, Query):
     def read(self, answer):
         """The `Location`: parts of the classes among the records that have one; they sum to 1.
 
-        They are posterior means: a priori all parts that sum to 1 are equally likely, so that each
-        has the variance (k - 1) / (k^2 (k + 1)) for k classes.
+        Each is the best linear estimate from its own count: a priori all parts that sum to 1 are
+        equally likely, so that each has the variance (k - 1) / (k^2 (k + 1)) for k classes.
         """
         k, noise, total = self.n_classes, answer.noise.scale, max(float(answer.value.sum()), 1.0)
         shrunk = 1.0 + (noise / total) ** 2 * k**2 * (k + 1.0) / (k - 1.0)

@@ -306,7 +306,7 @@ class LocationQuery(OfTargets, Query):
         return np.array([v @ r, v.sum()])[: self.shape[0]]
 
     def read(self, answer):
-        """The `Location`, whose mean is the posterior mean under a prior about the middle."""
+        """The `Location`, whose mean is the best linear estimate under a prior about the middle."""
         noise, (moment, *counted) = answer.noise.scale / answer.n, answer.value / answer.n
         least_part = LEAST_RATE / answer.n
         part = min(max(float(counted[0]), 2.0 * noise, least_part), 1.0) if counted else 1.0
