@@ -9,7 +9,7 @@ import pytest
 from skpriv._estimation._loop._score import LineScoreQuery, ScoreEquation, ScoreQuery
 from skpriv._estimation._loop._whitening import Pool
 from skpriv._estimation._loop._queries import IDENTITY, Whitened, WhiteningQuery
-from skpriv._estimation._loop._rules import RESOLVED, Rules
+from skpriv._estimation._loop._rules import RESOLVED, Rules, normal_clip
 from skpriv._estimation._public_maps import RowMap, TargetMap, WeightedMap
 from skpriv.inspection import inference
 from skpriv.linear_model import LinearRegression
@@ -43,16 +43,14 @@ def _rows(weighted=False, n=3_000):
 def test_the_sums_are_those_of_a_step_with_matrices(weighted):
     X, y = _rows(weighted)
     query = _query(weighted)
-    whole = ScoreQuery(
-        query.whitened, query.target, 0.1, query.point, 0.5, sandwich=True
-    )  # fmt: skip
+    arguments = query.whitened, query.target, 0.1, query.point, 0.5
+    whole, line = ScoreQuery(*arguments, sandwich=True), LineScoreQuery(*arguments)
     found = dict(zip(whole.parts, np.split(whole.sum(X, y), np.cumsum([*whole.parts.values()]))))
     expected = np.concatenate([found[name] for name in ("moment", "square", "nearly_cut")])
     np.testing.assert_allclose(query.sum(X, y), expected, atol=1e-9)
     if weighted:
         assert query.prepared is None and whole.prepared is None
         return
-    line = LineScoreQuery(query.whitened, query.target, 0.1, query.point, 0.5)
     for asked in (query, whole, line, WhiteningQuery(query.whitened, asked_again=True)):
         maker, of_prepared = asked.prepared
         rows = maker.records(X, y)
@@ -78,6 +76,12 @@ def test_a_session_keeps_what_questions_are_of_for_the_records_that_they_ask(roo
     made = [rows for rows in (pieces._prepared_rows, *dict(pieces._kept_pieces).values()) if rows]
     assert [rows.n for rows in made] == {0: [], 196_799: [len(part)]}.get(room, [len(X), len(part)])
     assert pieces._bytes_left == room - sum(8 * rows.n * (rows.n_features + 1) for rows in made)
+
+
+def test_what_a_clip_takes_from_normal_residuals_is_undone():
+    z = np.random.default_rng(0).normal(size=10**6)
+    square = 4.0 * np.mean(np.clip(z, -1.2, 1.2) ** 2)
+    assert normal_clip(square, 2.4) == pytest.approx((np.mean(np.abs(z) < 1.2), 4.0), rel=5e-3)
 
 
 def _equation(point, moment, square=0.02, limit=0.2):

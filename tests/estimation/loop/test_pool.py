@@ -32,10 +32,11 @@ def test_equations_of_a_part_of_the_records_have_its_sampling_error(n, weight):
     np.testing.assert_allclose(found, weight * 0.2, atol=2e-3)
 
 
-def test_intervals_rest_on_equations_of_all_records():
-    part = replace(EQUATION, n=100)
-    for other, used in ((part, 1), (EQUATION, 2)):
-        known = 0.0, np.eye(2), np.zeros(2), 1.0, EQUATION.slope, (other, EQUATION)
+def test_intervals_rest_on_equations_of_all_records_that_are_like_the_last_one():
+    changes = {"n": 100}, {"limit": 1.3}, {"fall": 0.5}, {"point": np.full(2, 0.1)}, {"slope": None}
+    for change, used in (({"limit": 1.2}, 2), *((change, 1) for change in changes)):
+        equations = replace(EQUATION, **change), EQUATION
+        known = 0.0, np.eye(2), np.zeros(2), 1.0, EQUATION.slope, equations
         assert len(LoopFit(*known, None, True, 1).recent_equations()[0]) == used
 
 
