@@ -431,7 +431,7 @@ class Whitened:
         for start in range(0, len(self.W), 256):
             rows = slice(start, start + 256)
             columns: Any = np.flatnonzero(self.W[rows].any(axis=0))
-            if np.ptp(columns) < len(columns):  # a slice takes no copy
+            if columns.size and np.ptp(columns) < columns.size:  # a slice takes no copy
                 columns = slice(columns[0], columns[-1] + 1)
             np.matmul(phi[:, columns], self.W[rows, columns].T, psi[:, rows])
         return psi

@@ -4,7 +4,7 @@ import os
 import pickle
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -47,20 +47,25 @@ _FORKED = (
 class TurnLock:
     """Lock by which the threads of a process take turns with an object; copies have their own.
 
-    A fork copies it with its object. If a thread held it then, which the new process does not have,
-    the object was copied in the midst of a turn: the lock would never be free, and is refused.
+    A fork copies it with its object. If a thread held it then, the object was copied in the midst
+    of a turn, and is refused. Whether the new process waits for a thread that it does not have, or
+    gives its number to another one, does not matter: each process has a lock of its own.
     """
 
     def __init__(self) -> None:
-        self._lock, self._process = RLock(), os.getpid()
+        self._locks: dict[int, Any] = {}
+        self._process, self._depth = 0, 0  # whose turn it is, and how often it was entered
 
     def __enter__(self) -> None:
-        if not self._lock.acquire(blocking=self._process == os.getpid()):
+        process = os.getpid()
+        if self._depth and self._process != process:
             raise PrivacyError(_FORKED)
-        self._process = os.getpid()
+        self._locks.setdefault(process, RLock()).acquire()
+        self._process, self._depth = process, self._depth + 1
 
     def __exit__(self, *error: object) -> None:
-        self._lock.release()
+        self._depth -= 1
+        self._locks[self._process].release()
 
     def __reduce__(self) -> Any:
         return TurnLock, ()
@@ -104,10 +109,9 @@ class _Place:
 
     def expect(self, connection: Connection, query: str, *given: Any) -> None:
         """Refuse a file in which something is missing that was written down before."""
-        try:
+        found = None
+        with suppress(OperationalError):  # the file has no such table
             found = connection.execute(query, given).fetchone()
-        except OperationalError:  # the file has no such table
-            found = None
         if found is None:
             raise PrivacyError(
                 f"The file {self.path} was made again, or put back as it was before: answers of "
@@ -277,8 +281,8 @@ class Numbering:
             If copies may exist that cannot be asked.
         """
         self.check()
+        admitted: list[bool] = []
         if self._place.path is None:
-            admitted = []
             for person in people:
                 numbers = self._people.setdefault(person, set())
                 admitted.append(number in numbers or len(numbers) < most)
@@ -286,7 +290,6 @@ class Numbering:
                     numbers.add(number)
             return admitted
         self._write_down()
-        admitted = []
         with self._held() as connection:
             for person in people:
                 count, here = connection.execute(_COUNT, (number, self._name, person)).fetchone()
@@ -334,14 +337,12 @@ def _own_file(name: str) -> Database:
     home = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     stated = os.environ.get("SKPRIV_STATE")
     for folder in [Path(stated)] if stated else [Path(home, "skpriv"), *folders()]:
-        try:
+        with suppress(OSError):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             database = _file_of_answers(Path(folder, f"{name}.answers"))
             database.create()
             os.chmod(database.path, 0o600)  # type: ignore[arg-type]
-        except OSError:
-            continue
-        return database
+            return database
     raise PrivacyError(
         "No folder can be written in which a copy's answers would be numbered: set SKPRIV_STATE."
     )

@@ -208,7 +208,8 @@ class Pieces:
             maker, of_prepared = prepared
             if self._maker not in ((maker, piece), (maker, None)):
                 self._booked(self._prepared_rows, -1)
-                self._maker = maker, piece
+                # Not even an error while these are made leaves others that pass for them
+                self._prepared_rows, self._maker = None, (maker, piece)
                 self._prepared_rows = self._made(source, maker.records, *maker.layout)
             if self._prepared_rows is not None and self._maker[1] == piece:
                 return self._prepared_rows.sum(of_prepared)
@@ -252,7 +253,7 @@ class Pieces:
         if isinstance(self.all_rows, ArrayRows):
             made = self._made(self.all_rows, lambda X, y: (function(X), y), width)
         if made is not None:  # what was kept of the former X is not valid any more
-            self.all_rows, self._kept_pieces, self._memory = made, [], {}
+            self.all_rows, self._kept_pieces, self._memory, self._maker = made, [], {}, None
         return made is not None
 
     @cached_property

@@ -33,16 +33,14 @@ def _rows(weighted=False, n=3_000):
     X, y = rng.normal(size=(n, 3)), rng.normal(size=n)
     X[5], y[6], X[7] = np.nan, np.nan, 1e200
     if weighted:
-        roots = np.sqrt(rng.uniform(size=n))
-        roots[8] = 0.0
+        roots = np.sqrt(rng.uniform(size=n)) * (np.arange(n) != 8)
         X, y = np.column_stack([X, roots]), y * roots
     return X, y
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_sums_are_those_of_a_step_with_matrices(weighted):
-    X, y = _rows(weighted)
-    query = _query(weighted)
+    (X, y), query = _rows(weighted), _query(weighted)
     arguments = query.whitened, query.target, 0.1, query.point, 0.5
     whole, line = ScoreQuery(*arguments, sandwich=True), LineScoreQuery(*arguments)
     found = dict(zip(whole.parts, np.split(whole.sum(X, y), np.cumsum([*whole.parts.values()]))))
@@ -84,12 +82,24 @@ def test_what_a_clip_takes_from_normal_residuals_is_undone():
     assert normal_clip(square, 2.4) == pytest.approx((np.mean(np.abs(z) < 1.2), 4.0), rel=5e-3)
 
 
+def test_rows_that_could_not_be_made_are_no_others(monkeypatch):
+    """After an error, sums are not those of rows that were made before it, or of former ones."""
+    (X, y), query = _rows(), _query()
+    pieces = CentralSession(ArrayRows(X, y), Budget(1.0, 1e-6), 0)._pieces
+    other = replace(query, whitened=replace(query.whitened, W=np.zeros((4, 4))))
+    pieces.sum(query, None)
+    with monkeypatch.context() as patch, pytest.raises(TypeError):
+        patch.setattr(Whitened, "records", None)
+        pieces.sum(other, None)
+    np.testing.assert_allclose(pieces.sum(other, None), other.sum(X, y), atol=1e-9)
+    pieces.sum(query, None), pieces.keep(lambda X: 0.5 * X, 3)
+    np.testing.assert_allclose(pieces.sum(query, None), query.sum(0.5 * X, y), atol=1e-9)
+
+
 def _equation(point, moment, square=0.02, limit=0.2):
     query = _query()
     value = np.concatenate([moment / query.limit, [square / query.limit**2, 0.0]])
-    query = ScoreQuery(
-        query.whitened, query.target, 0.0, point, query.limit, sandwich=True, matrices=False
-    )  # fmt: skip
+    query = replace(query, location=0.0, point=point)
     answer = SimpleNamespace(value=1000.0 * value, n=1000, noise=SimpleNamespace(scale=0.01))
     return ScoreEquation.of(query, answer)
 
@@ -97,8 +107,7 @@ def _equation(point, moment, square=0.02, limit=0.2):
 def test_a_pool_takes_the_slope_that_it_was_given():
     """But for the part of the residuals that is cut, as of normal ones."""
     gram = 0.25 * np.eye(4)
-    priors = [np.eye(4)]
-    pool = Pool(4, 0.3, priors, np.zeros(len(priors)), 1e6, IDENTITY, 1.0, True, (gram, 1e-9))
+    pool = Pool(4, 0.3, [np.eye(4)], np.zeros(1), 1e6, IDENTITY, 1.0, True, (gram, 1e-9))
     truth, kept = np.array([0.1, -0.05, 0.0, 0.02]), 0.9
     for _ in range(4):
         equation = _equation(pool.b, kept * gram @ (truth - pool.b), square=0.07)
@@ -111,8 +120,7 @@ def test_a_pool_takes_the_slope_that_it_was_given():
 
 def test_steps_ask_their_slopes_where_the_whole_budget_would_show_them():
     for reach, slopes in ((1.99, False), (2.01, True)):
-        rules = Rules.of(20_000, 100, reach * RESOLVED / 16.0 * 100**1.5)
-        assert rules.slopes is slopes
+        assert Rules.of(20_000, 100, reach * RESOLVED / 16.0 * 100**1.5).slopes is slopes
 
 
 def test_a_fit_below_that_has_one_look_and_its_intervals():
@@ -129,5 +137,4 @@ def test_a_fit_below_that_has_one_look_and_its_intervals():
     for method in ("asymptotic", "certified"):
         low, high = model.confidence_interval(X[:5], method=method)
         assert (low < high).all() and not np.isnan(low).any()
-    found = inference(model)
-    assert not np.isnan(found.estimate).any()
+    assert not np.isnan(inference(model).estimate).any()

@@ -90,11 +90,8 @@ def test_and_so_is_what_is_cut():
 def test_larger_weights_beside_what_is_cut_would_not_be_free():
     """The largest changes of item 4, of which the first is attained by records."""
     fall, rows = FALL, RowMap(None, None, 1.0, False, 2)
-    target = TargetMap((-1.0, 1.0), False)
-    query = ScoreQuery(
-        Whitened(rows, 3.0 * np.eye(2)), target, 0.0, np.zeros(2), 0.25,
-        sandwich=True, most_excess=0.25,
-    )  # fmt: skip
+    white, target = Whitened(rows, 3.0 * np.eye(2)), TargetMap((-1.0, 1.0), False)
+    query = ScoreQuery(white, target, 0.0, np.zeros(2), 0.25, sandwich=True, most_excess=0.25)
     assert query.fall == FALL and query.weights["excess"] == pytest.approx(np.sqrt(1.5))
     z = CUT**2
     rest = (1.0 - fall) ** 2 * (1.0 + 2.0 * z / (1.0 + z)) + 3.0 * fall + z + 0.75 + z**2 / 4.0

@@ -4,6 +4,7 @@ import gc
 import os
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 from joblib import Parallel, delayed
@@ -64,11 +65,9 @@ def _charge_many(accountant):
     done = 0
     with accountant:
         for _ in range(10):
-            try:
+            with suppress(BudgetExceeded):
                 charge(ONE, "x")
                 done += 1
-            except BudgetExceeded:
-                pass
     return done
 
 
