@@ -321,8 +321,8 @@ def _words(session, rules, rows, link, scale):
         return f"{RATES_ONLY} {more_needed(session, rules, link.enough(p))}"
     alone = link.linear and rules.mean_only
     least = link.mean_effective_records if alone else link.enough(p)
-    words = f"{MEAN_ONLY} {more_needed(session, rules, least)}"
-    return f"{words} Noise of the mean: {50.0 * scale:.2g}% of bounds_y (standard deviation)."
+    words = f"{MEAN_ONLY} {more_needed(session, rules, least)} Noise of the mean:"
+    return f"{words} {100.0 * scale / (1.0 - link.low):.2g}% of its range (standard deviation)."
 
 
 def more_needed(session, rules, effective_records):
