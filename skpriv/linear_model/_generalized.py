@@ -17,7 +17,7 @@ from .._estimation._coefficients import NOISE, CoefficientLaw, loop_law
 from .._estimation._intervals import ConfidenceInterval, two_sided_quantile
 from .._estimation._loop._queries import (
     LEAST_RATE, JointScores, Location, OfTargets, Log, Logit, PersonScores, Whitened,
-    scaled_targets,
+    best_linear, scaled_targets,
 )  # fmt: skip
 from .._estimation._loop._steps import at_solution
 from .._estimation._public_maps import RecordMap, RowMap, TargetMap
@@ -414,8 +414,8 @@ class ClassRatesQuery(OfTargets, Query):
         equally likely, so that each has the variance (k - 1) / (k^2 (k + 1)) for k classes.
         """
         k, noise, total = self.n_classes, answer.noise.scale, max(float(answer.value.sum()), 1.0)
-        shrunk = 1.0 + (noise / total) ** 2 * k**2 * (k + 1.0) / (k - 1.0)
-        counts = total / k + (answer.value - total / k) / shrunk
+        variance = (k - 1.0) / (k**2 * (k + 1.0))
+        counts = total * best_linear(answer.value / total, noise / total, 1.0 / k, variance)
         counts = np.maximum(counts, min(LEAST_RATE, answer.n / (4.0 * k)))
         return Location(counts / counts.sum(), noise * k**0.5 / (2.0 * total), total / answer.n)
 

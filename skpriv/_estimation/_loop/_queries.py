@@ -256,6 +256,11 @@ def scaled_targets(rows, target, X, y, low, high=1.0):
         return np.clip(r / roots, low, high), roots
 
 
+def best_linear(value, noise, mean, variance):
+    """Best linear estimate of what has this prior mean and variance from its value with noise."""
+    return mean + (value - mean) / (1.0 + noise**2 / variance)
+
+
 class OfTargets:
     """Mixin of questions about targets, which read no column of X but that of weights.
 
@@ -313,8 +318,8 @@ class LocationQuery(OfTargets, Query):
         # A rate is not taken to be below that of a few records
         margin = 0.0 if self.low else min(least_part / part, 0.25)
         half_range = (1.0 - self.low) / 2.0
-        shrunk = 1.0 + (noise / part) ** 2 / self.prior_variance
-        mean = 1.0 - half_range + half_range * float(moment) / part / shrunk
+        moment = best_linear(float(moment) / part, noise / part, 0.0, self.prior_variance)
+        mean = 1.0 - half_range + half_range * moment
         mean = float(np.clip(mean, self.low + margin, 1.0 - margin))
         return Location(mean, half_range * noise / part, part)
 

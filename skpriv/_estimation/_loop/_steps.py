@@ -18,6 +18,7 @@ from ._queries import (
     SpreadQuery,
     Whitened,
     WhiteningQuery,
+    best_linear,
     seldom_cut,
 )
 from ._rules import QUESTION, Rules, mean_clip, skewness_bias
@@ -292,10 +293,10 @@ def find_location(session, rows, target, rules, link=IDENTITY):
     query = SpreadQuery(target, released.mean if released else 0.0, link.low, rows)
     answer = session.sum(query, rules.spread)
     size, noise = float(answer.value[0]) / answer.n, answer.noise.scale / answer.n
-    # Best linear estimate of the mean absolute deviation, whose prior is uniform from 0 to 1/2: the
-    # mean is 1/4 and the variance 1/48. A target that is uniform on [-1, 1] has 1/2.
-    shrunk = 1.0 + 48.0 * noise**2
-    size = max((size + 12.0 * noise**2) / shrunk, 2.0 * noise / sqrt(shrunk), 1e-6)
+    # The mean absolute deviation is a priori uniform from 0 to 1/2, with the mean 1/4 and the
+    # variance 1/48. A target that is uniform on [-1, 1] has 1/2.
+    least = 2.0 * noise / sqrt(1.0 + 48.0 * noise**2)
+    size = max(best_linear(size, noise, 1.0 / 4.0, 1.0 / 48.0), least, 1e-6)
     return released, min(NORMAL * size / (released.part if released else 1.0), 1.0)
 
 
