@@ -251,16 +251,14 @@ def _clipped_errors(estimator, table, numbers, target, bounds, limit):
 def _predictions(estimator, rows):
     with suppress(Exception):  # Its text may hold a value of a row.
         return predicted(estimator, rows)
-    kind_is_wrong = True
-    with suppress(Exception):
+    error: Exception = PrivacyError(
+        "the estimator could not predict the rows of X: pass rows of the kind on which it was "
+        "fitted, of finite numbers. What was charged stays charged."
+    )
+    with suppress(Exception):  # It can predict public rows of this kind: then a value is wrong.
         predicted(estimator, public_zeros(rows))
-        kind_is_wrong = False
-    if kind_is_wrong:
-        raise PrivacyError(
-            "the estimator could not predict the rows of X: pass rows of the kind on which it was "
-            "fitted, of finite numbers. What was charged stays charged."
-        )
-    raise InvalidValues(INVALID_VALUES)
+        error = InvalidValues(INVALID_VALUES)
+    raise error
 
 
 SCORE_CLIP = 5.0  # Errors are clipped at so many mean absolute deviations of the target.

@@ -372,10 +372,9 @@ def guessed_type(series: Any) -> ColumnType:
     best: ColumnType = Categorical()
     most = 0
     for kind in _GUESSED:
-        found = np.isfinite(kind._read(series)).sum() if most < known else 0
-        if found > most and found >= 0.9 * known:
+        if most < known and (found := np.isfinite(kind._read(series)).sum()) > most:
             best, most = kind, found
-    return best
+    return best if most >= 0.9 * known else Categorical()
 
 
 def _key(name):
