@@ -8,6 +8,7 @@ noise is neither, and is never written: who knows it can take the noise off agai
 from typing import Any
 import json
 import sys
+from contextlib import suppress
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from importlib import import_module
@@ -379,10 +380,8 @@ def _own_class(name):
     room, _, simple = name.partition(".")
     room = {"_equations": "_estimation"}.get(room, room)  # in files from before version 0.3
     if room.isidentifier():
-        try:
+        with suppress(ImportError):
             import_module(f"{__package__}.{room}")  # the room may not have been needed so far
-        except ImportError:
-            pass
     found = _classes(room, simple)
     if len(found) != 1:
         raise ValueError(f"The model needs {name!r}, which this version of skpriv does not have.")

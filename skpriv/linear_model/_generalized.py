@@ -104,7 +104,6 @@ class GeneralizedLinear(FitsBySteps):
 
     def _deviation(self):
         """Nothing is known of the deviation of counts, which is not the same everywhere."""
-        return None
 
     def _linear(self, X):
         """eta of checked rows, which are clipped as in the fit: a column for each of more parts."""
