@@ -80,20 +80,21 @@ def row_norms(X):
     if norms.min(initial=1.0) > TINY and norms.max(initial=1.0) < np.inf:
         return norms
     wrong = ~(np.isfinite(norms) & (norms > TINY))
-    if wrong.any():
-        largest = np.abs(X[wrong]).max(axis=1, initial=0.0)
-        unit = np.where(largest > 0.0, largest, 1.0)
-        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-            rest = np.sqrt(np.square(X[wrong] / unit[:, None]).sum(axis=1))
-            norms[wrong] = np.where(np.isfinite(largest), largest * rest, np.inf)
+    largest = np.abs(X[wrong]).max(axis=1, initial=0.0)
+    unit = np.where(largest > 0.0, largest, 1.0)
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        rest = np.sqrt(np.square(X[wrong] / unit[:, None]).sum(axis=1))
+        norms[wrong] = np.where(np.isfinite(largest), largest * rest, np.inf)
     return norms
 
 
 def add_gram(total, rows):
     """Add ``rows.T @ rows`` to ``total``, in place.
 
-    NumPy calls BLAS without the lock of the interpreter, so that threads multiply side by side.
-    The functions in ``scipy.linalg.blas`` hold it.
+    ``np.dot`` calls BLAS without the lock of the interpreter, so that threads multiply side by
+    side. The operator ``@`` holds the lock where the product has at most 500 numbers, and the
+    functions in ``scipy.linalg.blas`` always do. Rows should be contiguous in memory, or their
+    transpose: of others ``np.dot`` makes a copy first, which takes about as long as the product.
 
     Parameters
     ----------
@@ -109,7 +110,7 @@ def add_gram(total, rows):
     >>> total.tolist()
     [[10.0, 14.0], [14.0, 20.0]]
     """
-    total += rows.T @ rows
+    total += np.dot(rows.T, rows)
 
 
 def row_products(X, vectors):
@@ -160,14 +161,22 @@ class _OneThread:
 
     The number of BLAS threads belongs to the whole process. If each of two overlapping threads
     restored the number that it found, the second one would leave BLAS with one thread for good.
+
+    Attributes
+    ----------
+    vector_turn : Lock
+        A thread holds it during several operations on vectors of some thousand numbers. NumPy
+        releases the lock of the interpreter for the few microseconds of each, and to hand it over
+        takes up to 50: without this lock two threads are half as fast as one. No generator may
+        yield while it holds the lock.
     """
 
     def __init__(self):
         self.forget()
 
     def forget(self):
-        """Make a new lock: in a forked child the thread that holds the old one does not exist."""
-        self._lock, self._inside = Lock(), 0
+        """Make new locks: in a forked child the thread that holds an old one does not exist."""
+        self._lock, self.vector_turn, self._inside = Lock(), Lock(), 0
         self._limits: Any = None
 
     def __enter__(self):

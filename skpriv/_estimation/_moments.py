@@ -379,7 +379,7 @@ class MomentsQuery(Query):
         r, p = self.scaling.target(y), self.scaling.size
         target, gram = np.zeros(p), np.zeros((p, p))
         for block, phi in self.scaling.row_map.blocks(X):
-            target += r[block] @ phi
+            target += np.dot(r[block], phi)  # without the interpreter's lock, see `add_gram`
             add_gram(gram, phi)
         return np.concatenate([target, vech(gram), [self.square_weight * (r @ r)]])
 
@@ -504,7 +504,7 @@ class PersonGramQuery(OfPersons, ResidualGramQuery):
         scores = np.vstack([np.empty((0, size)), *(rows for rows, _ in blocks)])
         beyond = sum(excess for _, excess in blocks)
         means = person_sums(scores, starts) / largest
-        grams = vech(scores.T @ scores) / largest, vech(means.T @ means)
+        grams = vech(np.dot(scores.T, scores)) / largest, vech(np.dot(means.T, means))
         return np.concatenate([*grams, [beyond / largest]])
 
     @property

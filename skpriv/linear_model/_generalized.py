@@ -426,7 +426,7 @@ def add_slopes(total, probabilities, weights, e):
     for i in range(Q.shape[1]):
         for j in range(i + 1):
             spread = probabilities @ (Q[:, i] * Q[:, j]) - turned[:, i] * turned[:, j]
-            part = (e * (weights * spread)[:, None]).T @ e
+            part = np.dot((e * (weights * spread)[:, None]).T, e)
             total[i * p : (i + 1) * p, j * p : (j + 1) * p] += part
             if i != j:
                 total[j * p : (j + 1) * p, i * p : (i + 1) * p] += part

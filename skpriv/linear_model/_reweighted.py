@@ -140,8 +140,8 @@ class ReweightedMomentsQuery(Query):
         target, design, gram = np.zeros(p), np.zeros((p, p)), np.zeros((p, p))
         for block, phi in self.scaling.row_map.blocks(X):
             e = self.scaling.row_map.weigh(self.instrument.rows(phi), X[block])
-            target += r[block] @ e
-            design += e.T @ phi
+            target += np.dot(r[block], e)  # without the interpreter's lock, see `add_gram`
+            design += np.dot(e.T, phi)
             add_gram(gram, e)
         square = REWEIGHTED_SQUARE_WEIGHT * (r @ r)
         return np.concatenate([target, design.ravel(), vech(gram), [square]])

@@ -124,9 +124,8 @@ class Query(ABC):
     prepared : (object, Query) or None
         Queries that are asked again about the same function of each record have it: a session
         computes the values of this function once, and keeps them in memory. The object has
-        ``records(X, y)``, which makes them of a chunk, and their public ``layout``: the number of
-        columns, and the order, "C" or "F", in which NumPy keeps them. The query takes them in place
-        of X, and has the same sum.
+        ``records(X, y)``, which makes them of a chunk, and their public ``width``, the number of
+        columns. The query takes them in place of X, and has the same sum.
 
     Examples
     --------

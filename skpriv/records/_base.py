@@ -397,7 +397,6 @@ class ArrayRows(Rows):
     """
 
     indexed = True
-    _order: Any = "C"  # NumPy's order in memory of a chunk; "K" is the order of the stored array
 
     def __init__(self, X: Any, y: Any, n_jobs: int | None = -1) -> None:
         self._X, self._y, self.n_jobs = X, y, n_jobs
@@ -438,13 +437,9 @@ class ArrayRows(Rows):
     def pieces(self, most: Any, subset: Any = None, sparse: bool = True) -> Any:
         """Yield functions that load one chunk each."""
         self._prepare()
-        count = self.n if subset is None else len(subset)
-        for start in range(0, count, most):
-            if subset is None:
-                chosen = slice(start, min(start + most, count))
-            else:
-                chosen = subset.positions[start : start + most]
-            yield partial(self._chunk, chosen, sparse)
+        chosen = range(self.n) if subset is None else subset.positions
+        for start in range(0, len(chosen), most):
+            yield partial(self._chunk, chosen[start : start + most], sparse)
 
     def targets(self, most: Any, subset: Any = None, sparse: bool = True) -> Any:
         """Yield functions that load one chunk of targets each, without a copy of X."""
@@ -461,25 +456,12 @@ class ArrayRows(Rows):
         X, y = self._chunk(subset.positions, False)
         return ArrayRows(X, y, self.n_jobs)
 
-    def made(self, function: Any, width: int, order: Any = "C") -> "ArrayRows":
-        """Rows of this width that ``function(X, y)`` makes of each chunk, in several threads.
-
-        With the order "F" columns are contiguous: to multiply each row by a number is then faster.
-        """
-        X, y = np.empty((self.n, width), order=order), np.empty(self.n)
-        chunk_length = self._chunk_length(None, False, None)
-
-        def fill(rows):
-            X[rows], y[rows] = function(*self._chunk(rows, False))
-
-        self._prepare()
-        parts = (slice(start, start + chunk_length) for start in range(0, self.n, chunk_length))
+    def made(self, function: Any, width: int) -> "ChunkRows":
+        """Rows of this width that ``function(X, y)`` makes of each chunk, in several threads."""
+        pieces = self.pieces(self._chunk_length(None, False, None), None, False)
         with np.errstate(all="ignore"):  # a warning would tell of a value
-            for _ in in_threads(fill, parts, self.n_jobs):
-                pass
-        found = ArrayRows(X, y, self.n_jobs)
-        found._order = "K"
-        return found
+            made = in_threads(lambda piece: function(*piece()), pieces, self.n_jobs)
+            return ChunkRows(list(made), self.n, width, self.n_jobs)
 
     def _chunk(self, chosen, keep_sparse):
         if isinstance(chosen, range):
@@ -491,7 +473,34 @@ class ArrayRows(Rows):
             if keep_sparse:
                 return X, y
             X = X.toarray()
-        return np.asarray(X, dtype=np.float64, order=self._order), y
+        return np.asarray(X, dtype=np.float64, order="C"), y
+
+
+class ChunkRows(Rows):
+    """Rows in memory whose chunks are asked about one by one, and stay as they are.
+
+    Parameters
+    ----------
+    chunks : list of (ndarray, ndarray)
+    n, n_features : int
+    n_jobs : int or None
+    """
+
+    def __init__(self, chunks: list, n: int, n_features: int, n_jobs: int | None) -> None:
+        self._chunks, self.n, self.n_features, self.n_jobs = chunks, n, n_features, n_jobs
+
+    def pieces(self, most: Any, subset: Any = None, sparse: bool = True) -> Any:
+        """Functions that return one chunk each, whatever ``most`` is; a subset cannot be had."""
+        return (partial(tuple, chunk) for chunk in self._chunks)
+
+    def joined(self) -> ArrayRows:
+        """The same as one array, of which any rows can be had; the chunks are given up."""
+        X, y, stop = np.empty(self.shape), np.empty(self.n), 0
+        while self._chunks:
+            part, targets = self._chunks.pop(0)
+            start, stop = stop, stop + len(part)
+            X[start:stop], y[start:stop] = part, targets
+        return ArrayRows(X, y, self.n_jobs)
 
 
 class WeightedRows(Rows):

@@ -6,7 +6,6 @@ phi with ||phi|| <= 1, psi = W phi for a released W, w = min(1, 1 / ||psi||) and
 e are multiplied by its root. A link says which function of the linear part the mean of r is.
 """
 
-from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
@@ -403,17 +402,16 @@ class Whitened:
         """
         if self.rows is None:
             for block in blocks_of(*X.shape):
-                yield block, X[block, :-2], X[block, -2], X[block, -1], X[block, -2]
+                kept = self._by_columns(X[block])
+                yield block, kept[:, :-2], kept[:, -2], kept[:, -1], kept[:, -2]
             return
         room = np.empty(0)
-        for block in blocks_of(len(X), len(self.W)):
+        for block in blocks_of(len(X), self.width):
             if len(room) < block.stop - block.start:
                 room = np.empty((block.stop - block.start, len(self.W)))
             e, norms, roots = self._long(X[block], room[: block.stop - block.start])
-            if norms.max(initial=0.0) <= 1.0:
-                factors = np.ones(len(norms))
-            else:
-                factors = 1.0 / np.maximum(norms, 1.0)
+            factors = 1.0 / np.maximum(norms, 1.0)
+            if norms.max(initial=0.0) > 1.0:
                 e *= factors[:, None]
                 roots, norms = roots * factors, np.minimum(norms, 1.0)
             yield block, e, roots, norms, factors
@@ -449,25 +447,29 @@ class Whitened:
         """
         if getattr(self.rows, "weighted", False):
             return None
-        asked = copy(query)
-        vars(asked).update(whitened=Whitened(None, self.W))
-        return self, asked
+        return self, replace(query, whitened=Whitened(None, self.W))
 
     @property
-    def layout(self):
-        """Number of columns of rows (e, w, |e|), and their order in memory.
-
-        To multiply each row by a number is faster where columns are contiguous ("F"), unless they
-        are many.
-        """
-        return len(self.W) + 2, "F" if len(self.W) < 256 else "C"
+    def width(self):
+        """Number of columns of rows (e, w, |e|)."""
+        return len(self.W) + 2
 
     def records(self, X, y):
-        """Rows (e, w, |e|) of a chunk, and y."""
-        found = np.empty((len(X), self.layout[0]))
+        """Rows (e, w, |e|) of a chunk, in memory block after block and in each column after column,
+        and y.
+        """
+        found = np.empty((len(X), self.width))
         for block, e, weights, lengths, _ in self.blocks(X):
-            found[block, :-2], found[block, -2], found[block, -1] = e, weights, lengths
+            kept = self._by_columns(found[block])
+            kept[:, :-2], kept[:, -2], kept[:, -1] = e, weights, lengths
         return found, y
+
+    @staticmethod
+    def _by_columns(block):
+        """A block in whose memory columns are contiguous: to multiply each row by a number is then
+        faster, and ``np.dot`` takes the rows without the last columns as they are.
+        """
+        return block.reshape(block.shape[::-1]).T
 
 
 @dataclass(frozen=True, eq=False)
@@ -604,7 +606,7 @@ def joint_sums(query, X, y, starts, largest=1):
     u = person_sums(scores, starts) / (largest * query.length)
     u = u / np.maximum(row_norms(u), 1.0)[:, None]
     means = {name: value / largest for name, value in beside.items()}
-    return query.joined(means | {"moment": u.sum(axis=0), "residual": vech(u.T @ u)})
+    return query.joined(means | {"moment": u.sum(axis=0), "residual": vech(np.dot(u.T, u))})
 
 
 class JointScores:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from ..._linalg import RELATIVE_ZERO, SQRT2, add_gram, row_norms, unvech, vech
+from ..._linalg import RELATIVE_ZERO, SQRT2, add_gram, one_blas_thread, row_norms, unvech, vech
 from ...privacy import ROUNDING, TOLD_ABOVE, GaussianNoise, Query
 from .._public_maps import TargetMap
 from ._queries import (
@@ -188,17 +188,18 @@ class ScoreQuery(JointScores, Query):
 
     def scores(self, X, y):
         """Yield the `Scores` of one block of rows after the other."""
-        r, roots = scaled_targets(self.whitened.rows, self.target, X, y, self.link.low)
+        with one_blas_thread.vector_turn:
+            r, roots = scaled_targets(self.whitened.rows, self.target, X, y, self.link.low)
         for block, e, weights, lengths, factors in self.whitened.blocks(X):
-            with np.errstate(all="ignore"):  # overflow, and rows of weight 0
-                eta = e @ self.point
-                eta /= weights
+            eta = e @ self.point
+            with one_blas_thread.vector_turn, np.errstate(all="ignore"):
+                eta /= weights  # which may be 0
                 eta += self.location
                 residual, h = self.residuals(eta, r[block], roots[block], weights, factors)
-            if not np.isfinite(residual.sum()):  # a label that is none, or an overflow
-                known = np.isfinite(residual)
-                residual, h = np.where(known, residual, 0.0), np.where(known, h, 0.0)
-            s = np.clip(residual / self.limit, -1.0, 1.0)
+                if not np.isfinite(residual.sum()):  # a label that is none, or an overflow
+                    known = np.isfinite(residual)
+                    residual, h = np.where(known, residual, 0.0), np.where(known, h, 0.0)
+                s = np.clip(residual / self.limit, -1.0, 1.0)
             yield Scores(e, s, h, residual, lengths, factors)
 
     def residuals(self, eta, r, roots, weights, factors):
@@ -235,6 +236,11 @@ class ScoreQuery(JointScores, Query):
         grams = {name: np.zeros(self.whitened.W.shape) for name in MATRICES if name in numbers}
         for block in self.scores(X, y):
             e, s, h, residual, lengths, _ = block
+            with one_blas_thread.vector_turn:
+                numbers["square"] += s @ s
+                if "nearly_cut" in numbers:
+                    numbers["nearly_cut"] += np.count_nonzero(np.abs(s) >= CUT)
+                roots = None if self.fall or (h == 1.0).all() else np.sqrt(h)
             scaled = np.empty_like(e)  # rows are not written over: they may be kept
             apart = beside(block) if beside else ()
             asked, cut = s, np.flatnonzero(h == 0.0) if self.fall else ()
@@ -245,15 +251,10 @@ class ScoreQuery(JointScores, Query):
                 asked[cut] *= 1.0 - self.fall * over
                 numbers["excess"] += lengths[cut] @ over
                 add_gram(grams["cut_rows"], e[cut])
-            moment += asked @ e
+            moment += np.dot(asked, e)  # without the interpreter's lock, see `add_gram`
             if "slope" in grams:
-                if self.fall or (h == 1.0).all():
-                    add_gram(grams["slope"], e)
-                else:
-                    add_gram(grams["slope"], np.multiply(e, np.sqrt(h)[:, None], scaled))
-            numbers["square"] += s @ s
-            if "nearly_cut" in numbers:
-                numbers["nearly_cut"] += np.count_nonzero(np.abs(s) >= CUT)
+                slopes = e if roots is None else np.multiply(e, roots[:, None], scaled)
+                add_gram(grams["slope"], slopes)
             if "residual" in grams:
                 np.multiply(e, s[:, None], scaled)
                 if len(apart):
@@ -576,15 +577,16 @@ class _LineSums:
         """Add rows; return what makes v of each, and which u are longer than T."""
         limit = self._query.limit
         v, far = factors / np.maximum(lengths, limit), lengths > limit
-        self._moment += v @ rows
+        self._moment += np.dot(v, rows)
         if far.any():
             self._beyond += v[far] @ rows[far]
         return v, far
 
     def __call__(self, block):
         """Add a block of `Scores`; return places of the records that are not alike."""
-        v, far = self.add(block.rows, *_line_scores(block))
-        apart = np.flatnonzero(far | (block.factors != 1.0) | (np.abs(block.scores) == 1.0))
+        with one_blas_thread.vector_turn:
+            v, far = self.add(block.rows, *_line_scores(block))
+            apart = np.flatnonzero(far | (block.factors != 1.0) | (np.abs(block.scores) == 1.0))
         if len(apart):
             add_gram(self.meat, block.rows[apart] * v[apart, None])
         return apart

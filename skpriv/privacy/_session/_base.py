@@ -210,7 +210,7 @@ class Pieces:
                 self._booked(self._prepared_rows, -1)
                 # Not even an error while these are made leaves others that pass for them
                 self._prepared_rows, self._maker = None, (maker, piece)
-                self._prepared_rows = self._made(source, maker.records, *maker.layout)
+                self._prepared_rows = self._made(source, maker.records, maker.width)
             if self._prepared_rows is not None and self._maker[1] == piece:
                 return self._prepared_rows.sum(of_prepared)
         # A query may find its sum from what earlier ones about the same rows left in `memory`.
@@ -241,11 +241,11 @@ class Pieces:
             self._bytes_left -= sign * 8 * rows.n * (rows.n_features + 1)
         return rows
 
-    def _made(self, rows, records, width, order="C"):
+    def _made(self, rows, records, width):
         """Rows in memory made by ``records(X, y)`` of those of each chunk; None if too large."""
         if 8 * rows.n * (width + 1) > self._bytes_left:
             return None
-        return self._booked(rows.made(records, width, order))
+        return self._booked(rows.made(records, width))
 
     def keep(self, function, width):
         """Whether function(X) takes the place of X from now on: of rows that fit into memory."""
@@ -253,7 +253,8 @@ class Pieces:
         if isinstance(self.all_rows, ArrayRows):
             made = self._made(self.all_rows, lambda X, y: (function(X), y), width)
         if made is not None:  # what was kept of the former X is not valid any more
-            self.all_rows, self._kept_pieces, self._memory, self._maker = made, [], {}, None
+            self.all_rows = made.joined()
+            self._kept_pieces, self._memory, self._maker = [], {}, None
         return made is not None
 
     @cached_property

@@ -9,8 +9,8 @@ from scipy import optimize
 from skpriv._estimation._loop._score import ScoreEquation, ScoreQuery
 from skpriv._estimation._loop._queries import IDENTITY, Log, Logit, Whitened
 from skpriv._estimation._public_maps import RowMap, TargetMap, WeightedMap
-from skpriv.linear_model._generalized import ClassTarget
-from skpriv.linear_model._generalized import CountTarget
+from skpriv._linalg import one_blas_thread
+from skpriv.linear_model._generalized import ClassTarget, CountTarget
 from skpriv.privacy import Answer
 
 CLASSES, COUNTS = ClassTarget((0.0, 1.0)), CountTarget((0.0, 10.0))
@@ -97,6 +97,7 @@ def test_slope_and_residual_are_tied_as_the_proof_says(label, global_random_seed
     X = rng.normal(size=(5000, 3))
     query = ScoreQuery(whitened, CLASSES, rng.normal(), rng.normal(size=4), 1.0, Logit())
     for e, s, h, *_ in query.scores(X, np.full(5000, label)):
+        assert not one_blas_thread.vector_turn.locked()  # another thread may want it next
         assert (np.linalg.norm(e, axis=1) <= 1.0 + 1e-12).all()
         assert (h <= largest_slope(np.abs(s)) + 1e-12).all()
 
