@@ -88,9 +88,6 @@ def length(block):
 
 def split(block, features, target):
     """Columns of the features and of the target of a table; the target may be None."""
-    if type(block).__name__ == "RecordBatch":
-        y = None if target is None else floats(block.column(target))
-        return block.select(list(features)), y
     found = frame(block)
     y = None if target is None else found[target].to_native()
     return found.select(list(features)).to_native(), y
@@ -103,11 +100,6 @@ def dense(block):
     if isinstance(found, nw.DataFrame):
         return quietly(_filled, found)
     return quietly(floats, block if found is None else found)
-
-
-def sparse(block):
-    """The canonical float64 form of a sparse block."""
-    return quietly(canonical, block)
 
 
 def _filled(table):
@@ -274,8 +266,7 @@ class BatchRows(FetchedRows):
         """The same rows, with the targets that ``blocks()`` iterates over, of public number n."""
 
         def pairs():
-            for X, y in aligned((X for X, _ in self._blocks()), blocks()):
-                yield X, y
+            return aligned((X for X, _ in self._blocks()), blocks())
 
         n = n if self._n is None else self._n
         return self._changed(_blocks=pairs, _n=n, has_target=True, _targets=blocks)
@@ -389,7 +380,7 @@ class BatchRows(FetchedRows):
             X, y = pick(X, chosen), None if y is None else pick(y, chosen)
         for step in self._steps:
             X = step(X)
-        X = sparse(X) if issparse(X) and keep_sparse else dense(X)
+        X = quietly(canonical, X) if issparse(X) and keep_sparse else dense(X)
         y = None if y is None else dense(y).reshape(-1)
         if y is not None and len(y) != X.shape[0]:
             raise ValueError(OTHER_ROWS)
@@ -453,12 +444,7 @@ class LazyValues:
 
     def compute(self) -> np.ndarray:
         """All values, as an array."""
-        found = np.empty(self.shape)
-        start = 0
-        for values in self:
-            found[start : start + len(values)] = values
-            start += len(values)
-        return found
+        return np.concatenate([np.empty(0), *self])
 
     def __array__(self, dtype=None, copy=None):
         if copy is False:

@@ -289,10 +289,7 @@ def _joined(merged, found):
 
 def _merged(sums):
     """Sum of sums with their corrections."""
-    total = CompensatedSum(sums[0].value.shape)
-    for one in sums:
-        total.merge(one)
-    return total
+    return reduce(CompensatedSum.merge, sums, CompensatedSum(sums[0].value.shape))
 
 
 def _counted(count, parts, rows):
@@ -351,7 +348,5 @@ def _together(frame, make):
 
 
 def _values(part, steps, function, at):
-    found = [np.empty(0)]
-    for values in _rows((part[0], None), steps).each(lambda X, y: function(X)):
-        found.append(values if at is None else values[at])
-    return np.concatenate(found)
+    chunks = _rows((part[0], None), steps).each(lambda X, y: function(X))
+    return np.concatenate([np.empty(0), *(found if at is None else found[at] for found in chunks)])
