@@ -187,7 +187,10 @@ class RunningSumsPolicy(BasePolicy):
         self._opened_model = UNSHUFFLED if self._gains_nothing else self.privacy
         self._opened_budget = Budget(self.epsilon, self.delta)
         self._sums = self._open_sums()
-        self._open_windows()
+        if self.window is not None and not self._certified:  # older and newer sums are compared
+            persons = self._max_visits is not None
+            estimate = partial(window_estimate, persons=persons, blocks=self._gram_blocks)
+            self._windows = Windows(self._sums.query.equations, estimate, self._trust.exact)
         if self._out_of_order:
             self._events = Visits(1, self._numbering.part("events"))
 
@@ -216,13 +219,6 @@ class RunningSumsPolicy(BasePolicy):
         """
         wanted = getattr(self, "fit_intercept", False) and self._shared
         return wanted and self._max_visits is None and not self._certified
-
-    def _open_windows(self):
-        """Begin to compare older and newer sums."""
-        if self.window is not None and not self._certified:
-            persons = self._max_visits is not None
-            estimate = partial(window_estimate, persons=persons, blocks=self._gram_blocks)
-            self._windows = Windows(self._sums.query.equations, estimate, self._trust.exact)
 
     @property
     def _gram_blocks(self):
@@ -359,24 +355,16 @@ class RunningSumsPolicy(BasePolicy):
 
     def _add(self, reads, n_rounds):
         """Add rounds to the sums, which yield what is read of them meanwhile."""
-        with self._whole_update():
-            self._follow(reads)
-            self.n_rounds_ += n_rounds
-
-    def _follow(self, reads):
         equations = None
-        for equations in reads:
-            self._reads += 1
-            self._read(equations)
-            if self._windows is not None:
-                self._windows.add(self._sums.mark)
-        if equations is not None:
-            self._learn(equations if self._windows is None else self._windows.choose())
-
-    def _show_weights(self, theta):
-        """Show weights in the units of the rewards and features."""
-        self.coef_, self.intercept_ = self._scaling.coefficients(theta)
-        self.intercept_ = float(self.intercept_) + self._offset
+        with self._whole_update():
+            for equations in reads:
+                self._reads += 1
+                self._read(equations)
+                if self._windows is not None:
+                    self._windows.add(self._sums.mark)
+            if equations is not None:
+                self._learn(equations if self._windows is None else self._windows.choose())
+            self.n_rounds_ += n_rounds
 
     @property
     def changes_(self) -> list[int]:
@@ -393,7 +381,8 @@ class RunningSumsPolicy(BasePolicy):
     def _learn(self, equations):
         """Take over the last read of an update."""
         self._region = self._make_region(equations)
-        self._show_weights(self._region.centre)
+        self.coef_, intercept = self._scaling.coefficients(self._region.centre)
+        self.intercept_ = intercept + self._offset
 
     def _make_region(self, equations):
         """Centre and widths of the weights, by the equations of a read."""
@@ -468,10 +457,9 @@ class RunningSumsPolicy(BasePolicy):
         if answers:
             directions = reported_directions(fields, self._sums.code.size, answers)
             self._pay(len(answers))
-            with self._whole_update():
-                self._follow(self._sums.take_reports(LiftedReports(directions, self._sums.code)))
-                self._reported += seen
-                self.n_rounds_ += len(answers)
+            self._reported += seen  # before their sums: nobody is counted twice if these fail
+            taken = self._sums.take_reports(LiftedReports(directions, self._sums.code))
+            self._add(taken, len(answers))
         return self
 
     def _device_task(self):

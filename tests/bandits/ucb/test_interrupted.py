@@ -27,7 +27,7 @@ def started(name, most, **given):
 PLACES = [
     (PhasedSums, "_keep", True), (PhasedSums, "_push", False), (PhasedSums, "_push", True),
     (NoiseSource, "add", False), (NoiseSource, "add", True), (Numbering, "settle", True),
-    (RunningSumsPolicy, "_follow", True),
+    (RunningSumsPolicy, "_learn", True),
 ]  # fmt: skip
 
 
