@@ -166,9 +166,8 @@ GRAM_PART = 0.05
 TARGET_PARTS = np.array([0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9])
 # Tikhonov path of v in units of the noise scale; it is public, the same for every data set.
 TIKHONOV_PATH = np.concatenate([[0.0], np.geomspace(0.2, 40.0, 18)])
-NORMS = np.geomspace(
-    0.125, 64.0, 28
-)  # of theta*: above the last one intervals are all of the range
+# Norms of theta* that are tried as bounds; above the last one intervals are all of the range.
+NORMS = np.geomspace(0.125, 64.0, 28)
 # Normal intervals that assume no norm need a smallest singular value of the released design, in
 # deviations of its noise, of the normal quantile of the level, or of .95, and so much more.
 RESOLUTION_ABOVE_QUANTILE = 1.5

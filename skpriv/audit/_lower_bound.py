@@ -339,9 +339,8 @@ class _QuantileScale:
 
     def __call__(self, values):
         moved = values[:, self.varying] - self.centre[self.varying]
-        return np.clip(
-            moved / self.spread[self.varying], -1e3, 1e3
-        )  # beyond it a number tells no more
+        # Beyond 1e3 a number tells no more.
+        return np.clip(moved / self.spread[self.varying], -1e3, 1e3)
 
 
 def _scores(before, after):

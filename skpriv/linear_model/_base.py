@@ -5,7 +5,7 @@ the loop begins from nothing, or where a released fit ended.
 """
 
 from dataclasses import dataclass, field, replace
-from functools import partial, wraps
+from functools import wraps
 from math import inf, sqrt
 from numbers import Real
 from typing import Annotated, Any, ClassVar, Self, cast
@@ -48,15 +48,14 @@ def rowwise(method: F) -> F:
         # Names are checked once, here: chunks have none.
         plain = object.__new__(type(self))
         vars(plain).update((k, v) for k, v in vars(self).items() if k != "feature_names_in_")
-        function = partial(_called, plain, method.__name__, args, options)
+
+        def function(chunk):
+            return getattr(plain, call.__name__)(chunk, *args, **options)
+
         one = function(np.zeros((1, rows.n_features)))  # the options are checked here, too
         return rows.evaluated(function, type(one) if isinstance(one, tuple) else None)
 
     return cast(F, call)
-
-
-def _called(model, name, args, options, X):
-    return getattr(model, name)(X, *args, **options)
 
 
 class PredictsAtPoints(Documented):
@@ -505,10 +504,6 @@ class Start:
             fit.W, fit.gram / unit, scale / unit, words,
         )  # fmt: skip
 
-    def suits(self, maps, link):
-        """Whether a fit by these public maps can begin here."""
-        return type(self.link) is type(link) and self.maps.same_as(maps)
-
     @property
     def known(self):
         """The mean of the target, with infinite noise: other records may have another mean."""
@@ -665,7 +660,7 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
                 "start is for steps with Gaussian noise on rows without weights and without "
                 "effects: pass channel='gaussian', or start=None."
             )
-        if not start.suits(maps, link):
+        if type(start.link) is not type(link) or not start.maps.same_as(maps):
             raise ValueError(
                 "start was fitted with other columns, bounds or classes: they must be the same, in "
                 "the same order, as those of this fit."

@@ -256,12 +256,6 @@ SCREENING_LIMIT = 0.5
 NOISE_TO_SAMPLING = 0.5
 
 
-def residual_size(session, model, share):
-    """Released mean of |residual|, at least what its noise can resolve."""
-    answer = session.sum(ResidualSizeQuery(model), share)
-    return float(max(answer.value[0], 2.0 * answer.noise.scale) / answer.n)
-
-
 def choose(session, scaling, start, n_nonzero, share, size_share):
     """Select features by their clipped covariances with the residuals of a public start.
 
@@ -286,27 +280,19 @@ def choose(session, scaling, start, n_nonzero, share, size_share):
     if scaling.fit_intercept:
         start = replace(start, level=float(session.sum(mean, size_share).value[0] / session.n))
     if not session.trust.exact:
-        size = residual_size(session, start, size_share)
-        limits = (1.0, _limit(size))
+        answer = session.sum(ResidualSizeQuery(start), size_share)
+        # The released mean of |residual|, at least what its noise can resolve
+        size = float(max(answer.value[0], 2.0 * answer.noise.scale) / answer.n)
+        # Two deviations of normal residuals of this mean; at most 2, the range of residuals
+        limits = (1.0, min(2.0, 2.0 * 1.25 * size))
         # Where privacy noise is so small that clips would be all that matters, they stay wide.
-        if _wide(session, mean, size, share / n_nonzero) < 2.0:
+        noise = session.noise(mean, share / n_nonzero).scale
+        if NOISE_TO_SAMPLING * size * sqrt(session.n) / noise < 2.0:
             limits = (SCREENING_LIMIT, min(1.0, SCREENING_LIMIT * size))
     scores = ScoresQuery(start, scaling.n_features, *limits)
     # They are sorted, since the order in which features were named carries nothing.
     named = session.top(scores, n_nonzero - len(start.support), share)
     return np.union1d(start.support, named)
-
-
-def _wide(session, query, size, share):
-    """Widest clip whose noise is small beside sampling, by the noise of the query with R = 1."""
-    noise = session.noise(query, share).scale
-    sampling = size * sqrt(session.n / max(1, query.shape[0]))
-    return NOISE_TO_SAMPLING * sampling / noise
-
-
-def _limit(size):
-    """R: two deviations of normal residuals of this mean absolute value; at most 2, their range."""
-    return min(2.0, 2.0 * 1.25 * size)
 
 
 def least_squares(session, maps):

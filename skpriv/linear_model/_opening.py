@@ -43,10 +43,9 @@ def persons_of(model, groups, max_rows_per_group):
 def scaled_rows(model, X, y, accept_sparse=False):
     """Return the rows and the public scaling; nothing is charged, and no value looked at."""
     rows = public_rows(model, X, y, accept_sparse)
-    name, what = model._row_bound
-    norm, bounds = public_norm(model, name, what), public_bounds(model)
+    norm, bounds = public_norm(model), public_bounds(model)
     scaling = RecordMap.of_norm(norm, bounds, bool(model.fit_intercept), rows.n_features)
-    check_units(scaling.row_bound, scaling.radius, name)
+    check_units(scaling.row_bound, scaling.radius, model._row_bound[0])
     model.bounds_y_ = bounds
     return rows, scaling
 
@@ -78,8 +77,9 @@ def public_bounds(model):
     return tuple(bounds.tolist())
 
 
-def public_norm(model, name="data_norm", what="l2 norm of a row"):
-    """The checked public bound of rows that a parameter gives."""
+def public_norm(model):
+    """The checked public bound of rows, given by the parameter that the model names for it."""
+    name, what = model._row_bound
     norm = public_value(model, name)
     if not isinstance(norm, Real) or not 1e-300 <= float(norm) <= 1e300:
         raise ValueError(
@@ -314,11 +314,6 @@ class WithinPersons:
         return rows[:, :-1], rows[:, -1]
 
 
-def spread_within(largest):
-    """1 - 1 / m: the part of a range by which a row may differ from the mean of m rows."""
-    return 1.0 - 1.0 / largest
-
-
 def held_out_size(model, n):
     """Public number of calibration rows."""
     return floor((model.calibration_size or 0.0) * n * (1.0 + 1e-12))
@@ -362,7 +357,7 @@ def within_maps(model, groups, maps, weights=None):
         raise ValueError("effects='person' cannot be used with sample_weight.")
     rows, (low, high) = maps.row_map, maps.bounds_y
     groups.change = WithinPersons(rows.clipped, (low, high))
-    part = spread_within(groups.largest)
+    part = 1.0 - 1.0 / groups.largest  # of a range: see `WithinPersons`
     largest = (high - low) * part
     target = TargetMap((-largest, largest), False)
     if rows.low is None:

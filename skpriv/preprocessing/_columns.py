@@ -105,11 +105,8 @@ class _Line(ColumnType):
 
     def block(self, name: str) -> Block:
         """Names and way back of the block of a column of this name."""
-        (scale, offset), names, effects = (
-            self._units,
-            [self._column_name(name)],
-            [self._effect(name)],
-        )
+        scale, offset = self._units
+        names, effects = [self._column_name(name)], [self._effect(name)]
         # f = beta z = (beta / scale) value - beta offset; a missing cell has z = 0.
         matrix, shift, ranges = np.array([[1.0 / scale]]), np.array([-offset]), [[-1.0, 1.0]]
         if self.has_indicator:
@@ -169,7 +166,7 @@ class _Range(_Line):
         inside = {"missing": constant, "typical": self.typical}
         for name, value in {"low": self.low, "high": self.high, **inside}.items():
             if value is not None:
-                _set(self, name, self._checked(name, value))
+                vars(self)[name] = self._checked(name, value)
         if not (self.is_open or 0.0 < self._half < np.inf):
             raise ValueError(f"low={self.low!r} must be below high={self.high!r}.")
         low, high = (-np.inf, np.inf) if self.is_open else self._ends
@@ -406,10 +403,6 @@ class Boolean(_Levels):
     _column_name = _effect
 
 
-def _set(instance, name, value):
-    object.__setattr__(instance, name, value)  # The dataclasses are frozen.
-
-
 OTHER, MISSING = "other", "missing"
 
 
@@ -422,7 +415,7 @@ class _Listed(ColumnType):
 
     def __post_init__(self):
         if self.categories is not None:
-            _set(self, "categories", _checked_list(self.categories))
+            vars(self)["categories"] = _checked_list(self.categories)
         known = codes_by_text(self.categories or ())
         for spelling, listed in dict(self.spellings or {}).items():
             if _said(listed) not in known:

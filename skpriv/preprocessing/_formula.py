@@ -328,11 +328,10 @@ def _parsed(formula, schema):
     columns: list = []
     factors: dict = {}
     for term in parsed:
-        constant = all(factor.eval_method.value == "literal" for factor in term.factors)
-        terms.append(term if constant else Term([Factor(f.expr, eval_method="lookup")
-                                                 for f in term.factors]))  # fmt: skip
-        if constant:
+        if all(factor.eval_method.value == "literal" for factor in term.factors):
+            terms.append(term)  # the intercept
             continue
+        terms.append(Term([Factor(f.expr, eval_method="lookup") for f in term.factors]))
         used = {str(f.expr): _factor(f, schema) for f in term.factors}
         factors |= {text: tree for text, (tree, _) in used.items()}
         columns.append(frozenset().union(*(names for _, names in used.values())))

@@ -12,7 +12,7 @@ from skpriv._estimation._loop._queries import (
     dependence,
     seldom_cut,
 )
-from skpriv.linear_model._opening import WithinPersons, spread_within
+from skpriv.linear_model._opening import WithinPersons
 
 
 class Counted:
@@ -80,4 +80,4 @@ def test_differences_of_a_person_reach_as_far_as_is_said_and_no_further(m):
     rows = np.append(7.0, np.full(m - 1, -2.0))[:, None]
     differences = WithinPersons(lambda X: np.clip(X, -1.0, 1.0), (0.0, 3.0))
     for found, width in zip(differences(rows, rows[:, 0], np.array([0, m])), (2.0, 3.0)):
-        assert np.abs(found).max() == pytest.approx(width * spread_within(m), rel=1e-12)
+        assert np.abs(found).max() == pytest.approx(width * (1.0 - 1.0 / m), rel=1e-12)

@@ -116,10 +116,9 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=(), start=None)
     clipped, known = None, None
     if rules.clipped:
         count = ClippedRowsQuery(rows, target)
-        answer = session.sum(count, rules.clipped, session.part(rules.subset))
-        clipped = count.read(answer)
+        clipped = count.read(session.sum(count, rules.clipped, session.part(rules.subset)))
     asks_mean = rules.mean or not start  # the mean that a start has is that of other records
-    if link.limit is None and released and rows.constant is not None and asks_mean:
+    if link.limit is None and released and asks_mean:
         known = known_mean(
             session, whitened, target, released, deviation, pool, equations[-1], rules, link
         )
