@@ -78,12 +78,10 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=(), start=None)
     # The parts for the whitening are announced here, though they are asked about later: one pass
     # over a file then reads them together with the targets.
     whitening_parts(session, rules)
-    if start:
-        released, deviation = start.known if rows.constant is not None else None, start.deviation
-    else:
-        released, deviation = find_location(session, rows, target, rules, link)
-    location = link.linear_part(released.mean) if released else link.origin
+    released, deviation = find_location(session, rows, target, rules, link, start)
+    location = link.origin
     if released:
+        location = link.linear_part(released.mean)
         link = link.near(released.mean, rules.mean_room)
         slope = float(link.slope(location, released.mean))  # where it is small, rows may be longer
         rules = replace(rules, length=min(1.0, rules.length / sqrt(slope)))
@@ -278,11 +276,14 @@ def prior_shapes(whitened, deviation, unit, priors=()):
     return shapes
 
 
-def find_location(session, rows, target, rules, link=IDENTITY):
+def find_location(session, rows, target, rules, link=IDENTITY, start=None):
     """Noisy mean of the target, or None without an intercept, and the target's deviation.
 
-    The deviation is that of a normal target with the released mean absolute deviation.
+    The deviation is that of a normal target with the released mean absolute deviation. A start
+    knows both.
     """
+    if start:
+        return start.known if rows.constant is not None else None, start.deviation
     released = _noisy_mean(session, rows, target, link, rules.location) if rules.location else None
     if link.parts > 1:
         return released, 1.0
