@@ -536,7 +536,7 @@ class RecordMap:
     target_map: Any
 
     @classmethod
-    def of_norm(cls, row_bound, bounds_y, fit_intercept, n_features, feature_length=1.0):
+    def of_norm(cls, row_bound, bounds_y, fit_intercept, n_features):
         """Maps of rows of bounded norm, whose features are as long as the constant.
 
         Parameters
@@ -546,9 +546,8 @@ class RecordMap:
         bounds_y : (float, float)
         fit_intercept : bool
         n_features : int
-        feature_length : float
         """
-        rows = RowMap(None, None, row_bound, fit_intercept, n_features, feature_length)
+        rows = RowMap(None, None, row_bound, fit_intercept, n_features, feature_length=1.0)
         return cls(rows, TargetMap(bounds_y, fit_intercept))
 
     def weighted(self):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import inf, sqrt
 from types import SimpleNamespace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -101,19 +101,13 @@ class LiftedMomentsQuery(Query):
         return replace(found, design_scale=scale, gram_scale=scale, **known)
 
 
-@dataclass(frozen=True)
-class Sized:
-    """What stands for rows of which the length alone is known."""
-
-    size: int
-
-
 def effective_reports(session, size):
     """Records over the noise of a sum of sensitivity 1 that would serve as well as reports do.
 
     Gaussian noise is that of the joint moments, of sensitivity 3 / sqrt(2).
     """
-    noise = session.noise(LiftedMomentsQuery(Sized(size)), 1.0)  # type: ignore[arg-type]
+    rows: Any = SimpleNamespace(size=size)  # of these the length alone is known
+    noise = session.noise(LiftedMomentsQuery(rows), 1.0)
     return 3.0 / sqrt(2.0) * sqrt(noise.reports / noise.code.noise("moments"))
 
 
@@ -155,7 +149,7 @@ def moments_query(scaling, channel):
     return LiftedMomentsQuery(scaling) if channel == "codebook" else MomentsQuery(scaling)
 
 
-def best_channel(can, scaling, budget, n, use="moments"):
+def best_channel(can, size, budget, n, use="moments"):
     """Channel of the smaller noise of N_b - N_A theta* for rows of this length: public numbers.
 
     For the use "vector", of the sum of r phi alone.
@@ -167,7 +161,8 @@ def best_channel(can, scaling, budget, n, use="moments"):
     ----------
     can : Capabilities
         Capabilities of a model in which users send reports.
-    scaling : RecordMap
+    size : int
+        Length of rows.
     budget : Budget
         The guarantee that is asked for.
     n : int
@@ -182,7 +177,7 @@ def best_channel(can, scaling, budget, n, use="moments"):
         return "codebook"
     if can.alone and adds_up_gaussians():
         return "gaussian"
-    noises = report_noises(can, scaling.size, budget, n, use)
+    noises = report_noises(can, size, budget, n, use)
     return min(noises, key=noises.__getitem__)
 
 

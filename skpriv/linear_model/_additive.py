@@ -15,7 +15,7 @@ from .._compat import Interval, StrOptions
 from .._estimation._intervals import check_level, two_sided_quantile
 from .._estimation._loop._steps import effective_records_of
 from .._estimation._public_maps import RecordMap, TargetMap
-from .._estimation._reports import Sized, effective_reports
+from .._estimation._reports import effective_reports
 from .._linalg import RELATIVE_ZERO, row_products
 from .._parameters import ArrayLike, Channel, parameters
 from ..records import floats
@@ -657,11 +657,11 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
 
     def _channel(self, records, maps):
         """What users send, by public numbers."""
-        d = records.n_features
-        return best_reports(
-            self, Sized(TYPICAL_KNOTS * d), records,
-            lambda effective: maps.row_map(records.n, REPORTS_FACTOR * effective).size,
-        )  # fmt: skip
+
+        def size_of(effective):
+            return maps.row_map(records.n, REPORTS_FACTOR * effective).size
+
+        return best_reports(self, TYPICAL_KNOTS * records.n_features, records, size_of)
 
     def _effective_records(self, session, channel):
         """Records over the noise of a sum of sensitivity 1; infinite without privacy."""

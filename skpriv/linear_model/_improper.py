@@ -397,7 +397,7 @@ class ImproperSGDRegressor(CertifiedIntervals, PrivateRegressor):
     def _fit(self, X, y):
         rows, scaling = scaled_rows(self, X, y)
         can, bound = self._trust.can, scaling.theta_bound(self.coef_norm)
-        channel, mu = channel_of(self, scaling, rows, "vector"), self._trust.budget.mu
+        channel, mu = channel_of(self, scaling.size, rows, "vector"), self._trust.budget.mu
         if channel == "codebook":  # Gaussian noise of this mu would be as large
             code = best_codebook(scaling.size + 1, self._trust.budget.epsilon, "vector")
             mu = 4.0 / (2.0 * sqrt(code.noise("vector")))

@@ -407,7 +407,7 @@ class LinearRegression(FitsBySteps, PredictionIntervals):
         if self.effects is not None:
             maps = within_maps(self, groups, maps, weights)
         self.bounds_y_ = maps.bounds_y
-        channel = best_reports(self, maps, records)
+        channel = best_reports(self, maps.size, records)
         self._fit_steps(records, maps, groups, weights, channel=channel)
 
     # What `skpriv.inspection.inference` can be asked to estimate, the default first

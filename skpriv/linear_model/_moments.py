@@ -377,7 +377,7 @@ class SSPRegressor(MomentRegressor):
     def _fit(self, X, y, groups, weights):
         rows, scaling = scaled_rows(self, X, y)
         rows, query_map = weighted_records(self, rows, scaling, weights)
-        channel = channel_of(self, scaling, rows)
+        channel = channel_of(self, scaling.size, rows)
         session = open_fit(self, rows, channel, groups=groups)
         del X, y, rows  # only the session has the data now
         session, held_out = hold_out(self, session)

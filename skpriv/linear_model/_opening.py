@@ -184,7 +184,7 @@ def weighted_rows(model, records, weights, scaled):
     return WeightedRows(records, given, float(largest), scaled)
 
 
-def channel_of(model, scaling, rows, use="moments"):
+def channel_of(model, size, rows, use="moments"):
     """What users send: "gaussian" or "codebook", by public numbers; "gaussian" elsewhere."""
     trust = model._trust
     if model.channel == "codebook" and not (trust.can.reports or trust.exact):
@@ -200,10 +200,10 @@ def channel_of(model, scaling, rows, use="moments"):
     if model.channel != "auto":
         return model.channel
     with model._accounting():
-        return best_channel(trust.can, scaling, trust.budget, rows.n, use)
+        return best_channel(trust.can, size, trust.budget, rows.n, use)
 
 
-def best_reports(model, scaling, rows, size_of=None):
+def best_reports(model, size, rows, size_of=None):
     """What users send to an estimator with steps, which need Gaussian reports: by public numbers.
 
     Reports by a codebook have less noise, and are solved at once. Steps whiten the rows, which are
@@ -216,20 +216,20 @@ def best_reports(model, scaling, rows, size_of=None):
     Parameters
     ----------
     model : PrivateEstimator
-    scaling : RecordMap or Sized
-        Its ``size`` is the length of rows for which the noise of both channels is taken.
+    size : int
+        Length of rows for which the noise of both channels is taken.
     rows : Rows
     size_of : callable, default=None
         ``size_of(effective_records)`` is the length of rows where it depends on the noise. None is
-        that of `scaling`.
+        ``size``.
     """
-    channel, trust = channel_of(model, scaling, rows), model._trust
+    channel, trust = channel_of(model, size, rows), model._trust
     if model.channel != "auto" or channel == "gaussian" or rows.on_devices:
         return channel
     if model.bounds_X is None or not (trust.can.amplifies and trust.budget.mu > 0.0):
         return channel
-    effective = effective_by_channel(trust.can, scaling.size, trust.budget, rows.n)
-    lengths = {name: size_of(many) if size_of else scaling.size for name, many in effective.items()}
+    effective = effective_by_channel(trust.can, size, trust.budget, rows.n)
+    lengths = {name: size_of(many) if size_of else size for name, many in effective.items()}
     p = lengths["gaussian"]
     sloped = not Rules.of(rows.n, p, effective["gaussian"]).few_records
     resolved = 1.0 <= effective["codebook"] / (RESOLVED * p**1.5) <= 4.0

@@ -876,7 +876,7 @@ class ReweightedRegressor(MomentRegressor):
                 "solver='sgd' certifies gradients with Gaussian noise: pass channel='gaussian' "
                 "or 'auto', or solver='moments'."
             )
-        channel = "gaussian" if descends else channel_of(self, scaling, rows)
+        channel = "gaussian" if descends else channel_of(self, scaling.size, rows)
         share, trust = NORMALISATION_SHARE[self._trust.can.divides], self._trust
         if trust.exact and (descends or self.weights == "fading"):
             share = 0.0  # weights balance noise, and exact answers have none

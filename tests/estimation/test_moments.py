@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skpriv._estimation._moments import Instrument, MomentsQuery, ResidualGramQuery
-from skpriv._estimation._public_maps import RecordMap
+from skpriv._estimation._public_maps import RecordMap, RowMap, TargetMap
 from skpriv.privacy import Answer, GaussianNoise
 
 
@@ -56,8 +56,8 @@ def test_no_row_makes_a_sum_that_is_no_number(data_norm):
 @pytest.mark.parametrize("feature_length", [1.0, 3.0])
 def test_the_public_corner_is_that_of_the_constant(feature_length):
     """And not that of the features, which are t times as long."""
-    scaling = RecordMap.of_norm(1.0, (-1.0, 1.0), True, 2, feature_length)
-    X, query = np.random.RandomState(0).uniform(-0.7, 0.7, (50, 2)), MomentsQuery(scaling)
-    answer = Answer(query.sum(X, X[:, 0]), 50, GaussianNoise(0.0))
-    phi = scaling.rows(X)
-    np.testing.assert_allclose(query.equations(answer).design, phi.T @ phi, rtol=1e-9, atol=1e-12)
+    rows, target = RowMap(None, None, 1.0, True, 2, feature_length), TargetMap((-1.0, 1.0), True)
+    query = MomentsQuery(RecordMap(rows, target))
+    X = np.random.RandomState(0).uniform(-0.7, 0.7, (50, 2))
+    design = query.equations(Answer(query.sum(X, X[:, 0]), 50, GaussianNoise(0.0))).design
+    np.testing.assert_allclose(design, rows.rows(X).T @ rows.rows(X), rtol=1e-9, atol=1e-12)

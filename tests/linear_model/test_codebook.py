@@ -120,7 +120,7 @@ def test_the_channel_follows_from_public_numbers(Estimator, n, n_features, param
     if Estimator is AdditiveRegressor:
         found = model._channel(rows, model._plan(n_features))
     else:
-        found = best_reports(model, public_maps(model, n_features), rows)
+        found = best_reports(model, public_maps(model, n_features).size, rows)
     assert found == channel
 
 

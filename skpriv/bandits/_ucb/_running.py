@@ -265,7 +265,7 @@ class RunningSumsPolicy(BasePolicy):
         if self._likely_channel != "auto":
             return self._likely_channel
         with self._accounting():
-            return best_channel(can, self._scaling, self._round_budget, self._usual_batch)
+            return best_channel(can, self._scaling.size, self._round_budget, self._usual_batch)
 
     @property
     def _usual_batch(self):
