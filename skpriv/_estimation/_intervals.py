@@ -138,12 +138,15 @@ def main_region(failure, noise_part=0.2):
     return float(optimize.brentq(excess, 0.0, 100.0)) * TIMES_UP, q
 
 
+_gauss_legendre = lru_cache(maxsize=1)(np.polynomial.legendre.leggauss)
+
+
 @lru_cache(maxsize=1024)
 def _unit_norm_quantile(rest, p, failure):
     """Upper quantile of the square root of chi2_1 + rest chi2_{p-1}, by quadrature, rounded up."""
     if p == 1 or rest == 1.0:
         return float(stats.chi.isf(failure, p))
-    nodes, weights = _gauss_legendre()
+    nodes, weights = _gauss_legendre(400)
     z = 6.0 * (nodes + 1.0)  # [0, 12]
     density = 6.0 * weights * 2.0 * stats.norm.pdf(z)
 
@@ -153,11 +156,6 @@ def _unit_norm_quantile(rest, p, failure):
 
     upper = p + 4.0 * sqrt(p * log(1.0 / failure)) + 4.0 * log(1.0 / failure)
     return sqrt(optimize.brentq(excess, 0.0, upper)) * ROUNDED_UP
-
-
-@lru_cache(maxsize=1)
-def _gauss_legendre():
-    return np.polynomial.legendre.leggauss(400)
 
 
 # Part of the failure probability for the Gram matrix, whose noise is concentrated. The rest is

@@ -36,7 +36,7 @@ class LeastSquares(Procedure):
         if self.target.fit_intercept:
             total = rows.reduce(self._total, np.add, np.zeros(d + 2))
             centre = total[:-1] / max(total[-1], 1.0)
-        factor = rows.reduce(partial(self._centred, centre), _triangular, factor)
+        factor = rows.reduce(lambda X, y: self._chunk(X, y) - centre, _triangular, factor)
         if self.penalty is not None:
             rough = np.column_stack([self.penalty, np.zeros(len(self.penalty))])
             factor = _triangular(factor, rough)
@@ -46,9 +46,6 @@ class LeastSquares(Procedure):
 
     def _total(self, X, y):
         return np.append(self._chunk(X, y).sum(axis=0), len(y))
-
-    def _centred(self, centre, X, y):
-        return self._chunk(X, y) - centre
 
     def _chunk(self, X, y):
         return np.column_stack([self.rows.clipped(X), np.clip(y, *self.target.bounds_y)])
@@ -109,15 +106,12 @@ class MaximumLikelihood(Procedure):
         """phi, r and weights of the records that count."""
         r, roots = scaled_targets(self.rows, self.target, X, y, self.link.low, self.link.high)
         known = np.isfinite(r)
-        plain = self.rows.plain.rows(X[:, :-1]) if hasattr(self.rows, "plain") else None
-        phi = self.rows.rows(X) if plain is None else plain
+        weighted = hasattr(self.rows, "plain")  # the last column is the weight
+        phi = self.rows.plain.rows(X[:, :-1]) if weighted else self.rows.rows(X)
         return phi, np.where(known, r, 0.0), np.where(known, roots**2, 0.0)
 
     def _deviance(self, rows, theta):
-        return rows.reduce(partial(self._deviances, theta), add, 0.0)
-
-    def _deviances(self, theta, X, y):
-        return self.link.deviance(*self._chunk(X, y), theta)
+        return rows.reduce(lambda X, y: self.link.deviance(*self._chunk(X, y), theta), add, 0.0)
 
     def _slopes(self, theta, X, y):
         gradient, curvature = self.link.newton(*self._chunk(X, y), theta)

@@ -7,7 +7,7 @@ index of a row of a public codebook.
 import json
 import os
 import warnings
-from dataclasses import replace
+from dataclasses import astuple, replace
 from secrets import token_hex
 from typing import Any
 
@@ -168,7 +168,7 @@ class Reports(Rounds):
         if int(user) not in self._members:
             raise ValueError(f"user {user} is not asked in round {self._collection.round}.")
         seed, size, index = read_report(fields, user, answer)
-        if self._store.has(int(user)) is not None:
+        if self._store.has(int(user)):
             raise ValueError(f"user {user} has answered: a second report is refused.")
         self._check_size(fields, size)
         self._collection._step()
@@ -404,7 +404,7 @@ class Collector:
     def _write_lineage(self, lineage):
         """Take over a lineage, which is in the file before anybody is told of it."""
         self._lineage = lineage
-        self._store.write_settings({"lineage": lineage.as_json()})
+        self._store.write_settings({"lineage": astuple(lineage)})
 
     def _go_on(self):
         """Run the fit up to the first query that is not answered; it is the open round."""

@@ -146,8 +146,8 @@ def report(
     user : int
         The user's public number, from 0 to the number of users less 1.
     action : int, default=None
-        The action that was taken, for a policy: the action that was taken. The answer about an
-        action that there is not is that of a row of zeros.
+        The action that was taken, for a policy. The answer about an action that there is not is
+        that of a row of zeros.
     largest_epsilon : float, default=None
         What the user has agreed to lose to this task; a task that asks for more is refused, and
         so is one that asks for nothing.

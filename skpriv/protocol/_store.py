@@ -121,9 +121,8 @@ class ReportStore(Database):
         ]
 
     def has(self, user):
-        """Round in which a user has answered, or None."""
-        found = self.ask("SELECT round FROM reports WHERE user = ?", user)
-        return found[0][0] if found else None
+        """Whether a user has answered."""
+        return bool(self.ask("SELECT round FROM reports WHERE user = ?", user))
 
     def add(self, round_, user, seed, index):
         """Keep a report."""

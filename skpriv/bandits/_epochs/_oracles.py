@@ -47,14 +47,6 @@ def paid_in(oracle):
     return "zcdp" if kind is linear_model.IHTRegressor else "gdp"
 
 
-def promise_of(oracle, persons):
-    """What users are promised who are in one fit.
-
-    Where persons may be in several, the currency of a fit tells more of what all of these cost.
-    """
-    return trust_of(oracle).guarantee("user", paid_in(oracle) if persons else None)
-
-
 def split_oracle(oracle, most):
     """Oracle with its part of the budget: the costs of all fits that a person is in add up."""
     trust = trust_of(oracle)

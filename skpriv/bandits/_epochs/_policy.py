@@ -268,7 +268,9 @@ class EpochPolicy(BasePolicy):
         # Fits that share rounds do not compose in parallel: no guarantee is claimed for them.
         frozen = getattr(self, "_frozen", None)
         oracle = (frozen or self._split_oracle()) if self._forgets_rows else None
-        promise = _oracles.promise_of(oracle, self._max_visits is not None)
+        # Where persons may be in several fits, the currency of one tells more of what all cost.
+        currency = None if self._max_visits is None else _oracles.paid_in(oracle)
+        promise = _oracles.trust_of(oracle).guarantee("user", currency)
         return EpochsReport(type(self).__name__, promise, list(getattr(self, "_epochs", [])))
 
     @property

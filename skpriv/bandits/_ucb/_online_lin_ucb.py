@@ -86,7 +86,9 @@ class Maler:
         strong -= pull / (scale * self._steps)[:, None]
         self._newton_step(newton, gradient)
         self._experts[: 1 + count] = to_ball(self._experts[: 1 + count], self.radius)
-        self._aggregate()
+        # Tilted average: experts weighted by weight times rate.
+        tilted = np.exp(self._log_weights) * self._all_rates
+        self.point = tilted @ self._experts / tilted.sum()
         return self
 
     def _reweight(self, gradient):
@@ -111,11 +113,6 @@ class Maler:
         outside = np.flatnonzero(np.einsum("ij,ij->i", newton, newton) > self.radius**2)
         for i in outside:
             newton[i] = _project(newton[i], self._metrics[i], self.radius)
-
-    def _aggregate(self):
-        """Tilted average: experts weighted by weight times rate."""
-        tilted = np.exp(self._log_weights) * self._all_rates
-        self.point = tilted @ self._experts / tilted.sum()
 
 
 class GradientDescent:

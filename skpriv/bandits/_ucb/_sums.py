@@ -357,12 +357,6 @@ class Windows:
         return min(abs(found), 1.0)
 
 
-def mean_rows(equations):
-    """Mean of phi phi' over rounds, of eigenvalues that are not below the noise."""
-    noise = equations.design_scale * sqrt(2.0 * len(equations.design))
-    return psd_part(equations.design, max(noise, equations.n * RELATIVE_ZERO)) / equations.n
-
-
 def window_estimate(equations, persons=False, blocks=1):
     """Posterior of the weights in a window, and its mean rows; what noise hides is not known.
 
@@ -372,7 +366,9 @@ def window_estimate(equations, persons=False, blocks=1):
     """
     equations = without_blanks(equations) if persons else equations
     least = 1.0 / len(equations.target)
-    return asymptotic(equations, least, blocks, resolved=2.0), mean_rows(equations)
+    noise = equations.design_scale * sqrt(2.0 * len(equations.design))
+    rows = psd_part(equations.design, max(noise, equations.n * RELATIVE_ZERO)) / equations.n
+    return asymptotic(equations, least, blocks, resolved=2.0), rows
 
 
 # Rows are kept until there are so many, or until a read: one sum is faster than many.

@@ -405,13 +405,9 @@ class Lineage:
 
     @classmethod
     def of(cls, state: Any) -> "Lineage":
-        """Lineage of what `as_json` gave."""
+        """Lineage of its fields as JSON holds them: tuples are lists there."""
         identity, states, ledgers = state
         return cls(identity, tuple(states), tuple(map(tuple, ledgers)))
-
-    def as_json(self) -> list[Any]:
-        """Identity, states and ledgers as lists, which JSON can hold."""
-        return [self.identity, list(self.states), list(map(list, self.ledgers))]
 
     def step(self) -> "Lineage":
         """The lineage after one more step."""
