@@ -147,7 +147,7 @@ def _hidden(spent, allowed, alone, budget):
         ``alone(spent)`` is the epsilon without a shuffler.
     budget : Budget
     """
-    spent, high = spent * (1.0 - 1e-9), max(budget.epsilon, 1e-3)
+    spent, high = spent * (1.0 - 1e-9), budget.epsilon or 1e-3
     while allowed(Budget(high, budget.delta)) < spent and high < LARGEST_EPSILON:
         high *= 1.05
     return Cost(approximate=min(high, alone(spent)), delta=budget.delta)

@@ -1,6 +1,7 @@
 """One run of an estimator or a policy, with all that somebody could see of it."""
 
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any
@@ -9,7 +10,7 @@ import numpy as np
 
 from ..exceptions import InvalidValues
 from ..privacy import Budget, Guarantee, Trust, listening
-from ..records import INVALID_VALUES, codes, floats
+from ..records import INVALID_VALUES, codes, floats, silence
 from ._tape import snapshot
 
 
@@ -178,6 +179,7 @@ def ordered(data, order):
     )
 
 
+@silence()
 def replaced_rows(first, second):
     """Indices of the records in which two data sets differ.
 
@@ -239,17 +241,15 @@ def _same(before, now):
 
 
 def _same_cell(one, other):
-    try:
+    with suppress(Exception):
         return one is other or bool(one == other)
-    except Exception:
-        return False
+    return False
 
 
 def _dense(array):
-    try:
+    with suppress(Exception):  # A cell of a nested list may be one that cannot be read.
         return array.toarray() if hasattr(array, "toarray") else np.asarray(array)
-    except Exception:  # A cell of a nested list cannot be read.
-        return floats(array)
+    return floats(array)
 
 
 def claim_of(model):

@@ -19,7 +19,7 @@ from ..exceptions import PrivacyError
 from ..privacy import (
     Accounted, Budget, Cost, Guarantee, Numbering, PrivacyReport, TurnLock, protecting,
 )  # fmt: skip
-from ..records import check_shape, finite, floats, public_shape
+from ..records import check_shape, finite, floats, public_shape, silence
 from ._draws import by_chance, uniform
 from ._state import save, tell_taken
 from ._visits import Visits
@@ -800,6 +800,7 @@ class RandomPolicy(BasePolicy):
         self.n_rounds_ += len(rewards)
 
 
+@silence()
 def checked_available(available, n_rounds, n_actions):
     """Mask of what may be played, one row a round; None where all may be, or nothing is said."""
     if available is None:

@@ -1,8 +1,12 @@
 """Policies with the methods of MABWiser."""
 
+from contextlib import suppress
 from typing import Any, Self
+
 import numpy as np
 from sklearn.base import clone
+
+from ..records import silence
 
 
 class MABWiserAdapter:
@@ -120,9 +124,9 @@ class MABWiserAdapter:
         return self
 
 
+@silence()
 def _position(positions, arm):
     """Number of an arm, NaN if it is unknown: decisions are private, and refused with rewards."""
-    try:
+    with suppress(Exception):  # an object that cannot be a key of a dictionary
         return positions.get(arm, np.nan)
-    except Exception:  # an object that cannot be a key of a dictionary
-        return np.nan
+    return np.nan

@@ -25,7 +25,7 @@ from .._linalg import ROUNDED, SQRT2, row_products, vech
 from .._parameters import ArrayLike, ConformityScore, Estimand, Level, Positive, parameters
 from ..exceptions import PrivacyError
 from ..privacy import ROUNDING, SIDE_SHARE, Query, models_that
-from ..records import ArrayRows, cells, public_shape
+from ..records import ArrayRows, cells, public_shape, silence
 from ._base import FitsBySteps, PredictsAtPoints, PrivateEstimator, rowwise
 from ._exact import MaximumLikelihood
 from ._opening import public_bounds, public_row_map, public_rows
@@ -578,6 +578,7 @@ def check_kind(y, classes):
         )
 
 
+@silence()
 def codes(y, classes, n):
     """Position of each label among the classes, K of K for anything else; nothing is raised.
 

@@ -6,7 +6,6 @@ after the charge.
 """
 
 import sys
-import warnings
 from contextlib import suppress
 from dataclasses import dataclass, field
 from math import sqrt
@@ -42,7 +41,7 @@ from ..privacy import (
     models_that,
     open_session,
 )
-from ..records import INVALID_VALUES, as_rows, is_lazy, public_shape, public_zeros
+from ..records import INVALID_VALUES, as_rows, is_lazy, public_shape, public_zeros, silence
 
 # Predictors of scikit-learn whose fitted objects map each row by itself, and hold numbers alone
 PREDICTORS = (DummyRegressor, ElasticNet, Lasso, LinearRegression, Ridge)
@@ -131,8 +130,7 @@ def predicted(estimator: Any, rows: Any) -> Any:
     ValueError
         If there is not one prediction for each row. One record would count twice.
     """
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # A warning may tell of a value.
+    with silence():
         count = rows.shape[0] if hasattr(rows, "shape") else len(rows)
         # In a list of lists one cell decides how all others are read: it goes row by row.
         if hasattr(rows, "shape") and is_rowwise(estimator):

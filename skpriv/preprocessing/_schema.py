@@ -12,7 +12,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from .._printing import first_names
-from ..records import cells
+from ..records import cells, silence
 from ._columns import Boolean, Categorical, ColumnType, Date, Numeric, Ordinal, codes_by_text
 from ._values import codes_of, text
 
@@ -351,6 +351,7 @@ def _open_type(dtype):
     return Numeric() if dtype.is_numeric() else Categorical()
 
 
+@silence()
 def guessed_type(series: Any) -> ColumnType:
     """Guess the open type of a column from its cells: of texts, what most of them say.
 

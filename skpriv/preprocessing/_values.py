@@ -17,7 +17,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from ..records import cells
+from ..records import cells, silence
 
 MISSING = {"", "na", "n/a", "#n/a", "<na>", "nan", "nat", "null", "none"}
 _TRUTHS = dict.fromkeys(("true", "yes", "y", "t", "1"), 1.0)
@@ -216,6 +216,7 @@ def codes_of(series, levels, unknown, missing):
 _PLAIN = (str, int, float, bool, type(None))
 
 
+@silence()
 def _mapped(series, function):
     """Apply a function to each cell, and to plain values that are repeated only once."""
     if series.implementation.is_pyarrow() and series.dtype in (nw.String, nw.Categorical):

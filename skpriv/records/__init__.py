@@ -13,6 +13,7 @@ from ._tables import (
 )  # fmt: skip
 from ._values import (
     INVALID_VALUES, cells, codes, finite, floats, named, public_shape, public_zeros, quietly,
+    silence,
 )  # fmt: skip
 
 __all__ = [
@@ -51,4 +52,5 @@ __all__ = [
     "quietly",
     "read_in_batches",
     "readable",
+    "silence",
 ]

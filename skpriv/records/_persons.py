@@ -122,9 +122,8 @@ class PersonRows(Rows):
             self._fits = False
             ((_, fetch),) = self._brought(range(self.n))
             X, y = fetch(self._positions)
-            self._rows = ArrayRows(X, y, self._source.n_jobs)
             self._clean = bool(_finite_rows(X, y).all())
-            self._positions = range(self._rows.n)
+            self._rows, self._positions = ArrayRows(X, y, self._source.n_jobs), range(len(y))
 
     def _elsewhere(self):
         """The same persons, whose rows were brought together where they are."""

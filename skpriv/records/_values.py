@@ -7,7 +7,8 @@ and what is wrong with them is said without a value, a position or a count, alwa
 
 import warnings
 from collections import Counter
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from typing import Any
 
@@ -25,6 +26,17 @@ INVALID_VALUES = (
     "object, but a finite number. Which value is wrong stays private, and the charge stays. Clean "
     "or fill in the rows beforehand by a public rule, as TableEncoder does."
 )
+
+
+@contextmanager
+def silence() -> Iterator[None]:
+    """Let nobody hear a warning while private values are read: it would tell of one.
+
+    It decorates functions, too. What threads warn of is not heard either, if this is entered before
+    they begin and left after they have ended.
+    """
+    with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
+        yield
 
 
 def public_shape(data: Any, depth: int = 4) -> tuple:
@@ -62,8 +74,7 @@ def _is_list(data):
 
 def _array(data):
     """The array that an object makes of itself; the text of an error of its own is not repeated."""
-    with suppress(Exception), warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    with suppress(Exception), silence():
         return np.asarray(data)
     raise TypeError(
         f"rows must be an array, a nested list, a data frame or a sparse matrix; this "
@@ -101,13 +112,9 @@ def named(names: Any) -> Any:
 
 def quietly(function: Any, *data: Any) -> Any:
     """Result of a function of private values; any error becomes the fixed sentence."""
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        try:
-            return function(*data)
-        except Exception:
-            pass
-    raise InvalidValues(INVALID_VALUES) from None
+    with suppress(Exception), silence():
+        return function(*data)
+    raise InvalidValues(INVALID_VALUES)
 
 
 def numeric(data: Any) -> np.ndarray:
@@ -131,8 +138,7 @@ def floats(data: Any, infinite: bool = False) -> np.ndarray:
     """
     if type(data) is np.ndarray and data.dtype == np.float64 and _all_finite(data):
         return data
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    with silence():
         warnings.simplefilter("error", np.exceptions.ComplexWarning)  # no imaginary part is dropped
         array = _cell_by_cell(data) if _is_list(data) else _numbers_in(_unmasked(data))
     if infinite or _all_finite(array):
@@ -196,12 +202,10 @@ def _number(cell):
     """Number of one cell, by the conversion that NumPy makes of an array of objects."""
     box = np.empty(1, dtype=object)
     box[0] = cell
-    try:
+    with suppress(Exception):  # a cell may be any object, and raise any error
         if np.ma.is_masked(cell):  # a masked value is missing, whatever is behind the mask
             return np.nan
         return float(box.astype(np.float64)[0])
-    except Exception:  # a cell may be any object, and raise any error
-        pass
     if not issubclass(type(cell), complex | np.complexfloating):
         return np.nan
     return float(cell.real) if cell.imag == 0.0 else np.nan
@@ -225,13 +229,13 @@ def cells(column: Any) -> list:
 
 
 def _cell(column, at):
-    try:
+    with suppress(Exception):
         cell = column.iloc[at] if hasattr(column, "iloc") else column[at]  # pandas: by position
         return cell.as_py() if hasattr(cell, "as_py") else cell
-    except Exception:
-        return None
+    return None
 
 
+@silence()
 def codes(labels: Any) -> np.ndarray:
     """Number labels from 0 on, whatever they are; an unreadable label differs from all others.
 

@@ -65,9 +65,11 @@ def test_a_simulated_law_for_twice_the_epsilon_is_flagged(records, monkeypatch):
     assert not found.holds and found.epsilon == pytest.approx(2.0, rel=1e-6)
 
 
-def test_a_shuffled_report_costs_the_claim(records):
-    found = replay(lambda: lifted(privacy="shuffle", random_state=0), *records(n=400))
-    assert found.holds and found.epsilon == pytest.approx(1.0, rel=1e-9)
+@pytest.mark.parametrize("epsilon", [1e-4, 1.0])
+def test_a_shuffled_report_costs_the_claim(records, epsilon):
+    make = partial(lifted, privacy="shuffle", epsilon=epsilon, delta=0.01, random_state=0)
+    found = replay(make, *records(n=400))
+    assert found.holds and found.epsilon == pytest.approx(epsilon, rel=1e-9)
 
 
 def held_out_bits(seed):

@@ -60,3 +60,12 @@ def test_no_line_of_progress_tells_how_many_rows_persons_have(monkeypatch):
     assert rows.sum(Total()) == 9.0 and shown == [9]
     assert PersonRows(rows, codes, 5, np.random.RandomState(0).permutation).sum(Total()) == 1.8
     assert shown == [9]
+
+
+def test_an_error_while_rows_are_brought_together_mixes_no_persons(monkeypatch):
+    rows, codes = ArrayRows(np.zeros((4, 1)), np.arange(4) / 4), np.array([0, 1, 0, 1])
+    persons = PersonRows(rows, codes, 2, NoiseSource(0).permutation)
+    with monkeypatch.context() as patch, pytest.raises(TypeError):
+        patch.setattr("skpriv.records._persons._finite_rows", None)
+        persons.sum(Total())
+    assert sorted(persons.sum(Total(), [place])[0] for place in (0, 1)) == [0.25, 0.5]

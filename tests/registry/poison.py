@@ -2,8 +2,9 @@
 
 import io
 import warnings
-from importlib.util import find_spec
 from contextlib import redirect_stderr, redirect_stdout
+from importlib import import_module
+from importlib.util import find_spec
 from traceback import walk_tb
 
 import numpy as np
@@ -28,7 +29,7 @@ class Read(Exception):
 
 
 class Cell:
-    """A cell that raises at any reading, with a secret, and notes what was paid by then.
+    """A cell that warns and raises at any reading, with a secret, and notes what was paid by then.
 
     Parameters
     ----------
@@ -43,6 +44,7 @@ class Cell:
 def _way(name):
     def read(self, *args, **options):
         self.reads.append((name, self.paid()))
+        warnings.warn(SECRET, stacklevel=2)
         raise Read(SECRET)
 
     return read
@@ -72,19 +74,8 @@ def _frame(library):
         at = (-1 if last else 0, -1 if last else 0)
         columns[at[1]] = list(map(str, columns[at[1]]))
         data = {f"x{j}": column for j, column in enumerate(columns)}
-        if library == "pandas":
-            import pandas as pd
-
-            found = pd.DataFrame(data)
-            return found["x0"] if np.ndim(array) == 1 else found
-        if library == "polars":
-            import polars as pl
-
-            found = pl.DataFrame(data)
-            return found["x0"] if np.ndim(array) == 1 else found
-        import pyarrow as pa
-
-        found = pa.table(data)
+        kind = "table" if library == "pyarrow" else "DataFrame"
+        found = getattr(import_module(library), kind)(data)
         return found["x0"] if np.ndim(array) == 1 else found
 
     return make
@@ -105,7 +96,7 @@ KINDS = {
     "huge": lambda array, cell, last: _placed(array, _or(cell, 10**400), last).tolist(),
     "pandas": _frame("pandas"),
     "polars": _frame("polars"),
-    "arrow": _frame("arrow"),
+    "arrow": _frame("pyarrow"),
 }
 
 
@@ -126,11 +117,10 @@ class Outcome:
         with BudgetAccountant(1e6, 0.5) as accountant, warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             cell = Cell(lambda: len(accountant.charges))
-            given = cell if clean is None else clean
             out, self.error = io.StringIO(), None
             with redirect_stdout(out), redirect_stderr(out):
                 try:
-                    call(lambda array: KINDS[kind](array, given, last))
+                    call(lambda array: KINDS[kind](array, cell if clean is None else clean, last))
                 except Exception as error:
                     self.error = error
             self.charges = len(accountant.charges)
@@ -158,10 +148,8 @@ class Outcome:
     @property
     def is_refusal(self):
         """Whether the call went through, or was refused by the one fixed sentence."""
-        if self.error is None:
-            return True
-        known = type(self.error) is InvalidValues
-        return known and str(self.error).startswith(INVALID_VALUES)
+        refused = type(self.error) is InvalidValues
+        return self.error is None or (refused and str(self.error).startswith(INVALID_VALUES))
 
 
 def _errors(error):

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from ...exceptions import PrivacyError
-from ...records import KEPT_BYTES, ArrayRows, PersonRows, Subset, codes, public_shape
+from ...records import KEPT_BYTES, ArrayRows, PersonRows, Subset, codes, public_shape, silence
 from .._accounting._cost import SHARE_SLACK, Cost
 from .._accounting._guarantee import (
     Capabilities, Trust, capabilities, check_gaussian, models_that, state,
@@ -95,12 +95,12 @@ class Shares:
 def one_at_a_time(method: F) -> F:
     """Decorate a method that asks: two threads would find the same share free, and both take it.
 
-    It warns of no rounding, overflow or underflow either, since that would tell of a value.
+    It warns of nothing either, since that would tell of a value.
     """
 
     @wraps(method)
     def locked(self, *arguments, **named):
-        with self._lock, np.errstate(all="ignore"):
+        with self._lock, silence():
             return method(self, *arguments, **named)
 
     return cast(F, locked)
