@@ -19,11 +19,20 @@ from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import ElasticNet, Lasso, LinearRegression, Ridge
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Binarizer, Normalizer
+from sklearn.utils.validation import validate_data
 
-from .._compat import HasMethods, Interval, StrOptions, pipeline_steps, safe_indexing
+from .._compat import (
+    HasMethods,
+    Interval,
+    StrOptions,
+    pipeline_steps,
+    reaching_last,
+    safe_indexing,
+)
 from .._estimation._intervals import two_sided_quantile
 from .._estimation._loop._queries import LocationQuery, SpreadQuery
 from .._estimation._public_maps import TargetMap, column_bounds
+from .._linalg import row_products
 from .._parameters import ArrayLike, Level, PrivacyModel, RandomState, validated
 from ..exceptions import InvalidValues, PrivacyError
 from ..privacy import (
@@ -134,12 +143,28 @@ def predicted(estimator: Any, rows: Any) -> Any:
         count = rows.shape[0] if hasattr(rows, "shape") else len(rows)
         # In a list of lists one cell decides how all others are read: it goes row by row.
         if hasattr(rows, "shape") and is_rowwise(estimator):
-            return _one_each(estimator.predict(rows), count)
+            return _one_each(_at_once(estimator, rows), count)
         found = np.empty(count)
         for i in range(count):
             row = rows[i : i + 1] if isinstance(rows, np.ndarray) else safe_indexing(rows, [i])
             found[i : i + 1] = _one_each(estimator.predict(row), 1)
         return found
+
+
+def _at_once(estimator, rows):
+    """Predictions of an estimator that is known for many rows.
+
+    Linear predictors of scikit-learn multiply by BLAS, which may add the terms of the last rows of
+    a chunk in another order. Where the terms are large beside their sum, a row that only changed
+    its place in the table would have another error.
+    """
+    last = pipeline_steps(estimator)[-1]
+    if last is not estimator:
+        return _at_once(last, reaching_last(estimator, rows))
+    if type(estimator) not in PREDICTORS or not hasattr(estimator, "coef_"):
+        return estimator.predict(rows)
+    X = validate_data(estimator, rows, accept_sparse="csr", reset=False)
+    return row_products(X, estimator.coef_) + estimator.intercept_
 
 
 def _one_each(values, count):
