@@ -12,7 +12,7 @@ from scipy import linalg, optimize, stats
 from sklearn.utils.validation import check_is_fitted
 
 from .._compat import Interval, StrOptions
-from .._estimation._intervals import check_level, two_sided_quantile
+from .._estimation._intervals import check_level, inside_bounds, two_sided_quantile
 from .._estimation._loop._steps import effective_records_of
 from .._estimation._public_maps import RecordMap, TargetMap
 from .._estimation._reports import effective_reports
@@ -181,14 +181,37 @@ class AdditiveMap:
         X = np.asarray(X, dtype=np.float64)
         return (X < self.low) | (X > np.array([knots[-1] for knots in self.knots]))
 
-    def blind(self, column):
-        """Whether there are too few knots to show what lines between them miss.
+    def missed(self, columns, points, heights):
+        """What lines between knots miss at points, of a sum of curves that bend as the fitted ones.
 
-        Two knots have no second difference, and three do not see a curve that bends one way on the
-        left and the other way on the right. Users who give knots say that lines between them will
-        do.
+        A line between knots that are h apart misses a curve f by at most h^2 |f''| / 8, and a
+        second difference of heights is h^2 f''. The larger of those at both ends of a cell counts.
+        Errors of several curves seldom have one sign, so that their squares add up.
+
+        The error is infinite where the public rule left too few knots to show it. Two knots have no
+        second difference, and three do not see a curve that bends one way on the left and the other
+        way on the right. Users who give knots say that lines between them will do.
+
+        Parameters
+        ----------
+        columns : sequence of int
+        points : ndarray of shape (n_points, n_columns)
+            Values of these columns.
+        heights : ndarray of shape (n_hats,)
+
+        Returns
+        -------
+        ndarray of shape (n_points,)
         """
-        return self.automatic[column] and len(self.knots[column]) < 4
+        errors = np.full(points.T.shape, np.inf)
+        for error, column, x in zip(errors, columns, points.T, strict=True):
+            knots = self.knots[column]
+            if len(knots) > 3 or not self.automatic[column]:
+                bend = np.abs(second_difference(knots) @ heights[self.blocks[column]])
+                bend = np.pad(bend, 1)  # of the end of the range nothing is known
+                cell = np.searchsorted(knots[1:-1], x, side="right")
+                error[:] = np.maximum(bend[cell], bend[cell + 1]) / 8.0
+        return np.linalg.norm(errors, axis=0)
 
     @property
     def constant(self):
@@ -373,20 +396,6 @@ def effect_values(columns, points, rows, average):
     return found
 
 
-def knot_bias(knots, heights, grid):
-    """Largest error of lines between knots for a curve that bends as the fit does, at points.
-
-    A line between knots that are h apart misses a curve f by at most h^2 |f''| / 8, and a second
-    difference of heights is h^2 f''. The larger of those at both ends of a cell counts.
-    """
-    if len(knots) < 3:
-        return np.zeros(len(grid))
-    bend = np.abs(second_difference(knots) @ heights)
-    at_knots = np.concatenate([bend[:1], bend, bend[-1:]])
-    cell = np.clip(np.searchsorted(knots, grid, side="right") - 1, 0, len(knots) - 2)
-    return np.maximum(at_knots[cell], at_knots[cell + 1]) / 8.0
-
-
 def centring_variance(fit, rows, block, average, heights):
     """Variance of the average of a curve, by the noise of the released averages and by sampling.
 
@@ -439,7 +448,7 @@ def bands(fit, rows, target, columns, grid, average, heights, confidence_level):
         Features whose effects are added up.
     grid : ndarray of shape (n_points, n_columns)
     """
-    if not fit.equations or any(map(rows.blind, columns)):
+    if not fit.equations:
         whole = np.full(len(grid), np.inf)
         return np.zeros(len(grid)), whole, whole
     points = grid
@@ -450,17 +459,14 @@ def bands(fit, rows, target, columns, grid, average, heights, confidence_level):
         points = np.concatenate([grid, np.unique(np.concatenate(cells))[:, None]])
     values = effect_values(columns, points, rows, average)
     law, rows_at = fit.law(), fit.points(rows.coordinates(values))
-    covariance, bias = sum(law.covariances(rows_at)), np.zeros(len(grid))
-    for axis, column in enumerate(columns):
-        knots, block = rows.knots[column], rows.blocks[column]
-        covariance = covariance + centring_variance(fit, rows, block, average, heights)
-        inside = np.clip(grid[:, axis], knots[0], knots[-1])
-        bias += knot_bias(knots, target.radius * heights[block], inside)
+    covariance, missed = sum(law.covariances(rows_at)), rows.missed(columns, grid, heights)
+    for column in columns:
+        covariance += centring_variance(fit, rows, rows.blocks[column], average, heights)
     resolved, n = law.resolved(rows_at), len(grid)
     factor = simultaneous_factor(covariance[np.ix_(resolved, resolved)], confidence_level)
     deviation = np.sqrt(np.maximum(np.diagonal(covariance)[:n], 0.0))
     halves = [
-        np.where(resolved[:n], scale * target.radius * deviation + bias, np.inf)
+        np.where(resolved[:n], target.radius * (scale * deviation + missed), np.inf)
         for scale in (two_sided_quantile(confidence_level), factor)
     ]
     return target.radius * law.value(rows_at)[:n], *halves
@@ -592,7 +598,7 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
     clip: Literal["auto", "wide"] = "auto"
     channel: Channel = "auto"
 
-    estimand: ClassVar[str | None] = "best sum of curves on these knots"
+    estimand: ClassVar[str | None] = "sum of curves that bend as the fitted ones"
     interval_claims: ClassVar[tuple[str, ...]] = ("certified", "asymptotic")
     _deviations = (0.3, 3.0)
 
@@ -681,18 +687,22 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
             metric = lift.T @ fit.gram @ lift
             heights = monotone_heights(heights, metric, rows.blocks, directions)
         self._average = average_hats(fit, rows)
-        level, centred = fit.location, heights.copy()
-        for block in rows.blocks:
-            mean = float(self._average[block] @ heights[block])
-            centred[block] -= mean
-            level += mean
+        means = [float(self._average[block] @ heights[block]) for block in rows.blocks]
+        centred = zip(rows.blocks, means, strict=True)
         self.knots_ = list(rows.knots)
-        self.heights_ = [target.radius * centred[block] for block in rows.blocks]
-        self.intercept_ = target.centre + target.radius * level
+        self.heights_ = [target.radius * (heights[block] - mean) for block, mean in centred]
+        self.intercept_ = target.centre + target.radius * sum(means, fit.location)
 
     def _function(self, X):
         heights = np.concatenate(self.heights_)
         return row_products(self._record_map.row_map.values(X), heights) + self.intercept_
+
+    def _interval(self, X, confidence_level, method):
+        """The interval at checked rows, to which what lines between knots miss is added."""
+        maps, heights = self._record_map, np.concatenate(self.heights_) / self._record_map.radius
+        centre, half = self._released.interval(maps.rows(X), confidence_level, method)
+        half = half + maps.row_map.missed(range(X.shape[1]), X, heights)
+        return inside_bounds(maps, centre, half, self._predicted(X))
 
     def curve(self, feature: Any, grid: Any = None, *, confidence_level: float = 0.95) -> Curve:
         """The effect of one feature on the prediction, with bands; or of several together.

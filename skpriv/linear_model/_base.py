@@ -254,9 +254,11 @@ class AsymptoticIntervals(PredictsAtPoints):
     ) -> ConfidenceInterval:
         """Confidence interval for what is predicted at each row, not for a new y.
 
-        A regressor predicts the regression function. Of a classifier the interval is for the
-        probability of ``classes_[1]``, or with more than two classes for the probability of each
-        class, with the stated level for each of them by itself.
+        A regressor predicts the regression function. If it is not linear (of `AdditiveRegressor`,
+        no sum of curves), the interval is for no particular function. That of `AdditiveRegressor`
+        counts what lines between its knots miss, as its bands do. Of a classifier the interval is
+        for the probability of ``classes_[1]``, or with more than two classes for the probability of
+        each class, with the stated level for each of them by itself.
 
         Parameters
         ----------
@@ -270,8 +272,8 @@ class AsymptoticIntervals(PredictsAtPoints):
         ConfidenceInterval
             Named tuple (low, high) of ndarrays of shape (n_samples,), in the units of y and inside
             ``bounds_y``, or in [0, 1]; of more than two classes of shape (n_samples, n_classes).
-            An interval is the whole range where noise hides the direction of its row, or where
-            instruments are weak.
+            An interval is the whole range where noise hides the direction of its row, where
+            instruments are weak, or where the public rule leaves curves fewer than four knots.
         """
         if getattr(self, "effects", None) is not None:
             raise ValueError(

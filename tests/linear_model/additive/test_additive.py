@@ -44,10 +44,6 @@ def test_curves_are_found_without_a_curator(privacy, epsilon):
     assert error(model, X) < 0.15
 
 
-def centred(function, grid, x):
-    return function(grid) - np.mean(function(x))
-
-
 @pytest.mark.parametrize(
     ("privacy", "n", "epsilon"),
     [
@@ -61,30 +57,34 @@ def centred(function, grid, x):
     ],
 )
 def test_bands_cover_in_every_model_or_are_open(privacy, n, epsilon):
-    """Where two or three knots are all that the rule allows, nothing is said about the shape."""
+    """Where two or three knots are all that the rule allows, nothing is said about the shape, and
+    intervals of rows are the bounds of y.
+    """
     functions = (np.square, lambda t: 0.5 * t, lambda t: 0.3 * np.sin(3.0 * t))
-    missed, pointwise = 0, []
+    missed, pointwise, rowwise = 0, [], []
     for seed in range(6):
         X, y = draw(n, seed)
         model = AdditiveRegressor(**PUBLIC, privacy=privacy, epsilon=epsilon, random_state=seed)
-        model.fit(X, y)
+        low, high = model.fit(X, y).confidence_interval(X[:500])
+        rowwise.append(((low <= curves(X[:500])) & (curves(X[:500]) <= high)).mean())
+        assert len(model.knots_[0]) > 3 or (high - low == 5.0).all()
         for feature, function in enumerate(functions):
             curve = model.curve(feature, np.linspace(-1.0, 1.0, 41))
-            truth = centred(function, curve.grid, X[:, feature])
+            truth = function(curve.grid) - function(X[:, feature]).mean()
             missed += not ((curve.band_low <= truth) & (truth <= curve.band_high)).all()
             pointwise.append(((curve.low <= truth) & (truth <= curve.high)).mean())
             assert np.isinf(curve.band_low).all() == (len(curve.knots) < 4)
     # Nothing is missed; of half of a band at n=1,500, epsilon 8 five curves are, and of half of its
-    # lower part three, where pointwise intervals cover .947 and .976.
-    assert missed <= 2 and np.mean(pointwise) > 0.98
+    # lower part three, where pointwise intervals cover .947 and .976. Intervals of rows cover .976
+    # there without what knots miss.
+    assert missed <= 2 and np.mean(pointwise) > 0.98 and np.mean(rowwise) > 0.99
 
 
-def test_who_gives_few_knots_says_that_they_will_do():
+@pytest.mark.parametrize("lines", [{"knots": 3}, {"linear_features": [1]}])
+def test_who_gives_few_knots_says_that_they_will_do(lines):
     X, y = draw(1_500)
-    lines = AdditiveRegressor(**PUBLIC, knots=3, epsilon=8.0, random_state=0).fit(X, y)
-    assert np.isfinite(lines.curve(1).band_high).all()
-    named = AdditiveRegressor(**PUBLIC, linear_features=[1], epsilon=8.0, random_state=0)
-    assert np.isfinite(named.fit(X, y).curve(1).band_high).all()
+    model = AdditiveRegressor(**PUBLIC, **lines, epsilon=8.0, random_state=0).fit(X, y)
+    assert np.isfinite(model.curve(1).band_high).all()
 
 
 def test_the_average_of_a_curve_errs_as_much_as_its_bands_count():
