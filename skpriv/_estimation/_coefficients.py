@@ -19,7 +19,7 @@ import numpy as np
 from .._linalg import psd_part
 from ._loop._fit import FITTED, FUNCTION, LEAST_SQUARES
 from ._loop._rules import RESOLVED
-from ._intervals import USUAL_QUANTILE
+from ._intervals import USUAL_QUANTILE, noise_share
 
 # Smallest singular value of the released design over the norm that its noise alone would have.
 MIN_RESOLUTION_FOR_COEFFICIENTS = 2.0
@@ -162,7 +162,7 @@ def _largest(matrix, distance):
 def sandwich(inverse, gram, residual_gram, residual_noise, variance):
     """Covariance W R W' of a solution, shrunk to v W H W' where the released R is noisy.
 
-    For each coefficient the robust variance has the weight 1 / (1 + (noise / v w'Hw)^2).
+    For each coefficient `noise_share` says how far.
 
     Parameters
     ----------
@@ -186,12 +186,9 @@ def sandwich(inverse, gram, residual_gram, residual_noise, variance):
         return equal
     robust = inverse @ psd_part(residual_gram) @ inverse.T
     noise = residual_noise * np.einsum("ij,ij->i", inverse, inverse)
-    known = np.diagonal(equal)
-    ratio = np.divide(noise, known, out=np.zeros_like(noise), where=known > 0.0)
-    weight = 1.0 / (1.0 + ratio**2)
-    both = np.sqrt(np.outer(weight, weight))
-    rest = np.sqrt(np.outer(1.0 - weight, 1.0 - weight))
-    return both * robust + rest * equal
+    rest = noise_share(np.diagonal(robust), np.diagonal(equal), noise)
+    known, rest = np.sqrt(1.0 - rest), np.sqrt(rest)
+    return np.outer(known, known) * robust + np.outer(rest, rest) * equal
 
 
 def equations_law(equations, units, estimand=CoefficientLaw.estimand, basis=None):

@@ -204,6 +204,31 @@ def two_sided_quantile(confidence_level):
 USUAL_QUANTILE = two_sided_quantile(0.95)
 
 
+def noise_share(robust, equal, noise, unequal=1.0):
+    """Part of a variance that is taken from equal variances, where robust ones have noise.
+
+    Unequal variances may do `unequal` times what equal ones make. Where robust ones stand out of
+    their noise, they may do as much more as these show beyond it.
+
+    Parameters
+    ----------
+    robust, equal : ndarray
+        Robust variances, and those that equal variances would give.
+    noise : ndarray
+        Standard deviations of the noise of robust variances.
+    unequal : float, default=1.0
+
+    Returns
+    -------
+    ndarray
+        Between 0 and 1.
+    """
+    beyond, limit = np.maximum(robust - equal, 0.0), USUAL_QUANTILE * noise
+    shown = np.sqrt(np.maximum(beyond - limit, 0.0)) * np.sqrt(beyond + limit)
+    known = np.maximum(unequal * equal, shown)
+    return (noise / np.maximum(np.hypot(known, noise), 1e-300)) ** 2
+
+
 def inside_bounds(target, centre, half, predicted, limit=1.0):
     """Intervals in the units of y and inside of its bounds, from those in scaled units.
 
@@ -403,9 +428,8 @@ def _residual_variance(equations, V, squares):
         return bound
     robust = np.einsum("ij,ij->i", V @ equations.sampling_gram, V)
     equal = equations.residual_level(float(np.trace(equations.gram))) * bound
-    noise = equations.residual_scale * squares
-    weight = equal**2 / np.maximum(equal**2 + noise**2, 1e-300)
-    return np.clip(weight * robust + (1.0 - weight) * equal, 0.0, bound)
+    share = noise_share(robust, equal, equations.residual_scale * squares)
+    return np.clip((1.0 - share) * robust + share * equal, 0.0, bound)
 
 
 def _best_on_path(equations, points, half_width):

@@ -21,6 +21,7 @@ from .._intervals import (
     expected_sum,
     largest_sum,
     main_region,
+    noise_share,
     norm_quantile,
     operator_quantile,
     shared,
@@ -237,12 +238,11 @@ class LoopLaw:
     def variances(self, points):
         """Variances of the points by sampling and by privacy, each of shape (n_points,).
 
-        The residual Gram is robust, but noisy. Where its noise is larger than what unequal
-        variances may do, the value that equal variances would give has most of the weight. Where
-        that is nothing at all, the variance is NaN: it is not known. What remains uncertain of the
-        variance V, with standard deviation s, widens intervals as Student's t with 2 (V / s)^2
-        degrees of freedom does: its squared quantile is 1 + (z^2 + 1) (s / V)^2 / 4 times that of a
-        normal variable, to first order.
+        The residual Gram is robust, but noisy: `noise_share` says how far the value that equal
+        variances would give is taken. Where that is nothing at all, the variance is NaN: it is not
+        known. What remains uncertain of the variance V, with standard deviation s, widens intervals
+        as Student's t with 2 (V / s)^2 degrees of freedom does: its squared quantile is
+        1 + (z^2 + 1) (s / V)^2 / 4 times that of a normal variable, to first order.
         """
         dual, noisy = np.vsplit(self._roots @ points.T, 2)
         robust, typical = np.vsplit(np.vstack([self.residual_gram, self.typical_gram]) @ dual, 2)
@@ -250,15 +250,15 @@ class LoopLaw:
             np.einsum("ij,ij->j", one, other)
             for one, other in ((robust, dual), (typical, dual), (dual, dual), (noisy, noisy))
         )
-        typical, ratio = self._equal(typical, squares)
-        weight = 1.0 / (1.0 + ratio)
-        sampling = np.maximum(weight * robust + (1.0 - weight) * typical, self.least * typical)
+        noise, typical = self.residual_scale * squares, np.maximum(typical, 1e-300)
+        share = noise_share(robust, typical, noise, UNEQUAL)
+        sampling = np.maximum((1.0 - share) * robust + share * typical, self.least * typical)
         sampling /= self.records
         apart = self._apart(points)
         if apart.size:
             privacy += np.einsum("ij,ij->i", apart, apart)
-        with np.errstate(invalid="ignore"):
-            uncertain = (UNEQUAL * typical / self.records) ** 2 * ratio * weight
+        with np.errstate(over="ignore", invalid="ignore"):
+            uncertain = (noise / self.records) ** 2 * (1.0 - share)
         return sampling + STUDENT * uncertain / (sampling + privacy), privacy
 
     def interval(self, points):
@@ -288,8 +288,9 @@ class LoopLaw:
         robust = dual @ self.residual_gram @ dual.T / self.records
         robust = psd_part((robust + robust.T) / 2.0)
         equal = dual @ self.typical_gram @ dual.T
-        _, ratio = self._equal(np.diagonal(equal), np.einsum("ij,ij->i", dual, dual))
-        known, rest = np.sqrt(1.0 / (1.0 + ratio)), np.sqrt(ratio / (1.0 + ratio))
+        noise = self.residual_scale * np.einsum("ij,ij->i", dual, dual)
+        share = noise_share(np.diagonal(robust) * self.records, np.diagonal(equal), noise, UNEQUAL)
+        known, rest = np.sqrt(1.0 - share), np.sqrt(share)
         robust = np.outer(known, known) * robust + np.outer(rest, rest) * equal / self.records
         diagonal = np.diagonal(robust)
         scale = np.sqrt(sampling / np.where(diagonal > 0.0, diagonal, 1.0))
@@ -317,15 +318,6 @@ class LoopLaw:
         # A sum of squares of many linear functions is one of as many as there are coordinates
         roots = [sqrt(self.noise) * self.noise_dual, self.shared, self.unsigned]
         return np.vstack([self.dual.T, np.linalg.qr(np.column_stack(roots).T, mode="r")])
-
-    def _equal(self, typical, squares):
-        """Variances times records if those of the target were equal, and the square of how many
-        times as large as what unequal variances may do the noise of robust ones is.
-        """
-        typical = np.maximum(typical, 1e-300)
-        with np.errstate(over="ignore"):
-            ratio = (self.residual_scale * squares / typical / UNEQUAL) ** 2
-        return typical, np.minimum(ratio, 1e300)
 
 
 # Laws of the fits that are in use. They are made of released numbers, and belong to no pickle.
