@@ -1,5 +1,6 @@
 """Fixtures that every test may use."""
 
+import atexit
 import gc
 import os
 import shutil
@@ -35,6 +36,7 @@ def pytest_configure():
         tempfile.tempdir = None  # so that it is looked up again
     if "PYTEST_XDIST_WORKER" in os.environ:  # workers share the processors already
         os.environ.setdefault("OMP_NUM_THREADS", "1")
+        atexit.register(os._exit, 0)  # the last to be called: to free what tests made takes seconds
     if os.environ.get("SKPRIV_TEST_INSTALLED"):
         import skpriv
 
@@ -81,10 +83,7 @@ def _state_folder(tmp_path_factory):
         yield
 
 
-_SEEDS = os.environ.get("SKPRIV_TEST_SEED", "0")
-
-
-@pytest.fixture(params=[int(seed) for seed in _SEEDS.split(",")])
+@pytest.fixture(params=[int(seed) for seed in os.environ.get("SKPRIV_TEST_SEED", "0").split(",")])
 def global_random_seed(request):
     """Seed of a test's only source of randomness; a test must pass for every one of them.
 
