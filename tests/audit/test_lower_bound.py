@@ -73,7 +73,7 @@ def test_the_bound_exceeds_the_truth_as_rarely_as_it_says():
 
 def test_half_of_the_noise_is_flagged():
     claim = Budget.from_mu(1.0, DELTA).epsilon
-    found = lower_bound(lambda seed: NoisyMean(2.0, seed), *PAIR, n_runs=400, delta=DELTA)
+    found = lower_bound(lambda seed: NoisyMean(2.0, seed), *PAIR, n_runs=250, delta=DELTA)
     assert found.epsilon > claim
 
 
@@ -84,7 +84,7 @@ def test_a_change_of_spread_is_found_too():
             self.mean_ = rng.normal(scale=1.0 if y[0] > 0 else 4.0)
             return self
 
-    assert lower_bound(lambda s: Spread(seed=s), *PAIR, n_runs=200, delta=1e-3).epsilon > 0.7
+    assert lower_bound(lambda s: Spread(seed=s), *PAIR, n_runs=100, delta=1e-3).epsilon > 0.7
 
 
 def test_an_order_of_fits_tells_nothing():
@@ -98,7 +98,7 @@ def test_an_order_of_fits_tells_nothing():
             self.mean_ = 0.0
             return self
 
-    assert lower_bound(lambda s: Counting(seed=s), *PAIR, n_runs=300, delta=0.0).epsilon < 0.3
+    assert lower_bound(lambda s: Counting(seed=s), *PAIR, n_runs=150, delta=0.0).epsilon < 0.3
 
 
 def test_nothing_is_shown_of_noise_alone():

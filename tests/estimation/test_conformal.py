@@ -146,7 +146,7 @@ def _mass(shares, rows, responses):
 
 def _worst_shares(blocks, target):
     """Values of F on the grid of an adversary who plays the recursion, made monotone."""
-    depth, points = len(blocks), np.linspace(0.0, 1.0, 201)
+    depth, points = len(blocks), np.linspace(0.0, 1.0, 101)
     values, lefts = [points], []
     for rows, scale in reversed(blocks):
         left, before = _left(points, rows, scale, target), values[0]

@@ -33,7 +33,7 @@ def fitted(seed=0, n=2000, sign=1.0, **options):
     return LinearRegression(**{**PUBLIC, "random_state": seed, **options}).fit(X, y)
 
 
-def errors(n, begin, seeds=6):
+def errors(n, begin, seeds=4):
     """Mean square error over the variance, mean half-width, coverage."""
     found = []
     for seed in range(seeds):

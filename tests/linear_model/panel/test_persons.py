@@ -159,8 +159,8 @@ def test_prediction_intervals_hold_out_persons(Estimator):
 @pytest.mark.parametrize("Estimator", [LinearRegression, SSPRegressor])
 def test_rows_of_a_person_may_lie_anywhere_in_batches(Estimator, monkeypatch):
     """They are brought together in as many passes as memory takes: the fit is that of arrays."""
-    monkeypatch.setattr(_persons, "KEPT_BYTES", 8 * 3 * 4 * 1300)  # of 3000 persons
-    X, y, groups = panel(0, persons=3000, rows=4, effect=1.0)
+    monkeypatch.setattr(_persons, "KEPT_BYTES", 8 * 3 * 4 * 650)  # of 1500 persons
+    X, y, groups = panel(0, persons=1500, rows=4, effect=1.0)
     order = np.random.RandomState(1).permutation(len(y))
     data = X[order], y[order]
     batches = from_batches(

@@ -176,7 +176,7 @@ def test_second_moments_of_a_term(code, norm, cosine):
 @pytest.mark.parametrize("p, epsilon", [(2, 1.0), (5, 1.0), (5, 4.0)])
 def test_the_bound_holds_and_is_not_vacuous(p, epsilon):
     # the worst users are all alike, with rows orthogonal to theta
-    n, runs, failure = 3_000, 60, 0.05
+    n, runs, failure = 2_000, 60, 0.05
     rng = np.random.RandomState(0)
     rows, theta = np.tile(np.eye(p)[0], (n, 1)), np.eye(p)[-1]
     code = best_codebook(p + 1, epsilon)
