@@ -249,8 +249,7 @@ def _remembered(value):
 
 def _kept_fields(value):
     """Fields of a dataclass, but for those that its `__post_init__` computes from the others."""
-    computes = hasattr(value, "__post_init__")
-    return [f for f in fields(value) if f.init or not computes]
+    return [f for f in fields(value) if f.init or not hasattr(value, "__post_init__")]
 
 
 class _Decoder:

@@ -91,9 +91,8 @@ class CobaLearner:
             self.policy_ = clone(self.policy)
         contexts = self._contexts(context, actions)
         chosen, chances = self.policy_.act(contexts, return_propensities=True)
-        index = int(chosen[0])
         known = {"contexts": contexts, "actions": actions}
-        return actions[index], float(chances[0]), known
+        return actions[int(chosen[0])], float(chances[0]), known
 
     def learn(
         self,
@@ -136,15 +135,13 @@ class CobaLearner:
     def _vector(self, item):
         if item is None:
             return np.empty(0)
-        if isinstance(item, Real):
-            return np.array([float(item)])
         if isinstance(item, str):
             item = {"": item}
         if isinstance(item, Mapping):
             named = {str(key): value for key, value in item.items()}
             hasher = FeatureHasher(n_features=self.n_hashed, input_type="dict")
             return hasher.transform([named]).toarray()[0]
-        if hasattr(item, "__len__"):
+        if isinstance(item, Real) or hasattr(item, "__len__"):
             return floats(item).ravel()  # the policy refuses what is no number
         raise ValueError(
             "a context or an action must be a number, a string, a dict or a sequence of numbers; "

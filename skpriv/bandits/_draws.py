@@ -27,8 +27,7 @@ def flat(contexts):
     Rounds that are one array seen many times are flattened once.
     """
     contexts = distinct(contexts)
-    shape = contexts.shape[:2]
-    return contexts.reshape(-1, contexts.shape[2]), shape
+    return contexts.reshape(-1, contexts.shape[2]), contexts.shape[:2]
 
 
 def uniform(contexts, available):

@@ -164,7 +164,7 @@ def private_off_policy_value(
     Returns
     -------
     PrivateValue
-        Named tuple (value, low, high, noise_share).
+        Named tuple (value, low, high, noise_share, missing).
 
     Raises
     ------
@@ -220,8 +220,7 @@ def _unclipped(query, answer, confidence_level):
     quantile = two_sided_quantile(confidence_level)
     mean = float(np.clip(means[0], -1.0, 1.0))
     square = (means[1] + quantile * sigma) / VALUE_WEIGHT
-    variance = float(np.clip(square - mean**2, 0.0, 1.0))
-    rounds = variance / n
+    rounds = float(np.clip(square - mean**2, 0.0, 1.0)) / n
     width = quantile * sqrt(sigma**2 + rounds) * query.bound
     value = query.middle + query.bound * mean
     share = sigma**2 / (sigma**2 + rounds) if sigma else 0.0

@@ -644,8 +644,7 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
         for column in lines:
             known.pop(column, None)
         self._directions()
-        make = partial(make_map, low, high, known, lines)
-        return RecordMap(make, TargetMap(bounds_y, True))
+        return RecordMap(partial(make_map, low, high, known, lines), TargetMap(bounds_y, True))
 
     def _directions(self):
         """Columns with a monotone curve, and whether it rises (1) or falls (-1)."""

@@ -38,8 +38,7 @@ def clipped(X, limit):
     """
     if sparse.issparse(X):
         X = canonical(X)
-        data = clipped(X.data, limit)
-        return sparse.csr_matrix((data, X.indices, X.indptr), shape=X.shape)
+        return sparse.csr_matrix((clipped(X.data, limit), X.indices, X.indptr), shape=X.shape)
     Z = np.clip(X, -limit, limit)
     if np.isnan(Z.sum()):
         np.nan_to_num(Z, copy=False, nan=0.0)
@@ -291,8 +290,7 @@ def choose(session, scaling, start, n_nonzero, share, size_share):
             limits = (SCREENING_LIMIT, min(1.0, SCREENING_LIMIT * size))
     scores = ScoresQuery(start, scaling.n_features, *limits)
     # They are sorted, since the order in which features were named carries nothing.
-    named = session.top(scores, n_nonzero - len(start.support), share)
-    return np.union1d(start.support, named)
+    return np.union1d(start.support, session.top(scores, n_nonzero - len(start.support), share))
 
 
 def least_squares(session, maps):

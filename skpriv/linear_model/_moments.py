@@ -277,8 +277,7 @@ class MomentRegressor(CertifiedIntervals, FitsPersons, PredictionIntervals):
             coefficients and then the intercept, in the units of X and y.
         """
         self._check_claim("asymptotic")
-        units = self._scaling.units
-        return equations_law(self._equations, units, str(self.estimand), self._basis)
+        return equations_law(self._equations, self._scaling.units, str(self.estimand), self._basis)
 
     def _interval(self, X, confidence_level, method):
         """The interval at checked rows."""

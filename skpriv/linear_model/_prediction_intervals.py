@@ -49,8 +49,7 @@ def _target(law, depth, alpha):
 @lru_cache(maxsize=256)
 def _share_targets(blocks, alphas):
     """The same of the noisy shares of blocks of users, for each of several levels."""
-    target = ShareTarget(blocks)
-    return tuple(target(alpha) for alpha in alphas)
+    return tuple(map(ShareTarget(blocks), alphas))
 
 
 SIDES = {"absolute": (0,), "signed": (-1, 1)}

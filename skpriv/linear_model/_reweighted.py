@@ -87,8 +87,7 @@ class NormalisationQuery(Query):
 
     def read(self, answer):
         """Noisy mean of h h', and the standard deviation of its orthonormal coordinates."""
-        mean = unvech(answer.value, self.scaling.size)
-        return mean / answer.n, answer.noise.scale / answer.n
+        return unvech(answer.value, self.scaling.size) / answer.n, answer.noise.scale / answer.n
 
     @property
     def root(self):

@@ -92,8 +92,7 @@ def evaluate(estimator, rows, scorer, interval, reference):
 
 def evaluate_reference(estimator, rows, scorer, interval):
     """Measure the reference as any other estimator; its predictions at the points too."""
-    measured = evaluate(estimator, rows, scorer, interval, None)
-    return measured, estimator.predict(rows[-1])
+    return evaluate(estimator, rows, scorer, interval, None), estimator.predict(rows[-1])
 
 
 class Tables:

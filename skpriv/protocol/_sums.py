@@ -259,8 +259,7 @@ def _opened(text):
             raise ValueError(DAMAGED) from None
     if rows.needed is None:
         raise ValueError("the last round is closed: nothing is asked any more.")
-    cost = sum((report.charged for report in rows.reports.values()), Cost())
-    return Round(rows.needed, cost)
+    return Round(rows.needed, sum((report.charged for report in rows.reports.values()), Cost()))
 
 
 def _check(fields):

@@ -324,8 +324,7 @@ class Windows:
     def _since(self, start, end):
         """Equations of the rounds between two marks."""
         value = end.answer.value - start.answer.value
-        noise = end.noise_since(start)
-        return self._equations(Answer(value, end.rounds - start.rounds, noise))
+        return self._equations(Answer(value, end.rounds - start.rounds, end.noise_since(start)))
 
     def _gap(self, start, cut, now, regions, misfit):
         """Probability of estimates before and after a cut that differ so much by chance.

@@ -317,8 +317,7 @@ class Guarantee:
             raise ValueError(f"visits={visits!r} must be an int of at least 1, asked for once.")
         if visits == 1 or not self.private:
             return self
-        group = self._grouped(visits, capabilities(self.model).alone)
-        return replace(group, visits=int(visits))
+        return replace(self._grouped(visits, capabilities(self.model).alone), visits=int(visits))
 
     def _grouped(self, m: int, alone: bool) -> "Guarantee":
         """Guarantee of units that have m records each; see `_of_group`."""

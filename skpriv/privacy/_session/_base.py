@@ -636,8 +636,7 @@ class Session(ABC):
         -------
         Stream
         """
-        stream = stream_of(type(self), query, self._budget, horizon, batch)
-        return self.begin(stream)
+        return self.begin(stream_of(type(self), query, self._budget, horizon, batch))
 
     @one_at_a_time
     def begin(self, stream: Any) -> Any:
