@@ -117,8 +117,8 @@ SHARED: dict[str, dict[str, Any]] = {  # options that several commands have
         "required": True, "metavar": "FILE", "help": "TOML file that describes each column",
     },
     "--decimal": {
-        "choices": (".", ","), "default": ".",
-        "help": "decimal mark of columns for which the schema says nothing; default .",
+        "choices": (".", ","), "default": ".", "metavar": "C",
+        "help": "decimal mark (. or ,) of columns for which the schema says nothing; default .",
     },
     "--group": {
         "metavar": "NAME",

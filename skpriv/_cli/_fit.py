@@ -230,7 +230,7 @@ def _head(args, model):
     records = report.size
     what = f"{records:,} {'rows' if report.unit == 'record' else 'persons'}"
     kind, columns = type(model[-1]).__name__, len(model[0].columns_)
-    yield f"{kind} of {args.target!r}, {bounds}: {what}, {columns} columns"
+    yield f"{kind} of {args.target!r}, {bounds}: {what}, {columns} column{'s' * (columns > 1)}"
     if hasattr(model[-1], "curve"):  # Other tables say it in their head.
         yield str(report.guarantee)
     if args.delta * records >= 0.1:

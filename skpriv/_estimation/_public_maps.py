@@ -104,9 +104,10 @@ def column_bounds(given, names, n_features, parameter):
     for fits, what in ((proper, "finite, with low < high"), (resolved, NARROW)):
         if not fits.all():
             column = int(np.flatnonzero(~fits)[0])
-            name = repr(names[column]) if len(names) else f"column {column}"
+            name = f" of {names[column]!r}" if len(names) else f" of column {column}"
+            name = "" if parameter == "bounds_y" else name
             raise ValueError(
-                f"{parameter} of {name} are ({low[column]:.16g}, {high[column]:.16g}): low and "
+                f"{parameter}{name} are ({low[column]:.16g}, {high[column]:.16g}): low and "
                 f"high must be {what}."
             )
     return low, high

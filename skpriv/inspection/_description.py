@@ -562,8 +562,9 @@ class Description(Printed):
         return f"<Description of {len(self.columns)} columns and {self.n} {self._unit}>"
 
     def _parts(self):
-        whose = "this table" if self.estimand == "table" else "the population"
-        yield f"{self.n:,} {self._unit}. Intervals are for the numbers of {whose}."
+        whose = "these rows" if self.estimand == "table" else "the population"
+        used = f", at most {self._places} of the rows of each" if self._persons else ""
+        yield f"{self.n:,} {self._unit}{used}. Intervals are for the numbers of {whose}."
         yield ""
         header = ("column", "", "estimate", f"{self.confidence_level:.0%} interval", "")
         rows = [
@@ -864,8 +865,9 @@ def describe(
         Confidence level of each interval by itself.
     estimand : {"table", "population"}, default="table"
         What the intervals are for. With "table" they contain the number that the table itself has,
-        and count the privacy noise alone. With "population" rows are taken to be independent draws,
-        and the intervals of means, quantiles and shares count the sampling error too.
+        or with `groups` the rows that were drawn, and count the privacy noise alone. With
+        "population" rows are taken to be independent draws, and the intervals of means, quantiles
+        and shares count the sampling error too.
     privacy : str, default="central"
         The privacy model.
     groups : array-like of shape (n_rows,), default=None

@@ -158,8 +158,8 @@ class Inference(Printed):
     def _exponential(self, values):
         if not self.law.ratio:
             raise AttributeError(
-                "ratios are those of a logarithmic scale: of LogisticRegression, whose "
-                "coefficients are log-odds, and of PoissonRegressor."
+                "ratios, also of scale='odds', are those of a logarithmic scale: of "
+                "LogisticRegression, whose coefficients are log-odds, and of PoissonRegressor."
             )
         with np.errstate(over="ignore"):
             return np.exp(values)
@@ -244,7 +244,7 @@ class Inference(Printed):
         return WaldTest(statistic, rank, float(stats.chi2.sf(statistic, rank)))
 
     def _place(self, name):
-        if name not in self.names:
+        if not isinstance(name, str) or name not in self.names:
             raise ValueError(f"{name!r} is not a coefficient: they are {', '.join(self.names)}.")
         return self.names.index(name)
 

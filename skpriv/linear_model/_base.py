@@ -653,9 +653,9 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
         start = given.as_start() if hasattr(given, "_released") else given
         if not isinstance(start, Start):
             raise ValueError(
-                f"start={given!r} is not a fitted estimator that can be begun at: pass a "
-                f"{type(self).__name__} that was fitted before, or, in a search, which clones "
-                "it, what its as_start returns."
+                f"start is a {type(given).__name__}, at which no fit can begin: pass a fitted "
+                f"{type(self).__name__} (the last step of a Pipeline, also of one that "
+                "skpriv.load reads), or in a search, which clones it, what its as_start returns."
             )
         if channel != "gaussian" or not plain:
             raise ValueError(

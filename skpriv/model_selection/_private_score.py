@@ -450,7 +450,7 @@ def target_bounds(estimator, bounds_y):
     found = next((bounds for bounds in known if bounds is not None), "auto")
     if isinstance(found, str):
         raise PrivacyError(
-            "bounds_y is unknown: pass bounds_y=(low, high), the public range of the target."
+            "bounds_y is unknown: pass (low, high), the public range of a target that is a number."
         )
     return tuple(np.concatenate(column_bounds(found, [], 1, "bounds_y")).tolist())
 

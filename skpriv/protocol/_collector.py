@@ -497,8 +497,7 @@ class Collector:
         """
         if self._fitted is None:
             raise NotFittedError(
-                f"round {self.round} is open, of {self.n_answers} answers: close_round(...) goes "
-                "on with what is there."
+                f"round {self.round} is open: close_round(...) ends it with the answers that came."
             )
         return self._fitted
 

@@ -162,9 +162,9 @@ class DeviceLedger:
                 raise PrivacyError("this device has answered another task of one of these rounds.")
             attempts = sum(number for place, _, number in found if place == last)
             if attempts and (again is None or attempts >= MOST_ATTEMPTS):
-                raise PrivacyError("this device has answered the task: not twice, or once more.")
+                raise PrivacyError("this device has answered the task as often as it may.")
             price = again if attempts and again is not None else Cost() if found else cost
-            name = f"round {last + 1} of {collection[:8]}, {attempts + 1}"
+            name = f"round {last + 1} of collection {collection[:8]}, attempt {attempts + 1}"
             # Both this object's total and the file's must be able to pay.
             aside = self._aside or Budget(0.0, min(price.delta, self.budget.delta))
             own = self._limit(held.bind(self._limit(aside)).set_aside)

@@ -16,6 +16,7 @@ from registry.estimators import ssp
 from registry.replays import loss_of_copies, losses, numbered_answers, record_noise
 from registry.totals import Total
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 from skpriv import BudgetAccountant
 from skpriv.bandits import (
@@ -169,6 +170,8 @@ def test_the_budget_of_an_oracle_is_that_of_a_person(make, visits):
     assert policy.guarantee.epsilon == pytest.approx(0.4, rel=1e-3)
     assert len(accountant.charges) == 2 * visits  # a person may be in so many fits
     assert 0.0 < accountant.spent.epsilon < 0.41
+    told = str(policy.privacy_report_).count(f"at most {visits} fits about each person")
+    assert told == (visits > 1)
     assert policy.oracle_.epsilon > 0.99 * 0.4 / visits
 
 
@@ -177,11 +180,12 @@ def test_users_and_their_number_belong_together(tmp_path):
     with pytest.raises(ValueError, match="max_visits="):
         LinUCB().act(contexts, users=range(5))
     policy = LinUCB(max_visits=2)
+    with pytest.raises(NotFittedError, match="has not acted"):
+        policy.privacy_report_
     policy.act(contexts)
-    with pytest.raises(ValueError, match="needs users"):
-        policy.update(contexts, actions, rewards)
-    with pytest.raises(ValueError, match="shape"):
-        policy.update(contexts, actions, rewards, users=["a"])
+    for users, message in ((None, "needs users"), (["a"], "shape")):
+        with pytest.raises(ValueError, match=message):
+            policy.update(contexts, actions, rewards, users=users)
     assert policy.n_rounds_ == 0
     with pytest.raises(ValueError, match="max_visits"):
         Loop(BanditCombiner([RandomPolicy()]), tmp_path / "service", max_visits=M)

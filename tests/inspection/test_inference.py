@@ -156,10 +156,11 @@ def test_errors_say_what_to_do():
     with pytest.raises(ValueError, match="solver='sgd'"):
         inference(sgd)
     found = inference(_model().fit(X, y))
-    for wrong in (lambda: found.contrast({"size": 1.0}), lambda: found.wald_test(["size"]),
-                  lambda: found.contrast([1.0]), lambda: found.wald_test([])):  # fmt: skip
-        with pytest.raises(ValueError):
-            wrong()
+    for ask, wrong in ((found.contrast, {"size": 1.0}), (found.contrast, [1.0]),
+                       (found.wald_test, ["size"]), (found.wald_test, [np.eye(3)]),
+                       (found.wald_test, [])):  # fmt: skip
+        with pytest.raises(ValueError, match="coefficient|one name"):
+            ask(wrong)
     with pytest.raises(ValueError, match="confidence_level"):
         inference(_model(), confidence_level=1.0)
 

@@ -108,9 +108,8 @@ def test_clones_searches_pipelines_and_files_keep_it(tmp_path):
 
 
 def test_what_is_no_start_is_refused_before_anything_is_charged():
-    first, (X, _, y) = fitted(), rows(500, 0)
+    first, mean, (X, _, y) = fitted(), fitted(n=60), rows(500, 0)
     exact = fitted(epsilon=np.inf).set_params(epsilon=1.0)  # what it was fitted with counts
-    mean = fitted(n=60)
     with BudgetAccountant(epsilon=1.0, delta=1e-6) as accountant:
         for wrong, options, words in (
             (first, {"bounds_X": (-4.0, 4.0)}, "other columns, bounds"),
@@ -118,8 +117,8 @@ def test_what_is_no_start_is_refused_before_anything_is_charged():
             (first, {"fit_intercept": False}, "other columns, bounds"),
             (exact, {}, "tells of its rows"),
             (mean, {}, "no equations"),
-            (LinearRegression(**PUBLIC), {}, "not a fitted estimator"),
-            ("last year", {}, "not a fitted estimator"),
+            (LinearRegression(**PUBLIC), {}, "pass a fitted LinearRegression"),
+            ("last year", {}, "start is a str, at which"),
             (first, {"privacy": "local", "channel": "codebook"}, "channel='gaussian'"),
         ):
             with pytest.raises(ValueError, match=words):

@@ -60,7 +60,7 @@ def test_a_round_ends_with_the_last_answer():
     collector = Collector(model(), 40, 0, n_features=2)
     answers(collector, X, y, range(39))
     assert collector.n_answers == 39
-    with pytest.raises(NotFittedError, match="39 answers"):
+    with pytest.raises(NotFittedError, match="round 1 is open"):
         collector.result()
     answers(collector, X, y, [39])
     assert collector.task is None

@@ -34,7 +34,7 @@ def test_no_task_is_answered_twice(tmp_path):
     ledger = DeviceLedger(tmp_path / "mine.db", 100.0)
     assert answer(task(), ledger) is not None
     again = DeviceLedger(tmp_path / "mine.db", 100.0)  # after a restart
-    with pytest.raises(PrivacyError, match="not twice"):
+    with pytest.raises(PrivacyError, match="as often as it may"):
         answer(task(), again)
     assert answer(task(seed=1), again) is not None
     assert again.spent.epsilon == 4.0 and again.n_answers == 2

@@ -73,7 +73,7 @@ def epoch_length(schedule: Any, epoch: int) -> int:
     """Length of an epoch under anything that a parameter ``schedule`` may be."""
     if isinstance(schedule, str):
         if schedule not in NAMED:
-            raise ValueError(f"schedule={schedule!r} must be one of {sorted(NAMED)}.")
+            raise ValueError(f"schedule={schedule!r} must be one of {sorted(NAMED)}, or lengths.")
         schedule = NAMED[schedule]
     length = schedule
     if callable(schedule):
@@ -271,7 +271,10 @@ class EpochPolicy(BasePolicy):
         # Where persons may be in several fits, the currency of one tells more of what all cost.
         currency = None if self._max_visits is None else _oracles.paid_in(oracle)
         promise = _oracles.trust_of(oracle).guarantee("user", currency)
-        return EpochsReport(type(self).__name__, promise, list(getattr(self, "_epochs", [])))
+        name, most = type(self).__name__, self._max_visits or 1
+        if most > 1:
+            name = f"{name}, with at most {most} fits about each person, of which each has"
+        return EpochsReport(name, promise, list(getattr(self, "_epochs", [])))
 
     @property
     def guarantee(self) -> Guarantee:

@@ -284,7 +284,8 @@ class ActionElimination(OraclePolicy):
         of standard deviations of their difference, by one posterior from the pooled sums of all
         epochs. That is not a proved interval, but one that misses no more often if the model holds.
         Else the papers' form, with intervals of the latest epoch, by this ``method`` of the oracle.
-        "auto" is "posterior" for oracles that have one, and "certified" for others.
+        "auto" is "posterior" for oracles that have one, and "certified" for others;
+        `LogisticRegression` has "asymptotic" ones alone.
 
     Attributes
     ----------
@@ -336,6 +337,17 @@ class ActionElimination(OraclePolicy):
     exploration: Literal["uniform", "spanner"] = "uniform"
     confidence_level: Level = 0.95
     interval: Literal["auto", "posterior", "certified", "asymptotic"] = "auto"
+
+    def _start(self, n_phi):
+        method = "certified" if self.interval == "auto" else self.interval
+        claims = getattr(self.oracle, "interval_claims", (method,))
+        if method not in (*claims, "posterior"):  # found now, and not when the first epoch closes
+            raise ValueError(
+                f"interval={self.interval!r} needs {method} intervals, and the oracle "
+                f"{type(self.oracle).__name__} has {' and '.join(claims) or 'none'}: pass "
+                "interval='asymptotic' where it has those, or another oracle."
+            )
+        super()._start(n_phi)
 
     def _with_past(self, oracle, n_fitted):
         if self._by_posterior(oracle):

@@ -166,6 +166,8 @@ class Loop:
             If the first event of a file cannot pay for the policy.
         """
         contexts = finite_numbers(contexts, "contexts")[None]
+        if contexts.ndim > 3:
+            raise ValueError("rank takes the contexts of one round, and rank_many of several.")
         ((action, propensity),) = self._ranked([event_id], contexts, available, [user])
         return action, propensity
 

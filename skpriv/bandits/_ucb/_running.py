@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, Self
 
+from sklearn.exceptions import NotFittedError
+
 from ..._estimation._reports import best_channel, moments_query, report_noises
 from ..._estimation._moments import MomentsQuery
 from ..._estimation._public_maps import RecordMap
@@ -228,6 +230,8 @@ class RunningSumsPolicy(BasePolicy):
     @property
     def privacy_report_(self) -> Any:
         """Streams that were opened, one a phase, and their price: `PrivacyReport`."""
+        if not hasattr(self, "_sums"):
+            raise NotFittedError(f"{type(self).__name__} has released nothing: it has not acted.")
         return self._sums.report
 
     channel = "gaussian"
@@ -450,7 +454,7 @@ class RunningSumsPolicy(BasePolicy):
             seen[int(user)] += 1
             if self._reported[int(user)] + seen[int(user)] > most:
                 raise ValueError(
-                    f"user {user} has reported {most} times: a further report is refused."
+                    f"user {user} has reported, which may be done {most} times: no more is taken."
                 )
             seed, _, index = read_report(fields, user, answer)
             answers.append((seed, index))

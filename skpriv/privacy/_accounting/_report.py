@@ -275,7 +275,7 @@ class PrivacyReport(Printed):
         reports, costs = capabilities(self.privacy).reports, self._currency
         adds = "" if reports or self.disjoint or costs != "mu" else ", whose squares add up"
         part = "users, each of whom answers one query" if reports else "budget"
-        many = "(x 2): asked twice, each time with these numbers; "
+        many = "(x k): asked k times, each time with these numbers; "
         many = many if len(self._printed) < len(self.rows) else ""
         return (
             f"{many}share: part of the {part}; scale: size of the noise, its standard deviation if "

@@ -76,7 +76,8 @@ def check_unit(ledger: str, charge: str, name: str) -> None:
         case ((person, largest), _):
             remedy = (
                 f"Release with groups={person} and max_rows_per_group={largest} or fewer (in "
-                f"commands --group {person} --max-rows {largest}), or begin another ledger."
+                f"commands --group {person} --max-rows {largest}; a policy with "
+                f"max_visits={largest}), or begin another ledger."
             )
     raise PrivacyError(
         f"The ledger protects {unit_sentence(ledger)}, and {name} would protect "
@@ -226,7 +227,7 @@ class Limit:
             remedy = f"Give BudgetAccountant set_aside={needed} or more, a part of its budget."
         elif self.budget.delta == 0.0 and isinf(converted.pure):
             asked = f"{name} asks for a delta above 0"
-            remedy = "Give BudgetAccountant a delta, for example delta=1e-6."
+            remedy = "Give that budget a delta, for example delta=1e-6."
         elif isinf(converted.amount(self.currency)):
             asked = f"{name} has no cost in the accountant's currency={self.currency!r}, use 'zcdp'"
         elif 0.0 < cost.pure and self.currency != "pure":

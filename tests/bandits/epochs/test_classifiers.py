@@ -104,13 +104,6 @@ def test_rounds_that_are_not_learned_from_count_for_nothing():
     assert blank.sum() == 999 and (rewards[blank] == 2.0).all()
 
 
-def test_classes_of_text_are_no_rewards():
-    policy = SquareCB(LogisticRegression(classes=("no", "yes"), data_norm=1.0))
-    with pytest.raises(ValueError, match="numbers"):
-        policy.act(np.zeros((1, 2, 2)))
-    assert not hasattr(policy, "n_rounds_")
-
-
 @pytest.mark.parametrize("classes", [(0, 1), (1, -1), (0, 3, 1)])
 def test_rewards_between_classes_keep_their_mean(classes):
     """They had counted for nothing, without a word."""

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from functools import partial
 from math import sqrt
 from typing import ClassVar
 
@@ -13,6 +14,7 @@ from sklearn.base import clone
 
 from skpriv.bandits import (
     FLIPHAT,
+    ActionElimination,
     EpochGreedy,
     EpochSchedule,
     EpsilonGreedy,
@@ -25,6 +27,7 @@ from skpriv.bandits._draws import greedy_chances
 from skpriv.bandits._epochs._policy import epoch_length
 from skpriv.exceptions import BudgetExceeded
 from skpriv.linear_model import (
+    LayeredRegressor,
     LinearRegression,
     LogisticRegression,
     ReweightedRegressor,
@@ -33,6 +36,7 @@ from skpriv.linear_model import (
 from skpriv.privacy import Budget, BudgetAccountant, Cost, Guarantee
 
 SCHEDULE = (20, 30, 50)
+classifier = partial(LogisticRegression, data_norm=1.0, classes=(0, 1))
 
 
 def currency_of(policy):
@@ -265,10 +269,8 @@ def test_epochs_of_codebook_reports_are_pooled(make_rounds):
 def test_what_users_are_promised_who_come_again(make_rounds):
     """Group privacy: mu times m, locally mu times sqrt(m); of a budget alone, epsilon and delta."""
     mu = Budget(1.0, 1e-6).mu
-    for privacy, factor in (("central", 3.0), ("local", sqrt(3.0))):
-        policy = LinUCB(epsilon=1.0, delta=1e-6, privacy=privacy, channel="auto", random_state=0)
-        if privacy == "local":
-            policy.set_params(channel="gaussian")
+    for privacy, channel, factor in (("central", "auto", 3.0), ("local", "gaussian", sqrt(3.0))):
+        policy = LinUCB(epsilon=1.0, delta=1e-6, privacy=privacy, channel=channel, random_state=0)
         make_rounds().play(policy)
         once, thrice = policy.guarantee, policy.user_guarantee(3)
         assert (once.epsilon, thrice.delta) == (1.0, 1e-6)
@@ -276,12 +278,10 @@ def test_what_users_are_promised_who_come_again(make_rounds):
         assert "at most 3 rounds" in str(thrice) and "is in one round" in str(once)
         assert policy.user_guarantee(1) == once
     epochs = EpochGreedy(oracle=ssp(epsilon=1.0, delta=1e-6)).user_guarantee(3)
-    assert epochs.epsilon == 3.0
-    assert epochs.delta == pytest.approx(3.0 * np.exp(2.0) * 1e-6)
+    assert (epochs.epsilon, epochs.delta) == pytest.approx((3.0, 3.0 * np.exp(2.0) * 1e-6))
     with pytest.raises(ValueError, match="visits"):
         policy.user_guarantee(0)
-    exact = ssp(privacy="none")
-    assert not EpochGreedy(oracle=exact).user_guarantee(5).private
+    assert not EpochGreedy(oracle=ssp(privacy="none")).user_guarantee(5).private
 
 
 def test_actions_beyond_the_bounds_of_rewards_do_not_tie():
@@ -311,17 +311,18 @@ def test_a_run_is_no_more_private_than_its_weakest_epoch():
 
 
 @pytest.mark.parametrize(
-    ("oracle", "message"),
+    ("policy", "message"),
     [
-        (LinearRegression(bounds_X=(-1, 1)), "needs bounds_y, a public bound"),
-        (LinearRegression(bounds_y=(-1, 1)), "needs bounds_X or data_norm, a public bound"),
-        (SSPRegressor(bounds_y=(-1, 1)), "needs data_norm, a public bound"),
-        (
-            LogisticRegression(privacy="local", data_norm=1.0, classes=(0, 1)),
-            "needs somebody who adds up",
-        ),
+        (EpochGreedy(LinearRegression(bounds_X=(-1, 1))), "needs bounds_y, a public bound"),
+        (EpochGreedy(LinearRegression(bounds_y=(-1, 1))), "needs bounds_X or data_norm, a public"),
+        (EpochGreedy(SSPRegressor(bounds_y=(-1, 1))), "needs data_norm, a public bound"),
+        (EpochGreedy(classifier(privacy="local")), "needs somebody who adds up"),
+        (SquareCB(classifier(classes=("no", "yes"))), "possible rewards: pass numbers"),
+        (ActionElimination(classifier()), "has asymptotic: pass interval='asymptotic'"),
+        (ActionElimination(LayeredRegressor(), interval="asymptotic"), "has certified"),
     ],
 )
-def test_an_oracle_that_cannot_fit_is_refused_before_anybody_is_served(oracle, message):
+def test_an_oracle_that_does_not_suit_is_refused_before_anybody_is_served(policy, message):
     with pytest.raises(ValueError, match=message):
-        EpochGreedy(oracle).act(np.zeros((2, 3, 4)))
+        policy.act(np.zeros((2, 3, 4)))
+    assert not hasattr(policy, "n_rounds_")

@@ -79,15 +79,15 @@ def test_learned_events_leave_no_context(tmp_path):
 
 def test_a_restart_goes_on(tmp_path):
     service = loop(tmp_path)
-    for k in range(3):
-        service.rank(f"e{k}", contexts(k))
+    service.rank_many(["e0", "e1", "e2"], [contexts(k) for k in range(3)])
     service.reward("e0", 0.0)
     again = loop(tmp_path)
-    again.reward("e1", 0.1)
-    again.reward("e2", 0.2)
+    again.reward_many(["e1", "e2"], [0.1, 0.2])
     assert [x for x, *_ in again.policy.seen] == [0, 1, 2]
     with pytest.raises(PrivacyError, match="another policy"):
         Loop(LinUCB(), tmp_path / "service.sqlite")
+    with pytest.raises(ValueError, match="rank takes the contexts of one round"):
+        again.rank("e3", [contexts(3)])
 
 
 def test_a_clock_that_goes_back_is_told(tmp_path):

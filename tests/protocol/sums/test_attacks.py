@@ -70,7 +70,7 @@ def test_shuffled_shares_are_paid_in_delta_too(tmp_path):
     owed = (1.0 + np.e) * 2.0**-40  # (1 + exp(epsilon)) of the distance that shares may have
     assert ledger.charges[0].cost.delta == pytest.approx(owed, rel=1e-12)
     assert ledger.spent.epsilon <= 1.0 + 1e-9
-    with pytest.raises(PrivacyError, match="not twice"):
+    with pytest.raises(PrivacyError, match="as often as it may"):
         answer(task, ledger)
 
 
@@ -110,7 +110,7 @@ def test_attempts_are_capped_and_charged(tmp_path):
     with pytest.raises(PrivacyError, match="no more attempts"):
         collector.repeat_round()
     for attempt in (0, MOST_ATTEMPTS):
-        with pytest.raises(PrivacyError, match="not twice"):
+        with pytest.raises(PrivacyError, match="as often as it may"):
             answer(json.dumps(task_fields(collector._settings, [], attempt)), ledger)
     tight = DeviceLedger(tmp_path / "other", epsilon=1.0, delta=1e-6)
     answer(collector.task, tight)
