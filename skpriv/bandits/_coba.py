@@ -87,6 +87,8 @@ class CobaLearner:
             raise ValueError("CobaLearner takes one round at a time.")
         if not actions:
             raise ValueError("CobaLearner needs a list of actions: they cannot be continuous.")
+        if getattr(self.policy, "max_visits", None) is not None:
+            raise ValueError("coba does not say who comes: pass a policy without max_visits.")
         if not hasattr(self, "policy_"):
             self.policy_ = clone(self.policy)
         contexts = self._contexts(context, actions)

@@ -111,6 +111,8 @@ class MABWiserAdapter:
                 "MABWiserAdapter needs a policy with shared=False: a context is the same for all "
                 "arms, and each arm has weights of its own."
             )
+        if getattr(policy, "max_visits", None) is not None:
+            raise ValueError("MABWiser does not say who comes: pass a policy without max_visits.")
         if policy.n_actions != len(arms):
             raise ValueError(f"the policy has n_actions={policy.n_actions}, but arms={arms!r}.")
         return policy

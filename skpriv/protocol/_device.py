@@ -167,6 +167,8 @@ def report(
     ValueError
         If the task is damaged, or the record has another number of features. What cells hold,
         and which action was taken, plays no part in it: what is no number counts as zero.
+    TypeError
+        If ``ledger`` is no `DeviceLedger`, but the path of one.
     PrivacyError
         If the task asks for more than ``largest_epsilon``, or the ledger refuses.
 
@@ -195,6 +197,8 @@ def report(
     True
     """
     fields = read_task(task)
+    if ledger is not None and not hasattr(ledger, "charge"):
+        raise TypeError("ledger must be a DeviceLedger, such as DeviceLedger(path, epsilon=8.0).")
     if isinstance(fields.get("channel"), dict) and fields["channel"].get("name") == "shared-sum":
         from ._sums import sum_report
 

@@ -101,15 +101,17 @@ def test_a_logged_action_is_found_among_the_offered():
 
 def test_errors_change_nothing():
     learner = CobaLearner(LinUCB(n_actions=3))
-    with pytest.raises(ValueError, match="continuous"):
-        learner.predict(None, [])
+    with pytest.raises(ValueError, match="without max_visits"):
+        CobaLearner(LinUCB(max_visits=2)).predict(None, ACTIONS)
     _, chance, known = learner.predict((0.5,), ACTIONS)
     with pytest.raises(ValueError, match="what predict returned"):
         learner.learn((0.5,), ACTIONS[0], 1.0, chance)
     with pytest.raises(ValueError, match="unknown action"):
         learner.learn((0.5,), (1, 1, 1), 1.0, chance, **known)
-    with pytest.raises(ValueError, match="must have shape"):
-        learner.predict((0.5,), ACTIONS[:2])
-    with pytest.raises(ValueError, match="sequence of numbers"):
-        learner.predict(object(), ACTIONS)
+    for context, actions, message in (
+        ((0.5,), ACTIONS[:2], "must have shape"), (object(), ACTIONS, "sequence of numbers"),
+        (None, [], "continuous"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=message):
+            learner.predict(context, actions)
     assert learner.policy_.n_rounds_ == 0

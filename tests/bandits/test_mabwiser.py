@@ -81,6 +81,7 @@ def test_errors_change_nothing():
         (RandomPolicy(), ARMS, "shared=False"),
         (greedy(), ARMS[:2], "n_actions=3"),
         (greedy(), ["a", "a", "b"], "different labels"),
+        (greedy().set_params(max_visits=2), ARMS, "without max_visits"),
     ],
 )
 def test_arms_must_fit_the_policy(policy, arms, message):

@@ -31,13 +31,14 @@ def answer(text, ledger, **params):
 
 
 def test_no_task_is_answered_twice(tmp_path):
-    ledger = DeviceLedger(tmp_path / "mine.db", 100.0)
-    assert answer(task(), ledger) is not None
+    assert answer(task(), DeviceLedger(tmp_path / "mine.db", 100.0)) is not None
     again = DeviceLedger(tmp_path / "mine.db", 100.0)  # after a restart
     with pytest.raises(PrivacyError, match="as often as it may"):
         answer(task(), again)
     assert answer(task(seed=1), again) is not None
     assert again.spent.epsilon == 4.0 and again.n_answers == 2
+    with pytest.raises(TypeError, match="must be a DeviceLedger"):
+        answer(task(seed=2), tmp_path / "mine.db")
 
 
 def test_answers_add_up_to_what_was_agreed_to(tmp_path):
