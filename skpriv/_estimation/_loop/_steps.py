@@ -387,7 +387,7 @@ def known_mean(session, whitened, target, released, deviation, pool, equation, r
         precision = 1.0 / (released.scale**2 + pool.variance / equation.n + moved)
         # That of residuals which no clip made small. Clipped at 1.25 of their own deviations, the
         # residuals of a rare target have a third of their deviation.
-        deviation = sqrt(max(pool.variance, deviation**2 - pool.spread**2))
+        deviation = sqrt(max(pool.variance, deviation**2 - float(pool.b @ pool.slope @ pool.b)))
     unit = 1.0 if link.linear else slope / released.part
     if rules.mean:
         clip = mean_clip(2.0 / (rules.effective_records * sqrt(rules.mean)))

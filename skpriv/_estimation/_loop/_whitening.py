@@ -8,6 +8,7 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
+from scipy.linalg import lapack
 
 from ..._linalg import row_norms
 from .._moments import PRIOR_VARIANCES, SAMPLING
@@ -74,17 +75,18 @@ def prior_model(part, priors, values, vectors):
     Returns
     -------
     (precision, squares, bases)
-        G C^-1 of the error covariance C in units of the noise variance; the eigenvalues of
-        L'G C^-1 G L; and L times its eigenvectors.
+        The diagonal of G C^-1, with the error covariance C in units of the noise variance; the
+        eigenvalues of L'G C^-1 G L; and L times its eigenvectors. All are in the basis of the
+        eigenvectors of G, in which G and C are diagonal.
     """
     rotated, trace = vectors.T @ priors, max(float(values.sum()), 1e-300)
     shares = np.square(rotated).sum(axis=2) @ values
     units = trace / np.where(shares > 0.0, shares, trace)  # a share may be 0
-    weights = values / (1.0 + min(SAMPLING, part) * len(values) / trace * values)
-    rotated *= np.sqrt(units[:, None] * values * weights)[:, :, None]
-    squares, bases = np.linalg.eigh(rotated.transpose(0, 2, 1) @ rotated)
-    bases = np.sqrt(units)[:, None, None] * (priors @ bases)
-    return (vectors * weights) @ vectors.T, squares, bases
+    precision = values / (1.0 + min(SAMPLING, part) * len(values) / trace * values)
+    rotated *= np.sqrt(units)[:, None, None]
+    scaled = np.sqrt(values * precision)[:, None] * rotated
+    squares, bases = np.linalg.eigh(scaled.transpose(0, 2, 1) @ scaled)
+    return precision, squares, rotated @ bases
 
 
 def posterior_mean(moment, spread, model, variances, odds):
@@ -98,6 +100,7 @@ def posterior_mean(moment, spread, model, variances, odds):
     Parameters
     ----------
     moment : ndarray of shape (p,)
+        Its coordinates are in the basis of the eigenvectors of G, as are those of the mean.
     spread : float
         Variance of the privacy noise in each coordinate.
     model : tuple
@@ -108,7 +111,7 @@ def posterior_mean(moment, spread, model, variances, odds):
         Logarithms of the odds against each L.
     """
     precision, squares, bases = model
-    along = (precision @ moment / spread) @ bases  # one row for each prior
+    along = (precision * moment / spread) @ bases  # one row for each prior
     total = 1.0 / variances[:, None] + (np.maximum(squares, 0.0) / spread)[:, None]
     solutions = along[:, None] / total  # one row for each prior and candidate
     # log N(moment; 0, C + tau^2 G L L'G) up to a constant, where C is the error covariance
@@ -233,14 +236,10 @@ class Pool:
         self._spectrum: Any = denoised_gram(self._noisy_slope, self.scale)[:2]
         values, vectors = self._spectrum
         self.slope: np.ndarray = (vectors * values) @ vectors.T
+        self._noisy_values = np.einsum("ij,ij->j", vectors, self._noisy_slope @ vectors)
         if not self._link.linear:
             self._priors[-1, :, : len(values)] = self._even_prior()
         self._model: Any = None
-
-    @property
-    def spread(self):
-        """Root mean square of the fitted function."""
-        return sqrt(max(float(self.b @ self.slope @ self.b), 0.0))
 
     def _solve(self):
         """Solve, where weights and noise follow from distances to a point near the solution.
@@ -252,7 +251,8 @@ class Pool:
         noise, and old equations do not slow it down.
         """
         start, equations, linear = self.b, self._equations, self._link.linear
-        p, trace, counts = len(start), max(float(self._spectrum[0].sum()), 1e-300), equations["n"]
+        values, vectors = self._spectrum
+        p, trace, counts = len(start), max(float(values.sum()), 1e-300), equations["n"]
         from_points, noises, bend = start - equations["point"], equations["moment_scale"] ** 2, 0.0
         if self._curator:  # equations of a part of the records have its sampling error
             noises = noises + self.variance * trace / p * (1.0 / counts - 1.0 / counts.max())
@@ -273,16 +273,17 @@ class Pool:
             ratio, last_model = sampling / max(self.noise, 1e-300), self._model
             if not (last_model and 0.8 <= (1.0 + ratio) / (1.0 + last_model[0]) <= 1.25):
                 self._model = ratio, prior_model(ratio, self._priors, *self._spectrum)
-            moment = self.slope @ (weights @ equations["point"] - self._origin)
-            moment += weights @ equations["moment"]
-            self.b = self._origin + posterior_mean(
-                moment, self.noise, self._model[1], self._variances, self._odds
+            # In the basis of its eigenvectors the slope is a vector, which is read at once
+            point, moment = (weights @ equations[name] for name in ("point", "moment"))
+            away, moment, origin = np.stack([point - self._origin, moment, self._origin]) @ vectors
+            b = origin + posterior_mean(
+                values * away + moment, self.noise, self._model[1], self._variances, self._odds
             )
             if linear:
-                b, largest = self.b, self._largest_square
-                square = float(max(b @ self.slope @ b, b @ self._noisy_slope @ b))
-                self.b = b * sqrt(largest / square) if square > largest else b
-            else:  # limits how far eta of a typical row may move
+                squares = b**2 @ values, b**2 @ self._noisy_values
+                b *= sqrt(self._largest_square / max(*squares, self._largest_square))
+            self.b = vectors @ b
+            if not linear:  # limits how far eta of a typical row may move
                 move = self.b - start
                 deviations = float(np.linalg.norm(move)) * self._length / self._link.signal
                 self.b = start + move / max(deviations, 1.0)
@@ -341,12 +342,13 @@ def learn_whitening(session, rows, rules, start=None):
         for slopes.
     """
     parts = whitening_parts(session, rules)
-    first = None
+    to_features: Any = None
     if start:
         W = _next_whitening(start.W, start.gram, start.scale, rules)
         parts = parts[-1:]
     elif rules.margins:
-        W = first = whitening_by_margins(session, rows, rules, parts[-1])
+        W = whitening_by_margins(session, rows, rules, parts[-1])
+        to_features = np.linalg.inv(W)
     else:
         W = np.eye(rows.size)
     for number, subset in enumerate(parts):
@@ -358,8 +360,8 @@ def learn_whitening(session, rows, rules, start=None):
         gram, scale = asked.gram(session.sum(asked, rules.whitening / len(parts), subset))
         if last_look:
             return asked.whitened, (gram, scale)
-        if first is not None:
-            gram = with_least_mass(gram, W @ np.linalg.inv(first))
+        if to_features is not None:
+            gram = with_least_mass(gram, W @ to_features)
         W = _next_whitening(W, gram, scale, rules)
     return Whitened(rows, W), None
 
@@ -418,7 +420,7 @@ def with_least_mass(gram, turn):
     turn : ndarray of shape (p, p)
         Upper triangular matrix of the turn; its inverse leads back to features.
     """
-    back = np.linalg.inv(turn)
+    back, _ = lapack.dtrtri(turn)
     mass = np.einsum("ij,ij->i", back @ gram, back)
     seen = np.clip(mass[:-1], 0.0, 2.0 * max(mass[-1], 0.0))
     least = LEAST_MASS * float(seen @ seen) / max(float(seen.sum()), 1e-300)
