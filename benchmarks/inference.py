@@ -32,6 +32,7 @@ from skpriv import linear_model
 from skpriv._estimation._loop._score import ScoreEquation, ScoreQuery
 from skpriv._estimation._loop._queries import Whitened
 from skpriv.inspection import inference
+from skpriv.linear_model import _reweighted
 from skpriv.preprocessing import BoundsScaler
 
 ESTIMATORS = ("LinearRegression", "least_squares", "SSPRegressor", "ReweightedRegressor")
@@ -79,12 +80,21 @@ def fitted_line(model, X, y):
     return found
 
 
+LEARNED: list = []  # normalisations of the fits of re-weighted regression
+
+
+def learn_and_keep(*args, learn=_reweighted.learn_normalisation):
+    """The normalisation of a fit, which does not keep it itself."""
+    LEARNED.append(learn(*args))
+    return LEARNED[-1]
+
+
+_reweighted.learn_normalisation = learn_and_keep
+
+
 def weights_of(model, X):
-    """Public weights of a fit at the rows of the table; 1 but for re-weighted regression."""
-    last = model[-1]
-    instrument = getattr(last, "_instrument", None)
-    if instrument is None or instrument.matrix is None:
-        return np.ones(len(X))
+    """Public weights of the last fit, of re-weighted regression, at the rows of the table."""
+    last, instrument = model[-1], LEARNED[-1]
     rows = last._scaling.rows(np.asarray(model[:-1].transform(X))) @ instrument.matrix
     return 1.0 / np.maximum(np.linalg.norm(rows, axis=1), instrument.floor)
 
