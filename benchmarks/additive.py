@@ -118,8 +118,7 @@ def measure(table, seeds, with_peer):
 
     def score(name, model, fit, held_out):
         start = time.perf_counter()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             model.fit(*fit)
             value = r2_score(held_out[1], model.predict(held_out[0]))
         seconds.setdefault(name.split()[0], []).append(time.perf_counter() - start)

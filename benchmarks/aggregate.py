@@ -41,8 +41,7 @@ def accuracy(seeds):
                 bounds_X=bounds, bounds_y=table.bounds_y, epsilon=EPSILON, delta=DELTA,
                 privacy=name, random_state=1000 * seed + place,
             )  # fmt: skip
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with warnings.catch_warnings(action="ignore"):
                 model.fit(rows[train], table.target[train])
             scores[name].append(model.score(rows[test], table.target[test]))
     return scores

@@ -77,8 +77,7 @@ def fuzz_replays(replays, seed=0):
             pair.append((changed, told))
         if np.array_equal(pair[0][0], pair[1][0]) and np.array_equal(pair[0][1], pair[1][1]):
             continue
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             result = replay(partial(clone, model), *pair, claim=budget)
         if not result.holds:
             found.append((key, result.differences[:2], result.epsilon))

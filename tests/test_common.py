@@ -411,8 +411,7 @@ def test_huge_values_are_values(Estimator, privacy):
     X, y = _data(Estimator)
     y = y.astype(float)
     X[3], y[5] = 1e308, -1e308
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         estimator = make(Estimator, privacy=privacy, random_state=0).fit(X, y)
     assert np.isfinite(curve(estimator, X[:3])).all()
 

@@ -75,8 +75,7 @@ def run_once(make, data, run, listener):
     """
     model = _seeded(unfitted(make()))
     result, transcript = Run(model), None
-    with warnings.catch_warnings(record=True) as caught, listening(listener):
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught, listening(listener):
         try:
             transcript = run(model, data)
         except Exception as error:  # Others see an error, so that it is compared.

@@ -36,8 +36,7 @@ def number(cell):
     if isinstance(cell, (str, bytes, bytearray)) or getattr(cell, "ndim", False):
         return np.nan
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             return np.nan if isinstance(cell, (complex, np.complexfloating)) else float(cell)
     except Exception:  # what is wrong with a cell must not be seen
         return np.nan

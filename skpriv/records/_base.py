@@ -24,7 +24,9 @@ from .._linalg import BLOCK_ENTRIES, CompensatedSum, one_blas_thread
 from .._progress import progress
 from ..exceptions import InvalidValues
 from ._subset import BATCH_ROWS, SeededOrder, Subset
-from ._values import INVALID_VALUES, OTHER_ROWS, finite, numeric, public_shape, quietly
+from ._values import (
+    INVALID_VALUES, OTHER_ROWS, finite, numeric, public_shape, quietly, silence,
+)  # fmt: skip
 
 # Seconds that the caller works alone before other threads help: waking them can take as long.
 ALONE = 0.005
@@ -92,7 +94,7 @@ def _quiet(function, argument):
     """A call without warnings, which would tell of a value: a thread does not have what its caller
     said of them.
     """
-    with np.errstate(all="ignore"):
+    with silence():
         return function(argument)
 
 
@@ -104,7 +106,8 @@ def computed(compute: Callable) -> Any:
     """
     for attempt in range(ATTEMPTS):
         try:
-            return compute()
+            with silence(everywhere=True):  # tasks warn in threads of Dask
+                return compute()
         except (OSError, MemoryError):
             raise
         except Exception as error:

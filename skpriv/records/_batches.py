@@ -17,7 +17,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ._base import CHUNK_ROWS, ArrayRows, Rows, canonical
-from ._values import OTHER_ROWS, finite, floats, public_shape, quietly
+from ._values import OTHER_ROWS, finite, floats, public_shape, quietly, silence
 
 AHEAD = 2  # blocks that are read while another one is used
 NO_LENGTH = (
@@ -115,9 +115,9 @@ def ahead(blocks):
     blocks, done = iter(blocks), object()
     reader = ThreadPoolExecutor(1, "skpriv-reader")
     try:
-        waiting = deque(reader.submit(next, blocks, done) for _ in range(AHEAD))
+        waiting = deque(reader.submit(silence()(next), blocks, done) for _ in range(AHEAD))
         while (block := waiting.popleft().result()) is not done:
-            waiting.append(reader.submit(next, blocks, done))
+            waiting.append(reader.submit(silence()(next), blocks, done))
             yield block
             del block
     finally:

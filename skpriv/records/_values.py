@@ -5,11 +5,13 @@ scikit-learn's words, and costs nothing. Values are private: they are looked at 
 and what is wrong with them is said without a value, a position or a count, always the same.
 """
 
+import os
 import warnings
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
+from threading import local
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -28,15 +30,49 @@ INVALID_VALUES = (
 )
 
 
+# Whether this thread is silent, and who has silenced all threads
+_here = local()
+_everywhere: set = set()
+if hasattr(os, "register_at_fork"):  # a forked child has no other thread that would take it back
+    os.register_at_fork(after_in_child=_everywhere.clear)
+
+
+class _OfSilentThreads(type):
+    """Type of a category that all warnings belong to in a silent thread, and none in another."""
+
+    def __subclasscheck__(cls, category):
+        return bool(_everywhere) or getattr(_here, "silent", False)
+
+
+class _Unheard(Warning, metaclass=_OfSilentThreads):
+    """Category of what must not be heard."""
+
+
 @contextmanager
-def silence() -> Iterator[None]:
+def silence(everywhere: bool = False) -> Iterator[None]:
     """Let nobody hear a warning while private values are read: it would tell of one.
 
-    It decorates functions, too. What threads warn of is not heard either, if this is entered before
-    they begin and left after they have ended.
+    It decorates functions, too. Filters of warnings belong to the process. If each of two
+    overlapping threads restored those that it found, the second one would leave all warnings
+    ignored for good. So one filter stays, which ignores what silent threads warn of.
+
+    Parameters
+    ----------
+    everywhere : bool, default=False
+        Whether all threads are silent meanwhile, for work that is done in threads of others.
     """
-    with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
-        yield
+    before, token = getattr(_here, "silent", False), object()
+    try:
+        _here.silent = True
+        if everywhere:
+            _everywhere.add(token)
+        if not warnings.filters or warnings.filters[0][2] is not _Unheard:
+            warnings.simplefilter("ignore", _Unheard)  # before all filters that were set since
+        with np.errstate(all="ignore"):
+            yield
+    finally:
+        _here.silent = before
+        _everywhere.discard(token)
 
 
 def public_shape(data: Any, depth: int = 4) -> tuple:
@@ -139,7 +175,6 @@ def floats(data: Any, infinite: bool = False) -> np.ndarray:
     if type(data) is np.ndarray and data.dtype == np.float64 and _all_finite(data):
         return data
     with silence():
-        warnings.simplefilter("error", np.exceptions.ComplexWarning)  # no imaginary part is dropped
         array = _cell_by_cell(data) if _is_list(data) else _numbers_in(_unmasked(data))
     if infinite or _all_finite(array):
         return array
@@ -167,18 +202,19 @@ def _numbers_in(array):
         return np.where(array.imag == 0.0, array.real, np.nan).astype(np.float64)
     if array.dtype.kind not in "biufOSU":
         return np.full(array.shape, np.nan)
-    try:
-        return array.astype(np.float64)
-    except Exception:
-        return np.array([_number(cell) for cell in array.ravel()]).reshape(array.shape)
+    with suppress(Exception):
+        if array.dtype.kind != "O" or not any(map(_may_be_complex, set(map(type, array.flat)))):
+            return array.astype(np.float64)
+    return np.array([_number(cell) for cell in array.ravel()]).reshape(array.shape)
 
 
 def _cell_by_cell(data):
     """Float64 of a nested list, cell by cell: NumPy would bring all cells to one type first."""
     with suppress(Exception):
-        array = np.array(data, dtype=np.float64)
-        if array.ndim == len(public_shape(data[:1])) and _is_plain(data):
-            return array
+        if _is_plain(data):
+            array = np.array(data, dtype=np.float64)
+            if array.ndim == len(public_shape(data[:1])):
+                return array
     array = np.full(public_shape(data), np.nan)
     for at, item in enumerate(data):
         nested = array.ndim > 1 and issubclass(type(item), list | tuple | np.ndarray)
@@ -190,25 +226,37 @@ def _cell_by_cell(data):
 def _is_plain(data):
     """Whether NumPy reads a nested list cell by cell.
 
-    It would read other items with a length as sequences: of a masked array also what is masked.
+    It would read other items with a length as sequences: of a masked array also what is masked. Of
+    complex numbers of its own it would drop the imaginary part.
     """
     kinds = set(map(type, data))
     if kinds <= {list, tuple}:
         return all(map(_is_plain, data))
-    return all(k in (np.ndarray, str, bytes) or not hasattr(k, "__len__") for k in kinds)
+    if kinds == {np.ndarray}:
+        return all(item.dtype.kind in "biufSU" for item in data)
+    return all(
+        k in (str, bytes) or not (hasattr(k, "__len__") or _may_be_complex(k)) for k in kinds
+    )
+
+
+def _may_be_complex(kind):
+    """Whether NumPy may drop the imaginary part of objects of this type."""
+    return issubclass(kind, np.complexfloating | np.ndarray)
 
 
 def _number(cell):
     """Number of one cell, by the conversion that NumPy makes of an array of objects."""
-    box = np.empty(1, dtype=object)
-    box[0] = cell
     with suppress(Exception):  # a cell may be any object, and raise any error
         if np.ma.is_masked(cell):  # a masked value is missing, whatever is behind the mask
             return np.nan
+        if issubclass(type(cell), np.ndarray) and cell.dtype.kind in "biufcOSU":
+            cell = cell.item()
+        if issubclass(type(cell), complex | np.complexfloating):
+            return float(cell.real) if cell.imag == 0.0 else np.nan
+        box = np.empty(1, dtype=object)
+        box[0] = cell
         return float(box.astype(np.float64)[0])
-    if not issubclass(type(cell), complex | np.complexfloating):
-        return np.nan
-    return float(cell.real) if cell.imag == 0.0 else np.nan
+    return np.nan
 
 
 def cells(column: Any) -> list:

@@ -85,7 +85,7 @@ NO_NUMBERS = [
     {"rewards": [0.0, 1.0, 2.0, np.nan]},
     {"rewards": [0.0, 1.0, 2.0, np.inf]},
     {"rewards": [0.0, 1.0, "secret", None]},
-    {"rewards": [0.0, 1.0, 2.0, 1j]},
+    {"rewards": [0.0, 1.0, 2.0, np.complex64(1j)]},
     {"rewards": [0.0, 1.0, [2.0], 3.0]},
     {"actions": [0, 1, 2, 5]},
     {"actions": [0, 1, 2, -1]},

@@ -54,8 +54,7 @@ def test_an_experiment_of_coba():
 
 
 def test_same_rounds_as_without_coba(global_random_seed):
-    rng = np.random.RandomState(global_random_seed)
-    rows = rng.dirichlet(np.ones(3), size=300)
+    rows = np.random.RandomState(global_random_seed).dirichlet(np.ones(3), size=300)
     policy = POLICIES[1]
     learner, alone = CobaLearner(policy), SquareCB(**policy.get_params(deep=False))
     for row in rows:

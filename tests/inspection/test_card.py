@@ -103,8 +103,7 @@ def test_steps_that_are_not_private_are_named():
 
 
 def test_a_model_without_coefficients():
-    rng = np.random.RandomState(0)
-    X = rng.uniform(-0.5, 0.5, size=(500, 2))
+    X = np.random.RandomState(0).uniform(-0.5, 0.5, size=(500, 2))
     model = layered(variant="paper", random_state=0).fit(X, X[:, 0])
     known = hasattr(model, "coef_")
     assert ("estimate" if known else "no coefficients") in coefficient_table(model)

@@ -182,8 +182,7 @@ def test_a_dash_leaves_the_distance_of_the_others():
         np.array([1.0, 1.0, np.nan]), np.diag([1.0, 4.0, np.nan]), np.zeros((3, 3)),
         np.array([True, True, False]), "hidden", 100, distance=distance,
     )  # fmt: skip
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         found = Inference(["a", "b", "c"], law.mapped(2.0 * np.eye(3)), 0.95, "")
         assert np.array_equal(found.distance, 2.0 * distance, equal_nan=True)
         text = " ".join(str(found).split())
@@ -197,8 +196,7 @@ def test_a_dash_leaves_the_distance_of_the_others():
 
 def test_what_is_not_told_has_names_and_no_distance():
     """Where noise hides every coefficient, and of several classes, of which no answer tells it."""
-    rng = np.random.RandomState(0)
-    X = rng.uniform(-1.0, 1.0, size=(3000, 3))
+    X = np.random.RandomState(0).uniform(-1.0, 1.0, size=(3000, 3))
     few = LinearRegression(epsilon=0.02, bounds_X=(-1, 1), bounds_y=(-1, 1), random_state=0)
     found = inference(few.fit(X, X[:, 0]))
     assert list(found.hidden) == found.names and not found.reason.startswith("x0")

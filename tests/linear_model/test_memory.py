@@ -12,8 +12,7 @@ D, MB = 8, 2**20
 
 def peak(Estimator, n, seed):
     """Bytes of arrays at the peak of a fit, beside the table."""
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-0.4, 0.4, size=(n, D))
+    X = np.random.default_rng(0).uniform(-0.4, 0.4, size=(n, D))
     y = X[:, 0]
     model = Estimator(privacy="local", epsilon=2.0, data_norm=1.0, bounds_y=(-1, 1))
     model.set_params(random_state=seed).fit(X[:2000], y[:2000])  # what is computed once a process

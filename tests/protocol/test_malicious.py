@@ -114,8 +114,7 @@ def _seen(task, record, monkeypatch):
 
     monkeypatch.setattr(_device, "draw_index", draw_index)
     monkeypatch.setattr(_device.secrets, "token_bytes", bytes)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         try:
             answer = report(task, x, y, user=1, action=action, ledger=ledger)
         except Exception as error:

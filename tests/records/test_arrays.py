@@ -150,8 +150,7 @@ def _put(array, value):
 def test_values_are_refused_in_one_sentence(kind):
     rows = ArrayRows(*BAD[kind](*_rows()))
     assert rows.shape == (300, 3)
-    with warnings.catch_warnings(), pytest.raises(InvalidValues) as caught:
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"), pytest.raises(InvalidValues) as caught:
         rows.check()
     assert str(caught.value) == INVALID_VALUES
     assert caught.value.__cause__ is None and caught.value.__context__ is None
@@ -210,8 +209,7 @@ def test_one_target_does_not_stand_for_all_rows():
 def test_no_warning_tells_of_a_value():
     X, y = _rows()
     X[3], y[5] = 1e308, -1e308
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         ArrayRows(X, y).check()
         open_session("central", X, y, Budget(1.0, 1e-6), 0, currency="zcdp").top(SCORES, 1, 1.0)
         ArrayRows(X, y).sum(Moments())  # of no use, and silent

@@ -241,8 +241,7 @@ def test_maps_are_read_by_chunks(tmp_path, monkeypatch):
 def test_values_are_refused_in_one_sentence_after_the_charge(value, column):
     frame = _frame().astype(object)
     frame.loc[777, column] = value
-    with charged(), warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with charged(), warnings.catch_warnings(action="error"):
         ssp(epsilon=1.0).fit(from_table(frame, target="y"))
 
 

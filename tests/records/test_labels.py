@@ -20,13 +20,9 @@ pa = pytest.importorskip("pyarrow")
 LARGE = 2**60  # beyond 2^53 neighbouring integers are one float64
 N = 40
 MISSING = [
-    None,
-    float("nan"),
-    np.float32("nan"),
-    np.datetime64("NaT", "ns"),
-    np.timedelta64("NaT", "ns"),
-]
-MISSING += [pd.NA, pd.NaT, Decimal("nan"), Decimal("sNaN"), complex("nan"), np.array(np.nan)]
+    None, float("nan"), complex("nan"), np.float32("nan"), np.array(np.nan), pd.NA, pd.NaT,
+    np.timedelta64("NaT", "ns"), Decimal("nan"), Decimal("sNaN"), np.datetime64("NaT", "ns"),
+]  # fmt: skip
 COLUMNS = {
     "list": list,
     "tuple": tuple,
@@ -137,7 +133,6 @@ def test_no_value_of_a_person_makes_a_warning(query, value):
     X[3:6] = value
     permutation = np.random.RandomState(0).permutation
     persons = PersonRows(ArrayRows(X, np.ones(12)), np.repeat(np.arange(4), 3), 3, permutation)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         found = persons.sum(query)
     assert found == pytest.approx(4 if np.isfinite(value).all() else 3)

@@ -2,6 +2,8 @@
 
 import multiprocessing
 import sys
+import warnings
+from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier, current_thread
 from types import SimpleNamespace
 
@@ -11,7 +13,7 @@ import pytest
 from skpriv import _linalg
 from skpriv._compat import fit_context
 from skpriv.linear_model import LinearRegression
-from skpriv.records import _base as _threads
+from skpriv.records import _base as _threads, silence
 from skpriv.records._base import in_threads
 
 
@@ -144,7 +146,32 @@ def test_the_algebra_of_a_fit_wakes_no_thread_of_blas(blas, monkeypatch):
     assert seen == {1} and blas[0] == 8
 
 
-def test_no_thread_warns_of_a_value():
-    """What the caller said of warnings does not hold in its threads by itself."""
-    with np.errstate(all="ignore"):
-        assert list(in_threads(lambda x: np.full(1, 1e308) * 10.0, range(50), 2)) == [np.inf] * 50
+def test_silence_is_that_of_one_thread_and_ends():
+    """Threads overlap, a filter is set inside, filters are copied, and an error ends it."""
+    ours, theirs, one = silence(), silence(), ThreadPoolExecutor(1)
+
+    def heard(x=None):
+        before = len(found)
+        warnings.warn("a value", stacklevel=1)
+        return len(found) > before
+
+    def both():
+        return heard(), pool.submit(heard).result()
+
+    with warnings.catch_warnings(record=True, action="always") as found, one as pool:
+        ours.__enter__()
+        assert both() == (False, True) and not any(in_threads(heard, range(9), 2))
+        assert [*in_threads(lambda x: np.full(1, 1e308) * 10.0, range(9), 2)] == [np.inf] * 9
+        with warnings.catch_warnings(action="error"):
+            assert not silence()(heard)()
+        copied = warnings.filters[:]
+        pool.submit(theirs.__enter__).result()
+        ours.__exit__(None, None, None)
+        assert both() == (True, False)
+        pool.submit(theirs.__exit__, None, None, None).result()
+        warnings.filters[:] = copied
+        assert both() == (True, True)
+        with pytest.raises(KeyError), silence(everywhere=True), silence():
+            assert both() == (False, False)
+            raise KeyError
+        assert both() == (True, True)

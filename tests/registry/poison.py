@@ -91,7 +91,7 @@ KINDS = {
     "objects": _placed,
     "lists": lambda array, cell, last: _placed(array, cell, last).tolist(),
     "text": lambda array, cell, last: _placed(array, _or(cell, SECRET), last),
-    "complex": lambda array, cell, last: _placed(array, _or(cell, 1 + 2j), last),
+    "complex": lambda array, cell, last: _placed(array, _or(cell, np.complex64(1 + 2j)), last),
     "NaN": lambda array, cell, last: _placed(array, _or(cell, np.nan), last).astype(float),
     "huge": lambda array, cell, last: _placed(array, _or(cell, 10**400), last).tolist(),
     "pandas": _frame("pandas"),

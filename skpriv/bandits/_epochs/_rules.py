@@ -339,13 +339,16 @@ class ActionElimination(OraclePolicy):
     interval: Literal["auto", "posterior", "certified", "asymptotic"] = "auto"
 
     def _start(self, n_phi):
-        method = "certified" if self.interval == "auto" else self.interval
-        claims = getattr(self.oracle, "interval_claims", (method,))
-        if method not in (*claims, "posterior"):  # found now, and not when the first epoch closes
+        claims = getattr(self.oracle, "interval_claims", ("certified", "asymptotic"))
+        has = (*claims, *["posterior"] * hasattr(type(self.oracle), "posterior"))
+        asked = self.interval
+        if asked == "auto":
+            asked = "posterior" if "posterior" in has else "certified"
+        if asked not in has:  # found now, and not when the first epoch closes
             raise ValueError(
-                f"interval={self.interval!r} needs {method} intervals, and the oracle "
-                f"{type(self.oracle).__name__} has {' and '.join(claims) or 'none'}: pass "
-                "interval='asymptotic' where it has those, or another oracle."
+                f"interval={self.interval!r} needs {asked} intervals, and the oracle "
+                f"{type(self.oracle).__name__} has {' and '.join(has) or 'none'}: pass the kind "
+                "that it has as interval, or another oracle."
             )
         super()._start(n_phi)
 

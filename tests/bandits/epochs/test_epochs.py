@@ -286,8 +286,7 @@ def test_what_users_are_promised_who_come_again(make_rounds):
 
 def test_actions_beyond_the_bounds_of_rewards_do_not_tie():
     """`predict` is clipped to ``bounds_y``; greedy actions are not those of clipped numbers."""
-    rng = np.random.RandomState(0)
-    X = rng.uniform(-1.0, 1.0, size=(20_000, 1))
+    X = np.random.RandomState(0).uniform(-1.0, 1.0, size=(20_000, 1))
     contexts = np.array([[[5.0], [9.0]]])
     for Estimator in (SSPRegressor, ReweightedRegressor):
         oracle = Estimator(data_norm=1.0, bounds_y=(0.0, 1.0), random_state=0)
@@ -297,8 +296,7 @@ def test_actions_beyond_the_bounds_of_rewards_do_not_tie():
 
 
 def test_a_run_is_no_more_private_than_its_weakest_epoch():
-    rng = np.random.RandomState(0)
-    X = rng.uniform(-0.5, 0.5, size=(200, 2))
+    X = np.random.RandomState(0).uniform(-0.5, 0.5, size=(200, 2))
     oracle = ssp(epsilon=9.0, delta=1e-6, random_state=0)
     spent = oracle.fit(X, X[:, 0]).privacy_report_
     promise = oracle.set_params(epsilon=1.0).fit(X, X[:, 0]).privacy_report_.guarantee
@@ -318,8 +316,8 @@ def test_a_run_is_no_more_private_than_its_weakest_epoch():
         (EpochGreedy(SSPRegressor(bounds_y=(-1, 1))), "needs data_norm, a public bound"),
         (EpochGreedy(classifier(privacy="local")), "needs somebody who adds up"),
         (SquareCB(classifier(classes=("no", "yes"))), "possible rewards: pass numbers"),
-        (ActionElimination(classifier()), "has asymptotic: pass interval='asymptotic'"),
-        (ActionElimination(LayeredRegressor(), interval="asymptotic"), "has certified"),
+        (ActionElimination(classifier()), "has asymptotic: pass the kind"),
+        (ActionElimination(LayeredRegressor(), interval="posterior"), "has certified"),
     ],
 )
 def test_an_oracle_that_does_not_suit_is_refused_before_anybody_is_served(policy, message):

@@ -177,8 +177,7 @@ def answers_of_copies(value, folder, monkeypatch):
     """Noisy answers of a service and of three backups of it, in each of which a reward is late."""
     monkeypatch.setenv("SKPRIV_STATE", str(folder / "state"))
     folder.mkdir()
-    rng = np.random.default_rng(0)
-    contexts = rng.standard_normal((100, 2, 3))
+    contexts = np.random.default_rng(0).standard_normal((100, 2, 3))
     contexts /= np.linalg.norm(contexts, axis=2, keepdims=True)
     contexts[13] = 3.0**-0.5
     loops = {0: Loop(POLICIES["factor"](), folder / "0", in_order=False)}

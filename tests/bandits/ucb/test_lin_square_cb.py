@@ -11,8 +11,7 @@ from skpriv.privacy import Budget, open_stream
 
 def test_chances_are_inverse_gap_weights():
     """1 / (K + 30 sqrt(K) gap / s), of the fit that was released."""
-    rng = np.random.RandomState(0)
-    contexts = rng.uniform(-0.5, 0.5, size=(400, 4, 3))
+    contexts = np.random.RandomState(0).uniform(-0.5, 0.5, size=(400, 4, 3))
     policy = LinSquareCB(epsilon=3.0, random_state=0)
     actions = policy.act(contexts)
     policy.update(contexts, actions, np.sign(contexts[np.arange(400), actions, 0]))

@@ -46,8 +46,7 @@ def test_pickled_in_mid_phase_and_charged_once(anytime):
 def test_gradients_are_taken_at_the_public_prediction():
     """The same reports give the same learner, whatever contexts the users see afterwards."""
     policies = [OnlineLinUCB(epsilon=2.0, horizon=200, random_state=0) for _ in "ab"]
-    rng = np.random.RandomState(0)
-    contexts = rng.normal(size=(40, 5, 3)) / 3.0
+    contexts = np.random.RandomState(0).normal(size=(40, 5, 3)) / 3.0
     for policy, others in zip(policies, (contexts, -contexts)):
         policy.act(contexts)
         actions = np.zeros(40, dtype=int)

@@ -43,8 +43,7 @@ def test_leading_directions_of_a_noisy_gram_matrix_are_not_divided_like_the_othe
 
 @pytest.mark.parametrize("p", [1, 2, 30])
 def test_a_gram_matrix_without_noise_is_itself(p):
-    rng = np.random.RandomState(p)
-    rows = rng.normal(size=(50, p))
+    rows = np.random.RandomState(p).normal(size=(50, p))
     gram = rows.T @ rows / 50.0
     for scale, most in (0.0, 1e-12), (1e-9, 1e-7):
         values, vectors, _ = denoised_gram(gram, scale)

@@ -145,8 +145,7 @@ def test_the_certificate_shrinks_with_n(monkeypatch):
 
 def test_known_coefficients_are_kept_and_others_added():
     """Selections go by the residuals of a public start, and name none of its features."""
-    rng = np.random.RandomState(0)
-    X = rng.uniform(-1.0, 1.0, size=(4000, 30))
+    X = np.random.RandomState(0).uniform(-1.0, 1.0, size=(4000, 30))
     y = 0.5 * X[:, 3] - 0.3 * X[:, 7] + 0.1 * X[:, 20]
     start = np.zeros(30)
     start[[3, 7]] = 0.5, -0.3
@@ -230,8 +229,7 @@ def test_an_interval_given_the_support_by_hand():
 
 def test_no_interval_is_further_from_0_than_the_assumed_norm(global_random_seed):
     """coef_norm is of features divided by data_max, and of the intercept."""
-    rng = np.random.RandomState(global_random_seed)
-    X = rng.uniform(-3.0, 3.0, size=(60, 12))
+    X = np.random.RandomState(global_random_seed).uniform(-3.0, 3.0, size=(60, 12))
     est = iht(data_max=3.0, n_nonzero_coefs=6, epsilon=0.1, random_state=0, coef_norm=0.1)
     low, high = est.fit(X, np.clip(X[:, 0] / 3.0, -1.0, 1.0)).confidence_interval(
         X, method="asymptotic"

@@ -122,8 +122,7 @@ def test_inactive_bins_predict_like_their_parents():
 @pytest.mark.parametrize("level", [0.8, 0.95])
 def test_bins_share_the_failure_probability(monkeypatch, level):
     """Targets of the bins that are used; grams of all bins of a level, and of all levels."""
-    rng = np.random.RandomState(0)
-    X = rng.uniform(-0.5, 0.5, size=(20_000, 3))
+    X = np.random.RandomState(0).uniform(-0.5, 0.5, size=(20_000, 3))
     X[::2] *= 0.3  # norms of several bins
     est = layered(privacy="none", fit_intercept=False, n_levels=2, n_scales=4).fit(X, X[:, 0])
     shares = []

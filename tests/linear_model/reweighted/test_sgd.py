@@ -239,8 +239,7 @@ def test_the_certificate_is_about_the_rows_of_its_gradient(monkeypatch, privacy)
         return answers[-1]
 
     monkeypatch.setattr(LinkGradientQuery, "read", spy)
-    rng = np.random.RandomState(0)
-    X = rng.uniform(-0.5, 0.5, size=(20_000, 2))
+    X = np.random.RandomState(0).uniform(-0.5, 0.5, size=(20_000, 2))
     est = reweighted(solver="sgd", privacy=privacy, epsilon=5.0, random_state=0)
     certificate = est.fit(X, X[:, 0])._certificate
     assert len(answers) > 1

@@ -75,8 +75,7 @@ def test_every_estimator_fits_under_every_model_or_says_why_not(privacy, Estimat
         privacy=privacy, epsilon=3.0, random_state=0, **{**SETTINGS[Estimator], **variant}
     )
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             model.fit(X, y)
     except PrivacyError:
         with uncharged(f"(?s)(?=.*{privacy}).*use ", PrivacyError):
