@@ -208,9 +208,11 @@ class AdditiveMap:
             knots = self.knots[column]
             if len(knots) > 3 or not self.automatic[column]:
                 bend = np.abs(second_difference(knots) @ heights[self.blocks[column]])
-                bend = np.pad(bend, 1)  # of the end of the range nothing is known
+                # Of neighbouring cells of different widths it is f'' times the product of both.
+                widths = np.diff(knots) / (knots[-1] - knots[0])
+                bend = np.pad(bend / (widths[1:] * widths[:-1]), 1)  # at the ends nothing is known
                 cell = np.searchsorted(knots[1:-1], x, side="right")
-                error[:] = np.maximum(bend[cell], bend[cell + 1]) / 8.0
+                error[:] = np.maximum(bend[cell], bend[cell + 1]) * widths[cell] ** 2 / 8.0
         return np.linalg.norm(errors, axis=0)
 
     @property

@@ -14,8 +14,7 @@ TINY, NARROW, HUGE = (-1e-310, 1e-310), (1.0, 1.0 + 1e-15), (-1e305, 1e305)
 
 def _fit(Estimator, spans, bounds_y, **params):
     """Fit to a line in any units; targets and features span their ranges."""
-    rng = np.random.RandomState(0)
-    z = rng.uniform(-1.0, 1.0, size=(3000, 2))
+    z = np.random.RandomState(0).uniform(-1.0, 1.0, size=(3000, 2))
     at = lambda t, b: b[0] / 2 + b[1] / 2 + t * (b[1] / 2 - b[0] / 2)  # noqa: E731
     X, y = at(z, spans), at(0.7 * z[:, 0], bounds_y)
     est = Estimator(**params, bounds_y=bounds_y, random_state=0).fit(X, y)

@@ -229,8 +229,7 @@ def test_a_copy_is_noticed(tmp_path):
 
 
 def test_rounds_survive_a_restart_with_fewer_answers(tmp_path):
-    rng = np.random.RandomState(0)
-    X = rng.normal(size=(N, 2)) * [1.0, 0.3]
+    X = np.random.RandomState(0).normal(size=(N, 2)) * [1.0, 0.3]
     y = np.sign(X[:, 0])
     path = tmp_path / "rounds.db"
     adaptive = model(reweighted, epsilon=8.0)

@@ -140,8 +140,7 @@ def test_the_algebra_of_a_fit_wakes_no_thread_of_blas(blas, monkeypatch):
 
     for name in ("eigh", "solve", "inv"):
         monkeypatch.setattr(np.linalg, name, noted(getattr(np.linalg, name)))
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, (2000, 3))
+    X = np.random.default_rng(0).uniform(-1, 1, (2000, 3))
     LinearRegression(bounds_X=(-1, 1), bounds_y=(-1, 1), epsilon=8.0).fit(X, X[:, 0])
     assert seen == {1} and blas[0] == 8
 

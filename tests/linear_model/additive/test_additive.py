@@ -80,6 +80,13 @@ def test_bands_cover_in_every_model_or_are_open(privacy, n, epsilon):
     assert missed <= 2 and np.mean(pointwise) > 0.98 and np.mean(rowwise) > 0.99
 
 
+def test_a_line_across_a_wide_cell_misses_more_beside_a_narrow_one():
+    knots = np.array([-1.0, -0.9, 0.0, 1.0])
+    middle = (knots[1:] + knots[:-1])[:, None] / 2.0
+    found = AdditiveMap((knots,), (False,)).missed([0], middle, knots**2)
+    np.testing.assert_allclose(found, np.interp(middle, knots, knots**2)[:, 0] - middle[:, 0] ** 2)
+
+
 @pytest.mark.parametrize("lines", [{"knots": 3}, {"linear_features": [1]}])
 def test_who_gives_few_knots_says_that_they_will_do(lines):
     X, y = draw(1_500)

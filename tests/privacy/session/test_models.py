@@ -68,8 +68,7 @@ def test_an_infinite_epsilon_is_no_privacy(privacy):
 @pytest.mark.parametrize(("Estimator", "variant"), CASES, ids=lambda value: str(value)[-40:])
 def test_every_estimator_fits_under_every_model_or_says_why_not(privacy, Estimator, variant):
     """What is needed and cannot be had is refused by name, and a report says who is trusted."""
-    rng = np.random.RandomState(0)
-    X = rng.uniform(-0.5, 0.5, size=(300, 5))
+    X = np.random.RandomState(0).uniform(-0.5, 0.5, size=(300, 5))
     y = targets(Estimator, X @ [1.0, -0.5, 0.0, 0.0, 0.0])
     model = Estimator(
         privacy=privacy, epsilon=3.0, random_state=0, **{**SETTINGS[Estimator], **variant}
