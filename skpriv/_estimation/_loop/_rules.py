@@ -113,6 +113,8 @@ class Rules:
         less, as far rows do. The noise grows with it.
     asks_cut : bool
         Whether the last step asks what is cut.
+    bends : bool
+        Whether the link bends, so that errors of a stretched feature are multiplied.
     subset : float
         Part of the records that the whitening asks.
     slopes : bool
@@ -135,6 +137,7 @@ class Rules:
     shortest: float
     mean_room: float
     asks_cut: bool
+    bends: bool
     subset: float
     slopes: bool
 
@@ -229,6 +232,7 @@ class Rules:
             shortest=shortest,
             mean_room=max(1.0, precision ** (1.0 / 3.0)),
             asks_cut=asks_cut,
+            bends=not link.linear,
             subset=part_needed(n, enough / resolution),
             slopes=few_records or not one_look,
         )

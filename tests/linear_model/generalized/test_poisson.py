@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.metrics import mean_poisson_deviance
 
 from skpriv.inspection import inference
 from skpriv.linear_model import PoissonRegressor
@@ -21,9 +22,8 @@ def data(n=4000, seed=0, over=0.0):
 
 
 def make(**settings):
-    return PoissonRegressor(
-        **{"bounds_X": (-1.0, 1.0), "bounds_y": (0.0, 60.0), "random_state": 0, **settings}
-    )
+    settings = {"bounds_X": (-1.0, 1.0), "bounds_y": (0.0, 60.0), "random_state": 0} | settings
+    return PoissonRegressor(**settings)
 
 
 def test_clipped_residuals_do_not_move_the_mean_of_the_fit():
@@ -43,9 +43,7 @@ def test_the_limit_is_maximum_likelihood(epsilon, most):
     y = rng.poisson(np.exp(3.0 * X[:, 1]) * rng.gamma(0.5, 2.0, size=len(X)))
     found = {}
     for size in (epsilon, np.inf):
-        model = PoissonRegressor(
-            epsilon=size, bounds_X=(-1.0, 1.0), bounds_y=(0.0, 200.0), random_state=0
-        ).fit(X, y)
+        model = make(epsilon=size, bounds_y=(0.0, 200.0)).fit(X, y)
         found[size] = inference(model), np.append(model.coef_, model.intercept_)
     exact, best = found[np.inf]
     assert np.abs((found[epsilon][1] - best) / exact.std_error).max() < most
@@ -59,6 +57,16 @@ def test_the_first_quarter_of_the_steps_asks_a_part_of_many_records():
     assert steps == [100_000] * 3 + [n] * 9
 
 
+def test_a_rare_category_is_not_stretched_by_each_round():
+    """Its errors, which the exponential multiplies, made fits worse than the mean alone (.09)."""
+    rng = np.random.RandomState(0)
+    X = rng.uniform(-1.0, 1.0, size=(10_000, 6))
+    X[:, 0] = np.where(rng.uniform(size=10_000) < 0.01, 1.0, -1.0)
+    mean = np.exp(X @ [0.35, 0.5, 0.3, 0.0, 0.0, 0.0])
+    model = make(bounds_y=(0.0, 20.0)).fit(X, rng.poisson(mean))
+    assert mean_poisson_deviance(mean, model.predict(X)) < 0.06
+
+
 def test_intervals_of_the_likelihood_cover_where_counts_are_skewed():
     """Of overdispersed counts that are no log-linear curve, at epsilon 4."""
     inside, best = [], None
@@ -69,11 +77,8 @@ def test_intervals_of_the_likelihood_cover_where_counts_are_skewed():
         X[:, 1] = np.minimum(rng.exponential(0.2, size=n), 1.0)
         mean = 0.3 + 3.0 * (X[:, 1] > 0.2) * X[:, 1] + 0.3 * (X[:, 0] > 0.0)
         y = rng.poisson(mean * rng.gamma(2.0, 0.5, size=n))
-        model = PoissonRegressor(
-            epsilon=4.0 if seed else np.inf,
-            bounds_X=(-1.0, 1.0), bounds_y=(0.0, 40.0), random_state=seed,
-        ).fit(X, y)  # fmt: skip
-        found = inference(model, estimand="likelihood")
+        model = make(epsilon=4.0 if seed else np.inf, bounds_y=(0.0, 40.0), random_state=seed)
+        found = inference(model.fit(X, y), estimand="likelihood")
         if seed:
             inside.append((found.low < best) & (best < found.high))
         else:
@@ -90,8 +95,7 @@ def test_a_rare_category_leaves_the_others_covered():
         rare, often = rng.uniform(size=30_000) < 0.02, rng.uniform(size=30_000) < 0.1
         X = np.column_stack([rare, often, rng.uniform(-1.0, 1.0, (30_000, 2))])
         y = np.minimum(rng.poisson(np.exp(X @ [1.25, -1.25, 0.625, 0.3125] + 0.5)), 40)
-        model = PoissonRegressor(bounds_X=(-1, 1), bounds_y=(0, 40), random_state=seed)
-        found = inference(model.fit(X, y))
+        found = inference(make(bounds_y=(0.0, 40.0), random_state=seed).fit(X, y))
         inside.append(found.low[-1] <= 0.5 <= found.high[-1])
     assert np.mean(inside) > 0.8
 
