@@ -36,7 +36,7 @@ def pytest_configure():
         tempfile.tempdir = None  # so that it is looked up again
     if "PYTEST_XDIST_WORKER" in os.environ:  # workers share the processors already
         os.environ.setdefault("OMP_NUM_THREADS", "1")
-        atexit.register(os._exit, 0)  # the last to be called: to free what tests made takes seconds
+        atexit.register(os._exit, 0)  # called last: to free what tests made takes seconds
     if os.environ.get("SKPRIV_TEST_INSTALLED"):
         import skpriv
 

@@ -162,7 +162,7 @@ def _largest(matrix, distance):
 def sandwich(inverse, gram, residual_gram, residual_noise, variance):
     """Covariance W R W' of a solution, shrunk to v W H W' where the released R is noisy.
 
-    For each coefficient `noise_share` says how far.
+    The variance of each coefficient is shrunk by its `noise_share`.
 
     Parameters
     ----------
@@ -186,9 +186,9 @@ def sandwich(inverse, gram, residual_gram, residual_noise, variance):
         return equal
     robust = inverse @ psd_part(residual_gram) @ inverse.T
     noise = residual_noise * np.einsum("ij,ij->i", inverse, inverse)
-    rest = noise_share(np.diagonal(robust), np.diagonal(equal), noise)
-    known, rest = np.sqrt(1.0 - rest), np.sqrt(rest)
-    return np.outer(known, known) * robust + np.outer(rest, rest) * equal
+    share = noise_share(np.diagonal(robust), np.diagonal(equal), noise)
+    of_robust, of_equal = np.sqrt(1.0 - share), np.sqrt(share)
+    return np.outer(of_robust, of_robust) * robust + np.outer(of_equal, of_equal) * equal
 
 
 def equations_law(equations, units, estimand=CoefficientLaw.estimand, basis=None):

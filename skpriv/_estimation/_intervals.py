@@ -205,10 +205,12 @@ USUAL_QUANTILE = two_sided_quantile(0.95)
 
 
 def noise_share(robust, equal, noise, unequal=1.0):
-    """Part of a variance that is taken from equal variances, where robust ones have noise.
+    """Weight of equal variances in ``(1 - share) * robust + share * equal``.
 
-    Unequal variances may do `unequal` times what equal ones make. Where robust ones stand out of
-    their noise, they may do as much more as these show beyond it.
+    The residuals of records may have unequal variances. Robust variances allow for that, but are
+    released with noise. The share is noise^2 / (k^2 + noise^2), where k says how far unequal
+    variances may move a variance from `equal`: by `unequal` times `equal`, or, where that is more,
+    by sqrt(d^2 - (1.96 noise)^2) if `robust` is larger than `equal` by d > 1.96 noise.
 
     Parameters
     ----------
@@ -217,16 +219,17 @@ def noise_share(robust, equal, noise, unequal=1.0):
     noise : ndarray
         Standard deviations of the noise of robust variances.
     unequal : float, default=1.0
+        How far unequal variances may move a variance, as a multiple of `equal`.
 
     Returns
     -------
     ndarray
         Between 0 and 1.
     """
-    beyond, limit = np.maximum(robust - equal, 0.0), USUAL_QUANTILE * noise
-    shown = np.sqrt(np.maximum(beyond - limit, 0.0)) * np.sqrt(beyond + limit)
-    known = np.maximum(unequal * equal, shown)
-    return (noise / np.maximum(np.hypot(known, noise), 1e-300)) ** 2
+    excess, limit = np.maximum(robust - equal, 0.0), USUAL_QUANTILE * noise
+    seen = np.sqrt(np.maximum(excess - limit, 0.0)) * np.sqrt(excess + limit)
+    moved = np.maximum(unequal * equal, seen)
+    return (noise / np.maximum(np.hypot(moved, noise), 1e-300)) ** 2
 
 
 def inside_bounds(target, centre, half, predicted, limit=1.0):
@@ -421,7 +424,7 @@ def _variance(equations, V, squares, theta):
 def _residual_variance(equations, V, squares):
     """Variance of v' sum e zeta: the released residual Gram, at most the Gram itself (|r| <= 1).
 
-    Where it is noisy the variance that equal variances would give is leant on, as in `sandwich`.
+    Where it is noisy, the variance that equal variances would give has the weight `noise_share`.
     """
     bound = np.maximum(np.einsum("ij,ij->i", V @ equations.gram, V), 0.0)
     if equations.sampling_gram is None:

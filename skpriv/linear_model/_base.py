@@ -254,11 +254,12 @@ class AsymptoticIntervals(PredictsAtPoints):
     ) -> ConfidenceInterval:
         """Confidence interval for what is predicted at each row, not for a new y.
 
-        A regressor predicts the regression function. If it is not linear (of `AdditiveRegressor`,
-        no sum of curves), the interval is for no particular function. That of `AdditiveRegressor`
-        counts what lines between its knots miss, as its bands do. Of a classifier the interval is
-        for the probability of ``classes_[1]``, or with more than two classes for the probability of
-        each class, with the stated level for each of them by itself.
+        Of a regressor it is for the mean of y at the row, which is assumed to be linear in the row.
+        `AdditiveRegressor` assumes a sum of curves, and its interval counts what lines between
+        knots miss of these, as its bands do. Without such a mean the interval is for no particular
+        function. Of a classifier the interval is for the probability of ``classes_[1]``, or with
+        more than two classes for the probability of each class, with the stated level for each of
+        them by itself.
 
         Parameters
         ----------

@@ -480,7 +480,7 @@ class ArrayRows(Rows):
 
 
 class ChunkRows(Rows):
-    """Rows in memory whose chunks are asked about one by one, and stay as they are.
+    """Rows in memory, in chunks of fixed lengths whose arrays keep their order in memory.
 
     Parameters
     ----------
@@ -493,7 +493,9 @@ class ChunkRows(Rows):
         self._chunks, self.n, self.n_features, self.n_jobs = chunks, n, n_features, n_jobs
 
     def pieces(self, most: Any, subset: Any = None, sparse: bool = True) -> Any:
-        """Functions that return one chunk each, whatever ``most`` is; a subset cannot be had."""
+        """Functions that return one chunk each; ``most`` changes nothing, and no caller may ask for
+        a subset.
+        """
         return (partial(tuple, chunk) for chunk in self._chunks)
 
     def joined(self) -> ArrayRows:

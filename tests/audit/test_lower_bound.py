@@ -80,8 +80,7 @@ def test_half_of_the_noise_is_flagged():
 def test_a_change_of_spread_is_found_too():
     class Spread(NoisyMean):
         def fit(self, X, y):
-            rng = np.random.RandomState(self.seed)
-            self.mean_ = rng.normal(scale=1.0 if y[0] > 0 else 4.0)
+            self.mean_ = np.random.RandomState(self.seed).normal(scale=1.0 if y[0] > 0 else 4.0)
             return self
 
     assert lower_bound(lambda s: Spread(seed=s), *PAIR, n_runs=100, delta=1e-3).epsilon > 0.7

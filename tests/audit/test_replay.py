@@ -46,8 +46,7 @@ def test_logged_actions(rounds):
 
 
 def test_sparse_rows():
-    rng = np.random.RandomState(0)
-    X = sparse.csr_array(sparse.random(300, 8, density=0.3, random_state=rng))
+    X = sparse.csr_array(sparse.random(300, 8, density=0.3, random_state=np.random.RandomState(0)))
     y = np.ones(300)
     other = X.copy().tolil()
     other[5] = -1.0

@@ -67,13 +67,13 @@ def test_what_is_not_resolved_is_not_answered(symmetric):
 
 def test_the_sandwich_is_exact_without_noise_and_homoscedastic_in_it():
     rng = np.random.RandomState(0)
-    gram, residual = (lambda e: e.T @ e)(rng.normal(size=(50, P))), None
-    residual = (lambda e: e.T @ e)(rng.normal(size=(50, P)) * 0.3)
+    gram, residual = (e.T @ e for e in (scale * rng.normal(size=(50, P)) for scale in (1.0, 0.3)))
     W = rng.normal(size=(P, P))
     assert sandwich(W, gram, residual, 0.0, 1.0) == pytest.approx(W @ residual @ W.T)
-    equal = W @ gram @ W.T
+    equal, one = W @ gram @ W.T, np.eye(2)
     assert sandwich(W, gram, residual, 1e9, 2.0) == pytest.approx(2.0 * equal, rel=1e-6)
     assert sandwich(W, gram, None, 0.0, 2.0) == pytest.approx(2.0 * equal)
+    assert sandwich(one, one, 0.5 * one, 1.0, 1.0) == pytest.approx(0.75 * one)
     between = sandwich(W, gram, residual, 5.0, 0.1)
     assert np.linalg.eigvalsh(between)[0] > -1e-9
 

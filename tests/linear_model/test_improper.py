@@ -210,8 +210,7 @@ def test_the_bound_on_the_error_holds_for_rare_large_errors(often):
 
 def test_the_parts_of_the_interval_add_up(monkeypatch):
     """Failures of the mean square error and of Chebyshev's inequality: one minus the level."""
-    rng = np.random.RandomState(0)
-    X, y = rng.uniform(-0.5, 0.5, size=(2000, 2)), np.zeros(2000)
+    X, y = np.random.RandomState(0).uniform(-0.5, 0.5, size=(2000, 2)), np.zeros(2000)
     est = improper(random_state=0).fit(X, y)
     asked = []
 

@@ -238,10 +238,10 @@ class LoopLaw:
     def variances(self, points):
         """Variances of the points by sampling and by privacy, each of shape (n_points,).
 
-        The residual Gram is robust, but noisy: `noise_share` says how far the value that equal
-        variances would give is taken. Where that is nothing at all, the variance is NaN: it is not
-        known. What remains uncertain of the variance V, with standard deviation s, widens intervals
-        as Student's t with 2 (V / s)^2 degrees of freedom does: its squared quantile is
+        The residual Gram is robust, but noisy: the value that equal variances would give has the
+        weight `noise_share`. Where neither is above 0, the variance is NaN: it is not known. What
+        remains uncertain of the variance V, with standard deviation s, widens intervals as
+        Student's t with 2 (V / s)^2 degrees of freedom does: its squared quantile is
         1 + (z^2 + 1) (s / V)^2 / 4 times that of a normal variable, to first order.
         """
         dual, noisy = np.vsplit(self._roots @ points.T, 2)
@@ -290,8 +290,9 @@ class LoopLaw:
         equal = dual @ self.typical_gram @ dual.T
         noise = self.residual_scale * np.einsum("ij,ij->i", dual, dual)
         share = noise_share(np.diagonal(robust) * self.records, np.diagonal(equal), noise, UNEQUAL)
-        known, rest = np.sqrt(1.0 - share), np.sqrt(share)
-        robust = np.outer(known, known) * robust + np.outer(rest, rest) * equal / self.records
+        of_robust, of_equal = np.sqrt(1.0 - share), np.sqrt(share)
+        robust = np.outer(of_robust, of_robust) * robust
+        robust += np.outer(of_equal, of_equal) * equal / self.records
         diagonal = np.diagonal(robust)
         scale = np.sqrt(sampling / np.where(diagonal > 0.0, diagonal, 1.0))
         robust = robust * np.outer(scale, scale)

@@ -455,8 +455,10 @@ class Whitened:
         return len(self.W) + 2
 
     def records(self, X, y):
-        """Rows (e, w, |e|) of a chunk, in memory block after block and in each column after column,
-        and y.
+        """Rows (e, w, |e|) of a chunk, and y.
+
+        Blocks follow one another in memory, and within each block its columns do. The number of
+        columns decides how long blocks are, so that `blocks` finds the same ones again.
         """
         found = np.empty((len(X), self.width))
         for block, e, weights, lengths, _ in self.blocks(X):

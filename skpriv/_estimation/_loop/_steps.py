@@ -279,8 +279,8 @@ def prior_shapes(whitened, deviation, unit, priors=()):
 def find_location(session, rows, target, rules, link=IDENTITY, start=None):
     """Noisy mean of the target, or None without an intercept, and the target's deviation.
 
-    The deviation is that of a normal target with the released mean absolute deviation. A start
-    knows both.
+    The deviation is that of a normal target with the released mean absolute deviation. Where
+    the fit goes on from a start, both are those of the start.
     """
     if start:
         return start.known if rows.constant is not None else None, start.deviation

@@ -273,7 +273,7 @@ class Pool:
             ratio, last_model = sampling / max(self.noise, 1e-300), self._model
             if not (last_model and 0.8 <= (1.0 + ratio) / (1.0 + last_model[0]) <= 1.25):
                 self._model = ratio, prior_model(ratio, self._priors, *self._spectrum)
-            # In the basis of its eigenvectors the slope is a vector, which is read at once
+            # In the basis of its eigenvectors the slope is diagonal: products by it are short
             point, moment = (weights @ equations[name] for name in ("point", "moment"))
             away, moment, origin = np.stack([point - self._origin, moment, self._origin]) @ vectors
             b = origin + posterior_mean(

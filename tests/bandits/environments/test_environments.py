@@ -70,8 +70,7 @@ def test_linear_means():
 @pytest.mark.parametrize("correlation", [0.0, 0.1, -0.8])
 def test_autoregressive_covariance(correlation, global_random_seed):
     env = SparseLinearEnvironment(n_features=8, n_actions=2, correlation=correlation)
-    rng = np.random.default_rng(global_random_seed)
-    contexts, means = env.sample(60_000, rng)
+    contexts, means = env.sample(60_000, np.random.default_rng(global_random_seed))
     rows = contexts.reshape(-1, 8)
     index = np.arange(8)
     expected = float(correlation) ** abs(index[:, None] - index)

@@ -207,8 +207,7 @@ def test_more_that_is_known_makes_intervals_narrower():
 
 
 def test_normal_intervals_say_nothing_below_the_noise():
-    rng = np.random.RandomState(0)
-    equations = draw(rng, [900.0, 0.0], np.ones(2), 0.3, 1.0)
+    equations = draw(np.random.RandomState(0), [900.0, 0.0], np.ones(2), 0.3, 1.0)
     assert np.linalg.svd(equations.design, compute_uv=False)[-1] < 1.5 + USUAL_QUANTILE
     assert np.isinf(asymptotic_interval(equations, np.eye(2), np.ones(2), None, 0.95)[1]).all()
     assert np.isfinite(asymptotic_interval(equations, np.eye(2), np.ones(2), 2.0, 0.95)[1]).all()
@@ -282,8 +281,7 @@ def by_hand(eq, x, failure):
 @pytest.mark.parametrize("sigma", [0.05, 0.5])
 @pytest.mark.parametrize("cut", [0.0, 100.0])
 def test_one_coefficient_by_hand(symmetric, value, sigma, cut):
-    rng = np.random.RandomState(0)
-    equations = draw(rng, [value], np.array([0.7]), sigma, 5.0, symmetric)
+    equations = draw(np.random.RandomState(0), [value], np.array([0.7]), sigma, 5.0, symmetric)
     shifted = ((float(equations.residual_thetas[0][0]) + 0.01,),)
     equations = replace(
         equations, residual_excess=cut, residual_thetas=shifted, target_scale=7.0, gram_scale=3.0

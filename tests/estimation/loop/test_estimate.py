@@ -14,14 +14,18 @@ NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(30)  # expectations of a nor
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
 
 
-def _variance(released, noise, privacy):
-    """Variance of one estimate whose records have variance 1 if all are equal."""
-    one, none = np.ones((1, 1)), np.zeros((1, 0))
-    law = LoopLaw(
-        solution=np.zeros(1), dual=one, residual_gram=released * one, residual_scale=noise,
-        typical_gram=one, records=1.0, noise=privacy, noise_dual=one, shared=none, unsigned=none,
-        hidden=none,
+def _law(released, noise, privacy=0.0, records=1.0):
+    """Law of estimates whose records have variance 1 if all are equal."""
+    one, none = np.eye(len(released)), np.zeros((len(released), 0))
+    return LoopLaw(
+        solution=np.zeros(len(one)), dual=one, residual_gram=released, residual_scale=noise,
+        typical_gram=one, records=records, noise=privacy, noise_dual=one, shared=none,
+        unsigned=none, hidden=none,
     )  # fmt: skip
+
+
+def _variance(released, noise, privacy):
+    law = _law(np.full((1, 1), released), noise, privacy)
     return float(sum(law.variances(np.ones((1, 1))))[0])
 
 
@@ -65,6 +69,16 @@ def test_a_released_variance_below_zero_leaves_a_width():
     assert _variance(-0.1, 0.01, 0.0) >= _fit.LEAST_ROBUST
 
 
+@pytest.mark.parametrize("size", [1.0, 3.0])
+def test_a_correlation_counts_as_much_as_the_robust_variances_it_belongs_to(size):
+    """Bands and tests of several coefficients rest on it. If variances are equal, it is 0."""
+    gram = size * np.array([[1.0, 0.5], [0.5, 1.0]])
+    sampling, _ = _law(gram, 0.5, records=100.0).covariances(np.eye(2))
+    share = _fit.noise_share(size, 1.0, 0.5, _fit.UNEQUAL)
+    expected = 0.5 * size * (1.0 - share) / (size * (1.0 - share) + share)
+    assert sampling[0, 1] / sampling[0, 0] == pytest.approx(expected)
+
+
 V = np.array([1.5, 0.0, -0.5])  # the constant: rows have x'v = 1
 GRAM = np.diag([0.25, 0.4, 0.3])
 KNOWN = {"an exact mean": (0.01, 0.2), "a noisy one": (5.0, 0.2), "no clip": (0.05, 0.0)}
@@ -92,11 +106,9 @@ def test_a_clip_of_either_sign_costs_no_coverage(name, part, level):
     fixed = _fit.weights_move_mean(V @ GRAM @ V, 0.0)
     counted = np.sqrt(own**2 * moved + left**2)
     spread = np.sqrt(own**2 * moved + response**2 * (deviation**2 + fixed))
-    least = 1.0
-    for s in np.linspace(-1.0, 1.0, 9):
-        bias = s * own * skew
-        ends = np.array([Z * counted - bias, -Z * counted - bias]) / spread
-        least = min(least, float(np.diff(stats.norm.cdf(ends[::-1]))[0]))
+    bias = np.linspace(-1.0, 1.0, 9) * own * skew
+    low, high = (stats.norm.cdf((end - bias) / spread) for end in (-Z * counted, Z * counted))
+    least = (high - low).min()
     if level is not None:
         assert least >= level - 1e-9
     elif name == "a noisy one":

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from skpriv.linear_model._additive import (
+    AdditiveMap,
     automatic_knots,
     check_knots,
     hats,
@@ -34,8 +35,7 @@ def test_hats_are_a_partition_of_one():
 
 def test_rows_are_in_the_unit_ball_and_lose_nothing():
     rows, X = example(), draw()
-    values = rows.values(X)
-    phi = rows.rows(X)
+    values, phi = rows.values(X), rows.rows(X)
     assert phi.shape == (500, rows.size)
     assert np.linalg.norm(phi, axis=1).max() <= 1.0 + 1e-12
     np.testing.assert_allclose(phi @ phi.T, values @ values.T / 3, atol=1e-12)
@@ -64,6 +64,20 @@ def test_roughness_is_zero_for_lines_alone():
 def test_second_differences_of_a_parabola():
     knots = np.linspace(0.0, 1.0, 5)
     np.testing.assert_allclose(second_difference(knots) @ knots**2, 2.0 * 0.25**2)
+
+
+def test_lines_between_knots_miss_what_is_counted():
+    """All of it in the middle of a cell for parabolas, and beside one knot for a kink at it."""
+    knots, few = np.linspace(-1.0, 1.0, 5), np.linspace(-1.0, 1.0, 3)
+    middles = knots[:-1, None] + 0.25
+    rows = AdditiveMap((knots, knots), (True, True))
+    found = rows.missed([0, 1], np.hstack([middles, middles]), np.tile(knots**2, 2))
+    np.testing.assert_allclose(found, 0.25**2 * np.sqrt(2.0))
+    found = rows.missed([1], middles, np.tile(np.abs(knots), 2))
+    np.testing.assert_allclose(8.0 * found, [0.0, 1.0, 1.0, 0.0])
+    for automatic, missed in ((True, np.inf), (False, 0.5**2)):
+        rows = AdditiveMap((few,), (automatic,))
+        np.testing.assert_allclose(rows.missed([0], middles, few**2), missed)
 
 
 def test_the_prior_spans_all_functions():

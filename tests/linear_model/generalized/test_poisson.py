@@ -104,8 +104,6 @@ def test_intervals_of_counts_add_the_whole_of_what_clips_may_do():
     """A bound on the bias counts as its square, times the part of the mean in a point."""
     fit = make().fit(*data(20_000))._released
     points = np.linalg.inv(fit.W)
-    zero, two = (
-        replace(fit, mean=replace(fit.mean, skew=size)).law().variances(points)[1]
-        for size in (0.0, 2.0)
-    )
+    laws = [replace(fit, mean=replace(fit.mean, skew=size)).law() for size in (0.0, 2.0)]
+    zero, two = (law.variances(points)[1] for law in laws)
     np.testing.assert_allclose(two - zero, 4.0 * (points @ fit.mean.constant) ** 2, rtol=1e-6)

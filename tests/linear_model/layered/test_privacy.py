@@ -36,9 +36,8 @@ def test_the_device_and_the_simulation_have_the_same_law(global_random_seed):
 def test_noise_quantiles_cover(d, global_random_seed):
     """Every bound is exceeded with at most its failure probability, and is not absurdly wide."""
     failure, copies = 0.05, 4000
-    rng = np.random.RandomState(global_random_seed)
     law = GaussianLaw(1.3)
-    draws = 1.3 * rng.normal(size=(copies, vech_size(d)))
+    draws = 1.3 * np.random.RandomState(global_random_seed).normal(size=(copies, vech_size(d)))
     matrices = np.array([unvech(row, d) for row in draws])
     limit = stats.binom.isf(1e-4, copies, failure) / copies
     largest = np.linalg.eigvalsh(-matrices)[:, -1]

@@ -20,8 +20,7 @@ PUBLIC = {"bounds_X": (-1.0, 1.0), "bounds_y": (-3.0, 3.0), "random_state": 0}
 
 
 def rows(n=200):
-    rng = np.random.RandomState(0)
-    X = pd.DataFrame(rng.uniform(-1.0, 1.0, size=(n, 2)), columns=["a", "b"])
+    X = pd.DataFrame(np.random.RandomState(0).uniform(-1.0, 1.0, size=(n, 2)), columns=["a", "b"])
     return X, X["a"] - X["b"]
 
 

@@ -88,8 +88,7 @@ def test_collinear_instruments_have_intervals():
     """Noise hides their coefficients in the first stage, and so F, but not what they explain."""
     frame, inside = draw(n=20_000), []
     for seed in range(12):
-        rng = np.random.RandomState(seed)
-        frame["w"] = frame["z"] + 1e-4 * rng.uniform(-1, 1, len(frame))
+        frame["w"] = frame["z"] + 1e-4 * np.random.RandomState(seed).uniform(-1, 1, len(frame))
         model = fit(frame, random_state=seed)
         assert np.isnan(model.first_stage_.f_statistics).all() and not model.first_stage_.weak
         assert model.first_stage_.strength > 3.0

@@ -93,8 +93,7 @@ def test_what_the_noise_of_the_moments_hides_is_not_made_larger():
 
 
 def test_many_records_are_asked_in_part_at_secret_random_positions():
-    rng = np.random.RandomState(0)
-    X, y = rng.uniform(-0.5, 0.5, size=(300_000, 2)), np.zeros(300_000)
+    X, y = np.random.RandomState(0).uniform(-0.5, 0.5, size=(300_000, 2)), np.zeros(300_000)
     scaling = RecordMap.of_norm(1.0, (-1.0, 1.0), False, 2)
     shown = []
 

@@ -46,8 +46,7 @@ def opened(privacy, n_reads, random_state=0, size=3, budget=BUDGET):
 
 
 def records(n, seed=0, size=3):
-    rng = np.random.RandomState(seed)
-    return rng.uniform(-2.0, 2.0, size=(n, size)), np.zeros(n)
+    return np.random.RandomState(seed).uniform(-2.0, 2.0, size=(n, size)), np.zeros(n)
 
 
 def test_exact_stream_is_the_running_sum():
