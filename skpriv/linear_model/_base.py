@@ -24,14 +24,7 @@ from .._estimation._reports import ReportedFit, balanced
 from .._linalg import blocks_of, row_products
 from .._parameters import IntervalMethod, PrivacyModel, RandomState, RowsOfPerson, parameters
 from ..privacy import MODELS, Accounted, Budget, PrivacyReport, Trust, capabilities
-from ..records import (
-    WeightedRows,
-    check_public,
-    finite_numbers,
-    is_lazy,
-    public_shape,
-    readable,
-)
+from ..records import WeightedRows, check_public, finite_numbers, is_lazy, public_shape, readable
 from ._exact import fit_exactly
 from ._opening import hold_out, open_fit, persons_of, weighted_rows
 

@@ -21,14 +21,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Binarizer, Normalizer
 from sklearn.utils.validation import validate_data
 
-from .._compat import (
-    HasMethods,
-    Interval,
-    StrOptions,
-    pipeline_steps,
-    reaching_last,
-    safe_indexing,
-)
+from .._compat import HasMethods, Interval, StrOptions, pipeline_steps, reaching_last, safe_indexing
 from .._estimation._intervals import two_sided_quantile
 from .._estimation._loop._queries import LocationQuery, SpreadQuery
 from .._estimation._public_maps import TargetMap, column_bounds

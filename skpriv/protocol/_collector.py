@@ -17,9 +17,7 @@ from sklearn.exceptions import NotFittedError
 
 from .._wire import WIRE_VERSION, is_known, read_report, reported_directions, task_hash
 from ..exceptions import PrivacyError
-from ..privacy import (
-    LiftedReports, Lineage, active_ledgers, best_codebook, capabilities,
-)  # fmt: skip
+from ..privacy import LiftedReports, Lineage, active_ledgers, best_codebook, capabilities
 from ._device import public_order
 from ._store import ReportStore, described, home, n_features_of, restored
 from ._sums import RoundNeeded, Rounds, RowsOnDevices, Sums

@@ -24,9 +24,7 @@ from .._linalg import BLOCK_ENTRIES, CompensatedSum, one_blas_thread
 from .._progress import progress
 from ..exceptions import InvalidValues
 from ._subset import BATCH_ROWS, SeededOrder, Subset
-from ._values import (
-    INVALID_VALUES, OTHER_ROWS, finite, numeric, public_shape, quietly, silence,
-)  # fmt: skip
+from ._values import INVALID_VALUES, OTHER_ROWS, finite, numeric, public_shape, quietly, silence
 
 # Seconds that the caller works alone before other threads help: waking them can take as long.
 ALONE = 0.005

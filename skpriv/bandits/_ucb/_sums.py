@@ -23,9 +23,7 @@ from scipy.special import chdtrc
 from ..._estimation._intervals import event, operator_quantile, shared
 from ..._estimation._moments import PRIOR_VARIANCES
 from ..._linalg import RELATIVE_ZERO, psd_part
-from ...privacy import (
-    Answer, GaussianNoise, PrivacyReport, Raw, charge, open_stream, parallel_part,
-)  # fmt: skip
+from ...privacy import Answer, GaussianNoise, PrivacyReport, Raw, charge, open_stream, parallel_part
 
 # Weights of the likelihood's ellipsoid beside the ball; any is valid, the smallest result is used.
 # Not 0: the ball alone would leave the choice among arms of equal norm to rounding.
