@@ -344,8 +344,9 @@ def learn_whitening(session, rows, rules, start=None):
     parts, W = whitening_parts(session, rules), np.eye(rows.size)
     to_even: Any = None  # from W phi back to rows of about equal mean squares
     if start:
-        W = _next_whitening(start.W, start.gram, start.scale, rules)
-        parts = parts[-1:]
+        W, parts = start.W, parts[-1:]
+        to_even = np.linalg.inv(W) if rules.bends else None
+        W = _next_whitening(W, start.gram, start.scale, rules, to_even)
     elif rules.margins:
         W = whitening_by_margins(session, rows, rules, parts[-1])
         to_even = np.linalg.inv(W)
@@ -358,17 +359,17 @@ def learn_whitening(session, rows, rules, start=None):
         gram, scale = asked.gram(session.sum(asked, rules.whitening / len(parts), subset))
         if last_look:
             return asked.whitened, (gram, scale)
-        if to_even is not None:
-            gram = with_least_mass(gram, W @ to_even)
-        W = _next_whitening(W, gram, scale, rules)
+        W = _next_whitening(W, gram, scale, rules, to_even)
         if to_even is None and rules.bends:  # a line loses by it (docs/evidence/glm.md)
             to_even = np.linalg.inv(W)
     return Whitened(rows, W), None
 
 
-def _next_whitening(W, gram, scale, rules):
+def _next_whitening(W, gram, scale, rules, to_even=None):
     """W after one more round, which released this Gram matrix with noise of this scale."""
     p = len(W)
+    if to_even is not None:
+        gram = with_least_mass(gram, W @ to_even)
     values, vectors, weight = denoised_gram(gram, scale)
     ridge = weight * scale * sqrt(0.5 * p)  # half of the operator norm of such noise
     values = np.maximum(values + ridge, max(weight * scale, 1e-14 * values.max()))
@@ -404,16 +405,16 @@ def whitening_by_margins(session, rows, rules, part):
 def with_least_mass(gram, turn):
     """Gram matrix of turned rows, where no feature has less than LEAST_MASS of the typical mass.
 
-    Before the turn features have about equal mean squares; after a first round coordinates have,
-    and stand for them. If a feature has less mass in the Gram matrix, weights have shortened its
-    rows, as happens to a rare category, and to stretch it would shorten them further. The missing
-    mass is added as if the feature were independent of the others. A direction is then stretched
-    where its features cancel each other, and not where rows were shortened. The typical mass is a
-    mean weighted by mass, because shortened features may be the majority. The last row belongs to
-    the constant, which is never shortened. A feature with many times its mass was stretched too
-    far, since noise made its released variance too small. It counts as no more than twice the
-    constant: otherwise it would lift all others, though nothing was cut, and this hides the
-    directions in which they cancel each other.
+    Before the turn features have about equal mean squares; after a first round or in a start
+    coordinates have, and stand for them. If a feature has less mass in the Gram matrix, weights
+    have shortened its rows, as happens to a rare category, and to stretch it would shorten them
+    further. The missing mass is added as if the feature were independent of the others. A direction
+    is then stretched where its features cancel each other, and not where rows were shortened. The
+    typical mass is a mean weighted by mass, because shortened features may be the majority. The
+    last row belongs to the constant, which is never shortened. A feature with many times its mass
+    was stretched too far, since noise made its released variance too small. It counts as no more
+    than twice the constant: otherwise it would lift all others, though nothing was cut, and this
+    hides the directions in which they cancel each other.
 
     Parameters
     ----------
