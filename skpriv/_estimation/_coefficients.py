@@ -19,7 +19,7 @@ import numpy as np
 from .._linalg import psd_part
 from ._loop._fit import FITTED, FUNCTION, LEAST_SQUARES
 from ._loop._rules import RESOLVED
-from ._intervals import USUAL_QUANTILE, noise_share
+from ._intervals import USUAL_QUANTILE, shrunk_covariance
 
 # Smallest singular value of the released design over the norm that its noise alone would have.
 MIN_RESOLUTION_FOR_COEFFICIENTS = 2.0
@@ -186,9 +186,7 @@ def sandwich(inverse, gram, residual_gram, residual_noise, variance):
         return equal
     robust = inverse @ psd_part(residual_gram) @ inverse.T
     noise = residual_noise * np.einsum("ij,ij->i", inverse, inverse)
-    share = noise_share(np.diagonal(robust), np.diagonal(equal), noise)
-    of_robust, of_equal = np.sqrt(1.0 - share), np.sqrt(share)
-    return np.outer(of_robust, of_robust) * robust + np.outer(of_equal, of_equal) * equal
+    return shrunk_covariance(robust, equal, noise)
 
 
 def equations_law(equations, units, estimand=CoefficientLaw.estimand, basis=None):

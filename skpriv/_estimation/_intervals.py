@@ -232,6 +232,13 @@ def noise_share(robust, equal, noise, unequal=1.0):
     return (noise / np.maximum(np.hypot(moved, noise), 1e-300)) ** 2
 
 
+def shrunk_covariance(robust, equal, noise, unequal=1.0):
+    """Robust covariance, of which each variance is shrunk to the equal one by its `noise_share`."""
+    share = noise_share(np.diagonal(robust), np.diagonal(equal), noise, unequal)
+    of_robust, of_equal = np.sqrt(1.0 - share), np.sqrt(share)
+    return np.outer(of_robust, of_robust) * robust + np.outer(of_equal, of_equal) * equal
+
+
 def inside_bounds(target, centre, half, predicted, limit=1.0):
     """Intervals in the units of y and inside of its bounds, from those in scaled units.
 

@@ -77,23 +77,16 @@ def _in_pool(function, arguments, n_jobs):
     pool = _POOLS.get(n_jobs)
     if pool is None:
         pool = _POOLS.setdefault(n_jobs, ThreadPoolExecutor(n_jobs, NAME))
-    waiting = deque(pool.submit(_quiet, function, one) for one in islice(arguments, 2 * n_jobs))
+    quiet = silence()(function)  # a thread does not know that its caller is silent
+    waiting = deque(pool.submit(quiet, one) for one in islice(arguments, 2 * n_jobs))
     try:
         while waiting:
             result = waiting.popleft().result()
-            waiting.extend(pool.submit(_quiet, function, one) for one in islice(arguments, 1))
+            waiting.extend(pool.submit(quiet, one) for one in islice(arguments, 1))
             yield result
     finally:
         for call in waiting:
             call.cancel()
-
-
-def _quiet(function, argument):
-    """A call without warnings, which would tell of a value: a thread does not have what its caller
-    said of them.
-    """
-    with silence():
-        return function(argument)
 
 
 def computed(compute: Callable) -> Any:
@@ -460,9 +453,8 @@ class ArrayRows(Rows):
     def made(self, function: Any, width: int) -> "ChunkRows":
         """Rows of this width that ``function(X, y)`` makes of each chunk, in several threads."""
         pieces = self.pieces(self._chunk_length(None, False, None), None, False)
-        with np.errstate(all="ignore"):  # a warning would tell of a value
-            made = in_threads(lambda piece: function(*piece()), pieces, self.n_jobs)
-            return ChunkRows(list(made), self.n, width, self.n_jobs)
+        made = in_threads(lambda piece: function(*piece()), pieces, self.n_jobs)
+        return ChunkRows(list(made), self.n, width, self.n_jobs)
 
     def _chunk(self, chosen, keep_sparse):
         if isinstance(chosen, range):

@@ -25,6 +25,7 @@ from .._intervals import (
     norm_quantile,
     operator_quantile,
     shared,
+    shrunk_covariance,
     two_sided_quantile,
 )
 from ._queries import IDENTITY, dependence
@@ -281,18 +282,16 @@ class LoopLaw:
     def covariances(self, points):
         """Covariance matrices by sampling and by privacy, each of shape (n_points, n_points).
 
-        The one of sampling has the weights of :meth:`variances`, whose values are its diagonal.
+        The one of sampling has the weights of :meth:`variances`, whose values are its diagonal: the
+        number of records cancels.
         """
         sampling, _ = self.variances(points)
         dual, noise_dual = points @ self.dual, points @ self.noise_dual
-        robust = dual @ self.residual_gram @ dual.T / self.records
+        robust = dual @ self.residual_gram @ dual.T
         robust = psd_part((robust + robust.T) / 2.0)
         equal = dual @ self.typical_gram @ dual.T
         noise = self.residual_scale * np.einsum("ij,ij->i", dual, dual)
-        share = noise_share(np.diagonal(robust) * self.records, np.diagonal(equal), noise, UNEQUAL)
-        of_robust, of_equal = np.sqrt(1.0 - share), np.sqrt(share)
-        robust = np.outer(of_robust, of_robust) * robust
-        robust += np.outer(of_equal, of_equal) * equal / self.records
+        robust = shrunk_covariance(robust, equal, noise, UNEQUAL)
         diagonal = np.diagonal(robust)
         scale = np.sqrt(sampling / np.where(diagonal > 0.0, diagonal, 1.0))
         robust = robust * np.outer(scale, scale)

@@ -341,9 +341,7 @@ class ActionElimination(OraclePolicy):
     def _start(self, n_phi):
         claims = getattr(self.oracle, "interval_claims", ("certified", "asymptotic"))
         has = (*claims, *["posterior"] * hasattr(type(self.oracle), "posterior"))
-        asked = self.interval
-        if asked == "auto":
-            asked = "posterior" if "posterior" in has else "certified"
+        asked = self._kind("posterior" in has)
         if asked not in has:  # found now, and not when the first epoch closes
             raise ValueError(
                 f"interval={self.interval!r} needs {asked} intervals, and the oracle "
@@ -359,10 +357,14 @@ class ActionElimination(OraclePolicy):
         self._pooled_oracle, self._n_pooled = oracle, n_fitted
         return oracle
 
+    def _kind(self, has_posterior):
+        """Kind of intervals that is asked of an oracle which has a posterior, or has none."""
+        if self.interval != "auto":
+            return self.interval
+        return "posterior" if has_posterior else "certified"
+
     def _by_posterior(self, oracle):
-        return self.interval == "posterior" or (
-            self.interval == "auto" and hasattr(oracle, "posterior")
-        )
+        return self._kind(hasattr(oracle, "posterior")) == "posterior"
 
     def _learn(self, oracle, n_fitted):
         self.oracle_ = oracle
@@ -407,7 +409,7 @@ class ActionElimination(OraclePolicy):
         low, high = self.oracle_.confidence_interval(
             rows,
             confidence_level=1.0 - self._failure / contexts.shape[1],
-            method="asymptotic" if self.interval == "asymptotic" else "certified",
+            method=self._kind(has_posterior=False),
         )
         low, high = low.reshape(shape), high.reshape(shape)
         if available is not None:  # an action that may not be played rules out no other
