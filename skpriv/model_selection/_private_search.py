@@ -257,7 +257,7 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
     def _report(self, plan, n, secure):
         report = PrivacyReport(type(self).__name__, "central", plan.budget, secure)
         what = f"best of {len(self.candidates_)} candidates, refit"
-        report.add(ReportRow(what, "-", None, 1.0, n, "several", None, plan.cost(1.0)))
+        report.rows.append(ReportRow(what, "-", None, 1.0, n, "several", None, plan.cost(1.0)))
         return report
 
 

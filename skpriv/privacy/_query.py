@@ -148,11 +148,7 @@ class Query(ABC):
     prepared: ClassVar[Any] = None
 
     norm: str = "l2"
-
-    @property
-    def width(self) -> int | None:
-        """Number of columns of X that ``sum`` reads, if it is not all of them."""
-        return None
+    width: Any = None
 
     @property
     @abstractmethod

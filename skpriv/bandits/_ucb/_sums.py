@@ -524,4 +524,4 @@ class PhasedSums:
             kinds = {"disjoint": True, "simulated": simulated}
             self.report = PrivacyReport(name, stream.model, budget, secure, **kinds)
         (row,) = stream.report.rows  # the row that the session reported
-        self.report.add(replace(row, records=0))
+        self.report.rows.append(replace(row, records=0))

@@ -189,10 +189,6 @@ class PrivacyReport(Printed):
         if self.pipeline is None:  # a saved report has its own value
             self.pipeline, self.within = callers()
 
-    def add(self, row: Any) -> None:
-        """Append an answered query."""
-        self.rows.append(row)
-
     def add_note(self, words: str | None) -> None:
         """Append a sentence to the note; an empty one changes nothing."""
         self.note = " ".join(filter(None, (self.note, words))) or None

@@ -23,9 +23,8 @@ import tempfile
 import threading
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
-from functools import lru_cache
 from math import inf
 from pathlib import Path
 from traceback import walk_stack
@@ -78,21 +77,13 @@ def announce(accountants: list[dict[str, Any]]) -> None:
 
 def announced() -> list[dict[str, Any]]:
     """List what the ancestors of this process have announced, the nearest first."""
-    # First a quick look, without /proc, at all ancestors that the process has had so far. They
-    # include its ancestors now: where a parent ends, its own ancestor becomes the parent.
-    names = dict.fromkeys([*_forebears(os.getpid(), os.getppid()), *_named()])
-    places = [folder for folder in map(str, folders()) if os.path.exists(folder)]
-    if not any(os.path.exists(f"{folder}/{name}.json") for folder in places for name in names):
-        return []
+    files = [file for folder in folders() if _usable(folder) for file in folder.glob("*.json")]
     found: list[dict[str, Any]] = []
-    usable = [folder for folder in folders() if _usable(folder)]
-    for name in ancestors():
-        for folder in usable:
-            try:
-                text = Path(folder, f"{name}.json").read_text(encoding="utf-8")
-            except OSError:
-                continue
-            found.extend(json.loads(text))
+    for name in ancestors() if files else ():
+        for file in files:
+            if file.stem == name:
+                with suppress(OSError):  # where the block of that process has just ended
+                    found.extend(json.loads(file.read_text(encoding="utf-8")))
     return found
 
 
@@ -105,12 +96,6 @@ def ancestors() -> list[str]:
             found.setdefault(name)
     found.pop(identity(os.getpid()), None)
     return list(found)
-
-
-@lru_cache(maxsize=8)
-def _forebears(pid: int, parent: int) -> list[str]:
-    """Identities of a process's ancestors at some time since it began, for each pair of ids."""
-    return _chain(parent)
 
 
 def _chain(pid: int) -> list[str]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property, wraps
 from math import floor
 from numbers import Integral
+from threading import RLock
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -24,7 +25,6 @@ from .._accounting._guarantee import (
 )  # fmt: skip
 from .._accounting._report import PrivacyReport, ReportRow
 from .._ledger._accountant import charge
-from .._ledger._numbering import TurnLock
 from .._ledger._parts import protecting, unit_now
 from .._noise._laws import F, NoiseSource, door
 from .._query import ROUNDING, Answer, Query, reordered
@@ -40,18 +40,18 @@ class Slot:
     share : float
         Share of the whole session.
     start, stop : float
-        What the records that are asked may have used before, and afterwards.
+        What a record that is asked may have used before, and afterwards.
+    paid : Cost
+        What it may have paid before.
     piece : Piece or None
         Where the records that are asked are in the session's order; None is all of them.
-    subset : Subset or None
-        These records.
     """
 
     share: float
     start: float
     stop: float
+    paid: Cost
     piece: "Piece | None"
-    subset: Subset | None
 
 
 class Shares:
@@ -65,29 +65,23 @@ class Shares:
     """
 
     def __init__(self):
-        self._process = os.getpid()
         self._used = {}  # highest share and cost of a record of each piece, None: of all records
 
     def used(self, piece=None):
-        """Shares and costs of pieces that have a record in common with this one; 0 if none has."""
-        return [
+        """The most that a record of a piece may have used, and paid; None is all records."""
+        found = [
             used
             for other, used in self._used.items()
             if None in (piece, other) or len(other.common(piece))
-        ] or [(0.0, Cost())]
-
-    def top(self, piece=None):
-        """Largest share that a record of the piece may have used."""
-        return max(share for share, _ in self.used(piece))
+        ]
+        shares, costs = zip(*found or [(0.0, Cost())], strict=True)
+        return max(shares), Cost.maximum(costs)
 
     def add(self, slot, cost, once):
         """Book a query; return what a record of it has paid so far, or for it alone if ``once``."""
-        if os.getpid() != self._process:
-            raise PrivacyError("this session was copied by a fork: only the original one answers.")
-        shares, costs = zip(*self.used(slot.piece), strict=True)
-        if max(shares) != slot.start:  # the query has asked the session itself
+        if self.used(slot.piece) != (slot.start, slot.paid):  # the query has asked the session
             raise PrivacyError("a session is not asked while it prepares another answer.")
-        paid = cost if once else Cost.maximum(costs) + cost
+        paid = cost if once else slot.paid + cost
         self._used[slot.piece] = slot.stop, paid  # a query lies above the last one about a piece
         return paid
 
@@ -95,11 +89,14 @@ class Shares:
 def one_at_a_time(method: F) -> F:
     """Decorate a method that asks: two threads would find the same share free, and both take it.
 
-    It warns of nothing either, since that would tell of a value.
+    So would a process and its fork, which is refused before it waits for a thread that it does not
+    have. Nobody hears a warning, since that would tell of a value.
     """
 
     @wraps(method)
     def locked(self, *arguments, **named):
+        if os.getpid() != self._process:
+            raise PrivacyError("this session was copied by a fork: only the original one answers.")
         with self._lock, silence():
             return method(self, *arguments, **named)
 
@@ -183,7 +180,9 @@ class Pieces:
         return piece
 
     def users(self, piece):
-        """Records of a piece."""
+        """Records of a piece; None is all of them."""
+        if piece is None:
+            return None
         self._rows.needs_order()
         if not 0 <= piece.start <= piece.stop <= self._rows.n:
             raise PrivacyError(
@@ -217,8 +216,7 @@ class Pieces:
         if hasattr(query, "sum_by_memory"):
             memory = self._memory.setdefault((query.scaling, piece), {})
             in_memory = isinstance(rows, ArrayRows)
-            asked = rows if piece is None else rows.select(self.users(piece))
-            found = query.sum_by_memory(asked, memory, in_memory)
+            found = query.sum_by_memory(rows.select(self.users(piece)), memory, in_memory)
             if found is not None:
                 return found
         if piece is not None:
@@ -261,8 +259,7 @@ class Pieces:
     def _targets(self):
         """Rows for queries about targets alone; the same pass reads the part that is asked next."""
         piece = None if self._kept_pieces else max(self._foreseen.values(), key=len, default=None)
-        subset = None if piece is None else self.users(piece)
-        rows, targets = self._rows.loaded_with_targets(subset, self._bytes_left)
+        rows, targets = self._rows.loaded_with_targets(self.users(piece), self._bytes_left)
         if self._booked(rows) is not None:
             self._kept_pieces.append((piece, rows))
         return self._rows if self._booked(targets) is None else targets
@@ -463,7 +460,7 @@ class Session(ABC):
             )
         self._rows, self.n, self.ordered = rows, rows.n, rows.ordered
         self._passes = rows.passes or 0  # passes that were made before this session
-        self._shares, self._lock = Shares(), TurnLock()
+        self._shares, self._lock, self._process = Shares(), RLock(), os.getpid()
         # Without privacy the order of the rows is fixed, so that every fit is the same.
         fixed = self.capabilities.exact and random_state is None
         order = NoiseSource(0) if fixed else self._source
@@ -522,7 +519,7 @@ class Session(ABC):
     @property
     def used(self) -> float:
         """Largest share that a record may have used."""
-        return self._shares.top()
+        return self._shares.used()[0]
 
     @door
     @one_at_a_time
@@ -588,7 +585,8 @@ class Session(ABC):
             raise PrivacyError("a selection is about records alone, and not about persons.")
         law = self._selection_law(query, k, slot)
         paid = self._pay(query, slot, law, k)
-        indices = self._source.top(abs(self._pieces.all_rows.sum(query, slot.subset)), k, law)
+        exact = self._pieces.all_rows.sum(query, self._pieces.users(slot.piece))
+        indices = self._source.top(abs(exact), k, law)
         self._report(query, slot, self._count(slot), law, paid)
         return indices
 
@@ -617,7 +615,8 @@ class Session(ABC):
         self._trusted("perturbs", procedure)
         law = self._law(procedure, slot)
         paid = self._pay(procedure, slot, law)
-        answer = self._noisy(procedure.run(self._pieces.all_rows.select(slot.subset)), slot, law)
+        rows = self._pieces.all_rows.select(self._pieces.users(slot.piece))
+        answer = self._noisy(procedure.run(rows), slot, law)
         self._report(procedure, slot, self._count(slot), law, paid)
         return answer
 
@@ -672,7 +671,7 @@ class Session(ABC):
         For a step before the proper algorithm, such as choosing bounds, whose shares then need not
         know of it.
         """
-        self._unit = max(0.0, 1.0 - self._shares.top())
+        self._unit = max(0.0, 1.0 - self.used)
 
     def _check(self, budget, n, smallest_share):
         if self._currency != "pure":
@@ -682,9 +681,9 @@ class Session(ABC):
         """Slot that a query for this share would get."""
         if not isinstance(subset, Piece | None):
             raise PrivacyError(PUBLIC_SUBSET)
-        records = None if subset is None else self._pieces.users(subset)
-        share, start = share * self._unit, self._shares.top(subset)
-        return Slot(share, start, start + share, subset, records)
+        self._pieces.users(subset)  # refuses what is no piece of these records
+        share, (start, paid) = share * self._unit, self._shares.used(subset)
+        return Slot(share, start, start + share, paid, subset)
 
     def _slot(self, query, share, subset=None):
         """Slot of a query that is asked now; what exceeds the session is refused."""
@@ -734,7 +733,7 @@ class Session(ABC):
         return Answer(value, self._size(slot), noise, counted=self.persons is None)
 
     def _report(self, asked, slot, n, law, paid):
-        self.report.add(ReportRow.of(asked, slot.share, n, law, *paid))
+        self.report.rows.append(ReportRow.of(asked, slot.share, n, law, *paid))
         if self._rows.passes is not None:
             self.report.passes = self._rows.passes - self._passes
 

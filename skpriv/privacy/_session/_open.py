@@ -148,7 +148,8 @@ class AggregateSession(Session):
         # The shares of this query may be this far from shares that are drawn from their sums.
         security = sharing_security(self._budget) * slot.share if self._mixed else 0.0
         prices = self.report, law.cost(self._change(query))
-        value, n = self._rows.shared_sum(query, lattice, security, prices, slot.subset)
+        users = self._pieces.users(slot.piece)
+        value, n = self._rows.shared_sum(query, lattice, security, prices, users)
         return Answer(value, n, GaussianNoise(law.scale * sqrt(n / lattice.adding)))
 
     def _law(self, query, slot):
