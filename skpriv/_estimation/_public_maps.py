@@ -585,7 +585,7 @@ class RecordMap:
         found = matrix @ theta + shift
         return found[:-1], float(found[-1])
 
-    def scaled(self, coef, intercept):
+    def theta(self, coef, intercept):
         """Return the parameter of phi for these coefficients; undoes ``coefficients``."""
         intercept = (intercept - self.centre) / self.radius
         return self.row_map.theta(np.asarray(coef) / self.radius, intercept)

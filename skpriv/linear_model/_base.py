@@ -578,7 +578,7 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
             return ReportedFit.of(session, maps, rows.constant is not None, priors, norm)
         clip, ranged = getattr(self, "clip", "auto"), self.bounds_X is not None
         rules = public_rules(session, maps.row_map, clip, ranged, link)
-        return fit_rows(session, maps.row_map, maps.target_map, rules, link, priors, start)
+        return fit_rows(session, maps, rules, link, priors, start)
 
     def _rows_of(self, session, rows, channel, start):
         """The public map of the rows of a session. Where users send reports, features are shorter
@@ -590,7 +590,7 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
         """The fit without privacy, of curves with next to no penalty on what is rough."""
         rough = getattr(self._record_map.row_map, "roughness", None)
         penalty = rough(session.n) if rough else None
-        return fit_exactly(session, maps.row_map, maps.target_map, penalty)
+        return fit_exactly(session, maps, penalty)
 
     def _read(self: Any):
         """Coefficients and intercept, in the units of X and y, from what was released."""

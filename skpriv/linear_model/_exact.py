@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from .._estimation._loop._queries import IDENTITY, scaled_targets
+from .._estimation._loop._queries import IDENTITY, plain_rows, scaled_targets
 from .._estimation._loop._steps import at_solution
-from .._estimation._public_maps import RowMap, TargetMap
+from .._estimation._public_maps import RecordMap
 from .._linalg import RELATIVE_ZERO
 from ..privacy import SIDE_SHARE, Procedure
 
@@ -23,17 +23,16 @@ class LeastSquares(Procedure):
     the rows, without a copy of them.
     """
 
-    rows: RowMap
-    target: TargetMap
+    maps: RecordMap
     penalty: np.ndarray | None = None  # public: the squares of penalty @ coef are added
     name: str = "least squares"
     sensitivity: float = float("inf")
 
     def run(self, rows):
         """Return (coef, intercept) as one vector, in the units of X and y."""
-        d = self.rows.n_features
+        d = self.maps.n_features
         centre, factor = np.zeros(d + 1), np.empty((0, d + 1))
-        if self.target.fit_intercept:
+        if self.maps.fit_intercept:
             total = rows.reduce(self._total, np.add, np.zeros(d + 2))
             centre = total[:-1] / max(total[-1], 1.0)
         factor = rows.reduce(lambda X, y: self._chunk(X, y) - centre, _triangular, factor)
@@ -48,7 +47,7 @@ class LeastSquares(Procedure):
         return np.append(self._chunk(X, y).sum(axis=0), len(y))
 
     def _chunk(self, X, y):
-        return np.column_stack([self.rows.clipped(X), np.clip(y, *self.target.bounds_y)])
+        return np.column_stack([self.maps.row_map.clipped(X), np.clip(y, *self.maps.bounds_y)])
 
 
 def _triangular(factor, rows):
@@ -56,12 +55,11 @@ def _triangular(factor, rows):
     return linalg.qr(np.vstack([factor, rows]), mode="r")[0][: rows.shape[1]]
 
 
-def fit_exactly(session, rows, target, penalty=None):
+def fit_exactly(session, maps, penalty=None):
     """The `LoopFit` at the solution of least squares."""
-    solution = session.release(LeastSquares(rows, target, penalty), 1.0 - 2.0 * SIDE_SHARE).value
-    coef, intercept = solution[:-1], float(solution[-1])
-    theta = rows.theta(coef / target.radius, (intercept - target.centre) / target.radius)
-    return at_solution(session, rows, target, IDENTITY, theta)
+    solution = session.release(LeastSquares(maps, penalty), 1.0 - 2.0 * SIDE_SHARE).value
+    theta = maps.theta(solution[:-1], float(solution[-1]))
+    return at_solution(session, maps, IDENTITY, theta)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +71,7 @@ class MaximumLikelihood(Procedure):
     maximum, and the steps end where next to nothing is left to gain.
     """
 
-    rows: Any
-    target: Any
+    maps: RecordMap
     link: Any
     name: str = "maximum likelihood"
     sensitivity: float = float("inf")
@@ -82,7 +79,7 @@ class MaximumLikelihood(Procedure):
     @property
     def size(self):
         """Number of coordinates."""
-        return self.rows.size * self.link.parts
+        return self.maps.size * self.link.parts
 
     def run(self, rows):
         """Return theta."""
@@ -104,11 +101,10 @@ class MaximumLikelihood(Procedure):
 
     def _chunk(self, X, y):
         """phi, r and weights of the records that count."""
-        r, roots = scaled_targets(self.rows, self.target, X, y, self.link.low, self.link.high)
+        row_map, link = self.maps.row_map, self.link
+        r, roots = scaled_targets(row_map, self.maps.target_map, X, y, link.low, link.high)
         known = np.isfinite(r)
-        weighted = hasattr(self.rows, "plain")  # the last column is the weight
-        phi = self.rows.plain.rows(X[:, :-1]) if weighted else self.rows.rows(X)
-        return phi, np.where(known, r, 0.0), np.where(known, roots**2, 0.0)
+        return plain_rows(row_map, X), np.where(known, r, 0.0), np.where(known, roots**2, 0.0)
 
     def _deviance(self, rows, theta):
         return rows.reduce(lambda X, y: self.link.deviance(*self._chunk(X, y), theta), add, 0.0)

@@ -91,9 +91,8 @@ class GeneralizedLinear(FitsBySteps):
 
     def _exact(self, session, maps, link):
         """The fit without privacy."""
-        rows, target = maps.row_map, maps.target_map
-        likely = session.release(MaximumLikelihood(rows, target, link), 1.0 - 2.0 * SIDE_SHARE)
-        return at_solution(session, rows, target, link, likely.value)
+        likely = session.release(MaximumLikelihood(maps, link), 1.0 - 2.0 * SIDE_SHARE)
+        return at_solution(session, maps, link, likely.value)
 
     def _read(self: Any):
         """Coefficients and intercepts, in the units of X: a row for each linear part, or class."""
@@ -366,9 +365,9 @@ class Softmax(Logit):
             half[known, k] = width[known]
         return centre, half
 
-    def location_query(self, rows, target):
+    def location_query(self, maps):
         """The query of the rates of the classes, where the loop starts."""
-        return ClassRatesQuery(rows, target, self.n_classes)
+        return ClassRatesQuery(maps.row_map, maps.target_map, self.n_classes)
 
     def score_query(self, of_persons, *asked):
         """The query of the scores at whitened rows, a target, a location and a point."""
@@ -376,9 +375,9 @@ class Softmax(Logit):
         return kind(*asked, self)
 
 
-def coded(rows, target, X, y):
+def coded(row_map, target_map, X, y):
     """Codes of the classes of a chunk, NaN for no class, and roots of weights in [0, 1]."""
-    code, roots = scaled_targets(rows, target, X, y, 0.0, np.inf)
+    code, roots = scaled_targets(row_map, target_map, X, y, 0.0, np.inf)
     return np.rint(code), roots
 
 
@@ -388,8 +387,8 @@ class ClassRatesQuery(OfTargets, Query):
     [0, 1] by at most that: sensitivity sqrt(2).
     """
 
-    rows: RowMap
-    target: Any
+    row_map: RowMap
+    target_map: Any
     n_classes: int
     name: str = "rates of the classes"
     sensitivity: float = SQRT2 * ROUNDING
@@ -401,7 +400,7 @@ class ClassRatesQuery(OfTargets, Query):
 
     def sum(self, X, y):
         """Exact counts over a chunk of rows."""
-        code, roots = coded(self.rows, self.target, X, y)
+        code, roots = coded(self.row_map, self.target_map, X, y)
         known = np.isfinite(code)
         code, weights = code[known].astype(int), roots[known] ** 2
         return np.bincount(code, weights, minlength=self.n_classes)
@@ -457,7 +456,7 @@ class ClassScoreQuery(JointScores, Query):
     Parameters
     ----------
     whitened : Whitened
-    target : object with ``scaled(y)``
+    target_map : object with ``scaled(y)``
         Codes of the classes, NaN for no class.
     location : ndarray of shape (K,)
         m.
@@ -467,7 +466,7 @@ class ClassScoreQuery(JointScores, Query):
     """
 
     whitened: Whitened
-    target: Any
+    target_map: Any
     location: np.ndarray
     point: np.ndarray
     link: Any
@@ -491,7 +490,7 @@ class ClassScoreQuery(JointScores, Query):
 
     def scores(self, X, y):
         """Yield (u, pi, h, e) of one block of rows after the other."""
-        code, roots = coded(self.whitened.rows, self.target, X, y)
+        code, roots = coded(self.whitened.row_map, self.target_map, X, y)
         Q = contrasts(len(self.location))
         B = self.point.reshape(Q.shape[1], -1)
         for block, e, w, *_ in self.whitened.blocks(X):

@@ -301,7 +301,7 @@ def least_squares(session, maps):
         query = ScoreQuery(whitened, maps.target_map, 0.0, theta, limit, most_excess=0.0)
         left = ScoreEquation.of(query, session.sum(query, QUESTION))
         theta = theta + np.linalg.lstsq(left.slope, left.moment, rcond=RELATIVE_ZERO)[0]
-    return at_solution(session, maps.row_map, maps.target_map, IDENTITY, theta)
+    return at_solution(session, maps, IDENTITY, theta)
 
 
 # Weights of the failure probability: of the released gradient norm's noise and of the targets in a
@@ -562,7 +562,7 @@ class IHTRegressor(CertifiedIntervals, PredictionIntervals):
         if session.trust.exact:
             return maps, least_squares(session, maps)
         rules = public_rules(session, maps.row_map)
-        return maps, fit_rows(session, maps.row_map, maps.target_map, rules)
+        return maps, fit_rows(session, maps, rules)
 
     def _start(self, scaling):
         """The public iterate from which features are selected."""

@@ -287,7 +287,7 @@ class MomentRegressor(CertifiedIntervals, FitsPersons, PredictionIntervals):
         if self.coef_norm is not None:
             bound = scaling.theta_bound(self.coef_norm)
             limit = np.minimum(1.0, bound * np.linalg.norm(points, axis=1))
-        theta, basis = scaling.scaled(self.coef_, self.intercept_), self._coordinates
+        theta, basis = scaling.theta(self.coef_, self.intercept_), self._coordinates
         points, theta = points @ basis, np.linalg.solve(basis, theta)
         bound = bound and bound * float(np.linalg.norm(np.linalg.inv(basis), 2))
         if method == "certified":

@@ -39,7 +39,7 @@ def test_intervals_lie_inside_the_bounds_and_shrink_with_the_level(
     est = bounded(Estimator, **options, random_state=global_random_seed).fit(X, 2.0 * y + 1.0)
     points = np.vstack([np.zeros((1, 3)), X[:50], 100.0 * X[:5]])
     phi, bound = est._scaling.features(points), est._scaling.theta_bound(1.0)
-    theta = est._scaling.scaled(est.coef_, est.intercept_)
+    theta = est._scaling.theta(est.coef_, est.intercept_)
     before = np.inf, np.inf
     for level in (0.999, 0.95, 0.5, 0.01):
         for method in ("certified", "asymptotic"):

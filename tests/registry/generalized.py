@@ -46,7 +46,7 @@ CASES = {
     # Runs without privacy only.
     MaximumLikelihood: Case(lambda rng: MaximumLikelihood(PLAIN, CLASSES, Logit()), ()),
     ClassRatesQuery: Case(
-        lambda rng: ClassRatesQuery(_maps(rng)[0].rows, THREE, 3),
+        lambda rng: ClassRatesQuery(_maps(rng)[0].row_map, THREE, 3),
         (lambda: (ClassRatesQuery(PLAIN, THREE, 3), one(E1, 0.0), one(E1, 2.0)),),
     ),
     ClassScoreQuery: Case(

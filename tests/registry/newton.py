@@ -17,7 +17,7 @@ from skpriv._estimation._loop._queries import (
     WhiteningQuery,
 )
 from skpriv._estimation._loop._score import LineScoreQuery, ScoreQuery, StepAndLineQuery
-from skpriv._estimation._public_maps import RowMap, TargetMap, WeightedMap
+from skpriv._estimation._public_maps import RecordMap, RowMap, TargetMap, WeightedMap
 from skpriv.linear_model._base import ScaledAlready
 from skpriv.linear_model._generalized import ClassTarget, CountTarget
 from skpriv.linear_model._exact import LeastSquares
@@ -25,9 +25,10 @@ from skpriv.linear_model._exact import LeastSquares
 from .case import Case
 from .linear import E1, E2, D, one
 
-PLANE = Whitened(RowMap(None, None, 1.0, False, 2), np.eye(2))
-HEAVY = Whitened(WeightedMap(PLANE.rows), np.eye(2))  # weights of 2 count as 1
-LONGER = Whitened(PLANE.rows, 1.0001 * np.eye(2))  # whose rows are cut to norm 1
+PLAIN = RowMap(None, None, 1.0, False, 2)
+PLANE = Whitened(PLAIN, np.eye(2))
+HEAVY = Whitened(WeightedMap(PLAIN), np.eye(2))  # weights of 2 count as 1
+LONGER = Whitened(PLAIN, 1.0001 * np.eye(2))  # whose rows are cut to norm 1
 BOX = RowMap(-np.ones(2), np.ones(2), None, True, 2)
 TARGET = TargetMap((-1.0, 1.0), False)
 
@@ -61,12 +62,11 @@ def _link(rng, target):
 
 def _with_weights(rng, whitened, target):
     """The same of rows whose last column is the root of a weight, at times."""
-    rows = whitened.rows
+    rows = whitened.row_map
     if rng.randint(3) or rows.low is not None:
         return whitened, target
     rows = WeightedMap(RowMap(None, None, rows.data_norm, rows.fit_intercept, D - 1))
-    W = whitened.W[: rows.size, : rows.size]
-    return Whitened(rows, W), ScaledAlready()
+    return Whitened(rows, whitened.W[: rows.size, : rows.size]), ScaledAlready()
 
 
 def _score(rng):
@@ -111,8 +111,8 @@ def _residual_mean(rng):
     whitened, target = _maps(rng)
     link, target, limit = _link(rng, target)
     whitened, target = _with_weights(rng, whitened, target)
-    theta = rng.normal(size=whitened.rows.size) * 10.0 ** rng.uniform(-3.0, 3.0)
-    return ResidualMeanQuery(whitened.rows, target, rng.uniform(-1.0, 1.0), theta, limit, link)
+    theta = rng.normal(size=whitened.row_map.size) * 10.0 ** rng.uniform(-3.0, 3.0)
+    return ResidualMeanQuery(whitened.row_map, target, rng.uniform(-1.0, 1.0), theta, limit, link)
 
 
 def _location(kind):
@@ -122,7 +122,7 @@ def _location(kind):
         whitened, target = _maps(rng)
         link, target, _ = _link(rng, target)
         whitened, target = _with_weights(rng, whitened, target)
-        weighted = whitened.rows if isinstance(whitened.rows, WeightedMap) else None
+        weighted = whitened.row_map if isinstance(whitened.row_map, WeightedMap) else None
         first = () if kind is LocationQuery else (rng.uniform(link.low, 1.0),)
         return kind(target, *first, link.low, weighted)
 
@@ -151,14 +151,14 @@ CASES = {
         ),
     ),
     MarginsQuery: Case(
-        lambda rng: MarginsQuery(_maps(rng)[0].rows),
+        lambda rng: MarginsQuery(_maps(rng)[0].row_map),
         (lambda: (MarginsQuery(BOX), one(np.ones(2), 0.0), one(-np.ones(2), 0.0)),),
     ),
     ClippedRowsQuery: Case(
-        lambda rng: ClippedRowsQuery(_maps(rng)[0].rows, TARGET if rng.rand() < 0.5 else None),
+        lambda rng: ClippedRowsQuery(_maps(rng)[0].row_map, TARGET if rng.rand() < 0.5 else None),
         (
-            lambda: (ClippedRowsQuery(PLANE.rows), one(2.0 * E1, 0.0), one(0.1 * E1, 0.0)),
-            lambda: (ClippedRowsQuery(PLANE.rows, TARGET), one(2.0 * E1, 9.0), one(0.1 * E1, 0.0)),
+            lambda: (ClippedRowsQuery(PLAIN), one(2.0 * E1, 0.0), one(0.1 * E1, 0.0)),
+            lambda: (ClippedRowsQuery(PLAIN, TARGET), one(2.0 * E1, 9.0), one(0.1 * E1, 0.0)),
         ),
     ),
     StepAndLineQuery: Case(_step_and_line, (_opposite_scores,)),
@@ -175,8 +175,8 @@ CASES = {
     ),
     ResidualMeanQuery: Case(
         _residual_mean,
-        (_targets(ResidualMeanQuery(PLANE.rows, TARGET, 0.0, np.zeros(2), 0.5), 1.0, -1.0),),
+        (_targets(ResidualMeanQuery(PLAIN, TARGET, 0.0, np.zeros(2), 0.5), 1.0, -1.0),),
     ),
     # Runs without privacy only.
-    LeastSquares: Case(lambda rng: LeastSquares(PLANE.rows, TARGET), ()),
+    LeastSquares: Case(lambda rng: LeastSquares(RecordMap(PLAIN, TARGET)), ()),
 }

@@ -391,15 +391,15 @@ class LoopFit:
         """Whitened points of rows phi."""
         return phi @ self.W.T
 
-    def leverage(self, rows):
+    def leverage(self, row_map):
         """Part of the weight of all rows, in its direction, that one inside of its bounds can have.
 
         None where there is no least-squares line, or where all is exact.
         """
-        if self.line is None or not hasattr(rows, "longest_row") or not self.last.slope_scale:
+        if self.line is None or not hasattr(row_map, "longest_row") or not self.last.slope_scale:
             return None
         typical = self.last.n * float(np.trace(self.gram)) / len(self.b)
-        return rows.longest_row(self.W) ** 2 / max(typical, 1e-300)
+        return row_map.longest_row(self.W) ** 2 / max(typical, 1e-300)
 
     def pooled(self, kind):
         """Slope of the equations that intervals rest on, its scale, and they with their weights."""

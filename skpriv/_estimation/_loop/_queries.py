@@ -115,9 +115,9 @@ class MeanLink:
         """The link for targets of this mean, where means up to `room` times it count in full."""
         return self
 
-    def location_query(self, rows, target):
+    def location_query(self, maps):
         """The query of the mean of the targets, where the loop starts."""
-        return LocationQuery(target, self.low, rows, self.prior_variance)
+        return LocationQuery(maps.target_map, self.low, maps.row_map, self.prior_variance)
 
     def repeated(self, matrix):
         """A block-diagonal matrix that has this one for each linear part."""
@@ -242,17 +242,22 @@ class Log(BentLink):
 IDENTITY = MeanLink()
 
 
-def scaled_targets(rows, target, X, y, low, high=1.0):
+def scaled_targets(row_map, target_map, X, y, low, high=1.0):
     """Targets r in [low, high] of a chunk, NaN for none, and roots of weights in [0, 1].
 
     Rows with weights have their root as last column, and targets come multiplied by it.
     """
-    r = target.scaled(y)
-    if not getattr(rows, "weighted", False):
+    r = target_map.scaled(y)
+    if not getattr(row_map, "weighted", False):
         return r, np.ones(len(r))
-    roots = rows.roots(X)
+    roots = row_map.roots(X)
     with np.errstate(all="ignore"):
         return np.clip(r / roots, low, high), roots
+
+
+def plain_rows(row_map, X):
+    """Rows phi of a chunk, which the roots of weights have not multiplied."""
+    return row_map.plain.rows(X[:, :-1]) if hasattr(row_map, "plain") else row_map.rows(X)
 
 
 def best_linear(value, noise, mean, variance):
@@ -273,10 +278,10 @@ class OfTargets:
 
     weighted = False
     width: Any = 0
-    rows: Any
+    row_map: Any
 
     def __post_init__(self):
-        if getattr(self.rows, "weighted", False):
+        if getattr(self.row_map, "weighted", False):
             vars(self).update(weighted=True, width=None)
 
 
@@ -290,9 +295,9 @@ class LocationQuery(OfTargets, Query):
     |(r, 1)| <= sqrt(2) for v = 1 and v' = 0. Sensitivity 2, that of the mean alone.
     """
 
-    target: Any
+    target_map: Any
     low: float = -1.0
-    rows: Any = None  # with weights, or None
+    row_map: Any = None  # with weights, or None
     prior_variance: float = IDENTITY.prior_variance
     name: str = "mean of the target"
     sensitivity: float = 2.0 * ROUNDING
@@ -304,7 +309,7 @@ class LocationQuery(OfTargets, Query):
 
     def sum(self, X, y):
         """Exact sums over a chunk of rows."""
-        r, roots = scaled_targets(self.rows, self.target, X, y, self.low)
+        r, roots = scaled_targets(self.row_map, self.target_map, X, y, self.low)
         known = np.isfinite(r)
         r, v = (2.0 * r[known] - (1.0 + self.low)) / (1.0 - self.low), roots[known] ** 2
         return np.array([v @ r, v.sum()])[: self.shape[0]]
@@ -335,17 +340,17 @@ class Location(NamedTuple):
 class SpreadQuery(OfTargets, Query):
     """Sum of v min(|r - m|, 1) in [0, 1]: replacing a record moves it by at most 1."""
 
-    target: Any
+    target_map: Any
     location: float
     low: float = -1.0
-    rows: Any = None
+    row_map: Any = None
     name: str = "mean deviation of the target"
     shape: tuple = (1,)
     sensitivity: float = 1.0 * ROUNDING
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
-        r, roots = scaled_targets(self.rows, self.target, X, y, self.low)
+        r, roots = scaled_targets(self.row_map, self.target_map, X, y, self.low)
         return np.array([np.nansum(roots**2 * np.minimum(np.abs(r - self.location), 1.0))])
 
 
@@ -357,8 +362,8 @@ class ResidualMeanQuery(Query):
     the mean of the fit is known with the noise of one number.
     """
 
-    rows: RowMap
-    target: Any
+    row_map: RowMap
+    target_map: Any
     location: float
     theta: np.ndarray
     limit: float
@@ -369,9 +374,8 @@ class ResidualMeanQuery(Query):
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
-        r, roots = scaled_targets(self.rows, self.target, X, y, self.link.low)
-        rows = self.rows
-        phi = rows.plain.rows(X[:, :-1]) if hasattr(rows, "plain") else rows.rows(X)
+        r, roots = scaled_targets(self.row_map, self.target_map, X, y, self.link.low)
+        phi = plain_rows(self.row_map, X)
         with np.errstate(all="ignore"):
             eta = self.location + phi @ self.theta
             residual = roots**2 * np.clip((r - self.link.mean(eta)) / self.limit, -1.0, 1.0)
@@ -384,14 +388,14 @@ class Whitened:
 
     Parameters
     ----------
-    rows : RowMap, or what stands in its place, or None
+    row_map : RowMap, or what stands in its place, or None
         None where the rows of a chunk are the result of `records`: (e, w, |e|), without weights.
     W : ndarray of shape (p, p)
         W phi and Q W phi of a rotation Q are alike to all queries, whose noise is the same in every
         direction.
     """
 
-    rows: Any
+    row_map: Any
     W: np.ndarray
 
     def blocks(self, X):
@@ -400,7 +404,7 @@ class Whitened:
         f is the factor that shortens a row to norm 1, and w is f times the root of the weight of
         the row. A block stays in the cache, and the next one overwrites it.
         """
-        if self.rows is None:
+        if self.row_map is None:
             for block in blocks_of(*X.shape):
                 kept = self._by_columns(X[block])
                 yield block, kept[:, :-2], kept[:, -2], kept[:, -1], kept[:, -2]
@@ -418,13 +422,13 @@ class Whitened:
 
     def _long(self, X, out=None):
         """Rows W phi, their norms, and roots of their weights."""
-        ours = isinstance(self.rows, RowMap)  # other maps may keep what they return
-        psi = self._times(self.rows.rows(X, out) if ours else self.rows.rows(X))
+        ours = isinstance(self.row_map, RowMap)  # other maps may keep what they return
+        psi = self._times(self.row_map.rows(X, out) if ours else self.row_map.rows(X))
         norms = row_norms(psi)
         if out is not None and not np.isfinite(norms.sum()):  # only without `out` NaN is replaced
             return self._long(X)
-        weighted = getattr(self.rows, "weighted", False)
-        return psi, norms, self.rows.roots(X) if weighted else np.ones(len(norms))
+        weighted = getattr(self.row_map, "weighted", False)
+        return psi, norms, self.row_map.roots(X) if weighted else np.ones(len(norms))
 
     def _times(self, phi):
         """Rows W phi. If W is triangular, most products by 0 are left out: of 256 rows of W at a
@@ -445,7 +449,7 @@ class Whitened:
         That is this map, which makes these rows, and the same query of them. None where rows have
         weights of their own.
         """
-        if getattr(self.rows, "weighted", False):
+        if getattr(self.row_map, "weighted", False):
             return None
         return self, replace(query, whitened=Whitened(None, self.W))
 
@@ -519,20 +523,20 @@ class MarginsQuery(Query):
     feature changes by at most 2, and all d of them by 2 sqrt(d), attained at opposite corners.
     """
 
-    rows: RowMap
+    row_map: RowMap
     name: str = "means and squares of features"
 
     shape: tuple = field(init=False, default=())
     sensitivity: float = field(init=False, default=inf)
 
     def __post_init__(self):
-        d = self.rows.n_features
+        d = self.row_map.n_features
         vars(self).update(shape=(2 * d,), sensitivity=2.0 * d**0.5 * ROUNDING)
 
     def sum(self, X, y):
         """Exact sums over a chunk of rows."""
-        d = self.rows.n_features
-        z = np.clip(self.rows.rows(X)[:, :d] * (d**0.5 / self.rows.parts[0]), -1.0, 1.0)
+        d = self.row_map.n_features
+        z = np.clip(self.row_map.rows(X)[:, :d] * (d**0.5 / self.row_map.parts[0]), -1.0, 1.0)
         return np.concatenate([z.sum(axis=0), SQUARES * np.einsum("ij,ij->j", z, z)])
 
 
@@ -545,23 +549,23 @@ class ClippedRowsQuery(Query):
     attained by a record that leaves all bounds and one that leaves none.
     """
 
-    rows: RowMap
-    target: Any = None
+    row_map: RowMap
+    target_map: Any = None
     name: str = "rows outside of their bounds"
     sensitivity: float = SQRT2 * ROUNDING
     shape: tuple = field(init=False, default=())
 
     def __post_init__(self):
-        columns = getattr(self.rows, "n_inputs", self.rows.n_features)
-        vars(self).update(shape=(1 + columns + hasattr(self.target, "outside"),))
+        columns = getattr(self.row_map, "n_inputs", self.row_map.n_features)
+        vars(self).update(shape=(1 + columns + hasattr(self.target_map, "outside"),))
 
     def sum(self, X, y):
         """Exact counts over a chunk of rows."""
         counts = np.zeros(self.shape)
         for block in blocks_of(len(X), X.shape[1]):
-            outside = self.rows.outside(X[block])
-            if hasattr(self.target, "outside"):
-                outside = np.column_stack([outside, self.target.outside(y[block])])
+            outside = self.row_map.outside(X[block])
+            if hasattr(self.target_map, "outside"):
+                outside = np.column_stack([outside, self.target_map.outside(y[block])])
             if outside.any():
                 counts[0] += np.count_nonzero(outside.any(axis=1))
                 counts[1:] += np.count_nonzero(outside, axis=0)

@@ -125,7 +125,7 @@ class ScoreQuery(JointScores, Query):
     Parameters
     ----------
     whitened : Whitened
-    target : TargetMap, or what stands in its place
+    target_map : TargetMap, or what stands in its place
         ``scaled(y)`` is r; NaN is a record whose score and slope are 0.
     location : float
         m, of the linear part.
@@ -151,7 +151,7 @@ class ScoreQuery(JointScores, Query):
     """
 
     whitened: Whitened
-    target: TargetMap
+    target_map: TargetMap
     location: float
     point: np.ndarray
     limit: float
@@ -189,7 +189,7 @@ class ScoreQuery(JointScores, Query):
     def scores(self, X, y):
         """Yield the `Scores` of one block of rows after the other."""
         with one_blas_thread.vector_turn:
-            r, roots = scaled_targets(self.whitened.rows, self.target, X, y, self.link.low)
+            r, roots = scaled_targets(self.whitened.row_map, self.target_map, X, y, self.link.low)
         for block, e, weights, lengths, factors in self.whitened.blocks(X):
             eta = e @ self.point
             with one_blas_thread.vector_turn, np.errstate(all="ignore"):
@@ -460,7 +460,8 @@ def _shrunk(matrix, scale, largest):
 # Weight of the directions of shortened scores. It makes the noise least where half of their sum is
 # added to the moment.
 BEYOND = sqrt(0.5)
-Maps = tuple[Whitened, Any, float, np.ndarray]
+# The first fields of a `ScoreQuery`: whitened rows, the map of targets, location and point
+ScoreFields = tuple[Whitened, Any, float, np.ndarray]
 
 
 class Line(NamedTuple):
@@ -661,7 +662,7 @@ def length_classes(longest, cut_length):
 
 
 def line_scores(
-    session: Any, maps: Maps, cut_length: float, rules: Any, link: Any = IDENTITY
+    session: Any, fields: ScoreFields, cut_length: float, rules: Any, link: Any = IDENTITY
 ) -> LineScoreQuery:
     """The question of the line; where its scores are shortened follows from their lengths.
 
@@ -670,20 +671,20 @@ def line_scores(
     Parameters
     ----------
     session : Session
-    maps : (Whitened, TargetMap, float, ndarray)
+    fields : (Whitened, TargetMap, float, ndarray)
         The first fields of a `ScoreQuery`.
     cut_length : float
         Where the scores of steps are cut.
     rules : Rules
     link : MeanLink
     """
-    line = LineScoreQuery(*maps, cut_length, link)
-    whitened, _, location, point = maps
-    rows, W = whitened.rows, whitened.W
-    longest = rows.longest_row(W) if hasattr(rows, "longest_row") else 0.0
+    line = LineScoreQuery(*fields, cut_length, link)
+    whitened, _, location, point = fields
+    row_map, W = whitened.row_map, whitened.W
+    longest = row_map.longest_row(W) if hasattr(row_map, "longest_row") else 0.0
     longest = max(longest or float(np.linalg.norm(W, 2)), 1.0)
     if link.linear:  # means of a link that bends count as inside of the range of the target
-        shorter = Whitened(rows, W / longest)
+        shorter = Whitened(row_map, W / longest)
         longest *= largest_excess(shorter, location, longest * point, 0.0)
     ends = length_classes(longest, cut_length)
     lengths = ScoreLengthsQuery(line, ends, "lengths of the line's scores")
@@ -696,8 +697,8 @@ def line_scores(
 
 def with_line(session: Any, step: ScoreQuery, share: float, rules: Any) -> tuple:
     """The equation of a step and the `Line` at the same point, in one pass over the records."""
-    maps, part = (step.whitened, step.target, step.location, step.point), rules.line
-    line = line_scores(session, maps, step.limit, rules)
+    fields, part = (step.whitened, step.target_map, step.location, step.point), rules.line
+    line = line_scores(session, fields, step.limit, rules)
     both = StepAndLineQuery(step, line, (share, (1.0 - LEARNT) * part))
     answer, found = both.read(session.sum(both, sum(both.shares)))
     last = ScoreEquation.of(step, answer)
@@ -705,10 +706,10 @@ def with_line(session: Any, step: ScoreQuery, share: float, rules: Any) -> tuple
 
 
 def line_alone(
-    session: Any, maps: Maps, last: ScoreEquation, rules: Any, link: Any = IDENTITY
+    session: Any, fields: ScoreFields, last: ScoreEquation, rules: Any, link: Any = IDENTITY
 ) -> Line:
     """The `Line` at a point, after the last step."""
-    line = line_scores(session, maps, last.cut_length, rules, link)
+    line = line_scores(session, fields, last.cut_length, rules, link)
     return least_squares(line, session.sum(line, (1.0 - LEARNT) * rules.line), last)
 
 
@@ -752,8 +753,8 @@ def largest_excess(whitened, location, b, clip):
     Here w <= 1, r is in [-1, 1], and e'b = w phi'theta is at most |b|.
     """
     theta, longest = whitened.W.T @ b, sqrt(b @ b)
-    if hasattr(whitened.rows, "span"):
-        low, high = whitened.rows.span(theta)
+    if hasattr(whitened.row_map, "span"):
+        low, high = whitened.row_map.span(theta)
     else:
         high = sqrt(theta @ theta)
         low = -high

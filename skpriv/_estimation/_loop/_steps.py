@@ -46,16 +46,16 @@ NO_INTERCEPT = "The records are too few for coefficients, and there is no interc
 FEW_RECORDS = "The records are few: features were not whitened, and noise shrinks coefficients."
 
 
-def fit_rows(session, rows, target, rules, link=IDENTITY, priors=(), start=None):
+def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None):
     """Ask the session for all that the rules plan, and solve.
 
     Parameters
     ----------
     session : Session
         Session of the rows to fit; nothing else is read.
-    rows : RowMap, or what stands in its place
-        Public map with ``size``, ``rows(X)`` (norms at most 1) and ``constant``.
-    target : TargetMap
+    maps : RecordMap
+        Public map of rows, with ``size``, ``rows(X)`` (norms at most 1) and ``constant``, and of
+        targets.
     rules : Rules
     link : MeanLink
     priors : sequence of ndarray
@@ -72,20 +72,20 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=(), start=None)
     # Where each user answers one question, the first question may be left without a single user.
     first_share = rules.spread or rules.steps[0]
     if rules.mean_only or (rules.few_records and not session.records(first_share)):
-        return mean_only(session, rows, target, rules, link)
+        return mean_only(session, maps, rules, link)
     of_persons = (session.persons or 1) > 1  # a person with one row is a row
     rules = replace(rules, slopes=rules.slopes or of_persons)
     # The parts for the whitening are announced here, though they are asked about later: one pass
     # over a file then reads them together with the targets.
     whitening_parts(session, rules)
-    released, deviation = find_location(session, rows, target, rules, link, start)
+    released, deviation = find_location(session, maps, rules, link, start)
     location = link.origin
     if released:
         location = link.linear_part(released.mean)
         link = link.near(released.mean, rules.mean_room)
         slope = float(link.slope(location, released.mean))  # where it is small, rows may be longer
         rules = replace(rules, length=min(1.0, rules.length / sqrt(slope)))
-    whitened, gram = learn_whitening(session, rows, rules, start)
+    whitened, gram = learn_whitening(session, maps.row_map, rules, start)
     W = whitened.W
     pool = make_pool(session, whitened, rules.length, link, deviation, priors, gram)
     if start:
@@ -94,13 +94,13 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=(), start=None)
     def ask(last):
         """The question of the next step."""
         if link.parts > 1:
-            return link.score_query(of_persons, whitened, target, location, pool.b)
+            return link.score_query(of_persons, whitened, maps.target_map, location, pool.b)
         # Deviations are in half-ranges of the target
         clip = link.limit or min(rules.clip * sqrt(pool.variance), link.farthest)
         excess = largest_excess(whitened, location, pool.b, clip) if link.linear else None
         if excess and not (rules.asks_cut and last):
             excess = None  # certified intervals alone need it
-        arguments = whitened, target, location, pool.b, clip, link
+        arguments = whitened, maps.target_map, location, pool.b, clip, link
         if of_persons:
             return PersonScoreQuery(*arguments, sandwich=True)
         return ScoreQuery(*arguments, last or not rules.asks_cut, excess, last or rules.slopes)
@@ -109,24 +109,24 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=(), start=None)
     if start:
         session.report.add_note(f"The fit began at a release before it: {start.words}.")
     elif rules.few_records:
-        needed = more_needed(session, rules, link.enough(rows.size))
+        needed = more_needed(session, rules, link.enough(maps.size))
         session.report.add_note(f"{FEW_RECORDS} {needed}")
     clipped, known = None, None
     if rules.clipped:
-        count = ClippedRowsQuery(rows, target)
+        count = ClippedRowsQuery(maps.row_map, maps.target_map)
         clipped = count.read(session.sum(count, rules.clipped, session.part(rules.subset)))
     asks_mean = rules.mean or not start  # the mean that a start has is that of other records
     if link.limit is None and released and asks_mean:
         known = known_mean(
-            session, whitened, target, released, deviation, pool, equations[-1], rules, link
+            session, whitened, maps, released, deviation, pool, equations[-1], rules, link
         )
         # What clips did to the mean is undone as far as other answers about the mean tell
-        excess, _, _ = known.excess(pool.b, pool.noise, np.zeros((rows.size, 0)))
+        excess, _, _ = known.excess(pool.b, pool.noise, np.zeros((maps.size, 0)))
         pool.b = pool.b - known.constant * excess
         known = replace(known, point=pool.b, value=known.value - excess)
     if rules.line and not line:
-        maps = whitened, target, location, pool.b
-        line = line_alone(session, maps, equations[-1], rules, link)
+        fields = whitened, maps.target_map, location, pool.b
+        line = line_alone(session, fields, equations[-1], rules, link)
     return LoopFit(
         location,
         link.repeated(W),
@@ -188,14 +188,13 @@ def ask_steps(session, rules, pool, ask):
     return tuple(equations), line
 
 
-def at_solution(session, rows, target, link, theta):
+def at_solution(session, maps, link, theta):
     """The fit at a theta that a procedure found on the exact rows.
 
     Parameters
     ----------
     session : Session
-    rows : RowMap, or what stands in its place
-    target : TargetMap, or what stands in its place
+    maps : RecordMap
     link : MeanLink
     theta : ndarray of shape (p,), or of some such vectors one after the other
 
@@ -203,21 +202,24 @@ def at_solution(session, rows, target, link, theta):
     -------
     LoopFit
     """
-    gram_query, p = WhiteningQuery(Whitened(rows, np.eye(rows.size))), rows.size
+    row_map, p = maps.row_map, maps.size
+    gram_query = WhiteningQuery(Whitened(row_map, np.eye(p)))
     gram, _ = gram_query.gram(session.sum(gram_query, QUESTION))
     values, vectors = np.linalg.eigh(gram)
     # No row is longer than 1, so that no weight is below 1
     values = np.maximum(values, max(RELATIVE_ZERO * values[-1], 1e-300))
     W = (vectors * np.sqrt(values[0] / values)) @ vectors.T
-    whitened, each = Whitened(rows, W), link.repeated(W)
+    whitened, each = Whitened(row_map, W), link.repeated(W)
     b = np.linalg.solve(each.T, theta)
     if link.parts == 1:
         limit = link.limit or 2.0 + float(np.linalg.norm(b))  # no residual of a line is larger
         most_excess = 0.0 if link.linear else None
         kind = ScoreQuery if session.persons is None else PersonScoreQuery
-        query = kind(whitened, target, 0.0, b, limit, link, True, most_excess)
+        query = kind(whitened, maps.target_map, 0.0, b, limit, link, True, most_excess)
     else:
-        query = link.score_query(session.persons is not None, whitened, target, link.origin, b)
+        query = link.score_query(
+            session.persons is not None, whitened, maps.target_map, link.origin, b
+        )
     answer = session.sum(query, QUESTION)
     equation, most_rows = ScoreEquation.of(query, answer), session.persons or 1
     degrees = link.degrees
@@ -236,14 +238,14 @@ def effective_records_of(session):
     return session.records(1.0) / session.noise(SpreadQuery(None, 0.0), 1.0).scale
 
 
-def public_rules(session, rows, clip="auto", ranged=True, link=IDENTITY):
+def public_rules(session, row_map, clip="auto", ranged=True, link=IDENTITY):
     """Rules by public numbers: nothing of the session but its number of records and its noise."""
     # The sum of the scores of a person is cut where next to none are: rows need no tight clip
     clip = clip if (session.persons or 1) == 1 else "wide"
-    intercept, effective = rows.constant is not None, effective_records_of(session)
-    size = link.parts * rows.size
-    counted = hasattr(rows, "outside")
-    boxed = isinstance(rows, RowMap) and rows.half_ranges is not None
+    intercept, effective = row_map.constant is not None, effective_records_of(session)
+    size = link.parts * row_map.size
+    counted = hasattr(row_map, "outside")
+    boxed = isinstance(row_map, RowMap) and row_map.half_ranges is not None
     return Rules.of(session.n, size, effective, clip, intercept, ranged, link, counted, boxed)
 
 
@@ -276,21 +278,21 @@ def prior_shapes(whitened, deviation, unit, priors=()):
     return shapes
 
 
-def find_location(session, rows, target, rules, link=IDENTITY, start=None):
+def find_location(session, maps, rules, link=IDENTITY, start=None):
     """Noisy mean of the target, or None without an intercept, and the target's deviation.
 
     The deviation is that of a normal target with the released mean absolute deviation. Where
     the fit goes on from a start, both are those of the start.
     """
     if start:
-        return start.known if rows.constant is not None else None, start.deviation
-    released = _noisy_mean(session, rows, target, link, rules.location) if rules.location else None
+        return start.known if maps.row_map.constant is not None else None, start.deviation
+    released = _noisy_mean(session, maps, link, rules.location) if rules.location else None
     if link.parts > 1:
         return released, 1.0
     if not rules.spread:  # of two classes
         rate = released.mean if released else 0.5
         return released, sqrt(rate * (1.0 - rate))
-    query = SpreadQuery(target, released.mean if released else 0.0, link.low, rows)
+    query = SpreadQuery(maps.target_map, released.mean if released else 0.0, link.low, maps.row_map)
     answer = session.sum(query, rules.spread)
     size, noise = float(answer.value[0]) / answer.n, answer.noise.scale / answer.n
     # The mean absolute deviation is a priori uniform from 0 to 1/2, with the mean 1/4 and the
@@ -300,23 +302,23 @@ def find_location(session, rows, target, rules, link=IDENTITY, start=None):
     return released, min(NORMAL * size / (released.part if released else 1.0), 1.0)
 
 
-def mean_only(session, rows, target, rules, link=IDENTITY):
+def mean_only(session, maps, rules, link=IDENTITY):
     """The private mean of the target, with the whole budget."""
-    p, mean, location, scale = rows.size * link.parts, 0.0, link.origin, 0.0
-    if rows.constant is not None:
-        mean, scale, _ = _noisy_mean(session, rows, target, link, 1.0)
+    p, mean, location, scale = maps.size * link.parts, 0.0, link.origin, 0.0
+    if maps.row_map.constant is not None:
+        mean, scale, _ = _noisy_mean(session, maps, link, 1.0)
         location = link.linear_part(mean)
-    session.report.add_note(_words(session, rules, rows, link, scale))
+    session.report.add_note(_words(session, rules, maps.row_map, link, scale))
     # A target in [-1, 1] with this mean has no larger variance.
     nothing, variance = np.zeros((p, p)), 1.0 if link.parts > 1 else 1.0 - mean**2
     return LoopFit(location, np.eye(p), nothing[0], variance, nothing, (), None, True, session.n,
                    rules.effective_records, link=link)  # fmt: skip
 
 
-def _words(session, rules, rows, link, scale):
+def _words(session, rules, row_map, link, scale):
     """What the report says of a constant fit."""
-    p = rows.size * link.parts
-    if rows.constant is None:
+    p = row_map.size * link.parts
+    if row_map.constant is None:
         return NO_INTERCEPT
     if link.parts > 1:
         return f"{RATES_ONLY} {more_needed(session, rules, link.enough(p))}"
@@ -334,9 +336,9 @@ def more_needed(session, rules, effective_records):
     return f"About {records:g} times the records, or {budget:g} times epsilon, would do."
 
 
-def _noisy_mean(session, rows, target, link, share):
+def _noisy_mean(session, maps, link, share):
     """Noisy mean of the target."""
-    query = link.location_query(rows, target)
+    query = link.location_query(maps)
     found = query.read(session.sum(query, share))
     # Some rows have no target that can be learned from, unless noise may explain the difference
     without_target = found.part < 1.0 - 2.0 * TOLD_ABOVE * found.scale * found.part
@@ -348,7 +350,7 @@ def _noisy_mean(session, rows, target, link, share):
     return found
 
 
-def known_mean(session, whitened, target, released, deviation, pool, equation, rules, link):
+def known_mean(session, whitened, maps, released, deviation, pool, equation, rules, link):
     """What other answers than the steps tell of the mean of a fit, and by how much steps miss it.
 
     One answer is the mean of the target, in which nothing is clipped. Where clips are tight,
@@ -376,7 +378,7 @@ def known_mean(session, whitened, target, released, deviation, pool, equation, r
     -------
     KnownMean
     """
-    constant = np.linalg.solve(whitened.W.T, whitened.rows.constant)
+    constant = np.linalg.solve(whitened.W.T, maps.row_map.constant)
     start = link.linear_part(released.mean)
     slope = released.part * link.steepest / link.far * float(link.slope(start, released.mean))
     gram = pool.slope / slope
@@ -393,7 +395,7 @@ def known_mean(session, whitened, target, released, deviation, pool, equation, r
         clip = mean_clip(2.0 / (rules.effective_records * sqrt(rules.mean)))
         limit = min(link.farthest, clip * deviation)
         theta = whitened.W.T @ pool.b
-        query = ResidualMeanQuery(whitened.rows, target, start, theta, limit, link)
+        query = ResidualMeanQuery(maps.row_map, maps.target_map, start, theta, limit, link)
         answer = session.sum(query, rules.mean)
         residual = limit * float(answer.value[0]) / answer.n / released.part
         noise = limit * answer.noise.scale / answer.n / released.part
@@ -414,13 +416,13 @@ def known_mean(session, whitened, target, released, deviation, pool, equation, r
     return KnownMean(pool.b, constant, gram, value, 1.0 / precision, skew, slope)
 
 
-def narrow_bounds(fit, rows, names):
+def narrow_bounds(fit, row_map, names):
     """What a report says of records that were clipped, by released counts of them.
 
     Parameters
     ----------
     fit : LoopFit
-    rows : RowMap, or what stands in its place
+    row_map : RowMap, or what stands in its place
     names : sequence of str, or None
         Names of the features.
 
@@ -434,8 +436,8 @@ def narrow_bounds(fit, rows, names):
     part, parts, noise = fit.clipped
     if part <= TOLD_ABOVE * noise:
         return ""
-    features = range(getattr(rows, "n_inputs", rows.n_features))
-    labels = [_name(names, i) if rows.low is not None else "data_norm" for i in features]
+    features = range(getattr(row_map, "n_inputs", row_map.n_features))
+    labels = [_name(names, i) if row_map.low is not None else "data_norm" for i in features]
     shares = dict(zip([*labels, "the target"], np.minimum(parts, 1.0), strict=False))
     first, *others = sorted(shares, key=shares.__getitem__, reverse=True)
     limit = TOLD_ABOVE * noise * sqrt(len(parts))
@@ -447,7 +449,7 @@ def narrow_bounds(fit, rows, names):
     )
 
 
-def wide_bounds(fit, rows, names):
+def wide_bounds(fit, row_map, names):
     """What a report says of ranges that are hardly used, as `narrow_bounds` does of others.
 
     It follows from the released Gram matrix of rows phi = W^-1 psi.
@@ -456,11 +458,11 @@ def wide_bounds(fit, rows, names):
     half-ranges, less its mean. Values that are spread evenly over a tenth of their range have
     a variance of .01 / 3 square half-ranges; noise has that of the slopes in direction W^-T c.
     """
-    known = fit.equations and rows.size == len(fit.W) == len(fit.b)  # one linear part
-    if not known or getattr(rows, "half_ranges", None) is None:
+    known = fit.equations and row_map.size == len(fit.W) == len(fit.b)  # one linear part
+    if not known or getattr(row_map, "half_ranges", None) is None:
         return ""
     gram, scale, _, _ = fit.pooled(FITTED)
-    c, k = rows.half_ranges @ np.linalg.inv(fit.W), np.linalg.solve(fit.W.T, rows.constant)
+    c, k = row_map.half_ranges @ np.linalg.inv(fit.W), np.linalg.solve(fit.W.T, row_map.constant)
     level = max(float(k @ gram @ k), scale)
     if level <= 0.0:  # no noise, and no row that counts
         return ""

@@ -329,7 +329,7 @@ def _shortening(rules):
     return min(1.0, rules.shortest / rules.length)
 
 
-def learn_whitening(session, rows, rules, start=None):
+def learn_whitening(session, row_map, rules, start=None):
     """Rows W phi of about equal mean squares in all directions that exceed the noise.
 
     Under a curator the rounds may ask secret random parts of the records. With a start, its Gram
@@ -341,28 +341,28 @@ def learn_whitening(session, rows, rules, start=None):
         The `Whitened` rows, and their Gram matrix with the scale of its noise, or None if steps ask
         for slopes.
     """
-    parts, W = whitening_parts(session, rules), np.eye(rows.size)
+    parts, W = whitening_parts(session, rules), np.eye(row_map.size)
     to_even: Any = None  # from W phi back to rows of about equal mean squares
     if start:
         W, parts = start.W, parts[-1:]
         to_even = np.linalg.inv(W) if rules.bends else None
         W = _next_whitening(W, start.gram, start.scale, rules, to_even)
     elif rules.margins:
-        W = whitening_by_margins(session, rows, rules, parts[-1])
+        W = whitening_by_margins(session, row_map, rules, parts[-1])
         to_even = np.linalg.inv(W)
     for number, subset in enumerate(parts):
         fourth = number == ROUNDS
         if fourth and rules.slopes:
             W = _shortening(rules) * W
         last_look = fourth and not rules.slopes
-        asked = WhiteningQuery(Whitened(rows, W), asked_again=last_look)
+        asked = WhiteningQuery(Whitened(row_map, W), asked_again=last_look)
         gram, scale = asked.gram(session.sum(asked, rules.whitening / len(parts), subset))
         if last_look:
             return asked.whitened, (gram, scale)
         W = _next_whitening(W, gram, scale, rules, to_even)
         if to_even is None and rules.bends:  # a line loses by it (docs/evidence/glm.md)
             to_even = np.linalg.inv(W)
-    return Whitened(rows, W), None
+    return Whitened(row_map, W), None
 
 
 def _next_whitening(W, gram, scale, rules, to_even=None):
@@ -380,7 +380,7 @@ def _next_whitening(W, gram, scale, rules, to_even=None):
     return np.asarray(np.linalg.qr(_lengthened(W), mode="r"))
 
 
-def whitening_by_margins(session, rows, rules, part):
+def whitening_by_margins(session, row_map, rules, part):
     """W that gives features mean 0 and variance 1, according to their released margins.
 
     The noise of a matrix has an operator norm sqrt(2 p) times as large as the noise of one entry;
@@ -388,18 +388,18 @@ def whitening_by_margins(session, rows, rules, part):
     deviation of the noise is added to each released variance, so that a feature that rarely varies,
     such as a rare category, is not stretched beyond what the noise allows.
     """
-    d, (long, short) = rows.n_features, rows.parts
-    answer = session.sum(MarginsQuery(rows), rules.margins, part)
+    d, (long, short) = row_map.n_features, row_map.parts
+    answer = session.sum(MarginsQuery(row_map), rules.margins, part)
     mean, square = answer.value.reshape(2, d) / answer.n
     noise = answer.noise.scale / answer.n
     variance = np.maximum(square / SQUARES - mean**2 + noise**2, 0.0) + noise / SQUARES + noise**2
     # James and Stein's estimate shrinks the means towards the middles of the ranges.
     mean = mean * max(0.0, 1.0 - d * noise**2 / max(float(mean @ mean), 1e-300))
-    W = np.eye(rows.size) / short
+    W = np.eye(row_map.size) / short
     W[:d, :d] *= short / long * sqrt(d)
     W[:d, d] = -np.clip(mean, -1.0, 1.0) / short
     W[:d] /= np.sqrt(np.clip(variance, 1e-14, 1.0))[:, None]
-    return _lengthened(rules.length / sqrt(rows.size) * W)
+    return _lengthened(rules.length / sqrt(row_map.size) * W)
 
 
 def with_least_mass(gram, turn):

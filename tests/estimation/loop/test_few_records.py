@@ -17,7 +17,7 @@ from skpriv._estimation._loop._queries import (
 from skpriv._estimation._loop._rules import Rules
 from skpriv._estimation._loop._steps import NORMAL, find_location
 from skpriv._estimation._loop._whitening import denoised_gram, whitening_by_margins, with_least_mass
-from skpriv._estimation._public_maps import RowMap, TargetMap
+from skpriv._estimation._public_maps import RecordMap, RowMap, TargetMap
 from skpriv.linear_model import LinearRegression
 from skpriv.privacy import Answer, GaussianNoise
 
@@ -249,9 +249,9 @@ def test_a_noisy_mean_is_shrunk_to_what_is_likely_of_a_mean_anywhere_in_the_rang
 @pytest.mark.parametrize(("noise", "least", "most"), [(0.01, 0.08, 0.121), (10.0, 0.24, 0.31)])
 def test_a_noisy_spread_is_that_of_a_usual_target(noise, least, most):
     """Of a mean deviation of .1: noise as large as the range does not make a target fill it."""
-    rules = SimpleNamespace(location=0.0, spread=0.1)
+    maps, rules = RecordMap(None, TargetMap((-1, 1), True)), SimpleNamespace(location=0, spread=0.1)
     for z in np.linspace(-2.0, 2.0, 9):
         answer = Answer(np.array([0.1 + noise * z]), 1, GaussianNoise(noise))
         session = SimpleNamespace(sum=lambda query, share, a=answer: a)
-        _, deviation = find_location(session, None, TargetMap((-1.0, 1.0), True), rules)
+        _, deviation = find_location(session, maps, rules)
         assert least < deviation / NORMAL < most

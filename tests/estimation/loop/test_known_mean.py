@@ -10,6 +10,7 @@ from skpriv._estimation._loop import _steps
 from skpriv._estimation._loop._queries import IDENTITY, Location
 from skpriv._estimation._loop._rules import skewness_bias
 from skpriv._estimation._loop._score import CUBE
+from skpriv._estimation._public_maps import RecordMap
 
 
 @pytest.fixture
@@ -24,13 +25,12 @@ def known(monkeypatch):
             ),
             trust=SimpleNamespace(can=SimpleNamespace(reports=reports)),
         )  # fmt: skip
-        rows = SimpleNamespace(constant=np.array([1.0, 0.0]))
+        maps = RecordMap(SimpleNamespace(constant=np.array([1.0, 0.0])), None)
         pool = SimpleNamespace(b=np.zeros(2), slope=np.eye(2), variance=0.04, spread=0.0)
-        step = {"n": 2_000, "limit": 1.0, "nearly_cut": 0.0, "cut_scale": 0.0, "fall": 0.0}
+        step = dict(n=2_000, limit=1.0, nearly_cut=0.0, cut_scale=0.0, fall=0.0) | equation
         return _steps.known_mean(
-            session, SimpleNamespace(W=np.eye(2), rows=rows), None, Location(0.0, 0.3, 1.0), 0.2,
-            pool, SimpleNamespace(**{**step, **equation}),
-            SimpleNamespace(mean=0.1, effective_records=1_000.0), IDENTITY,
+            session, SimpleNamespace(W=np.eye(2)), maps, Location(0.0, 0.3, 1.0), 0.2, pool,
+            SimpleNamespace(**step), SimpleNamespace(mean=0.1, effective_records=1_000.0), IDENTITY,
         )  # fmt: skip
 
     return found

@@ -41,7 +41,7 @@ def _rows(weighted=False, n=3_000):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_sums_are_those_of_a_step_with_matrices(weighted):
     (X, y), query = _rows(weighted), _query(weighted)
-    arguments = query.whitened, query.target, 0.1, query.point, 0.5
+    arguments = query.whitened, query.target_map, 0.1, query.point, 0.5
     whole, line = ScoreQuery(*arguments, sandwich=True), LineScoreQuery(*arguments)
     found = dict(zip(whole.parts, np.split(whole.sum(X, y), np.cumsum([*whole.parts.values()]))))
     expected = np.concatenate([found[name] for name in ("moment", "square", "nearly_cut")])
@@ -65,7 +65,7 @@ def test_a_session_keeps_what_questions_are_of_for_the_records_that_they_ask(roo
     X, y = _rows()
     session = CentralSession(ArrayRows(X, y), Budget(1.0, 1e-6), 0)
     pieces, part, first = session._pieces, session.part(0.3), _query()
-    second = replace(first, whitened=Whitened(first.whitened.rows, 2.0 * first.whitened.W))
+    second = replace(first, whitened=Whitened(first.whitened.row_map, 2.0 * first.whitened.W))
     asked = (first, part), (first, part), (second, part), (second, None), (second, part)
     for query, piece in asked:
         records = slice(None) if piece is None else pieces.users(piece).positions

@@ -43,7 +43,7 @@ class Toy(Session):
         return GaussianNoise.calibrated(self._change(query), self._budget.mu * sqrt(slot.share))
 
     def _answer(self, query, slot, law):
-        exact = self._rows.sum(query, self._pieces.users(slot.piece))
+        exact = self._pieces.sum(query, slot.piece)
         return Answer(self._source.add(exact, law), self._size(slot), law)
 
 
