@@ -41,6 +41,7 @@ LEVELS = {
     "__main__": 7,
     "__init__": 7,  # only collects the public names
 }
+FILTERS = "catch_warnings", "simplefilter", "filterwarnings", "resetwarnings"
 LEAST = 40  # lines of code of a file
 ENTRIES = 14  # files and folders in a folder, at most
 SHORT = {
@@ -151,6 +152,14 @@ def store_offenders(file, tree):
             for line, name in imports(file, tree)
             if name.split(".")[0] == "sqlite3"
         )
+
+
+def filter_offenders(file, tree):
+    """Filters of warnings are those of all threads: `records.silence` alone sets one in fits."""
+    if file not in ("records/_values.py", "audit/_runs.py"):
+        for node in nodes(tree):
+            if isinstance(node, ast.Attribute) and node.attr in FILTERS:
+                yield f"{file}:{node.lineno} uses {dotted(node)}: use records.silence"
 
 
 def sklearn_offenders(file, tree):
@@ -278,6 +287,7 @@ MAKER = "two_sided_quantile"
 RULES = [
     level_offenders, folder_offenders, generator_offenders, sklearn_offenders, size_offenders,
     class_offenders, model_offenders, quantile_offenders, store_offenders, seed_offenders,
+    filter_offenders,
 ]  # fmt: skip
 
 
@@ -476,6 +486,7 @@ def test_every_room_has_a_level():
         (class_offenders, "privacy/_a.py", "class Session(ABC): pass\nclass Query(ABC): pass"),
         (seed_offenders, "_cli/_a.py", "NoiseSource(args.seed or 0)"),
         (seed_offenders, "metrics/_a.py", "0 if not random_state else 1"),
+        (filter_offenders, "protocol/_a.py", "with warnings.catch_warnings(): pass"),
         (quantile_offenders, "_estimation/_intervals.py", "stats.norm.ppf(confidence_level)"),
         (quantile_offenders, "metrics/_a.py", "norm.isf((1.0 - self.confidence_level) / 2.0)"),
         (quantile_offenders, "metrics/_a.py", "special.ndtri(0.5 + 0.95 / 2.0)"),

@@ -24,16 +24,9 @@ import skpriv
 from skpriv import Budget, BudgetAccountant
 from skpriv.exceptions import BudgetExceeded, InvalidValues, PrivacyError
 from skpriv.linear_model import (
-    AdditiveRegressor,
-    IHTRegressor,
-    ImproperSGDRegressor,
-    LayeredRegressor,
-    LinearRegression,
-    LogisticRegression,
-    PoissonRegressor,
-    ReweightedRegressor,
-    SSPRegressor,
-)
+    AdditiveRegressor, IHTRegressor, ImproperSGDRegressor, LayeredRegressor, LinearRegression,
+    LogisticRegression, PoissonRegressor, ReweightedRegressor, SSPRegressor,
+)  # fmt: skip
 from skpriv.preprocessing import BoundsScaler
 from skpriv.privacy import Cost, capabilities
 

@@ -10,12 +10,7 @@ import pandas as pd
 import pytest
 
 from skpriv.inspection import inference
-from skpriv.linear_model import (
-    IVRegressor,
-    LinearRegression,
-    LogisticRegression,
-    PoissonRegressor,
-)
+from skpriv.linear_model import IVRegressor, LinearRegression, LogisticRegression, PoissonRegressor
 
 linearmodels = pytest.importorskip("linearmodels")
 stata_iv = pytest.importorskip("linearmodels.tests.iv.results.read_stata_results")

@@ -5,8 +5,9 @@ ledger is charged only shapes are looked at, and no cell; afterwards nothing her
 because of what a cell holds.
 """
 
-import warnings
+from decimal import Decimal
 from math import isfinite, prod, sqrt
+from numbers import Real
 
 import numpy as np
 
@@ -32,12 +33,14 @@ def scaled_record(query, x, y):
 
 
 def number(cell):
-    """A cell as a float; NaN if it is text or anything else that is no real number."""
-    if isinstance(cell, (str, bytes, bytearray)) or getattr(cell, "ndim", False):
-        return np.nan
+    """A cell as a float; NaN if it is text or anything else that is no real number.
+
+    Numbers of Python and of NumPy alone are converted: another object, and what is masked, could
+    warn of what they hold, and filters of warnings would be those of all threads.
+    """
     try:
-        with warnings.catch_warnings(action="ignore"):
-            return np.nan if isinstance(cell, (complex, np.complexfloating)) else float(cell)
+        cell = cell[()] if isinstance(cell, np.ndarray) else cell  # one that has no axis
+        return float(cell) if isinstance(cell, (Real, Decimal, np.bool_)) else np.nan
     except Exception:  # what is wrong with a cell must not be seen
         return np.nan
 
@@ -46,7 +49,7 @@ def floats(cells):
     """Cells as an array of floats of shape (n_cells,), by `number`."""
     if isinstance(cells, np.ndarray) and cells.dtype.kind in "biuf":
         with np.errstate(all="ignore"):
-            return cells.astype(float).ravel()
+            return np.asarray(np.ma.filled(cells.astype(float), np.nan)).ravel()
     if hasattr(cells, "shape"):  # the row of a frame, or an array of objects
         cells = np.asarray(cells, dtype=object).ravel()
     return np.array([number(cell) for cell in (cells if _sized(cells) else [cells])], dtype=float)

@@ -15,11 +15,8 @@ from skpriv import BudgetAccountant
 from skpriv.audit import replay
 from skpriv.inspection import model_card
 from skpriv.linear_model import (
-    AdditiveRegressor,
-    LinearRegression,
-    ReweightedRegressor,
-    SSPRegressor,
-)
+    AdditiveRegressor, LinearRegression, ReweightedRegressor, SSPRegressor,
+)  # fmt: skip
 
 BOUNDS = {"bounds_X": (-1.0, 1.0), "bounds_y": (-2.0, 2.0)}
 BALL = {"data_norm": 2.0, "bounds_y": (-2.0, 2.0)}

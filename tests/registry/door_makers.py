@@ -16,16 +16,8 @@ import pandas as pd
 from sklearn.linear_model import Ridge
 
 from skpriv import (
-    audit,
-    bandits,
-    inspection,
-    metrics,
-    model_selection,
-    preprocessing,
-    privacy,
-    protocol,
-    records,
-)
+    audit, bandits, inspection, metrics, model_selection, preprocessing, privacy, protocol, records,
+)  # fmt: skip
 from skpriv.linear_model import SSPRegressor
 
 from .estimators import ESTIMATORS, SETTINGS, targets

@@ -6,17 +6,9 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from skpriv.linear_model import (
-    AdditiveRegressor,
-    IHTRegressor,
-    ImproperSGDRegressor,
-    IVRegressor,
-    LayeredRegressor,
-    LinearRegression,
-    LogisticRegression,
-    PoissonRegressor,
-    ReweightedRegressor,
-    SSPRegressor,
-)
+    AdditiveRegressor, IHTRegressor, ImproperSGDRegressor, IVRegressor, LayeredRegressor,
+    LinearRegression, LogisticRegression, PoissonRegressor, ReweightedRegressor, SSPRegressor,
+)  # fmt: skip
 
 # A new estimator is one line here, and one below if its bounds have other names.
 ESTIMATORS = {

@@ -7,12 +7,8 @@ from skpriv._estimation._public_maps import RowMap
 from skpriv.linear_model._generalized import ClassTarget
 from skpriv.linear_model._exact import MaximumLikelihood
 from skpriv.linear_model._generalized import (
-    ClassRatesQuery,
-    ClassScoreQuery,
-    PersonClassScoreQuery,
-    Softmax,
-    contrasts,
-)
+    ClassRatesQuery, ClassScoreQuery, PersonClassScoreQuery, Softmax, contrasts,
+)  # fmt: skip
 
 from .case import Case
 from .linear import E1, E2, one

@@ -4,11 +4,8 @@ import numpy as np
 
 from skpriv._linalg import row_products
 from skpriv.linear_model._prediction_intervals import (
-    Score,
-    ScoreQuantiles,
-    ScoreReports,
-    ScoresWithin,
-)
+    Score, ScoreQuantiles, ScoreReports, ScoresWithin,
+)  # fmt: skip
 
 from .case import Case
 from .linear import D, draw_theta, one

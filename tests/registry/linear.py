@@ -11,15 +11,9 @@ from skpriv._estimation._reports import LiftedMomentsQuery
 from skpriv.bandits._combiner import RewardQuery
 from skpriv.linear_model._improper import ClippedGradientQuery, ErrorTerms, ReportedGradientQuery
 from skpriv.linear_model._reweighted import (
-    LINKS,
-    Link,
-    LinkGradientQuery,
-    Minimiser,
-    NormalisationQuery,
-    ReportedNormalisationQuery,
-    ReweightedMomentsQuery,
-    ReweightedReportsQuery,
-)
+    LINKS, Link, LinkGradientQuery, Minimiser, NormalisationQuery, ReportedNormalisationQuery,
+    ReweightedMomentsQuery, ReweightedReportsQuery,
+)  # fmt: skip
 
 from .case import Case, distance
 

@@ -5,17 +5,9 @@ from functools import partial
 import numpy as np
 
 from skpriv._estimation._loop._queries import (
-    IDENTITY,
-    ClippedRowsQuery,
-    LocationQuery,
-    Log,
-    Logit,
-    MarginsQuery,
-    ResidualMeanQuery,
-    SpreadQuery,
-    Whitened,
-    WhiteningQuery,
-)
+    IDENTITY, ClippedRowsQuery, LocationQuery, Log, Logit, MarginsQuery, ResidualMeanQuery,
+    SpreadQuery, Whitened, WhiteningQuery,
+)  # fmt: skip
 from skpriv._estimation._loop._score import LineScoreQuery, ScoreQuery, StepAndLineQuery
 from skpriv._estimation._public_maps import RecordMap, RowMap, TargetMap, WeightedMap
 from skpriv.linear_model._base import ScaledAlready

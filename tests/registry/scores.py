@@ -5,12 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from skpriv.bandits._off_policy import FilledQuery, ValueQuery
-from skpriv.model_selection._private_score import (
-    ErrorMoments,
-    Gains,
-    SquaredErrors,
-    row_numbers,
-)
+from skpriv.model_selection._private_score import ErrorMoments, Gains, SquaredErrors, row_numbers
 
 from .case import Case
 from .linear import one

@@ -5,12 +5,8 @@ import numpy as np
 from skpriv._estimation._loop._queries import Whitened, WhiteningQuery
 from skpriv._estimation._public_maps import RecordMap, RowMap
 from skpriv.linear_model._iht import (
-    GradientNorm,
-    Iterate,
-    OfColumns,
-    ResidualSizeQuery,
-    ScoresQuery,
-)
+    GradientNorm, Iterate, OfColumns, ResidualSizeQuery, ScoresQuery,
+)  # fmt: skip
 
 from .case import Case
 from .linear import one

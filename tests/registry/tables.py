@@ -3,14 +3,8 @@
 import numpy as np
 
 from skpriv.inspection._description import (
-    Binned,
-    Coded,
-    ColumnMomentsQuery,
-    ColumnRange,
-    CountsQuery,
-    DistributionQuery,
-    Ranged,
-)
+    Binned, Coded, ColumnMomentsQuery, ColumnRange, CountsQuery, DistributionQuery, Ranged,
+)  # fmt: skip
 from skpriv.preprocessing._check import CellStatesQuery
 
 from .case import Case

@@ -5,11 +5,8 @@ import numpy as np
 from skpriv._estimation._public_maps import RecordMap
 from skpriv.linear_model._layered._regressor import ErrorQuery, PaperLevelQuery
 from skpriv.linear_model._layered._tree import (
-    CodebookLevelQuery,
-    GaussianLaw,
-    LevelQuery,
-    PartitionTree,
-)
+    CodebookLevelQuery, GaussianLaw, LevelQuery, PartitionTree,
+)  # fmt: skip
 
 from .case import Case, distance
 from .linear import one

@@ -56,11 +56,7 @@ def two(tmp_path):
 
 @pytest.mark.parametrize(
     "model",
-    [
-        ssp(),
-        reweighted(),
-        LinearRegression(bounds_X=(-0.7, 0.7), bounds_y=(-1.0, 1.0), **SUMS),
-    ],
+    [ssp(), reweighted(), LinearRegression(bounds_X=(-0.7, 0.7), bounds_y=(-1.0, 1.0), **SUMS)],
     ids=lambda model: type(model).__name__,
 )
 def test_devices_fit_what_sums_can_fit(model, two):
