@@ -116,8 +116,9 @@ class Source:
             return
         except (OSError, MemoryError, InvalidValues):
             raise
-        except Exception:  # such as that of a text which a query casts to a number
-            pass
+        except BaseException as error:  # such as that of a text which a query casts to a number
+            if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+                raise  # polars panics by what is no Exception, and ends of a process are none
         raise InvalidValues(INVALID_VALUES)
 
     def column(self, name):
