@@ -8,10 +8,13 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from registry.poison import Cell
 from registry.totals import Total
 
 from skpriv.audit._runs import replaced_persons
+from skpriv.bandits._base import checked_available
 from skpriv.preprocessing import Date, check_table
+from skpriv.privacy import Budget, open_session
 from skpriv.records import ArrayRows, PersonRows, codes
 
 pl = pytest.importorskip("polars")
@@ -109,6 +112,25 @@ def test_arrays_of_a_plain_type_are_as_their_cells(labels):
     array = np.array(labels)
     assert array.dtype != object
     assert partition(array) == partition(labels) == [0, 1, 0]
+
+
+class Warns(Total):
+    """A query whose sum warns of a value, as no query of ours does."""
+
+    def sum(self, X, y):
+        warnings.warn("a value", stacklevel=1)
+        return super().sum(X, y)
+
+
+def test_a_cell_that_warns_is_read_in_silence():
+    """Labels of persons, a mask of actions, and whatever a session is asked."""
+    session = open_session("central", np.ones((9, 1)), np.ones(9), Budget(1.0, 1e-6))
+    with warnings.catch_warnings(record=True, action="always") as told:
+        assert codes([type("Label", (), {"__eq__": lambda *_: warnings.warn("a value")})()]) == [0]
+        with pytest.raises(ValueError, match="must be a mask"):
+            checked_available(Cell(int), 1, 1)
+        session.sum(Warns(), 1.0)
+    assert not told
 
 
 def test_an_audit_counts_persons_by_the_same_labels():
