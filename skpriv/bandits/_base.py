@@ -681,12 +681,13 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         Those that are not to be learned from are blank. Where the rounds are not taken in, they do
         not count as visits.
         """
-        admitted, names = visits.admit(users, self.n_rounds_ + until, self._answer_number)
+        before = self.n_rounds_
+        admitted, names = visits.admit(users, before + until, self._answer_number)
         blank = np.where(admitted, rewards, self._neutral_reward)
         try:
             yield np.where(admitted[:, None], rows, 0.0), blank
-        except BaseException as error:
-            if not getattr(error, "rounds_taken", 0):
+        except BaseException:
+            if self.n_rounds_ == before:
                 visits.restore(names)
             raise
 

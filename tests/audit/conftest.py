@@ -7,15 +7,9 @@ import pytest
 from registry.estimators import iht, improper, layered, reweighted, ssp
 
 from skpriv.bandits import (
-    FLIPHAT,
-    ActionElimination,
-    BanditCombiner,
-    EpochGreedy,
-    LinUCB,
-    OnlineLinUCB,
-    RandomPolicy,
+    FLIPHAT, ActionElimination, BanditCombiner, EpochGreedy, LinUCB, OnlineLinUCB, RandomPolicy,
     SquareCB,
-)
+)  # fmt: skip
 from skpriv.linear_model import LinearRegression
 
 N = 130

@@ -21,17 +21,9 @@ from registry.totals import Total
 from skpriv.bandits import FLIPHAT, LinSquareCB, LinUCB, private_off_policy_value
 from skpriv.inspection import describe, private_quantiles
 from skpriv.linear_model import (
-    AdditiveRegressor,
-    IHTRegressor,
-    ImproperSGDRegressor,
-    IVRegressor,
-    LayeredRegressor,
-    LinearRegression,
-    LogisticRegression,
-    PoissonRegressor,
-    ReweightedRegressor,
-    SSPRegressor,
-)
+    AdditiveRegressor, IHTRegressor, ImproperSGDRegressor, IVRegressor, LayeredRegressor,
+    LinearRegression, LogisticRegression, PoissonRegressor, ReweightedRegressor, SSPRegressor,
+)  # fmt: skip
 from skpriv.linear_model._improper import ClippedGradientQuery
 from skpriv.model_selection import PrivateSearchCV, private_score
 from skpriv.preprocessing import Numeric

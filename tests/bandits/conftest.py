@@ -9,16 +9,9 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.linear_model import Ridge
 
 from skpriv.bandits import (
-    FLIPHAT,
-    ActionElimination,
-    EpochGreedy,
-    EpsilonGreedy,
-    LassoBandit,
-    LinSquareCB,
-    LinUCB,
-    RandomPolicy,
-    SquareCB,
-)
+    FLIPHAT, ActionElimination, EpochGreedy, EpsilonGreedy, LassoBandit, LinSquareCB, LinUCB,
+    RandomPolicy, SquareCB,
+)  # fmt: skip
 
 SCHEDULE = (20, 30, 50)
 

@@ -365,7 +365,7 @@ class Broken(RandomPolicy):
         self.seen.append(float(rows[0, 0]))
         error = RuntimeError("in the middle")
         if self._taken:
-            error.rounds_taken = len(rows)
+            self.n_rounds_, self.rounds_until_update_ = 1, 9
         raise error
 
 

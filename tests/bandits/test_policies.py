@@ -10,18 +10,9 @@ from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, Ridge
 
 from skpriv.bandits import (
-    FLIPHAT,
-    ActionElimination,
-    BanditCombiner,
-    EpochGreedy,
-    EpochSchedule,
-    EpsilonGreedy,
-    LinUCB,
-    RandomPolicy,
-    SparseLinearEnvironment,
-    SquareCB,
-    simulate,
-)
+    FLIPHAT, ActionElimination, BanditCombiner, EpochGreedy, EpochSchedule, EpsilonGreedy, LinUCB,
+    RandomPolicy, SparseLinearEnvironment, SquareCB, simulate,
+)  # fmt: skip
 from skpriv.bandits._draws import inverse_gap
 from skpriv.bandits._epochs._fliphat import first_epoch
 from skpriv.bandits._epochs._oracles import SELECTION_SHARE

@@ -342,19 +342,24 @@ class EpochPolicy(BasePolicy):
         return np.where(known, rounded, np.nan)
 
     def _update(self, rows, rewards):
-        """Add rounds of the present epoch, and close it with the last one."""
-        kept, filled, failure = len(self._rows), self._filled + len(rewards), None
+        """Add rounds of the present epoch, and close it with the last one.
+
+        What changes with a round changes at once: an update that is interrupted took it or did not.
+        """
+        kept, stop, failure = len(self._rows), self.n_rounds_ + len(rewards), None
         try:
             # Copies: a slice would keep the whole batch alive, and with it what it came from.
             self._rows.append(rows.copy())
             self._rewards.append(rewards.copy())
-            if filled == self._length:
-                failure = self._close(self.n_rounds_ + len(rewards))
+            if self._filled + len(rewards) == self._length:
+                failure = self._close(stop)
             else:
-                self._filled, self.n_rounds_ = filled, self.n_rounds_ + len(rewards)
+                self.__dict__.update(_filled=self._filled + len(rewards), n_rounds_=stop)
         except BaseException as error:
-            del self._rows[kept:], self._rewards[kept:]
-            vars(error)["rounds_taken"] = 0
+            taken = self.n_rounds_ == stop
+            if not taken:
+                del self._rows[kept:], self._rewards[kept:]
+            vars(error)["rounds_taken"] = taken * len(rewards)
             raise
         if failure is not None:
             vars(failure)["rounds_taken"] = len(rewards)
@@ -393,10 +398,10 @@ class EpochPolicy(BasePolicy):
         report = (
             _oracles.charged_report(oracle) if failure else getattr(oracle, "privacy_report_", None)
         )
-        self._epochs = [*self._epochs, Epoch((stop - n_fitted, stop), report)]
-        self.n_rounds_, self._length, self._filled = stop, length, 0
-        kept = ((), ()) if self._forgets_rows else ([X], [y])
-        self._rows, self._rewards = map(Raw, kept)
+        epochs = [*self._epochs, Epoch((stop - n_fitted, stop), report)]
+        rows, rewards = map(Raw, ((), ()) if self._forgets_rows else ([X], [y]))
+        now = {"_epochs": epochs, "n_rounds_": stop, "_length": length, "_filled": 0}
+        self.__dict__.update(now, _rows=rows, _rewards=rewards)
         self._promises_privacy = self.guarantee.private
         if failure is None:
             self._start_answers = _oracles.as_start(oracle) or self._start_answers

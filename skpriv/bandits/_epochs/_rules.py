@@ -367,9 +367,9 @@ class ActionElimination(OraclePolicy):
         return self._kind(hasattr(oracle, "posterior")) == "posterior"
 
     def _learn(self, oracle, n_fitted):
-        self.oracle_ = oracle
         if self._by_posterior(oracle):
             self._region = coef_posterior(oracle)
+        self.oracle_ = oracle
 
     def _choose(self, contexts, available):
         find = self._plausible if self._by_posterior(self.oracle_) else self._alive

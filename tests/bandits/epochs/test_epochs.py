@@ -2,7 +2,9 @@
 
 import copy
 import pickle
+import sys
 from functools import partial
+from itertools import count
 from math import sqrt
 from typing import ClassVar
 
@@ -13,26 +15,16 @@ from registry.refusals import uncharged
 from sklearn.base import clone
 
 from skpriv.bandits import (
-    FLIPHAT,
-    ActionElimination,
-    EpochGreedy,
-    EpochSchedule,
-    EpsilonGreedy,
-    LinUCB,
-    RandomPolicy,
+    FLIPHAT, ActionElimination, EpochGreedy, EpochSchedule, EpsilonGreedy, LinUCB, RandomPolicy,
     SquareCB,
-)
+)  # fmt: skip
 from skpriv.bandits._base import Epoch, EpochsReport
 from skpriv.bandits._draws import greedy_chances
 from skpriv.bandits._epochs._policy import epoch_length
 from skpriv.exceptions import BudgetExceeded
 from skpriv.linear_model import (
-    LayeredRegressor,
-    LinearRegression,
-    LogisticRegression,
-    ReweightedRegressor,
-    SSPRegressor,
-)
+    LayeredRegressor, LinearRegression, LogisticRegression, ReweightedRegressor, SSPRegressor,
+)  # fmt: skip
 from skpriv.privacy import Budget, BudgetAccountant, Cost, Guarantee
 
 SCHEDULE = (20, 30, 50)
@@ -213,6 +205,45 @@ def test_a_fit_that_fails_is_made_again_only_if_nothing_was_charged(charged, mak
     np.testing.assert_array_equal(np.concatenate(later), np.concatenate([*again, rewards[50:]]))
     assert (policy.n_rounds_, len(policy.privacy_report_.epochs)) == (200, 5)
     assert policy._n_pooled == 200 - 30 * charged
+
+
+def test_an_update_that_is_interrupted_has_taken_a_round_or_not(recorder):
+    """At each line of the policies in turn: no round is in two fits, and the error is right."""
+    (oracle, log), contexts, rewards = recorder, np.ones((30, 2, 3)) / 2.0, np.arange(1, 31) / 64.0
+
+    def give(start, stop):
+        given = contexts[start:stop], np.zeros(stop - start, dtype=int), rewards[start:stop]
+        policy.update(*given, users=range(start, stop))
+
+    def interrupt(frame, event, argument):
+        nonlocal left
+        if "bandits" not in frame.f_code.co_filename:
+            return None
+        left -= event == "line"
+        if not left:
+            raise KeyboardInterrupt  # which ends the tracing, too
+        return interrupt
+
+    for line in count(1):
+        log.clear()
+        policy, before = SquareCB(oracle, schedule=10, max_visits=1, random_state=0), sys.gettrace()
+        policy.act(contexts)
+        give(0, 7)
+        left = line
+        sys.settrace(interrupt)
+        try:
+            give(7, 14)
+        except KeyboardInterrupt as error:
+            taken = policy.n_rounds_ - 7
+            assert taken in (0, 3, 7) and getattr(error, "rounds_taken", taken) == taken
+        finally:
+            sys.settrace(before)
+        if left:
+            break
+        give(policy.n_rounds_, 30)
+        found = np.concatenate([np.frombuffer(y) for y in {y.tobytes() for _, y in log}])
+        assert len(np.unique(found[found > 0.0])) == sum(found > 0.0)
+    assert line > 100
 
 
 @pytest.mark.parametrize(
