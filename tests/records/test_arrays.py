@@ -206,6 +206,16 @@ def test_one_target_does_not_stand_for_all_rows():
             open_session("central", X, targets, Budget(1.0, 1e-6))
 
 
+def test_rows_made_of_chunks_are_joined_in_their_order(monkeypatch):
+    """Users who have answered are known by their places: in others they would answer twice."""
+    monkeypatch.setattr(_records, "CHUNK_BYTES", 1)  # 64 rows a chunk
+    X, y = np.random.RandomState(0).normal(size=(200, 3)), np.arange(200.0)
+    made = ArrayRows(X, y).made(lambda X, y: (-X, y), 3).joined()
+    found, expected = (rows.sum(Moments(), [5, 70, 199]) for rows in (made, ArrayRows(-X, y)))
+    np.testing.assert_array_equal(found, expected)
+    assert next(iter(made.pieces(200)))()[1].tolist() == y.tolist()
+
+
 def test_no_warning_tells_of_a_value():
     X, y = _rows()
     X[3], y[5] = 1e308, -1e308

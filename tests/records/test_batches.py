@@ -377,6 +377,17 @@ def test_errors_of_reading_end_the_fit_and_the_reader():
     assert "skpriv-reader" not in str(threading.enumerate())
 
 
+def test_a_batch_that_warns_is_read_in_silence():
+    def batches():
+        for _ in range(9):
+            yield line_data(50)
+            warnings.warn("a value", stacklevel=1)
+
+    with warnings.catch_warnings(record=True, action="always") as told:
+        from_batches(batches, n=450).sum(_Count())
+    assert not told
+
+
 def test_what_cannot_says_so_before_it_is_charged():
     with uncharged("requires y"):
         ssp().fit(from_batches(lambda: [line_data(N)[0]], n=N))

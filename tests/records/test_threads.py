@@ -1,7 +1,5 @@
 """Threads of sums: kept, in order, never deadlocked, and gone in a child process."""
 
-import multiprocessing
-import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier, current_thread
@@ -9,11 +7,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from registry.processes import forked, needs_fork, of_threads
 
 from skpriv import _linalg
 from skpriv._compat import fit_context
 from skpriv.linear_model import LinearRegression
-from skpriv.records import _base as _threads, silence
+from skpriv.records import _base as _threads, _values, silence
 from skpriv.records._base import in_threads
 
 
@@ -75,12 +74,17 @@ def test_a_sum_inside_of_a_sum_does_not_wait_for_itself():
     assert list(in_threads(lambda x: sum(_squares(9)), range(9), 2)) == [204] * 9
 
 
-@pytest.mark.filterwarnings("ignore:Loky")  # joblib says that the child has one core
-@pytest.mark.skipif(sys.platform == "win32", reason="no fork")
+@of_threads
+@needs_fork
 def test_a_forked_child_makes_threads_and_locks_of_its_own():
+    """And hears its warnings: what silences all threads was another one's."""
+
+    def squared():
+        assert not _values._everywhere and _squares(9) == [x * x for x in range(9)]
+
     assert _squares(9)
-    with _linalg.one_blas_thread.vector_turn, multiprocessing.get_context("fork").Pool(1) as pool:
-        assert pool.apply_async(_squares, (9,)).get(timeout=60) == [x * x for x in range(9)]
+    with _linalg.one_blas_thread.vector_turn, silence(everywhere=True):
+        assert forked(squared)
 
 
 @pytest.fixture

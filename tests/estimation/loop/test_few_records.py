@@ -35,6 +35,17 @@ def test_leading_directions_of_a_noisy_gram_matrix_are_not_divided_like_the_othe
     assert 0.8 * shrunk + 0.2 * true < denoised < 1.1 * true
 
 
+def test_a_mean_of_few_targets_has_the_noise_of_few():
+    """Half of the records have a target, or no more than what the noise of their number hides."""
+    query = LocationQuery(None, low=0.0, prior_variance=np.inf)
+    for counted, scale, part in ((50.0, 1.0, 0.5), (0.0, 10.0, 0.2), (0.0, 0.1, 0.03)):
+        answer = Answer(np.array([0.5 * part * 100.0, counted]), 100, GaussianNoise(scale))
+        assert query.read(answer) == pytest.approx((0.75, 0.5 * scale / 100.0 / part, part))
+    answer = Answer(np.array([25.0, 50.0]), 100, GaussianNoise(20.0))
+    mean, *_ = LocationQuery(None, low=0.0).read(answer)
+    assert mean == pytest.approx(0.5 + 0.25 / (1.0 + 3.0 * 0.4**2))
+
+
 @pytest.mark.parametrize("p", [1, 2, 30])
 def test_a_gram_matrix_without_noise_is_itself(p):
     rows = np.random.RandomState(p).normal(size=(50, p))

@@ -131,6 +131,8 @@ def test_little_is_added_where_every_direction_is_seen():
         law, points = fit.law(), rng.normal(size=(5, P))
         added = np.square(points @ law.unsigned).sum(axis=1)
         assert law.resolved(points).all() and (added <= most * sum(law.variances(points))).all()
+    law = _fit(rng).law()  # of which directions are hidden: all counts in full in the covariances
+    np.testing.assert_allclose(np.diagonal(law.covariances(points)[1]), law.variances(points)[1])
 
 
 def test_points_that_are_mostly_hidden_get_no_interval():
