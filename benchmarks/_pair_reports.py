@@ -24,18 +24,18 @@ class PairQuery(Query):
     and epsilon = 1 or 10.)
     """
 
-    scaling: RecordMap
+    maps: RecordMap
     name: str = "features and reward"
     sensitivity: float = 2.0 * sqrt(2.0) * ROUNDING
 
     @property
     def shape(self):
         """Number of coordinates."""
-        return (self.scaling.size + 1,)
+        return (self.maps.size + 1,)
 
     def records(self, X, y):
         """The pairs of a chunk of users, one a row."""
-        return np.column_stack([self.scaling.rows(X), self.scaling.target(y)])
+        return np.column_stack([self.maps.rows(X), self.maps.target(y)])
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
@@ -51,7 +51,7 @@ class PairReports:
 
     Parameters
     ----------
-    scaling : RecordMap
+    maps : RecordMap
     every : int
         Rounds between two reads (public).
     budget : Budget
@@ -61,14 +61,14 @@ class PairReports:
         Numbers by which copies of the policy find the reports that were sent.
     """
 
-    def __init__(self, scaling, every, budget, name, random_state, numbering):
-        self.scaling, self.every, self.pending, self.n = scaling, every, 0, 0
-        self.query = PairQuery(scaling)
+    def __init__(self, maps, every, budget, name, random_state, numbering):
+        self.maps, self.every, self.pending, self.n = maps, every, 0, 0
+        self.query = PairQuery(maps)
         self.name, self.norm = self.query.name, self.query.norm
         self.sensitivity, self.n_reads, self.batch = self.query.sensitivity, 1, None
         self._numbering = numbering
-        self._design = np.zeros((scaling.size, scaling.size))
-        self._target = np.zeros(scaling.size)
+        self._design = np.zeros((maps.size, maps.size))
+        self._target = np.zeros(maps.size)
         self._square = 0.0
         begin_stream("local", self, budget, random_state, name)
 
@@ -91,7 +91,7 @@ class PairReports:
 
     def take(self, X, y):
         """Randomise records, and yield the equations at every public time that is passed."""
-        start, p = 0, self.scaling.size
+        start, p = 0, self.maps.size
         while start < len(X):
             stop = min(len(X), start + self.every - self.pending)
             # A copy of the policy repeats the reports that users have sent.
@@ -109,7 +109,7 @@ class PairReports:
 
     def equations(self):
         """Sums so far; the scales are root mean squares over coordinates, ||phi|| = |r| = 1."""
-        s2, p = self.noise.scale**2, self.scaling.size
+        s2, p = self.noise.scale**2, self.maps.size
         # x eta' + eta x' + eta eta' - s^2 I, and eta r + x xi + eta xi
         design = sqrt(self.n * (2.0 * s2**2 + 4.0 * s2 / p))
         target = sqrt(self.n * (s2**2 + s2 * (1.0 + 1.0 / p)))

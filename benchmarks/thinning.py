@@ -72,14 +72,14 @@ def measure(table, Estimator, epsilon, repeats):
         est = Estimator(
             data_norm=1.0, bounds_y=table.bounds_y, epsilon=epsilon, random_state=rng
         ).fit(Z, y)
-        equations, scaling = est._equations, est._scaling
+        equations, maps = est._equations, est._scaling
         singular = np.linalg.svd(equations.design, compute_uv=False)
         least = RESOLUTION_ABOVE_QUANTILE + USUAL_QUANTILE
         if singular[-1] <= least * equations.design_scale:
             continue
         chosen = rng.choice(len(X), size=POINTS, replace=False)
-        truth = (mean[chosen] - scaling.centre) / scaling.radius
-        for name, (centre, half) in intervals(equations, scaling.features(Z[chosen]), rng).items():
+        truth = (mean[chosen] - maps.centre) / maps.radius
+        for name, (centre, half) in intervals(equations, maps.features(Z[chosen]), rng).items():
             inside.setdefault(name, []).append(np.abs(centre - truth) <= half)
             halves.setdefault(name, []).append(half)
     return {

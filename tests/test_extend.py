@@ -21,11 +21,11 @@ from skpriv.extend import (
 class TargetTotal(Query):
     name, shape, sensitivity = "total of the targets", (1,), 2.0 * ROUNDING
 
-    def __init__(self, scaling):
-        self.scaling = scaling
+    def __init__(self, maps):
+        self.maps = maps
 
     def sum(self, X, y):
-        return np.array([self.scaling.target(y).sum()])
+        return np.array([self.maps.target(y).sum()])
 
 
 @register
@@ -39,11 +39,11 @@ class MeanRegressor(PrivateRegressor):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y=None):
-        rows, scaling = scaled_rows(self, X, y)
+        rows, maps = scaled_rows(self, X, y)
         session = open_fit(self, rows)
         del X, y, rows
-        answer = session.sum(TargetTotal(scaling), 1.0)
-        self.mean_ = float(scaling.unscale(answer.value[0] / answer.n))
+        answer = session.sum(TargetTotal(maps), 1.0)
+        self.mean_ = float(maps.unscale(answer.value[0] / answer.n))
         return self
 
     def predict(self, X):
@@ -80,8 +80,8 @@ def test_an_estimator_of_another_package_is_checked_saved_and_read(outside):
     alone = subprocess.run(command, capture_output=True, text=True)
     assert alone.stdout == "SSPRegressor\n"  # whose room has not been imported before
     assert "import the package that has it" in alone.stderr  # a file imports nothing by itself
-    _, scaling = extend.scaled_rows(MeanRegressor(bounds_y=(-1, 1)), X, y)
-    ratio, _, _ = extend.worst_pair(TargetTotal(scaling), 2, n_tries=200)
+    _, maps = extend.scaled_rows(MeanRegressor(bounds_y=(-1, 1)), X, y)
+    ratio, _, _ = extend.worst_pair(TargetTotal(maps), 2, n_tries=200)
     assert 0.99 <= ratio <= 1.0
 
 

@@ -363,7 +363,7 @@ class MomentsQuery(Query):
     sensitivity, pays in both together what a replaced one pays in one sum.
     """
 
-    scaling: RecordMap
+    maps: RecordMap
     name: str = "moments"
     sensitivity: float = 3.0 / sqrt(2.0) * ROUNDING
     square_weight: float = SQUARE_WEIGHT  # w
@@ -371,24 +371,24 @@ class MomentsQuery(Query):
     @property
     def shape(self):
         """Number of coordinates."""
-        p = self.scaling.size
+        p = self.maps.size
         return (p + vech_size(p) + 1,)
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
-        r, p = self.scaling.target(y), self.scaling.size
+        r, p = self.maps.target(y), self.maps.size
         target, gram = np.zeros(p), np.zeros((p, p))
-        for block, phi in self.scaling.row_map.blocks(X):
+        for block, phi in self.maps.row_map.blocks(X):
             target += np.dot(r[block], phi)  # without the interpreter's lock, see `add_gram`
             add_gram(gram, phi)
         return np.concatenate([target, vech(gram), [self.square_weight * (r @ r)]])
 
     def equations(self, answer):
         """Normal equations of an answer; the public entry of the intercept is put back exactly."""
-        size = self.scaling.size
+        size = self.maps.size
         found = NormalEquations.of_moments(answer, size, self.square_weight)
-        if self.scaling.fit_intercept and answer.counted:
-            constant = self.scaling.row_map.parts[1]
+        if self.maps.fit_intercept and answer.counted:
+            constant = self.maps.row_map.parts[1]
             found.design[-1, -1] = answer.n * constant**2  # of the Gram matrix, too
         return found
 
@@ -407,7 +407,7 @@ class ResidualGramQuery(Query):
 
     Parameters
     ----------
-    scaling : RecordMap
+    maps : RecordMap
     theta : tuple of float
         A released parameter; it only has to be near the truth.
     instrument : Instrument
@@ -416,7 +416,7 @@ class ResidualGramQuery(Query):
         R, public or released: 2 clips nothing, and the noise falls with its square.
     """
 
-    scaling: RecordMap
+    maps: RecordMap
     theta: tuple
     instrument: Instrument
     limit: float = 2.0
@@ -426,7 +426,7 @@ class ResidualGramQuery(Query):
     @property
     def shape(self):
         """Number of coordinates."""
-        return (vech_size(self.scaling.size) + 1,)
+        return (vech_size(self.maps.size) + 1,)
 
     @property
     def _room(self):
@@ -439,7 +439,7 @@ class ResidualGramQuery(Query):
 
     def sum(self, X, y):
         """Exact sums over a chunk of rows."""
-        total, beyond = np.zeros((self.scaling.size,) * 2), 0.0
+        total, beyond = np.zeros((self.maps.size,) * 2), 0.0
         for scores, excess in self._scores(X, y):
             add_gram(total, scores)
             beyond += excess
@@ -447,7 +447,7 @@ class ResidualGramQuery(Query):
 
     def _scores(self, X, y):
         """Yield rows e zeta / R of one block after the other, and the sum of x over it."""
-        row_map, theta, r = self.scaling.row_map, np.array(self.theta), self.scaling.target(y)
+        row_map, theta, r = self.maps.row_map, np.array(self.theta), self.maps.target(y)
         for block, phi in row_map.blocks(X):
             zeta = r[block] - np.clip(phi @ theta, -1.0, 1.0)
             cut = np.clip(zeta, -self.limit, self.limit) / self.limit
@@ -471,7 +471,7 @@ class ResidualGramQuery(Query):
         """
         unit, scale = self.limit**2 / self._weight, answer.noise.scale
         return {
-            "residual_gram": unit * unvech(answer.value[:-1], self.scaling.size),
+            "residual_gram": unit * unvech(answer.value[:-1], self.maps.size),
             "residual_scale": unit * scale,
             "residual_excess": self._room * float(answer.value[-1]),
             "excess_scale": self._room * scale,
@@ -495,11 +495,11 @@ class PersonGramQuery(OfPersons, ResidualGramQuery):
     @property
     def shape(self):
         """Number of coordinates."""
-        return (2 * vech_size(self.scaling.size) + 1,)
+        return (2 * vech_size(self.maps.size) + 1,)
 
     def sum_persons(self, X, y, starts, largest):
         """Exact sums over a chunk of persons."""
-        size = self.scaling.size
+        size = self.maps.size
         blocks = list(self._scores(X, y))
         scores = np.vstack([np.empty((0, size)), *(rows for rows, _ in blocks)])
         beyond = sum(excess for _, excess in blocks)
@@ -513,7 +513,7 @@ class PersonGramQuery(OfPersons, ResidualGramQuery):
 
     def read(self, answer):
         """What `NormalEquations` keep of an answer: that of rows, and that of persons."""
-        size = vech_size(self.scaling.size)
+        size = vech_size(self.maps.size)
         rows = np.append(answer.value[:size], answer.value[-1])
         persons = super().read(replace(answer, value=answer.value[size:]))
         found = super().read(replace(answer, value=rows))

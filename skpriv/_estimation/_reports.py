@@ -46,7 +46,7 @@ class LiftedMomentsQuery(Query):
     for MomentsQuery, whose maximum at |r| = |r'| = 1 needs no third coordinate.
     """
 
-    scaling: RecordMap
+    maps: RecordMap
     name: str = "lifted moments"
     sensitivity: float = 3.0 / sqrt(2.0) * ROUNDING
     use: ClassVar[str] = "moments"  # what the code is best for
@@ -60,7 +60,7 @@ class LiftedMomentsQuery(Query):
         -------
         (phi, r) : ndarrays of shape (n_rows, p) and (n_rows,)
         """
-        return self.scaling.rows(X), self.scaling.target(y)
+        return self.maps.rows(X), self.maps.target(y)
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
@@ -73,7 +73,7 @@ class LiftedMomentsQuery(Query):
 
     def local_noise(self, budget):
         """Law of one report; only epsilon counts."""
-        code = best_codebook(self.scaling.size + 1, budget.epsilon, self.use)
+        code = best_codebook(self.maps.size + 1, budget.epsilon, self.use)
         if code.noise(self.use) == inf:
             raise PrivacyError(
                 f"epsilon={budget.epsilon} is so small that a report would tell nothing at all: "
@@ -84,11 +84,11 @@ class LiftedMomentsQuery(Query):
     @property
     def likely(self):
         """Probability of a report's likely values, by epsilon: what shuffling amplifies by."""
-        return _likely(self.scaling.size + 1, self.use)
+        return _likely(self.maps.size + 1, self.use)
 
     def wire(self):
         """The query as a public task has it, for devices."""
-        return {"name": LiftedMomentsQuery.name, **self.scaling.wire()}
+        return {"name": LiftedMomentsQuery.name, **self.maps.wire()}
 
     def equations(self, answer):
         """Normal equations of an answer.
@@ -96,7 +96,7 @@ class LiftedMomentsQuery(Query):
         The signs stand for the targets: their residual variance is at most 1. The public entry of
         the intercept stays as it was reported, since the bound is on the reports' joint error.
         """
-        found = NormalEquations.of_moments(answer, self.scaling.size, 1.0)
+        found = NormalEquations.of_moments(answer, self.maps.size, 1.0)
         scale, known = answer.noise.square_scale, {"square": float(answer.n), "law": answer.noise}
         return replace(found, design_scale=scale, gram_scale=scale, **known)
 
@@ -144,9 +144,9 @@ def _reports(can, size, budget, n, use):
     return best_codebook(size + 1, pure, use), additive
 
 
-def moments_query(scaling, channel):
+def moments_query(maps, channel):
     """Query of the second moments for a channel, "gaussian" or "codebook"."""
-    return LiftedMomentsQuery(scaling) if channel == "codebook" else MomentsQuery(scaling)
+    return LiftedMomentsQuery(maps) if channel == "codebook" else MomentsQuery(maps)
 
 
 def best_channel(can, size, budget, n, use="moments"):

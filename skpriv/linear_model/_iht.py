@@ -58,7 +58,7 @@ class Iterate:
 
     Parameters
     ----------
-    scaling : RecordMap
+    maps : RecordMap
         Its bound of rows is data_max, the bound of single entries; it maps targets to [-1, 1].
     support : ndarray of shape (s,)
     weights : ndarray of shape (s,)
@@ -67,24 +67,24 @@ class Iterate:
         The intercept, in scaled units of the target.
     """
 
-    scaling: RecordMap
+    maps: RecordMap
     support: np.ndarray
     weights: np.ndarray
     level: float = 0.0
 
     def residual(self, X, y):
         """r - z'theta - level of a chunk of rows."""
-        r, data_max = self.scaling.target(y) - self.level, self.scaling.row_bound
+        r, data_max = self.maps.target(y) - self.level, self.maps.row_bound
         if len(self.support):
             r -= clipped(picked(X, self.support), data_max) @ (self.weights / data_max)
         return r
 
 
-def iterate(scaling, coef, intercept=None):
+def iterate(maps, coef, intercept=None):
     """The `Iterate` of coefficients and an intercept in the units of X and y."""
     support = np.flatnonzero(coef)
-    level = 0.0 if intercept is None else (intercept - scaling.centre) / scaling.radius
-    return Iterate(scaling, support, coef[support] * scaling.row_bound / scaling.radius, level)
+    level = 0.0 if intercept is None else (intercept - maps.centre) / maps.radius
+    return Iterate(maps, support, coef[support] * maps.row_bound / maps.radius, level)
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +148,7 @@ class ScoresQuery(Query):
         """Exact sum over a chunk of rows."""
         limit = self.residual_limit
         residual = np.clip(self.model.residual(X, y), -limit, limit)
-        data_max = self.model.scaling.row_bound
+        data_max = self.model.maps.row_bound
         scores = clipped(X, self.entry_limit * data_max).T @ residual / data_max
         scores[self.model.support] = 0.0  # features of the start are not to be named
         return scores
@@ -241,7 +241,7 @@ class GradientNorm(Procedure):
 
     def _gradient(self, X, y):
         """Sum of (z, 1) residual; without an intercept the last coordinate is 0."""
-        residual, entries = self.model.residual(X, y), self.model.scaling
+        residual, entries = self.model.residual(X, y), self.model.maps
         scores = clipped(X, entries.row_bound).T @ residual / entries.row_bound
         return np.append(scores, residual.sum() * entries.fit_intercept)
 
@@ -255,13 +255,13 @@ SCREENING_LIMIT = 0.5
 NOISE_TO_SAMPLING = 0.5
 
 
-def choose(session, scaling, start, n_nonzero, share, size_share):
+def choose(session, maps, start, n_nonzero, share, size_share):
     """Select features by their clipped covariances with the residuals of a public start.
 
     Parameters
     ----------
     session : Session
-    scaling : RecordMap
+    maps : RecordMap
         Scaling of single entries: its bound is data_max.
     start : Iterate
         Public: its features stay in the support.
@@ -275,8 +275,8 @@ def choose(session, scaling, start, n_nonzero, share, size_share):
     ndarray of shape (n_nonzero,)
         The sorted support.
     """
-    mean, limits = LocationQuery(scaling.target_map), (1.0, inf)
-    if scaling.fit_intercept:
+    mean, limits = LocationQuery(maps.target_map), (1.0, inf)
+    if maps.fit_intercept:
         start = replace(start, level=float(session.sum(mean, size_share).value[0] / session.n))
     if not session.trust.exact:
         answer = session.sum(ResidualSizeQuery(start), size_share)
@@ -288,7 +288,7 @@ def choose(session, scaling, start, n_nonzero, share, size_share):
         noise = session.noise(mean, share / n_nonzero).scale
         if NOISE_TO_SAMPLING * size * sqrt(session.n) / noise < 2.0:
             limits = (SCREENING_LIMIT, min(1.0, SCREENING_LIMIT * size))
-    scores = ScoresQuery(start, scaling.n_features, *limits)
+    scores = ScoresQuery(start, maps.n_features, *limits)
     # They are sorted, since the order in which features were named carries nothing.
     return np.union1d(start.support, session.top(scores, n_nonzero - len(start.support), share))
 
@@ -527,54 +527,54 @@ class IHTRegressor(CertifiedIntervals, PredictionIntervals):
                 "who sees their sums, and without one the error grows with the number of features: "
                 f"use {models_that('selects')}, or SSPRegressor on a few chosen columns."
             )
-        rows, scaling = scaled_rows(self, X, y, accept_sparse=True)
-        start = self._start(scaling)
+        rows, maps = scaled_rows(self, X, y, accept_sparse=True)
+        start = self._start(maps)
         n_nonzero = self._n_nonzero(start)
         session = open_fit(self, rows, currency="zcdp")
         del X, y, rows  # only the session has the data now
         session, held_out = hold_out(self, session)
 
         left = 1.0 - self.certificate_share
-        self.support_ = np.arange(scaling.n_features)
-        if n_nonzero < scaling.n_features:
+        self.support_ = np.arange(maps.n_features)
+        if n_nonzero < maps.n_features:
             size_share = left * SIZE_SHARE
             left -= (1 + self.fit_intercept) * size_share
             share = left * self.selection_share
-            self.support_ = choose(session, scaling, start, n_nonzero, share, size_share)
+            self.support_ = choose(session, maps, start, n_nonzero, share, size_share)
             left -= share
-        self._record_map, self._released = self._fit_on_support(session, scaling, left)
+        self._record_map, self._released = self._fit_on_support(session, maps, left)
         coef, self.intercept_ = self._record_map.coefficients(self._released.theta)
-        self.intercept_ += scaling.radius * self._released.location
-        self.coef_ = np.zeros(scaling.n_features)
+        self.intercept_ += maps.radius * self._released.location
+        self.coef_ = np.zeros(maps.n_features)
         self.coef_[self.support_] = coef
-        self._scaling, self._gradient = scaling, None
+        self._scaling, self._gradient = maps, None
         if self.certificate_share:
-            model = iterate(scaling, self.coef_, self.intercept_)
+            model = iterate(maps, self.coef_, self.intercept_)
             self._gradient = session.release(GradientNorm(model), self.certificate_share)
         self._calibration = self._calibrated(held_out)
 
-    def _fit_on_support(self, session, scaling, share):
+    def _fit_on_support(self, session, maps, share):
         """The map of records of the selected columns, and the `LoopFit` of them."""
         session = ColumnSession(session, self.support_, share)
         size = len(self.support_)
-        end = np.full(size, scaling.row_bound)
-        maps = RecordMap(RowMap(-end, end, None, scaling.fit_intercept, size), scaling.target_map)
+        end = np.full(size, maps.row_bound)
+        on_support = RecordMap(RowMap(-end, end, None, maps.fit_intercept, size), maps.target_map)
         if session.trust.exact:
-            return maps, least_squares(session, maps)
-        rules = public_rules(session, maps.row_map)
-        return maps, fit_rows(session, maps, rules)
+            return on_support, least_squares(session, on_support)
+        rules = public_rules(session, on_support.row_map)
+        return on_support, fit_rows(session, on_support, rules)
 
-    def _start(self, scaling):
+    def _start(self, maps):
         """The public iterate from which features are selected."""
-        n_features = scaling.n_features
+        n_features = maps.n_features
         coef = np.zeros(n_features) if self.coef_init is None else np.asarray(self.coef_init, float)
         if coef.shape != (n_features,) or not np.isfinite(coef).all():
             raise ValueError(f"coef_init must have {n_features} finite numbers, one a feature.")
-        return iterate(scaling, coef)
+        return iterate(maps, coef)
 
     def _n_nonzero(self, start):
         """Number of features in the support, those of the start included."""
-        nonzero, n_features = self.n_nonzero_coefs, start.scaling.n_features
+        nonzero, n_features = self.n_nonzero_coefs, start.maps.n_features
         if nonzero is None:  # noise grows with the number of features that are chosen
             nonzero = max(1, min(n_features // 10, 10))
         nonzero = int(nonzero) + len(start.support)
@@ -598,15 +598,15 @@ class IHTRegressor(CertifiedIntervals, PredictionIntervals):
                 "method='certified' rests on a released gradient norm: fit with certificate_share "
                 "above 0, for example 0.01, or use method='asymptotic'."
             )
-        chosen, scaling = len(self.support_), self._scaling
+        chosen, maps = len(self.support_), self._scaling
         sparsity = chosen if self.sparsity is None else self.sparsity
-        sizes = scaling.size, chosen + scaling.fit_intercept, sparsity
+        sizes = maps.size, chosen + maps.fit_intercept, sparsity
         radius = support_certificate(
             self._gradient, *sizes, self.sparse_eigenvalue, confidence_level
         )
-        norms = sparse_norms(X, self.support_, sparsity) / scaling.row_bound
-        half = radius * np.sqrt(norms**2 + scaling.fit_intercept)
-        centre = (X @ self.coef_ + self.intercept_ - scaling.centre) / scaling.radius
+        norms = sparse_norms(X, self.support_, sparsity) / maps.row_bound
+        half = radius * np.sqrt(norms**2 + maps.fit_intercept)
+        centre = (X @ self.coef_ + self.intercept_ - maps.centre) / maps.radius
         return centre, half
 
     def _given_support(self, X, confidence_level):

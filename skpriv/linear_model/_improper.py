@@ -97,11 +97,11 @@ def gradient_diameter(norm):
     return 2.0 * (norm * cosine + 1.0) * sqrt(1.0 - cosine**2)
 
 
-def residuals(scaling, theta, X, y):
+def residuals(maps, theta, X, y):
     """Rows phi, their clipped predictions at theta, and what the targets are beside those."""
-    phi = scaling.rows(X)
+    phi = maps.rows(X)
     clipped = np.clip(phi @ theta, -1.0, 1.0)
-    return phi, clipped, clipped - scaling.target(y)
+    return phi, clipped, clipped - maps.target(y)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +111,7 @@ class ClippedGradientQuery(Query):
     Sensitivity: see :func:`gradient_diameter`; it depends on ||theta||, which is public.
     """
 
-    scaling: RecordMap
+    maps: RecordMap
     theta: np.ndarray
     n_steps: int = 0  # public number of such queries, for all of which moments are summed once
     name: str = "clipped gradient"
@@ -120,7 +120,7 @@ class ClippedGradientQuery(Query):
     @property
     def shape(self):
         """Number of coordinates."""
-        return (self.scaling.size,)
+        return (self.maps.size,)
 
     @property
     def sensitivity(self):
@@ -129,7 +129,7 @@ class ClippedGradientQuery(Query):
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
-        phi, _, residual = residuals(self.scaling, self.theta, X, y)
+        phi, _, residual = residuals(self.maps, self.theta, X, y)
         return residual @ phi
 
     def sum_by_memory(self, rows, memory, in_memory):
@@ -154,11 +154,11 @@ class ClippedGradientQuery(Query):
             None where a pass over the rows is cheaper, or not proved to be replaced.
         """
         length = float(np.linalg.norm(self.theta))
-        if self.scaling.size > 2 * self.n_steps or length > self.sensitivity:
+        if self.maps.size > 2 * self.n_steps or length > self.sensitivity:
             return None
         if "moments" not in memory:
-            memory["moments"] = rows.sum(MomentsQuery(self.scaling))
-        size, moments = self.scaling.size, memory["moments"]
+            memory["moments"] = rows.sum(MomentsQuery(self.maps))
+        size, moments = self.maps.size, memory["moments"]
         gradient = unvech(moments[size:-1], size) @ self.theta - moments[:size]
         if length <= 1.0 - ROUNDED:
             return gradient
@@ -170,11 +170,11 @@ class ClippedGradientQuery(Query):
 
     def _far(self, X, y):
         """Whether each row may be clipped at a theta near this one."""
-        return abs(self.scaling.rows(X) @ self.theta) > 1.0 - NEARBY - ROUNDED
+        return abs(self.maps.rows(X) @ self.theta) > 1.0 - NEARBY - ROUNDED
 
     def _excess(self, X, y):
         """What clips take off a sum over rows."""
-        phi, clipped, _ = residuals(self.scaling, self.theta, X, y)
+        phi, clipped, _ = residuals(self.maps, self.theta, X, y)
         return (phi @ self.theta - clipped) @ phi
 
 
@@ -200,7 +200,7 @@ class ReportedGradientQuery(LiftedMomentsQuery):
 
     def records(self, X, y):
         """Rows phi, and residuals over their bound."""
-        phi, _, residual = residuals(self.scaling, self.theta, X, y)
+        phi, _, residual = residuals(self.maps, self.theta, X, y)
         return phi, np.clip(residual / self.limit, -1.0, 1.0)
 
     def sum(self, X, y):
@@ -228,13 +228,13 @@ class ErrorTerms(Procedure):
 
     Parameters
     ----------
-    scaling : RecordMap
+    maps : RecordMap
     n_records : int
         Public number m of records that are held out.
     theta : ndarray
     """
 
-    scaling: RecordMap
+    maps: RecordMap
     n_records: int
     theta: np.ndarray
     name: str = "held-out error"
@@ -246,12 +246,12 @@ class ErrorTerms(Procedure):
 
     def run(self, rows):
         """Return the pair."""
-        total = rows.sum(InnerSum(self._terms, (1 + self.scaling.size,)))
+        total = rows.sum(InnerSum(self._terms, (1 + self.maps.size,)))
         return np.array([total[0], np.linalg.norm(total[1:])]) / self.n_records
 
     def _terms(self, X, y):
         """Sum of ((c - r) c, phi (c - r))."""
-        phi, clipped, residual = residuals(self.scaling, self.theta, X, y)
+        phi, clipped, residual = residuals(self.maps, self.theta, X, y)
         return np.append(residual @ clipped, residual @ phi)
 
 
@@ -395,11 +395,11 @@ class ImproperSGDRegressor(CertifiedIntervals, PrivateRegressor):
     _interval_methods = ("certified",)
 
     def _fit(self, X, y):
-        rows, scaling = scaled_rows(self, X, y)
-        can, bound = self._trust.can, scaling.theta_bound(self.coef_norm)
-        channel, mu = channel_of(self, scaling.size, rows, "vector"), self._trust.budget.mu
+        rows, maps = scaled_rows(self, X, y)
+        can, bound = self._trust.can, maps.theta_bound(self.coef_norm)
+        channel, mu = channel_of(self, maps.size, rows, "vector"), self._trust.budget.mu
         if channel == "codebook":  # Gaussian noise of this mu would be as large
-            code = best_codebook(scaling.size + 1, self._trust.budget.epsilon, "vector")
+            code = best_codebook(maps.size + 1, self._trust.budget.epsilon, "vector")
             mu = 4.0 / (2.0 * sqrt(code.noise("vector")))
         steps, step, momentum = schedule(rows.n, mu, bound, can.same_rows, self.n_iter)
         if self.step_size != "auto":
@@ -416,20 +416,20 @@ class ImproperSGDRegressor(CertifiedIntervals, PrivateRegressor):
         if channel == "codebook":
             kind = ReportedGradientQuery
         # Algorithm 6, without projection: noise alone would leave any ball
-        theta, velocity = np.zeros(scaling.size), np.zeros(scaling.size)
+        theta, velocity = np.zeros(maps.size), np.zeros(maps.size)
         for _ in range(steps):
-            query = kind(scaling, theta=theta)
+            query = kind(maps, theta=theta)
             answer = kept.sum(query, 1.0 / steps)
             velocity = momentum * velocity + query.limit * answer.value / answer.n
             theta = theta - step * velocity
         self._error = None
         if rest is not None:
-            answer = rest.release(ErrorTerms(scaling, size, theta), 1.0)
+            answer = rest.release(ErrorTerms(maps, size, theta), 1.0)
             self._error = (answer.value, answer.noise.scale, size)
 
-        self.coef_, self.intercept_ = scaling.coefficients(theta)
+        self.coef_, self.intercept_ = maps.coefficients(theta)
         self.n_iter_, self.step_size_, self.momentum_ = steps, step, momentum
-        self._scaling = scaling
+        self._scaling = maps
 
     def _interval(self, X, confidence_level, method):
         """The interval at checked rows, which has the same half-width at all of them."""

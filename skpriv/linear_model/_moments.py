@@ -37,10 +37,10 @@ from ._prediction_intervals import PredictionIntervals, calibration
 RESIDUAL_SHARE = 0.08
 
 
-def weighted_records(model, rows, scaling, weights):
+def weighted_records(model, rows, maps, weights):
     """Rows of the session, and the map of its queries: weights are a part of both."""
-    weighted = weighted_rows(model, rows, weights, scaling.target)
-    return weighted, scaling if weighted is rows else scaling.weighted()
+    weighted = weighted_rows(model, rows, weights, maps.target)
+    return weighted, maps if weighted is rows else maps.weighted()
 
 
 def residual_share(trust):
@@ -131,7 +131,7 @@ class MomentRegressor(CertifiedIntervals, FitsPersons, PredictionIntervals):
             reported = np.linalg.solve(self._coordinates, theta)
             residual = {"residual_gram": answer.reports.error_gram(reported)}
         else:
-            residual = residual_gram(session, equations, theta, query.scaling, instrument)
+            residual = residual_gram(session, equations, theta, query.maps, instrument)
         self._equations, radius = replace(equations, **residual), self._scaling.radius
         return tuple(radius * limit for limit in self._equations.residual_deviation(theta))
 
@@ -214,10 +214,10 @@ class MomentRegressor(CertifiedIntervals, FitsPersons, PredictionIntervals):
         covariance : ndarray of shape (n_features, n_features) or one larger
         """
         check_is_fitted(self)
-        scaling = self._scaling
-        bound = 0.0 if self.coef_norm is None else scaling.theta_bound(self.coef_norm)
-        theta, covariance = self._posterior(self._equations, bound**2 / scaling.size)
-        matrix, shift = (part[: scaling.size] for part in scaling.units)
+        maps = self._scaling
+        bound = 0.0 if self.coef_norm is None else maps.theta_bound(self.coef_norm)
+        theta, covariance = self._posterior(self._equations, bound**2 / maps.size)
+        matrix, shift = (part[: maps.size] for part in maps.units)
         return matrix @ theta + shift, matrix @ covariance @ matrix.T
 
     def normal_equations(self) -> Any:
@@ -245,12 +245,12 @@ class MomentRegressor(CertifiedIntervals, FitsPersons, PredictionIntervals):
             The root mean square, in the units of y. None where only a Gram matrix of normalised
             rows was released.
         """
-        equations, scaling = self.normal_equations(), self._scaling
+        equations, maps = self.normal_equations(), self._scaling
         if equations is None:
             return None
-        bound = 1.0 if self.coef_norm is None else scaling.theta_bound(self.coef_norm)
+        bound = 1.0 if self.coef_norm is None else maps.theta_bound(self.coef_norm)
         # Where little is known the evidence may be for tiny weights, of which all would be known.
-        _, covariance = self._posterior(equations, bound**2 / scaling.size)
+        _, covariance = self._posterior(equations, bound**2 / maps.size)
         # Two deviations more than the noisy Gram matrix says, as noise may hide the rows; at least
         # what rows of the mean length have in the best known direction; at most that of norm 1.
         seen = float((psd_part(equations.gram) * covariance).sum())
@@ -258,7 +258,7 @@ class MomentRegressor(CertifiedIntervals, FitsPersons, PredictionIntervals):
         values = np.linalg.eigvalsh(covariance)
         square = max(square, values[0] * float(np.trace(equations.gram))) / equations.n
         square = min(max(square, 0.0), values[-1])
-        return float(np.sqrt(square)) * scaling.radius
+        return float(np.sqrt(square)) * maps.radius
 
     def _predicted(self, X):
         """Predictions for checked rows; without privacy they are the textbook's, as they are."""
@@ -281,20 +281,20 @@ class MomentRegressor(CertifiedIntervals, FitsPersons, PredictionIntervals):
 
     def _interval(self, X, confidence_level, method):
         """The interval at checked rows."""
-        scaling, equations = self._scaling, self._equations
-        points, bound = scaling.features(X), None
+        maps, equations = self._scaling, self._equations
+        points, bound = maps.features(X), None
         limit = np.ones(len(points))  # |phi'theta*| is at most both bounds, whatever the noise
         if self.coef_norm is not None:
-            bound = scaling.theta_bound(self.coef_norm)
+            bound = maps.theta_bound(self.coef_norm)
             limit = np.minimum(1.0, bound * np.linalg.norm(points, axis=1))
-        theta, basis = scaling.theta(self.coef_, self.intercept_), self._coordinates
+        theta, basis = maps.theta(self.coef_, self.intercept_), self._coordinates
         points, theta = points @ basis, np.linalg.solve(basis, theta)
         bound = bound and bound * float(np.linalg.norm(np.linalg.inv(basis), 2))
         if method == "certified":
             centre, half = certified_by_equations(equations, points, bound, confidence_level)
         else:
             centre, half = asymptotic_interval(equations, points, theta, bound, confidence_level)
-        return inside_bounds(scaling, centre, half, self._predicted(X), limit)
+        return inside_bounds(maps, centre, half, self._predicted(X), limit)
 
 
 # code -> paper (Wang 2018, "Revisiting differentially private linear regression"):
@@ -374,13 +374,13 @@ class SSPRegressor(MomentRegressor):
     interval_claims: ClassVar[tuple[str, ...]] = ("certified", "asymptotic")
 
     def _fit(self, X, y, groups, weights):
-        rows, scaling = scaled_rows(self, X, y)
-        rows, query_map = weighted_records(self, rows, scaling, weights)
-        channel = channel_of(self, scaling.size, rows)
+        rows, maps = scaled_rows(self, X, y)
+        rows, query_map = weighted_records(self, rows, maps, weights)
+        channel = channel_of(self, maps.size, rows)
         session = open_fit(self, rows, channel, groups=groups)
         del X, y, rows  # only the session has the data now
         session, held_out = hold_out(self, session)
 
-        self._scaling, share = scaling, 1.0 - residual_share(session.trust)
+        self._scaling, share = maps, 1.0 - residual_share(session.trust)
         deviation = self._solve_sums(session, moments_query(query_map, channel), share)
         self._calibration = calibration(self, held_out, deviation, channel)

@@ -41,13 +41,13 @@ def persons_of(model, groups, max_rows_per_group):
 
 
 def scaled_rows(model, X, y, accept_sparse=False):
-    """Return the rows and the public scaling; nothing is charged, and no value looked at."""
+    """Return the rows and the record map; nothing is charged, and no value looked at."""
     rows = public_rows(model, X, y, accept_sparse)
     norm, bounds = public_norm(model), public_bounds(model)
-    scaling = RecordMap.of_norm(norm, bounds, bool(model.fit_intercept), rows.n_features)
-    check_units(scaling.row_bound, scaling.radius, model._row_bound[0])
+    maps = RecordMap.of_norm(norm, bounds, bool(model.fit_intercept), rows.n_features)
+    check_units(maps.row_bound, maps.radius, model._row_bound[0])
     model.bounds_y_ = bounds
-    return rows, scaling
+    return rows, maps
 
 
 def public_rows(model, X, y, accept_sparse=False):

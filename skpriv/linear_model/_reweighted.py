@@ -68,7 +68,7 @@ class NormalisationQuery(Query):
     far as it was released, and else 1; longer rows are cut to it.)
     """
 
-    scaling: RecordMap
+    maps: RecordMap
     instrument: Instrument
     name: str = "normalisation"
     sensitivity: float = sqrt(2.0) * ROUNDING
@@ -76,23 +76,23 @@ class NormalisationQuery(Query):
     @property
     def shape(self):
         """Number of coordinates."""
-        return (vech_size(self.scaling.size),)
+        return (vech_size(self.maps.size),)
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
-        total = np.zeros((self.scaling.size, self.scaling.size))
-        for _, phi in self.scaling.row_map.blocks(X):
+        total = np.zeros((self.maps.size, self.maps.size))
+        for _, phi in self.maps.row_map.blocks(X):
             add_gram(total, self.instrument.rows(phi, longest=self.instrument.length))
         return vech(total)
 
     def read(self, answer):
         """Noisy mean of h h', and the standard deviation of its orthonormal coordinates."""
-        return unvech(answer.value, self.scaling.size) / answer.n, answer.noise.scale / answer.n
+        return unvech(answer.value, self.maps.size) / answer.n, answer.noise.scale / answer.n
 
     @property
     def root(self):
         """The matrix B for which B (mean of h h') B' estimates Sigma of Eq. (6)."""
-        return sqrt(self.instrument.length) * np.eye(self.scaling.size)
+        return sqrt(self.instrument.length) * np.eye(self.maps.size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +116,7 @@ class ReweightedMomentsQuery(Query):
     |r r'| <= (r^2 + r'^2) / 2 the rest is convex in r^2 and in r'^2, with corners 4.5, 7.375, 8.
     """
 
-    scaling: RecordMap
+    maps: RecordMap
     instrument: Instrument
     name: str = "re-weighted moments"
 
@@ -130,15 +130,15 @@ class ReweightedMomentsQuery(Query):
     @property
     def shape(self):
         """Number of coordinates."""
-        p = self.scaling.size
+        p = self.maps.size
         return (p + p * p + vech_size(p) + 1,)
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
-        p, r = self.scaling.size, self.scaling.target(y)
+        p, r = self.maps.size, self.maps.target(y)
         target, design, gram = np.zeros(p), np.zeros((p, p)), np.zeros((p, p))
-        for block, phi in self.scaling.row_map.blocks(X):
-            e = self.scaling.row_map.weigh(self.instrument.rows(phi), X[block])
+        for block, phi in self.maps.row_map.blocks(X):
+            e = self.maps.row_map.weigh(self.instrument.rows(phi), X[block])
             target += np.dot(r[block], e)  # without the interpreter's lock, see `add_gram`
             design += np.dot(e.T, phi)
             add_gram(gram, e)
@@ -147,7 +147,7 @@ class ReweightedMomentsQuery(Query):
 
     def equations(self, answer):
         """Normal equations of an answer."""
-        p = self.scaling.size
+        p = self.maps.size
         target, design, rest = np.split(answer.value, [p, p + p * p])
         found = NormalEquations.of_moments(
             replace(answer, value=np.append(target, rest)), p, REWEIGHTED_SQUARE_WEIGHT
@@ -155,7 +155,7 @@ class ReweightedMomentsQuery(Query):
         return replace(found, design=design.reshape(p, p), symmetric=False)
 
 
-def learn_normalisation(session, scaling, share, iterations, fades=False, kind=NormalisationQuery):
+def learn_normalisation(session, maps, share, iterations, fades=False, kind=NormalisationQuery):
     """Algorithm 1: U <- sym(Sigma^{-1/2} U), with the same records in every iteration.
 
     Under a curator these are all of them, or a secret random part, whose size follows from public
@@ -164,48 +164,48 @@ def learn_normalisation(session, scaling, share, iterations, fades=False, kind=N
     Parameters
     ----------
     session : Session
-    scaling : RecordMap
+    maps : RecordMap
     share : float
         Fraction of the session's budget, for all iterations together.
     iterations : int
     fades : bool
         Whether rows keep their full weight as far as public numbers say that privacy affords it.
     kind : type
-        Makes the query of an iteration from the scaling and the instrument so far.
+        Makes the query of an iteration from the record map and the instrument so far.
     """
-    U, subset, length = np.eye(scaling.size), None, 1.0
+    U, subset, length = np.eye(maps.size), None, 1.0
     if session.trust.can.curator and not session.trust.exact:
-        n, p = session.n, scaling.size
-        noise = session.noise(NormalisationQuery(scaling, Instrument()), share).scale
+        n, p = session.n, maps.size
+        noise = session.noise(NormalisationQuery(maps, Instrument()), share).scale
         resolution = n * sqrt(2.0 / share) / noise / p**1.5  # n mu / p^1.5 of the whole budget
         subset = session.part(part_needed(n, SUBSET_RESOLUTIONS[0] / resolution))
     for _ in range(iterations):
         instrument = Instrument(U, length=length)
-        query = kind(scaling, instrument=instrument)
+        query = kind(maps, instrument=instrument)
         noisy, scale = query.read(session.sum(query, share / iterations, subset))
         # lambda: the operator norm that the noise alone would have
-        ridge = np.sqrt(2.0 * scaling.size) * scale
+        ridge = np.sqrt(2.0 * maps.size) * scale
         if ridge == 0.0:
             ridge = RELATIVE_ZERO * max(float(np.linalg.norm(noisy, 2)), RELATIVE_ZERO)
-        mean = noisy + ridge * np.eye(scaling.size)
+        mean = noisy + ridge * np.eye(maps.size)
         root = query.root
         sigma = root @ psd_part(mean, EIGENVALUE_FLOOR * ridge) @ root  # Eq. (6)
         before = max(float(np.trace(root @ noisy @ root)), EIGENVALUE_FLOOR * ridge)  # E ||U phi||
         # Records over the noise of a sum of sensitivity 1 with the whole budget
         effective_records = sqrt(2.0 * iterations / share) / scale if scale else np.inf
         effective_records *= 1.0 if subset is None else session.n / len(subset)
-        sigma += (HIDDEN_DEVIATION * scaling.size / effective_records) ** 2 / before * U @ U
+        sigma += (HIDDEN_DEVIATION * maps.size / effective_records) ** 2 / before * U @ U
         U = psd_power(U @ np.linalg.inv(sigma) @ U, 0.5)
         # Weighed rows do not depend on the size of U; their rounding depends on its condition.
         norm = np.linalg.norm(U, 2)
         U = psd_part(U / norm, 1.0 / HALF_DIGITS)
         # E ||V phi|| for the new V and the last U, by Cauchy and Schwarz at most the root of
         # E ||U phi|| and E ||V phi||^2 / ||U phi|| = p / norm^2
-        length = min(1.0, sqrt(before * scaling.size) / float(norm))
+        length = min(1.0, sqrt(before * maps.size) / float(norm))
     if not fades:
         return Instrument(U, length=length)
-    precision = effective_records / sqrt(session.n * scaling.size)  # sampling is sqrt(n p)
-    fade = min(FADE * precision, sqrt(session.n / scaling.size))
+    precision = effective_records / sqrt(session.n * maps.size)  # sampling is sqrt(n p)
+    fade = min(FADE * precision, sqrt(session.n / maps.size))
     floor = min(1.0, fade * length) if fade >= LEAST_FADE else 0.0
     return Instrument(U, length=length, floor=floor)
 
@@ -252,11 +252,11 @@ class ReportedNormalisationQuery(LiftedMomentsQuery):
 
     def records(self, X, y):
         """Rows h, and targets of 0."""
-        return self.instrument.halves(self.scaling.rows(X)), np.zeros(len(X))
+        return self.instrument.halves(self.maps.rows(X)), np.zeros(len(X))
 
     def read(self, answer):
         """Noisy mean of Phi_U, and the standard deviation of its orthonormal coordinates."""
-        p, n = self.scaling.size, answer.n
+        p, n = self.maps.size, answer.n
         return unvech(answer.value[p:-1], p) / n, answer.noise.square_scale / n
 
     @property
@@ -280,9 +280,9 @@ class ReweightedReportsQuery(LiftedMomentsQuery):
 
     def records(self, X, y):
         """Rows h and targets k."""
-        h = self.scaling.rows(X) @ self.instrument.matrix
+        h = self.maps.rows(X) @ self.instrument.matrix
         weight = 1.0 / np.maximum(row_norms(h), 1.0)
-        return h * weight[:, None], self.scaling.target(y) * weight
+        return h * weight[:, None], self.maps.target(y) * weight
 
     def wire(self):
         """The query as a public task has it."""
@@ -290,18 +290,18 @@ class ReweightedReportsQuery(LiftedMomentsQuery):
         return {**super().wire(), "weights": weights}
 
 
-def affordable(session, scaling, share, iterations):
+def affordable(session, maps, share, iterations):
     """Largest number of iterations, up to the given one, whose answers stand out of their noise.
 
     Rows that are alike in all p directions have eigenvalues of 1 / p at most. Where the noise of an
     iteration is above half of that, the answer would not show the shape of the rows, and users are
     better asked for the moments. All numbers here are public.
     """
-    query = ReportedNormalisationQuery(scaling, instrument=Instrument(np.eye(scaling.size)))
+    query = ReportedNormalisationQuery(maps, instrument=Instrument(np.eye(maps.size)))
     for count in range(iterations, 0, -1):
         noise = session.noise(query, share / count)
-        operator = sqrt(2.0 * scaling.size) * noise.square_scale / noise.reports
-        if operator * scaling.size <= MOST_SHAPE_NOISE:
+        operator = sqrt(2.0 * maps.size) * noise.square_scale / noise.reports
+        if operator * maps.size <= MOST_SHAPE_NOISE:
             return count
     return 0
 
@@ -544,7 +544,7 @@ class LinkGradientQuery(Query):
 
     Parameters
     ----------
-    scaling : RecordMap
+    maps : RecordMap
     instrument : Instrument
         Without U the rows e are phi itself, and Phi_U is phi phi'.
     link : Link
@@ -555,7 +555,7 @@ class LinkGradientQuery(Query):
         in the range of the target.
     """
 
-    scaling: RecordMap
+    maps: RecordMap
     instrument: Instrument
     link: Link
     theta: np.ndarray
@@ -566,7 +566,7 @@ class LinkGradientQuery(Query):
     @property
     def shape(self):
         """Number of coordinates."""
-        return (self.scaling.size + vech_size(self.scaling.size),)
+        return (self.maps.size + vech_size(self.maps.size),)
 
     @property
     def sensitivity(self):
@@ -586,7 +586,7 @@ class LinkGradientQuery(Query):
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
-        phi, r = self.scaling.rows(X), self.scaling.target(y)
+        phi, r = self.maps.rows(X), self.maps.target(y)
         mean = np.clip(np.nan_to_num(self.link.mean(phi @ self.theta)), *self._mean_bounds)
         halves = self.instrument.halves(phi)
         gradient = self.instrument.rows(phi).T @ (mean - r)
@@ -594,7 +594,7 @@ class LinkGradientQuery(Query):
 
     def read(self, answer):
         """The `GradientCertificate` at theta: both means, and the deviations of their noise."""
-        p, n, scale = self.scaling.size, answer.n, answer.noise.scale / answer.n
+        p, n, scale = self.maps.size, answer.n, answer.noise.scale / answer.n
         U = np.eye(p) if self.instrument.matrix is None else self.instrument.matrix
         mean_phi = unvech(answer.value[p:], p) / (n * self.weight)
         gradient, mean_scale = answer.value[:p] / n, scale / self.weight
@@ -641,20 +641,20 @@ def gradient_change(link, norm, condition):
     return float(min(2.0 * (1.0 + link.mean(norm)), sqrt(squares.max()) * (1.0 + 1e-3)))
 
 
-def descend(session, scaling, instrument, link, radius, shares):
+def descend(session, maps, instrument, link, radius, shares):
     """Algorithms 7 and 10: the last point, and the certificate of the point before it.
 
     Every step is w <- w - rate sigma^{-1} g / c with c the middle slope of the link, then the
     nearest point, in the metric of sigma, with ||U w|| <= radius. The rates weigh the proposals of
     all the steps by their precision: for the identity link no step's budget is lost.
     """
-    p = scaling.size
+    p = maps.size
     theta, precision = np.zeros(p), 0.0
     mean_phi, mean_precision = np.zeros((p, p)), 0.0
     free = radius == inf
     slope = link.slope_bounds(radius)[1] if free else sum(link.slope_bounds(radius)) / 2.0
     for share in shares:
-        query = LinkGradientQuery(scaling, instrument, link, theta, largest=1.0 if free else inf)
+        query = LinkGradientQuery(maps, instrument, link, theta, largest=1.0 if free else inf)
         found = query.read(session.sum(query, share))
         # All noisy means of Phi_U so far, weighted by precision
         mean_precision += found.mean_scale**-2
@@ -700,7 +700,7 @@ class Minimiser(Procedure):
     length l is made log(1 + l) long, with which those of the logit always descend (Bach 2010).
     """
 
-    scaling: RecordMap
+    maps: RecordMap
     link: Link
     radius: float
     name: str = "score equation"
@@ -708,7 +708,7 @@ class Minimiser(Procedure):
 
     def run(self, rows):
         """Return the solution."""
-        theta = np.zeros(self.scaling.size)
+        theta = np.zeros(self.maps.size)
         # Without a ball separable targets have no solution: the path to infinity is cut.
         for _ in range(MAX_ITER):
             shape = (len(theta), len(theta) + 1)
@@ -725,7 +725,7 @@ class Minimiser(Procedure):
 
     def _slopes(self, theta, X, y):
         """Sums of slopes phi phi' and of scores phi (nu(<phi, theta>) - r); nothing is clipped."""
-        phi, target = self.scaling.rows(X), self.scaling.target(y)
+        phi, target = self.maps.rows(X), self.maps.target(y)
         linear = phi @ theta
         slopes = (self.link.mean(linear + SMALL) - self.link.mean(linear - SMALL)) / (2.0 * SMALL)
         return np.column_stack(
@@ -733,10 +733,10 @@ class Minimiser(Procedure):
         )
 
 
-def minimise(session, scaling, link, radius):
+def minimise(session, maps, link, radius):
     """The same as :func:`descend` for exact answers, where weights have nothing to protect."""
-    theta = session.release(Minimiser(scaling, link, radius), 0.5).value
-    query = LinkGradientQuery(scaling, Instrument(), link, theta)
+    theta = session.release(Minimiser(maps, link, radius), 0.5).value
+    query = LinkGradientQuery(maps, Instrument(), link, theta)
     return theta, query.read(session.sum(query, 0.5))
 
 
@@ -866,16 +866,16 @@ class ReweightedRegressor(MomentRegressor):
                 "solver='sgd'."
             )
         descends = bends or self.solver == "sgd"
-        rows, scaling = scaled_rows(self, X, y)
-        rows, query_map = weighted_records(self, rows, scaling, weights)
-        if descends and query_map is not scaling:
+        rows, maps = scaled_rows(self, X, y)
+        rows, query_map = weighted_records(self, rows, maps, weights)
+        if descends and query_map is not maps:
             raise ValueError("sample_weight needs solver='moments': 'sgd' takes no weights.")
         if descends and self.channel == "codebook":
             raise ValueError(
                 "solver='sgd' certifies gradients with Gaussian noise: pass channel='gaussian' "
                 "or 'auto', or solver='moments'."
             )
-        channel = "gaussian" if descends else channel_of(self, scaling.size, rows)
+        channel = "gaussian" if descends else channel_of(self, maps.size, rows)
         share, trust = NORMALISATION_SHARE[self._trust.can.divides], self._trust
         if trust.exact and (descends or self.weights == "fading"):
             share = 0.0  # weights balance noise, and exact answers have none
@@ -883,7 +883,7 @@ class ReweightedRegressor(MomentRegressor):
         n, iterations = records - held_out_size(self, records), self.n_spectral_iter
         if trust.can.reports:  # few users, each of whom answers once
             iterations = max(1, min(iterations, int(share * n)))
-        precision = 0.0 if trust.exact else trust.budget.mu * sqrt(n / scaling.size)
+        precision = 0.0 if trust.exact else trust.budget.mu * sqrt(n / maps.size)
         steps = (1.0 - share) * step_shares(trust.can.divides, link, precision)
         smallest = share / iterations or 1.0
         if descends:
@@ -899,15 +899,15 @@ class ReweightedRegressor(MomentRegressor):
             share = share if iterations else 0.0
         instrument = Instrument()  # without it weights have nothing to protect
         if share:
-            fades = self.weights == "fading" and trust.can.same_rows and query_map is scaling
+            fades = self.weights == "fading" and trust.can.same_rows and query_map is maps
             instrument = learn_normalisation(session, query_map, share, iterations, fades, kind)
-        self._scaling, self._link = scaling, link
+        self._scaling, self._link = maps, link
         deviation = self._certificate = None
         if descends:
             # What an earlier fit by moments has left may be exact.
             for name in ("_equations", "_shapes", "_basis"):
                 self.__dict__.pop(name, None)
-            self._descend(session, scaling, instrument, steps, link)
+            self._descend(session, maps, instrument, steps, link)
         else:
             deviation = self._solve_moments(session, query_map, instrument, 1.0 - share, channel)
         self._calibration = calibration(self, held_out, deviation, channel)
@@ -924,21 +924,21 @@ class ReweightedRegressor(MomentRegressor):
         share -= residual_share(session.trust)
         return self._solve_sums(session, query, share, instrument)
 
-    def _radius(self, scaling):
+    def _radius(self, maps):
         """Radius of the ball in which "sgd" stays; infinite without an assumption."""
-        return inf if self.coef_norm is None else scaling.theta_bound(self.coef_norm)
+        return inf if self.coef_norm is None else maps.theta_bound(self.coef_norm)
 
-    def _descend(self, session, scaling, instrument, steps, link):
+    def _descend(self, session, maps, instrument, steps, link):
         """Algorithms 7 and 10, and the certificate of the last gradient."""
-        radius = self._radius(scaling)
+        radius = self._radius(maps)
         if session.trust.exact:
-            theta, self._certificate = minimise(session, scaling, link, radius)
+            theta, self._certificate = minimise(session, maps, link, radius)
         else:
-            theta, self._certificate = descend(session, scaling, instrument, link, radius, steps)
-        self.coef_, self.intercept_ = scaling.coefficients(theta)
+            theta, self._certificate = descend(session, maps, instrument, link, radius, steps)
+        self.coef_, self.intercept_ = maps.coefficients(theta)
         if not isinstance(link, IdentityLink):  # the linear function is not in the units of y
-            self.coef_ = self.coef_ / scaling.radius
-            self.intercept_ = (self.intercept_ - scaling.centre) / scaling.radius
+            self.coef_ = self.coef_ / maps.radius
+            self.intercept_ = (self.intercept_ - maps.centre) / maps.radius
 
     def coefficient_law(self) -> CoefficientLaw:
         """Distribution of the coefficients for `skpriv.inspection.inference`; see SSPRegressor.

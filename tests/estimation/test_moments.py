@@ -13,13 +13,13 @@ from skpriv.privacy import Answer, GaussianNoise
 def test_residuals_are_clipped_at_the_limit_with_and_without_an_instrument(norm, limit):
     rng = np.random.RandomState(0)
     X, y = rng.normal(size=(3000, 3)), rng.normal(size=3000)
-    scaling, theta = RecordMap.of_norm(norm, (-2.0, 2.0), True, 3), np.array([0.2, -0.1, 0.3, 0.1])
-    phi = scaling.rows(X)
-    residual = scaling.target(y) - np.clip(phi @ theta, -1.0, 1.0)
+    maps, theta = RecordMap.of_norm(norm, (-2.0, 2.0), True, 3), np.array([0.2, -0.1, 0.3, 0.1])
+    phi = maps.rows(X)
+    residual = maps.target(y) - np.clip(phi @ theta, -1.0, 1.0)
     rows = phi * np.clip(residual, -limit, limit)[:, None]
     exact = residual @ residual - (np.clip(residual, -limit, limit) ** 2).sum()
     for instrument in (Instrument(), Instrument(np.eye(4), floor=1.0)):
-        query = ResidualGramQuery(scaling, tuple(theta), instrument, limit)
+        query = ResidualGramQuery(maps, tuple(theta), instrument, limit)
         found = query.read(Answer(query.sum(X, y), len(X), GaussianNoise(3.0)))
         np.testing.assert_allclose(found["residual_gram"], rows.T @ rows, rtol=1e-9, atol=1e-9)
         weight = np.sqrt(1.5) if limit == 2.0 else 1.0
@@ -31,8 +31,8 @@ def test_residuals_are_clipped_at_the_limit_with_and_without_an_instrument(norm,
 @pytest.mark.parametrize("limit", [0.3, 1.9, 2.0])
 def test_the_sensitivity_of_residuals_is_attained(limit):
     """Rows at a right angle; one residual of 2, which the clip cuts, and one at the clip."""
-    scaling = RecordMap.of_norm(1.0, (-1.0, 1.0), False, 2)
-    query = ResidualGramQuery(scaling, (1e9, -1e9), Instrument(), limit)
+    maps = RecordMap.of_norm(1.0, (-1.0, 1.0), False, 2)
+    query = ResidualGramQuery(maps, (1e9, -1e9), Instrument(), limit)
     far = query.sum(np.array([[1.0, 0.0]]), np.array([-1.0]))
     near = query.sum(np.array([[0.0, 1.0]]), np.array([limit - 1.0]))
     moved = np.linalg.norm(far - near)
@@ -44,13 +44,13 @@ def test_the_sensitivity_of_residuals_is_attained(limit):
 def test_no_row_makes_a_sum_that_is_no_number(data_norm):
     """phi'theta is asked of clipped rows: that of others may be infinity minus infinity."""
     X = np.array([[1e308, -1e308], [1e308, 1e308], [np.nan, 0.0], [np.inf, 1.0]])
-    scaling = RecordMap.of_norm(data_norm, (-1.0, 1.0), True, 2)
+    maps = RecordMap.of_norm(data_norm, (-1.0, 1.0), True, 2)
     y = np.array([1e308, np.nan, 1.0, -np.inf])
     with np.errstate(all="ignore"):
         for instrument in (Instrument(), Instrument(np.diag([1.0, 0.5, 1.0]))):
-            query = ResidualGramQuery(scaling, (5.0, 5.0, 1.0), instrument)
+            query = ResidualGramQuery(maps, (5.0, 5.0, 1.0), instrument)
             assert np.isfinite(query.sum(X, y)).all()
-        assert np.isfinite(MomentsQuery(scaling).sum(X, y)).all()
+        assert np.isfinite(MomentsQuery(maps).sum(X, y)).all()
 
 
 @pytest.mark.parametrize("feature_length", [1.0, 3.0])

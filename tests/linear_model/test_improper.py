@@ -85,20 +85,20 @@ def test_moments_and_clipped_rows_give_the_sum_of_a_pass(part, global_random_see
     """Along a path whose theta grow beyond 1, turn, and come back; few passes are read for it."""
     rng = np.random.RandomState(global_random_seed)
     X, y = rng.normal(size=(1000, 3)), rng.uniform(-2.0, 2.0, size=1000)
-    scaling, memory = RecordMap.of_norm(1.5, (-1.0, 1.0), True, 3), {}
+    maps, memory = RecordMap.of_norm(1.5, (-1.0, 1.0), True, 3), {}
     rows = ArrayRows(X, y).select(part)
     directions = rng.normal(size=(2, 4))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     passes = []
     for at in np.linspace(0.0, np.pi, 60):
         theta = 3.0 * np.sin(at) * (np.cos(at) * directions[0] + np.sin(at) * directions[1])
-        query = ClippedGradientQuery(scaling, theta, n_steps=60)
+        query = ClippedGradientQuery(maps, theta, n_steps=60)
         found = query.sum_by_memory(rows, memory, True)
         np.testing.assert_allclose(found, rows.sum(query), rtol=0, atol=1e-9)
         passes.append(id(memory.get("far")))
     assert len(set(passes)) < 40
     for theta, n_steps in ((np.ones(4), 1), (np.full(4, 5.0), 60)):  # many features, or far away
-        query = ClippedGradientQuery(scaling, theta, n_steps=n_steps)
+        query = ClippedGradientQuery(maps, theta, n_steps=n_steps)
         assert query.sum_by_memory(rows, memory, True) is None
 
 
@@ -257,13 +257,13 @@ def by_codebook(**params):
 @pytest.mark.parametrize("norm", [0.0, 0.5, 3.0])
 def test_it_is_the_clipped_gradient_over_its_bound(norm):
     X, y = records(200, 3, 0)
-    scaling, theta = (
+    maps, theta = (
         RecordMap.of_norm(1.0, (-1.0, 1.0), False, 3),
         norm * np.array([0.6, 0.0, -0.8]),
     )
-    query = ReportedGradientQuery(scaling, theta=theta)
+    query = ReportedGradientQuery(maps, theta=theta)
     ours = query.limit * query.sum(X, y)
-    assert_allclose(ours, ClippedGradientQuery(scaling, theta).sum(X, y), rtol=1e-12)
+    assert_allclose(ours, ClippedGradientQuery(maps, theta).sum(X, y), rtol=1e-12)
     assert query.limit == 1.0 + min(norm, 1.0)
     odd = np.array([[np.nan, 0.0, 0.0], [1e308, 1e308, 1e308], [-np.inf, 0.0, 1.0]])
     phi, part = query.records(odd, np.array([1e308, np.nan, -np.inf]))

@@ -1,4 +1,4 @@
-"""What a device computes: the estimator's own scaling, from any record, in a light process."""
+"""What a device computes: the estimator's own maps, from any record, in a light process."""
 
 import json
 import os
@@ -54,13 +54,13 @@ def text(**options):
     (1.0, (-1.0, 1.0)), (2.5, (1.0, 4.0)), (1e-3, (-8.0, 2.0)),
 ])  # fmt: skip
 def test_a_device_scales_as_the_estimator_does(x, y, fit_intercept, data_norm, bounds_y):
-    scaling = RecordMap.of_norm(data_norm, bounds_y, fit_intercept, 2)
+    maps = RecordMap.of_norm(data_norm, bounds_y, fit_intercept, 2)
     query = fields(data_norm=data_norm, bounds_y=bounds_y, fit_intercept=fit_intercept)["query"]
     with np.errstate(all="ignore"):
         phi, r = scaled_record(query, x, y)
-        expected = scaling.rows(np.array([x], dtype=float))[0]
+        expected = maps.rows(np.array([x], dtype=float))[0]
     assert_allclose(phi, expected, rtol=1e-14, atol=1e-300)
-    assert r == pytest.approx(scaling.target(np.array([y], dtype=float))[0], abs=1e-15)
+    assert r == pytest.approx(maps.target(np.array([y], dtype=float))[0], abs=1e-15)
     assert np.linalg.norm(phi) <= 1.0 + 1e-15 and abs(r) <= 1.0
 
 

@@ -37,7 +37,7 @@ class LyingLink(Link):
 
 
 def draw_scaling(rng, d=D):
-    """A public scaling: of all sizes, narrow and wide ranges, with and without intercept."""
+    """A record map: of all sizes, narrow and wide ranges, with and without intercept."""
     low = rng.choice([0.0, -1.0, 10.0 * rng.normal(), 1e16, -1e300])
     width = rng.choice([2.0, rng.uniform(1e-3, 10), 1e-16, 1e-300, 1e300])
     high = max(low + width, np.nextafter(low, np.inf))
@@ -75,44 +75,44 @@ def draw_weights(size, rng):
 
 
 def draw_records(rng):
-    """A public scaling; of rows whose last column is the root of a weight, at times."""
+    """A record map; of rows whose last column is the root of a weight, at times."""
     return draw_scaling(rng) if rng.randint(3) else draw_scaling(rng, D - 1).weighted()
 
 
 def _residual(rng):
-    scaling = draw_records(rng)
-    instrument = draw_instrument(scaling.size, rng)
+    maps = draw_records(rng)
+    instrument = draw_instrument(maps.size, rng)
     limit = rng.choice([0.1, 0.7, 1.9, 2.0])
-    return ResidualGramQuery(scaling, tuple(draw_theta(scaling.size, rng)), instrument, limit)
+    return ResidualGramQuery(maps, tuple(draw_theta(maps.size, rng)), instrument, limit)
 
 
 def _gradient(rng):
-    scaling = draw_scaling(rng)
+    maps = draw_scaling(rng)
     link = (*LINKS.values(), LyingLink())[rng.randint(len(LINKS) + 1)]
-    theta = draw_theta(scaling.size, rng)
+    theta = draw_theta(maps.size, rng)
     weight, largest = rng.choice([0.0, 1.0]), rng.choice([1.0, np.inf])
-    instrument = draw_instrument(scaling.size, rng)
-    return LinkGradientQuery(scaling, instrument, link, theta, weight, largest=largest)
+    instrument = draw_instrument(maps.size, rng)
+    return LinkGradientQuery(maps, instrument, link, theta, weight, largest=largest)
 
 
 EYE = Instrument(np.eye(2))
 
 
 def _with_scaling(kind, draw_maps=draw_scaling, **drawn):
-    """Draw a scaling, and each further parameter by ``draw(size, rng)``."""
+    """Draw a record map, and each further parameter by ``draw(size, rng)``."""
 
     def make(rng):
-        scaling = draw_maps(rng)
-        return kind(scaling, **{name: draw(scaling.size, rng) for name, draw in drawn.items()})
+        maps = draw_maps(rng)
+        return kind(maps, **{name: draw(maps.size, rng) for name, draw in drawn.items()})
 
     return make
 
 
 def _any_maps(rng):
     """Moments of rows of bounded norm, or of maps that were made apart."""
-    scaling = draw_records(rng)
-    apart = RecordMap(scaling.row_map, scaling.target_map)
-    return MomentsQuery(apart if rng.randint(2) else scaling)
+    maps = draw_records(rng)
+    apart = RecordMap(maps.row_map, maps.target_map)
+    return MomentsQuery(apart if rng.randint(2) else maps)
 
 
 def one(x, y):
@@ -165,7 +165,7 @@ def _heavy(worst):
 
     def heavy():
         query, *pair = worst()
-        weighted = replace(query, scaling=query.scaling.weighted())
+        weighted = replace(query, maps=query.maps.weighted())
         return weighted, *((np.column_stack([X, np.full(len(X), 2.0)]), y) for X, y in pair)
 
     return heavy
@@ -212,12 +212,12 @@ def _held_out():
 
 
 def _held_out_terms(rng):
-    scaling = draw_scaling(rng)
-    return ErrorTerms(scaling, 10, draw_theta(scaling.size, rng))
+    maps = draw_scaling(rng)
+    return ErrorTerms(maps, 10, draw_theta(maps.size, rng))
 
 
 def _data_norm(asked):
-    rows = getattr(asked, "query", asked).scaling.row_map
+    rows = getattr(asked, "query", asked).maps.row_map
     return getattr(rows, "plain", rows).data_norm
 
 

@@ -59,12 +59,12 @@ ABOVE, BELOW, WITHOUT = (alike(1.0, 0.0, target) for target in (1.0, -1.0, 0.0))
 
 
 def _person_gram(rng):
-    scaling = RecordMap.of_norm(rng.choice([1.0, 1e3]), (-1.0, 1.0), bool(rng.randint(2)), 2)
+    maps = RecordMap.of_norm(rng.choice([1.0, 1e3]), (-1.0, 1.0), bool(rng.randint(2)), 2)
     matrix = None if rng.randint(2) else np.diag([1.0, 10.0 ** -rng.randint(3)][:2])
-    if matrix is not None and scaling.size == 3:
+    if matrix is not None and maps.size == 3:
         matrix = np.diag([1.0, 0.1, 0.01])
-    theta = tuple(rng.normal(size=scaling.size))
-    return PersonGramQuery(scaling, theta, Instrument(matrix), rng.choice([0.1, 1.9, 2.0]))
+    theta = tuple(rng.normal(size=maps.size))
+    return PersonGramQuery(maps, theta, Instrument(matrix), rng.choice([0.1, 1.9, 2.0]))
 
 
 def _worst_gram():
@@ -181,7 +181,7 @@ CASES = {
     ),
     PersonGramQuery: Case(
         _person_gram, (_worst_gram,), width=3 * PLACES, ask=ask_persons,
-        unit=lambda asked: asked.scaling.row_bound,
+        unit=lambda asked: asked.maps.row_bound,
     ),
     FilledPlaces: Case(
         lambda rng: FilledPlaces(), (_worst,), reached=1.0 - 1.01 / LARGEST,

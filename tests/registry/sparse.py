@@ -69,7 +69,7 @@ def _pair(query, first=1.0, second=-1.0):
 
 
 def _unit(asked):
-    return asked.model.scaling.row_bound
+    return asked.model.maps.row_bound
 
 
 EMPTY = _iterate(_entries())

@@ -310,11 +310,11 @@ class RunningSumsPolicy(BasePolicy):
         with self._accounting():
             return PhasedSums(query, self._times, options, releases, self._noise_state(), numbering)
 
-    def _query(self, scaling):
+    def _query(self, maps):
         """Moments; a round that is learned from at another time moves two reads by no more."""
         if self._out_of_order:
-            return MomentsQuery(scaling, square_weight=0.5)
-        return moments_query(scaling, self._sent_channel)
+            return MomentsQuery(maps, square_weight=0.5)
+        return moments_query(maps, self._sent_channel)
 
     @property
     def _can_be_late(self):

@@ -74,7 +74,7 @@ def noise_kind(est):
     return "codebook"
 
 
-def tree_shape(est, scaling, records, kind):
+def tree_shape(est, maps, records, kind):
     """Public shape of the tree: nothing is read off the records but their number.
 
     By default there is a second level where the noise is low enough to pay for it, and there are
@@ -82,8 +82,8 @@ def tree_shape(est, scaling, records, kind):
     estimate in a bin has an error of about one over the resolution, whatever the norm of the bin
     is, so that smaller norms are not worth a bin.
     """
-    size, n_levels, n_scales = scaling.size, est.n_levels, est.n_scales
-    probe = _asked(kind)(scaling, PartitionTree(size, est.gamma, 1, 1), (), crossed=True)
+    size, n_levels, n_scales = maps.size, est.n_levels, est.n_scales
+    probe = _asked(kind)(maps, PartitionTree(size, est.gamma, 1, 1), (), crossed=True)
     if n_levels == "auto":
         n_levels = size
         if est.variant != "paper":
@@ -100,7 +100,7 @@ def _asked(kind):
     return CodebookLevelQuery if kind == "codebook" else LevelQuery
 
 
-def grow(session, scaling, *, gamma, n_scales, n_levels, theta_bound, kind):
+def grow(session, maps, *, gamma, n_scales, n_levels, theta_bound, kind):
     """Ask level by level; each level splits what is left of every active bin.
 
     Records whose path has ended report to their last bin again, so that no record is wasted. The
@@ -108,11 +108,11 @@ def grow(session, scaling, *, gamma, n_scales, n_levels, theta_bound, kind):
     noise is independent of it, even if the levels share their records. Not so with reports, whose
     levels never share any: see :func:`report_bound`.
     """
-    tree = PartitionTree(scaling.size, gamma, n_scales, n_levels)
+    tree = PartitionTree(maps.size, gamma, n_scales, n_levels)
     overlap = session.trust.can.same_rows
     for level in range(1, n_levels + 1):
         frontier = tree.frontier()
-        query = _asked(kind)(scaling, tree, (*tree.bins, *frontier), level > 1, level)
+        query = _asked(kind)(maps, tree, (*tree.bins, *frontier), level > 1, level)
         query.deliver(session.sum(query, 1.0 / n_levels), overlap)
         for node in frontier:
             node.decompose()
@@ -412,7 +412,7 @@ class ErrorQuery(LevelQuery):
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
-        phi = self.scaling.rows(X)
+        phi = self.maps.rows(X)
         total = np.zeros(self.shape)
         for slot, node, rows in self.located(phi):
             eta = np.zeros(len(rows))
@@ -423,26 +423,26 @@ class ErrorQuery(LevelQuery):
         return total
 
 
-def grow_paper(session, scaling, *, gamma, n_scales, n_levels, theta_bound):
+def grow_paper(session, maps, *, gamma, n_scales, n_levels, theta_bound):
     """Algorithm 2: a batch for the moments of a level, and another for its errors.
 
     Level 1 has no earlier errors, so that it needs no second batch.
     """
-    tree = PartitionTree(scaling.size, gamma, n_scales, n_levels)
+    tree = PartitionTree(maps.size, gamma, n_scales, n_levels)
     share = 1.0 / (2 * n_levels - 1)
     rules = PaperIntervals(tree, theta_bound, session.trust.can.same_rows)
     for level in range(1, n_levels + 1):
         frontier = tree.frontier()
         if not frontier:
             break
-        query = PaperLevelQuery(scaling, tree, tuple(frontier), False, level, theta_bound)
+        query = PaperLevelQuery(maps, tree, tuple(frontier), False, level, theta_bound)
         query.deliver(session.sum(query, share), overlap=False)
         for node in frontier:
             node.decompose()
         tree.bins.extend(frontier)
         candidates = tuple(node for node in frontier if node.informative)
         if level > 1 and candidates:
-            asked = ErrorQuery(scaling, tree, candidates, False, level, cap=2.0 * theta_bound)
+            asked = ErrorQuery(maps, tree, candidates, False, level, cap=2.0 * theta_bound)
             answer = session.sum(asked, share)
             for node, value in zip(candidates, answer.value[:, 0], strict=True):
                 node.earlier = answer, float(value)
@@ -669,22 +669,22 @@ class LayeredRegressor(CertifiedIntervals, PrivateRegressor):
     interval_claims: ClassVar[tuple[str, ...]] = ("certified",)
 
     def _fit(self, X, y):
-        rows, scaling = scaled_rows(self, X, y)
+        rows, maps = scaled_rows(self, X, y)
         kind = noise_kind(self)
-        shape = tree_shape(self, scaling, rows.n, kind)
+        shape = tree_shape(self, maps, rows.n, kind)
         batches = 2 * shape["n_levels"] - 1 if self.variant == "paper" else shape["n_levels"]
         session = open_fit(self, rows, kind, smallest_share=1.0 / batches)
         del X, y, rows  # only the session has the data now
 
-        bound = scaling.theta_bound(self.coef_norm)
+        bound = maps.theta_bound(self.coef_norm)
         if self.variant == "paper":
-            self.tree_, self._rules = grow_paper(session, scaling, **shape, theta_bound=bound)
+            self.tree_, self._rules = grow_paper(session, maps, **shape, theta_bound=bound)
         else:
-            self.tree_ = grow(session, scaling, **shape, theta_bound=bound, kind=kind)
-            prior = ridge_prior(scaling.size, scaling.fit_intercept)
-            self.coef_, self.intercept_ = scaling.coefficients(pooled(self.tree_, prior))
+            self.tree_ = grow(session, maps, **shape, theta_bound=bound, kind=kind)
+            prior = ridge_prior(maps.size, maps.fit_intercept)
+            self.coef_, self.intercept_ = maps.coefficients(pooled(self.tree_, prior))
             half_widths(self.tree_, bound)
-        self._scaling = scaling
+        self._scaling = maps
 
     def _function(self, X):
         if self.variant == "paper":
@@ -693,11 +693,11 @@ class LayeredRegressor(CertifiedIntervals, PrivateRegressor):
 
     def _interval(self, X, confidence_level, method):
         """The interval at checked rows."""
-        scaling = self._scaling
-        points = scaling.features(X)
+        maps = self._scaling
+        points = maps.features(X)
         if self.variant == "paper":
             low, high = self._rules.certified_by_rules(points, confidence_level)
         else:
-            bound = scaling.theta_bound(self.coef_norm)
+            bound = maps.theta_bound(self.coef_norm)
             low, high = certified_by_tree(self.tree_, points, bound, confidence_level)
-        return inside_bounds(scaling, (low + high) / 2.0, (high - low) / 2.0, self._predicted(X))
+        return inside_bounds(maps, (low + high) / 2.0, (high - low) / 2.0, self._predicted(X))

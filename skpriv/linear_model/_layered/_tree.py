@@ -362,7 +362,7 @@ class LevelQuery(Query):
 
     Parameters
     ----------
-    scaling : RecordMap
+    maps : RecordMap
     tree : PartitionTree
         Made of released answers.
     bins : tuple of Bin
@@ -372,7 +372,7 @@ class LevelQuery(Query):
     level : int
     """
 
-    scaling: RecordMap
+    maps: RecordMap
     tree: PartitionTree
     bins: tuple
     crossed: bool
@@ -391,7 +391,7 @@ class LevelQuery(Query):
     @property
     def joint_length(self):
         """Length of u."""
-        return self.scaling.size + 1
+        return self.maps.size + 1
 
     @property
     def shape(self):
@@ -422,7 +422,7 @@ class LevelQuery(Query):
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
-        phi, target = self.scaling.rows(X), self.scaling.target(y)
+        phi, target = self.maps.rows(X), self.maps.target(y)
         total = np.zeros(self.shape)
         for slot, node, rows in self.located(phi):
             r = self.residual(node, phi[rows], target[rows])
@@ -462,7 +462,7 @@ class CodebookLevelQuery(LevelQuery):
 
     def units(self, X, y):
         """Slot of each row's bin, and its unit vector."""
-        phi, target = self.scaling.rows(X), self.scaling.target(y)
+        phi, target = self.maps.rows(X), self.maps.target(y)
         slots, vectors = np.zeros(len(phi), dtype=np.intp), np.zeros((len(phi), self.shape[1]))
         above = np.triu_indices(self.joint_length, 1)
         for slot, node, rows in self.located(phi):

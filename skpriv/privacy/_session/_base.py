@@ -214,7 +214,7 @@ class Pieces:
                 return self._prepared_rows.sum(of_prepared)
         # A query may find its sum from what earlier ones about the same rows left in `memory`.
         if hasattr(query, "sum_by_memory"):
-            memory = self._memory.setdefault((query.scaling, piece), {})
+            memory = self._memory.setdefault((query.maps, piece), {})
             in_memory = isinstance(rows, ArrayRows)
             found = query.sum_by_memory(rows.select(self.users(piece)), memory, in_memory)
             if found is not None:

@@ -118,13 +118,13 @@ def test_certified_region_covers_the_weights(privacy, epsilon, global_random_see
     """Weights on the edge of the ball, rewards of the largest variance, hardly any exploration."""
     d, n, theta = 3, 4000, np.array([0.8, 0.6, 0.0])
     rng = np.random.RandomState(global_random_seed)
-    scaling = RecordMap.of_norm(1.0, (-1.0, 1.0), False, d)
+    maps = RecordMap.of_norm(1.0, (-1.0, 1.0), False, d)
     misses = 0
     for seed in range(20):
         x = rng.normal(size=(n, d)) * [1.0, 1.0, 0.05]
         x /= np.linalg.norm(x, axis=1, keepdims=True)
         r = np.where(rng.uniform(-1.0, 1.0, size=n) < x @ theta, 1.0, -1.0)
-        query = MomentsQuery(scaling)
+        query = MomentsQuery(maps)
         stream = open_stream(privacy, query, Budget(epsilon, 1e-6), 4, 20 * seed + 1)
         region = certified(query.equations(stream.push(x, r).read()), 1.0, 1.0, 0.05)
         arms = np.vstack([np.eye(d), -np.eye(d), x[:50]])

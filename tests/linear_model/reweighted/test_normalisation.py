@@ -34,15 +34,15 @@ def exact(query, X, y):
 def test_answers_are_read_as_sums_of_the_papers_rows(matrix, floor):
     """The rows that are summed are turned; what is read is not."""
     X, y = records(500, (1.0, 0.5, 0.1))
-    scaling, theta = RecordMap.of_norm(1.0, (-1.0, 1.0), False, 3), np.array([0.5, -0.5, 0.2])
+    maps, theta = RecordMap.of_norm(1.0, (-1.0, 1.0), False, 3), np.array([0.5, -0.5, 0.2])
     instrument = Instrument(matrix, floor=floor)
     e = X @ matrix / np.maximum(np.linalg.norm(X @ matrix, axis=1), floor)[:, None]
-    query = ReweightedMomentsQuery(scaling, instrument)
+    query = ReweightedMomentsQuery(maps, instrument)
     found = query.equations(exact(query, X, y))
     np.testing.assert_allclose(found.design, e.T @ X, atol=1e-10)
     np.testing.assert_allclose(found.target, e.T @ y, atol=1e-10)
     np.testing.assert_allclose(found.gram, e.T @ e, atol=1e-10)
-    query = ResidualGramQuery(scaling, tuple(theta), instrument, 0.5)
+    query = ResidualGramQuery(maps, tuple(theta), instrument, 0.5)
     gram = query.read(exact(query, X, y))["residual_gram"]
     rows = e * np.clip(y - X @ theta, -0.5, 0.5)[:, None]
     np.testing.assert_allclose(gram, rows.T @ rows, atol=1e-10)
@@ -65,9 +65,9 @@ def test_sigma_of_the_paper_is_asked_up_to_the_length(length):
 
 
 def learnt(X, y, epsilon, privacy="central", size=None):
-    scaling = RecordMap.of_norm(1.0, (-1.0, 1.0), False, X.shape[1])
+    maps = RecordMap.of_norm(1.0, (-1.0, 1.0), False, X.shape[1])
     session = open_session(privacy, X, y, Budget(epsilon, 1e-6), random_state=0)
-    return learn_normalisation(session, scaling, 0.08, 3), session.report
+    return learn_normalisation(session, maps, 0.08, 3), session.report
 
 
 @pytest.mark.parametrize("privacy", ["central", "none"])
@@ -94,7 +94,7 @@ def test_what_the_noise_of_the_moments_hides_is_not_made_larger():
 
 def test_many_records_are_asked_in_part_at_secret_random_positions():
     X, y = np.random.RandomState(0).uniform(-0.5, 0.5, size=(300_000, 2)), np.zeros(300_000)
-    scaling = RecordMap.of_norm(1.0, (-1.0, 1.0), False, 2)
+    maps = RecordMap.of_norm(1.0, (-1.0, 1.0), False, 2)
     shown = []
 
     class Watched(NormalisationQuery):
@@ -103,7 +103,7 @@ def test_many_records_are_asked_in_part_at_secret_random_positions():
             return super().sum(X, y)
 
     session = open_session("central", X, np.arange(300_000.0), Budget(1.0, 1e-6), random_state=0)
-    learn_normalisation(session, scaling, 0.08, 1, kind=Watched)
+    learn_normalisation(session, maps, 0.08, 1, kind=Watched)
     assert 90_000 < len(shown) < 110_000  # resolved, hence as few as cost little time
     gaps = np.diff(sorted(shown))
     assert gaps.max() > 10.0  # geometric gaps, as of a random part, and no step of 3

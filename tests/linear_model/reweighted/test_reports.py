@@ -37,9 +37,9 @@ def model(**params):
     return ReweightedRegressor(**{"data_norm": 1.0, "bounds_y": (-1, 1), **options, **params})
 
 
-def queries(scaling):
-    instrument = Instrument(U[: scaling.size, : scaling.size])
-    return [kind(scaling, instrument=instrument) for kind in (
+def queries(maps):
+    instrument = Instrument(U[: maps.size, : maps.size])
+    return [kind(maps, instrument=instrument) for kind in (
         ReportedNormalisationQuery, ReweightedReportsQuery
     )]  # fmt: skip
 
@@ -85,12 +85,12 @@ def test_devices_make_the_same_record(intercept):
 
 
 def test_a_normalisation_that_noise_would_hide_is_not_asked_for():
-    scaling = RecordMap.of_norm(1.0, (-1.0, 1.0), False, 3)
+    maps = RecordMap.of_norm(1.0, (-1.0, 1.0), False, 3)
     found = []
     for n in (100, 1_000, 30_000):
         rows = as_rows(np.zeros((n, 3)), np.zeros(n))
         session = open_session("local", rows, None, Budget(2.0), 0, currency="pure")
-        found.append(affordable(session, scaling, 0.1, 3))
+        found.append(affordable(session, maps, 0.1, 3))
     assert found[0] == 0 and found[-1] == 3 and found == sorted(found)
     X, y, _ = records(100, 4)
     one = model(epsilon=1.0, random_state=0).fit(X, y)

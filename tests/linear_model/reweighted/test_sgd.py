@@ -68,11 +68,11 @@ def test_descent_with_exact_answers_solves_the_weighted_equations():
     X = rng.uniform(-0.5, 0.5, size=(2_000, 3)) * [1.0, 0.3, 0.1]
     y = np.clip(X @ [0.5, 0.5, 0.5] + rng.uniform(-0.3, 0.3, size=2_000), -1, 1)
     U = np.diag([0.2, 0.6, 1.0])
-    scaling, instrument = RecordMap.of_norm(1.0, (-1.0, 1.0), False, 3), Instrument(U)
+    maps, instrument = RecordMap.of_norm(1.0, (-1.0, 1.0), False, 3), Instrument(U)
     session = open_session("central", X, y, Budget(1e16, 1e-3), 0)
     theta, _ = descend(
         session,
-        scaling,
+        maps,
         instrument,
         LINKS["identity"],
         5.0,
@@ -128,13 +128,13 @@ def test_rounding_stays_below_the_slack_of_the_sensitivity():
     Q = np.linalg.qr(rng.normal(size=(p, p)))[0]
     values = np.geomspace(1e-8, 1.0, p)
     U = (Q * values) @ Q.T
-    scaling = RecordMap.of_norm(1.0, (-1.0, 1.0), False, p)
+    maps = RecordMap.of_norm(1.0, (-1.0, 1.0), False, p)
     X = np.tile(Q[:, 0], (n, 1)) + 1e-12 * rng.normal(size=(n, p))
     X /= np.linalg.norm(X, axis=1, keepdims=True) * (1.0 + 1e-15)
     for query in (
-        LinkGradientQuery(scaling, Instrument((U + U.T) / 2), LINKS["identity"], np.zeros(p)),
-        NormalisationQuery(scaling, Instrument((U + U.T) / 2, length=1e-8)),
-        ReweightedMomentsQuery(scaling, Instrument((U + U.T) / 2)),
+        LinkGradientQuery(maps, Instrument((U + U.T) / 2), LINKS["identity"], np.zeros(p)),
+        NormalisationQuery(maps, Instrument((U + U.T) / 2, length=1e-8)),
+        ReweightedMomentsQuery(maps, Instrument((U + U.T) / 2)),
     ):
         rows = np.array([query.sum(X[i : i + 1], np.ones(1)) for i in range(n)])
         exact = np.array([math.fsum(column) for column in rows.T])
