@@ -209,10 +209,10 @@ class _Encoder:
 
     def _reference(self, value):
         if id(value) in self._met:
-            _, known = self._met[id(value)]
-            if "#id" not in known:
-                known["#id"], self._count = self._count, self._count + 1
-            return {"ref": known["#id"]}
+            _, encoded = self._met[id(value)]
+            if "#id" not in encoded:
+                encoded["#id"], self._count = self._count, self._count + 1
+            return {"ref": encoded["#id"]}
         plain: dict = {}
         self._met[id(value)] = value, plain
         if isinstance(value, np.ndarray):

@@ -75,9 +75,9 @@ def parameters(kind: K) -> K:
         The same class.
     """
     made: Any = dataclass(eq=False, repr=False, match_args=False, kw_only=True)(kind)
-    known = {item.name: item.type for item in fields(made) if item.init}
+    types = {item.name: item.type for item in fields(made) if item.init}
     made._parameter_constraints = {
-        name: _limits(annotation) or "no_validation" for name, annotation in known.items()
+        name: _limits(annotation) or "no_validation" for name, annotation in types.items()
     }
     made.__init__.__annotations__ = get_type_hints(made.__init__)  # types without their limits
     # It is inspected once: scikit-learn asks for it whenever it looks at the parameters.

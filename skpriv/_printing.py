@@ -103,19 +103,19 @@ def sentence(value: Any) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def refuse_absent(names: Any, known: Any, who: str, where: str, error: Any = ValueError) -> None:
+def refuse_absent(names: Any, present: Any, who: str, where: str, error: Any = ValueError) -> None:
     """Raise an error if somebody names columns that are not there.
 
     Parameters
     ----------
-    names, known : iterable of str
+    names, present : iterable of str
     who, where : str
         What has the names, and what has not the columns.
     error : type, default=ValueError
     """
-    absent = [repr(name) for name in names if name not in known]
+    absent = [repr(name) for name in names if name not in present]
     if absent:
-        columns = f"not among the columns of {where}: {first_names(known)}"
+        columns = f"not among the columns of {where}: {first_names(present)}"
         raise error(f"{who} names {first_names(absent)}, {columns}.")
 
 

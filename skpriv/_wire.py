@@ -149,8 +149,8 @@ def lifted(rows: Any, signs: Any) -> np.ndarray:
     report of them serves both moments.
     """
     rest = np.sqrt(np.maximum(1.0 - np.einsum("ij,ij->i", rows, rows), 0.0))
-    whole = np.concatenate([rows, rest[:, None]], axis=1) * signs[:, None]
-    return whole / np.sqrt(np.einsum("ij,ij->i", whole, whole))[:, None]
+    longer = np.concatenate([rows, rest[:, None]], axis=1) * signs[:, None]
+    return longer / np.sqrt(np.einsum("ij,ij->i", longer, longer))[:, None]
 
 
 def draw_sign(mean: float) -> float:
@@ -173,8 +173,8 @@ DEVICE_SEED_BYTES = 16  # of the seed of a codebook, where the device draws it
 
 def task_hash(fields: Any) -> str:
     """Hash of all fields of a task but the hash itself."""
-    whole = {name: value for name, value in fields.items() if name != "hash"}
-    text = json.dumps(whole, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    hashed = {name: value for name, value in fields.items() if name != "hash"}
+    text = json.dumps(hashed, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -204,8 +204,8 @@ def read_task(task: Any) -> dict[str, Any]:
 
 def is_known(users: Any, user: int) -> None:
     """Refuse anything but the number of a user of the task."""
-    whole = isinstance(user, (int, np.integer)) and not isinstance(user, bool)
-    if not (whole and 0 <= user < users["n"]):
+    is_integer = isinstance(user, (int, np.integer)) and not isinstance(user, bool)
+    if not (is_integer and 0 <= user < users["n"]):
         raise ValueError(f"user={user!r} must be a number from 0 to {users['n'] - 1}.")
 
 

@@ -183,13 +183,13 @@ def check_files(args, *read, **written):
         How the file of an option may end, in any way if it is empty. None stands for a ledger,
         which may be there.
     """
-    known = {Path(path).resolve(): "is read" for path in read if path is not None}
+    roles = {Path(path).resolve(): "is read" for path in read if path is not None}
     for name, endings in written.items():
         if (path := getattr(args, name)) is None:
             continue
         file, where = Path(path).resolve(), f"--{name} {path}"
-        refuse(file in known, f"{where} {known.get(file)}: name another file.")
-        known[file] = f"is the file of --{name}, too"
+        refuse(file in roles, f"{where} {roles.get(file)}: name another file.")
+        roles[file] = f"is the file of --{name}, too"
         if endings is None:
             continue
         if name == "plot":

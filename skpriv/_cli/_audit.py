@@ -121,12 +121,12 @@ def add_audit(parser):
     add("--half-noise", action="store_true",
         help="audit copies with half of the noise against the same claim: they must be "
         "caught")  # fmt: skip
-    few = "claimed delta; default 0.1, since a small one shows in rare events only"
+    claimed = "claimed delta; default 0.1, since a small one shows in rare events only"
     jobs = "fits at the same time; default -1: as many as processors, which take 10 minutes of "
     add_options(
         parser, "--epsilon", "--delta", "--confidence-level", "--jobs", "--plot",
         epsilon={"default": 1.0, "help": "claimed epsilon; default 1"},
-        delta={"default": 0.1, "help": few},
+        delta={"default": 0.1, "help": claimed},
         jobs={"default": -1, "help": jobs + "processor time"},
     )  # fmt: skip
 
@@ -193,13 +193,13 @@ def _draw(args, rows):
     """A bar for each replayed cost, a mark for each lower bound, a line for the claim."""
     figure, (ax,) = panels(1)
     figure.set_size_inches(7, 1.5 + 0.25 * len(rows))
-    places = range(len(rows))[::-1]
-    ax.barh(places, [row["replayed"] for row in rows], color="0.8", label="replayed cost")
-    known = [(row["bound"], y) for row, y in zip(rows, places, strict=True) if row["bound"]]
-    if known:
-        ax.plot(*zip(*known, strict=True), "k|", markersize=9, label="lower bound by attack")
+    heights = range(len(rows))[::-1]
+    ax.barh(heights, [row["replayed"] for row in rows], color="0.8", label="replayed cost")
+    bounded = [(row["bound"], y) for row, y in zip(rows, heights, strict=True) if row["bound"]]
+    if bounded:
+        ax.plot(*zip(*bounded, strict=True), "k|", markersize=9, label="lower bound by attack")
     ax.axvline(args.epsilon, color="C3", label="claim")
-    ax.set_yticks(list(places), [row["label"] for row in rows])
+    ax.set_yticks(list(heights), [row["label"] for row in rows])
     ax.set_xlabel("epsilon")
     ax.legend(loc="best")
     write(figure, args.plot)

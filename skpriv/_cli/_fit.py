@@ -223,10 +223,10 @@ def _regressor(args, schema, encoder):
 
 
 def _head(args, model):
-    report, known = model[-1].privacy_report_, _range(args, model[0].schema)
-    bounds = f"one of {', '.join(map(str, known))}"
+    report, target_range = model[-1].privacy_report_, _range(args, model[0].schema)
+    bounds = f"one of {', '.join(map(str, target_range))}"
     if args.model != "logistic":
-        bounds = "clipped to [{:g}, {:g}]".format(*known)
+        bounds = "clipped to [{:g}, {:g}]".format(*target_range)
     records = report.size
     what = f"{records:,} {'rows' if report.unit == 'record' else 'persons'}"
     kind, columns = type(model[-1]).__name__, len(model[0].columns_)

@@ -152,7 +152,7 @@ def run_regret(args):
     env, public = setting.environment(), {"delta": delta, "horizon": horizon}
     references = with_public(setting.references, epsilon=inf, **public)
     private = {e: with_public(setting.private, epsilon=e, **public) for e in args.epsilons}
-    known = _simulate(args, "without privacy", references, env, horizon)
+    reference_results = _simulate(args, "without privacy", references, env, horizon)
     results = {
         epsilon: _simulate(args, f"epsilon {epsilon:g}", policies, env, horizon)
         for epsilon, policies in private.items()
@@ -162,7 +162,7 @@ def run_regret(args):
     print(
         f"{args.setting}: {setting.text}\n{horizon:,} rounds, {args.runs} runs, "
         f"delta {delta:g}; cumulated regret: mean +- standard error, and share of {RANDOM}'s",
-        table(results, known),
+        table(results, reference_results),
         f"Guarantees, in the first column:\n{numbered(guarantees)}",
         sep="\n\n",
     )
@@ -170,9 +170,9 @@ def run_regret(args):
         figure, axes = panels(len(results), share=True)
         for ax, (epsilon, result) in zip(axes, results.items(), strict=True):
             display = RegretDisplay(
-                regret=np.concatenate([result.regret_, known.regret_]),
+                regret=np.concatenate([result.regret_, reference_results.regret_]),
                 rounds=result.rounds,
-                names=[*result.names, *known.names],
+                names=[*result.names, *reference_results.names],
             ).plot(ax, legend=False)
             ax.set_title(f"epsilon {epsilon:g}")
         figure.legend(handles=display.lines_, loc="outside lower center", ncols=3, frameon=False)
@@ -189,25 +189,25 @@ def _simulate(args, title, policies, env, horizon):
     return simulate(policies, env, horizon, **run, **drawn)
 
 
-def table(results, known):
+def table(results, reference_results):
     """Rows: policies; columns: epsilon; cells: regret at the end, and its share of the worst.
 
     Parameters
     ----------
     results : dict of float and Bunch
         Results of `simulate`, for each epsilon.
-    known : Bunch
+    reference_results : Bunch
         Results of the references, one of which is the random policy.
 
     Returns
     -------
     Table
     """
-    chance = known.regret_[known.names.index(RANDOM), :, -1].mean()
+    chance = reference_results.regret_[reference_results.names.index(RANDOM), :, -1].mean()
     private = list(results.values())
     parts = [(name, private, i) for i, name in enumerate(private[0].names)]
-    for i, name in enumerate(known.names):
-        parts.append((name if name == RANDOM else f"{name}, not private", [known], i))
+    for i, name in enumerate(reference_results.names):
+        parts.append((name if name == RANDOM else f"{name}, not private", [reference_results], i))
     rows = []
     for name, runs, i in parts:
         ends = [run.regret_[i, :, -1] for run in runs]

@@ -244,11 +244,11 @@ def _of_reports(equations):
     """
     W, n, p = np.linalg.inv(equations.design), equations.n, len(equations.target)
     theta = W @ equations.target
-    known = float(np.clip(theta @ equations.target / n, 0.0, 1.0))  # mean square of phi'theta
-    whole = W @ equations.residual_gram @ W.T * (n / max(n - p, 1))
-    sampling = (1.0 - known) * psd_part((W + W.T) / 2.0)
-    privacy = psd_part(whole - sampling)
-    return CoefficientLaw(theta, whole - privacy, privacy, np.ones(p, dtype=bool), "", n)
+    mean_square = float(np.clip(theta @ equations.target / n, 0.0, 1.0))  # of phi'theta
+    covariance = W @ equations.residual_gram @ W.T * (n / max(n - p, 1))
+    sampling = (1.0 - mean_square) * psd_part((W + W.T) / 2.0)
+    privacy = psd_part(covariance - sampling)
+    return CoefficientLaw(theta, covariance - privacy, privacy, np.ones(p, dtype=bool), "", n)
 
 
 def _expansion(equations):

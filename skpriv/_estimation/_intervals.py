@@ -599,12 +599,12 @@ def _solve(equations, theta_bound, parts):
     t, q = main_region(parts.size)
     distance = size = inf
     for _ in range(SHARPENINGS):
-        known = bounds.norm(distance + max(away, default=inf)) + privacy
-        distance = min(distance, (known + ratio * start) / (1.0 - ratio))
+        noise_norm = bounds.norm(distance + max(away, default=inf)) + privacy
+        distance = min(distance, (noise_norm + ratio * start) / (1.0 - ratio))
         along = sqrt(2.0 * t * bounds.weak + (equations.target_scale * q / smallest) ** 2)
         along += RANGE * t / (3.0 * smallest)
         size = min(theta_bound, size, start + distance, (start + along) / (1.0 - ratio))
-        distance = min(distance, known + ratio * size)
+        distance = min(distance, noise_norm + ratio * size)
     seen_from = distance + max(away, default=inf)
     fits = len(away)
     return _Solved(inverse, theta, ratio, noise, size, distance, seen_from, excess, slack, fits)
@@ -629,9 +629,9 @@ class _SumBounds:
             quantile = stats.norm.isf(parts.total) * scale
             self.seen = float((both * R).sum()) + quantile * float(np.linalg.norm(both))
             self.seen = max(self.seen, 0.0) + cut
-            most = float(np.linalg.eigvalsh(inverse @ R @ inverse.T)[-1])
-            most += operator_quantile(scale, p, parts.weak) * longest**2
-            self.most = max(most, 0.0) + cut
+            weak = float(np.linalg.eigvalsh(inverse @ R @ inverse.T)[-1])
+            weak += operator_quantile(scale, p, parts.weak) * longest**2
+            self.most = max(weak, 0.0) + cut
 
     def norm(self, distance):
         """Bound on |A^-1 S| if |theta_R - theta*| is at most the distance."""

@@ -117,7 +117,10 @@ class NormalEquations:
             if self.law is None or other.law is None or self.law.code != other.law.code:
                 raise ValueError("sums of codebook reports are pooled with those of one code only.")
             a, b, largest, law = 1.0, 1.0, 0.0, self.law.plus(other.law)
-        known = self.residual_gram is not None and other.residual_gram is not None
+        residual_gram, thetas = None, ()
+        if self.residual_gram is not None and other.residual_gram is not None:
+            residual_gram = a**2 * self.residual_gram + b**2 * other.residual_gram
+            thetas = self.residual_thetas + other.residual_thetas
         persons = self.person_gram is not None and other.person_gram is not None
         return NormalEquations(
             design=a * self.design + b * other.design,
@@ -129,11 +132,11 @@ class NormalEquations:
             design_scale=hypot(a * self.design_scale, b * other.design_scale),
             target_scale=hypot(a * self.target_scale, b * other.target_scale),
             gram_scale=hypot(a**2 * self.gram_scale, b**2 * other.gram_scale),
-            residual_gram=a**2 * self.residual_gram + b**2 * other.residual_gram if known else None,
+            residual_gram=residual_gram,
             residual_scale=hypot(a**2 * self.residual_scale, b**2 * other.residual_scale),
             residual_excess=a**2 * self.residual_excess + b**2 * other.residual_excess,
             excess_scale=hypot(a**2 * self.excess_scale, b**2 * other.excess_scale),
-            residual_thetas=self.residual_thetas + other.residual_thetas if known else (),
+            residual_thetas=thetas,
             person_gram=a**2 * self.person_gram + b**2 * other.person_gram if persons else None,
             law=law,
             weight=largest,

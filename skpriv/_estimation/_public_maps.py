@@ -296,8 +296,8 @@ class RowMap(BlocksOfRows):
         """Rows within the bounds, in the units of X; NaN becomes the middle, or a zero row."""
         if self.low is not None:
             inside = np.clip(np.asarray(X, dtype=np.float64), *self._range)
-            known = not np.isnan(inside.min(initial=0.0))  # one pass in place of two
-            return inside if known else np.where(np.isnan(inside), self.offset, inside)
+            complete = not np.isnan(inside.min(initial=0.0))  # one pass in place of two
+            return inside if complete else np.where(np.isnan(inside), self.offset, inside)
         X, norms = _finite(np.asarray(X, dtype=np.float64))
         return X * (self._norm / np.maximum(norms, self._norm))[:, None]
 
@@ -474,10 +474,10 @@ def _by_columns(operation, rows, folded, out=None):
     if np.ndim(folded) == 0:
         operation(rows, folded, out=out)
         return
-    whole, width = len(rows) - len(rows) % FOLD, rows.shape[1]
+    in_folds, width = len(rows) - len(rows) % FOLD, rows.shape[1]
     wide = (-1, FOLD * width)
-    operation(rows[:whole].reshape(wide), folded, out=out[:whole].reshape(wide))
-    operation(rows[whole:], folded[:width], out=out[whole:])
+    operation(rows[:in_folds].reshape(wide), folded, out=out[:in_folds].reshape(wide))
+    operation(rows[in_folds:], folded[:width], out=out[in_folds:])
 
 
 UNIT_TARGET = TargetMap((-1.0, 1.0), False)  # of s r

@@ -97,8 +97,9 @@ class LiftedMomentsQuery(Query):
         the intercept stays as it was reported, since the bound is on the reports' joint error.
         """
         found = NormalEquations.of_moments(answer, self.maps.size, 1.0)
-        scale, known = answer.noise.square_scale, {"square": float(answer.n), "law": answer.noise}
-        return replace(found, design_scale=scale, gram_scale=scale, **known)
+        law, scale = answer.noise, answer.noise.square_scale
+        square = float(answer.n)  # each lifted record has the length 1
+        return replace(found, design_scale=scale, gram_scale=scale, square=square, law=law)
 
 
 def effective_reports(session, size):

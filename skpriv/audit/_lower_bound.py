@@ -232,14 +232,14 @@ def lower_bound(
     )
     results = Parallel(n_jobs=n_jobs, return_as="generator")(tasks)
     samples = list(progress(results, 2 * n_runs, "audit", enabled=verbose > 0))
-    values, known = _aligned(samples), all("released" in sample for sample in samples)
+    values, laws_known = _aligned(samples), all("released" in sample for sample in samples)
 
     # Where laws are known no direction must be found, and a quarter of the fits choose the test.
-    choosing = n_runs // (4 if known else 2)
+    choosing = n_runs // (4 if laws_known else 2)
     first = [values[labels == label][:choosing] for label in (0, 1)]
     second = [values[labels == label][choosing:] for label in (0, 1)]
     failure = (1.0 - confidence_level) / 2.0
-    test = _choose(first, delta, failure, len(second[0]), SAMPLES_TOGETHER if known else 1)
+    test = _choose(first, delta, failure, len(second[0]), SAMPLES_TOGETHER if laws_known else 1)
     wrong, right = (int(test(sample).sum()) for sample in second)
     n = len(second[0])
     return EpsilonBound(
@@ -303,10 +303,10 @@ def _choose(first, delta, failure, n, smooth):
         return lambda sample: np.zeros(len(sample), dtype=bool)
     # One half of these fits finds directions, the other thresholds; a direction of few numbers can
     # do both with all of them, since it cannot fit the single samples.
-    whole = min(scale.width, DIRECTIONS) * SAMPLES_TOGETHER <= len(before)
+    reused = min(scale.width, DIRECTIONS) * SAMPLES_TOGETHER <= len(before)
     cut = max(1, len(before) // 2)
-    train = [scale(sample if whole else sample[:cut]) for sample in (before, after)]
-    held = [scale(sample if whole else sample[cut:]) for sample in (before, after)]
+    train = [scale(sample if reused else sample[:cut]) for sample in (before, after)]
+    held = [scale(sample if reused else sample[cut:]) for sample in (before, after)]
     best: float = -np.inf
     chosen: Any = None
     for score in _scores(*train):
@@ -351,12 +351,12 @@ def _scores(before, after):
     ridge = 1e-6 + min(len(difference), DIRECTIONS) / len(within)
     diagonal = np.maximum(np.diagonal(covariance), 1e-12)
     shift = np.abs(difference) / np.sqrt(diagonal)
-    kept = np.argsort(-shift, kind="stable")[:DIRECTIONS]
-    inside = covariance[np.ix_(kept, kept)]
+    largest = np.argsort(-shift, kind="stable")[:DIRECTIONS]
+    inside = covariance[np.ix_(largest, largest)]
     for amount in (1e-6, 0.1 * ridge, ridge):
         direction = np.zeros(len(difference))
-        damped = inside + amount * np.diag(diagonal[kept])
-        direction[kept] = np.linalg.solve(damped, difference[kept])
+        damped = inside + amount * np.diag(diagonal[largest])
+        direction[largest] = np.linalg.solve(damped, difference[largest])
         yield partial(_linear, direction)
     spread = np.abs(after).mean(axis=0) - np.abs(before).mean(axis=0)
     for signal, score in ((shift, _linear), (np.abs(spread), _size)):

@@ -148,11 +148,11 @@ class Play:
             acted = np.asarray(policy.act(contexts[part]))
             actions.append(acted)
             chances.append(np.asarray(policy.propensities_, dtype=float))
-            told = acted if logged is None else logged[part]
+            chosen = acted if logged is None else logged[part]
             earned = rewards[part]
             if earned.ndim == 2:
-                earned = earned[np.arange(stop - start), told]
-            batch: tuple = contexts[part], told, earned
+                earned = earned[np.arange(stop - start), chosen]
+            batch: tuple = contexts[part], chosen, earned
             if self.order is not None and curator:
                 keys = self.order(*(array[part] for array in data))
                 batch = tuple(array[np.argsort(keys, kind="stable")] for array in batch)
@@ -172,9 +172,9 @@ def ordered(data, order):
 
     A list stays one: an array of names of several kinds would take them for one kind.
     """
-    places = np.argsort(order(*data), kind="stable")
+    sorted_ = np.argsort(order(*data), kind="stable")
     return tuple(
-        array[places] if hasattr(array, "shape") else [array[i] for i in places] for array in data
+        array[sorted_] if hasattr(array, "shape") else [array[i] for i in sorted_] for array in data
     )
 
 

@@ -423,8 +423,8 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         self._pay(shape[0])  # before any value is looked at
         rows, rewards = floats(rows), floats(rewards)
         if n_actions is not None:
-            actions, known = known_actions(actions, n_actions)
-            rewards = np.where(known, rewards, np.nan)
+            actions, valid = known_actions(actions, n_actions)
+            rewards = np.where(valid, rewards, np.nan)
         if len(shape) == 3:  # contexts hold features of each action
             rows = rows[np.arange(len(actions)), actions]
         rewards = self._bounded(rewards)
@@ -541,7 +541,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         self._validate_params()
         if (bounds := getattr(self, "bounds_y", None)) is not None:
             column_bounds(bounds, [], 1, "bounds_y")
-        seed, most, before = self.random_state, self._max_visits, set(vars(self))
+        seed, max_visits, before = self.random_state, self._max_visits, set(vars(self))
         try:
             # Never NumPy's global stream, which could not be pickled along with the policy.
             ours = isinstance(seed, np.random.RandomState)
@@ -550,7 +550,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
             if not hasattr(self, "_numbering"):
                 self._numbering = Numbering()
             people = self._numbering.part("people")
-            self._visits: Any = None if most is None else Visits(int(most), people)
+            self._visits: Any = None if max_visits is None else Visits(int(max_visits), people)
             self._start(n_features * (1 if self._shared else n_actions))
             self.n_rounds_ = 0
         except BaseException:
@@ -587,8 +587,8 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
     @contextmanager
     def _accounting(self) -> Iterator[None]:
         """Charge for persons, where rounds of one person are counted."""
-        most = self._max_visits
-        protected = nullcontext() if most is None else protecting("", most)
+        max_visits = self._max_visits
+        protected = nullcontext() if max_visits is None else protecting("", max_visits)
         with super()._accounting(), protected:
             yield
 
@@ -601,9 +601,10 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
 
     def _of_persons(self, guarantee):
         """Promise to a person, by the one that is made for a round or for all of the rounds."""
-        if (most := self._max_visits) is None:
+        if self._max_visits is None:
             return guarantee
-        return guarantee.of_person(most) if self._one_mechanism else guarantee.repeated(most)
+        promise = guarantee.of_person if self._one_mechanism else guarantee.repeated
+        return promise(self._max_visits)
 
     @property
     def _neutral_reward(self):
@@ -634,12 +635,12 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
 
     def _checked_users(self, users, n_rounds):
         """A list of the people of these rounds; an error says nothing of who they are."""
-        most = self._max_visits
-        if most is None and users is None:
+        max_visits = self._max_visits
+        if max_visits is None and users is None:
             return None
         if users is None:
-            raise ValueError(f"max_visits={most} needs users: who came in each round.")
-        if most is None:
+            raise ValueError(f"max_visits={max_visits} needs users: who came in each round.")
+        if max_visits is None:
             raise ValueError(
                 "users are counted by a policy with max_visits=: how many rounds of a person it "
                 "may learn from."
@@ -666,8 +667,9 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
                 if users is None:
                     self._update(*given)
                 else:
-                    with self._without_repeats(self._visits, *given, users[part], until) as kept:
-                        self._update(*kept)
+                    new = self._without_repeats(self._visits, *given, users[part], until)
+                    with new as admitted:
+                        self._update(*admitted)
             except BaseException as error:
                 if hasattr(error, "rounds_taken"):
                     tell_taken(error, taken + error.rounds_taken, len(rewards))
@@ -823,7 +825,7 @@ def checked_available(available, n_rounds, n_actions):
 
 
 def known_actions(actions, n_actions):
-    """Actions, 0 in place of those that are unknown, and which are known: private, like rewards."""
+    """Actions, 0 in place of those that are unknown, and which are valid: private, like rewards."""
     actions = floats(actions)
-    known = (actions >= 0) & (actions < n_actions) & (actions == np.floor(actions))
-    return np.where(known, actions, 0).astype(np.intp), known
+    valid = (actions >= 0) & (actions < n_actions) & (actions == np.floor(actions))
+    return np.where(valid, actions, 0).astype(np.intp), valid

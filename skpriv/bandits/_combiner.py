@@ -324,8 +324,8 @@ class BanditCombiner(BasePolicy):
         if self._given_players is None:
             return np.array((self._waiting[:n] + [self.choice_] * n)[:n], dtype=np.intp)
         players, count = np.asarray(self._given_players), len(self.policies_)
-        known = players.shape == (n,) and players.dtype.kind in "iu"
-        if not known or ((players < 0) | (players >= count)).any():
+        numbered = players.shape == (n,) and players.dtype.kind in "iu"
+        if not numbered or ((players < 0) | (players >= count)).any():
             raise ValueError(f"players must be indices of the {count} policies, of shape ({n},).")
         return players
 

@@ -263,7 +263,7 @@ def _weights(target, actions, propensities):
     if target.ndim == 1:
         played = (target == actions).astype(float)
     else:
-        index, known = known_actions(actions, target.shape[1])
-        played = np.where(known, target[np.arange(len(actions)), index], 0.0)
+        index, valid = known_actions(actions, target.shape[1])
+        played = np.where(valid, target[np.arange(len(actions)), index], 0.0)
     with np.errstate(all="ignore"):
         return (played / propensities)[:, None]

@@ -42,8 +42,8 @@ def name_of(user: Any) -> bytes | None:
         if text is None:
             return None
         user = text
-    whole = WHOLE.fullmatch(user)
-    return (whole[1] if whole else user).encode(errors="surrogatepass")
+    whole_number = WHOLE.fullmatch(user)
+    return (whole_number[1] if whole_number else user).encode(errors="surrogatepass")
 
 
 def _text_of(number: Any) -> str | None:

@@ -165,23 +165,23 @@ class CoefficientDisplay(Display):
             Itself, with ``ax_`` and ``figure_``.
         """
         ax = self._axes(ax, figsize=(6.0, 1.2 + 0.35 * len(self.names)))
-        places = np.arange(len(self.names))
+        heights = np.arange(len(self.names))
         # On the logarithmic axis the two sides of the interval of a ratio are equally long.
         there, back = (np.log, np.exp) if self.ratio else (np.positive, np.positive)
         centre, half = there(self.estimate), (there(self.high) - there(self.low)) / 2.0
         sampling = half * np.sqrt(np.clip(1.0 - self.privacy_share, 0.0, 1.0))
         ax.axvline(1.0 if self.ratio else 0.0, color="0.7", linewidth=1.0)
         thin = {"color": "C0", "linewidth": 1.2, "label": "with privacy"}
-        self.intervals_ = ax.hlines(places, self.low, self.high, **thin)
+        self.intervals_ = ax.hlines(heights, self.low, self.high, **thin)
         ends = back(centre - sampling), back(centre + sampling)
         thick = {"color": "C0", "linewidth": 4.0, "alpha": 0.5, "label": "sampling alone"}
-        self.sampling_ = ax.hlines(places, *ends, **thick)
-        (self.points_,) = ax.plot(self.estimate, places, "o", color="C0", markersize=4.0)
-        for place in places[np.isnan(self.estimate)]:
+        self.sampling_ = ax.hlines(heights, *ends, **thick)
+        (self.points_,) = ax.plot(self.estimate, heights, "o", color="C0", markersize=4.0)
+        for place in heights[np.isnan(self.estimate)]:
             at = {"transform": ax.get_yaxis_transform(), "va": "center", "color": "0.4"}
             ax.text(0.02, place, "not estimable", **at)
-        ax.set_yticks(places, self.names)
-        ax.set_ylim(len(places) - 0.5, -0.5)
+        ax.set_yticks(heights, self.names)
+        ax.set_ylim(len(heights) - 0.5, -0.5)
         if self.ratio:
             _ratio_axis(ax)
         what = f"effect {self.unit}" if self.unit else self.ratio or "coefficient"

@@ -61,7 +61,7 @@ def curves(
         levels = {}
     else:
         blocks = encoder.blocks_
-        levels = {name: known for name in blocks if (known := encoder.coded_levels(name))}
+        levels = {name: of_column for name in blocks if (of_column := encoder.coded_levels(name))}
     # By default what has more than two knots, and columns of levels; all, if there are only lines.
     if features is None:
         bent = [name for name, block in blocks.items() if len(last.knots_[block.start]) > 2]
@@ -216,25 +216,25 @@ class CurveDisplay(Display):
         effect = np.where(np.isfinite(bounds[2:]).all(axis=0), curve.effect, np.nan)
         bounds = np.where(np.isfinite(bounds), bounds, np.nan)
         if coded is None:
-            places, mark, draw = panel["values"], "-", ax.fill_between
+            values, mark, draw = panel["values"], "-", ax.fill_between
             styles = {"alpha": 0.15}, {"alpha": 0.2}
         else:
-            labels, kept = coded
-            places, mark, draw = np.arange(len(labels)), "o", ax.vlines
-            effect, bounds = effect[kept], bounds[:, kept]
+            labels, shown_levels = coded
+            values, mark, draw = np.arange(len(labels)), "o", ax.vlines
+            effect, bounds = effect[shown_levels], bounds[:, shown_levels]
             styles = {"alpha": 0.15, "linewidth": 8.0}, {"linewidth": 1.5}
-            ax.set_xticks(places, labels, rotation=30, ha="right")
-            ax.set_xlim(-0.5, len(places) - 0.5)
-        (line,) = ax.plot(places, effect, mark, markersize=4, label="effect")
+            ax.set_xticks(values, labels, rotation=30, ha="right")
+            ax.set_xlim(-0.5, len(values) - 0.5)
+        (line,) = ax.plot(values, effect, mark, markersize=4, label="effect")
         color, level = line.get_color(), f"{self.confidence_level:.0%}"
         names = f"{level} simultaneous band", f"{level} interval at each point"
         band, _ = (
-            draw(places, *ends, color=color, label=name, **style)
+            draw(values, *ends, color=color, label=name, **style)
             for ends, name, style in zip((bounds[:2], bounds[2:]), names, styles, strict=True)
         )
         if coded is None:
             knots = np.isin(curve.grid, curve.knots)
-            ax.plot(places[knots], effect[knots], "o", color=color, markersize=3, label="knot")
+            ax.plot(values[knots], effect[knots], "o", color=color, markersize=3, label="knot")
         ax.axhline(0.0, color="0.4", linestyle="--", linewidth=0.8)
         ax.set(xlabel=panel["name"])
         return line, band

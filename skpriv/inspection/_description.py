@@ -470,20 +470,20 @@ class Description(Printed):
         self._largest_count = self.n * self._places
         self._unit = "persons" if self._persons else "rows"
         # Each query with its sums over rows, and the standard deviation of their noise.
-        known = {
+        by_query = {
             type(query): (query, self._places * answer.value, self._places * answer.noise.scale)
             for query, answer in answers
         }
         found: dict[Any, Any] = {}
-        if ColumnMomentsQuery in known:
-            query, sums, scale = known[ColumnMomentsQuery]
-            trees, counts, tree_scale = known[DistributionQuery]
+        if ColumnMomentsQuery in by_query:
+            query, sums, scale = by_query[ColumnMomentsQuery]
+            trees, counts, tree_scale = by_query[DistributionQuery]
             parts = zip(query.lines, sums.reshape(-1, 3), trees.tables(counts), strict=True)
             for line, moments, tree in parts:
                 column = schema[line.name]
                 found[line.name] = self._line(line.name, column, moments, tree, scale, tree_scale)
-        if CountsQuery in known:
-            query, sums, scale = known[CountsQuery]
+        if CountsQuery in by_query:
+            query, sums, scale = by_query[CountsQuery]
             for table, counts in zip(query.tables, query.split(sums), strict=True):
                 names, pair = tuple(column.name for column in table), len(table) > 1
                 keys = product(*(column.levels for column in table)) if pair else table[0].levels
@@ -497,13 +497,13 @@ class Description(Printed):
     def __getitem__(self, name: Any) -> Any:
         return self.pairs[name] if isinstance(name, tuple) else self.columns[name]
 
-    def _estimated(self, value, error, ends, told, std_error):
+    def _estimated(self, value, error, ends, in_units, std_error):
         """A number between two ends with its interval.
 
-        ``told`` takes the number and the ends of its interval to the units of the table.
+        ``in_units`` takes the number and the ends of its interval to the units of the table.
         """
         half = self._z * error
-        value, low, high = told(np.clip([value, value - half, value + half], *ends))
+        value, low, high = in_units(np.clip([value, value - half, value + half], *ends))
         return Estimated(value, std_error, low, high)
 
     def _count(self, value, scale):
@@ -628,9 +628,9 @@ def _histogram(ax, column):
 def _bars(ax, column):
     names, numbers = zip(*column.rows(), strict=True)
     values, low, high = np.array([(one.estimate, one.low, one.high) for one in numbers]).T
-    places = np.arange(len(names))
-    ax.barh(places, values, alpha=0.5, xerr=np.maximum([values - low, high - values], 0.0))
-    ax.set_yticks(places, [name if len(name) < 20 else f"{name[:18]}…" for name in names])
+    heights = np.arange(len(names))
+    ax.barh(heights, values, alpha=0.5, xerr=np.maximum([values - low, high - values], 0.0))
+    ax.set_yticks(heights, [name if len(name) < 20 else f"{name[:18]}…" for name in names])
     ax.invert_yaxis()
     ax.set(xlabel="rows", xlim=(0.0, None))
 
@@ -940,8 +940,8 @@ def describe(
         groups=persons,
     )  # fmt: skip
     del table, rows, encoded  # Only the session has the data now.
-    whole = sum(query.sensitivity for query in queries)
-    answers = [(query, session.sum(query, query.sensitivity / whole)) for query in queries]
+    total = sum(query.sensitivity for query in queries)
+    answers = [(query, session.sum(query, query.sensitivity / total)) for query in queries]
     return Description(schema, answers, session.report, confidence_level, estimand)
 
 
@@ -969,17 +969,17 @@ def _lines_and_coded(encoder, schema):
 
 def _tables(pairs, schema, lines, coded):
     """The pairs of columns of which two-way counts are wanted."""
-    known = {column.name: column for column in coded}
+    by_name = {column.name: column for column in coded}
     for line in lines:
         # A two-way table has four parts of a range: more parts would have fewer rows in each cell.
         ends = values_at(schema[line.name], np.linspace(-1.0, 1.0, 5))
         said = [f"{end:g}" if isinstance(end, float) else str(end) for end in ends]
         labels = [f"{low} to {high}" for low, high in pairwise(said)]
-        known[line.name] = Binned(line.name, line.at, line.norm, (*labels, "missing"))
+        by_name[line.name] = Binned(line.name, line.at, line.norm, (*labels, "missing"))
     tables = []
     for pair in pairs:
         if isinstance(pair, str) or len(pair) != 2 or pair[0] == pair[1]:
             raise ValueError("pairs must be pairs of two different columns: (name, name).")
-        refuse_absent(pair, known, "pairs", "the description")
-        tables.append(tuple(known[name] for name in pair))
+        refuse_absent(pair, by_name, "pairs", "the description")
+        tables.append(tuple(by_name[name] for name in pair))
     return tables

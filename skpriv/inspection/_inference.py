@@ -126,8 +126,8 @@ class Inference(Printed):
 
         Infinite where no released answer tells it: of links other than a line, there is none.
         """
-        known = self.law.distance
-        return np.where(self.law.resolved, 0.0, np.nan) if known is None else known
+        distance = self.law.distance
+        return np.where(self.law.resolved, 0.0, np.nan) if distance is None else distance
 
     @property
     def ratio(self) -> np.ndarray:

@@ -145,9 +145,9 @@ def _sections(model, confidence_level, accountant=None, description=None):
     if accountant is not None:
         sections["Ledger"] = [accountant, _LEDGER]
     if description is not None:
-        known = description.privacy_report
-        told = _DESCRIPTION.format(known.guarantee)
-        sections["The table in numbers"] = [*_warnings(known), told, description]
+        of_table = description.privacy_report
+        words = _DESCRIPTION.format(of_table.guarantee)
+        sections["The table in numbers"] = [*_warnings(of_table), words, description]
     sections["Software"] = [Table(("package", "version"), [*versions.items()], left=2)]
     return sections
 
@@ -161,8 +161,8 @@ def _curve_table(model, confidence_level):
             found["values"], curve.effect, curve.band_low, curve.band_high, strict=True
         ):
             shown = f"{value:.4g}" if isinstance(value, float) else str(value)
-            known = np.isfinite(numbers).all()
-            rows.append((found["name"], shown, *(f"{x:.4g}" if known else "-" for x in numbers)))
+            resolved = np.isfinite(numbers).all()
+            rows.append((found["name"], shown, *(f"{x:.4g}" if resolved else "-" for x in numbers)))
     return Table(("feature", "value", "effect", "band low", "band high"), rows)
 
 
@@ -182,8 +182,8 @@ def schema_of(model: Any) -> Schema | None:
 def _bounds(last, schema):
     """What is public about the columns and the target."""
     if hasattr(last, "classes_"):
-        known = ", ".join(map(str, last.classes_))
-        yield f"The classes are {known}. Nothing is learned from a row with any other label."
+        classes = ", ".join(map(str, last.classes_))
+        yield f"The classes are {classes}. Nothing is learned from a row with any other label."
     else:
         bounds = getattr(last, "bounds_y_", None) or last.bounds_y
         yield f"The target is clipped to [{bounds[0]:g}, {bounds[1]:g}]."
@@ -389,7 +389,7 @@ def meaning(report: Any) -> Iterator[str]:
         )
         return
     factor = exp(epsilon)
-    most = f"{factor:.2g}" if factor < 1000 else f"{factor:.0e}"
+    shown = f"{factor:.2g}" if factor < 1000 else f"{factor:.0e}"
     yield (
         f"Suppose that somebody wants to find out something about one {unit}, and that they know "
         "everything about all the others. With this release in their hands they are hardly better "
@@ -398,7 +398,7 @@ def meaning(report: Any) -> Iterator[str]:
     )
     yield (
         f"In numbers: whatever they conclude, its probability changes by a factor of at most "
-        f"{most} (e to the power epsilon, {epsilon:g}) when the data of one {unit} are replaced"
+        f"{shown} (e to the power epsilon, {epsilon:g}) when the data of one {unit} are replaced"
         + (f", apart from a probability of at most {delta:g} (delta)." if delta else ".")
     )
     yield (

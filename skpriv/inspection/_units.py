@@ -94,8 +94,8 @@ def _after(step, names, before):
     if hasattr(step, "coefficient_map") and not isinstance(step, BoundsScaler):
         if before is not None and not np.isin(before, (0.0, 1.0)).all():
             raise NoLaw(f"{type(step).__name__} must stand before what scales columns.")
-        known = step.coefficient_map()
-        return list(known.names), known.matrix
+        effects = step.coefficient_map()
+        return list(effects.names), effects.matrix
     size = len(names) + 1 if before is None else before.shape[1]
     matrix = _map(step, size - 1)
     return names, matrix if before is None else before @ matrix
@@ -160,8 +160,8 @@ def public_widths(model):
     steps = pipeline_steps(model)
     for step in steps:
         if isinstance(step, TableEncoder):
-            known = step.coefficient_map()
-            return dict(zip(known.names, _table_widths(step, known), strict=True))
+            effects = step.coefficient_map()
+            return dict(zip(effects.names, _table_widths(step, effects), strict=True))
         bounds = getattr(step, "bounds", getattr(step, "bounds_X", None))
         if bounds is not None:
             names = _input_names(steps)

@@ -46,8 +46,8 @@ def automatic_knots(n, effective_records, n_curved, n_other):
     n_other : int
         Further coordinates: of lines, and of features whose knots are given.
     """
-    most = 1 + ceil(n**0.2)
-    for k in range(most, 2, -1):
+    largest = 1 + ceil(n**0.2)
+    for k in range(largest, 2, -1):
         size = 1 + n_curved * (k - 1) + n_other
         if effective_records >= MIN_RESOLUTION_FOR_KNOTS * size**1.5:
             return k
@@ -89,25 +89,25 @@ def check_knots(given, columns, low, high):
     return found
 
 
-def make_map(low, high, known, lines, n, effective_records):
+def make_map(low, high, given, lines, n, effective_records):
     """The `AdditiveMap` of a model.
 
     Parameters
     ----------
     low, high : ndarray of shape (n_features,)
-    known : dict of int to ndarray
-        Knots that are given.
+    given : dict of int to ndarray
+        Knots that the user gave.
     lines : set of int
         Features without a curve.
     n, effective_records
         See :func:`automatic_knots`.
     """
-    free = [column not in known and column not in lines for column in range(len(low))]
-    fixed = sum(len(knots) - 1 for knots in known.values())
-    fixed += sum(column not in known for column in lines)
+    free = [column not in given and column not in lines for column in range(len(low))]
+    fixed = sum(len(knots) - 1 for knots in given.values())
+    fixed += sum(column not in given for column in lines)
     size = automatic_knots(n, effective_records, sum(free), fixed) if any(free) else 2
     knots = [
-        known.get(column, np.linspace(low[column], high[column], size if free[column] else 2))
+        given.get(column, np.linspace(low[column], high[column], size if free[column] else 2))
         for column in range(len(low))
     ]
     return AdditiveMap(tuple(knots), tuple(free))
@@ -422,10 +422,11 @@ def simultaneous_factor(covariance, confidence_level):
     confidence_level : float in (0, 1)
     """
     deviation = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
-    kept = deviation > 1e-9 * max(float(deviation.max(initial=0.0)), 1e-300)
-    if not kept.any():
+    varying = deviation > 1e-9 * max(float(deviation.max(initial=0.0)), 1e-300)
+    if not varying.any():
         return 0.0
-    correlation = covariance[np.ix_(kept, kept)] / np.outer(deviation[kept], deviation[kept])
+    covariance, deviation = covariance[np.ix_(varying, varying)], deviation[varying]
+    correlation = covariance / np.outer(deviation, deviation)
     values, vectors = np.linalg.eigh(correlation)
     large = values > 1e-9 * values[-1]
     root = vectors[:, large] * np.sqrt(values[large])
@@ -451,8 +452,8 @@ def bands(fit, rows, target, columns, grid, average, heights, confidence_level):
     grid : ndarray of shape (n_points, n_columns)
     """
     if not fit.equations:
-        whole = np.full(len(grid), np.inf)
-        return np.zeros(len(grid)), whole, whole
+        unresolved = np.full(len(grid), np.inf)
+        return np.zeros(len(grid)), unresolved, unresolved
     points = grid
     if len(columns) == 1:
         knots = rows.knots[columns[0]]
@@ -618,10 +619,10 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
 
     def _release(self, session, maps, link, channel, start):
         """All that is released; hats are made once, and not for each question, where that fits."""
-        kept = KeptMap(self._record_map.row_map)
+        kept_map = KeptMap(self._record_map.row_map)
         steps = not session.trust.exact and channel == "gaussian" and maps is self._record_map
-        if steps and hasattr(session, "keep") and session.keep(kept.made, kept.width):
-            maps = replace(maps, row_map=kept)
+        if steps and hasattr(session, "keep") and session.keep(kept_map.made, kept_map.width):
+            maps = replace(maps, row_map=kept_map)
         return super()._release(session, maps, link, channel, start)
 
     def _start(self, records, maps, link, channel, plain):
@@ -640,13 +641,13 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
     def _plan(self, n_features):
         """Map of records, by n and the effective records; nothing is charged yet."""
         bounds_y, (low, high) = public_bounds(self), public_ranges(self, n_features)
-        known = check_knots(self.knots, partial(column_of, self), low, high)
+        given = check_knots(self.knots, partial(column_of, self), low, high)
         listed = () if self.linear_features is None else self.linear_features
         lines = {column_of(self, feature) for feature in listed}
         for column in lines:
-            known.pop(column, None)
+            given.pop(column, None)
         self._directions()
-        return RecordMap(partial(make_map, low, high, known, lines), TargetMap(bounds_y, True))
+        return RecordMap(partial(make_map, low, high, given, lines), TargetMap(bounds_y, True))
 
     def _directions(self):
         """Columns with a monotone curve, and whether it rises (1) or falls (-1)."""

@@ -558,9 +558,9 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
                 session_maps = replace(session_maps, target_map=ScaledAlready())
         self._released = self._release(session, session_maps, link, channel, start)
         if isinstance(self._released, LoopFit):
-            known = self._released, maps.row_map, getattr(self, "feature_names_in_", None)
-            session.report.add_note(narrow_bounds(*known))
-            session.report.add_note(wide_bounds(*known))
+            of_fit = self._released, maps.row_map, getattr(self, "feature_names_in_", None)
+            session.report.add_note(narrow_bounds(*of_fit))
+            session.report.add_note(wide_bounds(*of_fit))
         self._read()
         self._calibration: Any = None
         if self.calibration_size is not None:  # each class with this mixin has it

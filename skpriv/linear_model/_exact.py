@@ -103,8 +103,8 @@ class MaximumLikelihood(Procedure):
         """phi, r and weights of the records that count."""
         row_map, link = self.maps.row_map, self.link
         r, roots = scaled_targets(row_map, self.maps.target_map, X, y, link.low, link.high)
-        known = np.isfinite(r)
-        return plain_rows(row_map, X), np.where(known, r, 0.0), np.where(known, roots**2, 0.0)
+        counts = np.isfinite(r)
+        return plain_rows(row_map, X), np.where(counts, r, 0.0), np.where(counts, roots**2, 0.0)
 
     def _deviance(self, rows, theta):
         return rows.reduce(lambda X, y: self.link.deviance(*self._chunk(X, y), theta), add, 0.0)

@@ -360,9 +360,9 @@ class Softmax(Logit):
             points = ((slope @ Q)[:, :, None] * phi[:, None, :]).reshape(len(phi), -1)
             points = fit.points(points)
             width = quantile * np.sqrt(sum(law.variances(points)))
-            known = law.resolved(points) & np.isfinite(width)
-            centre[known, k] = (log_odds[:, k] - np.log(rest))[known]
-            half[known, k] = width[known]
+            resolved = law.resolved(points) & np.isfinite(width)
+            centre[resolved, k] = (log_odds[:, k] - np.log(rest))[resolved]
+            half[resolved, k] = width[resolved]
         return centre, half
 
     def location_query(self, maps):
@@ -401,8 +401,8 @@ class ClassRatesQuery(OfTargets, Query):
     def sum(self, X, y):
         """Exact counts over a chunk of rows."""
         code, roots = coded(self.row_map, self.target_map, X, y)
-        known = np.isfinite(code)
-        code, weights = code[known].astype(int), roots[known] ** 2
+        has_class = np.isfinite(code)
+        code, weights = code[has_class].astype(int), roots[has_class] ** 2
         return np.bincount(code, weights, minlength=self.n_classes)
 
     def read(self, answer):
@@ -499,12 +499,12 @@ class ClassScoreQuery(JointScores, Query):
                 probabilities = special.softmax(np.where(np.isfinite(eta), eta, 0.0), axis=1)
                 v = np.minimum(roots[block], self.link.far * w)
                 h = v / (self.link.far * w)
-            known = np.isfinite(code[block]) & np.isfinite(eta).all(axis=1)
+            has_class = np.isfinite(code[block]) & np.isfinite(eta).all(axis=1)
             d = -probabilities
-            d[known, code[block][known].astype(int)] += 1.0
-            d = (d * np.where(known, v, 0.0)[:, None]) @ Q / SQRT2
+            d[has_class, code[block][has_class].astype(int)] += 1.0
+            d = (d * np.where(has_class, v, 0.0)[:, None]) @ Q / SQRT2
             u = (d[:, :, None] * e[:, None, :]).reshape(len(e), -1)
-            yield u, probabilities, np.where(known, h, 0.0), e
+            yield u, probabilities, np.where(has_class, h, 0.0), e
 
 
 @dataclass(frozen=True, eq=False)
@@ -914,9 +914,9 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
             If the estimator was fitted with ``calibration_size=None``.
         """
         widest = "the set is that of all classes"
-        _, most = released_quantiles(self, confidence_level, "prediction_set", widest)
+        _, largest_score = released_quantiles(self, confidence_level, "prediction_set", widest)
         # A set must not lose a class to rounding
-        return 1.0 - self.predict_proba(X) <= most + ROUNDED
+        return 1.0 - self.predict_proba(X) <= largest_score + ROUNDED
 
     def _scored(self, X, y, sample_weight):
         """Part of the rows whose label is predicted."""

@@ -344,9 +344,9 @@ def support_certificate(gradient, n_coordinates, n_nonzero, sparsity, eigenvalue
 def sparse_norms(Z, support, others):
     """Bound on the norm of each row over the support and any ``others`` further coordinates."""
     squares = Z.multiply(Z).tocsr() if sparse.issparse(Z) else np.square(Z)
-    inside, whole = (np.ravel(rows.sum(axis=1)) for rows in (squares[:, support], squares))
+    inside, total = (np.ravel(rows.sum(axis=1)) for rows in (squares[:, support], squares))
     largest = np.ravel(squares.max(axis=1).toarray() if sparse.issparse(Z) else squares.max(axis=1))
-    return np.sqrt(np.minimum(whole, inside + others * largest))
+    return np.sqrt(np.minimum(total, inside + others * largest))
 
 
 def log_supports(n_features, n_nonzero, sparsity):

@@ -409,9 +409,9 @@ class ImproperSGDRegressor(CertifiedIntervals, PrivateRegressor):
         del X, y, rows  # only the session has the data now
 
         # The two parts are disjoint: each record pays for the answers about its own part alone.
-        kept, rest, size = session, None, floor(self.calibration * session.n + ROUNDED)
+        fitted, held_out, size = session, None, floor(self.calibration * session.n + ROUNDED)
         if can.perturbs and size:
-            kept, rest = split(session, session.n - size, size)
+            fitted, held_out = split(session, session.n - size, size)
         kind: Any = partial(ClippedGradientQuery, n_steps=steps)
         if channel == "codebook":
             kind = ReportedGradientQuery
@@ -419,12 +419,12 @@ class ImproperSGDRegressor(CertifiedIntervals, PrivateRegressor):
         theta, velocity = np.zeros(maps.size), np.zeros(maps.size)
         for _ in range(steps):
             query = kind(maps, theta=theta)
-            answer = kept.sum(query, 1.0 / steps)
+            answer = fitted.sum(query, 1.0 / steps)
             velocity = momentum * velocity + query.limit * answer.value / answer.n
             theta = theta - step * velocity
         self._error = None
-        if rest is not None:
-            answer = rest.release(ErrorTerms(maps, size, theta), 1.0)
+        if held_out is not None:
+            answer = held_out.release(ErrorTerms(maps, size, theta), 1.0)
             self._error = (answer.value, answer.noise.scale, size)
 
         self.coef_, self.intercept_ = maps.coefficients(theta)

@@ -306,10 +306,10 @@ class FirstStage(Printed):
         """What a weak instrument means; empty if there is none."""
         if not self.weak:
             return ""
-        known = self.f_statistics[self.f_statistics < WEAK]
+        low = self.f_statistics[self.f_statistics < WEAK]
         found = (
-            f"F = {known.min():.3g} of the first stage, with noise, is below {WEAK:g}"
-            if len(known)
+            f"F = {low.min():.3g} of the first stage, with noise, is below {WEAK:g}"
+            if len(low)
             else "F is not known, and the smallest singular value of their slope is "
             f"{self.strength:.2g} times what noise alone may reach"
         )
@@ -333,8 +333,8 @@ def first_stage(fit, rows, names, endogenous, instruments, unit):
     exogenous, moments = fit.exogenous, fit.moments
     columns = [i for i in exogenous if i < rows.n_features]
     order = [*instruments, *[i for i in columns if i not in instruments]]
-    kept = [*order, *([rows.n_features] if rows.fit_intercept else [])]
-    units = rows.coefficient_map()[np.ix_(kept, exogenous)]
+    shown = [*order, *([rows.n_features] if rows.fit_intercept else [])]
+    units = rows.coefficient_map()[np.ix_(shown, exogenous)]
     design = moments.design[np.ix_(exogenous, exogenous)]
     scale, laws = moments.design_scale, []
     for j in endogenous:
@@ -346,11 +346,11 @@ def first_stage(fit, rows, names, endogenous, instruments, unit):
         sums |= {"square": max(float(square), scale), "target_scale": scale / sqrt(2.0)}
         equations = replace(moments, **sums)
         unit_j = rows.divisor[j] / rows.parts[0]
-        shift = np.zeros(len(kept))
+        shift = np.zeros(len(shown))
         shift[-1] = rows.offset[j] if rows.fit_intercept else 0.0
         estimand = "least-squares line of an endogenous feature"
         laws.append(equations_law(equations, (unit_j * units, shift), estimand))
-    labels = [names[i] if i < rows.n_features else "intercept" for i in kept]
+    labels = [names[i] if i < rows.n_features else "intercept" for i in shown]
     names = [names[j] for j in endogenous]
     return FirstStage(labels, names, laws, len(instruments), unit, fit.strength)
 

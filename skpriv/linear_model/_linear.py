@@ -119,11 +119,11 @@ class Plan(Printed):
         numbers = zip(self.questions, self.shares, self.noise, self.noise_of_mean, strict=True)
         rows = [(q, f"{s:.4f}", f"{x:.4g}", f"{m:.4g}") for q, s, x, m in numbers]
         counts = Counter(rows)  # equal ones are told once, where the first of them is asked
-        told = [(f"{q} ({k} times)" if k > 1 else q, *row) for (q, *row), k in counts.items()]
-        yield Table(("question", "share", "noise", "of a mean"), told)
+        questions = [(f"{q} ({k} times)" if k > 1 else q, *row) for (q, *row), k in counts.items()]
+        yield Table(("question", "share", "noise", "of a mean"), questions)
         yield ""
-        known = self.std_error[np.isfinite(self.std_error)]
-        said = f"{np.median(known):.3g} in the median" if len(known) else "not estimable"
+        estimable = self.std_error[np.isfinite(self.std_error)]
+        said = f"{np.median(estimable):.3g} in the median" if len(estimable) else "not estimable"
         yield f"standard error that privacy adds to a coefficient: {said}"
 
     def to_frame(self) -> Any:
@@ -183,7 +183,7 @@ class _Imagined(Rows):
         low, high = map(float, model.bounds_y)
         self._y = (low + high) / 2.0 + (high - low) / 10.0 * error
 
-    def pieces(self, most, subset=None, sparse=True):
+    def pieces(self, max_rows, subset=None, sparse=True):
         """The few rows, whatever was asked for."""
         yield lambda: (self._X, self._y)
 
@@ -246,13 +246,13 @@ class Information:
         variance = max(fit.last.square, 2.0 * fit.last.square_scale) / fit.last.n
         weights = np.where(seen, values, 0.0) / (noise + variance * np.maximum(values, 0.0))
         to_b = vectors.T @ np.linalg.inv(fit.W).T  # b = W^-T theta in these directions
-        told = vectors.T @ right
+        moment = vectors.T @ right
         if constant is not None:  # of phi'theta, in which the location is a part of the constant
-            told = told + np.where(seen, values, 0.0) * (to_b @ constant) * fit.location
+            moment = moment + np.where(seen, values, 0.0) * (to_b @ constant) * fit.location
         rows = np.linalg.inv(fit.W) @ (psd_part(slope) + 2.0 * scale / sqrt(p) * np.eye(p))
         return cls(
             (to_b.T * (weights * np.where(seen, values, 0.0))) @ to_b,
-            to_b.T @ (weights * told),
+            to_b.T @ (weights * moment),
             n * rows @ np.linalg.inv(fit.W).T,
             n,
         )
@@ -273,9 +273,9 @@ class Information:
         of the norm of theta is at least 1.
         """
         values, vectors = np.linalg.eigh(self.precision)
-        roots, told = np.sqrt(np.maximum(values, 0.0)), vectors.T @ self.moment
+        roots, moment = np.sqrt(np.maximum(values, 0.0)), vectors.T @ self.moment
         seen = values > RELATIVE_ZERO * max(float(values[-1]), 0.0)
-        response = np.divide(told, roots, out=np.zeros(len(told)), where=seen)
+        response = np.divide(moment, roots, out=np.zeros(len(moment)), where=seen)
         design = roots[:, None] * vectors.T
         _, mean, factor = normal_posterior(design, response, 1.0 / len(self.moment))
         return mean, factor @ factor.T

@@ -253,14 +253,14 @@ def calibrate(session, score, levels, sides, deviation, reported=False):
     if not levels:
         return Calibration.unresolved(session.n, score.bounds, asked_for)
     if session.trust.exact:
-        asked = tuple((side, int(rank)) for side in sides for rank in targets)
-        found = session.release(ScoreQuantiles(score, asked), 1.0).value
+        asked_ranks = tuple((side, int(rank)) for side in sides for rank in targets)
+        found = session.release(ScoreQuantiles(score, asked_ranks), 1.0).value
     else:
         grid = score_grid(depth, top, deviation)
         found = _search(session, score, targets, sides, grid, depth, reported)
     found = np.where(found >= top, np.inf, found).reshape(len(sides), -1)
-    whole = np.full((len(sides), len(asked_for) - len(levels)), np.inf)
-    found = np.hstack([np.maximum.accumulate(found, axis=1), whole])
+    unresolved = np.full((len(sides), len(asked_for) - len(levels)), np.inf)
+    found = np.hstack([np.maximum.accumulate(found, axis=1), unresolved])
     below, above = tuple(found[0].tolist()), tuple(found[-1].tolist())
     return Calibration(session.n, score.bounds, asked_for, below, above)
 
@@ -279,27 +279,27 @@ def _targets(session, score, alphas, sides, reported):
         if not noise.gain:
             return [inf], 0
 
-    def places(depth):
+    def n_counts(depth):
         """Number of counts of all searches."""
         return len(sides) * sum(search_slots(depth, len(alphas)))
 
     def error(depth):
         """Error of the share that a search finds: each step, or each count, has its own users."""
         if same_rows:
-            sd = noise.scale * sqrt(places(depth))
+            sd = noise.scale * sqrt(n_counts(depth))
             return margin(depth, smallest * (n + 1) / sd) * sd / (n + 1)
-        parts = places(depth) if reported else depth
-        variance = spread * parts + noise.scale**2 / n * places(depth)
+        parts = n_counts(depth) if reported else depth
+        variance = spread * parts + noise.scale**2 / n * n_counts(depth)
         return 0.5 * sqrt(variance / n) if parts <= n else inf
 
     depth = best_depth(smallest, error, reach)
     if not depth:
         return [inf], 0
     if reported:
-        law = session.noise(alone, (n // places(depth) + 0.5) / n)  # of this many users
+        law = session.noise(alone, (n // n_counts(depth) + 0.5) / n)  # of this many users
         return [_target(law, depth, alpha) for alpha in alphas], depth
     if same_rows:
-        scale = session.noise(alone, 1.0 / places(depth)).scale
+        scale = session.noise(alone, 1.0 / n_counts(depth)).scale
         return [count_target(n, alpha, scale, depth) for alpha in alphas], depth
     blocks = []
     for size, slots in zip(_blocks(n, depth), search_slots(depth, len(alphas)), strict=True):
@@ -317,18 +317,20 @@ def _counter(session, score, sides, slots, reported):
     """Function ``ask(step, thresholds)``: noisy counts (a curator) or shares (users) of scores."""
     if session.trust.can.same_rows:
         shares = [slot / sum(slots) for slot in slots]
-        return lambda step, asked: session.sum(ScoresWithin(score, asked), shares[step]).value
+        return lambda step, thresholds: (
+            session.sum(ScoresWithin(score, thresholds), shares[step]).value
+        )
     sizes = _blocks(session.n, len(slots))  # each user answers one step
     if reported:  # or one count, and fewer users than there are counts are left over
-        places = len(sides) * sum(slots)
-        sizes = [session.n // places] * places
+        n_counts = len(sides) * sum(slots)
+        sizes = [session.n // n_counts] * n_counts
     parts = iter(split(session, *sizes))
 
     def ask(step, thresholds):
-        asked = [ScoresWithin(score, thresholds)]
+        queries = [ScoresWithin(score, thresholds)]
         if reported:
-            asked = [ScoreReports(score, (threshold,)) for threshold in thresholds]
-        answers = [next(parts).sum(query, 1.0) for query in asked]
+            queries = [ScoreReports(score, (threshold,)) for threshold in thresholds]
+        answers = [next(parts).sum(query, 1.0) for query in queries]
         return np.concatenate([answer.value / answer.n for answer in answers])
 
     return ask
@@ -345,8 +347,8 @@ def _search(session, score, targets, sides, grid, depth, reported=False):
         nodes = list(zip(owners, grid[middle].tolist(), strict=True))
         thresholds: list[tuple] = []
         for side in sides:  # each side has a public number of thresholds: searches may share some
-            asked = [node for node in dict.fromkeys(nodes) if node[0] == side]
-            thresholds += asked + [(side, 0.0)] * (slots[step] - len(asked))
+            distinct = [node for node in dict.fromkeys(nodes) if node[0] == side]
+            thresholds += distinct + [(side, 0.0)] * (slots[step] - len(distinct))
         values = ask(step, tuple(thresholds))
         left = values[[thresholds.index(node) for node in nodes]] >= goals
         low, high = np.where(left, low, middle), np.where(left, middle, high)
@@ -471,8 +473,8 @@ class PredictionIntervals(PrivateRegressor):
             If the estimator was fitted with ``calibration_size=None``.
         """
         below, above = released_quantiles(self, confidence_level, "prediction_interval")
-        known: Any = self._calibration
-        bounds = known.bounds
+        quantiles: Any = self._calibration
+        bounds = quantiles.bounds
         centre = np.clip(self.predict(X), *bounds)
         slack = OUTWARD * (np.abs(centre) + max(map(abs, bounds)))
         low, high = centre - below - slack, centre + above + slack

@@ -572,8 +572,8 @@ class LinkGradientQuery(Query):
     def sensitivity(self):
         """Largest change at this theta and U, rounded up."""
         change = 2.0 * (1.0 + np.abs(self._mean_bounds).max())
-        known = type(self.link) in (IdentityLink, LogitLink)  # to be increasing
-        if known and self.instrument.floor == 0.0:
+        increasing = type(self.link) in (IdentityLink, LogitLink)  # others may not be
+        if increasing and self.instrument.floor == 0.0:
             norm = float(np.linalg.norm(self.theta))
             change = min(change, gradient_change(self.link, norm, self.instrument.condition))
         return sqrt(change**2 + 2.0 * self.weight**2) * ROUNDING

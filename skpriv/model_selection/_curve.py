@@ -30,8 +30,8 @@ class Fold(NamedTuple):
 
     def cut(self, X, y):
         """X of the training rows, their y, X and y of the held-out rows, and X of the points."""
-        places = (X, self.train), (y, self.train), (X, self.test), (y, self.test), (X, self.points)
-        return tuple(safe_indexing(*place) for place in places)
+        parts = (X, self.train), (y, self.train), (X, self.test), (y, self.test), (X, self.points)
+        return tuple(safe_indexing(*place) for place in parts)
 
 
 class Measured(NamedTuple):
@@ -291,12 +291,12 @@ def privacy_utility_curve(
     shape, tables = (len(epsilons), n_repeats, len(folds)), Tables(X, y)
 
     parallel = Parallel(n_jobs=n_jobs, return_as="generator")
-    known: list[Any] = []
+    references: list[Any] = []
     if reference is not None:
         scorer = check_scoring(reference, scoring)
         tasks = (tables.rows(clone(reference), fold) for fold in folds)
         measure = delayed(evaluate_reference)
-        known = list(parallel(measure(*task, scorer, interval) for task in tasks))
+        references = list(parallel(measure(*task, scorer, interval) for task in tasks))
 
     def fits():
         scorers = [check_scoring(one, scoring) for one in estimators]
@@ -308,7 +308,7 @@ def privacy_utility_curve(
             for scorer, ours in zip(scorers, models, strict=True):
                 for model in ours[at :: len(folds)]:
                     model, rows = tables.rows(model, fold)
-                    predictions = known[at][1] if known else None
+                    predictions = references[at][1] if references else None
                     yield delayed(evaluate)(model, rows, scorer, interval, predictions)
 
     total = len(estimators) * np.prod(shape)
@@ -318,7 +318,7 @@ def privacy_utility_curve(
     curves = [
         Bunch(
             epsilons=epsilons,
-            **_columns(np.moveaxis(measured[:, at], 0, 2), known),
+            **_columns(np.moveaxis(measured[:, at], 0, 2), references),
             confidence_level=confidence_level,
             estimator_name=name,
             score_name=_score_name(one, scoring),
@@ -367,10 +367,10 @@ def _estimators(estimator, prefix, epsilons, shape, random_state):
         yield clone(estimator).set_params(**changes)
 
 
-def _columns(measured, known):
+def _columns(measured, references):
     """Arrays of the fits and of the reference by name; None for what was not measured."""
     columns = dict(zip(Measured._fields, np.moveaxis(measured, -1, 0), strict=True))
-    reference = np.transpose([found for found, _ in known]) if known else np.full((2, 1), np.nan)
+    reference = np.transpose([found for found, _ in references] or [(np.nan, np.nan)])
     columns |= {"reference_scores": reference[0], "reference_widths": reference[1]}
     return {
         name: None if name != "test_scores" and np.isnan(x).all() else x

@@ -88,9 +88,9 @@ def _is_public(step, sparse=False):
     if type(step) is ColumnTransformer:
         inner = [transformer for _, transformer, _ in step.transformers]
         chosen = any(callable(columns) for *_, columns in step.transformers)  # from what rows hold
-        kept = all(one == "drop" or _is_public(one, sparse) for one in (*inner, step.remainder))
+        public = all(one == "drop" or _is_public(one, sparse) for one in (*inner, step.remainder))
         # Whether its output is sparse depends on how many entries are zero, unless it never is.
-        return kept and not chosen and not (sparse and step.sparse_threshold)
+        return public and not chosen and not (sparse and step.sparse_threshold)
     return type(step) in (Binarizer, Normalizer)
 
 
@@ -439,8 +439,8 @@ def _score(answer, limit, bounds, confidence_level, report):
 def target_bounds(estimator, bounds_y):
     """Public range of the target: as given, or that of the estimator."""
     last = pipeline_steps(estimator)[-1]
-    known = (bounds_y, getattr(last, "bounds_y_", None), getattr(last, "bounds_y", None))
-    found = next((bounds for bounds in known if bounds is not None), "auto")
+    candidates = (bounds_y, getattr(last, "bounds_y_", None), getattr(last, "bounds_y", None))
+    found = next((bounds for bounds in candidates if bounds is not None), "auto")
     if isinstance(found, str):
         raise PrivacyError(
             "bounds_y is unknown: pass (low, high), the public range of a target that is a number."

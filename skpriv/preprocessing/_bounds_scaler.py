@@ -240,14 +240,14 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _column_groups(self):
         names = self._names()
-        known = self.bounds if isinstance(self.bounds, Mapping) else {}
+        bounds = self.bounds if isinstance(self.bounds, Mapping) else {}
         groups: list[list[int]] = []
         for members in self.exclusive if self.exclusive is not None else []:
             if isinstance(members, (str, Real)):
                 raise ValueError("exclusive must be a list of lists: write [[...], [...]].")
             groups.append([])
             for member in members:
-                if isinstance(member, str) and member not in names and member in known:
+                if isinstance(member, str) and member not in names and member in bounds:
                     continue  # It is a feature of the data set which this X has not.
                 column = names.get(member, member)
                 if column not in range(self.n_features_in_):

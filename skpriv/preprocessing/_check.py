@@ -85,8 +85,8 @@ class TableCheck(Printed):
     def _parts(self):
         half = two_sided_quantile(self.confidence_level) * self.std_error
         largest = getattr(self.report, "rows_per_unit", None)
-        most, what = self.n * (largest or 1), "persons" if largest else "rows"
-        said = np.clip(np.round(self.counts), 0, most).astype(int)
+        largest_count, what = self.n * (largest or 1), "persons" if largest else "rows"
+        said = np.clip(np.round(self.counts), 0, largest_count).astype(int)
         if self.report is None:
             yield f"{_HEAD}\n{self.n:,} rows."
         else:
@@ -220,10 +220,10 @@ def _strange(frame, schema, columns):
     """The most frequent cells of each column that are not listed or cannot be read."""
     found = {}
     for name in columns:
-        known = zip(cells(frame[name]), _cell_states(frame[name], schema[name]), strict=True)
-        wrong = (str(cell) for cell, state in known if STATES[state] in ("other", "unreadable"))
-        if most := Counter(wrong).most_common(5):
-            found[name] = most
+        states = zip(cells(frame[name]), _cell_states(frame[name], schema[name]), strict=True)
+        wrong = (str(cell) for cell, state in states if STATES[state] in ("other", "unreadable"))
+        if common := Counter(wrong).most_common(5):
+            found[name] = common
     return found
 
 

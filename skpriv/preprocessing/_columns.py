@@ -178,8 +178,8 @@ class _Range(_Line):
 
     def __repr__(self):
         # Parameters that were not set are left out: there are many, and a column has few.
-        known = {field.name: getattr(self, field.name) for field in fields(self)}
-        said = ", ".join(f"{name}={value!r}" for name, value in known.items() if value is not None)
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        said = ", ".join(f"{name}={value!r}" for name, value in values.items() if value is not None)
         return f"{type(self).__name__}({said})"
 
     @property
@@ -416,14 +416,14 @@ class _Listed(ColumnType):
     def __post_init__(self):
         if self.categories is not None:
             vars(self)["categories"] = _checked_list(self.categories)
-        known = codes_by_text(self.categories or ())
+        codes = codes_by_text(self.categories or ())
         for spelling, listed in dict(self.spellings or {}).items():
-            if _said(listed) not in known:
+            if _said(listed) not in codes:
                 raise ValueError(
                     f"spellings: {spelling!r} stands for {listed!r}, not in categories."
                 )
         constant = not (self.missing is None or self.has_indicator or self.is_open)
-        if constant and _said(self.missing) not in known:
+        if constant and _said(self.missing) not in codes:
             raise ValueError(f'missing={self.missing!r} must be "indicator" or in categories.')
 
     @property
@@ -619,6 +619,6 @@ def _said(value):
 def codes_by_text(categories, spellings=None):
     """Code of each category, by canonical text, as it is written, and by other spellings."""
     written = {composed(str(value)): code for code, value in enumerate(categories)}
-    known = written | {_said(value): code for code, value in enumerate(categories)}
+    codes = written | {_said(value): code for code, value in enumerate(categories)}
     others = (spellings or {}).items()
-    return {_said(spelling): known[_said(listed)] for spelling, listed in others} | known
+    return {_said(spelling): codes[_said(listed)] for spelling, listed in others} | codes

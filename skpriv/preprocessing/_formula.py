@@ -243,9 +243,9 @@ class _Interval:
     high: float
 
     def __array_ufunc__(self, function, method, *arguments):
-        known = [x if isinstance(x, _Interval) else _Interval(x, x) for x in arguments]
-        first, last = known[0], known[-1]
-        ends = [(one.low, one.high) for one in known]
+        intervals = [x if isinstance(x, _Interval) else _Interval(x, x) for x in arguments]
+        first, last = intervals[0], intervals[-1]
+        ends = [(one.low, one.high) for one in intervals]
         with np.errstate(all="ignore"):
             values = np.array([function(*pair) for pair in product(*ends)])
         power = last.low if function is np.power else 1.0

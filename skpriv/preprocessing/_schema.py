@@ -200,8 +200,8 @@ class Schema(Mapping):
         if isinstance(column, Boolean):  # A missing cell is .5, or a constant.
             found = np.array([0, 2, 1])[(2.0 * self.read_target(frame)).astype(int)]
         elif isinstance(column, Categorical | Ordinal):
-            known = codes_by_text(column.categories, column.spellings)
-            found = codes_of(self._cells(frame), known, -1, -1)
+            codes = codes_by_text(column.categories, column.spellings)
+            found = codes_of(self._cells(frame), codes, -1, -1)
         else:
             return self.read_target(frame)
         return np.array([*self.classes, None], dtype=object)[found]
@@ -329,12 +329,12 @@ def _column(name, table):
     if kind not in TYPES:
         given = "has no type" if kind is None else f"has the type {kind!r}"
         raise ValueError(f"Column {name!r} {given}: it must be one of {', '.join(TYPES)}.")
-    known = [f.name for f in fields(TYPES[kind])]
-    strange = [key for key in table if key not in known]
+    names = [f.name for f in fields(TYPES[kind])]
+    strange = [key for key in table if key not in names]
     if strange:
         raise ValueError(
             f"Column {name!r} has {strange[0]!r}, but a column of type {kind!r} can have "
-            f"{', '.join(known)}."
+            f"{', '.join(names)}."
         )
     try:
         return TYPES[kind](**table)
@@ -369,13 +369,13 @@ def guessed_type(series: Any) -> ColumnType:
     """
     if not isinstance(series.dtype, nw.String | nw.Object):
         return _open_type(series.dtype)
-    known = sum(text(cell) is not None for cell in cells(series))
+    filled = sum(text(cell) is not None for cell in cells(series))
     best: ColumnType = Categorical()
-    most = 0
+    most_read = 0
     for kind in _GUESSED:
-        if most < known and (found := np.isfinite(kind._read(series)).sum()) > most:
-            best, most = kind, found
-    return best if most >= 0.9 * known else Categorical()
+        if most_read < filled and (found := np.isfinite(kind._read(series)).sum()) > most_read:
+            best, most_read = kind, found
+    return best if most_read >= 0.9 * filled else Categorical()
 
 
 def _key(name):

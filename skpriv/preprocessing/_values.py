@@ -221,14 +221,14 @@ def _mapped(series, function):
     """Apply a function to each cell, and to plain values that are repeated only once."""
     if series.implementation.is_pyarrow() and series.dtype in (nw.String, nw.Categorical):
         return _looked_up(series.to_native(), function)
-    known: dict = {}
+    mapped: dict = {}
     out = np.empty(len(series))
     for i, value in enumerate(cells(series)):
         # Equal values of different types need not say the same: True == 1.
         key = (type(value), value) if type(value) in _PLAIN else None
-        if key is None or key not in known:
-            known[key] = _said(function, value)
-        out[i] = known[key]
+        if key is None or key not in mapped:
+            mapped[key] = _said(function, value)
+        out[i] = mapped[key]
     return out
 
 

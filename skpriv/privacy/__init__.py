@@ -20,9 +20,9 @@ from ._ledger._accountant import (
     Accounted, BudgetAccountant, Lineage, activated, active_ledgers, adds_up_gaussians, capture,
     charge, charged_once, noticed_charges, parallel_part,
 )  # fmt: skip
+from ._ledger._context import prepaid, protecting
 from ._ledger._ledger import Ledger, Limit, unit_sentence, unit_text
 from ._ledger._numbering import Hashed, Numbering, TurnLock
-from ._ledger._parts import prepaid, protecting
 from ._noise._codebook_law import TYPICAL_NORM, Codebook, LiftedReports, best_codebook
 from ._noise._codebook_noise import (
     CodebookBlocksNoise, CodebookNoise, ResponseNoise, hadamard_entries,

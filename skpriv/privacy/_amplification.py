@@ -189,7 +189,7 @@ def _log(value):
 STEPS = (0.15, 0.5, 0.15, 1.0, 0.2)
 
 
-def nearby_best(budget, mu, n, reach, numbers, most):
+def nearby_best(budget, mu, n, reach, numbers, largest):
     """Value and free numbers of a local minimum of the bound near some, by so many evaluations."""
     # It takes a quarter of a second to load, and without shuffling it is not needed.
     from scipy.optimize import minimize
@@ -198,7 +198,7 @@ def nearby_best(budget, mu, n, reach, numbers, most):
         return log_sorter_delta(budget.epsilon, mu, n, reach, Point(*x))
 
     simplex = numbers + np.vstack([np.zeros(5), np.diag(STEPS)])
-    options = {"initial_simplex": simplex, "maxfev": most, "xatol": 1e-2, "fatol": 2e-3}
+    options = {"initial_simplex": simplex, "maxfev": largest, "xatol": 1e-2, "fatol": 2e-3}
     found = minimize(bound, numbers, method="Nelder-Mead", options=options)
     return found.fun, Point(*map(float, found.x))
 

@@ -308,8 +308,8 @@ class _Product:
             self._x = np.concatenate([self._x, more])
             self._ahead = np.concatenate([self._ahead, more])
         if width:
-            known, r = self._x[k - side : k], self._r[1 : side + width]
-            self._ahead[k : k + width] += _square(known, r, width)
+            drawn, r = self._x[k - side : k], self._r[1 : side + width]
+            self._ahead[k : k + width] += _square(drawn, r, width)
         return product
 
 

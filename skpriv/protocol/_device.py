@@ -54,10 +54,10 @@ def act(state: Any, contexts: Any) -> int:
         those of the policy, drawn on the device; or, of a policy by inverse gaps, an action drawn
         on the device. Any action before anything was learned.
     """
-    fields, whole = read_task(state), json.loads(state)
-    if "region" not in whole:
+    fields, state_fields = read_task(state), json.loads(state)
+    if "region" not in state_fields:
         raise ValueError("this is a task, which has no actions: pass a policy's public_state().")
-    region = whole["region"]
+    region = state_fields["region"]
     with np.errstate(all="ignore"):  # a warning would tell of the contexts
         query = fields["query"]
         phi = action_features(fields, contexts) / query["data_norm"]
@@ -104,8 +104,8 @@ def check_task(fields):
     if channel["name"] != "codebook" or query["name"] != "lifted moments":
         raise ValueError(f"no device can answer {query['name']!r} by {channel['name']!r} here.")
     count, nearest, epsilon = (channel.get(name) for name in ("count", "nearest", "epsilon"))
-    whole = all(type(number) is int for number in (count, nearest))
-    if not whole or not 1 <= nearest < count <= LARGEST_COUNT:
+    are_integers = all(type(number) is int for number in (count, nearest))
+    if not are_integers or not 1 <= nearest < count <= LARGEST_COUNT:
         raise ValueError(f"the task's channel has count={count!r} and nearest={nearest!r}.")
     if type(epsilon) not in (int, float) or not 0.0 < epsilon <= LARGEST_FLOAT:
         raise ValueError(f"the task's channel has epsilon={epsilon!r}: it must be positive.")

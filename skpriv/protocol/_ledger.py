@@ -107,8 +107,8 @@ class DeviceLedger:
 
     def __str__(self) -> str:
         at = f" at delta={self.budget.delta:g}" if self.budget.delta else ""
-        most = f"{self.spent.epsilon:g} of {self.budget.epsilon:g}"
-        return f"{self.n_answers} answers, epsilon={most}{at}"
+        spent = f"{self.spent.epsilon:g} of {self.budget.epsilon:g}"
+        return f"{self.n_answers} answers, epsilon={spent}{at}"
 
     def _limit(self, aside: Budget) -> Limit:
         return Limit(self.budget, "gdp", aside)

@@ -99,7 +99,7 @@ class RowsOnDevices(Rows):
         """Whether the collection was charged before."""
         return self._paid_for
 
-    def pieces(self, most, subset=None, sparse=True):
+    def pieces(self, max_rows, subset=None, sparse=True):
         """Refuse: no server has rows, and nobody sees an exact sum of them."""
         raise PrivacyError(self.refusal)
 
@@ -268,9 +268,11 @@ def _check(fields):
         channel, users, answers = fields["channel"], fields["users"], fields["answers"]
         params = fields["estimator"]["params"]
         proper = channel["name"] == CHANNEL and channel["transport"] in TRANSPORTS
-        proper &= _whole(users["n"], 1, LARGEST_TASK) and _whole(users["adding"], 1, users["n"])
-        proper &= _whole(fields["n_features"], 1, 2**16)
-        proper &= _whole(fields["attempt"], 0, LARGEST_TASK)
+        proper &= _is_integer(users["n"], 1, LARGEST_TASK) and _is_integer(
+            users["adding"], 1, users["n"]
+        )
+        proper &= _is_integer(fields["n_features"], 1, 2**16)
+        proper &= _is_integer(fields["attempt"], 0, LARGEST_TASK)
         proper &= isinstance(fields["nonce"], str)
         # Shuffled shares are seen when they are sent: their rounds are not repeated.
         proper &= fields["attempt"] == 0 or channel["transport"] == "two-servers"
@@ -278,15 +280,15 @@ def _check(fields):
         epsilon = params["epsilon"]
         proper &= type(epsilon) in (int, float) and isfinite(epsilon) and epsilon > 0.0
         for total, n in answers:
-            proper &= _whole(n, users["adding"], users["n"])
-            proper &= all(_whole(number, -(2**63), 2**63 - 1) for number in total)
+            proper &= _is_integer(n, users["adding"], users["n"])
+            proper &= all(_is_integer(number, -(2**63), 2**63 - 1) for number in total)
     except (AttributeError, LookupError, OverflowError, TypeError, ValueError):
         proper = False
     if not proper:
         raise ValueError(DAMAGED)
 
 
-def _whole(number, low, high):
+def _is_integer(number, low, high):
     return type(number) is int and low <= number <= high
 
 
@@ -388,11 +390,11 @@ class Sums(Rounds):
         transport = TRANSPORTS[0] if transport is None else transport
         if transport not in TRANSPORTS:
             raise ValueError(f"transport={transport!r} must be one of {list(TRANSPORTS)}.")
-        known = n_features_of(estimator, n_features)
-        if known is None:
+        n_known = n_features_of(estimator, n_features)
+        if n_known is None:
             raise ValueError("n_features must be given: the public number of features of a record.")
         return {
-            "n_min": int(n_min), "transport": transport, "n_features": known,
+            "n_min": int(n_min), "transport": transport, "n_features": n_known,
             "nonce": token_hex(16),
         }  # fmt: skip
 
@@ -604,8 +606,8 @@ class ShareServer:
             if self._opened(*place_of(fields)) is not None:
                 raise PrivacyError("this round has been opened: there is one sum of each round.")
             for earlier, name in enumerate(rounds_of(fields)[:-1]):
-                known = self._opened(collection_of(fields), earlier)
-                if known is None or known[0] != name:
+                opening = self._opened(collection_of(fields), earlier)
+                if opening is None or opening[0] != name:
                     raise PrivacyError("the task's past is not what this server has opened.")
             with self._store.transaction() as connection:
                 connection.execute("DELETE FROM shares")
@@ -660,13 +662,13 @@ class ShareServer:
             who = hashlib.sha256(json.dumps(wanted).encode()).hexdigest()
             fields = self._open_fields(closed=True)
             place, name = place_of(fields), rounds_of(fields)[-1]
-            known = self._opened(*place)
-            if known is None:
+            opening = self._opened(*place)
+            if opening is None:
                 self._open_for(wanted, (*place, name, who))
-            elif known[:2] != (name, who):
+            elif opening[:2] != (name, who):
                 raise PrivacyError("this round has been opened for other users: not twice.")
-            elif known[2] is not None:
-                return known[2].encode()
+            elif opening[2] is not None:
+                return opening[2].encode()
             return self._formed(wanted, who, place).encode()
 
     def _open_for(self, users, opening):
@@ -688,8 +690,8 @@ class ShareServer:
         for user in users:
             total += np.frombuffer(shares[user], dtype=np.uint64)
         text = base64.b64encode(total.astype("<u8").tobytes()).decode()
-        told = {"task": self._fields["hash"], "which": self.which, "users": who, "n": len(users)}
-        answer = json.dumps({**told, "total": text})
+        message = {"task": self._fields["hash"], "which": self.which, "users": who, "n": len(users)}
+        answer = json.dumps({**message, "total": text})
         with self._store.transaction() as connection:
             connection.execute(
                 "UPDATE opened SET total = ? WHERE collection = ? AND place = ?", (answer, *round_)

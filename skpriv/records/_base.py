@@ -178,21 +178,21 @@ class Rows(ABC):
         return False
 
     @abstractmethod
-    def pieces(self, most: int, subset: Any = None, sparse: bool = True) -> Iterable[Callable]:
-        """Functions without arguments, each of which loads a chunk (X, y) of at most ``most`` rows.
+    def pieces(self, max_rows: int, subset: Any = None, sparse: bool = True) -> Iterable[Callable]:
+        """Functions without arguments, each of which loads a chunk (X, y) of up to ``max_rows``.
 
         Parameters
         ----------
-        most : int
+        max_rows : int
         subset : Subset or None
             None is all records.
         sparse : bool
             Whether X may be a canonical CSR matrix; else it must be dense. Numbers are float64.
         """
 
-    def targets(self, most: Any, subset: Any = None, sparse: bool = True) -> Any:
+    def targets(self, max_rows: Any, subset: Any = None, sparse: bool = True) -> Any:
         """Like ``pieces``, for queries that read no column of X: it may be left out."""
-        return self.pieces(most, subset, sparse)
+        return self.pieces(max_rows, subset, sparse)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -326,9 +326,9 @@ class Selection(Rows):
         self._rows, self._subset = rows, subset
         self.n, self.n_features, self.n_jobs = len(subset), rows.n_features, rows.n_jobs
 
-    def pieces(self, most, subset=None, sparse=True):
+    def pieces(self, max_rows, subset=None, sparse=True):
         """Chunks of the subset, or of a subset of it."""
-        return self._rows.pieces(most, self._within(subset), sparse)
+        return self._rows.pieces(max_rows, self._within(subset), sparse)
 
     def total(self, query, subset=None):
         """Exact sum over the subset, or a subset of it, with its correction."""
@@ -428,17 +428,17 @@ class ArrayRows(Rows):
         as_view = subset is None or isinstance(subset.positions, range)
         return super()._chunk_length(width if plain and as_view else None, sparse, subset)
 
-    def pieces(self, most: Any, subset: Any = None, sparse: bool = True) -> Any:
+    def pieces(self, max_rows: Any, subset: Any = None, sparse: bool = True) -> Any:
         """Yield functions that load one chunk each."""
         self._prepare()
         chosen = range(self.n) if subset is None else subset.positions
-        for start in range(0, len(chosen), most):
-            yield partial(self._chunk, chosen[start : start + most], sparse)
+        for start in range(0, len(chosen), max_rows):
+            yield partial(self._chunk, chosen[start : start + max_rows], sparse)
 
-    def targets(self, most: Any, subset: Any = None, sparse: bool = True) -> Any:
+    def targets(self, max_rows: Any, subset: Any = None, sparse: bool = True) -> Any:
         """Yield functions that load one chunk of targets each, without a copy of X."""
         self._prepare()
-        return ArrayRows(np.empty((self.n, 0)), self._y).pieces(most, subset, sparse)
+        return ArrayRows(np.empty((self.n, 0)), self._y).pieces(max_rows, subset, sparse)
 
     def loaded(self, subset: Any, most_bytes: int) -> Any:
         """The rows of a subset, side by side: questions about rows that are apart take longer."""
@@ -482,10 +482,8 @@ class ChunkRows(Rows):
     def __init__(self, chunks: list, n: int, n_features: int, n_jobs: int | None) -> None:
         self._chunks, self.n, self.n_features, self.n_jobs = chunks, n, n_features, n_jobs
 
-    def pieces(self, most: Any, subset: Any = None, sparse: bool = True) -> Any:
-        """Functions that return one chunk each; ``most`` changes nothing, and no caller may ask for
-        a subset.
-        """
+    def pieces(self, max_rows: Any, subset: Any = None, sparse: bool = True) -> Any:
+        """Functions that return one chunk each, however long; no caller may ask for a subset."""
         return (partial(tuple, chunk) for chunk in self._chunks)
 
     def joined(self) -> ArrayRows:
@@ -528,10 +526,10 @@ class WeightedRows(Rows):
         self._rows.check(refuse)
         self._weights.check(refuse)
 
-    def pieces(self, most: Any, subset: Any = None, sparse: bool = True) -> Any:
+    def pieces(self, max_rows: Any, subset: Any = None, sparse: bool = True) -> Any:
         """Chunks of (x, s) and s r; both parts are cut at the same places."""
-        rows = self._rows.pieces(most, subset, False)
-        weights = self._weights.pieces(most, subset, False)
+        rows = self._rows.pieces(max_rows, subset, False)
+        weights = self._weights.pieces(max_rows, subset, False)
         for one, other in zip(rows, weights, strict=True):
             yield partial(self._joined, one, other)
 

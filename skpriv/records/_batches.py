@@ -323,23 +323,23 @@ class BatchRows(FetchedRows):
                 part.add(*self._chunk(X, y, chosen, False))
         return part.rows(self.n_jobs), targets and targets.rows(self.n_jobs)
 
-    def pieces(self, most: Any, subset: Any = None, sparse: bool = True) -> Any:
-        """Functions that make one chunk each, of at most ``most`` rows, of batches read ahead.
+    def pieces(self, max_rows: Any, subset: Any = None, sparse: bool = True) -> Any:
+        """Functions that make one chunk each, of at most ``max_rows`` rows, of batches read ahead.
 
         An error of reading is raised by a piece, where it can be passed on.
         """
         self.passes += 1
         try:
-            yield from self._pieces(most, subset, sparse)
+            yield from self._pieces(max_rows, subset, sparse)
         except Exception as error:
             yield partial(_raise, error)
 
-    def targets(self, most: Any, subset: Any = None, sparse: bool = True) -> Any:
+    def targets(self, max_rows: Any, subset: Any = None, sparse: bool = True) -> Any:
         """Chunks of targets alone, if no column of X need be read for them."""
         if self._targets is None:
-            return self.pieces(most, subset, sparse)
+            return self.pieces(max_rows, subset, sparse)
         self.passes += 1
-        return self._without_columns().pieces(most, subset, sparse)
+        return self._without_columns().pieces(max_rows, subset, sparse)
 
     def _without_columns(self):
         """The same records with their targets alone."""
@@ -348,9 +348,9 @@ class BatchRows(FetchedRows):
         alone = {"n_features": 0, "names": None, "_steps": (), "_targets": None}
         return self._changed(_blocks=blocks, _refuses=self._refuses, has_target=True, **alone)
 
-    def _pieces(self, most, subset, keep_sparse):
+    def _pieces(self, max_rows, subset, keep_sparse):
         """Yield functions that make the chunks of a subset, and leave out parts without a row."""
-        for start, X, y in self._cuts(most, keep_sparse):
+        for start, X, y in self._cuts(max_rows, keep_sparse):
             chosen = None
             if subset is not None:
                 chosen = subset.between(start, start + length(X))
@@ -358,14 +358,14 @@ class BatchRows(FetchedRows):
                     continue
             yield partial(self._chunk, X, y, chosen, keep_sparse)
 
-    def _cuts(self, most, keep_sparse=False):
+    def _cuts(self, max_rows, keep_sparse=False):
         """Yield the number of the first row, X and y of each part of a block, of its own type."""
         start = 0
         for X, y in ahead(self._blocks()):
             size = length(X)
             if y is not None and length(y) != size:  # one target could stand for several rows
                 raise ValueError(OTHER_ROWS)
-            longest = CHUNK_ROWS if issparse(X) and keep_sparse else most
+            longest = CHUNK_ROWS if issparse(X) and keep_sparse else max_rows
             for first in range(0, size, longest):
                 last = min(first + longest, size)
                 yield start + first, cut(X, first, last), None if y is None else cut(y, first, last)

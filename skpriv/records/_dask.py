@@ -148,9 +148,9 @@ class DaskRows(FetchedRows):
             sizes = [n]
         if None not in (n, self._n) and n != self._n:
             raise ValueError(OTHER_ROWS)
-        known = {"has_target": True, "_n": n if self._n is None else self._n}
+        changed = {"has_target": True, "_n": n if self._n is None else self._n}
         if sum(sizes) != sum(self._sizes):  # found by queries: no pass finds the public number
-            return self._changed(_sizes=[], **known)
+            return self._changed(_sizes=[], **changed)
         if is_dask(y):
             if list(sizes) != self._sizes:  # Dask joins small files where it reads one column
                 found = _array(found, sizes).rechunk((tuple(self._sizes),)).to_delayed()
@@ -158,7 +158,7 @@ class DaskRows(FetchedRows):
             found = [cut(y, start, start + size) for start, size in self._ranges()]
         replaced = delayed(lambda part, y: (part[0], y), pure=False)
         parts = [replaced(part, y) for part, y in zip(self._parts, found, strict=True)]
-        return self._changed(_parts=parts, **known)
+        return self._changed(_parts=parts, **changed)
 
     def evaluated(self, function: Any, kind: Any = None) -> Any:
         """Dask array of the values of a function of X; of several results, if ``kind`` says so."""
@@ -222,26 +222,26 @@ class DaskRows(FetchedRows):
         from dask import delayed
 
         n = int(persons.max(initial=-1)) + 1
-        most = max(1, -(-n // len(self._parts)))
+        largest = max(1, -(-n // len(self._parts)))
         places = np.argsort(positions)
-        ascending, (part, number) = positions[places], np.divmod(persons, most)
-        sent, known = [], (self._steps, self._refuses, self.n_features)
+        ascending, (part, number) = positions[places], np.divmod(persons, largest)
+        sent, fixed = [], (self._steps, self._refuses, self.n_features)
         for rows, (start, size) in zip(self._parts, self._ranges(), strict=True):
             first, last = np.searchsorted(ascending, [start, start + size])
             at = places[first:last]
             where = np.column_stack([at, number[at], part[at]])
             chosen = Subset(ascending[first:last] - start)
-            sent.append(delayed(_sent, pure=False)(rows, *known, chosen, where))
-        starts = np.arange(0, max(n, 1), most)
+            sent.append(delayed(_sent, pure=False)(rows, *fixed, chosen, where))
+        starts = np.arange(0, max(n, 1), largest)
         edges = [*range(len(starts)), len(starts) - 1]
         meta = _numbered(np.empty((0, self.n_features + 4)))
         frame = dd.from_delayed(sent, meta=meta, verify_meta=False)
         frame = frame.set_index(meta.columns[-1], divisions=list(map(float, edges)))
         brought = [delayed(_together, pure=False)(rows, make) for rows in frame.to_delayed()]
         brought = computed(partial(dask.persist, *brought))
-        return DaskRows(brought, np.minimum(starts + most, n) - starts, self.n_features, n=n)
+        return DaskRows(brought, np.minimum(starts + largest, n) - starts, self.n_features, n=n)
 
-    def pieces(self, most: Any, subset: Any = None, sparse: bool = True) -> Any:
+    def pieces(self, max_rows: Any, subset: Any = None, sparse: bool = True) -> Any:
         """Rows do not leave their worker: there are no chunks of them here."""
         raise ValueError(
             "this needs the rows themselves, and rows of Dask do not leave their worker: choose "

@@ -133,15 +133,15 @@ class PersonRows(Rows):
             self._on_workers = self._rows.by_person(self._positions, persons, make)
         return self._on_workers
 
-    def pieces(self, most: Any, subset: Any = None, sparse: bool = True) -> Any:
+    def pieces(self, max_rows: Any, subset: Any = None, sparse: bool = True) -> Any:
         """Chunks of the rows that are used."""
         if self._change is not None:
-            return (lambda one=one: one()[:2] for one in self.person_pieces(most, subset))
+            return (lambda one=one: one()[:2] for one in self.person_pieces(max_rows, subset))
         chosen = Subset(np.sort(self._of(self._persons(self.chosen(subset)))))
-        return self._rows.pieces(most, chosen, sparse)
+        return self._rows.pieces(max_rows, chosen, sparse)
 
-    def person_pieces(self, most: int, subset: Any = None) -> Any:
-        """Yield functions that load chunks (X, y, starts) of whole persons, of about ``most`` rows.
+    def person_pieces(self, max_rows: int, subset: Any = None) -> Any:
+        """Yield functions that load chunks (X, y, starts) of whole persons, of about ``max_rows``.
 
         Person g of a chunk has the rows from starts[g] up to starts[g + 1]; those with a value that
         is no finite number are left out, and so are persons without any other.
@@ -151,7 +151,7 @@ class PersonRows(Rows):
                 "this needs the rows of a person together, and these rows are elsewhere: pass "
                 "arrays, a data frame in memory, or files by skpriv.records.from_parquet."
             )
-        step = max(1, most // self.largest)
+        step = max(1, max_rows // self.largest)
         for persons, fetch in self._brought(self._persons(subset)):
             for first in range(0, len(persons), step):
                 yield partial(self._chunk, fetch, persons[first : first + step])
@@ -200,8 +200,8 @@ class PersonRows(Rows):
             return self._positions[self._starts[persons.start] : self._starts[persons.stop]]
         sizes = self._starts[persons + 1] - self._starts[persons]
         ends = np.cumsum(sizes)
-        places = np.repeat(self._starts[persons] - (ends - sizes), sizes)
-        return self._at(places + np.arange(len(places)))
+        starts = np.repeat(self._starts[persons] - (ends - sizes), sizes)
+        return self._at(starts + np.arange(len(starts)))
 
     def _first(self, subset):
         """The first row of each person in the secret order."""

@@ -231,8 +231,8 @@ def from_table(
 
     n, names = source.count() if n is None else n, list(map(str, features))
     targets = None if target is None else partial(source.column, target)
-    known: Any = {"stable": source.stable, "has_target": target is not None, "targets": targets}
-    return BatchRows(blocks, n, len(features), names, **known)
+    options: Any = {"stable": source.stable, "has_target": target is not None, "targets": targets}
+    return BatchRows(blocks, n, len(features), names, **options)
 
 
 def from_parquet(path: Any, target: Any = None, features: Any = None) -> BatchRows:
@@ -397,9 +397,9 @@ def check_public(
         zeros, target = stand_in(X), y if given is None else stand_in(y)
         names = X if hasattr(X, "columns") else None
     else:
-        few = min(rows.n, 2) if rows.has_target else 2  # two rows of zeros stand for all
-        zeros, names = np.zeros((few, rows.n_features)), named(rows.names)
-        target = y if isinstance(y, str) else np.zeros(few) if rows.has_target else None
+        n_zeros = min(rows.n, 2) if rows.has_target else 2  # two rows of zeros stand for all
+        zeros, names = np.zeros((n_zeros, rows.n_features)), named(rows.names)
+        target = y if isinstance(y, str) else np.zeros(n_zeros) if rows.has_target else None
     options = {"accept_sparse": accept_sparse, "dtype": np.float64, "ensure_all_finite": False}
     if reset:
         options |= {} if isinstance(target, str) else {"y_numeric": True}

@@ -270,9 +270,9 @@ def cells(column: Any) -> list:
     if hasattr(native, "to_arrow") and (native.dtype.is_temporal() or native.dtype.is_nested()):
         with suppress(Exception):  # such as that Arrow is not installed
             column = native.to_arrow()
-    whole = getattr(column, "to_list", None) or column.to_pylist
+    read_all = getattr(column, "to_list", None) or column.to_pylist
     with suppress(Exception):
-        return whole()
+        return read_all()
     return [_cell(column, at) for at in range(len(column))]
 
 
@@ -295,13 +295,13 @@ def codes(labels: Any) -> np.ndarray:
     found = _labels(labels)
     if isinstance(found, np.ndarray):
         return np.unique(found, return_inverse=True)[1].reshape(-1)
-    known: dict = {}
+    numbered: dict = {}
     numbers = np.empty(len(found), dtype=np.intp)
     for at, label in enumerate(found):
         try:
-            numbers[at] = known.setdefault(_label(label), len(known))
+            numbers[at] = numbered.setdefault(_label(label), len(numbered))
         except Exception:  # the label is not hashable, or raises an error of its own
-            numbers[at] = known.setdefault(_Unreadable(), len(known))
+            numbers[at] = numbered.setdefault(_Unreadable(), len(numbered))
     return numbers
 
 

@@ -406,8 +406,8 @@ class LoopFit:
         used, shares = self.recent_equations()
         if kind == LEAST_SQUARES and self.line is not None:
             slope, scale, _, _ = self.pooled(FITTED)
-            asked = replace(self.line.equation, slope=slope, slope_scale=scale)
-            return slope, scale, (asked,), np.ones(1)
+            equation = replace(self.line.equation, slope=slope, slope_scale=scale)
+            return slope, scale, (equation,), np.ones(1)
         slope = np.tensordot(shares, [eq.slope for eq in used], 1)
         return slope, float(np.sqrt(shares**2 @ [eq.slope_scale**2 for eq in used])), used, shares
 
@@ -719,8 +719,8 @@ def _distance(last, values, vectors, noise, failure):
 
     def solved(total, weak):
         """Bound on |d|."""
-        known = size(total, weak) + cut + pull * last.moment_scale
-        return float(((known + np.sqrt(known**2 + pulls)) / (2.0 * shifts)).min())
+        noise_norm = size(total, weak) + cut + pull * last.moment_scale
+        return float(((noise_norm + np.sqrt(noise_norm**2 + pulls)) / (2.0 * shifts)).min())
 
     largest = float(values[-1]) + stats.norm.isf(failure.largest) * last.gram_scale
     largest = min(largest, 1.0)

@@ -310,8 +310,8 @@ class LocationQuery(OfTargets, Query):
     def sum(self, X, y):
         """Exact sums over a chunk of rows."""
         r, roots = scaled_targets(self.row_map, self.target_map, X, y, self.low)
-        known = np.isfinite(r)
-        r, v = (2.0 * r[known] - (1.0 + self.low)) / (1.0 - self.low), roots[known] ** 2
+        has_target = np.isfinite(r)
+        r, v = (2.0 * r[has_target] - (1.0 + self.low)) / (1.0 - self.low), roots[has_target] ** 2
         return np.array([v @ r, v.sum()])[: self.shape[0]]
 
     def read(self, answer):
@@ -406,8 +406,8 @@ class Whitened:
         """
         if self.row_map is None:
             for block in blocks_of(*X.shape):
-                kept = self._by_columns(X[block])
-                yield block, kept[:, :-2], kept[:, -2], kept[:, -1], kept[:, -2]
+                prepared = self._by_columns(X[block])
+                yield block, prepared[:, :-2], prepared[:, -2], prepared[:, -1], prepared[:, -2]
             return
         room = np.empty(0)
         for block in blocks_of(len(X), self.width):
@@ -466,8 +466,8 @@ class Whitened:
         """
         found = np.empty((len(X), self.width))
         for block, e, weights, lengths, _ in self.blocks(X):
-            kept = self._by_columns(found[block])
-            kept[:, :-2], kept[:, -2], kept[:, -1] = e, weights, lengths
+            prepared = self._by_columns(found[block])
+            prepared[:, :-2], prepared[:, -2], prepared[:, -1] = e, weights, lengths
         return found, y
 
     @staticmethod

@@ -197,8 +197,8 @@ class ScoreQuery(JointScores, Query):
                 eta += self.location
                 residual, h = self.residuals(eta, r[block], roots[block], weights, factors)
                 if not np.isfinite(residual.sum()):  # a label that is none, or an overflow
-                    known = np.isfinite(residual)
-                    residual, h = np.where(known, residual, 0.0), np.where(known, h, 0.0)
+                    is_number = np.isfinite(residual)
+                    residual, h = np.where(is_number, residual, 0.0), np.where(is_number, h, 0.0)
                 s = np.clip(residual / self.limit, -1.0, 1.0)
             yield Scores(e, s, h, residual, lengths, factors)
 
@@ -219,18 +219,17 @@ class ScoreQuery(JointScores, Query):
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
-        return self.sum_beside(X, y)
+        return self.sum_with_line(X, y)
 
-    def sum_beside(self, X, y, beside=None):
-        """The same, and with it what else is summed over the same blocks.
+    def sum_with_line(self, X, y, line=None):
+        """The same, and the sums of the line over the same blocks, whose products uu' are shared.
 
         Parameters
         ----------
         X : ndarray of shape (n_rows, n_features)
         y : ndarray of shape (n_rows,)
-        beside : callable, default=None
-            Given the `Scores` of one block after the other, it returns the places of some rows.
-            The products uu' of all other rows are added to its ``alike`` as well as to this sum.
+        line : _LineSums, default=None
+            They grow by this chunk.
         """
         numbers, moment = dict.fromkeys(self.weights, 0.0), np.zeros(len(self.point))
         grams = {name: np.zeros(self.whitened.W.shape) for name in MATRICES if name in numbers}
@@ -242,16 +241,16 @@ class ScoreQuery(JointScores, Query):
                     numbers["nearly_cut"] += np.count_nonzero(np.abs(s) >= CUT)
                 roots = None if self.fall or (h == 1.0).all() else np.sqrt(h)
             scaled = np.empty_like(e)  # rows are not written over: they may be kept
-            apart = beside(block) if beside else ()
-            asked, cut = s, np.flatnonzero(h == 0.0) if self.fall else ()
+            apart = line.add_block(block) if line else ()
+            lowered, cut = s, np.flatnonzero(h == 0.0) if self.fall else ()
             if len(cut):
                 over = (np.abs(residual[cut]) - self.limit) / float(self.most_excess or 1.0)
                 over = np.clip(over, 0.0, 1.0)
-                asked = s.copy()
-                asked[cut] *= 1.0 - self.fall * over
+                lowered = s.copy()
+                lowered[cut] *= 1.0 - self.fall * over
                 numbers["excess"] += lengths[cut] @ over
                 add_gram(grams["cut_rows"], e[cut])
-            moment += np.dot(asked, e)  # without the interpreter's lock, see `add_gram`
+            moment += np.dot(lowered, e)  # without the interpreter's lock, see `add_gram`
             if "slope" in grams:
                 slopes = e if roots is None else np.multiply(e, roots[:, None], scaled)
                 add_gram(grams["slope"], slopes)
@@ -260,9 +259,9 @@ class ScoreQuery(JointScores, Query):
                 if len(apart):
                     add_gram(grams["residual"], scaled[apart])
                     scaled[apart] = 0.0
-                add_gram(beside.alike if beside else grams["residual"], scaled)
-        if beside:
-            grams["residual"] += beside.alike
+                add_gram(line.alike if line else grams["residual"], scaled)
+        if line:
+            grams["residual"] += line.alike
         found = {name: vech(gram) for name, gram in grams.items()}
         return self.joined(numbers | found | {"moment": moment})
 
@@ -394,19 +393,19 @@ class ScoreEquation:
         matrices = {name: unvech(found[name], p) for name in MATRICES if name in found}
         numbers = {name: float(found[name][0]) for name in found if name not in matrices}
         slope, slope_scale = matrices.get("slope"), scales.get("slope", inf)
-        known: dict[str, Any] = {}
+        optional: dict[str, Any] = {}
         if query.most_excess is not None:
-            known.update(gram=slope, gram_scale=slope_scale)
+            optional.update(gram=slope, gram_scale=slope_scale)
         if query.fall:
             fall = query.fall * query.limit / query.most_excess
-            known.update(fall=fall, excess=numbers["excess"], excess_scale=scales["excess"])
+            optional.update(fall=fall, excess=numbers["excess"], excess_scale=scales["excess"])
             counted = max(numbers.get("nearly_cut", 1.0), 0.0) + scales.get("nearly_cut", 0.0)
             parts = matrices["cut_rows"], scales["cut_rows"], counted
             cut, cut_noise = _shrunk(*((1.0 + fall) * part for part in parts))
             slope, slope_scale = slope - cut, sqrt(slope_scale**2 + cut_noise**2)
         if "residual" in matrices:
             residual, residual_scale = matrices["residual"], scales["residual"]
-            known.update(residual_gram=residual, residual_scale=residual_scale)
+            optional.update(residual_gram=residual, residual_scale=residual_scale)
         if "square" in numbers:
             square, square_scale = numbers["square"], scales["square"]
         else:
@@ -426,7 +425,7 @@ class ScoreEquation:
             square_scale=square_scale,
             widest=1.0 + abs(query.location) if link.linear else 1.0,
             length=query.length,
-            **known,
+            **optional,
         )
 
 
@@ -583,8 +582,8 @@ class _LineSums:
             self._beyond += v[far] @ rows[far]
         return v, far
 
-    def __call__(self, block):
-        """Add a block of `Scores`; return places of the records that are not alike."""
+    def add_block(self, block):
+        """Add a block of `Scores`, without uu' of rows that are alike; return where others are."""
         with one_blas_thread.vector_turn:
             v, far = self.add(block.rows, *_line_scores(block))
             apart = np.flatnonzero(far | (block.factors != 1.0) | (np.abs(block.scores) == 1.0))
@@ -641,7 +640,7 @@ class StepAndLineQuery(Query):
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
         line = _LineSums(self.line, self.step.limit)
-        step = self.step.sum_beside(X, y, line)
+        step = self.step.sum_with_line(X, y, line)
         sums = zip((step, line.value), self._units, strict=True)
         return np.concatenate([value / unit for value, unit in sums])
 

@@ -111,19 +111,19 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None):
     elif rules.few_records:
         needed = more_needed(session, rules, link.enough(maps.size))
         session.report.add_note(f"{FEW_RECORDS} {needed}")
-    clipped, known = None, None
+    clipped, fit_mean = None, None
     if rules.clipped:
         count = ClippedRowsQuery(maps.row_map, maps.target_map)
         clipped = count.read(session.sum(count, rules.clipped, session.part(rules.subset)))
     asks_mean = rules.mean or not start  # the mean that a start has is that of other records
     if link.limit is None and released and asks_mean:
-        known = known_mean(
+        fit_mean = known_mean(
             session, whitened, maps, released, deviation, pool, equations[-1], rules, link
         )
         # What clips did to the mean is undone as far as other answers about the mean tell
-        excess, _, _ = known.excess(pool.b, pool.noise, np.zeros((maps.size, 0)))
-        pool.b = pool.b - known.constant * excess
-        known = replace(known, point=pool.b, value=known.value - excess)
+        excess, _, _ = fit_mean.excess(pool.b, pool.noise, np.zeros((maps.size, 0)))
+        pool.b = pool.b - fit_mean.constant * excess
+        fit_mean = replace(fit_mean, point=pool.b, value=fit_mean.value - excess)
     if rules.line and not line:
         fields = whitened, maps.target_map, location, pool.b
         line = line_alone(session, fields, equations[-1], rules, link)
@@ -138,7 +138,7 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None):
         same_rows=session.trust.can.same_rows,
         n=session.n,
         effective_records=rules.effective_records,
-        mean=known,
+        mean=fit_mean,
         link=link,
         rows_per_record=session.persons or 1,
         degrees=link.degrees,
@@ -458,8 +458,8 @@ def wide_bounds(fit, row_map, names):
     half-ranges, less its mean. Values that are spread evenly over a tenth of their range have
     a variance of .01 / 3 square half-ranges; noise has that of the slopes in direction W^-T c.
     """
-    known = fit.equations and row_map.size == len(fit.W) == len(fit.b)  # one linear part
-    if not known or getattr(row_map, "half_ranges", None) is None:
+    one_line = fit.equations and row_map.size == len(fit.W) == len(fit.b)  # one linear part
+    if not one_line or getattr(row_map, "half_ranges", None) is None:
         return ""
     gram, scale, _, _ = fit.pooled(FITTED)
     c, k = row_map.half_ranges @ np.linalg.inv(fit.W), np.linalg.solve(fit.W.T, row_map.constant)

@@ -202,8 +202,8 @@ class Pool:
         if not self._gram:
             self._average_slopes(equation.slope)
         elif first:  # later clips are the same number of deviations
-            kept = normal_clip(equation.square, equation.limit)[0]
-            self._noisy_slope, self.scale = (kept * known for known in self._gram)
+            uncut = normal_clip(equation.square, equation.limit)[0]
+            self._noisy_slope, self.scale = (uncut * known for known in self._gram)
             self._decompose()
         self._solve()
 
@@ -355,10 +355,10 @@ def learn_whitening(session, row_map, rules, start=None):
         if fourth and rules.slopes:
             W = _shortening(rules) * W
         last_look = fourth and not rules.slopes
-        asked = WhiteningQuery(Whitened(row_map, W), asked_again=last_look)
-        gram, scale = asked.gram(session.sum(asked, rules.whitening / len(parts), subset))
+        query = WhiteningQuery(Whitened(row_map, W), asked_again=last_look)
+        gram, scale = query.gram(session.sum(query, rules.whitening / len(parts), subset))
         if last_look:
-            return asked.whitened, (gram, scale)
+            return query.whitened, (gram, scale)
         W = _next_whitening(W, gram, scale, rules, to_even)
         if to_even is None and rules.bends:  # a line loses by it (docs/evidence/glm.md)
             to_even = np.linalg.inv(W)
@@ -426,8 +426,8 @@ def with_least_mass(gram, turn):
     mass = np.einsum("ij,ij->i", back @ gram, back)
     seen = np.clip(mass[:-1], 0.0, 2.0 * max(mass[-1], 0.0))
     least = LEAST_MASS * float(seen @ seen) / max(float(seen.sum()), 1e-300)
-    few = mass < least
-    return gram + (turn[:, few] * (least - mass[few])) @ turn[:, few].T
+    shortened = mass < least
+    return gram + (turn[:, shortened] * (least - mass[shortened])) @ turn[:, shortened].T
 
 
 def _lengthened(W):

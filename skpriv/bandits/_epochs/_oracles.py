@@ -65,11 +65,12 @@ def check_oracle(oracle):
     if (check := getattr(oracle, "_check_model", None)) is not None:
         check()
     for names in (("bounds_y",), ("bounds_X", "data_norm")):
-        known = [name for name in names if hasattr(oracle, name)]
-        if known and all(getattr(oracle, name) is None for name in known):
+        present = [name for name in names if hasattr(oracle, name)]
+        if present and all(getattr(oracle, name) is None for name in present):
             raise ValueError(
-                f"The oracle {type(oracle).__name__} needs {' or '.join(known)}, a public bound of "
-                f"{'rewards' if 'bounds_y' in known else 'features'}: without it each fit fails."
+                f"The oracle {type(oracle).__name__} needs {' or '.join(present)}, a public bound "
+                f"of {'rewards' if 'bounds_y' in present else 'features'}: without it each fit "
+                "fails."
             )
 
 

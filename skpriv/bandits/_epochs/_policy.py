@@ -180,8 +180,8 @@ def _likelihood(stretch, persons):
 
 def comparable(oracle: Any) -> bool:
     """Whether the released sums of an oracle can be compared with those of others."""
-    asked = getattr(oracle, "normal_equations", None)
-    return hasattr(oracle, "pooled") and asked is not None and asked() is not None
+    pooling = getattr(oracle, "normal_equations", None)
+    return hasattr(oracle, "pooled") and pooling is not None and pooling() is not None
 
 
 Schedule = Annotated[Any, str, Integral, "array-like", callable]
@@ -271,9 +271,9 @@ class EpochPolicy(BasePolicy):
         # Where persons may be in several fits, the currency of one tells more of what all cost.
         currency = None if self._max_visits is None else _oracles.paid_in(oracle)
         promise = _oracles.trust_of(oracle).guarantee("user", currency)
-        name, most = type(self).__name__, self._max_visits or 1
-        if most > 1:
-            name = f"{name}, with at most {most} fits about each person, of which each has"
+        name, max_visits = type(self).__name__, self._max_visits or 1
+        if max_visits > 1:
+            name = f"{name}, with at most {max_visits} fits about each person, of which each has"
         return EpochsReport(name, promise, list(getattr(self, "_epochs", [])))
 
     @property
@@ -334,12 +334,12 @@ class EpochPolicy(BasePolicy):
         """
         if self._classes is None:
             return super()._bounded(rewards)
-        draws, known = self._rounding.random_sample(len(rewards)), ~np.isnan(rewards)
-        inside = np.clip(np.where(known, rewards, 0.0), self._classes[0], self._classes[-1])
+        draws, valid = self._rounding.random_sample(len(rewards)), ~np.isnan(rewards)
+        inside = np.clip(np.where(valid, rewards, 0.0), self._classes[0], self._classes[-1])
         upper = np.maximum(np.searchsorted(self._classes, inside), 1)
         low, high = self._classes[upper - 1], self._classes[upper]
         rounded = np.where(draws * (high - low) < inside - low, high, low)
-        return np.where(known, rounded, np.nan)
+        return np.where(valid, rounded, np.nan)
 
     def _update(self, rows, rewards):
         """Add rounds of the present epoch, and close it with the last one.

@@ -399,10 +399,10 @@ class Loop:
             yield name, (action, propensity)
 
     def _rewarded(self, held, name, reward):
-        known = held.find(name)
-        if known is None:
+        ranking = held.find(name)
+        if ranking is None:
             return "unknown"
-        _, _, learned, before, ranked, number = known
+        _, _, learned, before, ranked, number = ranking
         if before is not None or learned == 2:
             return "repeated"
         closed = not self.policy._out_of_order and number < held.first_not_closed()

@@ -168,11 +168,11 @@ class RunningSumsPolicy(BasePolicy):
         Rounds that have a mechanism each add up: Gaussian noise by the squares of mu, pure reports
         by epsilon, and those that are shuffled by epsilon and delta.
         """
-        whole, most = self._trust.budget, self._max_visits or 1
-        if most == 1 or self._one_mechanism:
-            return whole
+        budget, max_visits = self._trust.budget, self._max_visits or 1
+        if max_visits == 1 or self._one_mechanism:
+            return budget
         gaussian = self._likely_channel == "gaussian" and not self._trust.can.amplifies
-        return divided_budget(whole, most, "gdp" if gaussian else None)
+        return divided_budget(budget, max_visits, "gdp" if gaussian else None)
 
     @property
     def _times(self):
@@ -299,14 +299,14 @@ class RunningSumsPolicy(BasePolicy):
     def _open_sums(self):
         """Open the stream of the first phase: what one user may lose is charged here."""
         self._sent_channel = self._channel  # once: later accountants do not change it
-        query, most = self._query(self._scaling), self._max_visits or 1
+        query, max_visits = self._query(self._scaling), self._max_visits or 1
         options = {
             "privacy": self._model,
             "budget": self._round_budget,
-            "places": most if self._one_mechanism else 1,
+            "places": max_visits if self._one_mechanism else 1,
             "name": type(self).__name__,
         }
-        releases, numbering = 1 if self._one_mechanism else most, self._numbering.part("sums")
+        releases, numbering = 1 if self._one_mechanism else max_visits, self._numbering.part("sums")
         with self._accounting():
             return PhasedSums(query, self._times, options, releases, self._noise_state(), numbering)
 
@@ -340,8 +340,8 @@ class RunningSumsPolicy(BasePolicy):
             # All of them are in one increment.
             with self._without_repeats(visits, rows, rewards, who, until) as (rows, rewards):
                 # How many rows there are is private, and empty ones must not add even a reward.
-                kept = rows.any(axis=1)
-                rows, rewards = rows[kept], rewards[kept] - self._offset
+                admitted = rows.any(axis=1)
+                rows, rewards = rows[admitted], rewards[admitted] - self._offset
                 self._add(self._sums.take_late(rows, rewards, n_rounds), n_rounds)
 
     def _pay(self, n_rounds):
@@ -448,13 +448,14 @@ class RunningSumsPolicy(BasePolicy):
         """
         fields, answers = self._device_task(), []
         seen: Counter = Counter()
-        most = self._max_visits or 1
+        max_visits = self._max_visits or 1
         for user, answer in reports:
             is_known(fields["users"], user)
             seen[int(user)] += 1
-            if self._reported[int(user)] + seen[int(user)] > most:
+            if self._reported[int(user)] + seen[int(user)] > max_visits:
                 raise ValueError(
-                    f"user {user} has reported, which may be done {most} times: no more is taken."
+                    f"user {user} has reported, which may be done {max_visits} times: no more is "
+                    "taken."
                 )
             seed, _, index = read_report(fields, user, answer)
             answers.append((seed, index))

@@ -91,8 +91,8 @@ def tree_shape(est, maps, records, kind):
             n_levels = min(size, 2) if pays else 1
     if n_scales == "auto":
         ratio = max(resolution(probe, est._trust, records, 1.0 / n_levels), 1.0)
-        most = int(log(HALF_DIGITS) / log(est.gamma))
-        n_scales = min(max(1, ceil(log(ratio) / log(est.gamma))), most)
+        largest = int(log(HALF_DIGITS) / log(est.gamma))
+        n_scales = min(max(1, ceil(log(ratio) / log(est.gamma))), largest)
     return {"gamma": est.gamma, "n_scales": n_scales, "n_levels": n_levels}
 
 
@@ -281,8 +281,8 @@ def _filter(node, penalty):
     values, vectors = np.linalg.eigh(node.gram)
     floor = max(node.law.rms, values[-1] * len(values) * RELATIVE_ZERO)
     strength = penalty * node.law.rms
-    kept = values > floor
-    inverse = np.where(kept, values / (np.where(kept, values, 1.0) ** 2 + strength**2), 0.0)
+    above = values > floor
+    inverse = np.where(above, values / (np.where(above, values, 1.0) ** 2 + strength**2), 0.0)
     return (vectors * inverse) @ vectors.T
 
 
@@ -325,12 +325,12 @@ def _whitened(node, theta):
     values, vectors = np.linalg.eigh(node.gram)
     edge = STANDS_OUT * GaussianLaw(node.law.rms).operator(len(values), 0.5)
     floor = max(edge, values[-1] * len(values) * RELATIVE_ZERO)
-    kept = values > floor
-    W = vectors[:, kept].T
+    above = values > floor
+    W = vectors[:, above].T
     design = _through(W, node)
     response = node.factor * (W @ node.target)
     inside, outside = theta @ node.basis, theta @ node.resolved
-    sampling = node.factor**2 * node.copies * values[kept]
+    sampling = node.factor**2 * node.copies * values[above]
     private = (node.factor * node.law.rms) ** 2 * (1.0 + outside @ outside) * np.ones(len(W))
     private += node.law.rms**2 * (inside @ inside + (W @ inside) ** 2) / 2.0
     scale = 1.0 / np.sqrt(sampling + private)
@@ -442,8 +442,8 @@ def grow_paper(session, maps, *, gamma, n_scales, n_levels, theta_bound):
         tree.bins.extend(frontier)
         candidates = tuple(node for node in frontier if node.informative)
         if level > 1 and candidates:
-            asked = ErrorQuery(maps, tree, candidates, False, level, cap=2.0 * theta_bound)
-            answer = session.sum(asked, share)
+            errors = ErrorQuery(maps, tree, candidates, False, level, cap=2.0 * theta_bound)
+            answer = session.sum(errors, share)
             for node, value in zip(candidates, answer.value[:, 0], strict=True):
                 node.earlier = answer, float(value)
         widths = rules.half_widths(1.0 - ACTIVATION_FAILURE)

@@ -266,8 +266,8 @@ class PartitionTree(Display):
         """Bins that the next level asks about: children of active bins."""
         if not self.bins:
             return list(self._roots)
-        known = {node.path for node in self.bins}
-        return [child for b in self.bins for child in b.children if child.path not in known]
+        paths = {node.path for node in self.bins}
+        return [child for b in self.bins for child in b.children if child.path not in paths]
 
     def locate(self, phi):
         """Last bin that was made on the path of each row.

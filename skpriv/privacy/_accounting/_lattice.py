@@ -119,13 +119,13 @@ class Lattice:
         if not 1 <= adding <= users:
             raise PrivacyError(f"adding={adding} devices must be from 1 to all {users} of them.")
         # Largest absolute sum of all vectors and of all noise, in units of 2^bits steps.
-        whole = sqrt(size) * (
+        largest_sum = sqrt(size) * (
             users * (LARGEST_ENTRY + 1.0) + NOISE_ROOM * sqrt(users / adding) / mu
         )
         # A user's noise has a deviation of 2^bits root(size / adding) / mu steps, and the sampler
         # takes at most 2^45.
         widest = 44.5 + log2(mu * sqrt(adding / size))
-        bits = min(FINEST, int(HEADROOM - ceil(log2(whole))), floor(widest))
+        bits = min(FINEST, int(HEADROOM - ceil(log2(largest_sum))), floor(widest))
         if bits < COARSEST:
             raise PrivacyError(
                 f"{users} users and {size} numbers at mu={mu:.3g} do not fit into {NO_ROOM}"
@@ -239,16 +239,16 @@ def _log_excess(users, mixed):
     1 / binom(r m, m): A_r <= A_(r-1) (1 + q / binom(r m, m)). For more than 256 users the second
     bounds each A_(r - s) of a single step of the first, at r = users.
     """
-    few, order = min(users, SUMMED_USERS), MODULUS * log(2.0)
+    summed, order = min(users, SUMMED_USERS), MODULUS * log(2.0)
     logs = np.zeros(users + 1)  # of A_r
     excess = -np.inf
-    for r in range(2, few + 1):
+    for r in range(2, summed + 1):
         excess = _last_step(logs, r, mixed, order)
         logs[r] = np.logaddexp(0.0, excess)
-    if users > few:
-        more = np.arange(few + 1.0, users + 1.0)
+    if users > summed:
+        more = np.arange(summed + 1.0, users + 1.0)
         isolated = np.logaddexp(0.0, order - log_binomial(more * mixed, mixed))
-        logs[few + 1 :] = logs[few] + np.cumsum(isolated)
+        logs[summed + 1 :] = logs[summed] + np.cumsum(isolated)
         excess = _last_step(logs, users, mixed, order)
     return excess
 

@@ -109,8 +109,8 @@ class ReportRow:
         cls, query: Any, share: float, n: int, noise: Any, cost: Cost, paid: Cost | None = None
     ) -> "ReportRow":
         """Row of a query answered with this noise over n records."""
-        asked = query.name, query.norm, query.sensitivity
-        return cls(*asked, share, n, str(noise), noise.scale, cost, paid)
+        question = query.name, query.norm, query.sensitivity
+        return cls(*question, share, n, str(noise), noise.scale, cost, paid)
 
     @property
     def values(self) -> list[Any]:

@@ -17,12 +17,12 @@ from ..._printing import Printed, Table
 from ...exceptions import PrivacyError
 from .._accounting._cost import Budget, Cost, pure_mu
 from .._noise._laws import tell_charge
+from ._context import (
+    Key, allowance, announced, current_parts, during, inside, pop, process, push, stacked, unit_now,
+)  # fmt: skip
 from ._ledger import (
     Charge, Ledger, LedgerTransaction, Limit, Steps, check_unit, unit_sentence, unit_text,
     unit_value,
-)  # fmt: skip
-from ._parts import (
-    Key, allowance, announced, current_parts, during, inside, pop, process, push, stacked, unit_now,
 )  # fmt: skip
 
 __all__ = ["BudgetAccountant"]
@@ -169,22 +169,22 @@ class BudgetAccountant(Printed):
         who: str = "",
         purpose: str = "",
     ) -> None:
-        known = _known(ledger)
-        total = None if known is None else known.limit
+        existing = existing_ledger(ledger)
+        total = None if existing is None else existing.limit
         if epsilon is None and total is None:
             raise ValueError(
                 "There is no ledger with a total to take epsilon from: pass epsilon, and delta for "
                 "Gaussian noise. A ledger keeps them."
             )
-        asked = _asked(epsilon, delta, currency, set_aside, total)
+        limit = limit_of(epsilon, delta, currency, set_aside, total)
         text = None if unit is None else unit_text(unit)
-        if known is None:
-            self.ledger = Ledger(ledger, asked, text)  # type: ignore[arg-type]
+        if existing is None:
+            self.ledger = Ledger(ledger, limit, text)  # type: ignore[arg-type]
             total = self.ledger.limit
         else:
-            self.ledger = known
-            total = self.ledger.bind(asked, text)
-        self._limit = asked if total is None else asked.smaller(total)
+            self.ledger = existing
+            total = self.ledger.bind(limit, text)
+        self._limit = limit if total is None else limit.smaller(total)
         self.who, self.purpose = str(who), str(purpose)
         self._home = process()
 
@@ -323,21 +323,23 @@ class BudgetAccountant(Printed):
         """One charge as texts: its own epsilon, and its part of the total in the currency."""
         totals = {"gdp": self.budget.mu**2, "zcdp": self.budget.rho, "pure": self.budget.epsilon}
         total, amount = totals[self.currency], charge.cost.amount(self.currency)
-        known = isfinite(amount) and isfinite(total) and total > 0.0 and not charge.cost.approximate
+        comparable = (
+            isfinite(amount) and isfinite(total) and total > 0.0 and not charge.cost.approximate
+        )
         epsilon = f"{charge.cost.epsilon(self.budget.delta):.3f}"
-        numbers = (epsilon, f"{amount / total:.1%}" if known else "-")
+        numbers = (epsilon, f"{amount / total:.1%}" if comparable else "-")
         about = (unit_sentence(charge.unit), charge.part or "all")
         return (charge.name, *numbers, *about, charge.when, charge.who, charge.purpose)
 
 
-def _known(ledger: "str | os.PathLike[str] | Ledger | None") -> Ledger | None:
+def existing_ledger(ledger: "str | os.PathLike[str] | Ledger | None") -> Ledger | None:
     """The ledger of a file that exists; None where one is to be made."""
     if isinstance(ledger, Ledger):
         return ledger
     return Ledger(ledger) if ledger is not None and os.path.isfile(ledger) else None
 
 
-def _asked(
+def limit_of(
     epsilon: float | None,
     delta: float | None,
     currency: str,
@@ -690,8 +692,8 @@ def activated(handle: Handle | None) -> Iterator[None]:
     if not handle:
         yield
         return
-    known = current_parts()
-    parts = {a._key: part for a, part in handle if part and a._key not in known}
+    here = current_parts()
+    parts = {a._key: part for a, part in handle if part and a._key not in here}
     with ExitStack() as stack:
         for accountant, _ in handle:
             stack.enter_context(accountant)
@@ -743,8 +745,8 @@ class Accounted:
     def __getstate__(self) -> dict[str, Any]:
         state = dict(cast(dict[str, Any], super().__getstate__()))
         handle = state.pop(_HANDLE, ())
-        known = {accountant._key for accountant, _ in handle}
-        if handle := handle + tuple(e for e in capture(with_parts=False) if e[0]._key not in known):
+        keys = {accountant._key for accountant, _ in handle}
+        if handle := handle + tuple(e for e in capture(with_parts=False) if e[0]._key not in keys):
             state[_HANDLE] = handle
         return state
 

@@ -213,28 +213,28 @@ class Limit:
         if main and aside:
             return
         converted, left = cost.converted(self.currency), self.left(before)
-        asked = f"{name} asks for {self.as_budget(converted)}"
+        words = f"{name} asks for {self.as_budget(converted)}"
         remedy = (
             "Fit with a smaller epsilon or fewer times (each fold and candidate of a search is one "
             f"fit), or {larger}."
         )
         if isinf(cost.amount("zcdp") + cost.approximate):
-            asked = f"{name} asks for an infinite epsilon"
+            words = f"{name} asks for an infinite epsilon"
         elif not aside:
             left = self.left_aside(before)
-            asked += ", of which only (epsilon, delta) is known: the part set_aside pays for that"
+            words += ", of which only (epsilon, delta) is known: the part set_aside pays for that"
             needed = f"({total.approximate:g}, {total.delta:g})"
             remedy = f"Give BudgetAccountant set_aside={needed} or more, a part of its budget."
         elif self.budget.delta == 0.0 and isinf(converted.pure):
-            asked = f"{name} asks for a delta above 0"
+            words = f"{name} asks for a delta above 0"
             remedy = "Give that budget a delta, for example delta=1e-6."
         elif isinf(converted.amount(self.currency)):
-            asked = f"{name} has no cost in the accountant's currency={self.currency!r}, use 'zcdp'"
+            words = f"{name} has no cost in the accountant's currency={self.currency!r}, use 'zcdp'"
         elif 0.0 < cost.pure and self.currency != "pure":
-            asked += f" in the currency {self.currency!r}, for a pure epsilon={cost.pure:g}"
+            words += f" in the currency {self.currency!r}, for a pure epsilon={cost.pure:g}"
             remedy = "Where all is pure, currency='pure' adds up epsilons as they are. " + remedy
         raise BudgetExceeded(
-            f"{asked}, but {left} remains of {self.budget}. Nothing was "
+            f"{words}, but {left} remains of {self.budget}. Nothing was "
             f"released or charged. {remedy}"
         )
 

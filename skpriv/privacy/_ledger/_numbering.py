@@ -14,7 +14,7 @@ import numpy as np
 from ..._sqlite import Connection, Database, OperationalError
 from ...exceptions import PrivacyError
 from ._accountant import active, charged_once
-from ._parts import folders
+from ._context import folders
 
 __all__ = ["Numbering", "TurnLock"]
 
@@ -257,7 +257,7 @@ class Numbering:
         """Charge what is done inside once, in whichever copy or process it is done again."""
         return charged_once(f"{self._name}/{name}")
 
-    def admit(self, people: Iterable[bytes], number: int, most: int) -> list[bool]:
+    def admit(self, people: Iterable[bytes], number: int, max_visits: int) -> list[bool]:
         """Count people who come to an answer, each of whom may be in at most so many answers.
 
         All copies count together, so that whoever was in an answer of one of them is not forgotten
@@ -269,7 +269,7 @@ class Numbering:
             Keyed hashes.
         number : int
             Number of the answer that their records will be in.
-        most : int
+        max_visits : int
 
         Returns
         -------
@@ -285,7 +285,7 @@ class Numbering:
         if self._place.path is None:
             for person in people:
                 numbers = self._people.setdefault(person, set())
-                admitted.append(number in numbers or len(numbers) < most)
+                admitted.append(number in numbers or len(numbers) < max_visits)
                 if admitted[-1]:
                     numbers.add(number)
             return admitted
@@ -293,7 +293,7 @@ class Numbering:
         with self._held() as connection:
             for person in people:
                 count, here = connection.execute(_COUNT, (number, self._name, person)).fetchone()
-                admitted.append(bool(here or count < most))
+                admitted.append(bool(here or count < max_visits))
                 if admitted[-1]:
                     connection.execute(_VISIT, (self._name, person, number))
                     self._seen = person, number

@@ -24,7 +24,7 @@ from ..._wire import lifted
 from ...exceptions import PrivacyError
 from ...records import SEED_BYTES, SeededOrder
 from .._accounting._cost import Cost
-from .._ledger._parts import during
+from .._ledger._context import during
 from ._codebook_law import random_signs, reported_about
 from ._lattice import gaussian_on_grid
 
@@ -221,10 +221,10 @@ def deals(listener, make, owner, arguments, named):
 @_heard
 def door(listener, make, owner, arguments, named):
     """Decorate a method of a session or stream that gives out an answer."""
-    asked, rest = (arguments[0], arguments[1:]) if arguments else (owner.query, ())
+    question, rest = (arguments[0], arguments[1:]) if arguments else (owner.query, ())
     # A stream has an exact sum of the records since its last read.
     pending = owner._increment.value if hasattr(owner, "_increment") else None
-    return listener.answer(make.func.__name__, owner, asked, (*rest, named), pending, make)
+    return listener.answer(make.func.__name__, owner, question, (*rest, named), pending, make)
 
 
 class NoiseSource:

@@ -25,7 +25,7 @@ from .._accounting._guarantee import (
 )  # fmt: skip
 from .._accounting._report import PrivacyReport, ReportRow
 from .._ledger._accountant import charge
-from .._ledger._parts import protecting, unit_now
+from .._ledger._context import protecting, unit_now
 from .._noise._laws import F, NoiseSource, door
 from .._query import ROUNDING, Answer, Query, reordered
 from .._stream import Stream, stream_of
@@ -175,8 +175,8 @@ class Pieces:
         if not self._secret or not fraction < 1.0:
             return None
         piece = Piece(start, start + max(1, floor(fraction * (stop - start))))
-        known = self._foreseen.get(start, piece)
-        self._foreseen[start] = max(known, piece, key=len)
+        largest = self._foreseen.get(start, piece)
+        self._foreseen[start] = max(largest, piece, key=len)
         return piece
 
     def users(self, piece):
@@ -697,14 +697,14 @@ class Session(ABC):
             )
         return slot
 
-    def _pay(self, asked, slot, law, *times):
+    def _pay(self, question, slot, law, *times):
         """Take the share, before a row is read; return (cost, what a record has paid by then).
 
         The cost is that of one draw of the law, or of several ``times``. What the session's
         currency cannot price is refused, and a law that costs more than the share, whoever
         wrote it: of users who answer once, more than the whole.
         """
-        cost = law.cost(self._change(asked), *times)
+        cost = law.cost(self._change(question), *times)
         foreign = cost.approximate + cost.delta
         if self._currency == "pure":
             foreign += cost.gaussian + cost.concentrated + cost.selected
@@ -714,16 +714,16 @@ class Session(ABC):
             foreign += cost.concentrated + cost.selected
         if foreign and not self.capabilities.exact:
             raise PrivacyError(
-                f"a session in the currency {self._currency!r} cannot answer {asked.name!r}, whose "
-                f"cost is {cost}: shares of different currencies do not add up."
+                f"a session in the currency {self._currency!r} cannot answer {question.name!r}, "
+                f"whose cost is {cost}: shares of different currencies do not add up."
             )
-        if cost.amount(self._currency) > self._largest_cost(asked, slot) * (1.0 + SHARE_SLACK):
-            raise PrivacyError(f"the noise of {asked.name!r} costs {cost}, more than its share.")
+        if cost.amount(self._currency) > self._largest_cost(question, slot) * (1.0 + SHARE_SLACK):
+            raise PrivacyError(f"the noise of {question.name!r} costs {cost}, more than its share.")
         if self.capabilities.amplifies:  # of shuffled reports only (epsilon, delta) is known
             cost = Cost.from_budget(self._budget)
         return cost, self._shares.add(slot, cost, self.capabilities.reports)
 
-    def _largest_cost(self, asked, slot):
+    def _largest_cost(self, question, slot):
         """What one draw of the law may cost, in the session's currency."""
         return self._whole_amount * (1.0 if self.capabilities.reports else slot.share)
 
@@ -732,8 +732,8 @@ class Session(ABC):
         value = self._source.add(exact, noise)
         return Answer(value, self._size(slot), noise, counted=self.persons is None)
 
-    def _report(self, asked, slot, n, law, paid):
-        self.report.rows.append(ReportRow.of(asked, slot.share, n, law, *paid))
+    def _report(self, question, slot, n, law, paid):
+        self.report.rows.append(ReportRow.of(question, slot.share, n, law, *paid))
         if self._rows.passes is not None:
             self.report.passes = self._rows.passes - self._passes
 
@@ -756,16 +756,16 @@ class Session(ABC):
         self._filled = min(max(found, 1.0) / max(self.n, 1), 1.0)
         self.rebase()
 
-    def _change(self, asked):
+    def _change(self, question):
         """Largest change of an answer when one record is replaced, in whatever order they come."""
-        return asked.sensitivity * self._reordered
+        return question.sensitivity * self._reordered
 
     def _price(self, budget):
         """What the whole session is charged."""
         return self.trust.price(self._currency)
 
     @abstractmethod
-    def _law(self, asked, slot) -> Any:
+    def _law(self, question, slot) -> Any:
         """Law of one draw of noise: an answer's or output's, or a report's where users add it."""
 
     def _stream_law(self, stream, slot) -> Any:
@@ -780,11 +780,11 @@ class Session(ABC):
         """Law of a selection, of a model that selects."""
         raise NotImplementedError
 
-    def _trusted(self, ability, asked):
+    def _trusted(self, ability, question):
         """Refuse what nobody is trusted to do: a capability, which is a verb."""
         if not getattr(self.capabilities, ability):
             raise PrivacyError(
-                f"privacy={self.model!r} has no curator that {ability}, which {asked.name!r} "
+                f"privacy={self.model!r} has no curator that {ability}, which {question.name!r} "
                 f"needs: use {models_that(ability)}."
             )
 

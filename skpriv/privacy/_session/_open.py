@@ -39,13 +39,13 @@ class CentralSession(Session):
     def _answer(self, query, slot, law):
         return self._noisy(self._pieces.sum(query, slot.piece), slot, law)
 
-    def _law(self, asked, slot):
-        if self._currency == "pure" and isinstance(asked, Query):  # its share is one of epsilon
-            return asked.local_noise(Budget(slot.share * self._budget.epsilon / self._reordered))
+    def _law(self, question, slot):
+        if self._currency == "pure" and isinstance(question, Query):  # its share is one of epsilon
+            return question.local_noise(Budget(slot.share * self._budget.epsilon / self._reordered))
         # Gaussian noise of this mu spends the whole budget (rho = mu^2 / 2)
         gaussian, budget = self._currency == "gdp", self._budget
         mu = budget.mu if gaussian else sqrt(2.0 * budget.rho)
-        return GaussianNoise.calibrated(self._change(asked), mu * sqrt(slot.share))
+        return GaussianNoise.calibrated(self._change(question), mu * sqrt(slot.share))
 
     def _stream_law(self, stream, slot):
         return self._law(stream, slot)
@@ -60,7 +60,7 @@ class ExactSession(CentralSession):
     model, capabilities = "none", capabilities("none")
     running_sums = ExactStream
 
-    def _law(self, asked, slot):
+    def _law(self, question, slot):
         return GaussianNoise(0.0)
 
     def _selection_law(self, query, k, slot):
@@ -271,9 +271,9 @@ class ShuffleSession(LocalSession):
             return Budget(self._budget.epsilon)
         return Budget(amplified_epsilon(self._budget, users, likely))
 
-    def _largest_cost(self, asked, slot):
+    def _largest_cost(self, question, slot):
         """What one report may cost that hides among those that are shuffled with it."""
-        query, users = getattr(asked, "query", asked), getattr(asked, "batch", None)
+        query, users = getattr(question, "query", question), getattr(question, "batch", None)
         budget = self._report_budget(query, self._count(slot) if users is None else users)
         return budget.epsilon if self._currency == "pure" else budget.mu**2
 
@@ -346,7 +346,7 @@ class ToCome(Rows):
 
     n = n_features = 0
 
-    def pieces(self, most, subset=None, sparse=True):
+    def pieces(self, max_rows, subset=None, sparse=True):
         """Nothing is here yet."""
         raise PrivacyError("the records of a stream are yet to come: push them.")
 

@@ -39,8 +39,8 @@ def split(session: Any, *sizes: Any) -> "list[Part]":
     inside = isinstance(session, Part)
     whole, place = (session._whole, session._place) if inside else (session, 0)
     # Under a curator, what was used before a rebase is not counted again.
-    known = 0.0 if inside or whole.capabilities.reports else 1.0 - whole._unit
-    if session.used > known + SHARE_SLACK:
+    rebased = 0.0 if inside or whole.capabilities.reports else 1.0 - whole._unit
+    if session.used > rebased + SHARE_SLACK:
         raise PrivacyError("a session is divided into parts before it answers anything.")
     if sum(sizes) > session.n or min(sizes, default=0) < 1:
         raise PrivacyError(f"parts of {sizes} records do not fit into {session.n} records.")
@@ -88,7 +88,7 @@ class Part:
 
         Shares of parts of a part add up.
         """
-        share, records = self._asked(query, share, spend=True, subset=subset)
+        share, records = self._of_whole(query, share, spend=True, subset=subset)
         return self._whole.sum(query, share, records)
 
     def part(self, fraction: float) -> Piece | None:
@@ -97,25 +97,25 @@ class Part:
 
     def top(self, query: Any, k: int, share: float) -> np.ndarray:
         """Indices of the k largest coordinates of a bounded sum; see Session."""
-        share, records = self._asked(query, share, spend=True)
+        share, records = self._of_whole(query, share, spend=True)
         return self._whole.top(query, k, share, records)
 
     def release(self, procedure: Any, share: float) -> Answer:
         """Noisy output of a procedure on the records; see Session."""
-        share, records = self._asked(procedure, share, spend=True)
+        share, records = self._of_whole(procedure, share, spend=True)
         return self._whole.release(procedure, share, records)
 
     def noise(self, query: Any, share: float, subset: Any = None) -> Any:
         """Law of the noise that the answer to a query would have for this share (public)."""
-        share, records = self._asked(query, share, spend=False, subset=subset)
+        share, records = self._of_whole(query, share, spend=False, subset=subset)
         return self._whole.noise(query, share, records)
 
     def records(self, share: float, subset: Any = None) -> int:
         """Public number of records that the answer to a query for this share would sum over."""
-        share, records = self._asked(None, share, spend=False, subset=subset)
+        share, records = self._of_whole(None, share, spend=False, subset=subset)
         return self._whole.records(share, records) if len(records) else 0
 
-    def _asked(self, query, share, spend, subset=None):
+    def _of_whole(self, query, share, spend, subset=None):
         """Share and records with which the whole session is asked."""
         if subset is not None and self._whole.capabilities.reports:
             raise PrivacyError("users of a part of a session answer once: ask all of the part.")

@@ -16,7 +16,7 @@ from registry.processes import by_value, needs_fork
 import skpriv
 from skpriv.exceptions import BudgetExceeded, PrivacyError
 from skpriv.privacy import Budget, BudgetAccountant, Cost, charge
-from skpriv.privacy._ledger import _parts as _registry
+from skpriv.privacy._ledger import _context as _registry
 
 by_value(__name__)
 
