@@ -82,8 +82,9 @@ def even_times(update_every, horizon):
 class RunningSumsPolicy(BasePolicy):
     """Base class of the policies that read noisy running sums of moments; not for direct use.
 
-    A subclass implements `_make_region`, which is given the equations of a read, `_choose`, and for
-    devices `_rule`.
+    A subclass implements `_make_region`, which is given the equations of a read and returns an
+    object with the weights as ``centre``, and `_choose`, which finds it as ``self._region``. The
+    weights are those of ``self._features(rows)``. For devices it implements `_rule`.
 
     Parameters
     ----------
@@ -123,6 +124,8 @@ class RunningSumsPolicy(BasePolicy):
     n_actions: Count | None = None
     max_visits: Count | None = None
 
+    # A curator's, unless a class has these as parameters
+    privacy, channel, fit_intercept = "central", "gaussian", False
     window: Any = field(init=False, default=None)
     _region: Any = field(init=False, default=None)
     _windows: Any = field(init=False, default=None)  # of sums that are read
@@ -219,7 +222,7 @@ class RunningSumsPolicy(BasePolicy):
 
         Blank rounds of people who came too often would add to it, and pull it to the middle.
         """
-        wanted = getattr(self, "fit_intercept", False) and self._shared
+        wanted = self.fit_intercept and self._shared
         return wanted and self._max_visits is None and not self._certified
 
     @property
