@@ -238,8 +238,12 @@ class RowMap(BlocksOfRows):
             _range=(low, high),
             _across=across,
         )
-        # Made now: whether it was made later would tell whether there was a row at all
-        vars(self).update(_affine=self._made_affine())
+        # What is subtracted from the columns of phi, None if it is 0, their factors, and the limit
+        # of the products: as few long vector operations as can be, of which one number is faster
+        # than as many equal ones as there are columns. The constant is written afterwards.
+        long, none = parts[0], np.zeros(int(constant))
+        shift = _folded(offset, none) if offset.any() else None
+        vars(self).update(_affine=(shift, _folded(long / self.divisor, none), long / across))
 
     @property
     def half_ranges(self):
@@ -345,19 +349,6 @@ class RowMap(BlocksOfRows):
         if out is None and np.isnan(phi.sum()):
             np.nan_to_num(phi, copy=False, nan=0.0)
         return phi
-
-    def _made_affine(self):
-        """What is subtracted from the columns of phi, None if it is 0, their factors, and the limit
-        of the products.
-
-        A few long vector operations are faster than many short ones, and one number is faster than
-        as many equal ones as there are columns. That of the constant is written afterwards.
-        """
-        long, d = self.parts[0], self.n_features
-        more, limit = np.zeros(self.size - d), long / self._across
-        scale = long / self.divisor
-        shift = _folded(self.offset, more) if self.offset.any() else None
-        return shift, _folded(scale, more), limit
 
     def features(self, X):
         """Return phi without clipping, for predictions."""

@@ -2,8 +2,8 @@
 
 What is asked of the rows are bounded sums of each column, with their joint sensitivities. Rows are
 those of a `TableEncoder`: a number or a date is a pair (z, 0) with z in [-1, 1], or (0, 1) where
-the cell is missing, divided by the public norm; such a column is called a line below, after the
-number line. A coded column is one of a public list of points.
+the cell is missing, divided by the public norm; such a column is called a range below. A coded
+column is one of a public list of points.
 All statements are for replacing one record by another. The blocks of the columns stand side by side
 in one vector, so that their squared changes add up. The distribution of a column is found from the
 noisy counts of a binary tree.
@@ -75,7 +75,7 @@ class Ranged:
 
 @dataclass(frozen=True, eq=False)
 class Coded:
-    """A column with a public list of levels, or a line that is cut into equal parts.
+    """A column with a public list of levels, or a range that is cut into equal parts.
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ class Coded:
 
 @dataclass(frozen=True)
 class Binned(ColumnRange):
-    """A line that is cut into parts of equal length; the last code is that of missing cells.
+    """A range that is cut into parts of equal length; the last code is that of missing cells.
 
     Attributes
     ----------
@@ -125,7 +125,7 @@ def equal_parts(z: np.ndarray, count: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class ColumnMomentsQuery(Query):
-    """Sums of (z, sqrt(2) z^2, 1) over the cells of each line that have a value.
+    """Sums of (z, sqrt(2) z^2, 1) over the cells of each range that have a value.
 
     A column moves by at most 2, so that K columns move by 2 sqrt(K). Between two values z and z'
     with u = |z - z'| and v = |z + z'| <= 2 - u the squared change is u^2 (1 + 2 v^2), at most
@@ -135,56 +135,56 @@ class ColumnMomentsQuery(Query):
     z^2 + 2 z^4 + 1 <= 4, which z = 1 attains.
     """
 
-    lines: tuple[ColumnRange, ...]
+    ranges: tuple[ColumnRange, ...]
     name: str = "means and numbers of values"
 
     @property
     def sensitivity(self) -> float:
         """Largest change when a record is replaced, rounded up."""
-        return 2.0 * sqrt(len(self.lines)) * ROUNDING
+        return 2.0 * sqrt(len(self.ranges)) * ROUNDING
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Number of coordinates."""
-        return (3 * len(self.lines),)
+        return (3 * len(self.ranges),)
 
     def sum(self, X: Any, y: Any) -> np.ndarray:
         """Exact sum over a chunk of rows."""
         parts = []
-        for line in self.lines:
-            z, missing = line.values(X)
+        for column in self.ranges:
+            z, missing = column.values(X)
             parts += [z.sum(), sqrt(2.0) * (z @ z), float(np.count_nonzero(~missing))]
         return np.array(parts)
 
 
 @dataclass(frozen=True)
 class DistributionQuery(Query):
-    """Counts of each line in all nodes of a binary tree over its range, and at its two ends.
+    """Counts of each range in all nodes of a binary tree over it, and at its two ends.
 
     A value is in one node of each of the levels 1 to `depth`, and perhaps at one end. Replacing it
     moves two counts by 1 at each level, and at most two at the ends: 2 depth + 2 in squares, which
     the two ends of the range attain. A missing cell is in no node. The sums are whole numbers.
     """
 
-    lines: tuple[ColumnRange | Ranged, ...]
+    ranges: tuple[ColumnRange | Ranged, ...]
     depth: int
     name: str = "distributions"
 
     @property
     def sensitivity(self) -> float:
         """Largest change when a record is replaced, rounded up."""
-        return sqrt((2.0 * self.depth + 2.0) * len(self.lines)) * ROUNDING
+        return sqrt((2.0 * self.depth + 2.0) * len(self.ranges)) * ROUNDING
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Number of counts: of each line all nodes but the root, and the two ends."""
-        return (2 ** (self.depth + 1) * len(self.lines),)
+        """Number of counts: of each range all nodes but the root, and the two ends."""
+        return (2 ** (self.depth + 1) * len(self.ranges),)
 
     def sum(self, X: Any, y: Any) -> np.ndarray:
         """Exact counts over a chunk of rows, from the leaves up."""
         parts, leaves = [], 2**self.depth
-        for line in self.lines:
-            z, missing = line.values(X, y)
+        for column in self.ranges:
+            z, missing = column.values(X, y)
             z = z[~missing]
             counts = np.bincount(equal_parts(z, leaves), minlength=leaves).astype(float)
             while len(counts) > 1:
@@ -194,9 +194,9 @@ class DistributionQuery(Query):
         return np.concatenate(parts)
 
     def tables(self, value: np.ndarray) -> list:
-        """Counts of the nodes of the tree of each line, the leaves first; the two ends are last."""
+        """Counts of the nodes of each range's tree, the leaves first; the two ends are last."""
         widths = 2 ** np.arange(self.depth, 0, -1)
-        return [np.split(counts, np.cumsum(widths)) for counts in np.split(value, len(self.lines))]
+        return [np.split(counts, np.cumsum(widths)) for counts in np.split(value, len(self.ranges))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -368,7 +368,7 @@ class Estimated:
 
 
 @dataclass(frozen=True)
-class LineDescription:
+class RangeDescription:
     """What is released of a column of numbers or dates.
 
     Attributes
@@ -446,7 +446,7 @@ class Description(Printed):
     ----------
     n : int
         The public number of rows, or of persons where they are protected.
-    columns : dict of str to LineDescription or CountsDescription
+    columns : dict of str to RangeDescription or CountsDescription
         What is released of each column. ``description[name]`` is the same.
     pairs : dict of (str, str) to CountsDescription
         The two-way counts that were asked for.
@@ -478,10 +478,10 @@ class Description(Printed):
         if ColumnMomentsQuery in by_query:
             query, sums, scale = by_query[ColumnMomentsQuery]
             trees, counts, tree_scale = by_query[DistributionQuery]
-            parts = zip(query.lines, sums.reshape(-1, 3), trees.tables(counts), strict=True)
-            for line, moments, tree in parts:
-                column = schema[line.name]
-                found[line.name] = self._line(line.name, column, moments, tree, scale, tree_scale)
+            parts = zip(query.ranges, sums.reshape(-1, 3), trees.tables(counts), strict=True)
+            for column, moments, tree in parts:
+                name, errors = column.name, (scale, tree_scale)
+                found[name] = self._range(name, schema[name], moments, tree, *errors)
         if CountsQuery in by_query:
             query, sums, scale = by_query[CountsQuery]
             for table, counts in zip(query.tables, query.split(sums), strict=True):
@@ -512,7 +512,7 @@ class Description(Printed):
         error = sqrt(scale**2 + self._sampling * self._largest_count * share * (1.0 - share))
         return self._estimated(value, error, (0.0, self._largest_count), np.ndarray.tolist, error)
 
-    def _line(self, name, column, moments, tree, scale, tree_scale):
+    def _range(self, name, column, moments, tree, scale, tree_scale):
         """A number or date: from its moments, its tree and the deviations of their noise."""
         first, second, values = moments / [1.0, sqrt(2.0), 1.0]
         count = float(np.clip(values, 1.0, self._largest_count))
@@ -535,7 +535,7 @@ class Description(Printed):
         low, high = values_at(column, [-1.0, 1.0])
         half = (high - low).days / 2.0 if isinstance(column, Date) else (high - low) / 2.0
         mean_error, spread_error = sqrt(mean_variance), sqrt(spread_variance)
-        return LineDescription(
+        return RangeDescription(
             name=name,
             missing=None if self._persons else self._count(self.n - float(values), scale),
             mean=self._estimated(
@@ -927,12 +927,12 @@ def describe(
     encoded = encoder.transform(rows)  # Cells are read when the session asks for them.
     if not encoded.n:
         raise ValueError("table has no rows.")
-    lines, coded = _lines_and_coded(encoder, schema)
-    tables = [(column,) for column in coded] + _tables(pairs, schema, lines, coded)
+    ranges, coded = _ranges_and_coded(encoder, schema)
+    tables = [(column,) for column in coded] + _tables(pairs, schema, ranges, coded)
     queries: list[Any] = []
-    if lines:
-        moments = ColumnMomentsQuery(tuple(lines))
-        queries += [moments, DistributionQuery(moments.lines, DISTRIBUTION_DEPTH)]
+    if ranges:
+        moments = ColumnMomentsQuery(tuple(ranges))
+        queries += [moments, DistributionQuery(moments.ranges, DISTRIBUTION_DEPTH)]
     if tables:
         queries.append(CountsQuery(tuple(tables)))
     session = open_session(
@@ -955,27 +955,27 @@ def _chosen(schema, columns):
     return Schema({name: replace(schema[name], missing="indicator") for name in names})
 
 
-def _lines_and_coded(encoder, schema):
-    """Lines and coded columns of the encoded rows."""
-    lines, coded = [], []
+def _ranges_and_coded(encoder, schema):
+    """Ranges and coded columns of the encoded rows."""
+    ranges, coded = [], []
     for name, at in encoder.blocks_.items():
         if isinstance(schema[name], Numeric | Date):
-            lines.append(ColumnRange(name, at.start, encoder.norm_))
+            ranges.append(ColumnRange(name, at.start, encoder.norm_))
         else:
             levels, points = encoder.coded_levels(name)
             coded.append(Coded(name, tuple(levels), at, points))
-    return lines, coded
+    return ranges, coded
 
 
-def _tables(pairs, schema, lines, coded):
+def _tables(pairs, schema, ranges, coded):
     """The pairs of columns of which two-way counts are wanted."""
     by_name = {column.name: column for column in coded}
-    for line in lines:
+    for column in ranges:
         # A two-way table has four parts of a range: more parts would have fewer rows in each cell.
-        ends = values_at(schema[line.name], np.linspace(-1.0, 1.0, 5))
+        ends = values_at(schema[column.name], np.linspace(-1.0, 1.0, 5))
         said = [f"{end:g}" if isinstance(end, float) else str(end) for end in ends]
         labels = [f"{low} to {high}" for low, high in pairwise(said)]
-        by_name[line.name] = Binned(line.name, line.at, line.norm, (*labels, "missing"))
+        by_name[column.name] = Binned(column.name, column.at, column.norm, (*labels, "missing"))
     tables = []
     for pair in pairs:
         if isinstance(pair, str) or len(pair) != 2 or pair[0] == pair[1]:

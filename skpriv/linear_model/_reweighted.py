@@ -859,32 +859,14 @@ class ReweightedRegressor(MomentRegressor):
 
     def _fit(self, X, y, groups, weights):
         link = LINKS[self.link] if isinstance(self.link, str) else self.link
-        bends = not isinstance(link, IdentityLink)
-        if bends and self.solver == "moments":
-            raise ValueError(
-                f"solver='moments' solves linear equations, so that link={self.link!r} needs "
-                "solver='sgd'."
-            )
-        descends = bends or self.solver == "sgd"
         rows, maps = scaled_rows(self, X, y)
         rows, query_map = weighted_records(self, rows, maps, weights)
-        if descends and query_map is not maps:
-            raise ValueError("sample_weight needs solver='moments': 'sgd' takes no weights.")
-        if descends and self.channel == "codebook":
-            raise ValueError(
-                "solver='sgd' certifies gradients with Gaussian noise: pass channel='gaussian' "
-                "or 'auto', or solver='moments'."
-            )
+        weighted, trust = query_map is not maps, self._trust
+        descends = self._descends(link, weighted)
         channel = "gaussian" if descends else channel_of(self, maps.size, rows)
-        share, trust = NORMALISATION_SHARE[self._trust.can.divides], self._trust
-        if trust.exact and (descends or self.weights == "fading"):
-            share = 0.0  # weights balance noise, and exact answers have none
         records = rows.n if groups is None else groups.n  # how many rows persons have is private
-        n, iterations = records - held_out_size(self, records), self.n_spectral_iter
-        if trust.can.reports:  # few users, each of whom answers once
-            iterations = max(1, min(iterations, int(share * n)))
-        precision = 0.0 if trust.exact else trust.budget.mu * sqrt(n / maps.size)
-        steps = (1.0 - share) * step_shares(trust.can.divides, link, precision)
+        n = records - held_out_size(self, records)
+        share, iterations, steps = self._shares(n, maps.size, link, descends)
         smallest = share / iterations or 1.0
         if descends:
             smallest = min(smallest, steps.min())
@@ -899,7 +881,7 @@ class ReweightedRegressor(MomentRegressor):
             share = share if iterations else 0.0
         instrument = Instrument()  # without it weights have nothing to protect
         if share:
-            fades = self.weights == "fading" and trust.can.same_rows and query_map is maps
+            fades = self.weights == "fading" and trust.can.same_rows and not weighted
             instrument = learn_normalisation(session, query_map, share, iterations, fades, kind)
         self._scaling, self._link = maps, link
         deviation = self._certificate = None
@@ -911,6 +893,36 @@ class ReweightedRegressor(MomentRegressor):
         else:
             deviation = self._solve_moments(session, query_map, instrument, 1.0 - share, channel)
         self._calibration = calibration(self, held_out, deviation, channel)
+
+    def _descends(self, link, weighted):
+        """Whether "sgd" is the solver; what it, or the other one, does not take is refused."""
+        bends = not isinstance(link, IdentityLink)
+        if bends and self.solver == "moments":
+            raise ValueError(
+                f"solver='moments' solves linear equations, so that link={self.link!r} needs "
+                "solver='sgd'."
+            )
+        descends = bends or self.solver == "sgd"
+        if descends and weighted:
+            raise ValueError("sample_weight needs solver='moments': 'sgd' takes no weights.")
+        if descends and self.channel == "codebook":
+            raise ValueError(
+                "solver='sgd' certifies gradients with Gaussian noise: pass channel='gaussian' "
+                "or 'auto', or solver='moments'."
+            )
+        return descends
+
+    def _shares(self, n, size, link, descends):
+        """Share of the normalisation and its iterations, and shares of the steps of "sgd"."""
+        trust, iterations = self._trust, self.n_spectral_iter
+        share = NORMALISATION_SHARE[trust.can.divides]
+        if trust.exact and (descends or self.weights == "fading"):
+            share = 0.0  # weights balance noise, and exact answers have none
+        if trust.can.reports:  # few users, each of whom answers once
+            iterations = max(1, min(iterations, int(share * n)))
+        precision = 0.0 if trust.exact else trust.budget.mu * sqrt(n / size)
+        steps = (1.0 - share) * step_shares(trust.can.divides, link, precision)
+        return share, iterations, steps
 
     def _solve_moments(self, session, query_map, instrument, share, channel):
         """Algorithm 12, of users by one index each; least squares without a normalisation."""

@@ -10,13 +10,13 @@ from skpriv.preprocessing._check import CellStatesQuery
 from .case import Case
 
 WIDTH = 7  # two lines of two columns, and a coded column of three
-LINES = (ColumnRange("a", 0, 1.5), ColumnRange("b", 2, 1.5))
+RANGES = (ColumnRange("a", 0, 1.5), ColumnRange("b", 2, 1.5))
 LEVELS = Coded("c", ("x", "y", "z"), slice(4, 7), np.eye(3) / 1.5)
 PART = Binned("a", 0, 1.5, ("low", "high", "missing"))
 
 
 def _lines(rng):
-    return LINES[: rng.randint(1, 3)]
+    return RANGES[: rng.randint(1, 3)]
 
 
 def _ranged(rng):
@@ -42,13 +42,13 @@ LOW, HIGH = _row(-1, 0, -1, 0, 1, 0, 0), _row(1, 0, 1, 0, 0, 1, 0)
 CASES = {
     ColumnMomentsQuery: Case(
         lambda rng: ColumnMomentsQuery(_lines(rng)),
-        (lambda: (ColumnMomentsQuery(LINES), LOW, HIGH),),
+        (lambda: (ColumnMomentsQuery(RANGES), LOW, HIGH),),
         width=WIDTH,
     ),
     DistributionQuery: Case(
         _distribution,
         (
-            lambda: (DistributionQuery(LINES, 4), LOW, HIGH),
+            lambda: (DistributionQuery(RANGES, 4), LOW, HIGH),
             lambda: (
                 DistributionQuery((Ranged(0.0, 1.0),), 3),
                 (np.zeros((1, WIDTH)), np.zeros(1)),

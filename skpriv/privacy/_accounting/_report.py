@@ -104,14 +104,6 @@ class ReportRow:
     cost: Cost
     paid: Cost | None = None  # all that one of its records has paid by then, if known
 
-    @classmethod
-    def of(
-        cls, query: Any, share: float, n: int, noise: Any, cost: Cost, paid: Cost | None = None
-    ) -> "ReportRow":
-        """Row of a query answered with this noise over n records."""
-        question = query.name, query.norm, query.sensitivity
-        return cls(*question, share, n, str(noise), noise.scale, cost, paid)
-
     @property
     def values(self) -> list[Any]:
         """What the row says, in the order of ``HEADERS``."""
