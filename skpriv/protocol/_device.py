@@ -146,8 +146,8 @@ def report(
     user : int
         The user's public number, from 0 to the number of users less 1.
     action : int, default=None
-        The action that was taken, for a policy. The answer about an action that there is not is
-        that of a row of zeros.
+        The action that was taken; the task of a policy needs it. The answer about an action that
+        there is not is that of a row of zeros.
     largest_epsilon : float, default=None
         What the user has agreed to lose to this task; a task that asks for more is refused, and
         so is one that asks for nothing.
@@ -165,8 +165,9 @@ def report(
     Raises
     ------
     ValueError
-        If the task is damaged, or the record has another number of features. What cells hold,
-        and which action was taken, plays no part in it: what is no number counts as zero.
+        If the task is damaged, the record has another number of features, or a policy's task comes
+        without an action. What cells hold, and which action was taken, plays no part in it: what is
+        no number counts as zero.
     TypeError
         If ``ledger`` is no `DeviceLedger`, but the path of one.
     PrivacyError
@@ -197,6 +198,8 @@ def report(
     True
     """
     fields = read_task(task)
+    if action is None and fields.get("policy") is not None:
+        raise ValueError("action is missing: a policy's task needs the action that act returned.")
     if ledger is not None and not hasattr(ledger, "charge"):
         raise TypeError("ledger must be a DeviceLedger, such as DeviceLedger(path, epsilon=8.0).")
     if isinstance(fields.get("channel"), dict) and fields["channel"].get("name") == "shared-sum":

@@ -298,7 +298,7 @@ def test_a_device_may_report_so_often_and_no_more():
     )
     state = policy.public_state(n_actions=2, n_features=2)
     assert policy.guarantee.unit == "person" and policy.guarantee.epsilon == pytest.approx(3.0)
-    report = protocol.report(state, np.array([0.5, 0.0]), 1.0, user=7)
+    report = protocol.report(state, np.full((2, 2), 0.5), 1.0, user=7, action=0)
     policy.update_from_reports([(7, report), (7, report)])
     with pytest.raises(ValueError, match="2 times"):
         policy.update_from_reports([(7, report)])

@@ -50,7 +50,7 @@ CELLS = [
     True, None, "HIV positive", "0.5", b"x", 1j, [1.0, 2.0], {}, (), object(), np.float32(0.1),
     np.array([1.0]), np.array([]), np.datetime64("2020-01-01"), Poison(),
 ]  # fmt: skip
-ACTIONS = [0, 1, 2, 3, 7, -1, 2**70, None, True, 1.0, "0", np.int64(1), Poison()]
+ACTIONS = [0, 1, 2, 3, 7, -1, 2**70, True, 1.0, "0", np.int64(1), Poison()]
 
 
 def _good():
@@ -200,14 +200,15 @@ def test_no_action_is_told_by_a_wrong_number_of_actions(tmp_path):
         assert ledger.spent.epsilon == 16.0 and ledger.n_answers == 8
 
 
-@pytest.mark.parametrize("action", [-1, 2, True, 1.0, "0", None])
+@pytest.mark.parametrize("action", [-1, 2, True, 1.0, "0"])
 def test_an_action_that_there_is_not_is_a_row_of_zeros(action, monkeypatch):
     state = LinUCB(epsilon=1.0, delta=0.0, privacy="local").public_state(n_actions=2, n_features=2)
     seen = []
     monkeypatch.setattr(_device, "draw_index", lambda secret, *_: seen.append(secret) or 0)
     report(state, np.ones((2, 2)), 1.0, user=0, action=action)
-    constant = target = np.sqrt(0.5)
-    np.testing.assert_allclose(np.abs(seen[0]), [0.0, 0.0, constant, target])
+    np.testing.assert_allclose(np.abs(seen[0]), np.sqrt([0.0, 0.0, 0.5, 0.5]))
+    with pytest.raises(ValueError, match="action is missing"):
+        report(state, np.ones((2, 2)), 1.0, user=0)
 
 
 @pytest.mark.parametrize("shared", [True, False])
