@@ -5,11 +5,13 @@ import os
 import pickle
 import threading
 import time
+from contextlib import contextmanager, nullcontext
 from typing import Annotated, Any, Literal
 
 import numpy as np
 
 from ..._parameters import Count, Finite, Positive, validated
+from ...privacy import activated, capture
 from ...records import finite_numbers
 from .._base import NO_LIMIT, BasePolicy, checked_available
 from .._visits import Hashed, name_of
@@ -72,8 +74,9 @@ class Loop:
     numbers of ranks, and a reward that comes earlier or later is in another sum, which costs no
     more (docs/mathematics/bandits.md).
 
-    The first `rank` on a file starts the policy, and charges for it, once for all workers. Before
-    an answer of the policy is shown, it is written down outside of the file: in the ledger of the
+    The first `rank` on a file starts the policy, and charges for it, once for all workers: the
+    accountants under which this object was made, also after their blocks have ended. Before an
+    answer of the policy is shown, it is written down outside of the file: in the ledger of the
     accountant under which the file was made, or in a file of the folder ``SKPRIV_STATE``. Whoever
     comes to the same answer again, after a crash or with a backup of the file, repeats it, and
     refuses to learn where he does not find what was written down. docs/deployment.md says what to
@@ -120,7 +123,7 @@ class Loop:
         in_order: bool = True,
         clock: Annotated[Any, callable, None] = None,
     ) -> None:
-        policy = served(policy, max_visits, in_order)
+        policy, self._accountants = served(policy, max_visits, in_order), capture()
         self.cutoff, self.default_reward = float(cutoff), float(default_reward)
         self.learn_every, self._clock = int(learn_every), clock or time.time
         self._here, self._forgotten = learn == "here", 0
@@ -354,6 +357,12 @@ class Loop:
         """Lock of this process, to be taken before that of the file, never while that is held."""
         return self._learners.setdefault(os.getpid(), threading.Lock())
 
+    @contextmanager
+    def _charging(self, policy, what):
+        """Charge what a policy does once, to the accountants under which this object was made."""
+        with activated(self._accountants), policy._numbering.once(what):
+            yield
+
     def _ranked(self, event_ids, contexts, available, users):
         """(action, propensity) of every event."""
         ids = [event_name(name) for name in event_ids]
@@ -378,7 +387,9 @@ class Loop:
         """Act on new events, and keep them."""
         started = hasattr(self.policy, "n_rounds_")
         try:
-            with self.policy._numbering.once("start"):
+            # A combiner starts its policies as it comes to them.
+            starts = not started or hasattr(self.policy, "players_")
+            with self._charging(self.policy, "start") if starts else nullcontext():
                 actions, chances = self.policy.act(contexts, available, return_propensities=True)
             if not started:  # kept for all workers, since its start was charged
                 self._version += 1
@@ -491,7 +502,7 @@ class Loop:
         if policy._visits is not None:
             given["users"] = [None if user is None else Hashed(user) for user in users]
         try:
-            with policy._numbering.once(f"events from {first}"):
+            with self._charging(policy, f"events from {first}"):
                 policy.update(None, np.array(actions, dtype=np.intp), rewards, **given)
         except Exception as error:
             n, failure = getattr(error, "rounds_taken", 0), error
@@ -528,7 +539,7 @@ class Loop:
         rewards.append(self.policy._neutral_reward)
         who = [*(names if self.policy._visits is None else map(Hashed, users)), None]
         given = np.array(rewards), rows.reshape(len(rewards), -1), np.array([*actions, 0]), who
-        with self.policy._numbering.once(f"events from {first}"):
+        with self._charging(self.policy, f"events from {first}"):
             self.policy._update_late(n, *given)
         held.forget(CAME, self._closed, deadline)
         return self._keep(held, self.policy, first, n, None)
