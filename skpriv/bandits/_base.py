@@ -97,7 +97,7 @@ class EpochsReport(Printed):
             mu, guarantee = inf, "none"
             if epoch.report is not None:
                 mu = (2.0 * epoch.report.total.amount("zcdp")) ** 0.5
-                guarantee = str(epoch.report.guarantee)
+                guarantee = str(epoch.report.guarantee.protecting("user"))
             rounds = f"{epoch.rounds[0]}-{epoch.rounds[1] - 1}"
             lines.append((str(index), rounds, f"{mu:.4g}", guarantee))
         return [f"{self.name}: {self.guarantee}", Table(HEADERS, lines, len(HEADERS))]

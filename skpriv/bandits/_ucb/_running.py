@@ -3,7 +3,7 @@
 import json
 import secrets
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, Self
 
@@ -142,7 +142,7 @@ class RunningSumsPolicy(BasePolicy):
     def guarantee(self) -> Guarantee:
         """What a user is promised, from what was charged: :class:`skpriv.privacy.Guarantee`."""
         if hasattr(self, "privacy_report_"):
-            return self._of_persons(self.privacy_report_.guarantee.protecting("user"))
+            return self.privacy_report_.guarantee
         currencies = {"gaussian": ["gdp"], "codebook": ["pure"]}.get(self._likely_channel)
         trust = Trust.of(self.privacy, self._round_budget)
         promised = [trust.guarantee("user", currency) for currency in currencies or ("gdp", "pure")]
@@ -235,7 +235,9 @@ class RunningSumsPolicy(BasePolicy):
         """Streams that were opened, one a phase, and their price: `PrivacyReport`."""
         if not hasattr(self, "_sums"):
             raise NotFittedError(f"{type(self).__name__} has released nothing: it has not acted.")
-        return self._sums.report
+        report = self._sums.report
+        promised = self._of_persons(report.guarantee.protecting("user"))
+        return replace(report, promised=promised)
 
     channel = "gaussian"
 

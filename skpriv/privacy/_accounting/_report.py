@@ -72,10 +72,24 @@ def callers():
 
 
 def learns_nothing(step: Any) -> bool:
-    """Whether a step of a Pipeline is empty, or a transformer of skpriv that learns no rows."""
+    """Whether a step of a Pipeline is empty, or learns no rows: transformers of skpriv, each by
+    itself or for columns that are given to a ColumnTransformer."""
     kind = type(step)
-    ours = kind.__module__.startswith("skpriv.preprocessing.") and kind.__name__ in PUBLIC
-    return ours or step is None or (isinstance(step, str) and step == "passthrough")
+    if kind.__name__ == "ColumnTransformer" and kind.__module__.startswith("sklearn.compose."):
+        # What passes through may be sparse, and its zeros decide whether the output is.
+        kept = [part for part in step.transformers if not _is(part[1], "drop")]
+        given = all(_is_ours(part[1]) and not callable(part[2]) for part in kept)
+        return given and _is(step.remainder, "drop")
+    return _is_ours(step) or step is None or _is(step, "passthrough")
+
+
+def _is(step, word):
+    return isinstance(step, str) and step == word
+
+
+def _is_ours(step):
+    kind = type(step)
+    return kind.__module__.startswith("skpriv.preprocessing.") and kind.__name__ in PUBLIC
 
 
 def _dearest(costs):
@@ -156,6 +170,8 @@ class PrivacyReport(Printed):
         Where devices add the noise: how many, and how their sum is hidden.
     simulated : bool
         Whether one draw stood for the noise of all devices, on a machine that has the rows.
+    promised : Guarantee or None
+        What the users of a bandit are promised by these answers; None: what one record is.
     note : str or None
         What a reader has to know of the fit, by public numbers and released answers.
     """
@@ -176,6 +192,7 @@ class PrivacyReport(Printed):
     within: tuple[str, ...] = ()
     devices: Devices | None = None
     simulated: bool = False
+    promised: Guarantee | None = None
 
     def __post_init__(self) -> None:
         if self.pipeline is None:  # a saved report has its own value
@@ -201,8 +218,8 @@ class PrivacyReport(Printed):
     @property
     def guarantee(self) -> Guarantee:
         """What one record was promised, for what was charged: a `Guarantee`."""
-        if capabilities(self.privacy).exact:
-            return Guarantee.absent()
+        if self.promised is not None or capabilities(self.privacy).exact:
+            return self.promised or Guarantee.absent()
         charged = self.total if self.charged is None else self.charged
         return Guarantee(
             self.privacy, (charged,), self.budget.delta, self.unit, devices=self.devices
@@ -210,8 +227,9 @@ class PrivacyReport(Printed):
 
     @property
     def unit(self) -> str:
-        """What is protected: a "record", or a "person" with all rows."""
-        return "record" if self.rows_per_unit is None else "person"
+        """What is protected: a "record", a "user" of one round, or a "person" with all rows."""
+        unit = "record" if self.rows_per_unit is None else "person"
+        return unit if self.promised is None else self.promised.unit
 
     @property
     def size(self) -> int:
@@ -233,7 +251,7 @@ class PrivacyReport(Printed):
             return ""
         of = f" (column {self.person_column!r})" * bool(self.person_column)
         return (
-            f"a record is a person{of}: at most {m} row{'s' * (m > 1)} of each person are used, "
+            f"a record is a person{of}: at most {m} row{'s are' if m > 1 else ' is'} used of each, "
             "chosen at random, and rows with a value that is no finite number are left out"
         )
 

@@ -69,6 +69,7 @@ def test_a_run_of_many_phases_costs_what_it_says(kind):
         with pytest.raises(BudgetExceeded):
             clone(policy).act(contexts)
     assert policy.privacy_report_.total.fits(Budget(1.0, 1e-6))
+    assert policy.privacy_report_.guarantee == policy.guarantee
     word = {"central": "joint", "aggregate": "sums"}.get(kind["privacy"], kind["privacy"])
     assert word in str(policy.guarantee)
     assert "epsilon=1, delta=1e-06" in str(policy.guarantee)
