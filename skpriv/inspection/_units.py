@@ -63,7 +63,7 @@ def _law_of(last, estimand):
         raise NoLaw(
             f"{type(last).__name__} of {type(last).__module__} has no coefficient_law: "
             "inference needs a linear regressor whose released equations have known noise, such as "
-            "skpriv.linear_model.LinearRegression."
+            "skpriv.linear_model.LinearRegression; of a search pass best_estimator_."
         )
     both = "estimand" in signature(last.coefficient_law).parameters
     line = str(getattr(last, "estimand", "")).startswith("least-squares line")
@@ -91,14 +91,22 @@ def _after(step, names, before):
     """
     if _does_nothing(step):
         return names, before
-    if hasattr(step, "coefficient_map") and not isinstance(step, BoundsScaler):
+    if _encodes(step):
         if before is not None and not np.isin(before, (0.0, 1.0)).all():
             raise NoLaw(f"{type(step).__name__} must stand before what scales columns.")
         effects = step.coefficient_map()
         return list(effects.names), effects.matrix
-    size = len(names) + 1 if before is None else before.shape[1]
-    matrix = _map(step, size - 1)
+    size = len(names) if before is None else before.shape[1] - 1
+    if before is None and isinstance(step, ColumnTransformer):
+        effects, matrix = _columns(step, size)
+        return [*names, *effects], matrix
+    matrix = _map(step, size)
     return names, matrix if before is None else before @ matrix
+
+
+def _encodes(step):
+    """Whether a step names the effects of a table, as encoders do, and does not only scale."""
+    return hasattr(step, "coefficient_map") and not isinstance(step, BoundsScaler)
 
 
 def _does_nothing(step):
@@ -116,33 +124,46 @@ def _map(step, n_features):
     if hasattr(step, "get_support"):
         return np.eye(n_features + 1)[:, np.append(step.get_support(indices=True), n_features)]
     if isinstance(step, ColumnTransformer):
-        return _columns(step, n_features)
+        effects, matrix = _columns(step, n_features)
+        if not effects:
+            return matrix
     raise NoLaw(
-        f"{type(step).__name__} has no coefficient_map, so that the units of the coefficients are "
-        "not known. Before the regressor may stand BoundsScaler, TableEncoder, a selection of "
-        "columns (ColumnTransformer with 'passthrough', feature selection) or nothing."
+        f"the units of the coefficients before a {type(step).__name__} are not known. Before the "
+        "regressor may stand BoundsScaler, TableEncoder, a ColumnTransformer of these as the first "
+        "step, a selection of columns ('passthrough', feature selection) or nothing."
     )
 
 
 def _columns(step, n_features):
-    """Map of a ColumnTransformer that selects and scales columns, in the order of its output."""
+    """Names of the effects of encoders, and the map, of a ColumnTransformer.
+
+    The map is to the effects of the columns that are selected and scaled, then to those of the
+    encoders, from the coefficients in the order of its output.
+    """
     found = getattr(step, "feature_names_in_", np.arange(n_features))
     place = {name: i for i, name in enumerate(found)}
+    effects: list = []
     blocks = []
     for _, transformer, columns in step.transformers_:
         if isinstance(transformer, str) and transformer == "drop":
+            continue
+        if _encodes(transformer):
+            own = transformer.coefficient_map()
+            rows = n_features + len(effects) + np.arange(len(own.names))
+            effects += own.names
+            blocks.append((rows, own.matrix))
             continue
         mask = isinstance(columns, slice) or np.asarray(columns).dtype == bool
         inner = np.arange(n_features)[columns] if mask else np.array(
             [place[c] if isinstance(c, str) else c for c in np.atleast_1d(columns)], dtype=int
         )  # fmt: skip
-        rows = np.append(inner, n_features)
-        matrix = np.zeros((n_features + 1, len(inner) + 1))
-        matrix[rows] = _map(transformer, len(inner))
-        blocks.append(matrix[:, :-1])
-    constant = np.zeros((n_features + 1, 1))
-    constant[-1] = 1.0
-    return np.hstack([*blocks, constant])
+        blocks.append((inner, _map(transformer, len(inner))))
+    widths = [matrix.shape[1] - 1 for _, matrix in blocks]
+    whole = np.zeros((n_features + len(effects) + 1, sum(widths) + 1))
+    whole[-1, -1] = 1.0
+    for start, width, (rows, matrix) in zip(np.cumsum([0, *widths]), widths, blocks, strict=False):
+        whole[np.append(rows, -1), start : start + width] = matrix[:, :-1]
+    return effects, whole
 
 
 def public_widths(model):

@@ -29,20 +29,9 @@ from .._linalg import row_products
 from .._parameters import ArrayLike, Level, PrivacyModel, RandomState, validated
 from ..exceptions import InvalidValues, PrivacyError
 from ..privacy import (
-    MODELS,
-    MOST_NOISE,
-    ROUNDING,
-    SIDE_SHARE,
-    TOLD_ABOVE,
-    Accounted,
-    Budget,
-    PrivacyReport,
-    Query,
-    capabilities,
-    learns_nothing,
-    models_that,
-    open_session,
-)
+    MODELS, MOST_NOISE, ROUNDING, SIDE_SHARE, TOLD_ABOVE, Accounted, Budget, PrivacyReport, Query,
+    capabilities, learns_nothing, models_that, open_session,
+)  # fmt: skip
 from ..records import INVALID_VALUES, as_rows, is_lazy, public_shape, public_zeros, silence
 
 # Predictors of scikit-learn whose fitted objects map each row by itself, and hold numbers alone

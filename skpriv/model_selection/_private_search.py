@@ -21,17 +21,9 @@ from .._progress import progress
 from ..exceptions import InvalidValues, SkprivError
 from ..linear_model import IHTRegressor
 from ..privacy import (
-    SIDE_SHARE,
-    Accounted,
-    Budget,
-    Cost,
-    NoiseSource,
-    PrivacyReport,
-    ReportRow,
-    charge,
-    open_session,
-    prepaid,
-)
+    SIDE_SHARE, Accounted, Budget, Cost, NoiseSource, PrivacyReport, ReportRow, charge,
+    open_session, prepaid,
+)  # fmt: skip
 from ..records import INVALID_VALUES, ArrayRows, finite_numbers, public_shape, public_zeros
 from ._private_score import (
     Gains,

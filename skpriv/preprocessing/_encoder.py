@@ -1,6 +1,5 @@
 """From a table of mixed columns to rows of the unit ball, by a public schema."""
 
-from collections.abc import Mapping
 from dataclasses import field
 from difflib import get_close_matches
 from typing import Any, Self
@@ -153,6 +152,10 @@ class TableEncoder(SchemaEncoder):
     column that has least. Each block reaches the sphere, in opposite or equally distant points, so
     that none can be larger.
 
+    Of k encoders and scalers side by side in a ``ColumnTransformer`` each makes a part of norm at
+    most 1, so that ``data_norm`` of the regressor is the square root of k. One encoder of all
+    columns needs no ``ColumnTransformer``.
+
     Examples
     --------
     >>> import pandas as pd
@@ -170,7 +173,7 @@ class TableEncoder(SchemaEncoder):
     2  0.707        0.000  0.000
     """
 
-    schema: Mapping = field(kw_only=False)
+    schema: Any = field(kw_only=False)
 
     def _chosen(self, schema, names):
         """Columns of the schema that are in the frame; one that is absent may be the target."""

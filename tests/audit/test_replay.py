@@ -16,16 +16,9 @@ from skpriv.audit._tape import Draw, Event
 from skpriv.bandits import LinUCB, SquareCB
 from skpriv.exceptions import InvalidValues, PrivacyError
 from skpriv.privacy import (
-    Budget,
-    Cost,
-    GaussianNoise,
-    NoiseSource,
-    Query,
-    ResponseNoise,
-    charge,
-    open_session,
+    Budget, Cost, GaussianNoise, NoiseSource, Query, ResponseNoise, charge, open_session,
     open_stream,
-)
+)  # fmt: skip
 from skpriv.records import INVALID_VALUES
 
 

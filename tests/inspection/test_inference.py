@@ -24,7 +24,7 @@ from skpriv.linear_model import (
     ReweightedRegressor,
     SSPRegressor,
 )
-from skpriv.preprocessing import BoundsScaler
+from skpriv.preprocessing import BoundsScaler, Numeric, TableEncoder
 
 BOUNDS = {"age": (20.0, 60.0), "dose": (0.0, 5.0), "other": (-1.0, 1.0)}
 
@@ -94,6 +94,12 @@ def test_columns_may_be_selected_and_steps_may_do_nothing():
     again = inference(make_pipeline(inside, ssp).fit(X, y))
     assert again.names == selected.names
     assert again.estimate == pytest.approx(selected.estimate)
+    table = "table", TableEncoder({"other": Numeric(*BOUNDS["other"])}), ["other"]
+    encoded = ColumnTransformer([*inside.transformers, table])
+    exact = SSPRegressor(data_norm=2.0, bounds_y=(0.0, 35.0), privacy="none")
+    third = inference(make_pipeline(encoded, exact).fit(X, y))
+    assert third.names == ["age", "dose", "other", "intercept"]
+    assert third.estimate[:3] == pytest.approx(LeastSquares().fit(X, y).coef_)
     kept = make_pipeline(VarianceThreshold(1.0), "passthrough", BoundsScaler(pair[::-1]), ssp)
     assert inference(kept.fit(X, y)).names == ["age", "dose", "intercept"]
     unnamed = make_pipeline(BoundsScaler(list(BOUNDS.values())), ssp).fit(X.to_numpy(), y)

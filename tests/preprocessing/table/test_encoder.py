@@ -16,15 +16,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from skpriv.linear_model import SSPRegressor
 from skpriv.preprocessing import (
-    Boolean,
-    BoundsScaler,
-    Categorical,
-    Date,
-    Numeric,
-    Ordinal,
-    Schema,
-    TableEncoder,
-)
+    Boolean, BoundsScaler, Categorical, Date, Numeric, Ordinal, Schema, TableEncoder,
+)  # fmt: skip
 from skpriv.preprocessing._columns import simplex
 
 pl = pytest.importorskip("polars")

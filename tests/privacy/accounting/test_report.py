@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from registry.estimators import iht, ssp
+from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import BaggingRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
@@ -114,6 +115,7 @@ def test_steps_that_learn_nothing_are_covered():
     for steps, alone in (
         ((BoundsScaler(),), False),
         ((TableEncoder(schema),), False),
+        ((ColumnTransformer([("all", BoundsScaler(), ["a", "b"])]),), False),
         (("passthrough", None), False),
         ((StandardScaler(), BoundsScaler()), True),
         ((FunctionTransformer(np.tanh),), True),  # of which nobody knows
