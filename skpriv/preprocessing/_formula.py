@@ -9,7 +9,6 @@ a'beta.
 """
 
 import ast
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
@@ -99,7 +98,7 @@ class FormulaEncoder(SchemaEncoder):
     """
 
     formula: str = field(kw_only=False)
-    schema: Mapping = field(kw_only=False)
+    schema: Any = field(kw_only=False)
 
     def _chosen(self, schema, names):
         """Columns of the schema that the formula has."""

@@ -67,7 +67,9 @@ class Schema(Mapping):
 
     def __init__(self, columns: Any, *, target: Any = None) -> None:
         if not isinstance(columns, Mapping):
-            raise TypeError("columns must be a mapping of column names to types.")
+            raise TypeError(
+                "a schema must be a mapping of column names to types: Schema.read(path) reads one."
+            )
         for name, column in columns.items():
             if not isinstance(name, str) or not isinstance(column, ColumnType):
                 raise TypeError(

@@ -339,6 +339,8 @@ def read_in_batches(X: Any, y: Any = None) -> bool:
 def as_rows(X: Any, y: Any = None) -> Any:
     """Rows of what was passed as X and y; rows that have their y in them stay what they are."""
     if isinstance(X, Rows):
+        if y is not None and X.has_target:
+            raise ValueError("y is given twice: make the rows with target=None, or pass no y.")
         return X if y is None else X.with_target(*_target(y))
     if is_dask(X) or is_dask(y):
         return DaskRows.of(X, y)

@@ -229,6 +229,8 @@ def test_maps_are_read_by_chunks(tmp_path, monkeypatch):
     monkeypatch.setattr(_tables, "KEPT_BYTES", 1)
     assert is_lazy(stored) and is_lazy(BoundsScaler((-0.5, 0.5)).fit(stored).transform(stored))
     np.testing.assert_allclose(clone(pipeline).fit(stored, y)[-1].coef_, expected, rtol=1e-6)
+    with pytest.raises(ValueError, match="y is given twice"):
+        ssp().fit(from_table(_frame(), target="y"), y)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, "text", None])

@@ -251,8 +251,9 @@ class PrivacyReport(Printed):
             return ""
         of = f" (column {self.person_column!r})" * bool(self.person_column)
         return (
-            f"a record is a person{of}: at most {m} row{'s are' if m > 1 else ' is'} used of each, "
-            "chosen at random, and rows with a value that is no finite number are left out"
+            f"a record is a person{of}: at most {m} row{'s' * (m > 1)} of each, chosen at random, "
+            f"{'are' if m > 1 else 'is'} used, and rows with a value that is no finite number are "
+            "left out"
         )
 
     @property

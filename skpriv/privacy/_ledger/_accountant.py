@@ -27,7 +27,7 @@ from ._ledger import (
 
 __all__ = ["BudgetAccountant"]
 
-COLUMNS = "release,own epsilon,part of the total,protects,about,when,who,what for".split(",")
+COLUMNS = "release,own epsilon,part of the total,protects,which rows,when,who,what for".split(",")
 
 
 class BudgetAccountant(Printed):

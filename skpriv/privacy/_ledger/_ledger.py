@@ -69,14 +69,14 @@ def check_unit(ledger: str, charge: str, name: str) -> None:
             unit = (column or "person", used)
             remedy = (
                 f"Begin a ledger with unit={unit!r} (in commands `budget --unit "
-                f"{unit_text(unit)}`), and make every release with groups."
+                f"{unit_text(unit)!r}`), and make every release with groups."
             )
         case ((person, largest), (column, used)) if column in ("", person) and used <= largest:
             return
         case ((person, largest), _):
             remedy = (
-                f"Release with groups={person} and max_rows_per_group={largest} or fewer (in "
-                f"commands --group {person} --max-rows {largest}; a policy with "
+                f"Release with groups, the column {person!r}, and max_rows_per_group={largest} or "
+                f"fewer (in commands --group {person!r} --max-rows {largest}; a policy with "
                 f"max_visits={largest}), or begin another ledger."
             )
     raise PrivacyError(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from skpriv.preprocessing import (
-    Boolean, Categorical, Date, Numeric, Ordinal, Schema, guessed_type,
+    Boolean, Categorical, Date, Numeric, Ordinal, Schema, TableEncoder, guessed_type,
 )  # fmt: skip
 
 pl = pytest.importorskip("polars")
@@ -125,8 +125,8 @@ def test_errors_name_column_and_remedy(text, message):
 def test_improper_schemas():
     with pytest.raises(TypeError, match="column 'age' is a tuple"):
         Schema({"age": (0, 120)})
-    with pytest.raises(TypeError, match="mapping"):
-        Schema([("age", Numeric(0, 120))])
+    with pytest.raises(TypeError, match="Schema.read"):
+        TableEncoder("schema.toml").fit(pd.DataFrame({"age": [1]}))
     with pytest.raises(ValueError, match="target='dose'"):
         Schema({"age": Numeric(0, 120)}, target="dose")
     with pytest.raises(ValueError, match="no target"):
