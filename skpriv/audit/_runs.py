@@ -174,7 +174,10 @@ def ordered(data, order):
     """
     sorted_ = np.argsort(order(*data), kind="stable")
     return tuple(
-        array[sorted_] if hasattr(array, "shape") else [array[i] for i in sorted_] for array in data
+        getattr(array, "iloc", array)[sorted_]  # of pandas: by position, and not by column
+        if hasattr(array, "shape")
+        else [array[i] for i in sorted_]
+        for array in data
     )
 
 

@@ -3,6 +3,7 @@
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from skpriv.audit._runs import ordered
@@ -102,7 +103,10 @@ def test_the_operating_system_draws_orders():
         assert not np.array_equal(first, second)
 
 
-def test_a_list_of_names_stays_a_list():
-    names = ["b", 1, "1", 1.0]
+def test_a_list_of_names_stays_a_list_and_a_frame_has_its_rows_sorted():
+    """A frame that is indexed by places would have its columns sorted, or refuse them."""
+    names, frame = ["b", 1, "1", 1.0], pd.DataFrame(np.arange(16.0).reshape(4, 4))
+    (X,) = ordered((frame,), lambda X: -X[0])
+    assert X[0].tolist() == [12.0, 8.0, 4.0, 0.0]
     _, sorted_names = ordered((np.arange(4.0), names), lambda x, names: -x)
     assert sorted_names == [1.0, "1", 1, "b"] and list(map(type, sorted_names))[1:3] == [str, int]
