@@ -48,6 +48,10 @@ class _Unheard(Warning, metaclass=_OfSilentThreads):
     """Category of what must not be heard."""
 
 
+# Before any thread copies the filters, to restore them while others are silent
+warnings.simplefilter("ignore", _Unheard)
+
+
 @contextmanager
 def silence(everywhere: bool = False) -> Iterator[None]:
     """Let nobody hear a warning while private values are read: it would tell of one.

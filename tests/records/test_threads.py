@@ -1,5 +1,7 @@
 """Threads of sums: kept, in order, never deadlocked, and gone in a child process."""
 
+import subprocess
+import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier, current_thread
@@ -178,3 +180,18 @@ def test_silence_is_that_of_one_thread_and_ends():
             assert both() == (False, False)
             raise KeyError
         assert both() == (True, True)
+
+
+RESTORED = """
+import warnings
+from skpriv.records import silence
+other, ours = warnings.catch_warnings(), silence()
+other.__enter__(), ours.__enter__(), other.__exit__(None, None, None)
+warnings.warn("a value")
+"""
+
+
+def test_filters_that_another_thread_restores_let_nobody_hear():
+    """They were copied before the first silence began."""
+    done = subprocess.run([sys.executable, "-c", RESTORED], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stderr == ""
