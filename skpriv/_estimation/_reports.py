@@ -14,15 +14,9 @@ import numpy as np
 from .._linalg import psd_part, vech
 from ..exceptions import PrivacyError
 from ..privacy import (
-    ROUNDING,
-    TYPICAL_NORM,
-    CodebookNoise,
-    Query,
-    adds_up_gaussians,
-    amplified,
-    amplified_epsilon,
+    ROUNDING, TYPICAL_NORM, CodebookNoise, Query, adds_up_gaussians, amplified, amplified_epsilon,
     best_codebook,
-)
+)  # fmt: skip
 from ._intervals import asymptotic_interval, certified_by_norm
 from ._loop._fit import LoopLaw, noise_floor
 from ._loop._queries import IDENTITY

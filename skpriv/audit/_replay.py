@@ -13,34 +13,14 @@ import numpy as np
 from sklearn.base import clone
 
 from ..privacy import (
-    LARGEST_EPSILON,
-    Budget,
-    Cost,
-    ExactStream,
-    FactorStream,
-    GaussianNoise,
-    GumbelNoise,
-    LocalStream,
-    SharedSumStream,
-    ShuffleStream,
-    Stream,
-    amplified,
-    amplified_epsilon,
-    capabilities,
-)
+    LARGEST_EPSILON, Budget, Cost, ExactStream, FactorStream, GaussianNoise, GumbelNoise,
+    LocalStream, SharedSumStream, ShuffleStream, Stream, amplified, amplified_epsilon, capabilities,
+)  # fmt: skip
 from ..records import codes, finite_numbers
 from ._runs import (
-    Play,
-    check_maker,
-    claim_of,
-    fit,
-    is_policy,
-    ordered,
-    replaced_persons,
-    replaced_rows,
-    run_once,
+    Play, check_maker, claim_of, fit, is_policy, ordered, replaced_persons, replaced_rows, run_once,
     unfitted,
-)
+)  # fmt: skip
 from ._tape import REPORTS, Player, Recorder, differing
 
 ORDER = {"l1": 1, "l2": 2, "linf": np.inf}

@@ -15,19 +15,9 @@ from scipy import stats
 
 from ..._linalg import RELATIVE_ZERO, psd_part
 from .._intervals import (
-    RANGE,
-    SHARPENINGS,
-    USUAL_QUANTILE,
-    expected_sum,
-    largest_sum,
-    main_region,
-    noise_share,
-    norm_quantile,
-    operator_quantile,
-    shared,
-    shrunk_covariance,
-    two_sided_quantile,
-)
+    RANGE, SHARPENINGS, USUAL_QUANTILE, expected_sum, largest_sum, main_region, noise_share,
+    norm_quantile, operator_quantile, shared, shrunk_covariance, two_sided_quantile,
+)  # fmt: skip
 from ._queries import IDENTITY, dependence
 from ._whitening import denoised_gram
 
