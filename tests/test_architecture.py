@@ -58,6 +58,10 @@ NOISE_LAWS = {
 }  # fmt: skip
 
 
+# Words that say that a value is known, asked or left, and not what it is.
+RIDDLES = {"known", "asked", "kept", "few", "told", "whole", "most"}
+
+
 @cache
 def package_files():
     """Syntax tree of each file of the package."""
@@ -273,6 +277,16 @@ def quantile_offenders(file, tree):
                 yield f"{file}:{node.lineno} makes a level of its own: call {MAKER}"
 
 
+def riddle_offenders(file, tree):
+    """Arguments, variables, functions and fields that a stranger cannot search for."""
+    for node in nodes(tree):
+        name = getattr(node, "arg", getattr(node, "name", None)) or dotted(node).split(".")[-1]
+        written = isinstance(node, ast.arg | ast.FunctionDef)
+        if (written or isinstance(getattr(node, "ctx", None), ast.Store)) and name:
+            if name.strip("_") in RIDDLES:
+                yield f"{file}:{node.lineno} names something {name}"
+
+
 def seed_offenders(file, tree):
     """A seed that is taken for true or false: None is secure, and 0, which is as false, public."""
     for node in nodes(tree):
@@ -287,7 +301,7 @@ MAKER = "two_sided_quantile"
 RULES = [
     level_offenders, folder_offenders, generator_offenders, sklearn_offenders, size_offenders,
     class_offenders, model_offenders, quantile_offenders, store_offenders, seed_offenders,
-    filter_offenders,
+    filter_offenders, riddle_offenders,
 ]  # fmt: skip
 
 
@@ -472,6 +486,8 @@ def test_every_room_has_a_level():
         (level_offenders, "metrics/_a.py", "from skpriv.privacy import _noise"),
         (generator_offenders, "privacy/_a.py", "rng = np.random.default_rng()"),
         (generator_offenders, "privacy/_a.py", "import secrets"),
+        (riddle_offenders, "privacy/_a.py", "def f(most): pass"),
+        (riddle_offenders, "privacy/_a.py", "self._known = 1"),
         (generator_offenders, "linear_model/_a.py", "from numpy.random import default_rng"),
         (generator_offenders, "linear_model/_a.py", "check_random_state(0).normal(size=3)"),
         (sklearn_offenders, "metrics/_a.py", "from sklearn.base import _fit_context"),

@@ -622,7 +622,7 @@ class _SumBounds:
         self.total = min(max(self.total, 0.0), equations.n * longest**2)
         largest = float(np.linalg.eigvalsh(inverse @ _upper(equations.gram) @ inverse.T)[-1])
         self.largest = self.weak = min(max(largest + slack * longest**2, 0.0), self.total)
-        self.seen = self.most = inf
+        self.seen = self.seen_largest = inf
         if equations.residual_thetas:
             scale, R = equations.residual_scale, _upper(equations.residual_gram)
             cut = excess * longest**2
@@ -631,7 +631,7 @@ class _SumBounds:
             self.seen = max(self.seen, 0.0) + cut
             weak = float(np.linalg.eigvalsh(inverse @ R @ inverse.T)[-1])
             weak += operator_quantile(scale, p, parts.weak) * longest**2
-            self.most = max(weak, 0.0) + cut
+            self.seen_largest = max(weak, 0.0) + cut
 
     def norm(self, distance):
         """Bound on |A^-1 S| if |theta_R - theta*| is at most the distance."""
@@ -640,7 +640,7 @@ class _SumBounds:
             cross = float(_cross(size, self.total, distance, parts.whole, self.fits))
             realised = self.seen + 2.0 * cross
             self.total = min(self.total, float(_expected(size, realised, parts.squares / 2.0)))
-            realised = (sqrt(self.most) + distance * sqrt(self.largest)) ** 2
+            realised = (sqrt(self.seen_largest) + distance * sqrt(self.largest)) ** 2
             weak = float(_expected(size, realised, parts.squares / 2.0))
             self.weak = min(self.weak, weak, self.total)
         length = log(1.0 / parts.sums)

@@ -50,7 +50,7 @@ def event_cost(first, second, budget):
     total = Cost()
     for before, now in zip(first.draws, second.draws, strict=True):
         if before.method in REPORTS:
-            likely = getattr(first.asked, "likely", None)
+            likely = getattr(first.question, "likely", None)
             shuffle = (reports, budget, likely) if can.amplifies and likely else None
             total += _reports_cost(before, now, shuffle)
         else:
@@ -374,7 +374,7 @@ def _composed(first, second, claim):
         elif before.door == now.door and len(before.draws) == len(now.draws):
             cost = event_cost(before, now, _own(before.owner, claim))
             total += cost
-            answers.append((before.asked.name if before.asked else "own report", cost))
+            answers.append((before.question.name if before.question else "own report", cost))
     for pairs in streams.values():
         changes = np.array([now.pending - before.pending for before, now in pairs])
         stream = pairs[0][0].owner

@@ -117,7 +117,7 @@ class Event:
         "sum", "top", "release", "read", or "draw" for noise that was added outside of these.
     owner : object
         The session or stream; None for a draw of its own.
-    asked : Query, Procedure or None
+    question : Query, Procedure or None
     arguments : tuple
         Share, and number of coordinates to be named.
     pending : ndarray or None
@@ -129,7 +129,7 @@ class Event:
 
     door: str
     owner: Any = None
-    asked: Any = None
+    question: Any = None
     arguments: tuple = ()
     pending: np.ndarray | None = None
     draws: list = field(default_factory=list)
@@ -139,11 +139,11 @@ class Event:
     def facts(self):
         """What must not depend on private rows, by name."""
         facts: dict = {"kind of answer": self.door}
-        if self.asked is not None:
+        if self.question is not None:
             facts["model"] = self.owner.model
-            facts["query"] = (type(self.asked).__name__, self.asked.name)
-            facts["norm"] = self.asked.norm
-            facts["sensitivity"] = float(self.asked.sensitivity)
+            facts["query"] = (type(self.question).__name__, self.question.name)
+            facts["norm"] = self.question.norm
+            facts["sensitivity"] = float(self.question.sensitivity)
             facts["share"] = repr(self.arguments)
         if isinstance(self.value, Answer):
             facts["number of records"] = self.value.n
@@ -233,9 +233,9 @@ class Recorder:
         self.charges: list = []
         self._open: Event | None = None
 
-    def answer(self, door, owner, asked, arguments, pending, make):
+    def answer(self, door, owner, question, arguments, pending, make):
         """An answer of a session or stream is on its way out."""
-        event = Event(door, owner, asked, arguments)
+        event = Event(door, owner, question, arguments)
         if isinstance(owner, Stream):
             event.pending = np.array(pending)
         outer, self._open = self._open, event

@@ -79,8 +79,8 @@ class CobaLearner:
 
         Returns
         -------
-        action, propensity, known : one of the actions, float, dict
-            `learn` wants `known` back.
+        action, propensity, rounds : one of the actions, float, dict
+            `learn` wants `rounds` back.
         """
         if hasattr(context, "is_batch") or hasattr(actions, "is_batch"):
             # coba then gives single rounds
@@ -93,8 +93,8 @@ class CobaLearner:
             self.policy_ = clone(self.policy)
         contexts = self._contexts(context, actions)
         chosen, chances = self.policy_.act(contexts, return_propensities=True)
-        known = {"contexts": contexts, "actions": actions}
-        return actions[int(chosen[0])], float(chances[0]), known
+        rounds = {"contexts": contexts, "actions": actions}
+        return actions[int(chosen[0])], float(chances[0]), rounds
 
     def learn(
         self,

@@ -16,16 +16,16 @@ STATE_VERSION = 3
 def tell_taken(error, taken, n_rounds):
     """Say in an error of `update` how many rounds were taken, as its text and ``rounds_taken``."""
     error.rounds_taken = taken
-    told = (
+    words = (
         f"Of these {n_rounds} rounds, the first {taken} were taken, and the policy has learnt from "
         "those of them whose epochs closed: update it with the others only."
     )
     if len(error.args) == 1 and isinstance(error.args[0], str):
         # The text before any part was named.
         said = error.__dict__.setdefault("_said", error.args[0])
-        error.args = (f"{said} {told}",)
+        error.args = (f"{said} {words}",)
     else:
-        error.add_note(told)
+        error.add_note(words)
 
 
 def save(policy, path, raw_path):

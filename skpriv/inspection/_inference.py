@@ -281,16 +281,16 @@ class Inference(Printed):
         if self.law.ratio:
             yield f"The {self.ratio_name} is the exponential of the estimate: {self.law.ratio}."
         if self.reason:
-            known = self.law.resolved.all()
-            yield f"{'Wide by public bounds' if known else 'Not estimable (-)'}: {self.reason}."
+            resolved = self.law.resolved.all()
+            yield f"{'Wide by public bounds' if resolved else 'Not estimable (-)'}: {self.reason}."
         if self.law.distance is not None:
-            known = _ratio(self.distance, self.std_error)
-            known = known[np.isfinite(known)]
-            if len(known):
+            ratios = _ratio(self.distance, self.std_error)
+            ratios = ratios[np.isfinite(ratios)]
+            if len(ratios):
                 other, kind = CURVE if self.law.ratio else STRAIGHT
                 yield (
                     f"The {other} differs from this one by at most `distance`, which is up to "
-                    f"{known.max():.2g} std_error here; estimand={kind!r} has intervals for it."
+                    f"{ratios.max():.2g} std_error here; estimand={kind!r} has intervals for it."
                 )
             elif np.isinf(self.distance).any():
                 yield (

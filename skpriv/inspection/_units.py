@@ -48,12 +48,12 @@ def law_in_units(model, estimand="fitted", law=None):
     # Columns outside of the equation, such as instruments, have no coefficient, and neither have
     # columns that a step does not select.
     matrix[:, list(getattr(last, "outside_columns", []))] = 0.0
-    kept = np.append(np.abs(matrix[:-1]).any(axis=1), moved or own)
-    named = [name for name, keep in zip([*names, INTERCEPT], kept, strict=True) if keep]
+    has_coefficient = np.append(np.abs(matrix[:-1]).any(axis=1), moved or own)
+    named = [name for name, keep in zip([*names, INTERCEPT], has_coefficient, strict=True) if keep]
     classes = getattr(last, "coefficient_blocks", [])
     if not classes:
-        return named, law.mapped(matrix[kept])
-    every = np.kron(np.eye(len(classes)), matrix[kept])
+        return named, law.mapped(matrix[has_coefficient])
+    every = np.kron(np.eye(len(classes)), matrix[has_coefficient])
     return [f"{one}: {name}" for one in classes for name in named], law.mapped(every)
 
 
@@ -194,10 +194,10 @@ def public_widths(model):
     )
 
 
-def _table_widths(encoder, known):
+def _table_widths(encoder, effect_map):
     """Width of the range of each effect: that of the encoded column, in the units of the table."""
     widths = encoder.bounds_out_[:, 1] - encoder.bounds_out_[:, 0]
-    effects = np.diagonal(known.matrix)[: len(widths)]
+    effects = np.diagonal(effect_map.matrix)[: len(widths)]
     lines = np.ones(len(widths), dtype=bool)
     lines[encoder.linear_features_out_] = False
     return np.where(lines, widths / np.where(lines, effects, 1.0), 1.0)

@@ -336,8 +336,8 @@ def second_difference(knots):
     matrix = np.zeros((max(k - 2, 0), k))
     for i in range(k - 2):
         left, right = knots[i + 1] - knots[i], knots[i + 2] - knots[i + 1]
-        whole = left + right
-        matrix[i, i : i + 3] = 2.0 * right / whole, -2.0, 2.0 * left / whole
+        both = left + right
+        matrix[i, i : i + 3] = 2.0 * right / both, -2.0, 2.0 * left / both
     return matrix
 
 

@@ -501,7 +501,7 @@ class Start:
         )  # fmt: skip
 
     @property
-    def known(self):
+    def mean_location(self):
         """The mean of the target, with infinite noise: other records may have another mean."""
         return Location(self.mean, inf, 1.0)
 

@@ -369,10 +369,10 @@ class Softmax(Logit):
         """The query of the rates of the classes, where the loop starts."""
         return ClassRatesQuery(maps.row_map, maps.target_map, self.n_classes)
 
-    def score_query(self, of_persons, *asked):
+    def score_query(self, of_persons, *fields):
         """The query of the scores at whitened rows, a target, a location and a point."""
         kind: Any = PersonClassScoreQuery if of_persons else ClassScoreQuery
-        return kind(*asked, self)
+        return kind(*fields, self)
 
 
 def coded(row_map, target_map, X, y):

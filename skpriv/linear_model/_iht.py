@@ -162,15 +162,15 @@ class OfColumns(Query):
 
     Parameters
     ----------
-    asked : Query
+    query : Query
     columns : ndarray of shape (s,)
     """
 
-    asked: Any
+    query: Any
     columns: np.ndarray
     takes_sparse: ClassVar[bool] = True
     name, shape, sensitivity, norm = (
-        property(attrgetter(f"asked.{what}")) for what in ("name", "shape", "sensitivity", "norm")
+        property(attrgetter(f"query.{what}")) for what in ("name", "shape", "sensitivity", "norm")
     )
 
     @property
@@ -180,7 +180,7 @@ class OfColumns(Query):
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
-        return self.asked.sum(picked(X, self.columns), y)
+        return self.query.sum(picked(X, self.columns), y)
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,31 +189,31 @@ class ColumnSession:
 
     Parameters
     ----------
-    whole : Session
+    session : Session
     columns : ndarray of shape (s,)
     budget : float
         Share of the whole session that is a share of 1 here.
     """
 
-    whole: Any
+    session: Any
     columns: np.ndarray
     budget: float
 
     def __getattr__(self, name):
-        return getattr(self.whole, name)  # numbers of records, trust and report are the same
+        return getattr(self.session, name)  # numbers of records, trust and report are the same
 
     def sum(self, query, share, subset=None):
         """Noisy sum of a query of these columns; see Session."""
-        asked = OfColumns(query, self.columns) if query.width != 0 else query
-        return self.whole.sum(asked, share * self.budget, subset)
+        query = OfColumns(query, self.columns) if query.width != 0 else query
+        return self.session.sum(query, share * self.budget, subset)
 
     def noise(self, query, share):
         """Law of the noise that the answer to a query would have; see Session."""
-        return self.whole.noise(query, share * self.budget)
+        return self.session.noise(query, share * self.budget)
 
     def records(self, share):
         """Number of records that an answer would sum over; see Session."""
-        return self.whole.records(share * self.budget)
+        return self.session.records(share * self.budget)
 
 
 @dataclass(frozen=True, eq=False)

@@ -55,7 +55,7 @@ class DeviceRows(RowsOnDevices):
     def __init__(self, n, n_features, seed, rounds, paid_for, lineage=None):
         self.n, self.n_features, self._paid_for = n, n_features, paid_for
         self.lineage = lineage
-        self._seed, self._rounds, self._asked = seed, rounds, 0
+        self._seed, self._rounds, self._n_asked = seed, rounds, 0
 
     def order(self, seed):
         """These rows, as the order of users: devices are asked by their places in a public order.
@@ -76,10 +76,10 @@ class DeviceRows(RowsOnDevices):
         RoundNeeded
             If it is not.
         """
-        self._asked += 1
-        if self._asked > len(self._rounds):
+        self._n_asked += 1
+        if self._n_asked > len(self._rounds):
             raise RoundNeeded(query, law=law, start=users.start, stop=users.stop)
-        return self._rounds[self._asked - 1]
+        return self._rounds[self._n_asked - 1]
 
 
 class Reports(Rounds):
@@ -479,9 +479,9 @@ class Collector:
             If there are fewer users than are counted on.
         """
         with self._store.lock:
-            kept = self._way.check_totals(self._open(), totals, n)
+            checked = self._way.check_totals(self._open(), totals, n)
             self._step()
-            self._way.write(kept)
+            self._way.write(checked)
             self._store.close_round(self.round)
             self._take_round()
 

@@ -47,17 +47,17 @@ class RoundNeeded(Exception):
     Parameters
     ----------
     query : Query
-    **asked : object
+    **details : object
         How devices answer it. In a round of sums: ``lattice``, the number of ``shares`` in which
         each number is sent, and what the sum costs a record, ``cost``. In a round of reports: the
         ``law`` of one report, and the positions ``start`` and ``stop`` in the public order of the
         users who are asked.
     """
 
-    def __init__(self, query: Any, **asked: Any) -> None:
+    def __init__(self, query: Any, **details: Any) -> None:
         super().__init__(query.name)
         self.query, self.size = query, prod(query.shape)
-        self.__dict__.update(asked)
+        self.__dict__.update(details)
 
 
 class Rounds:
@@ -124,7 +124,7 @@ class SumRows(RowsOnDevices):
 
     def __init__(self, n, n_features, devices, answers, paid_for, lineage=None, *, rehearsal=False):
         self.n, self.n_features, self.devices = n, n_features, devices
-        self._answers, self._asked, self._paid_for = answers, 0, paid_for
+        self._answers, self._n_asked, self._paid_for = answers, 0, paid_for
         self.lineage, self._rehearsal = lineage, rehearsal
         self.needed, self.reports = None, {}
 
@@ -143,7 +143,7 @@ class SumRows(RowsOnDevices):
         report, cost = prices
         self.reports[id(report)] = report
         size = prod(query.shape)
-        if self._asked >= len(self._answers):
+        if self._n_asked >= len(self._answers):
             shares = shares_needed(self.devices.adding, size, security) if security else 2
             needed = RoundNeeded(query, lattice=lattice, shares=max(shares, 2), cost=cost)
             if not self._rehearsal:
@@ -153,8 +153,8 @@ class SumRows(RowsOnDevices):
             self.needed = self.needed or needed
             zero = query.sum(np.zeros((1, self.n_features)), np.zeros(1))
             return np.reshape(zero, query.shape) * self.n, self.n
-        total, n = self._answers[self._asked]
-        self._asked += 1
+        total, n = self._answers[self._n_asked]
+        self._n_asked += 1
         if len(total) != size:
             raise ValueError(DAMAGED)
         return np.reshape(total, query.shape).astype(float) * lattice.step, n

@@ -176,7 +176,9 @@ class DaskRows(FetchedRows):
         subset = self.chosen(subset)
         local = [_local(subset, *place) for place in self._ranges()]
         empty = CompensatedSum(query.shape)
-        return self._tree(lambda rows, *asked: rows.total(*asked), query, local, _merged, empty)
+        return self._tree(
+            lambda rows, *arguments: rows.total(*arguments), query, local, _merged, empty
+        )
 
     def reduce(self, function: Any, merge: Any, start: int) -> Any:
         """Merge what a function makes of chunks, on the workers and then by a tree."""

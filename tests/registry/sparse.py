@@ -86,7 +86,7 @@ CASES = {
     ),
     OfColumns: Case(
         _of_columns, (_apart,), width=D, sparse=True,
-        unit=lambda asked: asked.asked.whitened.row_map.high[0],
+        unit=lambda asked: asked.query.whitened.row_map.high[0],
     ),
     GradientNorm: Case(_norm, (_gradient_norm,), width=D, n=3, unit=_unit, sparse=True),
 }  # fmt: skip

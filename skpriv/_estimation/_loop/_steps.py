@@ -285,7 +285,7 @@ def find_location(session, maps, rules, link=IDENTITY, start=None):
     the fit goes on from a start, both are those of the start.
     """
     if start:
-        return start.known if maps.row_map.constant is not None else None, start.deviation
+        return start.mean_location if maps.row_map.constant is not None else None, start.deviation
     released = _noisy_mean(session, maps, link, rules.location) if rules.location else None
     if link.parts > 1:
         return released, 1.0

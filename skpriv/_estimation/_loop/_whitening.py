@@ -194,8 +194,8 @@ class Pool:
         """Solve again with one more equation."""
         first, self.variance = not len(self._equations["n"]), equation.variance
         self._equations = {
-            name: np.concatenate([known, [getattr(equation, name)]])
-            for name, known in self._equations.items()
+            name: np.concatenate([earlier, [getattr(equation, name)]])
+            for name, earlier in self._equations.items()
         }
         if first:  # this one was asked at b = 0
             self._largest_square = max(self._largest_square, self.variance)
@@ -203,7 +203,7 @@ class Pool:
             self._average_slopes(equation.slope)
         elif first:  # later clips are the same number of deviations
             uncut = normal_clip(equation.square, equation.limit)[0]
-            self._noisy_slope, self.scale = (uncut * known for known in self._gram)
+            self._noisy_slope, self.scale = (uncut * number for number in self._gram)
             self._decompose()
         self._solve()
 

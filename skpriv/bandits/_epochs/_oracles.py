@@ -47,12 +47,12 @@ def paid_in(oracle):
     return "zcdp" if kind is linear_model.IHTRegressor else "gdp"
 
 
-def split_oracle(oracle, most):
+def split_oracle(oracle, releases):
     """Oracle with its part of the budget: the costs of all fits that a person is in add up."""
     trust = trust_of(oracle)
-    if most == 1 or trust.exact:
+    if releases == 1 or trust.exact:
         return oracle
-    budget = divided_budget(trust.budget, most, paid_in(oracle))
+    budget = divided_budget(trust.budget, releases, paid_in(oracle))
     return clone(oracle).set_params(epsilon=budget.epsilon, delta=budget.delta)
 
 
@@ -87,10 +87,10 @@ def added(n_nonzero, n_features):
 
 def go_on(oracle, coef, n_features):
     """Let a sparse oracle keep the largest released coefficients, and select more by residuals."""
-    new, kept = added(oracle.n_nonzero_coefs, n_features)
+    new, old = added(oracle.n_nonzero_coefs, n_features)
     if coef is not None:
         coef = coef.copy()
-        coef[np.argsort(-np.abs(coef), kind="stable")[kept:]] = 0.0
+        coef[np.argsort(-np.abs(coef), kind="stable")[old:]] = 0.0
     oracle.set_params(n_nonzero_coefs=new, selection_share=SELECTION_SHARE, coef_init=coef)
 
 

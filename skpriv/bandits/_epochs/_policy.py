@@ -159,7 +159,7 @@ class EpochWindows(Windows):
             else:
                 place += 1
 
-    def _known(self, mark, now):
+    def _has_law(self, mark, now):
         """Whether the law of the noise since a mark is known: of fits of epochs it always is."""
         return True
 
@@ -346,7 +346,7 @@ class EpochPolicy(BasePolicy):
 
         What changes with a round changes at once: an update that is interrupted took it or did not.
         """
-        kept, stop, failure = len(self._rows), self.n_rounds_ + len(rewards), None
+        n_before, stop, failure = len(self._rows), self.n_rounds_ + len(rewards), None
         try:
             # Copies: a slice would keep the whole batch alive, and with it what it came from.
             self._rows.append(rows.copy())
@@ -358,7 +358,7 @@ class EpochPolicy(BasePolicy):
         except BaseException as error:
             taken = self.n_rounds_ == stop
             if not taken:
-                del self._rows[kept:], self._rewards[kept:]
+                del self._rows[n_before:], self._rewards[n_before:]
             vars(error)["rounds_taken"] = taken * len(rewards)
             raise
         if failure is not None:

@@ -341,10 +341,10 @@ class ActionElimination(OraclePolicy):
     def _start(self, n_phi):
         claims = getattr(self.oracle, "interval_claims", ("certified", "asymptotic"))
         has = (*claims, *["posterior"] * hasattr(type(self.oracle), "posterior"))
-        asked = self._kind("posterior" in has)
-        if asked not in has:  # found now, and not when the first epoch closes
+        kind = self._kind("posterior" in has)
+        if kind not in has:  # found now, and not when the first epoch closes
             raise ValueError(
-                f"interval={self.interval!r} needs {asked} intervals, and the oracle "
+                f"interval={self.interval!r} needs {kind} intervals, and the oracle "
                 f"{type(self.oracle).__name__} has {' and '.join(has) or 'none'}: pass the kind "
                 "that it has as interval, or another oracle."
             )
@@ -381,9 +381,9 @@ class ActionElimination(OraclePolicy):
             return chances
         contexts = distinct(contexts, available)
         alive = np.broadcast_to(chances > 0.0, contexts.shape[:2])
-        few = spanner(contexts, alive)
+        spanning = spanner(contexts, alive)
         # Where all features are zero, nothing is spanned, and all of the actions are played.
-        return uniform(contexts, np.where(few.any(axis=1, keepdims=True), few, alive))
+        return uniform(contexts, np.where(spanning.any(axis=1, keepdims=True), spanning, alive))
 
     def _plausible(self, contexts, available):
         """Actions that may be the best, by posteriors of differences to the best mean."""

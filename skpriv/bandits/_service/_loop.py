@@ -372,16 +372,16 @@ class Loop:
             raise ValueError("this policy protects people: rank needs user, who comes.")
         self._learn_if_due()
         with self._store.transaction() as held:
-            known = {name: held.find(name) for name in ids}
-            new = [at for at, name in enumerate(ids) if known[name] is None]
+            choices = {name: held.find(name) for name in ids}
+            new = [at for at, name in enumerate(ids) if choices[name] is None]
             if len(new) != len({ids[at] for at in new}):
                 raise ValueError("an event must not come twice in one call.")
             self._refresh(held)
             if new:
                 choice = None if available is None else available[new]
                 given = [ids[at] for at in new], contexts[new], choice
-                known.update(self._acted(held, *given, [users[at] for at in new]))
-        return [(int(known[name][0]), float(known[name][1])) for name in ids]
+                choices.update(self._acted(held, *given, [users[at] for at in new]))
+        return [(int(choices[name][0]), float(choices[name][1])) for name in ids]
 
     def _acted(self, held, ids, contexts, available, users):
         """Act on new events, and keep them."""

@@ -262,5 +262,5 @@ def check_same(saved, policy, in_order):
 
 def sentence_of(error, meaning):
     """What went wrong; the text of an error that is not skpriv's might hold a value."""
-    told = f": {error}" if isinstance(error, SkprivError) else ""
-    return f"Learning failed with {type(error).__name__}{told} ({meaning})"
+    text = f": {error}" if isinstance(error, SkprivError) else ""
+    return f"Learning failed with {type(error).__name__}{text} ({meaning})"

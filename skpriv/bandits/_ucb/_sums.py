@@ -304,7 +304,7 @@ class Windows:
         the first window begins with the end of that phase.
         """
         later = (mark for mark in self._marks[:-1] if mark.rounds >= self._origin)
-        usable = [mark for mark in later if self._known(mark, now)]
+        usable = [mark for mark in later if self._has_law(mark, now)]
         found = [usable[0] if self._origin and usable else NOTHING]
         for fraction in FRACTIONS:
             place = self._origin + fraction * (now.rounds - self._origin)
@@ -315,7 +315,7 @@ class Windows:
                 found.append(earlier[-1])
         return found
 
-    def _known(self, mark, now):
+    def _has_law(self, mark, now):
         """Whether the law of the noise since a mark is known."""
         return now.noise_since(mark) is not None
 
@@ -347,10 +347,10 @@ class Windows:
     def _correlation(self, start, cut, now):
         """Absolute correlation of the noise before and after a cut, from the noise of the whole."""
         pairs = (start, now), (start, cut), (cut, now)
-        whole, before, after = (last.noise_since(first).scale for first, last in pairs)
+        total, before, after = (last.noise_since(first).scale for first, last in pairs)
         if not before * after:
             return 0.0
-        found = (whole**2 - before**2 - after**2) / (2.0 * before * after)
+        found = (total**2 - before**2 - after**2) / (2.0 * before * after)
         return min(abs(found), 1.0)
 
 

@@ -83,7 +83,7 @@ def tree_shape(est, maps, records, kind):
     is, so that smaller norms are not worth a bin.
     """
     size, n_levels, n_scales = maps.size, est.n_levels, est.n_scales
-    probe = _asked(kind)(maps, PartitionTree(size, est.gamma, 1, 1), (), crossed=True)
+    probe = query_kind(kind)(maps, PartitionTree(size, est.gamma, 1, 1), (), crossed=True)
     if n_levels == "auto":
         n_levels = size
         if est.variant != "paper":
@@ -96,7 +96,7 @@ def tree_shape(est, maps, records, kind):
     return {"gamma": est.gamma, "n_scales": n_scales, "n_levels": n_levels}
 
 
-def _asked(kind):
+def query_kind(kind):
     return CodebookLevelQuery if kind == "codebook" else LevelQuery
 
 
@@ -112,7 +112,7 @@ def grow(session, maps, *, gamma, n_scales, n_levels, theta_bound, kind):
     overlap = session.trust.can.same_rows
     for level in range(1, n_levels + 1):
         frontier = tree.frontier()
-        query = _asked(kind)(maps, tree, (*tree.bins, *frontier), level > 1, level)
+        query = query_kind(kind)(maps, tree, (*tree.bins, *frontier), level > 1, level)
         query.deliver(session.sum(query, 1.0 / n_levels), overlap)
         for node in frontier:
             node.decompose()
@@ -306,8 +306,8 @@ def pooled(tree, prior):
         design = np.vstack([row[0] for row in rows])
         response = np.concatenate([row[1] for row in rows])
         # Nothing is shrunk for sampling where privacy noise is small beside it
-        private, whole = (sum(row[2][k] for row in rows) for k in (0, 1))
-        error = sqrt(min(1.0, (1.0 + SAMPLING) * private / max(whole, 1e-300)))
+        private, total = (sum(row[2][k] for row in rows) for k in (0, 1))
+        error = sqrt(min(1.0, (1.0 + SAMPLING) * private / max(total, 1e-300)))
         if exact:
             return linalg.lstsq(design, response)[0]
         theta = prior @ normal_posterior(design @ prior / error, response / error, least)[1]

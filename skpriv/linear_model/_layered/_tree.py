@@ -469,8 +469,8 @@ class CodebookLevelQuery(LevelQuery):
             d = node.size
             u = np.column_stack([phi[rows] @ self._columns[slot], target[rows] / SQRT2])
             moments = np.hstack([u**2, SQRT2 * u[:, above[0]] * u[:, above[1]]])
-            asked = np.append(np.arange(self.joint_length) < d, above[0] < d)
-            slots[rows], vectors[rows] = slot, moments * asked
+            in_node = np.append(np.arange(self.joint_length) < d, above[0] < d)
+            slots[rows], vectors[rows] = slot, moments * in_node
         vectors /= self.radius
         squares = np.einsum("ij,ij->i", vectors, vectors)
         vectors[:, self.joint_length - 1] = np.sqrt(np.maximum(1.0 - squares, 0.0))

@@ -89,10 +89,10 @@ def _proposals(variance, centers, entropy):
     if not rest.size:
         return z, taken
     about, inside = centers[rest], bucket[rest]
-    known = _chance(z[rest] - about, variance) * (tops[inside] / weights[inside])
+    computed = _chance(z[rest] - about, variance) * (tops[inside] / weights[inside])
     drawn = chances[rest] * 2.0**-WORD
-    taken[rest] = drawn < known
-    for i in (np.abs(drawn - known) <= CLOSE * known + NOTHING).nonzero()[0]:
+    taken[rest] = drawn < computed
+    for i in (np.abs(drawn - computed) <= CLOSE * computed + NOTHING).nonzero()[0]:
         distance = Decimal(int(z[rest[i]])), Decimal(about[i])
         height = int(tops[inside[i]]), int(weights[inside[i]])
         taken[rest[i]] = _exactly(int(chances[rest[i]]), height, distance, variance, entropy)
@@ -123,10 +123,10 @@ def _buckets(variance):
 def _chance(away, variance):
     """exp(-away^2 / (2 variance)) by sums, products and roundings of doubles alone."""
     exponent = away * away * (-1.0 / (2.0 * log(2.0) * variance))
-    whole = np.rint(exponent)
-    rest = exponent - whole  # an exact difference, from -1/2 to 1/2
+    integer = np.rint(exponent)
+    rest = exponent - integer  # an exact difference, from -1/2 to 1/2
     terms = np.multiply.accumulate(RATIOS * rest)
-    return np.ldexp(1.0 + terms.sum(axis=0), whole.astype(np.int32))
+    return np.ldexp(1.0 + terms.sum(axis=0), integer.astype(np.int32))
 
 
 def _exactly(word, height, distance, variance, entropy):

@@ -733,8 +733,8 @@ class Session(ABC):
         return Answer(value, self._size(slot), noise, counted=self.persons is None)
 
     def _report(self, question, slot, n, law, paid):
-        asked = question.name, question.norm, question.sensitivity
-        self.report.rows.append(ReportRow(*asked, slot.share, n, str(law), law.scale, *paid))
+        of_question = question.name, question.norm, question.sensitivity
+        self.report.rows.append(ReportRow(*of_question, slot.share, n, str(law), law.scale, *paid))
         if self._rows.passes is not None:
             self.report.passes = self._rows.passes - self._passes
 

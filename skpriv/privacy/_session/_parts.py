@@ -37,9 +37,9 @@ def split(session: Any, *sizes: Any) -> "list[Part]":
         If the parts do not fit, or the session has answered something.
     """
     inside = isinstance(session, Part)
-    whole, place = (session._whole, session._place) if inside else (session, 0)
+    divided, place = (session._session, session._place) if inside else (session, 0)
     # Under a curator, what was used before a rebase is not counted again.
-    rebased = 0.0 if inside or whole.capabilities.reports else 1.0 - whole._unit
+    rebased = 0.0 if inside or divided.capabilities.reports else 1.0 - divided._unit
     if session.used > rebased + SHARE_SLACK:
         raise PrivacyError("a session is divided into parts before it answers anything.")
     if sum(sizes) > session.n or min(sizes, default=0) < 1:
@@ -49,7 +49,7 @@ def split(session: Any, *sizes: Any) -> "list[Part]":
     order = np.argsort(sizes, kind="stable")
     ends = np.cumsum([sizes[i] for i in order])
     starts = dict(zip(order.tolist(), (ends - np.sort(sizes)).tolist(), strict=True))
-    return [Part(whole, place + starts[i], size) for i, size in enumerate(sizes)]
+    return [Part(divided, place + starts[i], size) for i, size in enumerate(sizes)]
 
 
 class Part:
@@ -61,7 +61,7 @@ class Part:
 
     Parameters
     ----------
-    whole : Session
+    session : Session
     place : int
         Where its records begin in the random order of the session.
     size : int
@@ -77,47 +77,47 @@ class Part:
         Those of the whole session.
     """
 
-    def __init__(self, whole: Any, place: int, size: int) -> None:
-        self._whole, self._place, self.n = whole, place, int(size)
+    def __init__(self, session: Any, place: int, size: int) -> None:
+        self._session, self._place, self.n = session, place, int(size)
         self.used = 0.0
-        self.model, self.trust, self.report = whole.model, whole.trust, whole.report
-        self.persons, self.ordered = whole.persons, whole.ordered
+        self.model, self.trust, self.report = session.model, session.trust, session.report
+        self.persons, self.ordered = session.persons, session.ordered
 
     def sum(self, query: Any, share: float, subset: Any = None) -> Answer:
         """Noisy sum of a query over the records, or over a part of them; see Session.
 
         Shares of parts of a part add up.
         """
-        share, records = self._of_whole(query, share, spend=True, subset=subset)
-        return self._whole.sum(query, share, records)
+        share, records = self._for_session(query, share, spend=True, subset=subset)
+        return self._session.sum(query, share, records)
 
     def part(self, fraction: float) -> Piece | None:
         """Random part of the records, for queries that need not see all of them; see Session."""
-        return self._whole._pieces.prefix(self._place, self._place + self.n, fraction)
+        return self._session._pieces.prefix(self._place, self._place + self.n, fraction)
 
     def top(self, query: Any, k: int, share: float) -> np.ndarray:
         """Indices of the k largest coordinates of a bounded sum; see Session."""
-        share, records = self._of_whole(query, share, spend=True)
-        return self._whole.top(query, k, share, records)
+        share, records = self._for_session(query, share, spend=True)
+        return self._session.top(query, k, share, records)
 
     def release(self, procedure: Any, share: float) -> Answer:
         """Noisy output of a procedure on the records; see Session."""
-        share, records = self._of_whole(procedure, share, spend=True)
-        return self._whole.release(procedure, share, records)
+        share, records = self._for_session(procedure, share, spend=True)
+        return self._session.release(procedure, share, records)
 
     def noise(self, query: Any, share: float, subset: Any = None) -> Any:
         """Law of the noise that the answer to a query would have for this share (public)."""
-        share, records = self._of_whole(query, share, spend=False, subset=subset)
-        return self._whole.noise(query, share, records)
+        share, records = self._for_session(query, share, spend=False, subset=subset)
+        return self._session.noise(query, share, records)
 
     def records(self, share: float, subset: Any = None) -> int:
         """Public number of records that the answer to a query for this share would sum over."""
-        share, records = self._of_whole(None, share, spend=False, subset=subset)
-        return self._whole.records(share, records) if len(records) else 0
+        share, records = self._for_session(None, share, spend=False, subset=subset)
+        return self._session.records(share, records) if len(records) else 0
 
-    def _of_whole(self, query, share, spend, subset=None):
+    def _for_session(self, query, share, spend, subset=None):
         """Share and records with which the whole session is asked."""
-        if subset is not None and self._whole.capabilities.reports:
+        if subset is not None and self._session.capabilities.reports:
             raise PrivacyError("users of a part of a session answer once: ask all of the part.")
         everybody = Piece(self._place, self._place + self.n)
         if subset is not None and not (isinstance(subset, Piece) and everybody.holds(subset)):
@@ -132,7 +132,7 @@ class Part:
                     f"the session ({max(1.0 - start, 0.0):.4g})."
                 )
             self.used = stop
-        if not self._whole.capabilities.reports:
+        if not self._session.capabilities.reports:
             return share, everybody if subset is None else subset
         users = (self._place + self._position(share) for share in (start, stop))
         return 1.0, Piece(*users)
