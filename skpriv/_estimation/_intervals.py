@@ -166,8 +166,9 @@ TARGET_PARTS = np.array([0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9])
 TIKHONOV_PATH = np.concatenate([[0.0], np.geomspace(0.2, 40.0, 18)])
 # Norms of theta* that are tried as bounds; above the last one intervals are all of the range.
 NORMS = np.geomspace(0.125, 64.0, 28)
-# Normal intervals that assume no norm need a smallest singular value of the released design, in
-# deviations of its noise, of the normal quantile of the level, or of .95, and so much more.
+# Normal intervals that assume no norm need a released design that is resolved. Its smallest
+# singular value, in deviations of its noise, must exceed the normal quantile of the level by so
+# much; levels below .95 need what .95 needs.
 RESOLUTION_ABOVE_QUANTILE = 1.5
 
 
@@ -468,10 +469,10 @@ def _best_on_path(equations, points, half_width):
     return centre, half
 
 
-# Where a norm is assumed: mean eigenvalue that the design of rows in the unit ball can have, over
-# the norm of its noise, from which sharp intervals are taken and not `certified_by_norm`, which
-# needs no resolution. On even designs both are as wide at 30 to 90; at 100 these are 1.2 to 2 times
-# narrower, and leave room for a smallest eigenvalue of a fiftieth of the mean.
+# Where a norm is assumed, sharp intervals are taken from here on, and `certified_by_norm`, which
+# needs no resolution, below. It is the largest mean eigenvalue of a design of rows in the unit
+# ball, over the norm of its noise. On even designs both are as wide at 30 to 90; at 100 these are
+# 1.2 to 2 times narrower, and leave room for a smallest eigenvalue of a fiftieth of the mean.
 CLEAR = 100.0
 # Part of the failure probability that is left to those others then, for points in directions that
 # rows hardly have: log(1 / .9) more in the exponent makes these wider by about 1%.

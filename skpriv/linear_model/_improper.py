@@ -24,10 +24,10 @@ from ..privacy import ROUNDING, InnerSum, Procedure, Query, best_codebook, model
 from ._base import CertifiedIntervals, PrivateRegressor
 from ._opening import channel_of, open_fit, scaled_rows
 
-# time = TIME_FACTOR (bound mu n / (4 sqrt(2 e)))^(2/3) balances the bias bound / sqrt(2 e time)
-# with the noise 4 time / (mu n) of the worst spectrum, since a gradient changes by at most 4
-# (sqrt(n) for n in the local model). The factor was chosen by measurement, as was the cap
-# sqrt(n) / CAP beyond which descent fits the targets' noise.
+# time = TIME_FACTOR (bound mu n / (4 sqrt(2 e)))^(2/3) balances bias and noise of the worst
+# spectrum. The bias is bound / sqrt(2 e time), and the noise 4 time / (mu n), since a gradient
+# changes by at most 4; in the local model sqrt(n) stands for n. The factor was chosen by
+# measurement, as was the cap sqrt(n) / CAP beyond which descent fits the targets' noise.
 TIME_FACTOR, CAP = 0.7, 2.5
 # Least number of steps, and the largest time that one step stands for, with and without a curator.
 N_ITER, REACH = {True: 32, False: 8}, {True: 2.5, False: 1.0}

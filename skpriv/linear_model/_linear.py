@@ -38,8 +38,8 @@ from ._base import FitsBySteps
 # which hardly depends on the rows, so that few of them can stand for all.
 IMAGINED = 4096
 
-# A whitened Gram matrix of p columns has eigenvalues of about .9 / p, and the noise of its mean has
-# the operator norm 4 sqrt(2 p) / N, with the effective sample size N = n mu. The matrix is known to
+# A whitened Gram matrix of p columns has eigenvalues of about .9 / p. The noise of its mean has the
+# operator norm 4 sqrt(2 p) / N, with N = n mu effective records. The matrix is known to
 # a factor of two where the first is twice the second: where N / p^1.5 exceeds this number.
 ESTIMABLE = 2.0 * 4.0 * sqrt(2.0) / 0.9
 
@@ -70,7 +70,7 @@ class Plan(Printed):
     guarantee : str
         What the fit would promise.
     resolution : float
-        The effective sample size N = n mu (the square root of n times mu where users answer for
+        Effective records N = n mu (the square root of n times mu where users answer for
         themselves) over p^1.5, with p columns, the constant included.
     records : int
         Number of records from which most coefficients of features that are not nearly the same are

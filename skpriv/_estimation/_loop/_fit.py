@@ -338,7 +338,7 @@ class LoopFit:
     n : int
         Number of records of the fit.
     effective_records : float, default=inf
-        The effective sample size N.
+        Effective records N.
     mean : KnownMean, default=None
         What is known of the mean of the fit beside its steps.
     link : MeanLink
@@ -610,12 +610,13 @@ SHIFTS = np.linspace(0.02, 0.98, 49)[:, None]  # of the smallest eigenvalue: see
 
 
 # Weights by which the failure probability is divided among the events of a certified interval. One
-# for each of the 17 by itself would make intervals 1% narrower. At a point: v'N_L d (second), the
-# noise of the variance (seen), from realised squares to it, its cross term, N_z along a vector, and
-# N_L along u (direction). For all points: |S| and the sum of terms |e|^2 e w zeta (sums), what is
-# cut (excess), the noise along d (pull), |N_L d| (design), the largest eigenvalue and the trace of
-# H, both of the residual Gram (weak, total), the cross term along its eigenvector (tilt), and from
-# realised squares to variances.
+# for each of the 17 by itself would make intervals 1% narrower.
+# Events at a point: v'N_L d (second), the noise of the variance (seen), from realised squares to it
+# (realised), its cross term (cross), N_z along a vector (along), and N_L along u (direction).
+# Events for all points: |S| and the sum of terms |e|^2 e w zeta (sums), what is cut (excess), the
+# noise along d (pull), and |N_L d| (design). Of H, and of the residual Gram, the largest eigenvalue
+# and the trace (largest, trace; weak, total). The cross term along the eigenvector of the latter
+# (tilt), and from realised squares to variances (variances).
 STEP_EVENTS = {
     "main": 64.0,
     **dict.fromkeys(("second", "seen", "realised", "sums"), 8.0),

@@ -349,10 +349,10 @@ def half_widths(tree, theta_bound, confidence_level=0.95):
         node.half_widths = np.minimum(np.min(halves, axis=0), theta_bound)
 
 
-# The published variant: one direction and two batches of records a level, with corrected
-# sensitivities, residual targets that are bounded without bias, and interval rules whose constants
-# are quantiles of the noise (those of the paper are vacuous below 1e9 records). Along a path, the
-# error of the prediction is at most eta(phi), the sum of |u'phi| tau over active bins.
+# The published variant has one direction and two batches of records a level. Corrected are its
+# sensitivities, and residual targets, which are bounded without bias. The constants of its interval
+# rules are quantiles of the noise: those of the paper are vacuous below 1e9 records. Along a path,
+# the error of the prediction is at most eta(phi), the sum of |u'phi| tau over active bins.
 
 
 def target_bound(level, theta_bound):

@@ -28,9 +28,9 @@ NO_ROOM = (
 LARGEST_ENTRY = 4.0  # an entry of a record's vector is at most so many sensitivities from zero
 NOISE_ROOM = 40.0  # standard deviations of the noise for which a sum has room
 # Standard deviation of the narrowest discrete Gaussian that is drawn, in steps of the grid. The
-# proofs of docs/mathematics/aggregate.md leave out a factor that differs from 1 by less than
-# 2 exp(-2 pi^2 WIDTH^2) / (1 - exp(-2 pi^2)) < 1e-857 for rounding to the grid, and a factor below
-# exp(5 n exp(-pi^2 WIDTH^2)) < exp(n 1e-427) for the sum of the noise of n users.
+# proofs of docs/mathematics/aggregate.md leave out two factors. That of rounding to the grid
+# differs from 1 by less than 2 exp(-2 pi^2 WIDTH^2) / (1 - exp(-2 pi^2)) < 1e-857. That of the sum
+# of the noise of n users is below exp(5 n exp(-pi^2 WIDTH^2)) < exp(n 1e-427).
 WIDTH = 10.0
 
 

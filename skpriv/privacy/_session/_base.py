@@ -201,28 +201,32 @@ class Pieces:
         """Exact sum over a piece, or all records."""
         if self._foreseen:
             self._drawn()
-        rows, prepared = self.all_rows, query.prepared
-        source = rows if piece is None else dict(self._kept_pieces).get(piece)
-        if prepared is not None and isinstance(source, ArrayRows):
-            maker, of_prepared = prepared
-            if self._maker not in ((maker, piece), (maker, None)):
-                self._booked(self._prepared_rows, -1)
-                # Not even an error while these are made leaves others that pass for them
-                self._prepared_rows, self._maker = None, (maker, piece)
-                self._prepared_rows = self._made(source, maker.records, maker.width)
-            if self._prepared_rows is not None and self._maker[1] == piece:
-                return self._prepared_rows.sum(of_prepared)
+        rows, prepared, found = self.all_rows, query.prepared, None
+        if prepared is not None:
+            found = self._sum_of_prepared(piece, *prepared)
         # A query may find its sum from what earlier ones about the same rows left in `memory`.
-        if hasattr(query, "sum_by_memory"):
+        elif hasattr(query, "sum_by_memory"):
             memory = self._memory.setdefault((query.maps, piece), {})
             in_memory = isinstance(rows, ArrayRows)
             found = query.sum_by_memory(rows.select(self.users(piece)), memory, in_memory)
-            if found is not None:
-                return found
+        if found is not None:
+            return found
         if piece is not None:
             return self._sum_of_piece(query, piece)
         of_targets = query.width == 0 and rows.passes is not None  # None: rows are in memory
         return (self._targets if of_targets else rows).sum(query)
+
+    def _sum_of_prepared(self, piece, maker, query):
+        """Exact sum over rows that a maker makes of those in memory; None where it keeps none."""
+        source = self.all_rows if piece is None else dict(self._kept_pieces).get(piece)
+        if isinstance(source, ArrayRows) and self._maker not in ((maker, piece), (maker, None)):
+            self._booked(self._prepared_rows, -1)
+            # Not even an error while these are made leaves others that pass for them
+            self._prepared_rows, self._maker = None, (maker, piece)
+            self._prepared_rows = self._made(source, maker.records, maker.width)
+        if self._prepared_rows is None or self._maker != (maker, piece):
+            return None
+        return self._prepared_rows.sum(query)
 
     @cached_property
     def all_rows(self):
