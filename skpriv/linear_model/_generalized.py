@@ -375,7 +375,7 @@ class Softmax(Logit):
         return kind(*fields, self)
 
 
-def coded(row_map, target_map, X, y):
+def class_targets(row_map, target_map, X, y):
     """Codes of the classes of a chunk, NaN for no class, and roots of weights in [0, 1]."""
     code, roots = scaled_targets(row_map, target_map, X, y, 0.0, np.inf)
     return np.rint(code), roots
@@ -400,7 +400,7 @@ class ClassRatesQuery(OfTargets, Query):
 
     def sum(self, X, y):
         """Exact counts over a chunk of rows."""
-        code, roots = coded(self.row_map, self.target_map, X, y)
+        code, roots = class_targets(self.row_map, self.target_map, X, y)
         has_class = np.isfinite(code)
         code, weights = code[has_class].astype(int), roots[has_class] ** 2
         return np.bincount(code, weights, minlength=self.n_classes)
@@ -490,7 +490,7 @@ class ClassScoreQuery(JointScores, Query):
 
     def scores(self, X, y):
         """Yield (u, pi, h, e) of one block of rows after the other."""
-        code, roots = coded(self.whitened.row_map, self.target_map, X, y)
+        code, roots = class_targets(self.whitened.row_map, self.target_map, X, y)
         Q = contrasts(len(self.location))
         B = self.point.reshape(Q.shape[1], -1)
         for block, e, w, *_ in self.whitened.blocks(X):
@@ -578,7 +578,7 @@ def check_kind(y, classes):
 
 
 @silence()
-def codes(y, classes, n):
+def class_codes(y, classes, n):
     """Position of each label among the classes, K of K for anything else; nothing is raised.
 
     Parameters
@@ -642,7 +642,7 @@ class LabelledRows(ArrayRows):
     def _prepare(self):
         """Turn labels into codes and values into numbers."""
         if not self._ready:
-            self._y = codes(self._y, self._classes, self.n)
+            self._y = class_codes(self._y, self._classes, self.n)
         super()._prepare()
 
 
@@ -921,7 +921,7 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
     def _scored(self, X, y, sample_weight):
         """Part of the rows whose label is predicted."""
         likely = self._log_odds(self._points(X)).argmax(axis=1)
-        right = likely == codes(y, self.classes_, len(likely))
+        right = likely == class_codes(y, self.classes_, len(likely))
         return float(np.average(right, weights=sample_weight))
 
     conformity_score = "absolute"  # of a label: there is but one

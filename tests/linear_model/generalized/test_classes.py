@@ -10,7 +10,7 @@ import skpriv
 from skpriv import BudgetAccountant
 from skpriv.inspection import inference, model_card
 from skpriv.linear_model import LogisticRegression
-from skpriv.linear_model._generalized import Softmax, codes, contrasts
+from skpriv.linear_model._generalized import Softmax, class_codes, contrasts
 
 NAMES = np.array(["a", "b", "c"])
 COEF = np.array([[1.0, 0.5], [-1.0, 1.0], [0.0, -1.5]])
@@ -153,7 +153,7 @@ def test_contrasts_are_orthonormal_and_across_the_ones():
 def test_one_label_of_a_list_does_not_change_how_the_others_are_read():
     """NumPy makes text of all numbers that stand in a list beside one text."""
     for first in (1, "x"):
-        found = codes([first, 1, 2], np.array(["1", "2"]), 3)
+        found = class_codes([first, 1, 2], np.array(["1", "2"]), 3)
         np.testing.assert_array_equal(found[1:], [2.0, 2.0])
 
 
@@ -162,7 +162,7 @@ def test_one_label_of_a_list_does_not_change_how_the_others_are_read():
 def test_one_label_of_a_column_does_not_change_how_the_others_are_read(row, other):
     """Of a list of rows of one label NumPy makes no column if one of them has another shape."""
     labels = [row(label) for label in (0, 1, 1, 0)]
-    np.testing.assert_array_equal(codes(labels, np.array([0, 1]), 4), [0.0, 1.0, 1.0, 0.0])
+    np.testing.assert_array_equal(class_codes(labels, np.array([0, 1]), 4), [0.0, 1.0, 1.0, 0.0])
     labels[1] = other
-    found = codes(labels, np.array([0, 1]), 4)
+    found = class_codes(labels, np.array([0, 1]), 4)
     np.testing.assert_array_equal(found, [0.0, 2.0, 1.0, 0.0])
