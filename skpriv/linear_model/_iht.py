@@ -293,7 +293,7 @@ def choose(session, maps, start, n_nonzero, share, size_share):
     return np.union1d(start.support, session.top(scores, n_nonzero - len(start.support), share))
 
 
-def least_squares(session, maps):
+def exact_least_squares(session, maps):
     """The `LoopFit` without privacy: normal equations, solved again at what they leave."""
     whitened, theta = Whitened(maps.row_map, np.eye(maps.size)), np.zeros(maps.size)
     for _ in range(2):
@@ -560,7 +560,7 @@ class IHTRegressor(CertifiedIntervals, PredictionIntervals):
         end = np.full(size, maps.row_bound)
         on_support = RecordMap(RowMap(-end, end, None, maps.fit_intercept, size), maps.target_map)
         if session.trust.exact:
-            return on_support, least_squares(session, on_support)
+            return on_support, exact_least_squares(session, on_support)
         rules = public_rules(session, on_support.row_map)
         return on_support, fit_rows(session, on_support, rules)
 

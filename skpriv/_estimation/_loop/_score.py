@@ -481,6 +481,36 @@ class Line(NamedTuple):
     tail: np.ndarray
     tail_scale: float
 
+    @classmethod
+    def of(cls, query: Any, answer: Any, last: ScoreEquation) -> "Line":
+        """Read the answer to a `LineScoreQuery`, with the slope of the last step.
+
+        Let B be the mean of the directions of scores that are longer than T. If P(|u| > x) falls
+        like x^-a, shortening takes away T B / (a - 1). With a finite variance a is at least 2, so
+        that this lies between 0 and T B. Half of T B is added, and what remains uncertain is as
+        large.
+
+        Parameters
+        ----------
+        query : LineScoreQuery
+        answer : Answer
+        last : ScoreEquation
+        """
+        found, scales = query.named(answer.value / answer.n, answer.noise.scale / answer.n)
+        tail, tail_scale = 0.5 * found["beyond"], 0.5 * scales["beyond"]
+        equation = replace(
+            last,
+            point=query.point,
+            moment=found["moment"] + tail,
+            moment_scale=hypot(scales["moment"], tail_scale),
+            residual_gram=unvech(found["residual"], len(tail)),
+            residual_scale=scales["residual"],
+            limit=query.limit,
+            length=1.0,
+            n=answer.n,
+        )
+        return cls(equation, tail, tail_scale)
+
     def uncertain(self, dual):
         """How far shortening may move v'moment beyond the noise of the tail, for each row v."""
         beyond_noise = (dual @ self.tail) ** 2 - self.tail_scale**2 * row_norms(dual) ** 2
@@ -660,7 +690,7 @@ def length_classes(longest, cut_length):
     return first * 2.0 ** np.arange(count)
 
 
-def line_scores(
+def line_query(
     session: Any, fields: ScoreFields, cut_length: float, rules: Any, link: Any = IDENTITY
 ) -> LineScoreQuery:
     """The question of the line; where its scores are shortened follows from their lengths.
@@ -697,53 +727,19 @@ def line_scores(
 def with_line(session: Any, step: ScoreQuery, share: float, rules: Any) -> tuple:
     """The equation of a step and the `Line` at the same point, in one pass over the records."""
     fields, part = (step.whitened, step.target_map, step.location, step.point), rules.line
-    line = line_scores(session, fields, step.limit, rules)
+    line = line_query(session, fields, step.limit, rules)
     both = StepAndLineQuery(step, line, (share, (1.0 - LEARNT) * part))
     answer, found = both.read(session.sum(both, sum(both.shares)))
     last = ScoreEquation.of(step, answer)
-    return last, least_squares(line, found, last)
+    return last, Line.of(line, found, last)
 
 
 def line_alone(
     session: Any, fields: ScoreFields, last: ScoreEquation, rules: Any, link: Any = IDENTITY
 ) -> Line:
     """The `Line` at a point, after the last step."""
-    line = line_scores(session, fields, last.cut_length, rules, link)
-    return least_squares(line, session.sum(line, (1.0 - LEARNT) * rules.line), last)
-
-
-def least_squares(query: LineScoreQuery, answer: Any, last: Any) -> Line:
-    """The equation of the least-squares line at a point.
-
-    Let B be the mean of the directions of scores that are longer than T. If P(|u| > x) falls like
-    x^-a, shortening takes away T B / (a - 1). With a finite variance a is at least 2, so that this
-    lies between 0 and T B. Half of T B is added, and what remains uncertain is as large.
-
-    Parameters
-    ----------
-    query : LineScoreQuery
-    answer : Answer
-    last : ScoreEquation
-        The last step.
-
-    Returns
-    -------
-    Line
-    """
-    found, scales = query.named(answer.value / answer.n, answer.noise.scale / answer.n)
-    tail, tail_scale = 0.5 * found["beyond"], 0.5 * scales["beyond"]
-    equation = replace(
-        last,
-        point=query.point,
-        moment=found["moment"] + tail,
-        moment_scale=hypot(scales["moment"], tail_scale),
-        residual_gram=unvech(found["residual"], len(tail)),
-        residual_scale=scales["residual"],
-        limit=query.limit,
-        length=1.0,
-        n=answer.n,
-    )
-    return Line(equation, tail, tail_scale)
+    line = line_query(session, fields, last.cut_length, rules, link)
+    return Line.of(line, session.sum(line, (1.0 - LEARNT) * rules.line), last)
 
 
 def largest_excess(whitened, location, b, clip):

@@ -355,7 +355,7 @@ def push(accountant: Any) -> None:
     with _lock:
         _stack.append(accountant)
         try:
-            _announce()
+            _announce_active()
         except BaseException:
             _stack.pop()
             raise
@@ -367,11 +367,11 @@ def pop(accountant: Any) -> None:
         for index in range(len(_stack) - 1, -1, -1):
             if _stack[index] is accountant:
                 del _stack[index]
-                _announce()
+                _announce_active()
                 return
 
 
-def _announce() -> None:
+def _announce_active() -> None:
     announce([accountant._announced() for accountant in stacked().values()])
 
 

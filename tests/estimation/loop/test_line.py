@@ -49,8 +49,8 @@ class _Session:
 
 def _asked(session):
     rules = SimpleNamespace(line=1.0, subset=1.0)
-    query = _line.line_scores(session, MAPS, 1.0, rules)
-    return _line.least_squares(query, session.sum(query, 0.8), LAST)
+    query = _line.line_query(session, MAPS, 1.0, rules)
+    return _line.Line.of(query, session.sum(query, 0.8), LAST)
 
 
 def _rows(n=500):
