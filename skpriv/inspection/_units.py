@@ -159,11 +159,11 @@ def _columns(step, n_features):
         )  # fmt: skip
         blocks.append((inner, _map(transformer, len(inner))))
     widths = [matrix.shape[1] - 1 for _, matrix in blocks]
-    whole = np.zeros((n_features + len(effects) + 1, sum(widths) + 1))
-    whole[-1, -1] = 1.0
+    joined = np.zeros((n_features + len(effects) + 1, sum(widths) + 1))
+    joined[-1, -1] = 1.0
     for start, width, (rows, matrix) in zip(np.cumsum([0, *widths]), widths, blocks, strict=False):
-        whole[np.append(rows, -1), start : start + width] = matrix[:, :-1]
-    return effects, whole
+        joined[np.append(rows, -1), start : start + width] = matrix[:, :-1]
+    return effects, joined
 
 
 def public_widths(model):

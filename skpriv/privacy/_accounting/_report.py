@@ -77,8 +77,8 @@ def learns_nothing(step: Any) -> bool:
     kind = type(step)
     if kind.__name__ == "ColumnTransformer" and kind.__module__.startswith("sklearn.compose."):
         # What passes through may be sparse, and its zeros decide whether the output is.
-        kept = [part for part in step.transformers if not _is(part[1], "drop")]
-        given = all(_is_ours(part[1]) and not callable(part[2]) for part in kept)
+        used = [part for part in step.transformers if not _is(part[1], "drop")]
+        given = all(_is_ours(part[1]) and not callable(part[2]) for part in used)
         return given and _is(step.remainder, "drop")
     return _is_ours(step) or step is None or _is(step, "passthrough")
 
