@@ -24,7 +24,7 @@ from ._draws import by_chance, uniform
 from ._state import save, tell_taken
 from ._visits import Visits
 
-HEADERS = ("epoch", "rounds", "mu, at most", "guarantee of the fit")
+HEADERS = ("epoch", "rounds", "mu, at most", "epsilon", "delta")
 
 
 @dataclass(frozen=True)
@@ -94,12 +94,13 @@ class EpochsReport(Printed):
     def _parts(self):
         lines = []
         for index, epoch in enumerate(self.epochs):
-            mu, guarantee = inf, "none"
+            mu, guarantee = inf, Guarantee.absent()
             if epoch.report is not None:
                 mu = (2.0 * epoch.report.total.amount("zcdp")) ** 0.5
-                guarantee = str(epoch.report.guarantee.protecting("user"))
+                guarantee = epoch.report.guarantee
             rounds = f"{epoch.rounds[0]}-{epoch.rounds[1] - 1}"
-            lines.append((str(index), rounds, f"{mu:.4g}", guarantee))
+            cost = f"{mu:.4g}", f"{guarantee.epsilon:.6g}", f"{guarantee.delta:g}"
+            lines.append((str(index), rounds, *cost))
         return [f"{self.name}: {self.guarantee}", Table(HEADERS, lines, len(HEADERS))]
 
 

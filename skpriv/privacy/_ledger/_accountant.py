@@ -328,7 +328,7 @@ class BudgetAccountant(Printed):
         )
         epsilon = f"{charge.cost.epsilon(self.budget.delta):.3f}"
         numbers = (epsilon, f"{amount / total:.1%}" if comparable else "-")
-        about = (unit_sentence(charge.unit), charge.part or "all")
+        about = (unit_sentence(charge.unit), f"part {charge.part}" if charge.part else "all")
         return (charge.name, *numbers, *about, charge.when, charge.who, charge.purpose)
 
 
