@@ -21,6 +21,7 @@ TYPES = {kind.kind: kind for kind in (Numeric, Categorical, Ordinal, Boolean, Da
 _GUESSED = (
     Boolean(), Numeric(), Date(), Numeric(decimal=","),
     *(Date(format=written) for written in ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y")),
+    *(Numeric(decimal=mark, thousands=gap) for mark, gap in ((",", " "), (",", "."), (None, ","))),
 )  # fmt: skip
 _HEAD = """\
 # What is public about each column. Ranges and lists come from what the columns mean, or from a code

@@ -6,6 +6,7 @@ same, and a change of one record changes no other row. All functions are total: 
 read is missing.
 """
 
+import re
 import unicodedata
 from contextlib import suppress
 from datetime import date, datetime, timedelta, timezone
@@ -96,8 +97,9 @@ def _plain_number(said, decimal, thousands):
     elif said and unicodedata.category(said[-1]) == "Sc":
         said = said[:-1].rstrip()
     if thousands is not None:
-        marks = _BLANKS if thousands in _BLANKS else thousands
-        said = "".join(character for character in said if character not in marks)
+        mark = f"[{re.escape(_BLANKS if thousands in _BLANKS else thousands)}]"
+        # Before two or three digits and another mark, and before the last three: 1.5 is not 15.
+        said = re.sub(rf"(?<=\d){mark}(?=\d{{2,3}}{mark}|\d{{3}}(?!\d))", "", said)
     if decimal != ".":
         # Where the decimal mark is another one, a text with a point is not a number.
         said = said.replace(".", "\0").replace(decimal, ".")

@@ -21,8 +21,12 @@ def decoded(column, cells):
     [
         ({}, ["12.5", 12.5, "$12.5", "12.5 €", "£ 12.5", " 12.5\u00a0"], [12.5] * 6),
         ({"decimal": ","}, ["12,5", "12,5 €", "-0,5", 12.5], [12.5, 12.5, -0.5, 12.5]),
-        ({"thousands": ","}, ["1,234.5", "1234.5"], [1234.5, 1234.5]),
-        ({"decimal": ",", "thousands": "."}, ["1.234,5", "1234,5"], [1234.5, 1234.5]),
+        (
+            {"thousands": ","},
+            ["1,234.5", "1234.5", "1,5", "0,01,234"],
+            [1234.5, 1234.5, None, 1234],
+        ),
+        ({"decimal": ",", "thousands": "."}, ["1.234,5", "1234,5", "1.5"], [1234.5, 1234.5, None]),
         (
             {"decimal": ",", "thousands": " "},
             ["1 234,5", "1\u00a0234,5", "1\u202f234,5", "1\u2009234,5 kr"[:-3]],
@@ -34,7 +38,8 @@ def decoded(column, cells):
 )
 def test_numbers_are_read_as_they_are_written(marks, cells, values):
     column = Numeric(-2000, 2000, missing="indicator", **marks)
-    np.testing.assert_allclose(decoded(column, cells), values, atol=1e-9)
+    found, values = (np.array(each, dtype=float) for each in (decoded(column, cells), values))
+    np.testing.assert_allclose(found, values, atol=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,8 @@ def test_a_template_has_names_and_types_only(make, tmp_path):
     ("0 1 0 1 NA", Boolean()), ("yes no maybe", Categorical()), ("NA NA", Categorical()),
     (10 * "0 " + "2", Numeric()), ("1,5 2", Numeric(decimal=",")), ("2020-01-31", Date()),
     ("31.01.2020", Date(format="%d.%m.%Y")), ("1/2/2020 31/1/2020", Date(format="%d/%m/%Y")),
-    ("1/2/2020 1/31/2020", Date(format="%m/%d/%Y")),
+    ("1/2/2020 1/31/2020", Date(format="%m/%d/%Y")), ("1,234.5 2", Numeric(thousands=",")),
+    ("1.234,5 2", Numeric(decimal=",", thousands=".")),
 ])  # fmt: skip
 def test_a_column_of_texts_is_what_most_of_them_say(texts, kind):
     assert guessed_type(nw.from_native(pd.Series(texts.split()), series_only=True)) == kind
