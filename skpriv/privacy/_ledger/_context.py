@@ -77,23 +77,26 @@ def announce(accountants: list[dict[str, Any]]) -> None:
 
 def announced() -> list[dict[str, Any]]:
     """List what the ancestors of this process have announced, the nearest first."""
-    files = [file for folder in folders() if _usable(folder) for file in folder.glob("*.json")]
+    mine = f"{identity(os.getpid())}.json"
+    usable = filter(_usable, folders())
+    listed = [(folder, set(os.listdir(folder)) - {mine}) for folder in usable]
     found: list[dict[str, Any]] = []
-    for name in ancestors() if files else ():
-        for file in files:
-            if file.stem == name:
+    for name in ancestors() if any(names for _, names in listed) else ():
+        for folder, names in listed:
+            if f"{name}.json" in names:
                 with suppress(OSError):  # where the block of that process has just ended
-                    found.extend(json.loads(file.read_text(encoding="utf-8")))
+                    text = Path(folder, f"{name}.json").read_text(encoding="utf-8")
+                    found.extend(json.loads(text))
     return found
 
 
 def ancestors() -> list[str]:
     """Identities of this process's ancestors that still run, each once, the nearest first."""
     found = dict.fromkeys(_chain(os.getppid()))
-    for name in reversed(_named()):
+    for name in reversed([name for name in _named() if name not in found]):
         pid = name.partition("-")[0]
         if pid.isdigit() and identity(int(pid)) in (name, f"{pid}-{_UNKNOWN}"):
-            found.setdefault(name)
+            found[name] = None
     found.pop(identity(os.getpid()), None)
     return list(found)
 
