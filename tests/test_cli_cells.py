@@ -123,7 +123,7 @@ def test_no_cell_shifts_the_code_of_the_next_line(encoding, tmp_path):
             path.write_bytes(text.replace(b"xx", bad))
         else:
             path.write_bytes(text.replace("xx".encode("utf-16-le"), (2 * bad)[:4]))
-        cells = read_columns(path, encoding=encoding)
+        cells = read_columns(path, encoding=encoding.replace("-sig", ""))  # a mark is no letter
         for name, values in (("a", ["1", "3", "5"]), ("b", ["2", "4", "6"])):
             assert cells[name][:1] + cells[name][2:] == values and len(cells[name]) == 4
 

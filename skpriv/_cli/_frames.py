@@ -1,5 +1,6 @@
 """Tables in files: CSV and Parquet."""
 
+import codecs
 import csv
 import sys
 from contextlib import suppress
@@ -132,6 +133,7 @@ def _lines(data, encoding):
 
     Encodings that write a line feed in several bytes, such as UTF-16, are read as a whole.
     """
+    encoding = UTF_8 if codecs.lookup(encoding).name == "utf-8" else encoding
     if b"\n".decode(encoding, errors="replace") != "\n":
         return data.decode(encoding, errors="replace").split("\n")
     return [line.decode(encoding, errors="replace") for line in data.split(b"\n")]
