@@ -18,8 +18,8 @@ from ..privacy import (
 )  # fmt: skip
 from ..records import codes, finite_numbers
 from ._runs import (
-    Play, check_maker, claim_of, fit, is_policy, ordered, replaced_persons, replaced_rows, run_once,
-    unfitted,
+    Play, check_maker, claim_of, fit, is_policy, numbered, ordered, replaced_persons, replaced_rows,
+    run_once, unfitted,
 )  # fmt: skip
 from ._tape import REPORTS, Player, Recorder, differing
 
@@ -266,7 +266,8 @@ def replay(
         (X, y) for an estimator. For a policy (contexts, rewards) with rewards of all actions, of
         shape (n_rounds, n_actions), or (contexts, actions, rewards) with logged actions. The two
         differ in one record; X may be sparse. With (X, y, groups) for an estimator that takes
-        ``groups``, a record is a person, who may have other rows in D_prime, more or fewer.
+        ``groups``, a record is a person, who may have other rows in D_prime, more or fewer, and
+        another label.
     run : callable, default=None
         ``run(model, data)`` drives the model and returns a transcript of what others see beside it.
         None fits an estimator, and plays a policy round by round.
@@ -313,7 +314,7 @@ def replay(
     check_maker(make, "")
     D, D_prime = tuple(D), tuple(D_prime)
     policy = is_policy(unfitted(make()))
-    if run is None and len(D) == len(D_prime) == 3 and not policy:
+    if of_persons := run is None and len(D) == len(D_prime) == 3 and not policy:
         replaced, groups = np.arange(0), D[2]
         units = replaced_persons(D, D_prime)
     else:
@@ -326,6 +327,8 @@ def replay(
         run = Play(replaced, order) if run is None else run
     elif order is not None:
         D, D_prime = ordered(D, order), ordered(D_prime, order)
+    if of_persons:
+        D, D_prime = numbered(D, D_prime)
     run = fit if run is None else run
     recorder = Recorder()
     first = run_once(make, D, run, recorder)

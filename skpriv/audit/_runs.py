@@ -212,16 +212,27 @@ def replaced_persons(first, second):
         If they have not the same number of persons.
     """
     # The labels of both are numbered at once, so that equal labels have equal numbers.
-    n = len(first[0])
-    numbers = codes([*first[2], *second[2]])
-    mine = _by_person(first, numbers[:n])
-    others = _by_person(second, numbers[n:])
+    numbers = np.split(codes([*first[2], *second[2]]), [len(first[2])])
+    mine, others = map(_by_person, (first, second), numbers)
     if len(mine) != len(others):
         raise ValueError(
             f"D has {len(mine)} persons and D_prime {len(others)}: neighbours have the same number "
             "of persons, of whom one is replaced."
         )
     return sum(others.get(label) != rows for label, rows in mine.items())
+
+
+def numbered(first, second):
+    """Two data sets (X, y, groups) with numbers for labels, the same for a person of both.
+
+    Which of their rows are used follows from a secret seed and the number of a person. Whoever
+    replaces somebody with another label has the same number, so that the others have theirs.
+    """
+    mine, others = np.split(codes([*first[2], *second[2]]), [len(first[2])])
+    gone, new = np.setdiff1d(mine, others), np.setdiff1d(others, mine)
+    if len(gone) == len(new) == 1:
+        others = np.where(others == new, gone, others)
+    return (*first[:2], mine), (*second[:2], others)
 
 
 def _by_person(data, groups):

@@ -88,6 +88,12 @@ def test_persons_in_every_order(size, further):
     make = partial(LinearRegression, **EDGES, **options)
     for order in (lambda X, y, groups: y, lambda X, y, groups: -groups):
         held(make, pair, order)
+    # Labels are numbered as they come: others have their numbers where a new one comes first
+    (*_, persons), others = pair
+    first = np.argsort(others[2] != 7, kind="stable")
+    labels = ["new" if one == 7 else one for one in others[2][first].tolist()]
+    moved = (X, y, persons.tolist()), (others[0][first], others[1][first], labels)
+    assert held(make, moved, None).epsilon == pytest.approx(held(make, pair, None).epsilon)
 
 
 def test_the_operating_system_draws_orders():
