@@ -35,11 +35,15 @@ def scaled_record(query, x, y):
 def number(cell):
     """A cell as a float; NaN if it is text or anything else that is no real number.
 
-    Numbers of Python and of NumPy alone are converted: another object, and what is masked, could
-    warn of what they hold, and filters of warnings would be those of all threads.
+    Numbers of Python and of NumPy alone are converted, and what a cell of Arrow or another library
+    says it is. Other objects, and what is masked, could warn of what they hold, and filters of
+    warnings would be those of all threads.
     """
     try:
-        cell = cell[()] if isinstance(cell, np.ndarray) else cell  # one that has no axis
+        if isinstance(cell, np.ndarray):
+            cell = cell[()]  # of an array without an axis
+        elif not isinstance(cell, (Real, Decimal, np.generic)):
+            cell = cell.as_py() if hasattr(cell, "as_py") else cell.item()
         return float(cell) if isinstance(cell, (Real, Decimal, np.bool_)) else np.nan
     except Exception:  # what is wrong with a cell must not be seen
         return np.nan

@@ -20,18 +20,9 @@ from sklearn.exceptions import NotFittedError
 
 from skpriv import BudgetAccountant
 from skpriv.bandits import (
-    FLIPHAT,
-    ActionElimination,
-    BanditCombiner,
-    EpochGreedy,
-    LinSquareCB,
-    LinUCB,
-    Loop,
-    OnlineLinUCB,
-    RandomPolicy,
-    SquareCB,
-    load,
-)
+    FLIPHAT, ActionElimination, BanditCombiner, EpochGreedy, LinSquareCB, LinUCB, Loop,
+    OnlineLinUCB, RandomPolicy, SquareCB, load,
+)  # fmt: skip
 from skpriv.bandits._visits import Visits
 from skpriv.exceptions import PrivacyError
 from skpriv.privacy import Budget, Cost, Numbering, open_stream

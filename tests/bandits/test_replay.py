@@ -11,14 +11,8 @@ import numpy as np
 import pytest
 
 from skpriv.bandits import (
-    FLIPHAT,
-    ActionElimination,
-    EpochGreedy,
-    LinSquareCB,
-    LinUCB,
-    OnlineLinUCB,
-    SquareCB,
-)
+    FLIPHAT, ActionElimination, EpochGreedy, LinSquareCB, LinUCB, OnlineLinUCB, SquareCB,
+)  # fmt: skip
 from skpriv.linear_model import LinearRegression, ReweightedRegressor, SSPRegressor
 from skpriv.privacy import Budget, Cost, NoiseSource, capabilities
 

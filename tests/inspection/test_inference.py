@@ -18,12 +18,8 @@ from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures
 from skpriv._estimation._coefficients import CoefficientLaw
 from skpriv.inspection import CoefficientDisplay, Inference, inference
 from skpriv.linear_model import (
-    IVRegressor,
-    LinearRegression,
-    LogisticRegression,
-    ReweightedRegressor,
-    SSPRegressor,
-)
+    IVRegressor, LinearRegression, LogisticRegression, ReweightedRegressor, SSPRegressor,
+)  # fmt: skip
 from skpriv.preprocessing import BoundsScaler, Numeric, TableEncoder
 
 BOUNDS = {"age": (20.0, 60.0), "dose": (0.0, 5.0), "other": (-1.0, 1.0)}

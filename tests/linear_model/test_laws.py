@@ -7,13 +7,9 @@ from sklearn.base import is_classifier
 from sklearn.pipeline import make_pipeline
 
 from skpriv.linear_model import (
-    AdditiveRegressor,
-    ImproperSGDRegressor,
-    IVRegressor,
-    LinearRegression,
-    LogisticRegression,
+    AdditiveRegressor, ImproperSGDRegressor, IVRegressor, LinearRegression, LogisticRegression,
     PoissonRegressor,
-)
+)  # fmt: skip
 from skpriv.preprocessing import BoundsScaler
 
 NAMED = [

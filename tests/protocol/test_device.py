@@ -17,7 +17,7 @@ from skpriv.exceptions import PrivacyError
 from skpriv.privacy import codebook, read_report, read_task, task_hash
 from skpriv.protocol import act, report
 from skpriv.protocol._device import is_asked, public_order, scaled_record
-from skpriv.protocol._record import weighted
+from skpriv.protocol._record import floats, weighted
 
 ROOT = Path(skpriv.__file__).parents[1]
 RECORDS = [
@@ -62,6 +62,16 @@ def test_a_device_scales_as_the_estimator_does(x, y, fit_intercept, data_norm, b
     assert_allclose(phi, expected, rtol=1e-14, atol=1e-300)
     assert r == pytest.approx(maps.target(np.array([y], dtype=float))[0], abs=1e-15)
     assert np.linalg.norm(phi) <= 1.0 + 1e-15 and abs(r) <= 1.0
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
+def test_rows_of_any_library_are_read_and_what_is_masked_is_missing():
+    arrow = pytest.importorskip("pyarrow").array([0.3, 0.4])
+    masked = np.ma.masked_array([[0.3], [0.4]], [[False], [True]])
+    for row in (arrow, [*arrow], np.matrix([0.3, 0.4]), np.array([0.3, 0.4], dtype=object)):
+        assert floats(row).tolist() == [0.3, 0.4]
+    for row in (masked, [0.3, masked[1, 0]], [0.3, "0.4"], [np.array(0.3), np.array([0.4])]):
+        assert_allclose(floats(row), [0.3, np.nan])
 
 
 @pytest.mark.parametrize("seed, size", [("user", 18), ("device", 34)])

@@ -11,11 +11,8 @@ from skpriv._estimation._loop._queries import ClippedRowsQuery
 from skpriv._estimation._public_maps import RowMap
 from skpriv.privacy import Answer, GaussianNoise
 from skpriv.linear_model import (
-    AdditiveRegressor,
-    LinearRegression,
-    LogisticRegression,
-    PoissonRegressor,
-)
+    AdditiveRegressor, LinearRegression, LogisticRegression, PoissonRegressor,
+)  # fmt: skip
 
 
 def _rows(n=20_000):

@@ -5,14 +5,8 @@ import pytest
 
 from skpriv._estimation._loop._queries import LocationQuery, SpreadQuery, Whitened
 from skpriv._estimation._loop._score import (
-    COUNT_WEIGHT,
-    CUT,
-    FALL,
-    RESIDUAL_WEIGHT,
-    SIDE_WEIGHT,
-    ScoreQuery,
-    largest_excess,
-)
+    COUNT_WEIGHT, CUT, FALL, RESIDUAL_WEIGHT, SIDE_WEIGHT, ScoreQuery, largest_excess,
+)  # fmt: skip
 from skpriv._estimation._public_maps import RowMap, TargetMap
 from skpriv.privacy import ROUNDING
 from skpriv.records import ArrayRows

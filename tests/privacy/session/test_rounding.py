@@ -72,6 +72,9 @@ def test_noise_allows_for_the_order(n):
     assert law.scale == pytest.approx(scale, rel=1e-14)
     cost = law.cost(session._change(Total()))
     assert cost.gaussian == pytest.approx(0.5 * BUDGET.mu**2, rel=1e-12)
+    told = type("Told", (Total,), {"local_noise": lambda self, budget: budget})()
+    pure = open_session("central", Many(n), None, BUDGET, 0, currency="pure").noise(told, 0.5)
+    assert pure.epsilon == pytest.approx(0.5 * BUDGET.epsilon / factor, rel=1e-14)
     alone = open_session("local", Many(n), None, BUDGET, 0).noise(Total(), 1.0)
     assert alone.scale == pytest.approx(math.sqrt(n) / BUDGET.mu, rel=1e-12)
 
