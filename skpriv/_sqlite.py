@@ -21,6 +21,7 @@ CUT_OFF = (
 )
 DAMAGED = "The file {} is no {} of skpriv, or it is damaged ({}). Give another path, or a backup."
 UNUSABLE = "The {} {} cannot be read or written ({}). What was not acknowledged was not kept."
+NO_PLACE = "The {} must be a file, in a folder that exists, and {} is not."
 PUT_BACK = (
     "The {} {} lacks entries that it had before, as a copy that was made earlier does. What it has "
     "forgotten could happen twice: put the newest file back."
@@ -66,8 +67,10 @@ class Database:
 
     def create(self) -> None:
         """Make the file if there is none. It appears at its path only when it is complete."""
-        if self.path is None or os.path.exists(self.path):
+        if self.path is None or os.path.isfile(self.path):
             return
+        if os.path.isdir(self.path) or not Path(self.path).parent.is_dir():
+            raise StorageError(NO_PLACE.format(self.kind, self.path))
         fresh = f"{self.path}.{uuid.uuid4().hex}"
         try:
             with self._named_errors():

@@ -63,7 +63,10 @@ def test_a_damaged_policy_is_not_played(tmp_path):
         loop(path)
 
 
-def test_a_full_disk_is_told_and_forgotten(tmp_path):
+def test_no_place_and_a_full_disk_are_told_and_forgotten(tmp_path):
+    for nowhere in (tmp_path, tmp_path / "none" / "service"):
+        with pytest.raises(StorageError, match="must be a file, in a folder that exists"):
+            loop(nowhere)
     path = served(tmp_path / "service")
     service = loop(path)
     with service._store.reading() as connection:
