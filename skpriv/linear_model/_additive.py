@@ -611,22 +611,26 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
         self.bounds_y_ = maps.bounds_y
         self._fit_steps(records, maps, groups, weights, channel=self._channel(records, maps))
 
-    def _rows_of(self, session, rows, channel, start):
-        """The hats on the knots that this many records can fill, or those of the start."""
-        if start:
-            return start.maps.row_map
+    def _rows_of(self, session, rows, channel):
+        """The hats on the knots that this many records can fill."""
         return rows(session.n, self._effective_records(session, channel))
 
     def _release(self, session, maps, link, channel, start):
         """All that is released; hats are made once, and not for each question, where that fits."""
-        kept_map = KeptMap(self._record_map.row_map)
+        row_map = self._record_map.row_map
+        if start:  # the heights of its curves at these knots
+            begin = start.maps.row_map
+            curves = [begin.heights(start.theta)[block] for block in begin.blocks]
+            heights = [*map(np.interp, row_map.knots, begin.knots, curves)]
+            start = replace(start, theta=row_map.theta_of(np.concatenate(heights)))
+        kept_map = KeptMap(row_map)
         steps = not session.trust.exact and channel == "gaussian" and maps is self._record_map
         if steps and hasattr(session, "keep") and session.keep(kept_map.made, kept_map.width):
             maps = replace(maps, row_map=kept_map)
         return super()._release(session, maps, link, channel, start)
 
     def _start(self, records, maps, link, channel, plain):
-        """The start, whose knots are taken where they are to be chosen; nothing is charged yet.
+        """The start, which may have other knots where they are chosen; nothing is charged yet.
 
         The number of records plays no part: how many rows persons have is private.
         """

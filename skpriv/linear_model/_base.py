@@ -6,7 +6,6 @@ the loop begins from nothing, or where a released fit ended.
 
 from dataclasses import dataclass, field, replace
 from functools import wraps
-from math import inf, sqrt
 from numbers import Real
 from typing import Annotated, Any, ClassVar, Self, cast
 
@@ -16,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._compat import F, Documented, Interval, StrOptions, fit_context
 from .._estimation._intervals import ConfidenceInterval, check_level, inside_bounds
-from .._estimation._loop._fit import FITTED, LoopFit
-from .._estimation._loop._queries import IDENTITY, Location, MeanLink
+from .._estimation._loop._fit import LoopFit
+from .._estimation._loop._queries import IDENTITY, MeanLink
 from .._estimation._loop._steps import fit_rows, narrow_bounds, public_rules, wide_bounds
 from .._estimation._public_maps import RecordMap
 from .._estimation._reports import ReportedFit, balanced
@@ -450,26 +449,15 @@ class PrivateRegressor(PredictsAtPoints, RegressorMixin, PrivateEstimator):
 class Start:
     """A released fit as the begin of another one, of the same columns and bounds.
 
-    All of it is public or a released answer, so that it costs nothing to begin there. It describes
-    the records of its own fit, and those of the next one as far as they are alike. The steps mend
-    what is wrong with it, and the posterior mean is shrunk towards it no further than it would be
-    towards 0 without a start.
+    All of it is public or a released answer, so that it costs nothing. The posterior mean is shrunk
+    towards it or towards 0, by the evidence for each: one that fits badly is left aside.
 
     Attributes
     ----------
     maps : RecordMap
     link : MeanLink
     theta : ndarray of shape (p,)
-    location, mean : float
-        The location of the linear part, and the mean of the target there.
-    deviation : float
-        Deviation of the target.
-    variance : float
-        Residual variance.
-    W, gram : ndarray of shape (p, p)
-        The whitening, and the Gram matrix of whitened rows.
-    scale : float
-        Standard deviation of the noise of that.
+        Of the linear part, less its location.
     words : str
         The release and its guarantee.
     """
@@ -477,33 +465,7 @@ class Start:
     maps: RecordMap
     link: MeanLink
     theta: np.ndarray
-    location: float
-    mean: float
-    deviation: float
-    variance: float
-    W: np.ndarray
-    gram: np.ndarray
-    scale: float
     words: str
-
-    @classmethod
-    def of(cls, fit, maps, words):
-        """The begin that a `LoopFit` with equations is."""
-        link, (_, scale, _, _) = fit.link, fit.pooled(FITTED)
-        mean = float(link.mean(fit.location))
-        # The pooled slope of the scores is this factor times the Gram matrix of the rows. It is 1
-        # for a line, and where the link bends it has the slope of the mean in it.
-        unit = link.steepest / link.far * float(link.slope(fit.location, mean))
-        deviation = sqrt(max(fit.variance + float(fit.b @ fit.gram @ fit.b), 0.0))
-        return cls(
-            maps, link, fit.theta, fit.location, mean, min(deviation, 1.0), fit.variance,
-            fit.W, fit.gram / unit, scale / unit, words,
-        )  # fmt: skip
-
-    @property
-    def mean_location(self):
-        """The mean of the target, with infinite noise: other records may have another mean."""
-        return Location(self.mean, inf, 1.0)
 
 
 @parameters
@@ -517,10 +479,9 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
     ----------
     start : fitted estimator of the same class, its `as_start`, or None, default=None
         A fit that was released before, of other records or of the same ones, with the same columns
-        and bounds: of last year, or of another region. Its whitening, its line and the spread of
-        its residuals take the place of the questions that would find them, and what these would
-        cost is spent on steps. It costs nothing again, and a start that fits badly loses little.
-        The report names it. A clone keeps it.
+        and bounds: of last year, or of another region. Coefficients are shrunk towards its own or
+        towards 0, by what the answers say for each: a start that fits badly is left aside. It costs
+        nothing again. The report names it. A clone keeps it.
     """
 
     bounds_X: Any = None
@@ -550,7 +511,7 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
         session = open_fit(self, records, channel, groups=groups)
         del records  # only the session has the data now
         session, held_out = hold_out(self, session)
-        maps = replace(maps, row_map=self._rows_of(session, maps.row_map, channel, start))
+        maps = replace(maps, row_map=self._rows_of(session, maps.row_map, channel))
         self._record_map = session_maps = maps
         if weighted:  # the session hands out rows and targets that were scaled already
             session_maps = maps.weighted()
@@ -580,7 +541,7 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
         rules = public_rules(session, maps.row_map, clip, ranged, link)
         return fit_rows(session, maps, rules, link, priors, start)
 
-    def _rows_of(self, session, rows, channel, start):
+    def _rows_of(self, session, rows, channel):
         """The public map of the rows of a session. Where users send reports, features are shorter
         the less the reports can tell of slopes: see `balanced`.
         """
@@ -634,7 +595,7 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
                 )
             guarantee = "without privacy, of rows that were said to be public"
         words = f"{type(self).__name__}, {guarantee}"
-        return Start.of(fit, self._record_map, words)
+        return Start(self._record_map, fit.link, fit.theta, words)
 
     def __sklearn_clone__(self: Any) -> Any:
         twin = super().__sklearn_clone__()  # type: ignore[misc]

@@ -9,12 +9,9 @@ from registry.refusals import uncharged
 
 from skpriv import BudgetAccountant, PrivacyError
 from skpriv.linear_model import (
-    AdditiveRegressor,
-    ImproperSGDRegressor,
-    LayeredRegressor,
-    LinearRegression,
+    AdditiveRegressor, ImproperSGDRegressor, LayeredRegressor, LinearRegression,
     ReweightedRegressor,
-)
+)  # fmt: skip
 from skpriv.linear_model._opening import best_reports, public_maps
 from skpriv.protocol import Collector
 

@@ -11,12 +11,8 @@ from scipy import stats
 from skpriv._estimation._public_maps import RecordMap
 from skpriv.linear_model import ImproperSGDRegressor, _improper as _regressor
 from skpriv.linear_model._improper import (
-    ClippedGradientQuery,
-    ReportedGradientQuery,
-    momentum_for,
-    root_mean_square_bound,
-    schedule,
-)
+    ClippedGradientQuery, ReportedGradientQuery, momentum_for, root_mean_square_bound, schedule,
+)  # fmt: skip
 from skpriv.privacy import Budget, NoiseSource, best_codebook, open_session
 from skpriv.protocol import Collector, report
 from skpriv.protocol._device import scaled_record

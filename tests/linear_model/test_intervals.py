@@ -8,12 +8,8 @@ from registry.estimators import bounded
 
 from skpriv._estimation._intervals import _residual_variance, asymptotic_interval, certified_by_norm
 from skpriv.linear_model import (
-    LinearRegression,
-    LogisticRegression,
-    PoissonRegressor,
-    ReweightedRegressor,
-    SSPRegressor,
-)
+    LinearRegression, LogisticRegression, PoissonRegressor, ReweightedRegressor, SSPRegressor,
+)  # fmt: skip
 
 estimators = pytest.mark.parametrize("Estimator", [SSPRegressor, ReweightedRegressor])
 

@@ -8,7 +8,7 @@ e are multiplied by its root. A link says which function of the linear part the 
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import inf
+from math import inf, isfinite
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -319,9 +319,10 @@ class LocationQuery(OfTargets, Query):
         noise, (moment, *counted) = answer.noise.scale / answer.n, answer.value / answer.n
         least_part = LEAST_RATE / answer.n
         part = min(max(float(counted[0]), 2.0 * noise, least_part), 1.0) if counted else 1.0
-        # A rate is not taken to be below that of a few records
-        margin = 0.0 if self.low else min(least_part / part, 0.25)
         half_range = (1.0 - self.low) / 2.0
+        # A rate is not taken to be below that of a few records, nor the mean of counts below noise
+        least = least_part if isfinite(self.prior_variance) else max(least_part, half_range * noise)
+        margin = 0.0 if self.low else min(least / part, 0.25)
         moment = best_linear(float(moment) / part, noise / part, 0.0, self.prior_variance)
         mean = 1.0 - half_range + half_range * moment
         mean = float(np.clip(mean, self.low + margin, 1.0 - margin))

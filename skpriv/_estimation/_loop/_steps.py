@@ -67,8 +67,6 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None):
     -------
     LoopFit
     """
-    if start:
-        rules = rules.begun()
     # Where each user answers one question, the first question may be left without a single user.
     first_share = rules.spread or rules.steps[0]
     if rules.mean_only or (rules.few_records and not session.records(first_share)):
@@ -78,18 +76,18 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None):
     # The parts for the whitening are announced here, though they are asked about later: one pass
     # over a file then reads them together with the targets.
     whitening_parts(session, rules)
-    released, deviation = find_location(session, maps, rules, link, start)
+    released, deviation = find_location(session, maps, rules, link)
     location = link.origin
     if released:
         location = link.linear_part(released.mean)
         link = link.near(released.mean, rules.mean_room)
         slope = float(link.slope(location, released.mean))  # where it is small, rows may be longer
         rules = replace(rules, length=min(1.0, rules.length / sqrt(slope)))
-    whitened, gram = learn_whitening(session, maps.row_map, rules, start)
+    whitened, gram = learn_whitening(session, maps.row_map, rules)
     W = whitened.W
     pool = make_pool(session, whitened, rules.length, link, deviation, priors, gram)
     if start:
-        pool.begin(np.linalg.solve(W.T, start.theta), start.variance)
+        pool.begin(np.linalg.solve(W.T, start.theta))
 
     def ask(last):
         """The question of the next step."""
@@ -115,8 +113,7 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None):
     if rules.clipped:
         count = ClippedRowsQuery(maps.row_map, maps.target_map)
         clipped = count.read(session.sum(count, rules.clipped, session.part(rules.subset)))
-    asks_mean = rules.mean or not start  # the mean that a start has is that of other records
-    if link.limit is None and released and asks_mean:
+    if link.limit is None and released:
         fit_mean = known_mean(
             session, whitened, maps, released, deviation, pool, equations[-1], rules, link
         )
@@ -278,14 +275,11 @@ def prior_shapes(whitened, deviation, unit, priors=()):
     return shapes
 
 
-def find_location(session, maps, rules, link=IDENTITY, start=None):
+def find_location(session, maps, rules, link=IDENTITY):
     """Noisy mean of the target, or None without an intercept, and the target's deviation.
 
-    The deviation is that of a normal target with the released mean absolute deviation. Where
-    the fit goes on from a start, both are those of the start.
+    The deviation is that of a normal target with the released mean absolute deviation.
     """
-    if start:
-        return start.mean_location if maps.row_map.constant is not None else None, start.deviation
     released = _noisy_mean(session, maps, link, rules.location) if rules.location else None
     if link.parts > 1:
         return released, 1.0

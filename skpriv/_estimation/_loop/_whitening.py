@@ -74,22 +74,23 @@ def prior_model(part, priors, values, vectors):
 
     Returns
     -------
-    (precision, squares, bases)
+    (precision, squares, bases, certain)
         The diagonal of G C^-1, with the error covariance C in units of the noise variance; the
-        eigenvalues of L'G C^-1 G L; and L times its eigenvectors. All are in the basis of the
-        eigenvectors of G, in which G and C are diagonal.
+        eigenvalues of L'G C^-1 G L; L times its eigenvectors; and the diagonal of C^-1. All are in
+        the basis of the eigenvectors of G, in which G and C are diagonal.
     """
     rotated, trace = vectors.T @ priors, max(float(values.sum()), 1e-300)
     shares = np.square(rotated).sum(axis=2) @ values
     units = trace / np.where(shares > 0.0, shares, trace)  # a share may be 0
-    precision = values / (1.0 + min(SAMPLING, part) * len(values) / trace * values)
+    certain = 1.0 / (1.0 + min(SAMPLING, part) * len(values) / trace * values)
+    precision = values * certain
     rotated *= np.sqrt(units)[:, None, None]
     scaled = np.sqrt(values * precision)[:, None] * rotated
     squares, bases = np.linalg.eigh(scaled.transpose(0, 2, 1) @ scaled)
-    return precision, squares, rotated @ bases
+    return precision, squares, rotated @ bases, certain
 
 
-def posterior_mean(moment, spread, model, variances, odds):
+def posterior_mean(moment, origins, spread, model, variances, odds):
     """Mean of b for moment = G b + error under b = tau L c, c ~ N(0, I), averaged by evidence.
 
     A typical coordinate is shrunk by the factor 1 / (1 + signal), where the signal is tau^2 over
@@ -99,8 +100,10 @@ def posterior_mean(moment, spread, model, variances, odds):
 
     Parameters
     ----------
-    moment : ndarray of shape (p,)
-        Its coordinates are in the basis of the eigenvectors of G, as are those of the mean.
+    moment : ndarray of shape (n_origins, p)
+        That of b less each origin, which are as likely. Its coordinates are in the basis of the
+        eigenvectors of G, as are those of the mean.
+    origins : ndarray of shape (n_origins, p)
     spread : float
         Variance of the privacy noise in each coordinate.
     model : tuple
@@ -110,17 +113,19 @@ def posterior_mean(moment, spread, model, variances, odds):
     odds : ndarray of shape (n_priors,)
         Logarithms of the odds against each L.
     """
-    precision, squares, bases = model
-    along = (precision * moment / spread) @ bases  # one row for each prior
+    precision, squares, bases, certain = model
+    along = (precision * moment / spread)[:, None, None] @ bases  # one row for each prior
     total = 1.0 / variances[:, None] + (np.maximum(squares, 0.0) / spread)[:, None]
-    solutions = along[:, None] / total  # one row for each prior and candidate
+    solutions = along / total  # one row for each origin, prior and candidate
     # log N(moment; 0, C + tau^2 G L L'G) up to a constant, where C is the error covariance
-    evidences = (solutions @ along[:, :, None])[:, :, 0] - np.log(total).sum(axis=2)
-    signal = np.maximum(squares.sum(axis=1) / spread, 1e-300)[:, None] / len(moment) * variances
-    evidences += np.log(signal) - along.shape[1] * np.log(variances)
+    evidences = (solutions * along).sum(axis=3) - np.log(total).sum(axis=2)
+    evidences -= (moment**2 @ certain / spread)[:, None, None]
+    signal = np.maximum(squares.sum(axis=1) / spread, 1e-300)[:, None] / moment.shape[1] * variances
+    evidences += np.log(signal) - bases.shape[2] * np.log(variances)
     chances = np.exp(0.5 * (evidences - evidences.max()) - odds[:, None]) / (1.0 + signal)
-    means = chances[:, None] @ solutions / chances.sum()
-    return (means @ bases.transpose(0, 2, 1)).sum(axis=0)[0]
+    chances /= chances.sum()
+    means = np.einsum("opv,opvk->pk", chances, solutions)[:, :, None]
+    return (bases @ means).sum(axis=0)[:, 0] + chances.sum(axis=(1, 2)) @ origins
 
 
 class Pool:
@@ -180,15 +185,11 @@ class Pool:
         self._noisy_slope: Any = 0.0
         self._largest_square, self._length = deviation**2, length
         self.b, self.variance = np.zeros(size), min(deviation**2, 1.0)
-        self._origin = self.b
+        self._origins = np.zeros((1, size))
 
-    def begin(self, b, variance):
-        """Begin at this b, towards which the posterior is shrunk, and this residual variance.
-
-        The target of new records may vary more, so only its range bounds its deviation.
-        """
-        self.b = self._origin = b
-        self.variance, self._largest_square = variance, 1.0
+    def begin(self, b):
+        """Let the posterior be shrunk towards this b as well as towards 0, by their evidence."""
+        self._origins = np.stack([self.b, b])
 
     def add(self, equation):
         """Solve again with one more equation."""
@@ -275,10 +276,10 @@ class Pool:
                 self._model = ratio, prior_model(ratio, self._priors, *self._spectrum)
             # In the basis of its eigenvectors the slope is diagonal: products by it are short
             point, moment = (weights @ equations[name] for name in ("point", "moment"))
-            away, moment, origin = np.stack([point - self._origin, moment, self._origin]) @ vectors
-            b = origin + posterior_mean(
-                values * away + moment, self.noise, self._model[1], self._variances, self._odds
-            )
+            point, moment, origins = point @ vectors, moment @ vectors, self._origins @ vectors
+            moments = values * (point - origins) + moment
+            known = self._model[1], self._variances, self._odds
+            b = posterior_mean(moments, origins, self.noise, *known)
             if linear:
                 squares = b**2 @ values, b**2 @ self._noisy_values
                 b *= sqrt(self._largest_square / max(*squares, self._largest_square))
@@ -329,11 +330,10 @@ def _shortening(rules):
     return min(1.0, rules.shortest / rules.length)
 
 
-def learn_whitening(session, row_map, rules, start=None):
+def learn_whitening(session, row_map, rules):
     """Rows W phi of about equal mean squares in all directions that exceed the noise.
 
-    Under a curator the rounds may ask secret random parts of the records. With a start, its Gram
-    matrix is the first round, and only one more is asked.
+    Under a curator the rounds may ask secret random parts of the records.
 
     Returns
     -------
@@ -343,11 +343,7 @@ def learn_whitening(session, row_map, rules, start=None):
     """
     parts, W = whitening_parts(session, rules), np.eye(row_map.size)
     to_even: Any = None  # from W phi back to rows of about equal mean squares
-    if start:
-        W, parts = start.W, parts[-1:]
-        to_even = np.linalg.inv(W) if rules.bends else None
-        W = _next_whitening(W, start.gram, start.scale, rules, to_even)
-    elif rules.margins:
+    if rules.margins:
         W = whitening_by_margins(session, row_map, rules, parts[-1])
         to_even = np.linalg.inv(W)
     for number, subset in enumerate(parts):
@@ -405,16 +401,16 @@ def whitening_by_margins(session, row_map, rules, part):
 def with_least_mass(gram, turn):
     """Gram matrix of turned rows, where no feature has less than LEAST_MASS of the typical mass.
 
-    Before the turn features have about equal mean squares; after a first round or in a start
-    coordinates have, and stand for them. If a feature has less mass in the Gram matrix, weights
-    have shortened its rows, as happens to a rare category, and to stretch it would shorten them
-    further. The missing mass is added as if the feature were independent of the others. A direction
-    is then stretched where its features cancel each other, and not where rows were shortened. The
-    typical mass is a mean weighted by mass, because shortened features may be the majority. The
-    last row belongs to the constant, which is never shortened. A feature with many times its mass
-    was stretched too far, since noise made its released variance too small. It counts as no more
-    than twice the constant: otherwise it would lift all others, though nothing was cut, and this
-    hides the directions in which they cancel each other.
+    Before the turn features have about equal mean squares; after a first round coordinates have,
+    and stand for them. If a feature has less mass in the Gram matrix, weights have shortened its
+    rows, as happens to a rare category, and to stretch it would shorten them further. The missing
+    mass is added as if the feature were independent of the others. A direction is then stretched
+    where its features cancel each other, and not where rows were shortened. The typical mass is a
+    mean weighted by mass, because shortened features may be the majority. The last row belongs to
+    the constant, which is never shortened. A feature with many times its mass was stretched too
+    far, since noise made its released variance too small. It counts as no more than twice the
+    constant: otherwise it would lift all others, though nothing was cut, and this hides the
+    directions in which they cancel each other.
 
     Parameters
     ----------

@@ -53,10 +53,10 @@ def test_weak_signals_are_not_shrunk_by_how_far_down_the_candidates_go(size):
     values, vectors = np.full(p, 1.0 / p), np.eye(p)
     moment = np.full(p, size * np.sqrt(noise))
     model = prior_model(1e-8, vectors[None], values, vectors)
-    found = [
-        posterior_mean(moment, noise, model, np.geomspace(least, 1e-1, count), np.zeros(1))[0]
-        for least, count in ((1e-7, 61), (1e-17, 161))
-    ]
+    found = []
+    for least, count in ((1e-7, 61), (1e-17, 161)):
+        known = noise, model, np.geomspace(least, 1e-1, count), np.zeros(1)
+        found.append(posterior_mean(moment[None], np.zeros((1, p)), *known)[0])
     rounding = 1.0 + 161 * 2.0**-52  # of a sum over the candidates, all of whose terms are positive
     assert 0.0 < found[1] <= found[0] * rounding and found[0] < p * moment[0]
     assert found[1] == pytest.approx(found[0], rel=0.03)
@@ -66,9 +66,9 @@ def test_noise_of_slopes_is_that_half_way_to_the_solution_that_it_makes(monkeypa
     """Counted at the solution, it let one go far and shrank the next to nothing."""
     solved, noises = [], []
 
-    def spy(moment, noise, *model):
+    def spy(moments, origins, noise, *model):
         noises.append(noise)
-        solved.append(posterior_mean(moment, noise, *model))
+        solved.append(posterior_mean(moments, origins, noise, *model))
         return solved[-1]
 
     monkeypatch.setattr(_whitening, "posterior_mean", spy)
