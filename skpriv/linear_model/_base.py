@@ -457,7 +457,7 @@ class Start:
     maps : RecordMap
     link : MeanLink
     theta : ndarray of shape (p,)
-        Of the linear part, less its location.
+        Its product with a row is the linear part, less the location.
     words : str
         The release and its guarantee.
     """
