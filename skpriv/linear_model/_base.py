@@ -460,12 +460,16 @@ class Start:
         Its product with a row is the linear part, less the location.
     words : str
         The release and its guarantee.
+    alike : bool, default=False
+        Whether its records are like those of the next fit, as in epochs of a policy: the posterior
+        mean is shrunk towards it alone.
     """
 
     maps: RecordMap
     link: MeanLink
     theta: np.ndarray
     words: str
+    alike: bool = False
 
 
 @parameters

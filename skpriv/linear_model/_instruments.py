@@ -415,8 +415,9 @@ class IVRegressor(AsymptoticIntervals, PrivateRegressor):
     the equation on the instruments. Where its smallest singular value is not told from noise, or an
     F statistic of a first stage, noise included, is below 10, the instruments are weak:
     `skpriv.inspection.inference` says so and gives no interval. Of collinear instruments F may not
-    be known while their fit is. Where instruments are weak, a solution has no mean square error, which
-    therefore need not fall with more records or a larger epsilon. The steps and their cost are in ``docs/mathematics/persons.md``.
+    be known while their fit is. Where instruments are weak, a solution has no mean square error,
+    which therefore need not fall with more records or a larger epsilon. The steps and their cost
+    are in ``docs/mathematics/persons.md``.
 
     References
     ----------

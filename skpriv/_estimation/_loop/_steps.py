@@ -87,7 +87,7 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None):
     W = whitened.W
     pool = make_pool(session, whitened, rules.length, link, deviation, priors, gram)
     if start:
-        pool.begin(np.linalg.solve(W.T, start.theta))
+        pool.begin(np.linalg.solve(W.T, start.theta), start.alike)
 
     def ask(last):
         """The question of the next step."""

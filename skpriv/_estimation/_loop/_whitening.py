@@ -187,9 +187,9 @@ class Pool:
         self.b, self.variance = np.zeros(size), min(deviation**2, 1.0)
         self._origins = np.zeros((1, size))
 
-    def begin(self, b):
-        """Let the posterior be shrunk towards this b as well as towards 0, by their evidence."""
-        self._origins = np.stack([self.b, b])
+    def begin(self, b, alike):
+        """Shrink the posterior towards this b and, unless records are alike, also towards 0."""
+        self._origins = np.stack([b] if alike else [self.b, b])
 
     def add(self, equation):
         """Solve again with one more equation."""

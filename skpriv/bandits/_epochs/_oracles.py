@@ -1,5 +1,6 @@
 """Oracles of policies that learn by epochs: what they cost, how they are fitted, and from where."""
 
+from dataclasses import replace
 from math import inf
 
 import numpy as np
@@ -97,8 +98,8 @@ def go_on(oracle, coef, n_features):
 def as_start(oracle):
     """Released answers from which the next fit may start; None if users send reports."""
     try:
-        return None if trust_of(oracle).can.reports else oracle.as_start()
-    except (AttributeError, ValueError):  # the oracle has no start, or released no more than a mean
+        return None if trust_of(oracle).can.reports else replace(oracle.as_start(), alike=True)
+    except (AttributeError, TypeError, ValueError):  # it has no start, or released a mean alone
         return None
 
 
