@@ -278,8 +278,8 @@ class Pool:
             point, moment = (weights @ equations[name] for name in ("point", "moment"))
             point, moment, origins = point @ vectors, moment @ vectors, self._origins @ vectors
             moments = values * (point - origins) + moment
-            known = self._model[1], self._variances, self._odds
-            b = posterior_mean(moments, origins, self.noise, *known)
+            candidates = self._variances, self._odds
+            b = posterior_mean(moments, origins, self.noise, self._model[1], *candidates)
             if linear:
                 squares = b**2 @ values, b**2 @ self._noisy_values
                 b *= sqrt(self._largest_square / max(*squares, self._largest_square))
