@@ -36,7 +36,9 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_POOLS.clear)
 
 
-def in_threads(function: Callable, arguments: Iterable, n_jobs: int | None = -1) -> Iterator[Any]:
+def in_threads(
+    function: Callable, arguments: Iterable, n_jobs: int | None = -1, at_once: bool = False
+) -> Iterator[Any]:
     """Yield results in order; many arguments are spread over threads, each with one BLAS thread.
 
     The order of the results, and with it the rounding of their sum, does not depend on the number
@@ -49,19 +51,21 @@ def in_threads(function: Callable, arguments: Iterable, n_jobs: int | None = -1)
         It is read by the caller, by at most two arguments a thread ahead.
     n_jobs : int or None, default=-1
         The number of threads, as in joblib.
+    at_once : bool, default=False
+        Whether threads begin at once, because it is known that all takes longer than 5 ms.
 
     Returns
     -------
     iterator
     """
-    first = list(islice(arguments := iter(arguments), 3))
-    if len(first) <= 2:
+    first = list(islice(arguments := iter(arguments), 3 - at_once))
+    if len(first) < 3 - at_once:
         yield from map(function, first)
         return
     arguments = chain(first, arguments)
     with one_blas_thread:
         start = perf_counter()
-        for argument in arguments:
+        for argument in () if at_once else arguments:
             yield function(argument)
             if perf_counter() - start > ALONE:
                 break
@@ -121,6 +125,14 @@ UNSTABLE = (
     "are read again: the local and the shuffle model, groups, folds and other subsets need rows "
     "that are stored, for example in Parquet files."
 )
+
+
+def _even(count, most):
+    """Length of chunks of about equal length, none longer than most: one, two or a multiple of four
+    of them, so that two or four threads end together.
+    """
+    chunks = max(1, -(-count // most))
+    return max(1, -(-count // (chunks if chunks <= 2 else 4 * -(-chunks // 4))))
 
 
 class Rows(ABC):
@@ -211,19 +223,20 @@ class Rows(ABC):
         total = CompensatedSum(query.shape)
         subset, sparse = self.chosen(subset), getattr(query, "takes_sparse", False)
         chunk_length = self._chunk_length(query.width, sparse, subset)
+        size, count = prod(query.shape), self.n if subset is None else len(subset)
         if not sparse:  # up to four times as many rows, so that a chunk is longer than its sum
-            long = 8 * prod(query.shape) // max(1, query.width or self.n_features)
+            long = 8 * size // max(1, query.width or self.n_features)
             chunk_length = max(chunk_length, min(CHUNK_ROWS, 4 * chunk_length, long))
         load: Callable = self.targets if query.width == 0 else self.pieces
-        pieces = load(chunk_length, subset, sparse)
+        pieces = load(_even(count, chunk_length), subset, sparse)
 
         def chunk_sum(piece):
             X, y = piece()
             return X.shape[0], query.sum(X, y)
 
-        results = in_threads(chunk_sum, pieces, self.n_jobs)
+        at_once = size * count >= 64 * BLOCK_ENTRIES  # one thread adds up so many numbers in 5 ms
+        results = in_threads(chunk_sum, pieces, self.n_jobs, at_once)
         if self.shown and not getattr(query, "quiet", False):
-            count = self.n if subset is None else len(subset)
             # Progress of a pass over rows that are not in memory is shown after three seconds.
             options = {"unit": "rows", "after": 3.0, "size": itemgetter(0)}
             label = "rows" if self.passes is None else f"pass {self.passes + 1}"
@@ -452,8 +465,9 @@ class ArrayRows(Rows):
 
     def made(self, function: Any, width: int) -> "ChunkRows":
         """Rows of this width that ``function(X, y)`` makes of each chunk, in several threads."""
-        pieces = self.pieces(self._chunk_length(None, False, None), None, False)
-        made = in_threads(lambda piece: function(*piece()), pieces, self.n_jobs)
+        pieces = self.pieces(_even(self.n, self._chunk_length(None, False, None)), None, False)
+        at_once = self.n * width >= 64 * BLOCK_ENTRIES
+        made = in_threads(lambda piece: function(*piece()), pieces, self.n_jobs, at_once)
         return ChunkRows(list(made), self.n, width, self.n_jobs)
 
     def _chunk(self, chosen, keep_sparse):

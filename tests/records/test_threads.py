@@ -23,18 +23,18 @@ def at_once(monkeypatch):
     monkeypatch.setattr(_threads, "ALONE", 0.0)
 
 
-def _squares(count, n_jobs=2):
+def _squares(count, n_jobs=2, at_once=False):
     def square(x):
         with _linalg.one_blas_thread.vector_turn:
             return x * x
 
-    return list(in_threads(square, range(count), n_jobs))
+    return list(in_threads(square, range(count), n_jobs, at_once))
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2, 5])
+@pytest.mark.parametrize("given", [(1,), (2,), (5,), (1, True), (2, True)])
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 50])
-def test_results_come_in_order(count, n_jobs):
-    assert _squares(count, n_jobs) == [x * x for x in range(count)]
+def test_results_come_in_order(count, given):
+    assert _squares(count, *given) == [x * x for x in range(count)]
 
 
 def test_two_threads_work_at_the_same_time_and_are_kept():

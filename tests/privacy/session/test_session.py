@@ -100,8 +100,8 @@ def _exact(X, y):
 
 def test_compensation_keeps_small_rows_beside_large_ones(monkeypatch):
     monkeypatch.setattr(_records, "CHUNK_BYTES", 1)
-    X = np.ones((64 * 3, 3))
-    y = np.repeat([1e17, 1.0, -1e17], 64)
+    X = np.ones((64 * 4, 3))
+    y = np.repeat([1e17, 1.0, 0.0, -1e17], 64)
     assert _exact(X, y)[0, 0] == 64.0
 
 
