@@ -127,11 +127,11 @@ UNSTABLE = (
 )
 
 
-def _even(count, most):
-    """Length of chunks of about equal length, none longer than most: one, two or a multiple of four
-    of them, so that two or four threads end together.
+def _even(count, longest):
+    """Length of chunks of about equal length, which is at most ``longest``. They are one, two or a
+    multiple of four, so that two or four threads end together.
     """
-    chunks = max(1, -(-count // most))
+    chunks = max(1, -(-count // longest))
     return max(1, -(-count // (chunks if chunks <= 2 else 4 * -(-chunks // 4))))
 
 
@@ -227,20 +227,19 @@ class Rows(ABC):
         if not sparse:  # up to four times as many rows, so that a chunk is longer than its sum
             long = 8 * size // max(1, query.width or self.n_features)
             chunk_length = max(chunk_length, min(CHUNK_ROWS, 4 * chunk_length, long))
-        load: Callable = self.targets if query.width == 0 else self.pieces
+        load = self.targets if query.width == 0 else self.pieces
         pieces = load(_even(count, chunk_length), subset, sparse)
 
         def chunk_sum(piece):
             X, y = piece()
             return X.shape[0], query.sum(X, y)
 
-        at_once = size * count >= 64 * BLOCK_ENTRIES  # one thread adds up so many numbers in 5 ms
-        results = in_threads(chunk_sum, pieces, self.n_jobs, at_once)
+        # One thread adds up so many numbers in 5 ms
+        results = in_threads(chunk_sum, pieces, self.n_jobs, size * count >= 64 * BLOCK_ENTRIES)
         if self.shown and not getattr(query, "quiet", False):
             # Progress of a pass over rows that are not in memory is shown after three seconds.
-            options = {"unit": "rows", "after": 3.0, "size": itemgetter(0)}
             label = "rows" if self.passes is None else f"pass {self.passes + 1}"
-            results = progress(results, count, label, **options)
+            results = progress(results, count, label, unit="rows", after=3.0, size=itemgetter(0))
         with np.errstate(all="ignore"):  # a warning would tell of a value
             for _, term in results:
                 total.add(term)
@@ -417,15 +416,12 @@ class ArrayRows(Rows):
     def check(self, refuse: bool = True) -> None:
         """Turn values into numbers, and refuse what is none, with one fixed sentence."""
         self._prepare()
-        if not refuse:
-            return
-        if self.stored_sparse:
+        if refuse and self.stored_sparse:
             finite(self._X, self._y)
-            return
-        size = max(CHUNK_ROWS, -(-self.n // 8))
-        parts = (self._X[start : start + size] for start in range(0, self.n, size))
-        for _ in in_threads(finite, chain([self._y], parts), self.n_jobs):
-            pass
+        elif refuse:
+            size = max(CHUNK_ROWS, -(-self.n // 8))
+            parts = (self._X[start : start + size] for start in range(0, self.n, size))
+            deque(in_threads(finite, chain([self._y], parts), self.n_jobs), maxlen=0)
 
     def _prepare(self):
         """Make the rows safe to cut into chunks."""
@@ -466,8 +462,7 @@ class ArrayRows(Rows):
     def made(self, function: Any, width: int) -> "ChunkRows":
         """Rows of this width that ``function(X, y)`` makes of each chunk, in several threads."""
         pieces = self.pieces(_even(self.n, self._chunk_length(None, False, None)), None, False)
-        at_once = self.n * width >= 64 * BLOCK_ENTRIES
-        made = in_threads(lambda piece: function(*piece()), pieces, self.n_jobs, at_once)
+        made = in_threads(lambda piece: function(*piece()), pieces, self.n_jobs, True)
         return ChunkRows(list(made), self.n, width, self.n_jobs)
 
     def _chunk(self, chosen, keep_sparse):

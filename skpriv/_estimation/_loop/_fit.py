@@ -682,7 +682,7 @@ def _design_noise(last, other, inverse, bounds, failure):
 
 def _independent_inverse(gram, scale):
     """Inverse of the Gram matrix of another release, shrunk by its noise: any matrix is valid."""
-    values, vectors, _ = denoised_gram(gram, scale)
+    values, vectors, _, _ = denoised_gram(gram, scale)
     floor = max(noise_floor(values, scale), 1e-14 * values.max(), 1e-300)
     return (vectors / np.maximum(values, floor)) @ vectors.T
 

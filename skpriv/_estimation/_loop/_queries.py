@@ -15,7 +15,7 @@ import numpy as np
 from scipy import special
 from scipy.sparse import csr_matrix
 
-from ..._linalg import SQRT2, add_gram, blocks_of, row_norms, unvech, vech, vech_size
+from ..._linalg import SQRT2, add_gram, blocks_of, lean_product, row_norms, unvech, vech, vech_size
 from ...privacy import ROUNDING, Query
 from .._intervals import USUAL_QUANTILE
 from .._public_maps import RowMap
@@ -424,25 +424,12 @@ class Whitened:
     def _long(self, X, out=None):
         """Rows W phi, their norms, and roots of their weights."""
         ours = isinstance(self.row_map, RowMap)  # other maps may keep what they return
-        psi = self._times(self.row_map.rows(X, out) if ours else self.row_map.rows(X))
+        psi = lean_product(self.row_map.rows(X, out) if ours else self.row_map.rows(X), self.W)
         norms = row_norms(psi)
         if out is not None and not np.isfinite(norms.sum()):  # only without `out` NaN is replaced
             return self._long(X)
         weighted = getattr(self.row_map, "weighted", False)
         return psi, norms, self.row_map.roots(X) if weighted else np.ones(len(norms))
-
-    def _times(self, phi):
-        """Rows W phi. If W is triangular, most products by 0 are left out: of 256 rows of W at a
-        time, columns that are 0. BLAS is slower with fewer rows.
-        """
-        psi = np.empty_like(phi)
-        for start in range(0, len(self.W), 256):
-            rows = slice(start, start + 256)
-            columns: Any = np.flatnonzero(self.W[rows].any(axis=0))
-            if columns.size and np.ptp(columns) < columns.size:  # a slice takes no copy
-                columns = slice(columns[0], columns[-1] + 1)
-            np.matmul(phi[:, columns], self.W[rows, columns].T, psi[:, rows])
-        return psi
 
     def prepared_for(self, query):
         """What a session needs to answer a query from rows (e, w, |e|) that it keeps in memory.

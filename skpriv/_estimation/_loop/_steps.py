@@ -4,6 +4,7 @@ from dataclasses import replace
 from math import ceil, pi, sqrt
 
 import numpy as np
+from scipy.linalg import lapack
 
 from ..._linalg import RELATIVE_ZERO
 from ...privacy import TOLD_ABOVE
@@ -253,7 +254,9 @@ def make_pool(session, whitened, length, link, deviation, priors=(), gram=None):
     # Log odds against each shape. Effects are a scale parameter, whose prior density is 1 / scale.
     odds = np.log([*np.ones(len(priors)), *EFFECTS])
     size, largest, curator = len(shapes[0]), (signal / length) ** 2, session.trust.can.same_rows
-    return Pool(size, deviation, shapes, odds, largest, link, length, curator, gram)
+    pool = Pool(size, deviation, shapes, odds, largest, link, length, curator, gram)
+    pool.n_jobs = session.n_jobs
+    return pool
 
 
 def prior_shapes(whitened, deviation, unit, priors=()):
@@ -271,7 +274,7 @@ def prior_shapes(whitened, deviation, unit, priors=()):
     for effect in EFFECTS:
         precision = np.eye(p) / unit**2 + W @ W.T / (p * (effect * deviation) ** 2)
         # Any L with L L' = precision^-1 is as good
-        shapes.append(np.linalg.inv(np.linalg.cholesky(precision)).T)
+        shapes.append(lapack.dtrtri(np.linalg.cholesky(precision), lower=1)[0].T)
     return shapes
 
 
@@ -456,7 +459,7 @@ def wide_bounds(fit, row_map, names):
     if not one_line or getattr(row_map, "half_ranges", None) is None:
         return ""
     gram, scale, _, _ = fit.pooled(FITTED)
-    c, k = row_map.half_ranges @ np.linalg.inv(fit.W), np.linalg.solve(fit.W.T, row_map.constant)
+    c, k = (np.linalg.solve(fit.W.T, v.T).T for v in (row_map.half_ranges, row_map.constant))
     level = max(float(k @ gram @ k), scale)
     if level <= 0.0:  # no noise, and no row that counts
         return ""

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack
 
-from ..._linalg import row_norms
+from ..._linalg import lean_product, row_norms
+from ...records import in_threads
 from .._moments import PRIOR_VARIANCES, SAMPLING
 from ._queries import SQUARES, MarginsQuery, Whitened, WhiteningQuery
 from ._rules import normal_clip
@@ -33,30 +34,30 @@ def denoised_gram(gram, scale):
 
     Returns
     -------
-    (values, vectors, weight)
-        No eigenvalue is negative. The weight, in [0, 1], is that of the noisy matrix in James and
-        Stein's estimate.
+    (values, vectors, weight, noisy)
+        No eigenvalue of the estimate is negative. The weight, in [0, 1], is that of the noisy
+        matrix in James and Stein's estimate, and the last are the eigenvalues of that matrix.
     """
     p = len(gram)
     values, vectors = np.linalg.eigh(gram)  # both estimates keep the eigenvectors
     if not scale:
-        return np.maximum(values, 0.0), vectors, 1.0
+        return np.maximum(values, 0.0), vectors, 1.0, values
     trace = values.sum()
     level = max(trace / p, scale / sqrt(p))
     away, noise = values - level, scale**2 * (p * (p + 1) / 2.0 - 1.0)
     weight = max(0.0, 1.0 - noise / max(float(away @ away), 1e-300))
     first = weight * away + level
     if p == 1:
-        return np.maximum(first, 0.0), vectors, weight
+        return np.maximum(first, 0.0), vectors, weight, values
     # The semicircle of the noise has the variance p scale^2 / 2
     gaps = values[:, None] - values
     attraction = (gaps / (gaps**2 + 2.0 * scale**2)).sum(axis=1)  # Hilbert transform, times p
     second = np.maximum(values - scale**2 * attraction, 0.0)
     second *= max(trace, scale * sqrt(p)) / max(second.sum(), 1e-300)
-    return np.maximum(0.5 * (first + second), 0.0), vectors, weight
+    return np.maximum(0.5 * (first + second), 0.0), vectors, weight, values
 
 
-def prior_model(part, priors, values, vectors):
+def prior_model(part, priors, values, vectors, n_jobs=1):
     """The part of the posterior of b = tau L c that does not depend on the size of the noise.
 
     The observation is moment = G b + error. The error is privacy noise and, where that is not much
@@ -71,6 +72,8 @@ def prior_model(part, priors, values, vectors):
         The candidates L. They are scaled so that LL'G has the trace of G.
     values, vectors : ndarray of shape (p,) and (p, p)
         Eigenvalues, none of them negative, and eigenvectors of G.
+    n_jobs : int or None, default=1
+        Threads that decompose at the same time.
 
     Returns
     -------
@@ -79,15 +82,23 @@ def prior_model(part, priors, values, vectors):
         eigenvalues of L'G C^-1 G L; L times its eigenvectors; and the diagonal of C^-1. All are in
         the basis of the eigenvectors of G, in which G and C are diagonal.
     """
-    rotated, trace = vectors.T @ priors, max(float(values.sum()), 1e-300)
-    shares = np.square(rotated).sum(axis=2) @ values
-    units = trace / np.where(shares > 0.0, shares, trace)  # a share may be 0
+    trace = max(float(values.sum()), 1e-300)
     certain = 1.0 / (1.0 + min(SAMPLING, part) * len(values) / trace * values)
     precision = values * certain
-    rotated *= np.sqrt(units)[:, None, None]
-    scaled = np.sqrt(values * precision)[:, None] * rotated
-    squares, bases = np.linalg.eigh(scaled.transpose(0, 2, 1) @ scaled)
-    return precision, squares, rotated @ bases, certain
+
+    def decomposed(some):
+        rotated = vectors.T @ some
+        shares = np.square(rotated).sum(axis=2) @ values
+        units = trace / np.where(shares > 0.0, shares, trace)  # a share may be 0
+        rotated *= np.sqrt(units)[:, None, None]
+        scaled = np.sqrt(values * precision)[:, None] * rotated
+        squares, bases = np.linalg.eigh(scaled.transpose(0, 2, 1) @ scaled)
+        return squares, rotated @ bases
+
+    # A decomposition of 300 columns takes longer than to wake a thread
+    parts = priors[:, None] if len(values) >= 300 else [priors]
+    squares, bases = map(np.concatenate, zip(*in_threads(decomposed, parts, n_jobs, True)))
+    return precision, squares, bases, certain
 
 
 def posterior_mean(moment, origins, spread, model, variances, odds):
@@ -168,6 +179,8 @@ class Pool:
         Residual variance.
     noise : float
         Variance of the privacy noise of a coordinate of the pooled moment.
+    n_jobs : int or None
+        Threads that decompose large matrices.
     """
 
     def __init__(self, size, deviation, priors, odds, largest, link, length, curator, gram=None):
@@ -176,7 +189,7 @@ class Pool:
         for place, prior in zip(self._priors, priors):
             place[:, : prior.shape[1]] = prior
         self._variances = PRIOR_VARIANCES[PRIOR_VARIANCES <= max(largest, PRIOR_VARIANCES[0])]
-        self._link, self._curator, self._gram = link, curator, gram
+        self._link, self._curator, self._gram, self.n_jobs = link, curator, gram, 1
         self._odds = odds if link.linear else np.append(odds, 0.0)
         # What is used of the equations, of all of them side by side
         self._equations = dict.fromkeys(("point", "moment"), np.empty((0, size)))
@@ -234,10 +247,9 @@ class Pool:
         self._decompose()
 
     def _decompose(self):
-        self._spectrum: Any = denoised_gram(self._noisy_slope, self.scale)[:2]
-        values, vectors = self._spectrum
+        values, vectors, _, self._noisy_values = denoised_gram(self._noisy_slope, self.scale)
+        self._spectrum: Any = values, vectors
         self.slope: np.ndarray = (vectors * values) @ vectors.T
-        self._noisy_values = np.einsum("ij,ij->j", vectors, self._noisy_slope @ vectors)
         if not self._link.linear:
             self._priors[-1, :, : len(values)] = self._even_prior()
         self._model: Any = None
@@ -273,7 +285,7 @@ class Pool:
             # While the slope stays, the ratio of sampling to noise seldom changes enough to matter
             ratio, last_model = sampling / max(self.noise, 1e-300), self._model
             if not (last_model and 0.8 <= (1.0 + ratio) / (1.0 + last_model[0]) <= 1.25):
-                self._model = ratio, prior_model(ratio, self._priors, *self._spectrum)
+                self._model = ratio, prior_model(ratio, self._priors, values, vectors, self.n_jobs)
             # In the basis of its eigenvectors the slope is diagonal: products by it are short
             point, moment = (weights @ equations[name] for name in ("point", "moment"))
             point, moment, origins = point @ vectors, moment @ vectors, self._origins @ vectors
@@ -345,7 +357,7 @@ def learn_whitening(session, row_map, rules):
     to_even: Any = None  # from W phi back to rows of about equal mean squares
     if rules.margins:
         W = whitening_by_margins(session, row_map, rules, parts[-1])
-        to_even = np.linalg.inv(W)
+        to_even, _ = lapack.dtrtri(W)
     for number, subset in enumerate(parts):
         fourth = number == ROUNDS
         if fourth and rules.slopes:
@@ -357,7 +369,7 @@ def learn_whitening(session, row_map, rules):
             return query.whitened, (gram, scale)
         W = _next_whitening(W, gram, scale, rules, to_even)
         if to_even is None and rules.bends:  # a line loses by it (docs/evidence/glm.md)
-            to_even = np.linalg.inv(W)
+            to_even, _ = lapack.dtrtri(W)
     return Whitened(row_map, W), None
 
 
@@ -365,11 +377,12 @@ def _next_whitening(W, gram, scale, rules, to_even=None):
     """W after one more round, which released this Gram matrix with noise of this scale."""
     p = len(W)
     if to_even is not None:
-        gram = with_least_mass(gram, W @ to_even)
-    values, vectors, weight = denoised_gram(gram, scale)
+        gram = with_least_mass(gram, lean_product(W, to_even.T))
+    values, vectors, weight, _ = denoised_gram(gram, scale)
     ridge = weight * scale * sqrt(0.5 * p)  # half of the operator norm of such noise
     values = np.maximum(values + ridge, max(weight * scale, 1e-14 * values.max()))
-    W = (vectors * values**-0.5) @ vectors.T @ W
+    root = vectors * values**-0.25  # of a matrix and itself BLAS computes one half
+    W = lean_product(root @ root.T, W.T)
     # The sum is the number of directions that exceed the noise.
     W *= rules.length / sqrt(max((np.maximum(values - ridge, 0.0) / values).sum(), 1.0))
     # An upper triangular W differs by a rotation only. `with_least_mass` takes it back to features.
@@ -419,7 +432,7 @@ def with_least_mass(gram, turn):
         Upper triangular matrix of the turn; its inverse leads back to features.
     """
     back, _ = lapack.dtrtri(turn)
-    mass = np.einsum("ij,ij->i", back @ gram, back)
+    mass = np.einsum("ji,ij->i", lean_product(gram, back), back)
     seen = np.clip(mass[:-1], 0.0, 2.0 * max(mass[-1], 0.0))
     least = LEAST_MASS * float(seen @ seen) / max(float(seen.sum()), 1e-300)
     shortened = mass < least

@@ -414,6 +414,8 @@ class Session(ABC):
         Public number of records.
     ordered : bool
         Whether parts of the rows can be chosen, which is public.
+    n_jobs : int or None
+        Threads that work for it, as in joblib.
     trust : Trust
         Who is trusted, and with what budget.
     """
@@ -462,7 +464,7 @@ class Session(ABC):
             rows = PersonRows(
                 rows, groups.codes, groups.largest, self._source.permutation, groups.change
             )
-        self._rows, self.n, self.ordered = rows, rows.n, rows.ordered
+        self._rows, self.n, self.ordered, self.n_jobs = rows, rows.n, rows.ordered, rows.n_jobs
         self._passes = rows.passes or 0  # passes that were made before this session
         self._shares, self._lock, self._process = Shares(), RLock(), os.getpid()
         # Without privacy the order of the rows is fixed, so that every fit is the same.

@@ -81,7 +81,7 @@ class Part:
         self._session, self._place, self.n = session, place, int(size)
         self.used = 0.0
         self.model, self.trust, self.report = session.model, session.trust, session.report
-        self.persons, self.ordered = session.persons, session.ordered
+        self.persons, self.ordered, self.n_jobs = session.persons, session.ordered, session.n_jobs
 
     def sum(self, query: Any, share: float, subset: Any = None) -> Answer:
         """Noisy sum of a query over the records, or over a part of them; see Session.
