@@ -75,7 +75,8 @@ class Loop:
     more (docs/mathematics/bandits.md).
 
     The first `rank` on a file starts the policy, and charges for it, once for all workers: the
-    accountants under which this object was made, also after their blocks have ended. Before an
+    accountants under which this object was made, also after their blocks have ended. What is
+    charged is about a part of the data only if it is called for inside of that part. Before an
     answer of the policy is shown, it is written down outside of the file: in the ledger of the
     accountant under which the file was made, or in a file of the folder ``SKPRIV_STATE``. Whoever
     comes to the same answer again, after a crash or with a backup of the file, repeats it, and
@@ -123,7 +124,8 @@ class Loop:
         in_order: bool = True,
         clock: Annotated[Any, callable, None] = None,
     ) -> None:
-        policy, self._accountants = served(policy, max_visits, in_order), capture()
+        policy = served(policy, max_visits, in_order)
+        self._accountants = capture(with_parts=False)  # events may come from other parts
         self.cutoff, self.default_reward = float(cutoff), float(default_reward)
         self.learn_every, self._clock = int(learn_every), clock or time.time
         self._here, self._forgotten = learn == "here", 0

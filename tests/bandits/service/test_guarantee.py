@@ -99,12 +99,14 @@ def test_what_was_released_is_not_put_back_to_an_earlier_day(name, tmp_path, mon
 def test_workers_that_start_together_charge_once(name, in_order, tmp_path):
     given = {"path": tmp_path / "service.sqlite", "in_order": in_order}
     with BudgetAccountant(1.0, 1e-6, ledger=tmp_path / "ledger") as accountant:
-        loops = [Loop(POLICIES[name](), **given) for _ in range(4)]
+        with accountant.part("north", partition="sites"):
+            loops = [Loop(POLICIES[name](), **given) for _ in range(4)]
     for k in range(60):  # outside of the block under which they were made
         loops[k % 4].rank(f"visit {k}", np.eye(2) / 2.0)
     for k in range(60):
         assert loops[k % 4].reward(f"visit {k}", 1.0) == "taken"
     assert accountant.spent.epsilon == pytest.approx(1.0)
+    assert not any(charge.part.startswith("north") for charge in accountant.charges)
     for loop in loops:
         loop.rank("last", np.eye(2) / 2.0)
         assert loop.policy.n_rounds_ == 60
