@@ -93,12 +93,17 @@ def one_at_a_time(method: F) -> F:
     have. Nobody hears a warning, since that would tell of a value.
     """
 
+    def refuse_fork(session):
+        if os.getpid() != session._process:
+            raise PrivacyError("this session was copied by a fork: only the original one answers.")
+
     @wraps(method)
     def locked(self, *arguments, **named):
-        if os.getpid() != self._process:
-            raise PrivacyError("this session was copied by a fork: only the original one answers.")
+        refuse_fork(self)
         with self._lock, silence():
-            return method(self, *arguments, **named)
+            answer = method(self, *arguments, **named)
+        refuse_fork(self)  # a query may have made it
+        return answer
 
     return cast(F, locked)
 
@@ -221,9 +226,10 @@ class Pieces:
         source = self.all_rows if piece is None else dict(self._kept_pieces).get(piece)
         if isinstance(source, ArrayRows) and self._maker not in ((maker, piece), (maker, None)):
             self._booked(self._prepared_rows, -1)
-            # Not even an error while these are made leaves others that pass for them
-            self._prepared_rows, self._maker = None, (maker, piece)
-            self._prepared_rows = self._made(source, maker.records, maker.width)
+            # Neither an error nor a question while these are made leaves others that pass for them
+            self._prepared_rows = self._maker = None
+            made = self._made(source, maker.records, maker.width)
+            self._prepared_rows, self._maker = made, (maker, piece)
         if self._prepared_rows is None or self._maker != (maker, piece):
             return None
         return self._prepared_rows.sum(query)

@@ -92,6 +92,17 @@ def test_rows_that_could_not_be_made_are_no_others(monkeypatch):
         patch.setattr(Whitened, "records", None)
         pieces.sum(other, None)
     np.testing.assert_allclose(pieces.sum(other, None), other.sum(X, y), atol=1e-9)
+    third, made = replace(query.whitened), Whitened.records
+
+    def asking(maker, X, y):
+        if maker is third:
+            pieces.sum(other, None)
+        return made(maker, X, y)
+
+    with monkeypatch.context() as patch:  # a question while rows are made
+        patch.setattr(Whitened, "records", asking)
+        pieces.sum(replace(query, whitened=third), None)
+    np.testing.assert_allclose(pieces.sum(other, None), other.sum(X, y), atol=1e-9)
     pieces.sum(query, None), pieces.keep(lambda X: 0.5 * X, 3)
     np.testing.assert_allclose(pieces.sum(query, None), query.sum(0.5 * X, y), atol=1e-9)
 

@@ -1,5 +1,6 @@
 """Nobody gets two answers for one share: not by threads, nor by a query that asks on its own."""
 
+import os
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -92,6 +93,27 @@ def test_a_fork_of_a_session_refuses(privacy):
     session = open_session(privacy, X, Y, Budget(1.0, 1e-6))
     assert refused_in_a_fork(lambda: session.sum(Total(), 1.0))
     assert session.sum(Total(), 1.0).n == len(Y)
+
+
+@needs_fork
+def test_a_query_that_forks_has_one_answer():
+    """The child would have another one, with other noise, for the same charge."""
+    session, children, code = open_session("central", X, Y, Budget(1.0, 1e-6)), [], 1
+
+    class Forking(Total):
+        @property
+        def sensitivity(self):
+            children.extend(() if children else [os.fork()])
+            return 1.0
+
+    try:
+        session.sum(Forking(), 1.0)
+    except PrivacyError:
+        code = 0
+    finally:
+        if children == [0]:
+            os._exit(code)
+    assert os.waitpid(*children, 0)[1] == 0 and code == 1
 
 
 @needs_fork
