@@ -8,14 +8,9 @@ from scipy import special, stats
 
 from skpriv._estimation import _conformal as conformal
 from skpriv._estimation._conformal import (
-    SHORTFALLS,
-    ResponseTarget,
-    ShareTarget,
-    count_target,
-    largest_shortfall,
-    score_grid,
+    SHORTFALLS, ResponseTarget, ShareTarget, count_target, largest_shortfall, score_grid,
     search_slots,
-)
+)  # fmt: skip
 from skpriv.privacy import ResponseNoise
 
 ALPHAS = (0.05, 0.1, 0.2)

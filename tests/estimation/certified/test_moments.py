@@ -11,24 +11,10 @@ from scipy import stats
 
 from skpriv._estimation import _intervals as module
 from skpriv._estimation._intervals import (
-    DISTANCES,
-    GRAM_PART,
-    SHARP_EVENTS,
-    TARGET_PARTS,
-    USUAL_QUANTILE,
-    _cross,
-    _expected,
-    _sharp,
-    _solve,
-    _SumBounds,
-    asymptotic_interval,
-    certified_by_equations,
-    certified_by_norm,
-    main_region,
-    norm_quantile,
-    operator_quantile,
-    shared,
-)
+    DISTANCES, GRAM_PART, SHARP_EVENTS, TARGET_PARTS, USUAL_QUANTILE, _cross, _expected, _sharp,
+    _solve, _SumBounds, asymptotic_interval, certified_by_equations, certified_by_norm, main_region,
+    norm_quantile, operator_quantile, shared,
+)  # fmt: skip
 from skpriv._estimation._moments import NormalEquations
 
 BOTH = certified_by_equations, certified_by_norm

@@ -12,18 +12,9 @@ from skpriv._estimation._public_maps import RecordMap
 from skpriv._linalg import unvech, vech_size
 from skpriv.linear_model import Link, ReweightedRegressor
 from skpriv.linear_model._reweighted import (
-    CERTIFICATE_PARTS,
-    LINKS,
-    GradientCertificate,
-    IdentityLink,
-    LinkGradientQuery,
-    NormalisationQuery,
-    ReweightedMomentsQuery,
-    descend,
-    gradient_change,
-    nearest,
-    step_shares,
-)
+    CERTIFICATE_PARTS, LINKS, GradientCertificate, IdentityLink, LinkGradientQuery,
+    NormalisationQuery, ReweightedMomentsQuery, descend, gradient_change, nearest, step_shares,
+)  # fmt: skip
 from skpriv.privacy import ROUNDING, Budget, capabilities, open_session
 
 

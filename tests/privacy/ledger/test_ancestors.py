@@ -91,6 +91,8 @@ def test_a_program_that_is_run_inside(accountant):
         + "".join(f"    {line}\n" for line in FIT.splitlines())
         + "assert len(own.charges) == 1\n"
     )
+    if sys.platform == "linux":  # elsewhere nobody tells of the parent of a parent
+        code = f"import subprocess, sys\nsubprocess.check_call([sys.executable, '-c', {code!r}])"
     env = environment(SKPRIV_LINEAGE="", TMPDIR="/")
     subprocess.run([sys.executable, "-c", code], check=True, env=env)
     assert len(accountant.charges) == 1
@@ -152,5 +154,11 @@ def test_a_folder_that_others_may_write_is_not_trusted(tmp_path, monkeypatch):
     accountant = BudgetAccountant(1.0)
     with pytest.raises(PrivacyError, match="would not be charged"):
         accountant.__enter__()
+    name = f"{_registry.identity(os.getppid())}.json"
+    Path(open_to_all, name).write_text("[1]")
     charge(Cost.from_epsilon(0.5), "outside")
-    assert accountant.charges == []
+    assert accountant.charges == [] == _registry.announced()
+    monkeypatch.setattr(_registry, "folders", lambda: [own])
+    Path(own, name).write_text("[")  # what cannot be read is not passed over
+    with pytest.raises(ValueError, match="line 1"):
+        charge(Cost.from_epsilon(0.5), "outside")

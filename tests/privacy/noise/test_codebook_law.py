@@ -12,15 +12,8 @@ from skpriv._linalg import vech
 from skpriv.exceptions import PrivacyError
 from skpriv.linear_model import ImproperSGDRegressor, ReweightedRegressor, SSPRegressor
 from skpriv.privacy import (
-    Codebook,
-    CodebookNoise,
-    Cost,
-    LiftedReports,
-    best_codebook,
-    codebook,
-    draw_index,
-    lifted,
-)
+    Codebook, CodebookNoise, Cost, LiftedReports, best_codebook, codebook, draw_index, lifted,
+)  # fmt: skip
 from skpriv.privacy._noise._codebook_law import (
     random_signs,
     secure_directions,

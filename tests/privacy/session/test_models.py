@@ -14,18 +14,9 @@ from skpriv.bandits import LinSquareCB, LinUCB
 from skpriv.exceptions import PrivacyError
 from skpriv.inspection import model_card
 from skpriv.privacy import (
-    MODELS,
-    Answer,
-    Capabilities,
-    Cost,
-    GaussianNoise,
-    Guarantee,
-    Session,
-    Trust,
-    capabilities,
-    open_session,
-    open_stream,
-)
+    MODELS, Answer, Capabilities, Cost, GaussianNoise, Guarantee, Session, Trust, capabilities,
+    open_session, open_stream,
+)  # fmt: skip
 
 DATA = np.zeros((20, 1)), np.zeros(20)
 TOY = "toy of the tests"

@@ -26,6 +26,15 @@ class Chosen(Query):
         return np.bincount(X[:, 0].astype(int), minlength=N).astype(float)
 
 
+class ByMemory(Chosen):
+    """Finds what an earlier query about the same records left."""
+
+    maps = "the same"
+
+    def sum_by_memory(self, rows, memory, in_memory):
+        return memory.setdefault("sum", rows.sum(Chosen()))
+
+
 class Count(Query):
     name, shape, norm, sensitivity = "count", (3,), "linf", 1.0
 
@@ -38,9 +47,10 @@ def _session(privacy, seed=0, **options):
     return open_session(privacy, X, y, BUDGET, seed, "who", **options)
 
 
-def test_parts_are_disjoint_and_random(global_random_seed):
+@pytest.mark.parametrize("query", [Chosen(), ByMemory()], ids=["sums", "memory"])
+def test_parts_are_disjoint_and_random(query, global_random_seed):
     parts = split(_session("none", global_random_seed), 600, 300)
-    first, second = (part.sum(Chosen(), 1.0).value for part in parts)
+    first, second = (part.sum(query, 1.0).value for part in parts)
     assert [part.n for part in parts] == [600, 300]
     assert first.sum() == 600 and second.sum() == 300 and (first + second).max() == 1.0
     other = split(_session("none", global_random_seed + 1), 600, 300)[0].sum(Chosen(), 1.0).value
@@ -131,6 +141,8 @@ def test_all_records_lie_above_pieces_and_a_piece_above_itself(privacy):
     for subset, used in ((piece, 0.2), (Piece(N // 2, N), 0.2), (piece, 0.4), (None, 0.6)):
         session.sum(Total(), 0.2, subset)
         assert abs(session.used - used) < 1e-12
+        paid = session.report.total.amount("gdp") / BUDGET.mu**2
+        assert paid == pytest.approx(used if privacy == "central" else 1.0)
 
 
 def test_the_order_of_a_real_release_is_not_that_of_another():
