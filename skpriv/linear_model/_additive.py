@@ -622,7 +622,7 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
             begin = start.maps.row_map
             curves = [begin.heights(start.theta)[block] for block in begin.blocks]
             heights = [*map(np.interp, row_map.knots, begin.knots, curves)]
-            start = replace(start, theta=row_map.theta_of(np.concatenate(heights)))
+            start = replace(start, theta=row_map.theta_of(np.concatenate(heights)), alike=False)
         kept_map = KeptMap(row_map)
         steps = not session.trust.exact and channel == "gaussian" and maps is self._record_map
         if steps and hasattr(session, "keep") and session.keep(kept_map.made, kept_map.width):

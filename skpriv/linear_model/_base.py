@@ -6,6 +6,7 @@ the loop begins from nothing, or where a released fit ended.
 
 from dataclasses import dataclass, field, replace
 from functools import wraps
+from math import inf, sqrt
 from numbers import Real
 from typing import Annotated, Any, ClassVar, Self, cast
 
@@ -15,8 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._compat import F, Documented, Interval, StrOptions, fit_context
 from .._estimation._intervals import ConfidenceInterval, check_level, inside_bounds
-from .._estimation._loop._fit import LoopFit
-from .._estimation._loop._queries import IDENTITY, MeanLink
+from .._estimation._loop._fit import FITTED, LoopFit
+from .._estimation._loop._queries import IDENTITY, Location, MeanLink
 from .._estimation._loop._steps import fit_rows, narrow_bounds, public_rules, wide_bounds
 from .._estimation._public_maps import RecordMap
 from .._estimation._reports import ReportedFit, balanced
@@ -458,18 +459,41 @@ class Start:
     link : MeanLink
     theta : ndarray of shape (p,)
         Its product with a row is the linear part, less the location.
+    mean : Location
+        The mean of the target, with infinite noise.
+    deviation, variance : float
+        Deviation of the target, and residual variance.
+    whitening : tuple of (ndarray of shape (p, p), ndarray of shape (p, p), float)
+        The whitening, the Gram matrix of whitened rows, and the standard deviation of its noise.
     words : str
         The release and its guarantee.
     alike : bool, default=False
-        Whether its records are like those of the next fit, as in epochs of a policy: the posterior
-        mean is shrunk towards it alone.
+        Whether its records are like those of the next fit, as those of a policy's short epochs are.
+        The mean, deviations and whitening then stand for those of the next rows, and the posterior
+        mean is shrunk towards theta alone.
     """
 
     maps: RecordMap
     link: MeanLink
     theta: np.ndarray
+    mean: Location
+    deviation: float
+    variance: float
+    whitening: tuple[np.ndarray, np.ndarray, float]
     words: str
     alike: bool = False
+
+    @classmethod
+    def of(cls, fit, maps, words):
+        """The begin that a `LoopFit` with equations is."""
+        link, (_, scale, _, _) = fit.link, fit.pooled(FITTED)
+        mean = float(link.mean(fit.location))
+        # The pooled slope of the scores is this factor times the Gram matrix of the rows. It is 1
+        # for a line, and where the link bends it has the slope of the mean in it.
+        unit = link.steepest / link.far * float(link.slope(fit.location, mean))
+        deviation = min(sqrt(max(fit.variance + float(fit.b @ fit.gram @ fit.b), 0.0)), 1.0)
+        whitening, location = (fit.W, fit.gram / unit, scale / unit), Location(mean, inf, 1.0)
+        return cls(maps, link, fit.theta, location, deviation, fit.variance, whitening, words)
 
 
 @parameters
@@ -599,7 +623,7 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
                 )
             guarantee = "without privacy, of rows that were said to be public"
         words = f"{type(self).__name__}, {guarantee}"
-        return Start(self._record_map, fit.link, fit.theta, words)
+        return Start.of(fit, self._record_map, words)
 
     def __sklearn_clone__(self: Any) -> Any:
         twin = super().__sklearn_clone__()  # type: ignore[misc]

@@ -1,5 +1,7 @@
 """Fits that begin where a released one ended."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -11,10 +13,7 @@ from sklearn.pipeline import make_pipeline
 import skpriv
 from skpriv import BudgetAccountant
 from skpriv.linear_model import (
-    AdditiveRegressor,
-    LinearRegression,
-    LogisticRegression,
-    PoissonRegressor,
+    AdditiveRegressor, LinearRegression, LogisticRegression, PoissonRegressor,
 )  # fmt: skip
 from skpriv.preprocessing import BoundsScaler
 
@@ -53,6 +52,19 @@ def test_a_start_is_worth_records_and_one_of_others_loses_nothing():
     assert begun[0] < 0.9 * alone[0] and begun[1] < alone[1]
     assert other[0] < 1.05 * alone[0]
     assert min(alone[2], begun[2], other[2]) > 0.9
+
+
+def test_like_records_are_not_asked_for_what_the_last_ones_told():
+    """As those of a policy's epochs are: the whitening of many records is worth most to a few."""
+    begun, alike = (
+        errors(1000, lambda seed, alike=alike: replace(fitted(seed).as_start(), alike=alike))
+        for alike in (False, True)
+    )
+    assert alike[0] < 2.0 * begun[0] and alike[1] < 0.7 * begun[1] and alike[2] > 0.9
+    X, _, y = rows(400, 0)  # of so few records no fit without a start has more than a mean
+    model = LinearRegression(**PUBLIC, start=replace(fitted().as_start(), alike=True)).fit(X, y)
+    asked = {row.query for row in model.privacy_report_.rows}
+    assert not asked & {"mean of the target", "means and squares of features"} and "scores" in asked
 
 
 @pytest.mark.parametrize("kind", [LogisticRegression, PoissonRegressor, AdditiveRegressor])

@@ -62,12 +62,15 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None):
     priors : sequence of ndarray
         Shapes L of a prior theta = tau L c that are thought as likely as equal coefficients.
     start : Start, default=None
-        A released fit in place of the questions that would find what it knows.
+        A released fit of other records, or of the same ones.
 
     Returns
     -------
     LoopFit
     """
+    alike = start if start and start.alike else None
+    if alike:
+        rules = rules.begun()
     # Where each user answers one question, the first question may be left without a single user.
     first_share = rules.spread or rules.steps[0]
     if rules.mean_only or (rules.few_records and not session.records(first_share)):
@@ -77,18 +80,18 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None):
     # The parts for the whitening are announced here, though they are asked about later: one pass
     # over a file then reads them together with the targets.
     whitening_parts(session, rules)
-    released, deviation = find_location(session, maps, rules, link)
+    released, deviation = find_location(session, maps, rules, link, alike)
     location = link.origin
     if released:
         location = link.linear_part(released.mean)
         link = link.near(released.mean, rules.mean_room)
         slope = float(link.slope(location, released.mean))  # where it is small, rows may be longer
         rules = replace(rules, length=min(1.0, rules.length / sqrt(slope)))
-    whitened, gram = learn_whitening(session, maps.row_map, rules)
+    whitened, gram = learn_whitening(session, maps.row_map, rules, alike)
     W = whitened.W
     pool = make_pool(session, whitened, rules.length, link, deviation, priors, gram)
     if start:
-        pool.begin(np.linalg.solve(W.T, start.theta), start.alike)
+        pool.begin(np.linalg.solve(W.T, start.theta), alike)
 
     def ask(last):
         """The question of the next step."""
@@ -114,7 +117,8 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None):
     if rules.clipped:
         count = ClippedRowsQuery(maps.row_map, maps.target_map)
         clipped = count.read(session.sum(count, rules.clipped, session.part(rules.subset)))
-    if link.limit is None and released:
+    # What a start says of the mean has infinite noise
+    if link.limit is None and released and (rules.mean or not alike):
         fit_mean = known_mean(
             session, whitened, maps, released, deviation, pool, equations[-1], rules, link
         )
@@ -278,11 +282,14 @@ def prior_shapes(whitened, deviation, unit, priors=()):
     return shapes
 
 
-def find_location(session, maps, rules, link=IDENTITY):
+def find_location(session, maps, rules, link=IDENTITY, alike=None):
     """Noisy mean of the target, or None without an intercept, and the target's deviation.
 
-    The deviation is that of a normal target with the released mean absolute deviation.
+    The deviation is that of a normal target with the released mean absolute deviation. Where like
+    records were asked, both are theirs.
     """
+    if alike:
+        return alike.mean if maps.row_map.constant is not None else None, alike.deviation
     released = _noisy_mean(session, maps, link, rules.location) if rules.location else None
     if link.parts > 1:
         return released, 1.0

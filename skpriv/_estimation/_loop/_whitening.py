@@ -201,8 +201,14 @@ class Pool:
         self._origins = np.zeros((1, size))
 
     def begin(self, b, alike):
-        """Shrink the posterior towards this b and, unless records are alike, also towards 0."""
+        """Shrink the posterior towards this b as well as towards 0.
+
+        Where like records were asked, it is shrunk towards this b alone, at which the steps begin.
+        The target of new records may vary more, so only its range bounds its deviation.
+        """
         self._origins = np.stack([b] if alike else [self.b, b])
+        if alike:
+            self.b, self.variance, self._largest_square = b, alike.variance, 1.0
 
     def add(self, equation):
         """Solve again with one more equation."""
@@ -342,10 +348,11 @@ def _shortening(rules):
     return min(1.0, rules.shortest / rules.length)
 
 
-def learn_whitening(session, row_map, rules):
+def learn_whitening(session, row_map, rules, alike=None):
     """Rows W phi of about equal mean squares in all directions that exceed the noise.
 
-    Under a curator the rounds may ask secret random parts of the records.
+    Under a curator the rounds may ask secret random parts of the records. Where like records were
+    asked, their Gram matrix is the first round, and only one more is asked.
 
     Returns
     -------
@@ -355,7 +362,11 @@ def learn_whitening(session, row_map, rules):
     """
     parts, W = whitening_parts(session, rules), np.eye(row_map.size)
     to_even: Any = None  # from W phi back to rows of about equal mean squares
-    if rules.margins:
+    if alike:
+        W, gram, scale = alike.whitening
+        to_even = np.linalg.inv(W) if rules.bends else None
+        W, parts = _next_whitening(W, gram, scale, rules, to_even), parts[-1:]
+    elif rules.margins:
         W = whitening_by_margins(session, row_map, rules, parts[-1])
         to_even, _ = lapack.dtrtri(W)
     for number, subset in enumerate(parts):
@@ -414,9 +425,10 @@ def whitening_by_margins(session, row_map, rules, part):
 def with_least_mass(gram, turn):
     """Gram matrix of turned rows, where no feature has less than LEAST_MASS of the typical mass.
 
-    Before the turn features have about equal mean squares; after a first round coordinates have,
-    and stand for them. If a feature has less mass in the Gram matrix, weights have shortened its
-    rows, as happens to a rare category, and to stretch it would shorten them further. The missing
+    Before the turn features have about equal mean squares; after a first round, or the fit of like
+    records, coordinates have, and stand for them. If a feature has less mass in the Gram matrix,
+    weights have shortened its rows, as happens to a rare category, and to stretch it would shorten
+    them further. The missing
     mass is added as if the feature were independent of the others. A direction is then stretched
     where its features cancel each other, and not where rows were shortened. The typical mass is a
     mean weighted by mass, because shortened features may be the majority. The last row belongs to
