@@ -212,20 +212,18 @@ def at_solution(session, maps, link, theta):
     values = np.maximum(values, max(RELATIVE_ZERO * values[-1], 1e-300))
     W = (vectors * np.sqrt(values[0] / values)) @ vectors.T
     whitened, each = Whitened(row_map, W), link.repeated(W)
-    b = np.linalg.solve(each.T, theta)
+    b, of_persons = np.linalg.solve(each.T, theta), session.persons is not None
     if link.parts == 1:
         limit = link.limit or 2.0 + float(np.linalg.norm(b))  # no residual of a line is larger
         most_excess = 0.0 if link.linear else None
-        kind = ScoreQuery if session.persons is None else PersonScoreQuery
+        kind = PersonScoreQuery if of_persons else ScoreQuery
         query = kind(whitened, maps.target_map, 0.0, b, limit, link, True, most_excess)
     else:
-        query = link.score_query(
-            session.persons is not None, whitened, maps.target_map, link.origin, b
-        )
+        query = link.score_query(of_persons, whitened, maps.target_map, link.origin, b)
     answer = session.sum(query, QUESTION)
     equation, most_rows = ScoreEquation.of(query, answer), session.persons or 1
     degrees = link.degrees
-    if session.persons is not None:
+    if of_persons:
         degrees = cluster_degrees(session.n, round(answer.n * most_rows), len(b))
     line = Line(equation, np.zeros(p), 0.0) if link.parts == 1 else None
     return LoopFit(

@@ -123,8 +123,7 @@ def without_blanks(equations):
     would make the mean square of the rewards too small. Rows have a norm of at most 1, so that the
     released sum of their squares is about the number of the others, or less.
     """
-    rounds = float(np.clip(np.trace(equations.design), 1.0, equations.n))
-    return replace(equations, n=rounds)
+    return replace(equations, n=float(np.clip(np.trace(equations.design), 1.0, equations.n)))
 
 
 def asymptotic(equations, least_variance=0.0, blocks=1, resolved=0.0):

@@ -300,8 +300,7 @@ class CodebookBlocksNoise(ReportNoise):
 
     def estimate(self, buckets: Any) -> np.ndarray:
         """Unbiased sums of the blocks, from the sums of the reports that drew each row."""
-        totals = walsh_hadamard(buckets)[: self.blocks]
-        return self.radius / self.cap.mean * totals
+        return self.radius / self.cap.mean * walsh_hadamard(buckets)[: self.blocks]
 
     def __str__(self):
         return "codebook"

@@ -180,8 +180,7 @@ class Pieces:
         if not self._secret or not fraction < 1.0:
             return None
         piece = Piece(start, start + max(1, floor(fraction * (stop - start))))
-        largest = self._foreseen.get(start, piece)
-        self._foreseen[start] = max(largest, piece, key=len)
+        self._foreseen[start] = max(self._foreseen.get(start, piece), piece, key=len)
         return piece
 
     def users(self, piece):

@@ -134,8 +134,7 @@ class Part:
             self.used = stop
         if not self._session.capabilities.reports:
             return share, everybody if subset is None else subset
-        users = (self._place + self._position(share) for share in (start, stop))
-        return 1.0, Piece(*users)
+        return 1.0, Piece(*(self._place + self._position(share) for share in (start, stop)))
 
     def _position(self, share):
         return min(floor((share + SHARE_SLACK) * self.n), self.n)
