@@ -868,7 +868,8 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         -------
         ndarray of shape (n_samples,)
         """
-        return self.classes_[self._log_odds(self._points(X)).argmax(axis=1)]
+        points = self._points(X)
+        return self.classes_[self._log_odds(points).argmax(axis=1)]
 
     def _log_odds(self, X):
         """Linear parts of all classes at checked rows, shape (n_rows, n_classes)."""
