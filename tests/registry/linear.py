@@ -24,10 +24,10 @@ E1, E2 = np.eye(2)
 
 
 class LyingLink(Link):
-    """Neither increasing nor bounded nor finite: no guarantee may rest on what a link promises."""
+    """Not increasing, odd, bounded or finite: no guarantee may rest on what a link promises."""
 
     def mean(self, linear):
-        return np.where(np.abs(linear) < 0.3, np.nan, -1e6 * linear)
+        return np.where(np.abs(linear) < 0.3, np.nan, np.minimum(1e6 * linear, -linear))
 
     def linear(self, mean):
         return mean

@@ -117,6 +117,7 @@ def test_steps_that_learn_nothing_are_covered():
         ((TableEncoder(schema),), False),
         ((ColumnTransformer([("all", BoundsScaler(), ["a", "b"])]),), False),
         (("passthrough", None), False),
+        ((ColumnTransformer([("a", BoundsScaler(), ["a"])], remainder=StandardScaler()),), True),
         ((StandardScaler(), BoundsScaler()), True),
         ((FunctionTransformer(np.tanh),), True),  # of which nobody knows
     ):
