@@ -290,9 +290,9 @@ def test_a_combiner_is_charged_in_a_service_what_it_promises(tmp_path):
     policy = BanditCombiner([RandomPolicy(), second], horizon=100, update_every=5)
     with BudgetAccountant(10.0, 1e-6) as accountant:
         loops = [Loop(policy, tmp_path / "service", learn="elsewhere") for _ in range(3)]
-        for k in range(30):  # two of them act in turn, and the third one learns
-            loops[k % 2].rank(f"visit {k}", np.eye(2))
-            loops[0].reward(f"visit {k}", 1.0)
-            loops[2].learn()
+    for k in range(30):  # two of them act in turn, and the third one learns
+        loops[k % 2].rank(f"visit {k}", np.eye(2))
+        loops[0].reward(f"visit {k}", 1.0)
+        loops[2].learn()
     assert [one.part for one in accountant.charges] == ["0", "1/0", "1"]
     assert accountant.spent.epsilon == pytest.approx(loops[2].guarantee.epsilon)

@@ -244,6 +244,11 @@ def test_what_devices_cannot_do_is_refused_before_anybody_is_asked():
     ):
         with pytest.raises(error, match=message):
             Collector(model, N, **{"n_features": 2, **changed})
+    task = json.loads(Collector(ssp(), N, n_features=2).task)
+    task["estimator"]["params"]["calibration_size"] = 0.2  # parts pay less than all together
+    task["hash"] = task_hash(task)
+    with pytest.raises(PrivacyError, match="no parts"):
+        report(json.dumps(task), [0.1, 0.2], 0.3, user=3)
 
 
 def test_a_malicious_task_learns_nothing_from_what_a_device_refuses(tmp_path):
