@@ -9,9 +9,7 @@ from scipy import sparse, stats
 from sklearn.linear_model import LinearRegression
 
 from skpriv.linear_model import IHTRegressor, _iht
-from skpriv.linear_model._iht import (
-    given_support, log_supports, sparse_norms, support_certificate,
-)  # fmt: skip
+from skpriv.linear_model._iht import given_support, log_supports, sparse_norms, support_certificate
 from skpriv.privacy import Answer, GaussianNoise
 
 

@@ -14,9 +14,7 @@ from skpriv import Budget, BudgetAccountant, BudgetExceeded
 from skpriv._estimation._public_maps import RecordMap
 from skpriv._estimation._reports import LiftedMomentsQuery
 from skpriv.exceptions import PrivacyError
-from skpriv.privacy import (
-    MODELS, LiftedReports, Query, best_codebook, open_session, open_stream,
-)  # fmt: skip
+from skpriv.privacy import MODELS, LiftedReports, Query, best_codebook, open_session, open_stream
 from skpriv.privacy._amplification import amplified
 from skpriv.privacy._noise._codebook_law import simulated_directions
 
