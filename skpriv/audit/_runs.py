@@ -211,9 +211,7 @@ def replaced_persons(first, second):
     ValueError
         If they have not the same number of persons.
     """
-    # The labels of both are numbered at once, so that equal labels have equal numbers.
-    numbers = np.split(codes([*first[2], *second[2]]), [len(first[2])])
-    mine, others = map(_by_person, (first, second), numbers)
+    mine, others = map(_by_person, (first, second), _person_numbers(first, second))
     if len(mine) != len(others):
         raise ValueError(
             f"D has {len(mine)} persons and D_prime {len(others)}: neighbours have the same number "
@@ -228,11 +226,16 @@ def numbered(first, second):
     Which of their rows are used follows from a secret seed and the number of a person. Whoever
     replaces somebody with another label has the same number, so that the others have theirs.
     """
-    mine, others = np.split(codes([*first[2], *second[2]]), [len(first[2])])
+    mine, others = _person_numbers(first, second)
     gone, new = np.setdiff1d(mine, others), np.setdiff1d(others, mine)
     if len(gone) == len(new) == 1:
         others = np.where(others == new, gone, others)
     return (*first[:2], mine), (*second[:2], others)
+
+
+def _person_numbers(first, second):
+    """The number of each row's person in both data sets: equal labels have equal numbers."""
+    return np.split(codes([*first[2], *second[2]]), [len(first[2])])
 
 
 def _by_person(data, groups):

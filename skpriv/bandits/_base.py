@@ -668,9 +668,8 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
                 if users is None:
                     self._update(*given)
                 else:
-                    new = self._without_repeats(self._visits, *given, users[part], until)
-                    with new as admitted:
-                        self._update(*admitted)
+                    with self._without_repeats(self._visits, *given, users[part], until) as new:
+                        self._update(*new)
             except BaseException as error:
                 if hasattr(error, "rounds_taken"):
                     tell_taken(error, taken + error.rounds_taken, len(rewards))

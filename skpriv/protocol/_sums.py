@@ -268,9 +268,8 @@ def _check(fields):
         channel, users, answers = fields["channel"], fields["users"], fields["answers"]
         params = fields["estimator"]["params"]
         proper = channel["name"] == CHANNEL and channel["transport"] in TRANSPORTS
-        proper &= _is_integer(users["n"], 1, LARGEST_TASK) and _is_integer(
-            users["adding"], 1, users["n"]
-        )
+        proper &= _is_integer(users["n"], 1, LARGEST_TASK)
+        proper &= _is_integer(users["adding"], 1, users["n"])
         proper &= _is_integer(fields["n_features"], 1, 2**16)
         proper &= _is_integer(fields["attempt"], 0, LARGEST_TASK)
         proper &= isinstance(fields["nonce"], str)

@@ -176,9 +176,7 @@ class DaskRows(FetchedRows):
         subset = self.chosen(subset)
         local = [_local(subset, *place) for place in self._ranges()]
         empty = CompensatedSum(query.shape)
-        return self._tree(
-            lambda rows, *arguments: rows.total(*arguments), query, local, _merged, empty
-        )
+        return self._tree(lambda rows, *given: rows.total(*given), query, local, _merged, empty)
 
     def reduce(self, function: Any, merge: Any, start: int) -> Any:
         """Merge what a function makes of chunks, on the workers and then by a tree."""

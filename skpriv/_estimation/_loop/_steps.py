@@ -256,9 +256,8 @@ def make_pool(session, whitened, length, link, deviation, priors=(), gram=None):
     # Log odds against each shape. Effects are a scale parameter, whose prior density is 1 / scale.
     odds = np.log([*np.ones(len(priors)), *EFFECTS])
     size, largest, curator = len(shapes[0]), (signal / length) ** 2, session.trust.can.same_rows
-    pool = Pool(size, deviation, shapes, odds, largest, link, length, curator, gram)
-    pool.n_jobs = session.n_jobs
-    return pool
+    of_rows = link, length, curator, gram, session.n_jobs
+    return Pool(size, deviation, shapes, odds, largest, *of_rows)
 
 
 def prior_shapes(whitened, deviation, unit, priors=()):

@@ -170,6 +170,8 @@ class Pool:
         Noisy mean of ee' and the scale of its noise, where steps do not ask for slopes. The slope
         of a line is this matrix times the fraction of records whose residuals are not clipped; the
         fraction is that of normal residuals.
+    n_jobs : int or None, default=1
+        Threads that decompose large matrices.
 
     Attributes
     ----------
@@ -179,17 +181,17 @@ class Pool:
         Residual variance.
     noise : float
         Variance of the privacy noise of a coordinate of the pooled moment.
-    n_jobs : int or None
-        Threads that decompose large matrices.
     """
 
-    def __init__(self, size, deviation, priors, odds, largest, link, length, curator, gram=None):
+    def __init__(
+        self, size, deviation, priors, odds, largest, link, length, curator, gram=None, n_jobs=1
+    ):
         width = max(prior.shape[1] for prior in priors)
         self._priors = np.zeros((len(priors) + (not link.linear), size, width))
         for place, prior in zip(self._priors, priors):
             place[:, : prior.shape[1]] = prior
         self._variances = PRIOR_VARIANCES[PRIOR_VARIANCES <= max(largest, PRIOR_VARIANCES[0])]
-        self._link, self._curator, self._gram, self.n_jobs = link, curator, gram, 1
+        self._link, self._curator, self._gram, self._n_jobs = link, curator, gram, n_jobs
         self._odds = odds if link.linear else np.append(odds, 0.0)
         # What is used of the equations, of all of them side by side
         self._equations = dict.fromkeys(("point", "moment"), np.empty((0, size)))
@@ -291,7 +293,7 @@ class Pool:
             # While the slope stays, the ratio of sampling to noise seldom changes enough to matter
             ratio, last_model = sampling / max(self.noise, 1e-300), self._model
             if not (last_model and 0.8 <= (1.0 + ratio) / (1.0 + last_model[0]) <= 1.25):
-                self._model = ratio, prior_model(ratio, self._priors, values, vectors, self.n_jobs)
+                self._model = ratio, prior_model(ratio, self._priors, values, vectors, self._n_jobs)
             # In the basis of its eigenvectors the slope is diagonal: products by it are short
             point, moment = (weights @ equations[name] for name in ("point", "moment"))
             point, moment, origins = point @ vectors, moment @ vectors, self._origins @ vectors

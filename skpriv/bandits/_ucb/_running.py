@@ -239,8 +239,6 @@ class RunningSumsPolicy(BasePolicy):
         promised = self._of_persons(report.guarantee.protecting("user"))
         return replace(report, promised=promised)
 
-    channel = "gaussian"
-
     @property
     def _answer_number(self):
         return self._sums.place

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from math import isfinite, isinf
+from math import inf, isfinite, isinf
 from typing import Any, Self, cast
 
 from ..._printing import Printed, Table
@@ -323,11 +323,9 @@ class BudgetAccountant(Printed):
         """One charge as texts: its own epsilon, and its part of the total in the currency."""
         totals = {"gdp": self.budget.mu**2, "zcdp": self.budget.rho, "pure": self.budget.epsilon}
         total, amount = totals[self.currency], charge.cost.amount(self.currency)
-        comparable = (
-            isfinite(amount) and isfinite(total) and total > 0.0 and not charge.cost.approximate
-        )
+        additive = isfinite(amount) and 0.0 < total < inf and not charge.cost.approximate
         epsilon = f"{charge.cost.epsilon(self.budget.delta):.3f}"
-        numbers = (epsilon, f"{amount / total:.1%}" if comparable else "-")
+        numbers = (epsilon, f"{amount / total:.1%}" if additive else "-")
         about = (unit_sentence(charge.unit), f"part {charge.part}" if charge.part else "all")
         return (charge.name, *numbers, *about, charge.when, charge.who, charge.purpose)
 
