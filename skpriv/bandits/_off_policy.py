@@ -186,6 +186,7 @@ def private_off_policy_value(
     of the two extremes: what is missing earns the lowest reward, or the highest. With w the clipped
     weight and W the ratio, E[W] <= 1 and low <= r <= high give E[W r] >= low + E[w (r - low)] and
     E[W r] <= high - E[w (high - r)], whatever ``max_weight`` is. Each end is estimated by itself.
+    If they contradict E[W] <= 1, something is no probability, and the interval is ``bounds_y``.
 
     Examples
     --------
@@ -240,8 +241,10 @@ def _filled(query, answer, confidence_level):
         ends.append(unit * (mean - quantile * sqrt(noise + variances[-1])))
     value = query.middle + unit / 2.0 * float(np.clip(means[0], -1.0, 1.0))
     value = min(max(value, low), high)
-    first = min(max(low + float(ends[0]), low), value)
-    last = max(min(high - float(ends[1]), high), value)
+    first, last = low + float(ends[0]), high - float(ends[1])
+    if first > last:  # weights of a mean above 1, as no probabilities have: nothing is known
+        first, last = low, high
+    first, last = min(max(first, low), value), max(min(last, high), value)
     share = noise / (noise + sum(variances) / 2.0) if sigma else 0.0
     missing = 1.0 - query.max_weight * float(means[1]) / sqrt(3.0)
     return PrivateValue(value, first, last, share, min(max(missing, 0.0), 1.0))

@@ -114,9 +114,9 @@ def test_values_that_are_no_numbers_are_charged_for_and_not_told(recwarn):
 
 def test_a_round_at_the_edge_is_not_clipped():
     """The largest reward, at the largest weight."""
-    always, weight = np.ones(1, dtype=int), np.array([0.1])
-    value = private_off_policy_value(
-        always, always, np.ones(1), weight, max_weight=10.0, least_propensity=0.1, epsilon=1e9,
-        delta=0.5, random_state=0,
-    )  # fmt: skip
+    given = (np.ones(1, dtype=int), np.ones(1, dtype=int), np.ones(1), np.array([0.1]))
+    options = {"max_weight": 10.0, "epsilon": 1e9, "delta": 0.5, "random_state": 0}
+    value = private_off_policy_value(*given, least_propensity=0.1, **options)
     assert value.value == pytest.approx(5.5, abs=0.01)  # the middle, and 10 times the half range
+    # A mean weight of 10 contradicts E[W] <= 1, so that nothing is known.
+    assert private_off_policy_value(*given, **options)[1:3] == (0.0, 1.0)
