@@ -289,10 +289,8 @@ class FirstStage(Printed):
 
     def _parts(self):
         for name, law, f in zip(self.endogenous, self.laws, self.f_statistics, strict=True):
-            found = (
-                "F is not known, as noise hides coefficients," if np.isnan(f) else f"F = {f:.4g}"
-            )
-            yield f"first stage of {name}: {found} of {self.n_instruments} instruments"
+            found = f"F = {f:.4g}" if f == f else "F is not known, as noise hides coefficients"
+            yield f"first stage of {name}, number of instruments {self.n_instruments}: {found}"
             cells = zip(self.names, _cells(law), strict=True)
             rows = [
                 (term, f"{b:.4g}", f"{e:.4g}", f"{part:.3g}") for term, (b, e, _, part) in cells

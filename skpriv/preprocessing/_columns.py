@@ -252,7 +252,8 @@ class Numeric(_Range):
 
     def _checked(self, name, value):
         if isinstance(value, bool) or not isinstance(value, Real) or np.isnan(number(value)):
-            raise ValueError(f"{name}={value!r} must be a finite number.")
+            allowed = 'a finite number, or "indicator"' if name == "missing" else "a finite number"
+            raise ValueError(f"{name}={value!r} must be {allowed}.")
         return float(value)
 
     def _number(self, value):

@@ -322,7 +322,7 @@ class Collector:
         if store.settings() is not None:
             store.close()
             raise ValueError(
-                f"{path!r} holds a collection already: Collector.load(path) goes on with it."
+                f"{str(path)!r} holds a collection already: Collector.load(path) goes on with it."
             )
         lineage = None if path is None else Lineage.begun()
         self._start(clone(estimator), settings, store, lineage)
@@ -360,11 +360,11 @@ class Collector:
         settings = store.settings()
         if settings is None or "home" not in settings:
             store.close()
-            raise ValueError(f"{path!r} holds no collection.")
+            raise ValueError(f"{str(path)!r} holds no collection.")
         if settings["home"] != home(path):
             warnings.warn(
-                f"{path!r} is not the file in which this collection was begun. If it is a copy, "
-                "let one of them alone go on: both would ask the same users.",
+                f"{str(path)!r} is not the file in which this collection was begun. If it is a "
+                "copy, let one of them alone go on: both would ask the same users.",
                 stacklevel=2,
             )
             store.write_settings({"home": home(path)})

@@ -321,9 +321,8 @@ def from_batches(
     def blocks():
         return map(pair, factory())
 
-    first = next(blocks(), None)
-    if first is None:
-        raise ValueError("the factory of batches made none.")
+    if not callable(factory) or (first := next(blocks(), None)) is None:
+        raise ValueError("factory must be a function without arguments that makes batches anew.")
     n = sum(length(X) for X, _ in blocks()) if n is None else check_length(n)
     X, names = first[0], None
     if is_table(X):
