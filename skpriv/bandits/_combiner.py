@@ -289,11 +289,12 @@ class BanditCombiner(BasePolicy):
         PrivacyError
             If an earlier update was interrupted while it added rounds, as for the other policies.
         """
-        self._given_players = players
-        try:
-            return super().update(contexts, actions, rewards, rows=rows, users=users)
-        finally:
-            del self._given_players
+        with self._turn_lock:  # before it, another thread's update would have these players
+            self._given_players = players
+            try:
+                return super().update(contexts, actions, rewards, rows=rows, users=users)
+            finally:
+                del self._given_players
 
     def _checked_users(self, users, n_rounds):
         if users is not None:

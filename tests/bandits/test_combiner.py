@@ -1,5 +1,7 @@
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from math import inf, log, sqrt
+from time import sleep
 
 import numpy as np
 import pytest
@@ -71,24 +73,18 @@ def test_guarantee_composes_the_two_reports():
 
 @pytest.mark.parametrize(
     "policy, kind",
-    [
-        (LinUCB(privacy="shuffle", epsilon=2.0), "shuffle"),
-        (FLIPHAT(epsilon=2.0, delta=1e-6), "central"),
-    ],
-    ids=["shuffle", "central"],
+    [(LinUCB(privacy="shuffle", epsilon=2.0), "shuffle"), (FLIPHAT(epsilon=2.0), "central")],
 )
 def test_what_is_not_gaussian_is_added_up_and_not_called_local(policy, kind):
     """Neither amplification by shuffling nor noisy selection is Gaussian DP."""
     combiner = BanditCombiner(policies=[policy, RandomPolicy()], epsilon=0.5, random_state=0)
-    assert repr(combiner.guarantee).startswith(
-        f"Guarantee(epsilon=2.5, delta=2e-06, model='{kind}'"
-    )
+    promised = f"Guarantee(epsilon=2.5, delta=2e-06, model='{kind}'"
+    assert repr(combiner.guarantee).startswith(promised)
 
 
 def test_actions_do_not_depend_on_how_updates_are_cut_and_survive_pickling():
-    policies = [
-        OnlineLinUCB(epsilon=5.0, horizon=2000, random_state=0), RandomPolicy(random_state=0)
-    ]  # fmt: skip
+    learner = OnlineLinUCB(epsilon=5.0, horizon=2000, random_state=0)
+    policies = [learner, RandomPolicy(random_state=0)]
     first = BanditCombiner(policies=policies, epsilon=5.0, horizon=2000, random_state=0)
     second = clone(first)
     play(first, 200, block=10)
@@ -137,10 +133,9 @@ def test_no_policy_is_given_up_for_bad_luck_that_its_claim_allows(n):
 
 @pytest.mark.parametrize("told", [True, False])
 def test_a_late_reward_belongs_to_the_policy_that_acted(told):
-    combiner = BanditCombiner(
-        [Noting(random_state=0), Noting(random_state=1)], epsilon=8.0, horizon=400,
-        update_every=5, random_state=0,
-    )  # fmt: skip
+    policies = [Noting(random_state=0), Noting(random_state=1)]
+    run = {"epsilon": 8.0, "horizon": 400, "update_every": 5, "random_state": 0}
+    combiner = BanditCombiner(policies, **run)
     waiting, by = [], {}
     for k in range(200):
         contexts = np.full((1, 2, 2), float(k))
@@ -156,6 +151,16 @@ def test_a_late_reward_belongs_to_the_policy_that_acted(told):
         assert len(policy.seen) >= combiner._counts[index]
     with pytest.raises(ValueError, match="players"):
         combiner.update(*waiting[0][:2], [0.1], players=[2])
+
+
+def test_an_update_has_its_own_players_while_another_thread_waits(monkeypatch):
+    combiner = BanditCombiner([RandomPolicy(), RandomPolicy()], random_state=0)
+    combiner.act(np.ones((1, 2, 2)))
+    pay, given = combiner._pay, {"rows": np.ones((3, 2)), "rewards": np.zeros(3)}
+    monkeypatch.setattr(combiner, "_pay", lambda n: (sleep(0.2), pay(n)))
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda player: combiner.update(**given, players=[player] * 3), (0, 1)))
+    assert list(combiner._block) == [3, 3]
 
 
 def test_the_claims_of_the_theorem_are_those_of_its_text():
