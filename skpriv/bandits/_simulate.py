@@ -159,7 +159,9 @@ def _run(policies, env, horizon, rounds, seed, seeded):
         contexts, means = env.sample(min(block, horizon - first), rng)
         for lane in lanes:
             lane.play(contexts, means)
-    return [(lane.totals, lane.report, lane.seconds) for lane in lanes]
+    return [
+        (lane.totals, getattr(lane.policy, "privacy_report_", None), lane.seconds) for lane in lanes
+    ]
 
 
 class _Lane:
@@ -170,10 +172,6 @@ class _Lane:
         seed_all(self.policy, seed, seeded)
         self.totals = np.zeros((2, len(rounds)))  # regret and reward of all rounds up to these
         self.last, self.done, self.seconds = np.zeros((2, 1)), 0, 0.0
-
-    @property
-    def report(self):
-        return getattr(self.policy, "privacy_report_", None)
 
     def play(self, contexts, means):
         """Go through the rounds of a block, in chunks in which the policy does not change."""
@@ -194,12 +192,19 @@ class _Lane:
 
 
 def seed_all(policy, seed, seeded):
-    """Seed everything random of a policy, but what is to be secure only if ``seeded``."""
+    """Seed everything random of a policy and of those that it has in a list.
+
+    What is to be secure is seeded only if ``seeded``.
+    """
     params = policy.get_params(deep=True)
     names = sorted(name for name in params if name.split("__")[-1] == "random_state")
     for name, value in zip(names, seed.generate_state(max(1, len(names))), strict=False):
         if seeded or params[name] is not None:
             policy.set_params(**{name: int(value) % MAX_SEED})
+    lists = (value for value in params.values() if isinstance(value, list | tuple))
+    inner = [part for parts in lists for part in parts if hasattr(part, "get_params")]
+    for part, own in zip(inner, seed.spawn(len(inner)), strict=True):
+        seed_all(part, own, seeded)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

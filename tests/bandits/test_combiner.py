@@ -9,7 +9,9 @@ from registry.worlds import Noting, play_signs
 from sklearn.base import clone
 
 from skpriv import Budget, BudgetAccountant
-from skpriv.bandits import FLIPHAT, BanditCombiner, LinUCB, OnlineLinUCB, RandomPolicy
+from skpriv.bandits import (
+    FLIPHAT, BanditCombiner, LinearEnvironment, LinUCB, OnlineLinUCB, RandomPolicy, simulate,
+)  # fmt: skip
 from skpriv.exceptions import PrivacyError
 from skpriv.linear_model import SSPRegressor
 
@@ -28,16 +30,11 @@ def test_the_better_policy_is_found(epsilon):
 
     With these contexts its regret after n rounds is at most 3.8 sqrt(n), so that its claim holds.
     """
-    policies = [
-        RandomPolicy(random_state=0),
-        LinUCB(privacy="none", random_state=0),
-        RandomPolicy(random_state=1),
-    ]
+    first, last = (RandomPolicy(random_state=seed) for seed in (0, 1))
+    policies = [first, LinUCB(privacy="none", random_state=0), last]
     bounds = [(1.0, 0.5), (4.0, 0.5), (1.0, 0.5)]
-    combiner = BanditCombiner(
-        policies=policies, epsilon=epsilon, regret_bounds=bounds, horizon=2000, update_every=50,
-        random_state=0,
-    )  # fmt: skip
+    run = {"horizon": 2000, "update_every": 50, "random_state": 0}
+    combiner = BanditCombiner(policies, epsilon=epsilon, regret_bounds=bounds, **run)
     play(combiner, 2000)
     assert combiner._counts[1] > 1200 and combiner.active_.all()
     assert combiner._counts.sum() == combiner.n_rounds_ == 2000
@@ -155,12 +152,17 @@ def test_a_late_reward_belongs_to_the_policy_that_acted(told):
 
 def test_an_update_has_its_own_players_while_another_thread_waits(monkeypatch):
     combiner = BanditCombiner([RandomPolicy(), RandomPolicy()], random_state=0)
-    combiner.act(np.ones((1, 2, 2)))
-    pay, given = combiner._pay, {"rows": np.ones((3, 2)), "rewards": np.zeros(3)}
+    pay, given = combiner._pay, (np.ones((3, 2, 2)), [0, 0, 0], np.zeros(3))
     monkeypatch.setattr(combiner, "_pay", lambda n: (sleep(0.2), pay(n)))
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda player: combiner.update(**given, players=[player] * 3), (0, 1)))
+        list(pool.map(lambda player: combiner.update(*given, players=[player] * 3), (0, 1)))
     assert list(combiner._block) == [3, 3]
+
+
+def test_a_seed_of_a_simulation_is_one_of_the_policies_too():
+    policies, env = [BanditCombiner([RandomPolicy(), OnlineLinUCB()])], LinearEnvironment()
+    runs = [simulate(policies, env, horizon=50, random_state=0).rewards for _ in range(2)]
+    np.testing.assert_array_equal(*runs)
 
 
 def test_the_claims_of_the_theorem_are_those_of_its_text():
