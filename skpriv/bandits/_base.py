@@ -20,7 +20,7 @@ from ..privacy import (
     Accounted, Budget, Cost, Guarantee, Numbering, PrivacyReport, TurnLock, protecting,
 )  # fmt: skip
 from ..records import check_shape, finite, floats, public_shape, silence
-from ._draws import by_chance, uniform
+from ._draws import by_chance, in_blocks, uniform
 from ._state import save, tell_taken
 from ._visits import Visits
 
@@ -41,6 +41,11 @@ class Epoch:
 
     rounds: tuple[int, int]
     report: PrivacyReport | None
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What its users were promised."""
+        return self.report.guarantee.protecting("user") if self.report else Guarantee.absent("user")
 
 
 @dataclass(frozen=True, repr=False)
@@ -68,11 +73,7 @@ class EpochsReport(Printed):
         Joint differential privacy where a curator is trusted (Kearns et al. 2014): the actions of
         all others are protected.
         """
-        closed = (
-            epoch.report.guarantee.protecting("user") if epoch.report else Guarantee.absent("user")
-            for epoch in self.epochs
-        )
-        return Guarantee.weakest([self.promise, *closed])
+        return Guarantee.weakest([self.promise, *(epoch.guarantee for epoch in self.epochs)])
 
     @property
     def privacy(self) -> str:
@@ -94,12 +95,9 @@ class EpochsReport(Printed):
     def _parts(self):
         lines = []
         for index, epoch in enumerate(self.epochs):
-            mu, guarantee = inf, Guarantee.absent()
-            if epoch.report is not None:
-                mu = (2.0 * epoch.report.total.amount("zcdp")) ** 0.5
-                guarantee = epoch.report.guarantee
-            rounds = f"{epoch.rounds[0]}-{epoch.rounds[1] - 1}"
-            cost = f"{mu:.4g}", f"{guarantee.epsilon:.6g}", f"{guarantee.delta:g}"
+            mu = sqrt(2.0 * epoch.report.total.amount("zcdp")) if epoch.report else inf
+            rounds, promised = f"{epoch.rounds[0]}-{epoch.rounds[1] - 1}", epoch.guarantee
+            cost = f"{mu:.4g}", f"{promised.epsilon:.6g}", f"{promised.delta:g}"
             lines.append((str(index), rounds, *cost))
         return [f"{self.name}: {self.guarantee}", Table(HEADERS, lines, len(HEADERS))]
 
@@ -430,11 +428,16 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
             rows = rows[np.arange(len(actions)), actions]
         rewards = self._bounded(rewards)
         self._check_values(rows, rewards)
-        rows = rows if self._shared else self._blocks(rows, actions)
-        if users is None and not self._in_parts:
-            self._update(rows, rewards)
-        else:
-            self._update_parts(rows, rewards, users)
+        rows, before = rows if self._shared else self._blocks(rows, actions), self.n_rounds_
+        try:
+            if users is None and not self._in_parts:
+                self._update(rows, rewards)
+            else:
+                self._update_parts(rows, rewards, users)
+        except BaseException as error:
+            if not self._midway:
+                tell_taken(error, self.n_rounds_ - before, len(rewards))
+            raise
 
     @property
     def rounds_until_update_(self) -> int:
@@ -664,16 +667,11 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
             until = self.rounds_until_update_
             part = slice(taken, min(taken + until, len(rewards)))
             given = rows[part], rewards[part]
-            try:
-                if users is None:
-                    self._update(*given)
-                else:
-                    with self._without_repeats(self._visits, *given, users[part], until) as new:
-                        self._update(*new)
-            except BaseException as error:
-                if hasattr(error, "rounds_taken"):
-                    tell_taken(error, taken + error.rounds_taken, len(rewards))
-                raise
+            if users is None:
+                self._update(*given)
+            else:
+                with self._without_repeats(self._visits, *given, users[part], until) as new:
+                    self._update(*new)
             taken = part.stop
 
     @contextmanager
@@ -706,9 +704,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         """
         if self._shared:
             return contexts
-        (n, d), k = contexts.shape, self.n_actions_
-        rows, actions = np.repeat(contexts, k, axis=0), np.tile(np.arange(k), n)
-        return self._blocks(rows, actions).reshape(n, k, k * d)
+        return in_blocks(contexts, self.n_actions_)
 
     def _blocks(self, rows, actions):
         """Rows phi(x, a) of the chosen actions with ``shared=False``: x in the block of a."""

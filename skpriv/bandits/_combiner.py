@@ -2,7 +2,7 @@
 
 import uuid
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import inf, log, pi, sqrt
 from typing import Any, Literal, Self
 
@@ -10,12 +10,13 @@ import numpy as np
 from sklearn.base import clone
 
 from .._compat import forgets_rows
+from .._estimation._loop._queries import LocationQuery
+from .._estimation._public_maps import TargetMap
 from .._parameters import ArrayLike, Count, Delta, Epsilon, Level, parameters
-from ..privacy import ROUNDING, Budget, Guarantee, Query, Trust, open_stream, parallel_part
+from ..privacy import Budget, Guarantee, Trust, open_stream, parallel_part
 from ._base import NO_LIMIT, BasePolicy
-from ._state import tell_taken
 from ._ucb._online_lin_ucb import OnlineLinUCB
-from ._ucb._running import even_times
+from ._ucb._running import GrowingTimes
 
 # code -> paper (Cutkosky, Das and Purohit 2020, as in "Improved rate for locally differentially
 # private linear bandits", Algorithm 2):
@@ -209,7 +210,7 @@ class BanditCombiner(BasePolicy):
 
     @property
     def _period(self):
-        return even_times(self.update_every, self.horizon)
+        return GrowingTimes.even(self.update_every, self.horizon).every
 
     def _start(self, n_phi):
         if not self.policies:
@@ -241,7 +242,8 @@ class BanditCombiner(BasePolicy):
         """Open, hence charge, the sum of the noisy rewards of a policy's users."""
         if player in self._streams:
             return
-        query = RewardQuery(float(self.bounds_y[0]), float(self.bounds_y[1]))
+        target = TargetMap(tuple(map(float, self.bounds_y)), fit_intercept=True)
+        query = LocationQuery(target, name="reward")  # rewards brought to [-1, 1]
         budget, name = Budget(self.epsilon, self.delta), type(self).__name__
         with self._handed_over(player):
             stream = open_stream("local", query, budget, NO_LIMIT, self._noise, name)
@@ -356,7 +358,6 @@ class BanditCombiner(BasePolicy):
             # With players given, the caller keeps the order, and nothing is waited for.
             del self._waiting[: start if self._given_players is None else None]
         if failure is not None:
-            tell_taken(failure, start, len(rewards))
             raise failure
 
     def _credit(self, player, rows, rewards):
@@ -428,27 +429,6 @@ NO_PERSONS = (
     "of them. Leave max_visits out of its policies, and users out of act and update. "
     "user_guarantee(m) says what those are promised who are in m rounds."
 )
-
-
-@dataclass(frozen=True)
-class RewardQuery(Query):
-    """Sum of rewards, clipped and scaled to [-1, 1]; replacing one moves it by at most 2.
-
-    What is not a number counts as the middle of the range.
-    """
-
-    low: float
-    high: float
-    name: str = "reward"
-    shape: tuple = (1,)
-    sensitivity: float = 2.0 * ROUNDING
-
-    def sum(self, X, y):
-        """Exact sum over a chunk of rewards; the rows are not used."""
-        # Halves are subtracted, since a range may be wider than the largest number.
-        width = self.high / 2.0 - self.low / 2.0
-        scaled = (np.clip(y, self.low, self.high) / 2.0 - self.low / 2.0) / width * 2.0 - 1.0
-        return np.array([np.clip(np.nan_to_num(scaled, nan=0.0), -1.0, 1.0).sum()])
 
 
 def claims_over_eigenvalues(d, epsilon, horizon, constant, failure):

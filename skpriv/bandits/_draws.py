@@ -3,6 +3,7 @@
 import numpy as np
 from scipy.stats import norm
 
+from .._linalg import blocks_of
 from ..linear_model import IHTRegressor, ReweightedRegressor, SSPRegressor
 
 # Equally likely, as the absolute value of a normal variable: its 16 mid-quantiles. Its standard
@@ -28,6 +29,14 @@ def flat(contexts):
     """
     contexts = distinct(contexts)
     return contexts.reshape(-1, contexts.shape[2]), contexts.shape[:2]
+
+
+def in_blocks(rows, n_actions):
+    """phi(x, a) of all rows x and actions a: x in the block of a, (n_rows, n_actions, n_phi)."""
+    every = np.arange(n_actions)
+    blocks = np.zeros((len(rows), n_actions, n_actions, rows.shape[1]))
+    blocks[:, every, every] = rows[:, None]
+    return blocks.reshape(len(rows), n_actions, n_actions * rows.shape[1])
 
 
 def uniform(contexts, available):
@@ -87,13 +96,10 @@ def optimistic(region, contexts, available, bonuses, features=None):
     if available is not None:
         means = np.where(available, means, -np.inf)
         widths = np.broadcast_to(widths, means.shape)
-    # An array of 2^17 indices stays in the cache
-    size = max(1, 2**17 // (means.shape[1] * len(bonuses)))
     chances = np.zeros(means.shape)
-    for start in range(0, len(means), size):
-        part = slice(start, start + size)
+    for part in blocks_of(len(means), means.shape[1] * len(bonuses)):
         best = (means[part, :, None] + widths[part, :, None] * bonuses).argmax(axis=1)
-        rounds = np.arange(start, start + len(best))
+        rounds = np.arange(part.start, part.stop)
         for chosen in best.T:
             chances[rounds, chosen] += 1.0 / len(bonuses)
     return chances

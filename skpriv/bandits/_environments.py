@@ -11,6 +11,7 @@ from scipy.signal import lfilter
 
 from .._parameters import parameters
 from ..records import finite_numbers
+from ._draws import in_blocks
 
 CONTEXTS = ("gaussian", "sphere", "fixed")
 
@@ -103,10 +104,8 @@ def directions(shape, rng):
     return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
 
 
-def ball_contexts(kind, fixed, shape, rng):
-    """Contexts in the unit ball: the same arms in all rounds, or independent ones."""
-    if fixed is not None:
-        return np.broadcast_to(fixed, shape)
+def ball_contexts(kind, shape, rng):
+    """Independent contexts in the unit ball, or on the sphere."""
     contexts = rng.standard_normal(shape)
     norms = np.linalg.norm(contexts, axis=-1, keepdims=True)
     if kind == "sphere":
@@ -186,9 +185,9 @@ class LinearEnvironment(Environment):
         """Draw rounds: contexts (n_rounds, n_actions, n_features) and means."""
         coef, arms = self._state
         shape = (n_rounds, self.n_actions, self.n_features)
-        contexts = ball_contexts(self.contexts, arms, shape, rng)
         if arms is not None:
-            return contexts, np.broadcast_to(self._mean(arms @ coef), shape[:2])
+            return np.broadcast_to(arms, shape), np.broadcast_to(self._mean(arms @ coef), shape[:2])
+        contexts = ball_contexts(self.contexts, shape, rng)
         return contexts, self._mean(contexts @ coef)
 
     def _mean(self, values):
@@ -334,10 +333,7 @@ class SupervisedEnvironment(Environment):
     y: Any = field(kw_only=False)
     blocks: Any = True
 
-    @property
-    def bounds_rewards(self) -> tuple[float, float]:
-        """Public range of the rewards."""
-        return (0.0, 1.0)
+    bounds_rewards = (0.0, 1.0)
 
     @property
     def classes_(self) -> np.ndarray:
@@ -367,14 +363,9 @@ class SupervisedEnvironment(Environment):
         while len(order) < n_rounds:
             order = np.concatenate([order, rng.permutation(len(state["X"]))])
         index, state["order"] = order[:n_rounds], order[n_rounds:]
-        rows, rounds, k = state["X"][index], np.arange(n_rounds), self.n_actions
-        means = np.zeros((n_rounds, k))
-        means[rounds, state["labels"][index]] = 1.0
-        if not self.blocks:
-            return rows, means
-        blocks = np.zeros((n_rounds, k, k, rows.shape[1]))
-        blocks[:, np.arange(k), np.arange(k)] = rows[:, None]
-        return blocks.reshape(n_rounds, k, -1), means
+        rows, n_actions = state["X"][index], self.n_actions
+        means = np.eye(n_actions)[state["labels"][index]]
+        return (in_blocks(rows, n_actions) if self.blocks else rows), means
 
     def rewards(self, means: Any, actions: Any, rng: Any) -> np.ndarray:
         """Return the rewards, which are certain."""

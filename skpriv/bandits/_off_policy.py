@@ -212,13 +212,12 @@ def private_off_policy_value(
     target, actions, rewards, propensities = map(floats, (target, actions, rewards, propensities))
     answer = stream.push(_weights(target, actions, propensities), rewards).read()
     interval: Any = _unclipped if covered else _filled
-    return interval(query, answer, confidence_level)
+    quantile, n = two_sided_quantile(confidence_level), answer.n
+    return interval(query, answer.value / n, answer.noise.scale / n, n, quantile)
 
 
-def _unclipped(query, answer, confidence_level):
-    """Value and interval where no ratio is clipped."""
-    means, sigma, n = answer.value / answer.n, answer.noise.scale / answer.n, answer.n
-    quantile = two_sided_quantile(confidence_level)
+def _unclipped(query, means, sigma, n, quantile):
+    """Value and interval where no ratio is clipped, from means of n rounds and their noise."""
     mean = float(np.clip(means[0], -1.0, 1.0))
     square = (means[1] + quantile * sigma) / VALUE_WEIGHT
     rounds = float(np.clip(square - mean**2, 0.0, 1.0)) / n
@@ -228,10 +227,9 @@ def _unclipped(query, answer, confidence_level):
     return PrivateValue(value, value - width, value + width, share)
 
 
-def _filled(query, answer, confidence_level):
-    """Value, and an interval between the extremes of what is missing."""
-    means, sigma, n = answer.value / answer.n, answer.noise.scale / answer.n, answer.n
-    low, high, quantile = query.low, query.high, two_sided_quantile(confidence_level)
+def _filled(query, means, sigma, n, quantile):
+    """Value, and an interval between the extremes of what is missing; from the same."""
+    low, high = query.low, query.high
     unit = query.max_weight * (high - low)
     noise, ends, variances = sigma**2 / 3.0, [], []  # of u and v: (1 + 1 / 3) / 4
     for sign, square in ((1.0, means[2]), (-1.0, means[3])):

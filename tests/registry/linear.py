@@ -8,7 +8,6 @@ import numpy as np
 from skpriv._estimation._moments import Instrument, MomentsQuery, ResidualGramQuery
 from skpriv._estimation._public_maps import RecordMap
 from skpriv._estimation._reports import LiftedMomentsQuery
-from skpriv.bandits._combiner import RewardQuery
 from skpriv.linear_model._improper import ClippedGradientQuery, ErrorTerms, ReportedGradientQuery
 from skpriv.linear_model._reweighted import (
     LINKS, Link, LinkGradientQuery, Minimiser, NormalisationQuery, ReportedNormalisationQuery,
@@ -276,8 +275,4 @@ CASES = {
     ),
     # Runs without privacy only, and says so by its price.
     Minimiser: Case(lambda rng: Minimiser(UNIT_BALL, LINKS["identity"], 1.0), (), n=10),
-    RewardQuery: Case(
-        lambda rng: RewardQuery(*[(-1.0, 1.0), (0.0, 1e-300), (-1e300, 1e300)][rng.randint(3)]),
-        (lambda: (RewardQuery(-1.0, 1.0), one(E1, 1.0), one(E1, -1.0)),),
-    ),
 }  # fmt: skip

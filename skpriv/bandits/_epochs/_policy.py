@@ -355,14 +355,11 @@ class EpochPolicy(BasePolicy):
                 failure = self._close(stop)
             else:
                 self.__dict__.update(_filled=self._filled + len(rewards), n_rounds_=stop)
-        except BaseException as error:
-            taken = self.n_rounds_ == stop
-            if not taken:
+        except BaseException:
+            if self.n_rounds_ != stop:
                 del self._rows[n_before:], self._rewards[n_before:]
-            vars(error)["rounds_taken"] = taken * len(rewards)
             raise
         if failure is not None:
-            vars(failure)["rounds_taken"] = len(rewards)
             raise failure
 
     def _check_values(self, *arrays):

@@ -341,7 +341,7 @@ class ActionElimination(OraclePolicy):
     def _start(self, n_phi):
         claims = getattr(self.oracle, "interval_claims", ("certified", "asymptotic"))
         has = (*claims, *["posterior"] * hasattr(type(self.oracle), "posterior"))
-        kind = self._kind("posterior" in has)
+        kind = self._kind(type(self.oracle))
         if kind not in has:  # found now, and not when the first epoch closes
             raise ValueError(
                 f"interval={self.interval!r} needs {kind} intervals, and the oracle "
@@ -351,28 +351,25 @@ class ActionElimination(OraclePolicy):
         super()._start(n_phi)
 
     def _with_past(self, oracle, n_fitted):
-        if self._by_posterior(oracle):
+        if self._kind(oracle) == "posterior":
             return super()._with_past(oracle, n_fitted)
         # The papers take intervals of one epoch.
         self._pooled_oracle, self._n_pooled = oracle, n_fitted
         return oracle
 
-    def _kind(self, has_posterior):
-        """Kind of intervals that is asked of an oracle which has a posterior, or has none."""
+    def _kind(self, oracle):
+        """Kind of intervals that is asked of an oracle, or of its class before the first fit."""
         if self.interval != "auto":
             return self.interval
-        return "posterior" if has_posterior else "certified"
-
-    def _by_posterior(self, oracle):
-        return self._kind(hasattr(oracle, "posterior")) == "posterior"
+        return "posterior" if hasattr(oracle, "posterior") else "certified"
 
     def _learn(self, oracle, n_fitted):
-        if self._by_posterior(oracle):
+        if self._kind(oracle) == "posterior":
             self._region = coef_posterior(oracle)
         self.oracle_ = oracle
 
     def _choose(self, contexts, available):
-        find = self._plausible if self._by_posterior(self.oracle_) else self._alive
+        find = self._plausible if self._kind(self.oracle_) == "posterior" else self._alive
         return uniform(contexts, find(contexts, available))
 
     def _chances(self, contexts, available):
@@ -409,7 +406,7 @@ class ActionElimination(OraclePolicy):
         low, high = self.oracle_.confidence_interval(
             rows,
             confidence_level=1.0 - self._failure / contexts.shape[1],
-            method=self._kind(has_posterior=False),
+            method=self._kind(self.oracle_),
         )
         low, high = low.reshape(shape), high.reshape(shape)
         if available is not None:  # an action that may not be played rules out no other

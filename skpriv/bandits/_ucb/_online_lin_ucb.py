@@ -10,7 +10,7 @@ from ..._linalg import psd_part
 from ..._parameters import parameters
 from ...privacy import Answer
 from ._lin_ucb import Bonus, OptimisticPolicy
-from ._running import GrowingTimes, even_times
+from ._running import GrowingTimes
 from ._sums import Region, asymptotic, ball, certified
 
 # code -> paper (Wang, Lu and Zhang 2019, "Adaptivity and optimality"):
@@ -260,7 +260,7 @@ class OnlineLinUCB(OptimisticPolicy):
 
     @property
     def _times(self):
-        return GrowingTimes.even(even_times(self.update_every, self.horizon), self.horizon)
+        return GrowingTimes.even(self.update_every, self.horizon)
 
     def _read(self, equations):
         """One step of the learner, by the gradient of the mean of (<x, theta> - r)^2.

@@ -51,7 +51,11 @@ class GrowingTimes:
 
     @classmethod
     def even(cls, every, horizon):
-        """A read every so many rounds; a phase has twice as many as the one before."""
+        """A read every so many rounds, "auto" being a 200th of the horizon.
+
+        A phase has twice as many reads as the one before.
+        """
+        every = max(1, horizon // 200) if every == "auto" else int(every)
         return cls(every=every, growth=0.0, n_reads=-(-horizon // every), phases=2)
 
     def reads(self, phase):
@@ -71,11 +75,6 @@ class GrowingTimes:
 
 # The first shuffled batch has 200 users, and the next ones grow by 0.3 of the users so far.
 BATCHES = GrowingTimes(every=200, growth=0.3, n_reads=1)
-
-
-def even_times(update_every, horizon):
-    """Rounds between two updates at even times; "auto" is a 200th of the horizon."""
-    return max(1, horizon // 200) if update_every == "auto" else int(update_every)
 
 
 @parameters
@@ -181,7 +180,7 @@ class RunningSumsPolicy(BasePolicy):
     def _times(self):
         """Public times at which the sums are read."""
         if self.update_every != "auto":
-            return GrowingTimes.even(int(self.update_every), self.horizon)
+            return GrowingTimes.even(self.update_every, self.horizon)
         return BATCHES if self._trust.can.batches else GrowingTimes()
 
     def _start(self, n_phi):
