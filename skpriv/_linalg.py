@@ -6,6 +6,7 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
+from scipy import optimize
 from threadpoolctl import ThreadpoolController
 
 SQRT2 = np.sqrt(2.0)
@@ -68,6 +69,25 @@ def psd_power(matrix, power):
     """Return the power of a symmetric positive definite matrix, by its eigenvalues."""
     values, vectors = np.linalg.eigh(matrix)
     return (vectors * values**power) @ vectors.T
+
+
+def nearest_in_ball(point, metric, radius):
+    """Nearest point of the ball of this radius, in the norm of a positive definite metric."""
+    if np.linalg.norm(point) <= radius:
+        return point
+    values, vectors = np.linalg.eigh(metric)
+    values = np.maximum(values, max(values[-1] * 1e-15, TINY))
+    rotated = vectors.T @ point
+
+    def excess(logarithm):
+        return np.linalg.norm(values / (values + np.exp(logarithm)) * rotated) - radius
+
+    low = np.log(values[0]) - 50.0
+    high = np.log(values[-1]) + np.log1p(np.linalg.norm(point) / radius)
+    if excess(low) <= 0.0:
+        return point * (radius / np.linalg.norm(point))
+    multiplier = np.exp(optimize.brentq(excess, low, high, xtol=1e-14))
+    return vectors @ (values / (values + multiplier) * rotated)
 
 
 def row_norms(X):

@@ -23,7 +23,7 @@ from math import ceil, inf, log, sqrt
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from scipy import optimize, special, stats
+from scipy import special, stats
 
 from .._compat import StrOptions
 from .._estimation._coefficients import CoefficientLaw, NoLaw
@@ -33,8 +33,8 @@ from .._estimation._moments import Instrument, NormalEquations
 from .._estimation._public_maps import RecordMap
 from .._estimation._reports import LiftedMomentsQuery, moments_query
 from .._linalg import (
-    HALF_DIGITS, RELATIVE_ZERO, TINY, add_gram, psd_part, psd_power, row_norms, unvech, vech,
-    vech_size,
+    HALF_DIGITS, RELATIVE_ZERO, add_gram, nearest_in_ball, psd_part, psd_power, row_norms, unvech,
+    vech, vech_size,
 )  # fmt: skip
 from .._parameters import Count, parameters
 from ..privacy import ROUNDING, InnerSum, Procedure, Query
@@ -666,29 +666,11 @@ def descend(session, maps, instrument, link, radius, shares):
         # In theta = U w the metric is U^{-1/2} (H + lambda) U^{-1/2}, and the gradient U^{-1} g
         inverse_root, gradient = psd_power(found.U, -0.5), np.linalg.solve(found.U, found.gradient)
         metric = inverse_root @ floored @ inverse_root
-        theta = nearest(theta - rate / slope * np.linalg.solve(metric, gradient), metric, radius)
+        step = rate / slope * np.linalg.solve(metric, gradient)
+        theta = nearest_in_ball(theta - step, metric, radius)
     if session.trust.can.same_rows:  # the same records in every step
         found = replace(found, mean_phi=mean_phi, mean_scale=mean_precision**-0.5)
     return theta, found
-
-
-def nearest(point, metric, radius):
-    """Nearest point of the ball of this radius, in the norm of a positive definite metric."""
-    if np.linalg.norm(point) <= radius:
-        return point
-    values, vectors = np.linalg.eigh(metric)
-    values = np.maximum(values, max(values[-1] * 1e-15, TINY))
-    rotated = vectors.T @ point
-
-    def excess(logarithm):
-        return np.linalg.norm(values / (values + np.exp(logarithm)) * rotated) - radius
-
-    low = np.log(values[0]) - 50.0
-    high = np.log(values[-1]) + np.log1p(np.linalg.norm(point) / radius)
-    if excess(low) <= 0.0:
-        return point * (radius / np.linalg.norm(point))
-    multiplier = np.exp(optimize.brentq(excess, low, high, xtol=1e-14))
-    return vectors @ (values / (values + multiplier) * rotated)
 
 
 @dataclass(frozen=True, eq=False)
@@ -715,7 +697,7 @@ class Minimiser(Procedure):
             sums = rows.sum(InnerSum(partial(self._slopes, theta), shape))
             metric, score = psd_part(sums[:, :-1]), sums[:, -1]
             step = -np.linalg.lstsq(metric, score, rcond=RELATIVE_ZERO)[0]
-            move = nearest(theta + step, metric, self.radius) - theta
+            move = nearest_in_ball(theta + step, metric, self.radius) - theta
             length = float(np.linalg.norm(move))
             bent = length and not isinstance(self.link, IdentityLink)
             theta = theta + (move * np.log1p(length) / length if bent else move)

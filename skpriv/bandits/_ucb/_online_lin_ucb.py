@@ -6,7 +6,7 @@ from typing import Annotated
 import numpy as np
 
 from ..._compat import StrOptions
-from ..._linalg import psd_part
+from ..._linalg import nearest_in_ball, psd_part
 from ..._parameters import parameters
 from ...privacy import Answer
 from ._lin_ucb import Bonus, OptimisticPolicy
@@ -112,7 +112,7 @@ class Maler:
         newton -= np.linalg.solve(self._metrics, q[:, :, None])[:, :, 0] / self._beta
         outside = np.flatnonzero(np.einsum("ij,ij->i", newton, newton) > self.radius**2)
         for i in outside:
-            newton[i] = _project(newton[i], self._metrics[i], self.radius)
+            newton[i] = nearest_in_ball(newton[i], self._metrics[i], self.radius)
 
 
 class GradientDescent:
@@ -141,19 +141,6 @@ def to_ball(points, radius):
     """Points, the last axis of an array, projected onto the centred ball."""
     norms = np.sqrt(np.einsum("...j,...j->...", points, points))
     return points * (radius / np.maximum(norms, radius))[..., None]
-
-
-def _project(point, metric, radius):
-    """Nearest point of the ball in the norm of a metric A: (A + nu I)^-1 A point, by bisection."""
-    values, vectors = np.linalg.eigh(metric)
-    scaled = values * (vectors.T @ point)
-    # ||(A + nu)^-1 A p|| <= ||A p|| / nu, hence this nu is large enough.
-    low, high = 0.0, sqrt(scaled @ scaled) / radius
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        candidate = scaled / (values + middle)
-        low, high = (middle, high) if candidate @ candidate > radius**2 else (low, middle)
-    return vectors @ (scaled / (values + high))
 
 
 # code -> paper ("Improved rate for locally differentially private linear bandits"):

@@ -3,7 +3,7 @@ from math import log, sqrt
 import numpy as np
 import pytest
 
-from skpriv.bandits._ucb._online_lin_ucb import GradientDescent, Maler, _project, to_ball
+from skpriv.bandits._ucb._online_lin_ucb import GradientDescent, Maler, to_ball
 
 RADIUS, BOUND, T, D = 1.0, 1.0, 2000, 4
 
@@ -72,18 +72,3 @@ def test_weights_are_a_distribution_and_adapt():
     average = np.mean(run(maler, gradient)[0][T // 2 :], axis=0)
     assert np.exp(maler._log_weights).sum() == pytest.approx(1.0)
     assert np.linalg.norm(average - 0.5 * unit(np.random.RandomState(0))) < 0.1
-
-
-def test_projections(global_random_seed):
-    rng = np.random.RandomState(global_random_seed)
-    A = rng.normal(size=(D, D))
-    metric = A @ A.T + 0.01 * np.eye(D)
-    point = 3.0 * unit(rng)
-    nearest = _project(point, metric, RADIUS)
-    assert np.linalg.norm(nearest) == pytest.approx(RADIUS, rel=1e-9)
-    others = to_ball(rng.normal(size=(2000, D)), RADIUS)
-
-    def distance(x):
-        return np.einsum("...i,ij,...j->...", x - point, metric, x - point)
-
-    assert distance(nearest) <= distance(others).min() + 1e-9

@@ -9,11 +9,11 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from skpriv._estimation._moments import Instrument
 from skpriv._estimation._public_maps import RecordMap
-from skpriv._linalg import unvech, vech_size
+from skpriv._linalg import nearest_in_ball, unvech, vech_size
 from skpriv.linear_model import Link, ReweightedRegressor
 from skpriv.linear_model._reweighted import (
     CERTIFICATE_PARTS, LINKS, GradientCertificate, IdentityLink, LinkGradientQuery,
-    NormalisationQuery, ReweightedMomentsQuery, descend, gradient_change, nearest, step_shares,
+    NormalisationQuery, ReweightedMomentsQuery, descend, gradient_change, step_shares,
 )  # fmt: skip
 from skpriv.privacy import ROUNDING, Budget, capabilities, open_session
 
@@ -77,15 +77,15 @@ def test_nearest_point_of_the_ball(global_random_seed):
     rng = np.random.RandomState(global_random_seed)
     root = rng.normal(size=(4, 4)) * [1.0, 0.3, 0.1, 0.01]
     metric, point = root @ root.T, 5.0 * rng.normal(size=4)
-    found = nearest(point, metric, 1.0)
+    found = nearest_in_ball(point, metric, 1.0)
     assert np.linalg.norm(found) == pytest.approx(1.0, rel=1e-9)
     # Optimal: the gradient of the distance is along the normal of the sphere, and points inwards
     gradient = metric @ (point - found)
     normal = (gradient @ found) * found
     np.testing.assert_allclose(gradient, normal, atol=1e-7 * abs(gradient).max())
     assert gradient @ found > 0.0
-    assert nearest(found / 2, metric, 1.0) is not None
-    np.testing.assert_array_equal(nearest(found / 2, metric, 1.0), found / 2)
+    assert nearest_in_ball(found / 2, metric, 1.0) is not None
+    np.testing.assert_array_equal(nearest_in_ball(found / 2, metric, 1.0), found / 2)
 
 
 @pytest.mark.parametrize("privacy", ["central", "local"])
