@@ -256,12 +256,13 @@ class CompensatedSum:
     """
 
     def __init__(self, shape):
-        self._total = np.zeros(shape)
-        self._correction = np.zeros(shape)
+        self._total, self._correction = np.zeros(shape), np.zeros(shape)
 
     def add(self, term):
         """Add one array."""
-        term = np.ascontiguousarray(np.broadcast_to(term, self._total.shape)).reshape(-1)
+        if np.shape(term) != self._total.shape:
+            term = np.broadcast_to(term, self._total.shape)
+        term = np.ascontiguousarray(term).reshape(-1)
         before, correction = self._total.reshape(-1), self._correction.reshape(-1)
         for start in range(0, len(term), BLOCK_ENTRIES // 8):  # a block stays in the cache
             part = slice(start, start + BLOCK_ENTRIES // 8)

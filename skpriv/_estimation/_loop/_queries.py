@@ -245,9 +245,10 @@ IDENTITY = MeanLink()
 def scaled_targets(row_map, target_map, X, y, low, high=1.0):
     """Targets r in [low, high] of a chunk, NaN for none, and roots of weights in [0, 1].
 
-    Rows with weights have their root as last column, and targets come multiplied by it.
+    Without a map of targets they are r already. Rows with weights have their root as last column,
+    and targets come multiplied by it.
     """
-    r = target_map.scaled(y)
+    r = y if target_map is None else target_map.scaled(y)
     if not getattr(row_map, "weighted", False):
         return r, np.ones(len(r))
     roots = row_map.roots(X)
@@ -394,10 +395,13 @@ class Whitened:
     W : ndarray of shape (p, p)
         W phi and Q W phi of a rotation Q are alike to all queries, whose noise is the same in every
         direction.
+    target_map : TargetMap, or what stands in its place, default=None
+        That of all queries about these rows: r is then kept in memory with the rows, and not y.
     """
 
     row_map: Any
     W: np.ndarray
+    target_map: Any = None
 
     def blocks(self, X):
         """Yield (slice, e, w, |e|, f) of one block of rows after the other.
@@ -410,26 +414,24 @@ class Whitened:
                 prepared = self._by_columns(X[block])
                 yield block, prepared[:, :-2], prepared[:, -2], prepared[:, -1], prepared[:, -2]
             return
-        room = np.empty(0)
+        room, row_map = np.empty(0), self.row_map
+        ours = isinstance(row_map, RowMap)  # other maps may keep what they return
         for block in blocks_of(len(X), self.width):
-            if len(room) < block.stop - block.start:
-                room = np.empty((block.stop - block.start, len(self.W)))
-            e, norms, roots = self._long(X[block], room[: block.stop - block.start])
+            rows = X[block]
+            if ours and len(room) < len(rows):
+                room = np.empty((len(rows), len(self.W)))
+            phi = row_map.rows(rows, room[: len(rows)]) if ours else row_map.rows(rows)
+            e = lean_product(phi, self.W)
+            norms = row_norms(e)
+            if ours and not np.isfinite(norms.sum()):  # only in new arrays is NaN replaced
+                e = lean_product(row_map.rows(rows), self.W)
+                norms = row_norms(e)
+            roots = row_map.roots(rows) if getattr(row_map, "weighted", False) else np.ones(len(e))
             factors = 1.0 / np.maximum(norms, 1.0)
             if norms.max(initial=0.0) > 1.0:
                 e *= factors[:, None]
                 roots, norms = roots * factors, np.minimum(norms, 1.0)
             yield block, e, roots, norms, factors
-
-    def _long(self, X, out=None):
-        """Rows W phi, their norms, and roots of their weights."""
-        ours = isinstance(self.row_map, RowMap)  # other maps may keep what they return
-        psi = lean_product(self.row_map.rows(X, out) if ours else self.row_map.rows(X), self.W)
-        norms = row_norms(psi)
-        if out is not None and not np.isfinite(norms.sum()):  # only without `out` NaN is replaced
-            return self._long(X)
-        weighted = getattr(self.row_map, "weighted", False)
-        return psi, norms, self.row_map.roots(X) if weighted else np.ones(len(norms))
 
     def prepared_for(self, query):
         """What a session needs to answer a query from rows (e, w, |e|) that it keeps in memory.
@@ -439,7 +441,11 @@ class Whitened:
         """
         if getattr(self.row_map, "weighted", False):
             return None
-        return self, replace(query, whitened=Whitened(None, self.W))
+        twin = object.__new__(type(query))  # of the same numbers, which are not derived again
+        vars(twin).update(vars(query), whitened=Whitened(None, self.W), shape=query.shape)
+        if self.target_map is not None:
+            vars(twin).update(target_map=None)
+        return self, twin
 
     @property
     def width(self):
@@ -447,7 +453,7 @@ class Whitened:
         return len(self.W) + 2
 
     def records(self, X, y):
-        """Rows (e, w, |e|) of a chunk, and y.
+        """Rows (e, w, |e|) of a chunk, and their targets.
 
         Blocks follow one another in memory, and within each block its columns do. The number of
         columns decides how long blocks are, so that `blocks` finds the same ones again.
@@ -456,7 +462,7 @@ class Whitened:
         for block, e, weights, lengths, _ in self.blocks(X):
             prepared = self._by_columns(found[block])
             prepared[:, :-2], prepared[:, -2], prepared[:, -1] = e, weights, lengths
-        return found, y
+        return found, y if self.target_map is None else self.target_map.scaled(y)
 
     @staticmethod
     def _by_columns(block):

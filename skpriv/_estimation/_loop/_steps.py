@@ -87,7 +87,7 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None):
         link = link.near(released.mean, rules.mean_room)
         slope = float(link.slope(location, released.mean))  # where it is small, rows may be longer
         rules = replace(rules, length=min(1.0, rules.length / sqrt(slope)))
-    whitened, gram = learn_whitening(session, maps.row_map, rules, alike)
+    whitened, gram = learn_whitening(session, maps, rules, alike)
     W = whitened.W
     pool = make_pool(session, whitened, rules.length, link, deviation, priors, gram)
     if start:

@@ -79,8 +79,9 @@ def prior_model(part, priors, values, vectors, n_jobs=1):
     -------
     (precision, squares, bases, certain)
         The diagonal of G C^-1, with the error covariance C in units of the noise variance; the
-        eigenvalues of L'G C^-1 G L; L times its eigenvectors; and the diagonal of C^-1. All are in
-        the basis of the eigenvectors of G, in which G and C are diagonal.
+        eigenvalues of L'G C^-1 G L, one row for each L; L times its eigenvectors, side by side; and
+        the diagonal of C^-1. All are in the basis of the eigenvectors of G, in which G and C are
+        diagonal.
     """
     trace = max(float(values.sum()), 1e-300)
     certain = 1.0 / (1.0 + min(SAMPLING, part) * len(values) / trace * values)
@@ -98,7 +99,7 @@ def prior_model(part, priors, values, vectors, n_jobs=1):
     # A decomposition of 300 columns takes longer than to wake a thread
     parts = priors[:, None] if len(values) >= 300 else [priors]
     squares, bases = map(np.concatenate, zip(*in_threads(decomposed, parts, n_jobs, True)))
-    return precision, squares, bases, certain
+    return precision, np.maximum(squares, 0.0), np.concatenate([*bases], axis=1), certain
 
 
 def posterior_mean(moment, origins, spread, model, variances, odds):
@@ -125,18 +126,20 @@ def posterior_mean(moment, origins, spread, model, variances, odds):
         Logarithms of the odds against each L.
     """
     precision, squares, bases, certain = model
-    along = (precision * moment / spread)[:, None, None] @ bases  # one row for each prior
-    total = 1.0 / variances[:, None] + (np.maximum(squares, 0.0) / spread)[:, None]
+    (n_origins, p), (n_priors, size) = moment.shape, squares.shape
+    along = (precision * moment / spread @ bases).reshape(n_origins, n_priors, 1, size)
+    total = 1.0 / variances[:, None] + squares[:, None] / spread
     solutions = along / total  # one row for each origin, prior and candidate
     # log N(moment; 0, C + tau^2 G L L'G) up to a constant, where C is the error covariance
-    evidences = (solutions * along).sum(axis=3) - np.log(total).sum(axis=2)
-    evidences -= (moment**2 @ certain / spread)[:, None, None]
-    signal = np.maximum(squares.sum(axis=1) / spread, 1e-300)[:, None] / moment.shape[1] * variances
-    evidences += np.log(signal) - bases.shape[2] * np.log(variances)
+    evidences = (solutions * along - np.log(total)).sum(axis=3)
+    if n_origins > 1:
+        evidences -= (moment**2 @ certain / spread)[:, None, None]
+    signal = np.maximum(squares.sum(axis=1) / spread, 1e-300)[:, None] / p * variances
+    evidences += np.log(signal) - size * np.log(variances)
     chances = np.exp(0.5 * (evidences - evidences.max()) - odds[:, None]) / (1.0 + signal)
     chances /= chances.sum()
-    means = np.einsum("opv,opvk->pk", chances, solutions)[:, :, None]
-    return (bases @ means).sum(axis=0)[:, 0] + chances.sum(axis=(1, 2)) @ origins
+    means = (chances[:, :, None] @ solutions).sum(axis=0)
+    return bases @ means.ravel() + chances.sum(axis=(1, 2)) @ origins
 
 
 class Pool:
@@ -193,9 +196,8 @@ class Pool:
         self._variances = PRIOR_VARIANCES[PRIOR_VARIANCES <= max(largest, PRIOR_VARIANCES[0])]
         self._link, self._curator, self._gram, self._n_jobs = link, curator, gram, n_jobs
         self._odds = odds if link.linear else np.append(odds, 0.0)
-        # What is used of the equations, of all of them side by side
-        self._equations = dict.fromkeys(("point", "moment"), np.empty((0, size)))
-        self._equations |= dict.fromkeys(("n", "moment_scale", "slope_scale"), np.empty(0))
+        # Point and moment of each equation, and its number of records and scales
+        self._pairs, self._numbers = np.empty((0, 2, size)), np.empty((0, 3))
         self._slopes: list = []
         self._noisy_slope: Any = 0.0
         self._largest_square, self._length = deviation**2, length
@@ -214,11 +216,10 @@ class Pool:
 
     def add(self, equation):
         """Solve again with one more equation."""
-        first, self.variance = not len(self._equations["n"]), equation.variance
-        self._equations = {
-            name: np.concatenate([earlier, [getattr(equation, name)]])
-            for name, earlier in self._equations.items()
-        }
+        first, self.variance = not len(self._pairs), equation.variance
+        numbers = equation.n, equation.moment_scale, equation.slope_scale
+        self._pairs = np.concatenate([self._pairs, [(equation.point, equation.moment)]])
+        self._numbers = np.concatenate([self._numbers, [numbers]])
         if first:  # this one was asked at b = 0
             self._largest_square = max(self._largest_square, self.variance)
         if not self._gram:
@@ -237,10 +238,10 @@ class Pool:
         whose Frobenius norm is about t / sqrt(p), this counts as noise of variance
         t d length^2 / p^3 in each coordinate.
         """
-        scales = self._equations["slope_scale"]
+        scales = self._numbers[:, 2]
         noises = np.maximum(scales, 1e-300) ** 2
         if len(noises) > 1 and not self._link.linear:
-            aways = self.b - self._equations["point"]
+            aways = self.b - self._pairs[:, 0]
             squares = np.einsum("ij,ij->i", aways @ self.slope, aways)
             trace, p = float(np.trace(self.slope)), len(self.b)
             noises += trace * np.maximum(squares, 0.0) * self._length**2 / p**3
@@ -271,10 +272,9 @@ class Pool:
         of the last equation: the solution is then a Newton step from there wherever it exceeds the
         noise, and old equations do not slow it down.
         """
-        start, equations, linear = self.b, self._equations, self._link.linear
-        values, vectors = self._spectrum
-        p, trace, counts = len(start), max(float(values.sum()), 1e-300), equations["n"]
-        from_points, noises, bend = start - equations["point"], equations["moment_scale"] ** 2, 0.0
+        start, linear, (values, vectors) = self.b, self._link.linear, self._spectrum
+        p, trace, counts = len(start), max(float(values.sum()), 1e-300), self._numbers[:, 0]
+        from_points, noises, bend = start - self._pairs[:, 0], self._numbers[:, 1] ** 2, 0.0
         if self._curator:  # equations of a part of the records have its sampling error
             noises = noises + self.variance * trace / p * (1.0 / counts - 1.0 / counts.max())
         # Variance of the target over the slope of its mean; that slope is 1 for a line
@@ -283,6 +283,8 @@ class Pool:
             dispersion /= trace / self._length**2
             bend = np.einsum("ij,ij->i", from_points @ self.slope, from_points) ** 2 / (4.0 * p)
         sampling = dispersion / (counts.max() if self._curator else counts.sum()) * trace / p
+        # In the basis of its eigenvectors the slope is diagonal: products by it are short
+        pairs, origins = self._pairs.reshape(len(counts), -1), self._origins @ vectors
         for part in (0.0, 0.5):
             aways = from_points + part * (self.b - start)
             # GOE noise N: N u has the variance |u|^2 along u and half of it across; 3/4 is between
@@ -294,9 +296,7 @@ class Pool:
             ratio, last_model = sampling / max(self.noise, 1e-300), self._model
             if not (last_model and 0.8 <= (1.0 + ratio) / (1.0 + last_model[0]) <= 1.25):
                 self._model = ratio, prior_model(ratio, self._priors, values, vectors, self._n_jobs)
-            # In the basis of its eigenvectors the slope is diagonal: products by it are short
-            point, moment = (weights @ equations[name] for name in ("point", "moment"))
-            point, moment, origins = point @ vectors, moment @ vectors, self._origins @ vectors
+            point, moment = (weights @ pairs).reshape(2, p) @ vectors
             moments = values * (point - origins) + moment
             candidates = self._variances, self._odds
             b = posterior_mean(moments, origins, self.noise, self._model[1], *candidates)
@@ -350,7 +350,7 @@ def _shortening(rules):
     return min(1.0, rules.shortest / rules.length)
 
 
-def learn_whitening(session, row_map, rules, alike=None):
+def learn_whitening(session, maps, rules, alike=None):
     """Rows W phi of about equal mean squares in all directions that exceed the noise.
 
     Under a curator the rounds may ask secret random parts of the records. Where like records were
@@ -362,28 +362,29 @@ def learn_whitening(session, row_map, rules, alike=None):
         The `Whitened` rows, and their Gram matrix with the scale of its noise, or None if steps ask
         for slopes.
     """
-    parts, W = whitening_parts(session, rules), np.eye(row_map.size)
+    parts, W = whitening_parts(session, rules), np.eye(maps.size)
     to_even: Any = None  # from W phi back to rows of about equal mean squares
     if alike:
         W, gram, scale = alike.whitening
         to_even = np.linalg.inv(W) if rules.bends else None
         W, parts = _next_whitening(W, gram, scale, rules, to_even), parts[-1:]
     elif rules.margins:
-        W = whitening_by_margins(session, row_map, rules, parts[-1])
+        W = whitening_by_margins(session, maps.row_map, rules, parts[-1])
         to_even, _ = lapack.dtrtri(W)
     for number, subset in enumerate(parts):
         fourth = number == ROUNDS
         if fourth and rules.slopes:
             W = _shortening(rules) * W
         last_look = fourth and not rules.slopes
-        query = WhiteningQuery(Whitened(row_map, W), asked_again=last_look)
+        whitened = Whitened(maps.row_map, W, maps.target_map)
+        query = WhiteningQuery(whitened, asked_again=last_look)
         gram, scale = query.gram(session.sum(query, rules.whitening / len(parts), subset))
         if last_look:
-            return query.whitened, (gram, scale)
+            return whitened, (gram, scale)
         W = _next_whitening(W, gram, scale, rules, to_even)
         if to_even is None and rules.bends:  # a line loses by it (docs/evidence/glm.md)
             to_even, _ = lapack.dtrtri(W)
-    return Whitened(row_map, W), None
+    return Whitened(maps.row_map, W, maps.target_map), None
 
 
 def _next_whitening(W, gram, scale, rules, to_even=None):

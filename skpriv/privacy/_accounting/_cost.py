@@ -463,7 +463,8 @@ class Cost:
         that set can tell them apart, so its cost is what is paid. The coordinate-wise maximum is
         at least the cost of any of the sets, and `epsilon` is non-decreasing in each coordinate.
         """
-        return cls(*map(max, zip(*map(cls.as_tuple, costs), strict=True)))
+        costs = [*costs]
+        return costs[0] if len(costs) == 1 else cls(*map(max, zip(*map(cls.as_tuple, costs))))
 
     def as_tuple(self) -> tuple[float, ...]:
         """Return the coordinates, in the order of the parameters."""

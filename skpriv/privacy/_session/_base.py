@@ -1,8 +1,7 @@
 """Sessions: the only door to private rows.
 
-A session adds up what each record has used of its budget (`Shares`), also where questions are about
-subsets of the records. Random parts of its rows are `Pieces` of one order, which only the session
-knows.
+A session adds up what each record has used of its budget, also where questions are about subsets of
+the records. Random parts of its rows are `Pieces` of one order, which only the session knows.
 """
 
 import os
@@ -13,7 +12,7 @@ from functools import cached_property, wraps
 from math import floor
 from numbers import Integral
 from threading import RLock
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
@@ -31,8 +30,7 @@ from .._query import ROUNDING, Answer, Query, reordered
 from .._stream import Stream, stream_of
 
 
-@dataclass(frozen=True)
-class Slot:
+class Slot(NamedTuple):
     """The share that a query may use of each record, and what the record may have used before.
 
     Attributes
@@ -45,6 +43,8 @@ class Slot:
         What it may have paid before.
     piece : Piece or None
         Where the records that are asked are in the session's order; None is all of them.
+    earlier : dict
+        What all earlier questions of the session have used.
     """
 
     share: float
@@ -52,38 +52,7 @@ class Slot:
     stop: float
     paid: Cost
     piece: "Piece | None"
-
-
-class Shares:
-    """What the records of a session have used, when queries are about pieces of them.
-
-    Queries are stacked: one starts above the highest of the earlier ones that has a record in
-    common with it. By induction no record has used more than the top of the last query that it was
-    in, so that tops of at most 1 keep every record within its budget (parallel composition: the
-    answers about other records are not changed by it). A partition into disjoint pieces may hence
-    use the whole budget on each of them. The costs that were paid are stacked in the same way.
-    """
-
-    def __init__(self):
-        self._used = {}  # highest share and cost of a record of each piece, None: of all records
-
-    def used(self, piece=None):
-        """The most that a record of a piece may have used, and paid; None is all records."""
-        found = [
-            used
-            for other, used in self._used.items()
-            if None in (piece, other) or len(other.common(piece))
-        ]
-        shares, costs = zip(*found or [(0.0, Cost())], strict=True)
-        return max(shares), Cost.maximum(costs)
-
-    def add(self, slot, cost, once):
-        """Book a query; return what a record of it has paid so far, or for it alone if ``once``."""
-        if self.used(slot.piece) != (slot.start, slot.paid):  # the query has asked the session
-            raise PrivacyError("a session is not asked while it prepares another answer.")
-        paid = cost if once else slot.paid + cost
-        self._used[slot.piece] = slot.stop, paid  # a query lies above the last one about a piece
-        return paid
+    earlier: dict
 
 
 def one_at_a_time(method: F) -> F:
@@ -471,7 +440,10 @@ class Session(ABC):
             )
         self._rows, self.n, self.ordered, self.n_jobs = rows, rows.n, rows.ordered, rows.n_jobs
         self._passes = rows.passes or 0  # passes that were made before this session
-        self._shares, self._lock, self._process = Shares(), RLock(), os.getpid()
+        self._lock, self._process = RLock(), os.getpid()
+        # Highest share and cost of a record of each piece (None: of all); each question makes a new
+        # dictionary.
+        self._stacked: dict = {}
         # Without privacy the order of the rows is fixed, so that every fit is the same.
         fixed = self.capabilities.exact and random_state is None
         order = NoiseSource(0) if fixed else self._source
@@ -530,7 +502,7 @@ class Session(ABC):
     @property
     def used(self) -> float:
         """Largest share that a record may have used."""
-        return self._shares.used()[0]
+        return self._used(None)[0]
 
     @door
     @one_at_a_time
@@ -693,8 +665,26 @@ class Session(ABC):
         if not isinstance(subset, Piece | None):
             raise PrivacyError(PUBLIC_SUBSET)
         self._pieces.users(subset)  # refuses what is no piece of these records
-        share, (start, paid) = share * self._unit, self._shares.used(subset)
-        return Slot(share, start, start + share, paid, subset)
+        share, (start, paid) = share * self._unit, self._used(subset)
+        return Slot(share, start, start + share, paid, subset, self._stacked)
+
+    def _used(self, piece):
+        """The most that a record of a piece may have used, and paid; None is all records.
+
+        Queries are stacked: one starts above the highest of the earlier ones that has a record in
+        common with it. By induction no record has used more than the top of the last query that it
+        was in, so that tops of at most 1 keep every record within its budget (parallel composition:
+        the answers about other records are not changed by it). A partition into disjoint pieces may
+        hence use the whole budget on each of them. The costs that were paid are stacked in the same
+        way.
+        """
+        found = [
+            used
+            for other, used in self._stacked.items()
+            if None in (piece, other) or len(other.common(piece))
+        ]
+        shares, costs = zip(*found or [(0.0, Cost())], strict=True)
+        return max(shares), Cost.maximum(costs)
 
     def _slot(self, query, share, subset=None):
         """Slot of a query that is asked now; what exceeds the session is refused."""
@@ -732,7 +722,12 @@ class Session(ABC):
             raise PrivacyError(f"the noise of {question.name!r} costs {cost}, more than its share.")
         if self.capabilities.amplifies:  # of shuffled reports only (epsilon, delta) is known
             cost = Cost.from_budget(self._budget)
-        return cost, self._shares.add(slot, cost, self.capabilities.reports)
+        if slot.earlier is not self._stacked:  # the query has asked the session
+            raise PrivacyError("a session is not asked while it prepares another answer.")
+        paid = cost if self.capabilities.reports else slot.paid + cost
+        # It lies above the last one about the same piece, whose place it takes
+        self._stacked = slot.earlier | {slot.piece: (slot.stop, paid)}
+        return cost, paid
 
     def _largest_cost(self, question, slot):
         """What one draw of the law may cost, in the session's currency."""
