@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from ..._linalg import BLOCK_ENTRIES
 from ...exceptions import PrivacyError
 from .._accounting._lattice import WIDTH
 
@@ -155,10 +154,9 @@ def random_words(n: int, entropy: Callable[[int], bytes]) -> np.ndarray:
 
 
 SMALLEST = float_info.min_exp - float_info.mant_dig  # the exponent of the smallest double
-SLICE = BLOCK_ENTRIES // 32  # coordinates drawn at once: some 30 arrays of them are in the cache
 
 
-def gaussian_on_grid(values: Any, scale: float, entropy: Callable[[int], bytes] = os.urandom):
+def gaussian_on_grid(values: Any, scale: float) -> np.ndarray:
     """Each value plus Gaussian noise that is rounded to a grid at random: an exact draw.
 
     Parameters
@@ -168,7 +166,6 @@ def gaussian_on_grid(values: Any, scale: float, entropy: Callable[[int], bytes] 
     scale : float
         Standard deviation, above 0. The result is a random function of the value plus Gaussian
         noise of at least this deviation, which does not depend on the value.
-    entropy : callable, default=os.urandom
 
     Returns
     -------
@@ -190,10 +187,8 @@ def gaussian_on_grid(values: Any, scale: float, entropy: Callable[[int], bytes] 
         (far,) = (~(np.abs(steps) < 2.0**52)).nonzero()
         if far.size:
             points[far], rests[far] = np.nan_to_num(flat[far]), 0.0
-        for start in range(0, flat.size, SLICE):
-            part = slice(start, start + SLICE)
-            # The exact sum of two points of the grid is rounded to a double: a function of it.
-            points[part] += step * discrete_gaussian(variance, rests[part], entropy)
+        # The exact sum of two points of the grid is rounded to a double: a function of it.
+        points += step * discrete_gaussian(variance, rests, os.urandom)
     return points.reshape(np.shape(values))
 
 

@@ -20,13 +20,17 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from ..._linalg import BLOCK_ENTRIES
 from ..._wire import lifted
 from ...exceptions import PrivacyError
-from ...records import SEED_BYTES, SeededOrder
+from ...records import SEED_BYTES, SeededOrder, in_threads
 from .._accounting._cost import Cost
 from .._ledger._context import during
 from ._codebook_law import random_signs, reported_about
 from ._lattice import gaussian_on_grid
+
+# Coordinates drawn at once. With fewer, threads wait for the lock of the interpreter.
+SLICE = BLOCK_ENTRIES // 4
 
 
 class Noise:
@@ -53,8 +57,8 @@ class Noise:
         """Law of the noise that was added since an earlier sum, which is part of this sum."""
         raise NotImplementedError
 
-    def added(self, value: Any, rng: Any) -> Any:
-        """Value plus one draw; ``rng`` None is secure."""
+    def added(self, value: Any, rng: Any, n_jobs: int | None = -1) -> Any:
+        """Value plus one draw, by so many threads; ``rng`` None is secure."""
         raise NotImplementedError
 
     def collected(self, query: Any, rows: Any, users: Any, source: Any) -> Any:
@@ -108,11 +112,15 @@ class GaussianNoise(Noise):
         """Law of the noise that was added since an earlier sum, which is part of this sum."""
         return GaussianNoise(sqrt(max(self.scale**2 - earlier.scale**2, 0.0)))
 
-    def added(self, value: Any, rng: Any) -> Any:
+    def added(self, value: Any, rng: Any, n_jobs: int | None = -1) -> Any:
         """Value plus one draw, coordinate by coordinate."""
         if rng is not None:
             return value + rng.normal(scale=self.scale, size=value.shape)
-        return gaussian_on_grid(value, self.scale)
+        if value.size <= SLICE:
+            return gaussian_on_grid(value, self.scale)
+        parts = np.array_split(value.ravel(), -(-value.size // SLICE))
+        drawn = in_threads(partial(gaussian_on_grid, scale=self.scale), parts, n_jobs)
+        return np.concatenate(list(drawn)).reshape(value.shape)
 
     def __str__(self):
         return "Gaussian" if self.scale else "none"
@@ -234,6 +242,8 @@ class NoiseSource:
     ----------
     random_state : None, int or RandomState
         None for a real release, anything else for study and tests (NumPy).
+    n_jobs : int or None, default=-1
+        Threads that draw at the same time.
 
     Attributes
     ----------
@@ -243,8 +253,8 @@ class NoiseSource:
         Whether the draws are fit for a real release.
     """
 
-    def __init__(self, random_state: int | np.random.RandomState | None = None) -> None:
-        self.secure = random_state is None
+    def __init__(self, random_state: Any = None, n_jobs: int | None = -1) -> None:
+        self.secure, self.n_jobs = random_state is None, n_jobs
         self.rng: Any = None
         if not self.secure:  # whoever draws secure noise need not wait a second for scikit-learn
             from sklearn.utils import check_random_state
@@ -255,7 +265,7 @@ class NoiseSource:
     def add(self, value: Any, noise: Any) -> np.ndarray:
         """Value plus a draw of the noise."""
         value = np.asarray(value, dtype=float)
-        return noise.added(value, self.rng) if noise.scale else value
+        return noise.added(value, self.rng, self.n_jobs) if noise.scale else value
 
     @draws
     def top(self, scores: Any, k: int, noise: Any) -> np.ndarray:

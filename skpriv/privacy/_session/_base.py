@@ -433,7 +433,7 @@ class Session(ABC):
             if not rows.paid_for:
                 charge(price, name, lineage=rows.lineage)
         self._budget = budget
-        self._source = NoiseSource(random_state)
+        self._source = NoiseSource(random_state, rows.n_jobs)
         if groups is not None:
             rows = PersonRows(
                 rows, groups.codes, groups.largest, self._source.permutation, groups.change

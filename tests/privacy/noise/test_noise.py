@@ -7,8 +7,7 @@ import pytest
 from scipy import stats
 
 from skpriv.privacy import Budget, GaussianNoise, GumbelNoise, NoiseSource
-from skpriv.privacy._noise._laws import opendp_top
-from skpriv.privacy._noise._lattice import SLICE
+from skpriv.privacy._noise._laws import SLICE, opendp_top
 
 SCALES = [1e-300, 1e-12, 0.37, 1.0, 1e12, 1e300]
 SOURCES = [None, 0]
