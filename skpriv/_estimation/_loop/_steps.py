@@ -12,16 +12,9 @@ from .._moments import cluster_degrees
 from .._public_maps import RowMap
 from ._fit import FITTED, KnownMean, LoopFit, weights_move_mean
 from ._queries import (
-    IDENTITY,
-    ClippedRowsQuery,
-    ResidualMeanQuery,
-    ScoreLengthsQuery,
-    SpreadQuery,
-    Whitened,
-    WhiteningQuery,
-    best_linear,
-    seldom_cut,
-)
+    IDENTITY, ClippedRowsQuery, ResidualMeanQuery, ScoreLengthsQuery, SpreadQuery, Whitened,
+    WhiteningQuery, best_linear, seldom_cut,
+)  # fmt: skip
 from ._rules import QUESTION, Rules, mean_clip, skewness_bias
 from ._score import (
     CUBE,
@@ -379,7 +372,7 @@ def known_mean(session, whitened, maps, released, deviation, pool, equation, rul
     -------
     KnownMean
     """
-    constant = np.linalg.solve(whitened.W.T, maps.row_map.constant)
+    constant = lapack.dtrtrs(whitened.W, maps.row_map.constant, trans=1)[0]  # W is upper
     start = link.linear_part(released.mean)
     slope = released.part * link.steepest / link.far * float(link.slope(start, released.mean))
     gram = pool.slope / slope
@@ -463,7 +456,9 @@ def wide_bounds(fit, row_map, names):
     if not one_line or getattr(row_map, "half_ranges", None) is None:
         return ""
     gram, scale, _, _ = fit.pooled(FITTED)
-    c, k = (np.linalg.solve(fit.W.T, v.T).T for v in (row_map.half_ranges, row_map.constant))
+    both, upper = np.vstack([row_map.half_ranges, row_map.constant]).T, not np.tril(fit.W, -1).any()
+    both = lapack.dtrtrs(fit.W, both, trans=1)[0] if upper else np.linalg.solve(fit.W.T, both)
+    c, k = both.T[:-1], both.T[-1]
     level = max(float(k @ gram @ k), scale)
     if level <= 0.0:  # no noise, and no row that counts
         return ""
