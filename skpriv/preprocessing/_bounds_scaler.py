@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import wraps
 from numbers import Real
 from typing import Any, Self
 
@@ -60,6 +61,24 @@ class CoefficientMap:
         return effects[:-1], float(effects[-1])
 
 
+def keeps_rows(transformer):
+    """Class decorator of transformers: rows that are read in batches stay what they are.
+
+    scikit-learn puts what `transform` returns into the data frame that `set_output`, or
+    ``set_config(transform_output=...)``, asks for. That would read all rows, before a charge.
+    """
+    for name in ("transform", "fit_transform"):
+        framed = getattr(transformer, name)
+
+        @wraps(framed)
+        def method(self, X, *arguments, framed=framed, **named):
+            return (framed.__wrapped__ if is_lazy(X) else framed)(self, X, *arguments, **named)
+
+        setattr(transformer, name, method)
+    return transformer
+
+
+@keeps_rows
 @parameters
 class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Map features with public ranges into the unit ball, whatever the rows are.

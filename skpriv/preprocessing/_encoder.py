@@ -13,11 +13,12 @@ from .._compat import fit_context
 from .._parameters import parameters
 from .._printing import refuse_absent
 from ..records import as_rows, floats, is_lazy
-from ._bounds_scaler import CoefficientMap
+from ._bounds_scaler import CoefficientMap, keeps_rows
 from ._columns import Boolean, Numeric
 from ._schema import Schema
 
 
+@keeps_rows
 class SchemaEncoder(TransformerMixin, BaseEstimator):
     """Base class of transformers whose columns a schema describes; not for direct use.
 

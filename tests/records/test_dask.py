@@ -126,6 +126,7 @@ def test_targets_in_memory_are_cut_as_the_rows():
 
 
 def test_predictions_are_lazy():
+    """Whatever frames `set_output` asks for."""
     X, y = line_data(N)
     (array, target), frame, table = _arrays(), _frame(), pd.DataFrame(X, columns=NAMES)
     for first, rows, targets, memory in (
@@ -133,7 +134,7 @@ def test_predictions_are_lazy():
         (ENCODER, from_table(frame[NAMES], n=N), frame["y"], table),
     ):
         pipeline = make_pipeline(first, ssp(random_state=0))
-        lazy = clone(pipeline).fit(rows, targets)
+        lazy = clone(pipeline).set_output(transform="pandas").fit(rows, targets)
         expected = clone(pipeline).fit(memory, y)
         predicted = lazy.predict(rows)
         assert isinstance(predicted, da.Array) and predicted.shape == (N,)
