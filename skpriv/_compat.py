@@ -5,6 +5,7 @@ from functools import wraps
 from traceback import clear_frames
 from typing import Any, TypeVar, cast
 
+import numpy as np
 from sklearn.base import _fit_context
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing as safe_indexing
@@ -87,8 +88,9 @@ def reaching_last(model: Any, X: Any) -> Any:
 def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[F], F]:
     """Decorate a `fit`, whose parameters are checked first.
 
-    While it lasts the cores belong to the threads that sum chunks, and BLAS has one thread. A fit
-    that fails or is interrupted leaves the estimator as it was.
+    While it lasts the cores belong to the threads that sum chunks, and BLAS has one thread. No
+    underflow raises, since that would tell of values. A fit that fails or is interrupted leaves the
+    estimator as it was.
     """
     checked = _fit_context(prefer_skip_nested_validation=prefer_skip_nested_validation)
 
@@ -99,7 +101,7 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[F], F]:
         def alone(self: Any, *arguments: Any, **named: Any) -> Any:
             before = dict(vars(self))
             try:
-                with one_blas_thread:
+                with one_blas_thread, np.errstate(under="ignore"):
                     return fitted(self, *arguments, **named)
             except BaseException:  # no part of a fit beside parts of the one before
                 vars(self).clear()
@@ -113,5 +115,4 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[F], F]:
 
 def validate_params(function: F, limits: dict[str, Any]) -> F:
     """Return a function whose parameters are checked first, as are those of what it calls."""
-    checked = _validate_params(limits, prefer_skip_nested_validation=False)
-    return forgets_rows(checked(function))
+    return forgets_rows(_validate_params(limits, prefer_skip_nested_validation=False)(function))

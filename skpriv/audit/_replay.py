@@ -482,8 +482,7 @@ def _with_first(X, y, row, target):
 def _rows(d, data_norm, row_norm):
     """Records on the edge, at several angles in the first plane; a tiny one, and zero."""
     if row_norm == "linf":
-        rows = [np.ones(d), -np.ones(d), np.eye(d)[0], np.zeros(d)]
-        return [data_norm * row for row in rows]
+        return [data_norm * row for row in (np.ones(d), -np.ones(d), np.eye(d)[0], np.zeros(d))]
     rows = [np.eye(d)[0]]
     if d > 1:
         # At these angles, and with the opposite row, corrected sensitivities are attained.

@@ -207,8 +207,7 @@ def make_ill_conditioned(
     """
     rng = check_random_state(random_state)
     X = unit_rows(n_samples, n_features, rng) * np.geomspace(1.0, condition**-0.5, n_features)
-    coef = np.full(n_features, n_features**-0.5)
-    return finished(X, coef, noise, rng, return_coef)
+    return finished(X, np.full(n_features, n_features**-0.5), noise, rng, return_coef)
 
 
 @validated

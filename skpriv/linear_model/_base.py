@@ -578,8 +578,7 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
     def _exact(self: Any, session, maps, link):
         """The fit without privacy, of curves with next to no penalty on what is rough."""
         rough = getattr(self._record_map.row_map, "roughness", None)
-        penalty = rough(session.n) if rough else None
-        return fit_exactly(session, maps, penalty)
+        return fit_exactly(session, maps, rough(session.n) if rough else None)
 
     def _read(self: Any):
         """Coefficients and intercept, in the units of X and y, from what was released."""

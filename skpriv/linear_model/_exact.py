@@ -58,8 +58,7 @@ def _triangular(factor, rows):
 def fit_exactly(session, maps, penalty=None):
     """The `LoopFit` at the solution of least squares."""
     solution = session.release(LeastSquares(maps, penalty), 1.0 - 2.0 * SIDE_SHARE).value
-    theta = maps.theta(solution[:-1], float(solution[-1]))
-    return at_solution(session, maps, IDENTITY, theta)
+    return at_solution(session, maps, IDENTITY, maps.theta(solution[:-1], float(solution[-1])))
 
 
 @dataclass(frozen=True, eq=False)

@@ -606,8 +606,7 @@ class IHTRegressor(CertifiedIntervals, PredictionIntervals):
         )
         norms = sparse_norms(X, self.support_, sparsity) / maps.row_bound
         half = radius * np.sqrt(norms**2 + maps.fit_intercept)
-        centre = (X @ self.coef_ + self.intercept_ - maps.centre) / maps.radius
-        return centre, half
+        return (X @ self.coef_ + self.intercept_ - maps.centre) / maps.radius, half
 
     def _given_support(self, X, confidence_level):
         """Interval of the fit, conditional on the support."""

@@ -292,5 +292,4 @@ class OnlineLinUCB(OptimisticPolicy):
         # argmin of alpha ||theta||^2 + sum ||theta - theta_k||^2 in the norms of the sums: where
         # these are lost in the noise, that ridge is as large as the noise.
         ridge = (self.alpha + equations.design_scale) * np.eye(len(spread))
-        centre = np.linalg.solve(psd_part(self._gram) + ridge, self._predicted)
-        return Region(centre, spread)
+        return Region(np.linalg.solve(psd_part(self._gram) + ridge, self._predicted), spread)

@@ -99,9 +99,9 @@ def gdp_delta(epsilon: float, mu: float) -> float:
         slopes = 2.0 / math.sqrt(math.pi) - low * erfcx(low) - high * erfcx(high)
         delta = density * _SQRT2 * h * slopes
     elif t <= h:  # delta is large, and the difference loses no digits
-        delta = ndtr(h - t) - density * erfcx(high)
+        delta = ndtr(h - t) - density * float(erfcx(high))
     else:
-        delta = density * (erfcx(low) - erfcx(high))
+        delta = density * float(erfcx(low) - erfcx(high))
     return min(1.0, max(0.0, float(delta)))
 
 
@@ -547,8 +547,7 @@ class Cost:
         if currency == "zcdp":
             return self.gaussian / 2.0 + self.concentrated + self.selected + self.pure_squared
         if currency == "pure":
-            refused = self.gaussian + self.concentrated + self.selected
-            return math.inf if refused else self.pure
+            return math.inf if self.gaussian + self.concentrated + self.selected else self.pure
         raise ValueError(f"currency={currency!r} must be one of {list(CURRENCIES)}.")
 
     def converted(self, currency: str) -> "Cost":

@@ -171,8 +171,9 @@ def _near_moments(size, count, nearest):
     t, uniform, below = _coordinate(size)
     # Probability that a direction at t is one of the m nearest of K.
     among = special.betainc(count - nearest, nearest, below)
-    near = uniform * among * (count / nearest)
-    return tuple(float(near @ t**order) for order in (1, 2, 3, 4))
+    with np.errstate(under="ignore"):
+        near = uniform * among * (count / nearest)
+        return tuple(float(near @ t**order) for order in (1, 2, 3, 4))
 
 
 @lru_cache(maxsize=64)
