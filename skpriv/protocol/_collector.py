@@ -18,6 +18,7 @@ from sklearn.exceptions import NotFittedError
 from .._wire import WIRE_VERSION, is_known, read_report, reported_directions, task_hash
 from ..exceptions import PrivacyError
 from ..privacy import LiftedReports, Lineage, active_ledgers, best_codebook, capabilities
+from ..records import check_length
 from ._device import public_order
 from ._store import ReportStore, described, home, n_features_of, restored
 from ._sums import RoundNeeded, Rounds, RowsOnDevices, Sums
@@ -311,13 +312,11 @@ class Collector:
         n_min: Any = None,
         transport: str | None = None,
     ) -> None:
-        rounds = _rounds_of(estimator)
-        if not isinstance(n_users, (int, np.integer)) or n_users is True or n_users < 1:
-            raise ValueError(f"n_users={n_users!r} must be a whole number of at least 1.")
+        rounds, n_users = _rounds_of(estimator), check_length(n_users, "n_users")
         own = rounds.settings(
             estimator, n_users, n_features, seed=seed, n_min=n_min, transport=transport
         )
-        settings = {"estimator": described(estimator), "n_users": int(n_users), **own}
+        settings = {"estimator": described(estimator), "n_users": n_users, **own}
         store = ReportStore(path)
         if store.settings() is not None:
             store.close()

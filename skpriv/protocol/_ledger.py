@@ -5,6 +5,7 @@ from typing import Any
 
 from ..exceptions import PrivacyError
 from ..privacy import Budget, Cost, Ledger, Limit
+from ..records import check_length
 
 ROUNDS_TABLE = (
     "CREATE TABLE IF NOT EXISTS rounds (collection TEXT, place INTEGER, round TEXT NOT NULL, "
@@ -79,11 +80,9 @@ class DeviceLedger:
         *,
         set_aside: tuple[float, float] | None = None,
     ) -> None:
-        self.budget, self.n_min = Budget(epsilon, delta), n_min
+        self.budget, self.n_min = Budget(epsilon, delta), check_length(n_min, "n_min")
         if not 0.0 < self.budget.epsilon < inf:
             raise ValueError(f"epsilon={epsilon!r} must be positive and finite.")
-        if isinstance(n_min, bool) or not isinstance(n_min, int) or n_min < 1:
-            raise ValueError(f"n_min={n_min!r} must be a whole number of at least 1.")
         self._aside = None if set_aside is None else Budget(*set_aside)
         self._ledger = Ledger(path)
         with self._ledger.transaction() as held:

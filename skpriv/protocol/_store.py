@@ -11,6 +11,7 @@ import numpy as np
 
 from .._sqlite import Database
 from .._wire import LARGEST_SIZE
+from ..records import check_length
 
 MOST_FEATURES = LARGEST_SIZE - 2  # a direction has two more coordinates, see `lifted`
 ROOMS = ("skpriv.linear_model",)  # a file may name the public classes of these
@@ -68,9 +69,7 @@ def n_features_of(estimator, n_features):
         n_features = len(bounds)
     if n_features is None:
         return None
-    if not isinstance(n_features, (int, np.integer)) or n_features < 1:
-        raise ValueError(f"n_features={n_features!r} must be a whole number of at least 1.")
-    if n_features > MOST_FEATURES:
+    if check_length(n_features, "n_features") > MOST_FEATURES:
         raise ValueError(
             f"n_features={n_features} is above {MOST_FEATURES}, which reports can say."
         )
