@@ -12,7 +12,7 @@ noisy counts of a binary tree.
 from dataclasses import astuple, dataclass, replace
 from functools import partial
 from itertools import pairwise, product
-from math import prod, sqrt
+from math import sqrt
 from numbers import Integral
 from typing import Annotated, Any, Literal
 
@@ -25,7 +25,7 @@ from .._estimation._public_maps import TargetMap, column_bounds
 from .._linalg import ROUNDED
 from .._parameters import Level, PrivacyModel, RandomState, validated
 from .._printing import Printed, Table, given_axes, refuse_absent
-from ..preprocessing import Date, Numeric, Schema, TableEncoder
+from ..preprocessing import CountsQuery, Date, Numeric, Schema, TableEncoder, as_schema
 from ..privacy import ROUNDING, Budget, Groups, Query, open_session, protecting
 from ..records import ArrayRows, from_table, is_lazy, public_shape
 
@@ -197,46 +197,6 @@ class DistributionQuery(Query):
         """Counts of the nodes of each range's tree, the leaves first; the two ends are last."""
         widths = 2 ** np.arange(self.depth, 0, -1)
         return [np.split(counts, np.cumsum(widths)) for counts in np.split(value, len(self.ranges))]
-
-
-@dataclass(frozen=True, eq=False)
-class CountsQuery(Query):
-    """Counts of the cells of tables: the levels of one column, or the pairs of levels of two.
-
-    A record is in one cell of each table: replacing it moves two counts by 1, so that T tables move
-    by sqrt(2 T).
-    """
-
-    tables: tuple[tuple, ...]
-    name: str = "counts"
-
-    @property
-    def sensitivity(self) -> float:
-        """Largest change when a record is replaced, rounded up."""
-        return sqrt(2.0 * len(self.tables)) * ROUNDING
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Number of cells of all tables."""
-        return (sum(self._cells),)
-
-    def sum(self, X: Any, y: Any) -> np.ndarray:
-        """Exact counts over a chunk of rows."""
-        parts = []
-        for table, cells in zip(self.tables, self._cells, strict=True):
-            code = np.zeros(len(X), dtype=np.intp)
-            for column in table:
-                code = code * len(column.levels) + column.codes(X)
-            parts.append(np.bincount(code, minlength=cells))
-        return np.concatenate(parts).astype(float)
-
-    def split(self, value: np.ndarray) -> list:
-        """Counts of each table."""
-        return np.split(value, np.cumsum(self._cells)[:-1])
-
-    @property
-    def _cells(self):
-        return [prod(len(column.levels) for column in table) for table in self.tables]
 
 
 class Distribution:
@@ -947,7 +907,7 @@ def describe(
 
 def _chosen(schema, columns):
     """The columns that are described; each gets a place for missing cells."""
-    schema = schema if isinstance(schema, Schema) else Schema(schema)
+    schema = as_schema(schema)
     names = list(schema) if columns is None else list(columns)
     refuse_absent(names, schema, "columns", "the schema")
     if not names:

@@ -19,7 +19,7 @@ from .._estimation._coefficients import CoefficientLaw, NoLaw
 from .._parameters import validated
 from .._printing import LINE, STYLE, Table, html, sentence
 from .._version import VERSION
-from ..preprocessing import FormulaEncoder, Schema, TableEncoder
+from ..preprocessing import FormulaEncoder, Schema, TableEncoder, as_schema
 from ..privacy import learns_nothing
 from ._coefficient_display import CoefficientDisplay
 from ._curve_display import CurveDisplay, curves
@@ -175,7 +175,7 @@ def schema_of(model: Any) -> Schema | None:
     """
     for step in pipeline_steps(model):
         if isinstance(step, TableEncoder | FormulaEncoder):
-            return step.schema if isinstance(step.schema, Schema) else Schema(step.schema)
+            return as_schema(step.schema)
     return None
 
 

@@ -278,7 +278,7 @@ def privacy_utility_curve(
     epsilons = _check_epsilons(epsilons)
     several = isinstance(estimator, list)
     estimators = list(estimator) if several else [estimator]
-    prefixes = [_private_prefix(one) for one in estimators]
+    prefixes = [private_prefix(one) for one in estimators]
     names = [_name(*pair) for pair in zip(estimators, prefixes, strict=True)]
     X, y, groups = indexable(positional(X), positional(y), groups)
     splitter = check_cv(cv, y, classifier=is_classifier(estimators[0]))
@@ -335,7 +335,7 @@ def _check_epsilons(epsilons):
     return values
 
 
-def _private_prefix(estimator):
+def private_prefix(estimator):
     """What stands before `epsilon` in the name of the private estimator's parameter."""
     params = estimator.get_params(deep=True)
     found = [

@@ -34,7 +34,7 @@ from ._private_score import (
     row_numbers,
     target_bounds,
 )
-from ._curve import _private_prefix as private_prefix
+from ._curve import private_prefix
 
 REFIT = 0.5  # part of mu^2 that pays for the last fit, of the winner
 SCORED = 0.2  # part of the rows that score the candidates; the others fit them

@@ -2,9 +2,9 @@
 
 from ._bounds_scaler import BoundsScaler, CoefficientMap
 from ._formula import FormulaEncoder
-from ._check import TableCheck, check_table
+from ._check import CountsQuery as CountsQuery, TableCheck, check_table
 from ._columns import Boolean, Categorical, Date, Numeric, Ordinal
-from ._encoder import TableEncoder
+from ._encoder import TableEncoder, as_schema as as_schema
 from ._schema import Schema, guessed_type
 
 __all__ = [

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
-from math import sqrt
+from math import prod, sqrt
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from .._printing import Printed, Table, refuse_absent
 from ..privacy import ROUNDING, Budget, Groups, Query, open_session
 from ..records import as_rows, cells, from_table, is_lazy
 from ._columns import LOST
-from ._encoder import _column_names, _frame, _schema
+from ._encoder import as_frame, as_schema, column_names
 from ._values import MISSING, text
 
 # Names of the states of a cell, in their order; LOST is divided into unreadable and missing.
@@ -21,33 +21,70 @@ STATES = ("read", "clipped", "other", "unreadable", "missing")
 _HEAD = "For the curator's eyes only. These are exact counts of private rows: do not release them."
 
 
-@dataclass(frozen=True)
-class CellStatesQuery(Query):
-    """Number of cells of each column in each state.
+@dataclass(frozen=True, eq=False)
+class CountsQuery(Query):
+    """Counts of the cells of tables: the levels of one column, or the pairs of levels of two.
 
-    A record has one cell in each column, which is in one state: replacing the record moves two
-    counts of each of K columns by 1, and the vector by sqrt(2 K).
+    A record is in one cell of each table: replacing it moves two counts by 1, so that T tables move
+    by sqrt(2 T).
+
+    Parameters
+    ----------
+    tables : tuple of tuples
+        One column or two each: any objects with ``levels``, and with ``codes``, which makes the
+        number of the level of each row of a chunk, whatever the row is.
+    name : str
     """
 
-    n_columns: int
-    name: str = "states of cells"
+    tables: tuple[tuple, ...]
+    name: str = "counts"
 
     @property
     def sensitivity(self) -> float:
         """Largest change when a record is replaced, rounded up."""
-        return sqrt(2.0 * self.n_columns) * ROUNDING
+        return sqrt(2.0 * len(self.tables)) * ROUNDING
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Number of counts."""
-        return (self.n_columns * len(STATES),)
+        """Number of cells of all tables."""
+        return (sum(self._sizes),)
 
     def sum(self, X: Any, y: Any) -> np.ndarray:
-        """Exact counts over a chunk of rows; what is no state counts as missing."""
+        """Exact counts over a chunk of rows."""
+        parts = []
+        for table, size in zip(self.tables, self._sizes, strict=True):
+            code = np.zeros(len(X), dtype=np.intp)
+            for column in table:
+                code = code * len(column.levels) + column.codes(X)
+            parts.append(np.bincount(code, minlength=size))
+        return np.concatenate(parts).astype(float)
+
+    def split(self, value: np.ndarray) -> list:
+        """Counts of each table."""
+        return np.split(value, np.cumsum(self._sizes)[:-1])
+
+    @property
+    def _sizes(self):
+        return [prod(len(column.levels) for column in table) for table in self.tables]
+
+
+@dataclass(frozen=True)
+class CellStates:
+    """A column of numbers of states, such as those of the cells of a table.
+
+    Parameters
+    ----------
+    at : int
+        Its place in the row.
+    """
+
+    at: int
+    levels = STATES
+
+    def codes(self, X: Any) -> np.ndarray:
+        """Number of the state of each row; what is no state counts as missing."""
         last = len(STATES) - 1
-        states = np.clip(np.nan_to_num(X[:, : self.n_columns], nan=last), 0, last).astype(np.intp)
-        counts = [np.bincount(column, minlength=last + 1) for column in states.T]
-        return np.concatenate(counts).astype(float)
+        return np.clip(np.nan_to_num(X[:, self.at], nan=last), 0, last).astype(np.intp)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -188,22 +225,22 @@ def check_table(
     """
     if epsilon is None and (delta is not None or groups is not None):
         raise ValueError("delta and groups need epsilon: without it the counts are exact.")
-    schema = _schema(schema)
+    schema = as_schema(schema)
     rows = table if is_lazy(table) else from_table(table)
-    names = _column_names(table)
+    names = column_names(table)
     columns = [name for name in schema if name in names or name != schema.target]
     refuse_absent(columns or schema, names, "schema", "the table")
     schema.check_filled(columns)
 
     def states(frame):
-        frame = _frame(frame).select(columns)
+        frame = as_frame(frame).select(columns)
         return np.column_stack([_cell_states(frame[name], schema[name]) for name in columns])
 
     cells = as_rows(rows).mapped(states, len(columns), columns, numeric=False)
-    query = CellStatesQuery(len(columns))
+    query = CountsQuery(tuple((CellStates(at),) for at in range(len(columns))), "states of cells")
     if epsilon is None:
         counts = cells.sum(query).reshape(len(columns), -1)
-        strange = {} if is_lazy(table) else _strange(_frame(table), schema, columns)
+        strange = {} if is_lazy(table) else _strange(as_frame(table), schema, columns)
         return TableCheck(columns, counts, cells.n, strange=strange)
     if delta is None:
         raise ValueError("delta is required with epsilon: choose it well below 1 over the rows.")

@@ -48,7 +48,7 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
             If a column of the schema is absent or has no range or list, or if a term of a formula
             has no bounds, names no column of the schema, or repeats another one.
         """
-        names, schema = _column_names(X), _schema(self.schema)
+        names, schema = column_names(X), as_schema(self.schema)
         self.columns_ = self._chosen(schema, names)
         schema.check_filled(self.columns_)
         self.feature_names_in_ = np.array(names, dtype=object)
@@ -77,7 +77,7 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
             If a column is absent.
         """
         check_is_fitted(self)
-        refuse_absent(self.columns_, _column_names(X), "The fitted encoder", "X")
+        refuse_absent(self.columns_, column_names(X), "The fitted encoder", "X")
         if is_lazy(X):
             encoded = list(self.get_feature_names_out())
             return as_rows(X).mapped(self._encoded, len(encoded), encoded, numeric=False)
@@ -210,7 +210,7 @@ class TableEncoder(SchemaEncoder):
 
     def _encoded(self, X):
         """Encoded rows of a table in memory."""
-        frame, schema = _frame(X).select(self.columns_), _schema(self.schema)
+        frame, schema = as_frame(X).select(self.columns_), as_schema(self.schema)
         blocks = [schema[name].encode(frame[name]) for name in self.columns_]
         rows = np.hstack(blocks)
         rows /= self.norm_
@@ -307,19 +307,21 @@ class TableEncoder(SchemaEncoder):
         check_is_fitted(self)
         if name not in self.blocks_:
             raise ValueError(f"{name!r} is not a column that is encoded: {self.columns_}.")
-        return _schema(self.schema)[name], self.blocks_[name]
+        return as_schema(self.schema)[name], self.blocks_[name]
 
     def _blocks(self):
         check_is_fitted(self, "norm_")
-        schema = _schema(self.schema)
+        schema = as_schema(self.schema)
         return [schema[name].block(name) for name in self.columns_]
 
 
-def _schema(schema):
+def as_schema(schema):
+    """A schema, of a mapping from names to types as well."""
     return schema if isinstance(schema, Schema) else Schema(schema)
 
 
-def _frame(X):
+def as_frame(X):
+    """A data frame of any library by the methods of narwhals."""
     try:
         return nw.from_native(X)
     except TypeError:
@@ -329,9 +331,9 @@ def _frame(X):
         ) from None
 
 
-def _column_names(X):
+def column_names(X):
     """Names of the columns of a table, in memory or read in batches."""
     if not is_lazy(X):
-        return list(_frame(X).collect_schema().names())
+        return list(as_frame(X).collect_schema().names())
     names = as_rows(X).names
-    return list(_frame(X).columns) if names is None else names
+    return list(as_frame(X).columns) if names is None else names

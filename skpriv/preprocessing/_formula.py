@@ -21,7 +21,7 @@ from .._parameters import parameters
 from .._printing import refuse_absent
 from ._bounds_scaler import CoefficientMap
 from ._columns import Categorical, Ordinal
-from ._encoder import SchemaEncoder, _frame, _schema
+from ._encoder import SchemaEncoder, as_frame, as_schema
 
 OPERATORS = {
     ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast.Div: np.divide,
@@ -145,7 +145,7 @@ class FormulaEncoder(SchemaEncoder):
 
     def _encoded(self, X):
         """Encoded rows of a table in memory."""
-        frame, schema = _frame(X).select(self.columns_), _schema(self.schema)
+        frame, schema = as_frame(X).select(self.columns_), as_schema(self.schema)
         frame = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
         read = {name: _read(schema[name], frame[name]) for name in self.columns_}
         cells = {name: values for name, (values, _) in read.items()}
@@ -183,7 +183,7 @@ class FormulaEncoder(SchemaEncoder):
             intercept is that of a row whose terms are all 0.
         """
         check_is_fitted(self)
-        schema, size, names = _schema(self.schema), len(self.terms_), list(self.terms_)
+        schema, size, names = as_schema(self.schema), len(self.terms_), list(self.terms_)
         matrix = np.eye(size + len(self._missing) + 1)
         matrix[:size, :size], matrix[-1, :size] = self._matrix.T, self._shift
         F = _parsed(self.formula, schema)[1].matrix(self._references(schema), schema)

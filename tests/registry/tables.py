@@ -3,9 +3,9 @@
 import numpy as np
 
 from skpriv.inspection._description import (
-    Binned, Coded, ColumnMomentsQuery, ColumnRange, CountsQuery, DistributionQuery, Ranged,
+    Binned, Coded, ColumnMomentsQuery, ColumnRange, DistributionQuery, Ranged,
 )  # fmt: skip
-from skpriv.preprocessing._check import CellStatesQuery
+from skpriv.preprocessing._check import CellStates, CountsQuery
 
 from .case import Case
 
@@ -13,6 +13,7 @@ WIDTH = 7  # two lines of two columns, and a coded column of three
 RANGES = (ColumnRange("a", 0, 1.5), ColumnRange("b", 2, 1.5))
 LEVELS = Coded("c", ("x", "y", "z"), slice(4, 7), np.eye(3) / 1.5)
 PART = Binned("a", 0, 1.5, ("low", "high", "missing"))
+STATES = tuple((CellStates(at),) for at in range(WIDTH))
 
 
 def _lines(rng):
@@ -30,8 +31,8 @@ def _distribution(rng):
 
 
 def _counts(rng):
-    tables = ((LEVELS,), (PART,), (LEVELS, PART), (PART, LEVELS))
-    return CountsQuery(tables[: rng.randint(1, 5)])
+    tables = STATES if rng.randint(2) else ((LEVELS,), (PART,), (LEVELS, PART), (PART, LEVELS))
+    return CountsQuery(tables[: rng.randint(1, len(tables) + 1)])
 
 
 def _row(*values):
@@ -58,13 +59,11 @@ CASES = {
         width=WIDTH,
     ),
     CountsQuery: Case(
-        _counts, (lambda: (CountsQuery(((LEVELS,), (LEVELS, PART))), LOW, HIGH),), width=WIDTH
-    ),
-    CellStatesQuery: Case(
-        lambda rng: CellStatesQuery(rng.randint(1, WIDTH + 1)),
+        _counts,
         (
+            lambda: (CountsQuery(((LEVELS,), (LEVELS, PART))), LOW, HIGH),
             lambda: (
-                CellStatesQuery(WIDTH),
+                CountsQuery(STATES),
                 (np.zeros((1, WIDTH)), np.zeros(1)),
                 (np.full((1, WIDTH), 4.0), np.zeros(1)),
             ),
