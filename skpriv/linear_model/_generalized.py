@@ -25,7 +25,7 @@ from .._linalg import ROUNDED, SQRT2, row_products, vech
 from .._parameters import ArrayLike, ConformityScore, Estimand, Level, Positive, parameters
 from ..exceptions import PrivacyError
 from ..privacy import ROUNDING, SIDE_SHARE, Query, models_that
-from ..records import ArrayRows, cells, public_shape, silence
+from ..records import ArrayRows, cells, decoded, public_shape, silence
 from ._base import FitsBySteps, PredictsAtPoints, PrivateEstimator, rowwise
 from ._exact import MaximumLikelihood
 from ._opening import public_bounds, public_row_map, public_rows
@@ -617,7 +617,7 @@ def _each(y, n):
         unpacked = (row[0] if isinstance(row, list | tuple) and len(row) == 1 else row for row in y)
         return unpacked if nested else y
     try:
-        labels = list(np.asarray(y, dtype=object).reshape(-1))
+        labels = list(np.asarray(decoded(y), dtype=object).reshape(-1))
     except Exception:  # a library fails at a whole column where it cannot read one label
         labels = cells(y) if hasattr(y, "to_list") or hasattr(y, "to_pylist") else []
     return labels if len(labels) == n else []

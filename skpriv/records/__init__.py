@@ -10,8 +10,8 @@ from ._tables import (
     is_lazy, read_in_batches, readable,
 )  # fmt: skip
 from ._values import (
-    INVALID_VALUES, cells, codes, finite, floats, named, public_shape, public_zeros, quietly,
-    silence,
+    INVALID_VALUES, cells, codes, decoded, finite, floats, named, public_shape, public_zeros,
+    quietly, silence,
 )  # fmt: skip
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "check_public",
     "check_shape",
     "codes",
+    "decoded",
     "finite",
     "finite_numbers",
     "floats",

@@ -105,7 +105,8 @@ def _shape_of_item(item, depth=3):
 
 def is_dask(data: Any) -> bool:
     """Whether data is an array or a frame of Dask."""
-    return type(data).__module__.partition(".")[0] == "dask" and hasattr(data, "dask")
+    # The graph of the object itself may read values when it is made.
+    return type(data).__module__.partition(".")[0] == "dask" and hasattr(type(data), "dask")
 
 
 def _is_list(data):
@@ -115,11 +116,20 @@ def _is_list(data):
 def _array(data):
     """The array that an object makes of itself; the text of an error of its own is not repeated."""
     with suppress(Exception), silence():
-        return np.asarray(data)
+        return np.asarray(decoded(data))
     raise TypeError(
         f"rows must be an array, a nested list, a data frame or a sparse matrix; this "
         f"{type(data).__name__} cannot be read as one."
     )
+
+
+def decoded(data: Any) -> Any:
+    """Arrow's data without dictionaries, of which NumPy reads a missing cell as the last value."""
+    native = nw.to_native(data, pass_through=True)
+    if hasattr(native, "itercolumns"):
+        return type(native).from_arrays([*map(decoded, native.itercolumns())], native.schema.names)
+    coded = hasattr(getattr(native, "type", None), "index_type")
+    return native.cast(native.type.value_type) if coded else data
 
 
 def stand_in(data: Any) -> Any:
@@ -180,9 +190,7 @@ def floats(data: Any, infinite: bool = False) -> np.ndarray:
         return data
     with silence():
         array = _cell_by_cell(data) if _is_list(data) else _numbers_in(_unmasked(data))
-    if infinite or _all_finite(array):
-        return array
-    return np.where(np.isfinite(array), array, np.nan)
+    return array if infinite or _all_finite(array) else np.where(np.isfinite(array), array, np.nan)
 
 
 def _unmasked(data):
@@ -317,10 +325,8 @@ def _labels(labels):
     if not isinstance(getattr(labels, "dtype", None), np.dtype):
         # As an array, a column of integers with one missing label would have the type float64.
         if hasattr(labels, "astype"):
-            try:
+            with suppress(Exception):  # its text would quote a label
                 return np.asarray(labels.astype(object)).tolist()
-            except Exception:  # its text would quote a label
-                pass
         if hasattr(labels, "to_list") or hasattr(labels, "to_pylist"):
             return cells(labels)
     array = _array(labels)

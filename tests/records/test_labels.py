@@ -13,9 +13,10 @@ from registry.totals import Total
 
 from skpriv.audit._runs import replaced_persons
 from skpriv.bandits._base import checked_available
+from skpriv.linear_model._generalized import class_codes
 from skpriv.preprocessing import Date, check_table
 from skpriv.privacy import Budget, open_session
-from skpriv.records import ArrayRows, PersonRows, codes
+from skpriv.records import ArrayRows, PersonRows, codes, floats
 
 pl = pytest.importorskip("polars")
 pa = pytest.importorskip("pyarrow")
@@ -65,10 +66,17 @@ def test_no_label_changes_how_others_are_read(kind, other):
     labels = np.empty(1 + len(others), dtype=object)
     for at, label in enumerate([other, *others]):
         labels[at] = label
-    made = labels.tolist() if kind == "list" else labels
-    made = pd.Series(labels, dtype=object) if kind == "object column" else made
-    found = partition(made)
+    found = partition(COLUMNS[kind](labels))
     assert [code - 1 for code in found[1:]] == expected
+
+
+@pytest.mark.parametrize("last", [1.0, 2.0])
+def test_a_missing_cell_of_a_dictionary_is_not_its_last_value(last):
+    """As NumPy reads those of Arrow: another record decides which value that is."""
+    table = pa.table({"a": pa.array([1.0, None, last]).dictionary_encode()})
+    for data in (table, table.to_batches()[0], table["a"], table["a"].chunk(0)):
+        np.testing.assert_array_equal(floats(data).ravel(), [1.0, np.nan, last])
+    assert class_codes(table["a"], np.array([1.0, 2.0]), 3).tolist() == [0.0, 2.0, last - 1.0]
 
 
 @pytest.mark.parametrize("index", [range(4), [3, 2, 1, 0], ["w", "x", "y", "z"]])
