@@ -1,5 +1,6 @@
 """Rows on a cluster: queries travel to the workers, sums come back by a tree."""
 
+from contextlib import suppress
 from functools import partial, reduce
 from typing import Any
 
@@ -10,7 +11,7 @@ from ..exceptions import InvalidValues
 from ._base import Rows, computed
 from ._batches import OTHER_LENGTH, BatchRows, FetchedRows, cut, length, pick, stated
 from ._subset import Subset
-from ._values import INVALID_VALUES, OTHER_ROWS, floats, is_dask, quietly
+from ._values import INVALID_VALUES, OTHER_ROWS, floats, is_dask
 
 FAN_IN = 8  # number of sums that one task of the tree adds up
 
@@ -102,11 +103,10 @@ class DaskRows(FetchedRows):
                 return part, None
             return part[chosen], None if target is None else part[target]
 
-        parts = [delayed(pair, pure=False)(part) for part in np.ravel(X.to_delayed())]
+        parts = [delayed(pair, pure=False)(part) for part in _parts_of(X)]
         sizes = _array_sizes(X)
         if sizes is None:
-            rows = X if n is None else range(n)
-            parts, sizes = _counted(lambda part: length(part[0]), parts, rows)
+            parts, sizes = _counted(lambda part: length(part[0]), parts, n)
         elif n is None:
             n = sum(sizes)
         rows = cls(parts, sizes, width, names, has_target=target is not None, n=n)
@@ -137,17 +137,18 @@ class DaskRows(FetchedRows):
         if is_dask(y):
             if hasattr(y, "columns") and y.ndim == 2:
                 y = y[y.columns[0]]
-            found, sizes = list(np.ravel(y.to_delayed())), _array_sizes(y)
+            found, sizes = _parts_of(y), _array_sizes(y)
             n = None if sizes is None else sum(sizes)
             if sizes is None:
-                found, sizes = _counted(length, found, self)
+                found, sizes = _counted(length, found, self._n)
         else:
             y = next(iter(y())) if callable(y) else y
             y = floats(y) if isinstance(y, list | tuple) else y  # each cell by itself
-            n = length(y)
-            sizes = [n]
+            n, sizes = length(y), [length(y)]
         if None not in (n, self._n) and n != self._n:
             raise ValueError(OTHER_ROWS)
+        if self._sizes == [0]:  # a value keeps X from being made, which is told after the charge
+            self = self._changed(_sizes=[n or 0])
         changed = {"has_target": True, "_n": n if self._n is None else self._n}
         if sum(sizes) != sum(self._sizes):  # found by queries: no pass finds the public number
             return self._changed(_sizes=[], **changed)
@@ -283,8 +284,7 @@ def _rows(part, steps):
 
 def _joined(merged, found):
     """Results of several parts in one, or the word that says what is wrong."""
-    wrong = [one for one in found if isinstance(one, str)]
-    return wrong[0] if wrong else merged(found)
+    return "invalid" if any(isinstance(one, str) for one in found) else merged(found)
 
 
 def _merged(sums):
@@ -292,18 +292,26 @@ def _merged(sums):
     return reduce(CompensatedSum.merge, sums, CompensatedSum(sums[0].value.shape))
 
 
-def _counted(count, parts, rows):
+def _parts_of(data):
+    """Parts of an array or frame; a single one if a value keeps their graph from being made."""
+    from dask import delayed
+
+    with suppress(InvalidValues):
+        return list(np.ravel(computed(data.to_delayed)))
+    return [delayed(data.to_delayed, pure=False)()]
+
+
+def _counted(count, parts, n):
     """Parts and their lengths; a single part if a value keeps the parts from being made.
 
-    That one is refused when it is read, after the charge.
+    That one is refused when it is read, after the charge, whatever its public number of rows is.
     """
     from dask import delayed
 
-    try:
+    with suppress(InvalidValues):
         found = delayed([delayed(count, pure=False)(part) for part in parts])
         return parts, computed(found.compute)
-    except InvalidValues:
-        return [delayed(parts)], [quietly(len, rows)]
+    return [delayed(parts)], [n or 0]
 
 
 def _array(parts, sizes):
@@ -318,10 +326,8 @@ def _array(parts, sizes):
 
 def _array_sizes(data):
     """Lengths of the chunks of an array, if they are known."""
-    chunks = getattr(data, "chunks", None)
-    if chunks is None or any(size != size for size in chunks[0]):
-        return None
-    return list(chunks[0])
+    sizes = list(getattr(data, "chunks", [[np.nan]])[0])
+    return None if any(size != size for size in sizes) else sizes
 
 
 def _numbered(numbers):

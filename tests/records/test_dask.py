@@ -162,15 +162,8 @@ def test_curves_have_folds_of_rows(named):
     np.testing.assert_allclose(found.interval_widths, expected.interval_widths, rtol=1e-9)
 
 
-def test_values_are_refused_in_one_sentence():
-    X, y = line_data(N)
-    X[777, 1] = np.nan
-    with charged():
-        ssp(epsilon=1.0).fit(da.from_array(X, chunks=(400, 3)), y)
-
-
-def test_a_text_that_a_graph_casts_is_refused_after_the_charge():
-    """What Dask says of it quotes the cell, and lengths are counted before the charge.
+def test_values_are_refused_in_one_sentence_after_the_charge():
+    """What Dask says of one that it casts quotes it, before the charge if it makes parts then.
 
     Nor does anybody hear what a step of the graph warns of in a thread of Dask.
     """
@@ -186,7 +179,12 @@ def test_a_text_that_a_graph_casts_is_refused_after_the_charge():
 
     own = text.map_partitions(warns, meta=cast._meta)
     array = text[NAMES].to_dask_array(lengths=True).astype(float)
+    unread = dd.from_pandas(table.assign(a=[*table["a"][1:], b"\xff"]), npartitions=5)
+    X[777, 1] = np.nan
     for make in (
+        lambda: (da.from_array(X, chunks=(400, 3)), y),
+        lambda: (from_table(unread, target="y", n=N),),
+        lambda: (own[NAMES], y),
         lambda: (from_table(cast, target="y", n=N),),
         lambda: (from_table(own, target="y", n=N),),
         lambda: (from_table(cast[["b"]], n=N), cast["a"]),
