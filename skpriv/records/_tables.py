@@ -84,7 +84,7 @@ class Source:
         """Source of a table that can be read in batches, else None; no row is looked at."""
         kind, library = type(table).__name__, type(table).__module__.partition(".")[0]
         if library == "pyarrow" and kind == "RecordBatchReader":
-            table, kind = table.read_all(), "Table"  # a reader can be read only once
+            table, kind = quietly(table.read_all), "Table"  # a reader can be read only once
         if library == "pyarrow" and kind == "Scanner":
             return cls(table, list(table.projected_schema.names))
         stored = hasattr(table, "count_rows") and hasattr(table, "schema")

@@ -317,6 +317,16 @@ def test_a_query_that_fails_quotes_no_cell(library, monkeypatch):
         ssp(epsilon=1.0).fit(from_table(table, target="y", n=N))
 
 
+def test_a_reader_that_fails_quotes_no_cell():
+    def batches():
+        yield pa.record_batch({"a": [0.5]})
+        raise ValueError("HIV positive")
+
+    reader = pa.RecordBatchReader.from_batches(pa.schema({"a": pa.float64()}), batches())
+    with uncharged("Which value is wrong stays private"):
+        ssp().fit(reader, [0.5])
+
+
 def _unreadable(cells):
     """Texts of Arrow, the last of which is no UTF-8, as a file of Latin-1 makes them."""
     data = pa.array([*map(str.encode, cells), b"\xffHIV positive"], type=pa.binary())
