@@ -214,7 +214,7 @@ def test_a_cluster_of_processes_changes_nothing():
         test_parts_change_no_answer(ssp(privacy="none"))
         test_the_local_model_asks_each_user_once()
         test_predictions_are_lazy()
-        test_values_are_refused_in_one_sentence()
+        test_values_are_refused_in_one_sentence_after_the_charge()
         for estimator in OF_PERSONS:
             test_rows_of_a_person_in_several_parts_are_brought_together(estimator, "central")
 
