@@ -142,7 +142,11 @@ def check_estimator(estimator: Any, *, n: int = 300, n_features: int = 2) -> Non
     ------
     AssertionError
         It says what does not hold.
+    RuntimeError
+        If Python runs with ``-O``.
     """
+    if not __debug__:
+        raise RuntimeError("python -O takes all assertions out, and so the checks: leave it out.")
     _check_conventions(clone(estimator), on_skip=None)
     check_privacy(estimator, n, n_features)
 

@@ -66,6 +66,9 @@ def test_an_estimator_of_another_package_is_checked_saved_and_read(outside):
     from means import MeanRegressor, TargetTotal
 
     extend.check_estimator(MeanRegressor(bounds_y=(-1, 1), random_state=0))
+    code = "import skpriv.extend as e; e.check_estimator(None)"
+    done = subprocess.run([sys.executable, "-O", "-c", code], capture_output=True, text=True)
+    assert "leave it out" in done.stderr
     X, y = np.zeros((400, 2)), np.linspace(-1, 1, 400)
     model = MeanRegressor(bounds_y=(-1, 1), random_state=0).fit(X, y)
     path = outside / "model.json"
