@@ -8,6 +8,7 @@ from scipy.linalg import lapack
 
 from ..._linalg import RELATIVE_ZERO
 from ...privacy import TOLD_ABOVE
+from ...records import in_threads
 from .._moments import cluster_degrees
 from .._public_maps import RowMap
 from ._fit import FITTED, KnownMean, LoopFit, weights_move_mean
@@ -26,7 +27,7 @@ from ._score import (
     line_alone,
     with_line,
 )
-from ._whitening import Pool, learn_whitening, whitening_parts
+from ._whitening import Pool, denoised_gram, learn_whitening, whitening_parts
 
 # By how many deviations of the target half of the range of a feature moves it, a priori. The first
 # is for features that use their ranges. The second is for those that use a thirtieth of them,
@@ -245,11 +246,17 @@ def public_rules(session, row_map, clip="auto", ranged=True, link=IDENTITY):
 def make_pool(session, whitened, length, link, deviation, priors=(), gram=None):
     """An empty pool, whose priors have no more variance than the target has, or the link allows."""
     signal = deviation if link.signal is None else link.signal
-    shapes = [*map(link.repeated, prior_shapes(whitened, signal, signal / length, priors))]
+    finders = (
+        lambda: [*map(link.repeated, prior_shapes(whitened, signal, signal / length, priors))],
+        lambda: gram and (denoised_gram(*gram), gram[1]),
+    )
+    # At 300 columns each takes longer than to wake a thread
+    at_once = len(whitened.W) >= 300
+    shapes, found = in_threads(lambda find: find(), finders, session.n_jobs, at_once)
     # Log odds against each shape. Effects are a scale parameter, whose prior density is 1 / scale.
     odds = np.log([*np.ones(len(priors)), *EFFECTS])
     size, largest, curator = len(shapes[0]), (signal / length) ** 2, session.trust.can.same_rows
-    of_rows = link, length, curator, gram, session.n_jobs
+    of_rows = link, length, curator, found, session.n_jobs
     return Pool(size, deviation, shapes, odds, largest, *of_rows)
 
 
@@ -264,9 +271,10 @@ def prior_shapes(whitened, deviation, unit, priors=()):
     a constant column had no limit as n grew.
     """
     W, p = whitened.W, len(whitened.W)
+    square = W @ W.T
     shapes = [np.linalg.solve(W.T, prior) for prior in priors]
     for effect in EFFECTS:
-        precision = np.eye(p) / unit**2 + W @ W.T / (p * (effect * deviation) ** 2)
+        precision = np.eye(p) / unit**2 + square / (p * (effect * deviation) ** 2)
         # Any L with L L' = precision^-1 is as good
         shapes.append(lapack.dtrtri(np.linalg.cholesky(precision), lower=1)[0].T)
     return shapes

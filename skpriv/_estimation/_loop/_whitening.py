@@ -169,8 +169,9 @@ class Pool:
     curator : bool
         Whether all equations are about the same records or parts of them; if not, each is about
         records of its own.
-    gram : tuple of (ndarray of shape (p, p), float), default=None
-        Noisy mean of ee' and the scale of its noise, where steps do not ask for slopes. The slope
+    gram : tuple of (tuple, float), default=None
+        What `denoised_gram` returns of the noisy mean of ee', and the scale of its noise, where
+        steps do not ask for slopes. The slope
         of a line is this matrix times the fraction of records whose residuals are not clipped; the
         fraction is that of normal residuals.
     n_jobs : int or None, default=1
@@ -226,8 +227,9 @@ class Pool:
             self._average_slopes(equation.slope)
         elif first:  # later clips are the same number of deviations
             uncut = normal_clip(equation.square, equation.limit)[0]
-            self._noisy_slope, self.scale = (uncut * number for number in self._gram)
-            self._decompose()
+            (values, vectors, _, noisy_values), scale = self._gram
+            self.scale = uncut * scale
+            self._decompose(uncut * values, vectors, uncut, uncut * noisy_values)
         self._solve()
 
     def _average_slopes(self, slope):
@@ -253,10 +255,11 @@ class Pool:
         else:
             self._slopes.append(slope)
             self._noisy_slope = np.tensordot(weights, self._slopes, 1)
-        self._decompose()
+        self._decompose(*denoised_gram(self._noisy_slope, self.scale))
 
-    def _decompose(self):
-        values, vectors, _, self._noisy_values = denoised_gram(self._noisy_slope, self.scale)
+    def _decompose(self, values, vectors, _, noisy_values):
+        """Take up the slope that `denoised_gram` found."""
+        self._noisy_values = noisy_values
         self._spectrum: Any = values, vectors
         self.slope: np.ndarray = (vectors * values) @ vectors.T
         if not self._link.linear:
