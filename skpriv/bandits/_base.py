@@ -570,19 +570,25 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
 
     @contextmanager
     def _whole_update(self):
-        """Note that rounds are being added to sums, which `_check_whole` refuses if interrupted."""
+        """Note that rounds are being added to sums, which `_check_sums` refuses if interrupted."""
         self._midway = True
         yield
         self._midway = False
 
-    def _check_whole(self):
-        """Refuse to go on after an update that was interrupted while it added rounds to sums."""
+    def _check_sums(self, n_rounds):
+        """Refuse to add so many rounds to sums, while nothing has changed.
+
+        After an update that was interrupted while it added rounds; or where they lead to an answer
+        that cannot be written down for the copies of the policy.
+        """
         if self._midway:
             raise PrivacyError(
                 f"an update of this {type(self).__name__} was interrupted while it added rounds, "
                 "which would count twice if they came again: go on with the policy as it was "
                 "saved before (skpriv.bandits.load), or reset it."
             )
+        if n_rounds >= self.rounds_until_update_:
+            self._numbering.check()
 
     def __copy__(self):
         # A shallow copy would share sums and records, and draw answers of its own
@@ -635,7 +641,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
     def _bounded(self, rewards):
         """Rewards inside of their public range, if there is one."""
         bounds = getattr(self, "bounds_y", None)
-        return rewards if bounds is None else np.minimum(np.maximum(rewards, bounds[0]), bounds[1])
+        return rewards if bounds is None else np.clip(rewards, *bounds)
 
     def _checked_users(self, users, n_rounds):
         """A list of the people of these rounds; an error says nothing of who they are."""

@@ -334,9 +334,7 @@ class BanditCombiner(BasePolicy):
 
     def _pay(self, n_rounds):
         """Open, hence charge, what the rounds need, or refuse them while nothing has changed."""
-        self._check_whole()
-        if n_rounds >= self.rounds_until_update_:
-            self._numbering.check()
+        self._check_sums(n_rounds)
         for player in np.unique(self._players(n_rounds)).tolist():
             self._open_stream(player)
             self._begin_policy(player)

@@ -348,9 +348,7 @@ class RunningSumsPolicy(BasePolicy):
 
     def _pay(self, n_rounds):
         """Open the streams that the rounds need, or refuse them while nothing has changed."""
-        self._check_whole()
-        if n_rounds >= self.rounds_until_update_:
-            self._numbering.check()
+        self._check_sums(n_rounds)
         if not self._sums.covers(n_rounds + 1):
             with self._accounting():
                 self._sums.reserve(n_rounds + 1)

@@ -279,18 +279,18 @@ class Windows:
         starts = self._starts(now)
         alarm = self._alarm(len(starts))
         regions: dict = {}
+        oldest, *cuts = starts
+        seen = [cut for cut in cuts if self._gap(oldest, cut, now, regions, MISFIT) < alarm]
+        if seen:
+            self._origin = seen[-1].rounds
+            self.changes.append(now.rounds)
+            return self._since(seen[-1], now)
         for place, start in enumerate(starts):
-            cuts, given = starts[place + 1 :], (now, regions)
-            if start is starts[0]:
-                seen = [cut for cut in cuts if self._gap(start, cut, *given, MISFIT) < alarm]
-                if seen:
-                    self._origin = seen[-1].rounds
-                    self.changes.append(now.rounds)
-                    return self._since(seen[-1], now)
-            gaps = [self._gap(start, cut, *given, self._misfit) for cut in cuts]
+            cuts = starts[place + 1 :]
+            gaps = [self._gap(start, cut, now, regions, self._misfit) for cut in cuts]
             if min(gaps, default=1.0) >= self.doubt / len(starts):
-                return self._since(start, now)
-        return self._since(starts[-1], now)
+                break  # at the last start, which has no cuts, if not before
+        return self._since(start, now)
 
     def _alarm(self, n_cuts):
         """Probability below which a cut raises an alarm; over all reads they add up to 5%."""
