@@ -437,13 +437,15 @@ class Whitened:
         """What a session needs to answer a query from rows (e, w, |e|) that it keeps in memory.
 
         That is this map, which makes these rows, and the same query of them. None where rows have
-        weights of their own.
+        weights of their own, or the query has another map of targets than is kept.
         """
-        if getattr(self.row_map, "weighted", False):
+        targets = self.target_map
+        other = targets is not None and getattr(query, "target_map", targets) is not targets
+        if other or getattr(self.row_map, "weighted", False):
             return None
         twin = object.__new__(type(query))  # of the same numbers, which are not derived again
         vars(twin).update(vars(query), whitened=Whitened(None, self.W), shape=query.shape)
-        if self.target_map is not None:
+        if targets is not None:
             vars(twin).update(target_map=None)
         return self, twin
 

@@ -49,12 +49,16 @@ def test_the_sums_are_those_of_a_step_with_matrices(weighted):
     if weighted:
         assert query.prepared is None and whole.prepared is None
         return
-    for asked in (query, whole, line, WhiteningQuery(query.whitened, asked_again=True)):
+    scaled = replace(query, whitened=replace(query.whitened, target_map=query.target_map))
+    assert replace(scaled, target_map=TargetMap((-2.0, 2.0), False)).prepared is None
+    grams = (WhiteningQuery(other.whitened, asked_again=True) for other in (query, scaled))
+    for asked in (query, whole, line, scaled, *grams):
         maker, of_prepared = asked.prepared
         rows = maker.records(X, y)
         before = rows[0].copy()
         np.testing.assert_allclose(of_prepared.sum(*rows), asked.sum(X, y), atol=1e-9)
         assert of_prepared.sensitivity == asked.sensitivity
+        assert (rows[1] is y) == (asked.whitened.target_map is None)
         assert (rows[0] == before).all()  # for the next question
 
 
