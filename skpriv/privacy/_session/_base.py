@@ -260,8 +260,7 @@ class Pieces:
         """Where the records of a piece are among those of a larger one; None if it is all of it."""
         if piece == larger:
             return None
-        inside = np.isin(self.users(larger).positions, self.users(piece).positions)
-        return Subset(np.flatnonzero(inside))
+        return Subset(np.searchsorted(self.users(larger).positions, self.users(piece).positions))
 
 
 class Groups:
