@@ -157,12 +157,22 @@ def ask_steps(session, rules, pool, ask):
     -------
     (tuple of ScoreEquation, Line or None)
     """
-    equations, line, count, total = [], None, len(rules.steps), sum(rules.steps)
+    equations, line, shares, total = [], None, np.array(rules.steps), sum(rules.steps)
     counting, piece = QUESTION if (session.persons or 1) > 1 else 0.0, session.part(rules.subset)
+    # The point of the last step of a line is found by steps on a part of the records, which is
+    # large enough to know the slope. Where the link bends, half of the steps asks that part. They
+    # share what a quarter would have, because their answers have more noise. Shares of the others
+    # rise anew, because the first of them is far away as well (docs/evidence/glm.md).
+    early = (len(shares) // 2 if rules.bends else len(shares) - 1) if piece else 0
+    if piece and rules.bends:
+        first = shares[:early] / shares[:early].sum()
+        quarter = shares[: early // 2].sum()
+        shares = np.append(quarter * first, (total - quarter) * first)
     # A part of each share, `counting`, is for the lengths of the scores of persons. They are
     # counted before the first step, and again before most of the budget is spent.
-    recount = count if rules.steps[-1] > 0.5 * total else 1 + count // 4
-    for number, share in enumerate(rules.steps, 1):
+    count = len(shares)
+    recount = 1 + (early or (count - 1 if shares[-1] > 0.5 * total else count // 4))
+    for number, share in enumerate(shares.tolist(), 1):
         last = number == count
         query = ask(last)
         if counting:
@@ -170,15 +180,11 @@ def ask_steps(session, rules, pool, ask):
                 length = seldom_cut(session, ScoreLengthsQuery(query), counting * total / 2.0)
             query = replace(query, length=length)
         share *= 1.0 - counting
-        linear = query.link.linear
-        if last and rules.line and piece and not counting and linear:  # one pass in place of two
+        if last and rules.line and early and not (counting or rules.bends):  # one pass, not two
             equation, line = with_line(session, query, share, rules)
         else:
-            # The point of the last step is found by steps on a part of the records, which is large
-            # enough to know the slope. Where the link bends, the first quarter of the steps is too
-            # far away to stay in the pool, and asks that part.
-            subset = piece if number < (count if linear else 1 + count // 4) else None
-            equation = ScoreEquation.of(query, session.sum(query, share, subset))
+            answer = session.sum(query, share, piece if number <= early else None)
+            equation = ScoreEquation.of(query, answer)
         equations.append(equation)
         pool.add(equation)
     return tuple(equations), line

@@ -48,12 +48,12 @@ def test_the_limit_is_maximum_likelihood(epsilon, most):
     assert np.abs((found[epsilon][1] - best) / exact.std_error).max() < most
 
 
-def test_the_first_quarter_of_the_steps_asks_a_part_of_many_records():
-    """They are too far away to stay in the pool, and a part of the records shows the way."""
-    n = 120_000
-    report = make().fit(np.linspace(-1.0, 1.0, n)[:, None], np.ones(n)).privacy_report_
-    steps = [row.records for row in report.rows if row.query == "scores"]
-    assert steps == [100_000] * 3 + [n] * 9
+def test_half_of_the_steps_asks_a_part_of_many_records():
+    """A part shows the way for little of the budget; steps on all begin there as if at 0."""
+    rows = make().fit(np.ones((120_000, 1)), np.ones(120_000)).privacy_report_.rows
+    found = np.array([(row.records, row.share) for row in rows if row.query == "scores"]).T
+    expected = [np.repeat([1.0, 1.2], 6), np.outer([1.0, 12.0], range(1, 7)).ravel()]
+    np.testing.assert_allclose(found / [[100_000], [found[1, 0]]], expected)
 
 
 def test_a_rare_category_is_not_stretched_by_each_round():
