@@ -600,7 +600,7 @@ def class_codes(y, classes, n):
         if plain and labels.size == n:
             for block in blocks_of(n, 8):  # to write where they are equal takes 20 times as long
                 for code, label in enumerate(classes):
-                    found[block] += (code - float(len(classes))) * (labels[block] == label)
+                    found[block] += (code - found[block]) * (labels[block] == label)
             return found
     places = {label: float(code) for code, label in enumerate(classes.tolist())}
     for i, label in zip(range(n), _each(y, n), strict=False):

@@ -260,7 +260,8 @@ class Pieces:
         """Where the records of a piece are among those of a larger one; None if it is all of it."""
         if piece == larger:
             return None
-        return Subset(np.searchsorted(self.users(larger).positions, self.users(piece).positions))
+        inside = np.isin(self.users(larger).positions, self.users(piece).positions)
+        return Subset(np.flatnonzero(inside))  # positions need not ascend: see `audit.replay`
 
 
 class Groups:

@@ -102,14 +102,14 @@ def test_larger_weights_beside_what_is_cut_would_not_be_free():
     assert 4.0 - FALL + 2.0 * FALL**2 <= 4.0 < 4.0 - 0.51 + 2.0 * 0.51**2
 
 
-def test_triangular_whitening_is_the_same_map_at_half_the_price():
+@pytest.mark.parametrize("d", [3, 300])
+def test_triangular_whitening_is_the_same_map_at_half_the_price(d):
     rng = np.random.RandomState(0)
-    rows = RowMap(np.full(3, -1.0), np.full(3, 2.0), None, True, 3)
-    X = rng.normal(size=(5000, 3)) * 3.0
-    X[7] = [np.nan, np.inf, -np.inf]
-    W = np.linalg.qr(_whitening(4, rng), mode="r")
-    phi = rows.rows(X)
-    expected = phi @ W.T
+    rows = RowMap(np.full(d, -1.0), np.full(d, 2.0), None, True, d)
+    X = rng.normal(size=(1500, d)) * 3.0
+    X[7] = np.resize([np.nan, np.inf, -np.inf], d)
+    W = np.linalg.qr(_whitening(d + 1, rng), mode="r")
+    expected = rows.rows(X) @ W.T
     weights = 1.0 / np.maximum(1.0, np.linalg.norm(expected, axis=1))[:, None]
     found = np.vstack([np.c_[e, w] for _, e, w, *_ in Whitened(rows, W).blocks(X)])
     np.testing.assert_allclose(found, np.c_[weights * expected, weights], rtol=1e-9, atol=1e-12)

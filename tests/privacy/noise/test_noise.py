@@ -96,5 +96,5 @@ def test_slices_are_independent_noise_in_their_place():
     draws = NoiseSource(None).add(value, GaussianNoise(2.0)) - value
     assert draws.shape == value.shape and np.abs(draws).max() < 20.0
     assert stats.kstest(draws.ravel() / 2.0, "norm").pvalue > LEVEL
-    parts = draws.ravel()[: 3 * SLICE].reshape(3, SLICE)
-    assert np.abs(np.corrcoef(parts)[np.triu_indices(3, 1)]).max() < 6.0 / np.sqrt(SLICE)
+    parts = [part[: size // 4] for part in np.array_split(draws.ravel(), 4)]  # as they are drawn
+    assert np.abs(np.corrcoef(parts)[np.triu_indices(4, 1)]).max() < 6.0 / np.sqrt(size // 4)
