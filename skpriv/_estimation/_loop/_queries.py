@@ -92,7 +92,7 @@ class MeanLink:
     degrees: ClassVar[float | None] = None
     parts: ClassVar[Any] = 1
     origin: ClassVar[Any] = 0.0
-    free: ClassVar[Any]  # of links that bend: the mean without a cap, and its slope
+    free: ClassVar[Any]  # of links that bend: the mean and its slope
     steepest: float = 1.0
 
     def mean(self, eta):
@@ -145,6 +145,10 @@ class BentLink(MeanLink):
     far = 2.0
     degrees = 1.0
 
+    def step_part(self, move):
+        """Part of a Newton step that is taken: no more than ``signal`` of the linear part."""
+        return 1.0 / max(move / self.signal, 1.0)
+
     def newton(self: Any, phi, r, weights, theta):
         """Gradient of the log-likelihood, and minus its second derivative."""
         mean, slope = self.free(phi @ theta)
@@ -186,7 +190,7 @@ class Logit(BentLink):
 
 @dataclass(frozen=True)
 class Log(BentLink):
-    """Counts as parts of the largest one: the mean is exp(eta - offset), capped at 1.
+    """Counts as parts of the largest one: the mean is exp(eta - offset).
 
     Rows with a mean above a level weigh level / mean, so that one large mean does not need
     as much room as a hundred usual ones. That keeps the equation unbiased, as any weight does that
@@ -204,16 +208,23 @@ class Log(BentLink):
     offset: float = 0.0
 
     def mean(self, eta):
-        """exp(eta - offset), at most 1."""
-        return np.exp(np.minimum(eta - self.offset, 0.0))
+        """exp(eta - offset), also where that is above the largest count."""
+        return np.exp(np.minimum(eta - self.offset, 700.0))
+
+    def step_part(self, move):
+        """Part of a Newton step that is taken, where that moves the linear part so far.
+
+        A mean that is to grow by the factor 1 + x needs log(1 + x), and Newton's step is x.
+        """
+        return float(np.log1p(move) / move) if move else 1.0
 
     def thin(self, mean):
         """min(1, level / mean)."""
         return self._level / np.maximum(mean, self._level)
 
     def slope(self, eta, mean):
-        """min(mean, level) / level, and 0 where the mean is capped."""
-        return np.where(eta < self.offset, np.minimum(mean / self._level, 1.0), 0.0)
+        """min(mean, level) / level."""
+        return np.minimum(mean / self._level, 1.0)
 
     def linear_part(self, mean):
         """log(mean) + offset."""
@@ -228,8 +239,8 @@ class Log(BentLink):
         return self.steepest / self.far
 
     def free(self, eta):
-        """exp(eta - offset) without a cap, which is also its own slope."""
-        mean = np.exp(np.minimum(eta - self.offset, 700.0))
+        """The mean, which is also its own slope."""
+        mean = self.mean(eta)
         return mean, mean
 
     def deviance(self, phi, r, weights, theta):

@@ -307,10 +307,10 @@ class Pool:
                 squares = b**2 @ values, b**2 @ self._noisy_values
                 b *= sqrt(self._largest_square / max(*squares, self._largest_square))
             self.b = vectors @ b
-            if not linear:  # limits how far eta of a typical row may move
+            if not linear:  # by how far the linear part of a typical row would move
                 move = self.b - start
-                deviations = float(np.linalg.norm(move)) * self._length / self._link.signal
-                self.b = start + move / max(deviations, 1.0)
+                length = float(np.linalg.norm(move)) * self._length
+                self.b = start + self._link.step_part(length) * move
 
     def _even_prior(self):
         """Shape of a prior under which every direction explains about the same variance.

@@ -56,13 +56,13 @@ def test_half_of_the_steps_asks_a_part_of_many_records():
     np.testing.assert_allclose(found / [[100_000], [found[1, 0]]], expected)
 
 
-def test_a_rare_category_is_not_stretched_by_each_round():
-    """Its errors, which the exponential multiplies, made fits worse than the mean alone (.09)."""
+@pytest.mark.parametrize(("part", "effect", "epsilon"), [(0.01, 0.7, 1.0), (0.02, 2.5, 16.0)])
+def test_a_rare_category_is_neither_stretched_nor_overshot(part, effect, epsilon):
+    """Rounds that stretched it, or steps from side to side, were worse than the mean (.09)."""
     rng = np.random.RandomState(0)
-    X = rng.uniform(-1.0, 1.0, size=(10_000, 6))
-    X[:, 0] = np.where(rng.uniform(size=10_000) < 0.01, 1.0, -1.0)
-    mean = np.exp(X @ [0.35, 0.5, 0.3, 0.0, 0.0, 0.0])
-    model = make(bounds_y=(0.0, 20.0)).fit(X, rng.poisson(mean))
+    X = np.c_[2.0 * (rng.uniform(size=20_000) < part) - 1.0, rng.uniform(-1, 1, (20_000, 5))]
+    mean = np.exp(X @ [effect / 2.0, 0.5, 0.3, 0.0, 0.0, 0.0] + effect - 0.7)
+    model = make(epsilon=epsilon, bounds_y=(0.0, 28.0 * effect)).fit(X, rng.poisson(mean))
     assert mean_poisson_deviance(mean, model.predict(X)) < 0.03
 
 
