@@ -253,10 +253,7 @@ def by_codebook(**params):
 @pytest.mark.parametrize("norm", [0.0, 0.5, 3.0])
 def test_it_is_the_clipped_gradient_over_its_bound(norm):
     X, y = records(200, 3, 0)
-    maps, theta = (
-        RecordMap.of_norm(1.0, (-1.0, 1.0), False, 3),
-        norm * np.array([0.6, 0.0, -0.8]),
-    )
+    maps, theta = (RecordMap.of_norm(1.0, (-1.0, 1.0), False, 3), norm * np.array([0.6, 0.0, -0.8]))
     query = ReportedGradientQuery(maps, theta=theta)
     ours = query.limit * query.sum(X, y)
     assert_allclose(ours, ClippedGradientQuery(maps, theta).sum(X, y), rtol=1e-12)

@@ -502,8 +502,8 @@ class PhasedSums:
         return Answer(self._past.value + answer.value, self._past.n + answer.n, noise)
 
     def _open(self):
-        reads, planned = self.times.reads(self._opened), self._planned
-        batch = self.times.length(planned)
+        reads, batch = self.times.reads(self._opened), self.times.length(self._planned)
+        planned = self.times.end(self._planned, reads)  # a loop, which may be interrupted
         with parallel_part(self._opened, partition=self._partition):
             stream = open_stream(
                 query=self.query,
@@ -514,9 +514,7 @@ class PhasedSums:
             )
             for _ in range(self._releases - 1):  # a person pays for each of these reports
                 charge(stream.report.charged, self._options["name"])
-        self._streams.append(stream.number(self._numbering.part(self._opened)))
-        self._opened += 1
-        self._planned = self.times.end(planned, reads)
+        stream = stream.number(self._numbering.part(self._opened))
         if self.report is None:
             name, budget = self._options["name"], self._options["budget"]
             secure, simulated = self._random_state is None, stream.report.simulated
@@ -524,3 +522,5 @@ class PhasedSums:
             self.report = PrivacyReport(name, stream.model, budget, secure, **kinds)
         (row,) = stream.report.rows  # the row that the session reported
         self.report.rows.append(replace(row, records=0))
+        self._streams.append(stream)
+        self._opened, self._planned = self._opened + 1, planned

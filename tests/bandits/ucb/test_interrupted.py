@@ -7,12 +7,12 @@ import pytest
 from registry.replays import record_noise
 
 from skpriv.bandits import LinSquareCB, LinUCB, OnlineLinUCB, load
-from skpriv.bandits._ucb._running import RunningSumsPolicy
+from skpriv.bandits._ucb._running import GrowingTimes, RunningSumsPolicy
 from skpriv.bandits._ucb._sums import PhasedSums
 from skpriv.exceptions import PrivacyError
 from skpriv.privacy import NoiseSource, Numbering
 
-COMMON = {"epsilon": 1.0, "delta": 1e-6, "horizon": 400, "update_every": 20, "random_state": 0}
+COMMON = {"epsilon": 1.0, "delta": 1e-6, "horizon": 20, "update_every": 20, "random_state": 0}
 POLICIES = {"LinUCB": LinUCB, "LinSquareCB": LinSquareCB, "sums": OnlineLinUCB}
 CONTEXTS, ACTIONS = np.ones((20, 2, 3)) / 2.0, np.zeros(20, dtype=int)
 
@@ -59,7 +59,8 @@ def test_rounds_of_an_interrupted_update_are_not_added_again(
 
 @pytest.mark.parametrize("most", [None, 1])
 @pytest.mark.parametrize("name", POLICIES)
-def test_an_update_without_its_file_changes_nothing(name, most, tmp_path, monkeypatch):
+def test_an_update_that_cannot_begin_changes_nothing(name, most, tmp_path, monkeypatch, interrupt):
+    """Its file is gone, or it is interrupted while it opens the next stream."""
     monkeypatch.setenv("SKPRIV_STATE", str(tmp_path))
     policy, update = started(name, most)
     policy.save(tmp_path / "policy")
@@ -68,9 +69,12 @@ def test_an_update_without_its_file_changes_nothing(name, most, tmp_path, monkey
     with pytest.raises(PrivacyError, match="gone"):
         update(policy)
     os.rename(tmp_path / "away", file)
+    interrupt(GrowingTimes, "end", True)
+    with pytest.raises(KeyboardInterrupt):
+        update(policy)
     exact, _ = record_noise(monkeypatch)
-    update(policy)
-    other, update = started(name, most)
-    update(other)
-    np.testing.assert_array_equal(exact[0][0], exact[1][0])
-    assert policy.n_rounds_ == 20
+    other, _ = started(name, most)
+    for one in [policy, other] * 3:
+        update(one)
+    np.testing.assert_array_equal(*([value for value, _ in exact[k::2]] for k in (0, 1)))
+    assert policy.n_rounds_ == 60
