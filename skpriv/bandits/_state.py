@@ -20,12 +20,12 @@ def tell_taken(error, taken, n_rounds):
         f"Of these {n_rounds} rounds, the first {taken} were taken, and the policy has learnt from "
         "those of them whose epochs closed: update it with the others only."
     )
-    if len(error.args) == 1 and isinstance(error.args[0], str):
-        # The text before any part was named.
-        said = error.__dict__.setdefault("_said", error.args[0])
-        error.args = (f"{said} {words}",)
+    # A combiner says of its rounds what one of its policies has said of those that it was given.
+    args, notes = vars(error).setdefault("_said", (error.args, [*getattr(error, "__notes__", [])]))
+    if len(args) == 1 and isinstance(args[0], str):
+        error.args = (f"{args[0]} {words}",)
     else:
-        error.add_note(words)
+        error.__notes__ = [*notes, words]
 
 
 def save(policy, path, raw_path):

@@ -60,7 +60,7 @@ def test_an_interrupted_update_is_the_last_one(
     policy = combiner(name)
     policy.save(tmp_path / "policy")
     interrupt(owner, method, after)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt) as caught:
         update(policy)
     if policy._midway:
         with pytest.raises(PrivacyError, match="twice"):
@@ -71,7 +71,7 @@ def test_an_interrupted_update_is_the_last_one(
         policy.act(CONTEXTS)  # what was released is played on
         policy = update(load(tmp_path / "policy"))
     else:  # the epoch of the first rounds was lost, and nothing of it is learned
-        assert name == "epochs" and policy.n_rounds_ == 10
+        assert name == "epochs" and policy.n_rounds_ == 10 and len(caught.value.__notes__) == 1
         update(policy, slice(10, None))
         assert not np.isnan(np.concatenate(state(policy))).any()
         assert policy.n_rounds_ == policy._counts.sum() == 20

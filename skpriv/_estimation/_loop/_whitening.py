@@ -171,9 +171,8 @@ class Pool:
         records of its own.
     gram : tuple of (tuple, float), default=None
         What `denoised_gram` returns of the noisy mean of ee', and the scale of its noise, where
-        steps do not ask for slopes. The slope
-        of a line is this matrix times the fraction of records whose residuals are not clipped; the
-        fraction is that of normal residuals.
+        steps do not ask for slopes. The slope of a line is this matrix times the fraction of
+        records whose residuals are not clipped; the fraction is that of normal residuals.
     n_jobs : int or None, default=1
         Threads that decompose large matrices.
 
@@ -434,14 +433,13 @@ def with_least_mass(gram, turn):
     Before the turn features have about equal mean squares; after a first round, or the fit of like
     records, coordinates have, and stand for them. If a feature has less mass in the Gram matrix,
     weights have shortened its rows, as happens to a rare category, and to stretch it would shorten
-    them further. The missing
-    mass is added as if the feature were independent of the others. A direction is then stretched
-    where its features cancel each other, and not where rows were shortened. The typical mass is a
-    mean weighted by mass, because shortened features may be the majority. The last row belongs to
-    the constant, which is never shortened. A feature with many times its mass was stretched too
-    far, since noise made its released variance too small. It counts as no more than twice the
-    constant: otherwise it would lift all others, though nothing was cut, and this hides the
-    directions in which they cancel each other.
+    them further. The missing mass is added as if the feature were independent of the others. A
+    direction is then stretched where its features cancel each other, and not where rows were
+    shortened. The typical mass is a mean weighted by mass, because shortened features may be the
+    majority. The last row belongs to the constant, which is never shortened. A feature with many
+    times its mass was stretched too far, since noise made its released variance too small. It
+    counts as no more than twice the constant: otherwise it would lift all others, though nothing
+    was cut, and this hides the directions in which they cancel each other.
 
     Parameters
     ----------
