@@ -145,10 +145,6 @@ class BentLink(MeanLink):
     far = 2.0
     degrees = 1.0
 
-    def step_part(self, move):
-        """Part of a Newton step that is taken: no more than ``signal`` of the linear part."""
-        return 1.0 / max(move / self.signal, 1.0)
-
     def newton(self: Any, phi, r, weights, theta):
         """Gradient of the log-likelihood, and minus its second derivative."""
         mean, slope = self.free(phi @ theta)
@@ -210,13 +206,6 @@ class Log(BentLink):
     def mean(self, eta):
         """exp(eta - offset), also where that is above the largest count."""
         return np.exp(np.minimum(eta - self.offset, 700.0))
-
-    def step_part(self, move):
-        """Part of a Newton step that is taken, where that moves the linear part so far.
-
-        A mean that is to grow by the factor 1 + x needs log(1 + x), and Newton's step is x.
-        """
-        return float(np.log1p(move) / move) if move else 1.0
 
     def thin(self, mean):
         """min(1, level / mean)."""

@@ -202,7 +202,9 @@ class Pool:
         self._noisy_slope: Any = 0.0
         self._largest_square, self._length = deviation**2, length
         self.b, self.variance = np.zeros(size), min(deviation**2, 1.0)
-        self._origins = np.zeros((1, size))
+        self._origins, self._last_step = np.zeros((1, size)), self.b
+        # Where the link bends, a row of usual length moves by half of the deviation of linear parts
+        self._longest_step = 0.5 * (link.signal or 0.0) * sqrt(link.parts) / length
 
     def begin(self, b, alike):
         """Shrink the posterior towards this b as well as towards 0.
@@ -306,10 +308,21 @@ class Pool:
                 squares = b**2 @ values, b**2 @ self._noisy_values
                 b *= sqrt(self._largest_square / max(*squares, self._largest_square))
             self.b = vectors @ b
-            if not linear:  # by how far the linear part of a typical row would move
-                move = self.b - start
-                length = float(np.linalg.norm(move)) * self._length
-                self.b = start + self._link.step_part(length) * move
+            if not linear:
+                self.b = start + self._shortened(self.b - start)
+
+    def _shortened(self, move):
+        """A step from the last solution, no longer than steps may be.
+
+        Rows of a rare category may go so far that their slope is next to 0, and the step from there
+        goes as far back. So a step that is too long and turns back halves what steps may be.
+        """
+        length = float(np.linalg.norm(move))
+        if length > self._longest_step:
+            self._longest_step *= 0.5 if move @ self._last_step < 0.0 else 1.0
+            move = move * (self._longest_step / length)
+        self._last_step = move
+        return move
 
     def _even_prior(self):
         """Shape of a prior under which every direction explains about the same variance.
