@@ -1,7 +1,8 @@
 """What releases have cost, in units that add up, and what these units are in (epsilon, delta).
 
 Every conversion is pure, takes floats, and is rounded to the safe side: an epsilon up, and a
-``mu`` or a ``rho`` down, so that the guarantee holds for the number that is returned.
+``mu`` or a ``rho`` down, so that the guarantee holds for the number that is returned, with a delta
+that is relatively off by less than ``SHARE_SLACK``.
 
 Symbols: mu = Gaussian-DP parameter (Dong, Roth and Su, 2022); rho = zCDP parameter (Bun and
 Steinke, 2016); alpha = order of the Renyi divergence.
