@@ -49,9 +49,8 @@ def test_no_step_is_long_and_one_that_turns_back_is_half_as_long(link):
 def test_a_strong_direction_that_was_not_stretched_is_shrunk_less():
     """A coefficient five noises above 0 along a small eigenvalue, and nothing along the others."""
     slope, noise = np.diag([0.005, 0.02, 0.02]), 1e-3
-    asked = _asked(0.0, 0.0, 0.0, noise=1e-6)
-    asked.slope, asked.moment = slope, np.array([5.0 * noise, 0.0, 0.0])
-    asked.moment_scale, asked.variance = noise, 1e-6
+    asked, moment = _asked(0.0, 0.0, 0.0, noise=1e-6), 5.0 * noise * np.eye(P)[0]
+    vars(asked).update(slope=slope, moment=moment, moment_scale=noise, variance=1e-6)
     found = {}
     for link in (Logit(), IDENTITY):
         pool = Pool(P, 10.0, [np.eye(P)], np.zeros(1), 1e3, link, 1.0, True)
