@@ -6,6 +6,7 @@ phi with ||phi|| <= 1, psi = W phi for a released W, w = min(1, 1 / ||psi||) and
 e are multiplied by its root. A link says which function of the linear part the mean of r is.
 """
 
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf, isfinite
@@ -235,8 +236,7 @@ class Log(BentLink):
     def deviance(self, phi, r, weights, theta):
         """2 sum(exp(eta - offset) - r (eta - offset))."""
         eta = phi @ theta
-        mean, _ = self.free(eta)
-        return 2.0 * float(weights @ (mean - r * (eta - self.offset)))
+        return 2.0 * float(weights @ (self.mean(eta) - r * (eta - self.offset)))
 
 
 IDENTITY = MeanLink()
@@ -443,8 +443,8 @@ class Whitened:
         other = targets is not None and getattr(query, "target_map", targets) is not targets
         if other or getattr(self.row_map, "weighted", False):
             return None
-        twin = object.__new__(type(query))  # of the same numbers, which are not derived again
-        vars(twin).update(vars(query), whitened=Whitened(None, self.W), shape=query.shape)
+        twin = copy(query)  # `replace` would derive its numbers again
+        vars(twin).update(whitened=Whitened(None, self.W), shape=query.shape)
         if targets is not None:
             vars(twin).update(target_map=None)
         return self, twin

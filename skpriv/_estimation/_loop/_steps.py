@@ -27,7 +27,7 @@ from ._score import (
     line_alone,
     with_line,
 )
-from ._whitening import Pool, denoised_gram, learn_whitening, whitening_parts
+from ._whitening import Pool, denoised_gram, is_wide, learn_whitening, whitening_parts
 
 # By how many deviations of the target half of the range of a feature moves it, a priori. The first
 # is for features that use their ranges. The second is for those that use a thirtieth of them,
@@ -256,8 +256,7 @@ def make_pool(session, whitened, length, link, deviation, priors=(), gram=None):
         lambda: [*map(link.repeated, prior_shapes(whitened, signal, signal / length, priors))],
         lambda: gram and (denoised_gram(*gram), gram[1]),
     )
-    # At 300 columns each takes longer than to wake a thread
-    at_once = len(whitened.W) >= 300
+    at_once = is_wide(len(whitened.W))
     shapes, found = in_threads(lambda find: find(), finders, session.n_jobs, at_once)
     # Log odds against each shape. Effects are a scale parameter, whose prior density is 1 / scale.
     odds = np.log([*np.ones(len(priors)), *EFFECTS])
