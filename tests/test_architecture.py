@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from sizes import CAPS, constants, file_lines, is_number, nodes, parsed, rooms, sizes
+from sizes import CAPS, constants, is_number, nodes, parsed, rooms, sizes
 
 import skpriv
 
@@ -42,14 +42,7 @@ LEVELS = {
     "__init__": 7,  # only collects the public names
 }
 FILTERS = "catch_warnings", "simplefilter", "filterwarnings", "resetwarnings"
-LEAST = 40  # lines of code of a file
 ENTRIES = 14  # files and folders in a folder, at most
-SHORT = {
-    "__main__.py": "Python asks for the name",
-    "_version.py": "read by the build",
-    "_progress.py": "a leaf that several rooms share",
-    "exceptions.py": "a public door",
-}
 CROWDED = {"": "the rooms, as the design lists them"}
 # A draw from one of these laws is noise, whatever generator it comes from.
 NOISE_LAWS = {
@@ -179,14 +172,6 @@ def sklearn_offenders(file, tree):
                 yield f"{file}:{node.lineno} uses {dotted(node)}: import it in _compat.py"
 
 
-def size_offenders(file, tree):
-    lines = file_lines(PACKAGE)[Path(file)]
-    if lines > CAPS["lines of code in a file"]:
-        yield f"{file} has {lines} lines of code: take a concept out of it"
-    elif (lines < LEAST) != (file in SHORT) and not file.endswith("__init__.py"):
-        yield f"{file} has {lines} lines of code: join its neighbour, or mend SHORT"
-
-
 def class_offenders(file, tree):
     # Exceptions are one line each, what may be asked of rows is one concept (DESIGN), a value
     # object may stand beside the class that makes it, and kinds of one thing beside each other. A
@@ -299,7 +284,7 @@ def seed_offenders(file, tree):
 
 MAKER = "two_sided_quantile"
 RULES = [
-    level_offenders, folder_offenders, generator_offenders, sklearn_offenders, size_offenders,
+    level_offenders, folder_offenders, generator_offenders, sklearn_offenders,
     class_offenders, model_offenders, quantile_offenders, store_offenders, seed_offenders,
     filter_offenders, riddle_offenders,
 ]  # fmt: skip
@@ -322,22 +307,6 @@ def constants_with_two_homes(files):
 
 def test_a_constant_has_one_home():
     assert not constants_with_two_homes(package_files())
-
-
-# The loop with its links, rules, persons and intervals, and the estimators that only pass their
-# parameters to it; both numbers may only fall.
-LOOP = (
-    "_estimation/_loop/", "linear_model/_exact.py", "linear_model/_generalized.py",
-    "linear_model/_linear.py", "linear_model/_base.py",
-)  # fmt: skip
-MOST_IN_THE_LOOP = {"lines": 2_945, "constants": 17}
-
-
-def test_the_loop_is_short():
-    trees = {file: tree for file, tree in package_files().items() if file.startswith(LOOP)}
-    assert sum(file_lines(PACKAGE)[Path(file)] for file in trees) <= MOST_IN_THE_LOOP["lines"]
-    numbers = [name for tree in trees.values() for name, _ in constants(tree)]
-    assert len(numbers) <= MOST_IN_THE_LOOP["constants"]
 
 
 def test_constants_with_two_homes_are_found():
@@ -469,7 +438,6 @@ def test_tests_without_an_optional_package_are_skipped():
 
 def test_every_room_has_a_level():
     assert {room(file) for file in package_files()} <= set(LEVELS)
-    assert set(SHORT) <= set(package_files())
 
 
 # The rules themselves must bite: a rule that never fires looks like a rule that is kept.

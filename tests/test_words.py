@@ -4,13 +4,9 @@ import ast
 import inspect
 import re
 from pathlib import Path
-from pydoc_data import topics
 
-import numpy as np
 from registry.doors import public
-from scipy import stats
 from sizes import nodes, parsed
-from sklearn import linear_model, metrics, model_selection, preprocessing
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = [DOCS / "index.md", *sorted((DOCS / "user").glob("*.md"))]
@@ -76,59 +72,6 @@ def test_evidence_names_its_records_or_says_that_there_are_none():
         assert named or "no record" in records, page.name
         for name in named:
             assert (DOCS.parent / "benchmarks" / "results" / name).exists(), (page.name, name)
-
-
-# Everyday words that no manual of Python or scikit-learn happens to use, and names
-EVERYDAY = set(
-    """absurdly alarm anybody attack attacks backup backups beforehand bends bent birth bussgang
-    calibrated came clones cryptographically csv dash dask deployment diameter dollars drowns duckdb
-    ebm ever everybody firms generous gently gone harmless head heap hide hour household hundred
-    installation late lay lei mends million nearness nobody nowhere opendp papadopoulos parquet
-    pay pays picture promise quarter researchers saw secret sends skpriv somebody someone speak
-    stage stay stories story suffices survives tenth thick trust visitor visitors visits wages walls
-    weigh widens win coba falcon foster hsu kearns linucb mabwiser personalizer rakhlin regcb
-    sqlite vowpal wabbit liar liars pine prio rust servers travel honest""".split()
-)
-# fmt: off
-ENDINGS = [
-    ("ies", "y"), ("es", ""), ("s", ""), ("ed", ""), ("ed", "e"), ("ing", ""), ("ing", "e"),
-    ("er", ""), ("er", "e"), ("est", ""), ("ly", ""), ("d", ""), ("iest", "y"), ("al", ""),
-    ("ied", "y"), ("ens", ""), ("ened", ""),
-    ("ication", "y"), ("ifies", "ification"), ("ified", "ification"),
-]
-# fmt: on
-
-
-def stems(word):
-    """A word and what it may be a form of."""
-    doubled = re.sub(r"(.)\1(ed|ing|er|est)$", r"\1", word)
-    return {word, doubled, *(word.removesuffix(a) + b for a, b in ENDINGS if word.endswith(a))}
-
-
-def vocabulary(text):
-    return set(re.findall(r"[a-z]{3,}", text.lower()))
-
-
-def common():
-    """Words of the manuals of Python, scikit-learn and SciPy: what a reader surely knows."""
-    found = vocabulary(" ".join(topics.topics.values()))
-    for module in (linear_model, model_selection, preprocessing, metrics, stats, np, np.random):
-        for name in dir(module):
-            thing = getattr(module, name)
-            for one in (thing, *(vars(thing).values() if isinstance(thing, type) else ())):
-                text = getattr(one, "__doc__", None)
-                found |= vocabulary(text) if isinstance(text, str) else set()
-    return found
-
-
-def test_unusual_words_are_in_the_glossary():
-    known = common() | EVERYDAY | vocabulary((DOCS / "glossary.md").read_text("utf-8"))
-    for page in {*PAGES, *PLAIN}:
-        text = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
-        text = re.sub(r"`[^`]*`|\]\([^)]*\)|\$[^$]*\$", " ", text)
-        unusual = {word for word in vocabulary(text) if not stems(word) & known}
-        # pages for users: none
-        assert len(unusual) <= (0 if page in PAGES else 5), (page.name, sorted(unusual))
 
 
 SECTION = re.compile(r"^\s*-{3,}\s*$")
