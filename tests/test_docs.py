@@ -1,12 +1,24 @@
-"""The Python blocks of the README and of every page of the docs run, a page from top to bottom."""
+"""The blocks of the README and of every page of the docs run, a page from top to bottom.
 
+What a block prints stands below it, in a block of the language ``text``, and this test wrote it
+there: ``SKPRIV_WRITE_OUTPUT=1 pytest tests/test_docs.py`` writes all outputs anew. Without the
+variable the words of each output are compared with what the block prints now. Its numbers are
+not: noise differs, and so do processors. Commands (``bash``) are run where an output is shown.
+"""
+
+import hashlib
+import os
 import re
+import shlex
 from pathlib import Path
+from threading import Lock
 from unittest.mock import patch
 
+import numpy as np
 import pytest
 
 import skpriv
+from skpriv._cli import main
 from skpriv._codec import MODEL_VERSION
 from skpriv._wire import WIRE_VERSION
 from skpriv.bandits._service._store import EVENTS_VERSION
@@ -15,26 +27,101 @@ from skpriv.privacy import MODELS
 from skpriv.privacy._ledger._ledger import LEDGER_VERSION
 
 ROOT = Path(__file__).parents[1]
-BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
-PAGES = {
-    page.relative_to(ROOT).as_posix(): blocks
+BLOCK = re.compile(
+    r"^```(?P<language>python|bash)\n(?P<code>.*?)^```\n(?:\n?```text\n(?P<output>.*?)^```\n)?",
+    re.MULTILINE | re.DOTALL,
+)
+TEXTS = {
+    page.relative_to(ROOT).as_posix(): text
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    if "auto_examples" not in page.parts and (blocks := BLOCK.findall(page.read_text("utf-8")))
+    if not {"auto_examples", "_build"} & set(page.parts)
+    and BLOCK.search(text := page.read_text("utf-8"))
 }
+PAGES = [page for page, text in TEXTS.items() if "```python" in text or "```text" in text]
+WRITE = bool(os.environ.get("SKPRIV_WRITE_OUTPUT"))
+NUMBER = re.compile(r"[-+<]*\.?\d[\d.,:e+-]*%?")
+
+
+class SameBytes:
+    """Random bytes of the operating system, the same ones each time a page is run."""
+
+    def __init__(self, page):
+        digest = hashlib.sha256(page.encode()).digest()
+        self.rng, self.lock = np.random.default_rng(list(digest)), Lock()
+
+    def __call__(self, size=32):
+        with self.lock:
+            return self.rng.bytes(size)
+
+
+def words(output):
+    """Words of an output: numbers, spaces and rules are left out."""
+    return [word for word in NUMBER.sub(" ", output).split() if word.strip("-=|+_.,:;()[]")]
+
+
+def run_command(line):
+    """Call the command line in this process."""
+    program, *arguments = shlex.split(line, comments=True)
+    arguments = arguments[2:] if program == "python" else arguments
+    try:
+        main(arguments)
+    except SystemExit as stop:
+        assert not stop.code, line
+
+
+def printed(match, page, namespace, capsys):
+    """What a block prints, or None where it is not run."""
+    code = match["code"]
+    if match["language"] == "bash":
+        if match["output"] is None:
+            return None
+        for line in code.replace("\\\n", " ").splitlines():
+            if line.strip():
+                run_command(line)
+    else:
+        exec(compile(code, page, "exec"), namespace)
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    return "\n".join(lines).strip("\n")
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_blocks_run(page, tmp_path, monkeypatch, capsys):
+def test_blocks_run_and_their_outputs_are_shown(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    namespace = {"__name__": "__main__"}
-    with patch.dict(MODELS):  # a page may add a model of its own
-        for block in PAGES[page]:
-            exec(compile(block, page, "exec"), namespace)
+    same_bytes, namespace = SameBytes(page), {"__name__": "__main__"}
+    written, end = [], 0
+    # a page may add a model of its own
+    with (
+        patch.dict(MODELS),
+        patch("os.urandom", same_bytes),
+        patch("secrets.token_bytes", same_bytes),
+    ):
+        for match in BLOCK.finditer(TEXTS[page]):
+            output = printed(match, page, namespace, capsys)
+            if output is None:
+                continue
+            shown = match["output"] or ""
+            if not WRITE and match["output"] is None:
+                continue
+            if not WRITE:
+                assert words(output) == words(shown), f"{page}: {match['code']}"
+            elif words(output) != words(shown):
+                source = f"```{match['language']}\n{match['code']}```\n"
+                below = f"\n```text\n{output}\n```\n" if output else ""
+                written += [TEXTS[page][end : match.start()], source + below]
+                end = match.end()
+    if WRITE and end:
+        (ROOT / page).write_text("".join(written) + TEXTS[page][end:], encoding="utf-8")
+
+
+def test_the_words_of_an_output_are_compared_and_its_numbers_are_not():
+    first = words("age    0.117  0.0021 [0.1, 0.2]  <.0001\n-----\nNote 1: 20,000 rows")
+    assert first == words("age  -3.1  4e-5  [1, 2]  .3\n--\nNote 2: 7 rows")
+    assert first != words("years    0.117  0.0021 [0.1, 0.2]  <.0001\n-----\nNote 1: 20,000 rows")
 
 
 def test_the_pages_that_must_run_have_something_to_run():
     for page in ("README.md", "docs/howto/model.md", "docs/howto/estimator.md"):
-        assert PAGES[page]
+        assert page in PAGES
 
 
 def test_the_version_is_the_same_everywhere():
