@@ -282,11 +282,45 @@ def seed_offenders(file, tree):
             yield f"{file}:{node.lineno} takes a seed for true or false: compare it with None"
 
 
+# Attributes that hold sentences, which may hold texts of users: names of columns, labels, levels.
+SENTENCES = {
+    "detail", "estimand", "guarantee", "not_covered", "notes", "persons", "purpose", "randomness",
+    "ratio", "ratio_name", "reason", "unit_words", "warning", "words",
+}  # fmt: skip
+CUTS = {
+    "partition", "rpartition", "split", "rsplit", "splitlines", "startswith", "endswith", "find",
+    "rfind", "index", "rindex", "removeprefix", "removesuffix", "replace",
+}  # fmt: skip
+
+
+def is_sentence(node):
+    """Whether a piece of source is a sentence: an attribute that holds one, or its text."""
+    if isinstance(node, ast.Call) and dotted(node.func) in ("str", "repr", "getattr"):
+        return any(map(is_sentence, node.args))
+    if isinstance(node, ast.Constant):
+        return node.value in SENTENCES
+    return dotted(node).split(".")[-1] in SENTENCES
+
+
+def sentence_offenders(file, tree):
+    """Sentences that are cut, changed or searched: a label with a comma becomes half a label.
+
+    What is needed apart is a field of its own.
+    """
+    for node in nodes(tree):
+        cut = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+        if cut and node.func.attr in CUTS and is_sentence(node.func.value):
+            yield f"{file}:{node.lineno} cuts a sentence: {ast.unparse(node)}"
+        if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
+            if is_sentence(node.comparators[0]) and isinstance(node.left, ast.Constant):
+                yield f"{file}:{node.lineno} searches a sentence: {ast.unparse(node)}"
+
+
 MAKER = "two_sided_quantile"
 RULES = [
     level_offenders, folder_offenders, generator_offenders, sklearn_offenders,
     class_offenders, model_offenders, quantile_offenders, store_offenders, seed_offenders,
-    filter_offenders, riddle_offenders,
+    filter_offenders, riddle_offenders, sentence_offenders,
 ]  # fmt: skip
 
 
@@ -471,6 +505,11 @@ def test_every_room_has_a_level():
         (seed_offenders, "_cli/_a.py", "NoiseSource(args.seed or 0)"),
         (seed_offenders, "metrics/_a.py", "0 if not random_state else 1"),
         (filter_offenders, "protocol/_a.py", "with warnings.catch_warnings(): pass"),
+        (sentence_offenders, "inspection/_a.py", "self.law.estimand.partition(', ')"),
+        (sentence_offenders, "inspection/_a.py", "str(report.guarantee).startswith('no')"),
+        (sentence_offenders, "inspection/_a.py", "str(getattr(last, 'estimand', '')).split(',')"),
+        (sentence_offenders, "inspection/_a.py", "'odds' in self.law.ratio"),
+        (sentence_offenders, "inspection/_a.py", "law.reason.replace(NOISE, '')"),
         (quantile_offenders, "_estimation/_intervals.py", "stats.norm.ppf(confidence_level)"),
         (quantile_offenders, "metrics/_a.py", "norm.isf((1.0 - self.confidence_level) / 2.0)"),
         (quantile_offenders, "metrics/_a.py", "special.ndtri(0.5 + 0.95 / 2.0)"),
@@ -494,6 +533,11 @@ def test_rules_find_offenders(rule, file, source):
         (class_offenders, "privacy/_a.py", "class Stream: pass\nclass TreeStream(Stream): pass"),
         (model_offenders, "metrics/_a.py", "open_session('central', X)\nnoise == 'none'"),
         (model_offenders, "privacy/_session/_open.py", "privacy == 'central'"),
+        (
+            sentence_offenders,
+            "metrics/_a.py",
+            "str(dtype).startswith('str')\nreplace(law, reason='')",
+        ),
         (quantile_offenders, "metrics/_a.py", "norm.isf(failure / 2.0)\nchi2.ppf(level, 3)"),
     ],
 )

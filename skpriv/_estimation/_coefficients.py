@@ -66,9 +66,13 @@ class CoefficientLaw:
     n : int
         Number of records.
     estimand : str
-        What is estimated.
+        What is estimated, in a few words. It may hold texts of the user, such as labels.
+    detail : str
+        The rest of the sentence that begins with `estimand`; it may be empty.
     ratio : str
-        What the exponential of a coefficient is called, such as an odds ratio; empty if nothing.
+        What the exponential of a coefficient means, such as an odds ratio; empty if nothing.
+    ratio_name : str
+        The same in two words.
     distance : ndarray of shape (q,) or None
         Bound on how far each coefficient of the least-squares line may be from what is estimated;
         None where they are the same.
@@ -98,6 +102,8 @@ class CoefficientLaw:
     factors: np.ndarray | None = None
     epsilon: float = nan
     leverage: float | None = None
+    detail: str = ""
+    ratio_name: str = ""
 
     @property
     def hidden(self):
@@ -300,7 +306,7 @@ def _inverse(equations):
     return inverse, (vectors[:, null] ** 2).sum(axis=1) <= 1e-12
 
 
-def loop_law(fit, maps, fitted=True, **words):
+def loop_law(fit, maps, fitted=True, hiding=NOISE, **words):
     """Law of the coefficients of a fit of the loop.
 
     Parameters
@@ -310,6 +316,8 @@ def loop_law(fit, maps, fitted=True, **words):
     fitted : bool, default=True
         Whether the estimate is that of the line that was fitted: the solution of the clipped scores
         of these rows. Else of the least-squares line, or the curve of maximum likelihood.
+    hiding : str, default=NOISE
+        What is said of coefficients that answers do not tell.
     **words
         Further fields.
 
@@ -342,7 +350,7 @@ def loop_law(fit, maps, fitted=True, **words):
     largest = maps.radius * _largest_in_bounds(fit, maps.row_map, matrix)
     bounded = ~resolved & np.isfinite(largest)
     if not resolved.all():
-        reason = f"{NOISE}; {BOUNDED}" if bounded.any() else NOISE
+        reason = f"{hiding}; {BOUNDED}" if bounded.any() else hiding
         privacy[bounded, bounded] += largest[bounded] ** 2
         distance = np.where(bounded, distance + 2.0 * largest, distance)
         resolved = resolved | bounded

@@ -20,10 +20,8 @@ COLUMNS = ("estimate", "std_error", "low", "high", "statistic", "p_value", "priv
 RATIOS = ("ratio", "ratio_low", "ratio_high")
 STRAIGHT = "least-squares line", "least_squares"
 CURVE = "curve of maximum likelihood", "likelihood"
-BETWEEN = (
-    "log-odds of classes against each other, by the curve of weighted scores",
-    "an odds ratio between these classes (of intercepts: odds)",
-)
+BETWEEN = "log-odds of classes against each other"
+BETWEEN_RATIO = "an odds ratio between these classes (of intercepts: odds)"
 
 
 class WaldTest(NamedTuple):
@@ -118,7 +116,7 @@ class Inference(Printed):
     @property
     def estimand(self) -> str:
         """What is estimated: begins with the ``estimand`` where several can be asked."""
-        return self.law.estimand
+        return ", ".join(filter(None, (self.law.estimand, self.law.detail)))
 
     @property
     def distance(self) -> np.ndarray:
@@ -137,7 +135,7 @@ class Inference(Printed):
     @property
     def ratio_name(self) -> str:
         """What the exponential of an estimate is called, in two words."""
-        return "odds ratio" if "odds" in self.law.ratio else "rate ratio"
+        return self.law.ratio_name
 
     @property
     def ratio_low(self) -> np.ndarray:
@@ -206,12 +204,14 @@ class Inference(Printed):
         if law.classes:
             sums = matrix.reshape(len(matrix), law.classes, -1).sum(axis=1)
             between = np.allclose(sums, 0.0, atol=ROUNDED * abs(matrix).max())
-            words = (
-                BETWEEN
-                if between
-                else (f"weighted sums of {law.estimand}", "a product of powers of these odds")
-            )
-            law = replace(law, estimand=words[0], ratio=words[1], classes=0)
+            if between:
+                law = replace(law, estimand=BETWEEN, ratio=BETWEEN_RATIO, classes=0)
+            else:
+                sums_of, powers = (
+                    f"weighted sums of {law.estimand}",
+                    "a product of powers of these odds",
+                )
+                law = replace(law, estimand=sums_of, ratio=powers, classes=0)
         return replace(self, names=names, law=law, hidden=hidden)
 
     def wald_test(self, names: Any = None) -> "WaldTest":
@@ -266,8 +266,7 @@ class Inference(Printed):
 
     def _head(self):
         """What is estimated, from how many, at what price: labels and texts."""
-        what, _, _ = self.law.estimand.partition(", ")
-        yield "Estimand", what
+        yield "Estimand", self.law.estimand
         yield f"{'Persons' if self.unit == 'person' else 'Records'}", f"{self.law.n:,}"
         for i, line in enumerate(textwrap.wrap(self.guarantee, LINE - len("Covariance  "))):
             yield "" if i else "Privacy", line
@@ -276,8 +275,8 @@ class Inference(Printed):
         yield "Intervals", f"{self.confidence_level:.0%}, normal"
 
     def _notes(self):
-        if ", " in self.law.estimand:
-            yield f"Estimand: {self.law.estimand}."
+        if self.law.detail:
+            yield f"Estimand: {self.estimand}."
         if self.law.ratio:
             yield f"The {self.ratio_name} is the exponential of the estimate: {self.law.ratio}."
         if self.reason:

@@ -66,8 +66,7 @@ def _law_of(last, estimand):
             "skpriv.linear_model.LinearRegression; of a search pass best_estimator_."
         )
     both = "estimand" in signature(last.coefficient_law).parameters
-    line = str(getattr(last, "estimand", "")).startswith("least-squares line")
-    possible = getattr(last, "law_estimands", ("fitted", "least_squares") if line else ("fitted",))
+    possible = getattr(last, "law_estimands", ("fitted",))
     if estimand not in possible:
         raise ValueError(
             f"estimand={estimand!r} is for {OTHERS[estimand]}, and this {type(last).__name__} has "

@@ -62,10 +62,19 @@ class PredictsAtPoints(Documented):
     interval_claims : tuple of str
         The methods, of "certified" and "asymptotic", whose level the class promises. They too must
         stand in the body of the class itself; what is not claimed there raises.
+    law_estimands : tuple of str
+        What :func:`skpriv.inspection.inference` can estimate. A class that states another
+        `estimand` does not inherit them.
     """
 
     estimand: ClassVar[str | None] = None
     interval_claims: ClassVar[tuple[str, ...]] = ()
+    law_estimands: ClassVar[tuple[str, ...]] = ("fitted",)
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "estimand" in vars(cls) and "law_estimands" not in vars(cls):
+            cls.law_estimands = ("fitted",)
 
     coef_: np.ndarray
     intercept_: Any

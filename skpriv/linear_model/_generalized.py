@@ -147,9 +147,10 @@ class GeneralizedLinear(FitsBySteps):
     def _law(self: Any, estimand):
         fitted = estimand == "fitted"
         curve = WEIGHTED if fitted and not self._trust.can.exact else LIKELIHOOD
-        words = {"estimand": f"{estimand}: {self._of} {curve}", "ratio": self._ratio}
-        maps = replace(self._record_map, target_map=UNIT)
-        return loop_law(self._released, maps, fitted, epsilon=self.epsilon, **words)
+        maps, words = replace(self._record_map, target_map=UNIT), self._law_words
+        words |= {"estimand": f"{estimand}: {words['estimand']}", "epsilon": self.epsilon}
+        words["detail"] = f"by the {words['detail']} {curve}"
+        return loop_law(self._released, maps, fitted, **words)
 
 
 @dataclass(frozen=True)
@@ -238,8 +239,16 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
     interval_claims: ClassVar[tuple[str, ...]] = ("asymptotic",)
 
     law_estimands: ClassVar[tuple[str, ...]] = ("fitted", "likelihood")
-    _of = "logarithm of the mean, by the log-linear"
-    _ratio = "a rate ratio (of the intercept: a mean)"
+
+    @property
+    def _law_words(self):
+        """What the law of the coefficients says of them."""
+        words = {"estimand": "logarithm of the mean", "detail": "log-linear"}
+        return words | {
+            "ratio": "a rate ratio (of the intercept: a mean)",
+            "ratio_name": "rate ratio",
+        }
+
     _means = "counts"
 
     def _fit(self, X, y, groups, weights):
@@ -667,8 +676,11 @@ class ClassTarget:
         return r if is_class.all() else np.where(is_class, r, np.nan)
 
 
-LAW = "log-odds of each class against the geometric mean of all, by the curve of weighted scores"
-RATIO = "odds of a class over the geometric mean of all classes; a contrast compares two classes"
+AMONG_CLASSES = {
+    "estimand": "log-odds of each class against the geometric mean of all",
+    "detail": "by the curve of weighted scores",
+    "ratio": "odds of a class over the geometric mean of all classes; a contrast compares two classes",
+}
 # A fixed sentence, since whether it is so is private
 NO_LABEL = "or no label was one of `classes`"
 SURPRISES = (0.3, 0.125)  # the grid of the search is from about a tenth of these up to 1
@@ -780,18 +792,16 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
     def _law(self, estimand):
         law = super()._law(estimand)
         if len(self.classes_) > 2:
-            words = {"estimand": LAW, "ratio": RATIO, "classes": len(self.classes_)}
-            law = replace(law, **words)
-        no_label = f"{NO_LABEL} ({', '.join(map(str, self.classes_))})"
-        return replace(law, reason=law.reason.replace(NOISE, f"{NOISE}, {no_label}"))
+            law = replace(law, classes=len(self.classes_), **AMONG_CLASSES)
+        return law
 
     @property
-    def _of(self):
-        return f"log-odds of {self.classes_[1]} against {self.classes_[0]}, by the logistic"
-
-    @property
-    def _ratio(self):
-        return f"an odds ratio of the class {self.classes_[1]} (of the intercept: its odds)"
+    def _law_words(self):
+        first, second = self.classes_[:2]
+        words = {"estimand": f"log-odds of {second} against {first}", "detail": "logistic"}
+        ratio = f"an odds ratio of the class {second} (of the intercept: its odds)"
+        hiding = f"{NOISE}, {NO_LABEL} ({', '.join(map(str, self.classes_))})"
+        return words | {"ratio": ratio, "ratio_name": "odds ratio", "hiding": hiding}
 
     _means = "probabilities"
 

@@ -433,19 +433,20 @@ class LinearRegression(FitsBySteps, PredictionIntervals):
         if isinstance(self._released, ReportedFit):
             return equations_law(self._released.equations, self._record_map.units)
         fitted, fit = estimand == "fitted", self._released
-        stated = {"estimand": f"{estimand}: {self._line(fitted)}", "epsilon": self.epsilon}
+        line, detail = self._line(fitted)
+        stated = {"estimand": f"{estimand}: {line}", "detail": detail, "epsilon": self.epsilon}
         stated["leverage"] = fit.leverage(self._record_map.row_map)
         law = loop_law(fit, self._record_map, fitted, **stated)
         return law if self.effects is None else named_constants(law)
 
     def _line(self, fitted):
-        """The line that is estimated, in words."""
+        """The line that is estimated in a few words, and the rest of that sentence."""
         fit = self._released
         if not fitted or not fit.equations or self._trust.can.exact:
-            return "least-squares line of the clipped rows and targets"
+            return CoefficientLaw.estimand, ""
         limit = self._record_map.radius * fit.last.limit
-        return (
-            f"{self.estimand} and targets, in which residuals beyond {limit:.3g} (in units of y, "
+        return f"{self.estimand} and targets", (
+            f"in which residuals beyond {limit:.3g} (in units of y, "
             f"{fit.last.limit / sqrt(fit.variance):.2g} deviations) and rows that are far from the "
             "others count for less"
         )

@@ -371,6 +371,7 @@ class SSPRegressor(MomentRegressor):
     """
 
     estimand: ClassVar[str | None] = "least-squares line of the clipped rows and targets"
+    law_estimands: ClassVar[tuple[str, ...]] = ("fitted", "least_squares")
     interval_claims: ClassVar[tuple[str, ...]] = ("certified", "asymptotic")
 
     def _fit(self, X, y, groups, weights):

@@ -325,7 +325,7 @@ def hold_out(model, session):
     return split(session, session.n - size, size) if size else (session, None)
 
 
-WITHIN = "slopes within persons, of clipped rows and targets"
+WITHIN = {"estimand": "slopes within persons", "detail": "of clipped rows and targets"}
 CONSTANT = (
     "constant within persons, or no more variable there than noise hides; effects of persons leave "
     "no such slope"
@@ -371,4 +371,4 @@ def within_maps(model, groups, maps, weights=None):
 def named_constants(law):
     """The law of slopes within persons, with a reason of its own for those not resolved."""
     reason = "" if law.resolved[:-1].all() else CONSTANT
-    return replace(law, estimand=WITHIN, reason=reason, factors=None)
+    return replace(law, reason=reason, factors=None, **WITHIN)

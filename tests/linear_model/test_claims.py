@@ -58,6 +58,8 @@ def test_a_subclass_has_what_it_claims():
     fitted = Other(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(X, y)
     fitted.confidence_interval(X[:2], method="asymptotic")
     assert inference(fitted).law.estimand == "the same line"
+    with pytest.raises(ValueError, match="this Other has none: pass estimand='fitted'"):
+        inference(fitted, estimand="least_squares")
     with pytest.raises(NotImplementedError, match="Other claims asymptotic intervals"):
         fitted.confidence_interval(X[:2], method="certified")
 

@@ -189,8 +189,7 @@ _UNITS = {
     "record": "one record; the number of records is public",
     "person": "one person, with all rows; the number of persons is public",
     "user": (
-        "one user, who is in one round: context, action and reward; "
-        "the numbers of rounds are public"
+        "one user, who is in {visits}: context, action and reward; the numbers of rounds are public"
     ),
 }
 _PERSON = (
@@ -354,8 +353,8 @@ class Guarantee:
         if self.devices is not None:
             kind, caveat = f"{kind} ({self.devices.premise})", self.devices.caveat
         unit = _UNITS[self.unit] if self.rounds is None else _PERSON.format(self.rounds)
-        if self.visits > 1:
-            unit = unit.replace("is in one round:", f"is in at most {self.visits} rounds:")
+        visits = f"at most {self.visits} rounds" if self.visits > 1 else "one round"
+        unit = unit.format(visits=visits)
         return f"{numbers} {kind}, replacing {unit}" + (caveat and f"; {caveat}")
 
     def __repr__(self) -> str:

@@ -143,6 +143,18 @@ def test_a_contrast_of_classes_says_what_it_compares():
     assert between.contrast([2.0]).estimand == between.estimand
 
 
+@pytest.mark.parametrize("labels", [("No, never", "Yes, often"), ("odds", "rate"), ("a: b", "")])
+def test_the_head_names_labels_as_they_are(labels):
+    """Sentences that hold labels are not cut at their commas, and are searched for no words."""
+    X, y = data()
+    inside = y < 2
+    model = make(classes=labels, privacy="none").fit(X[inside], np.array(labels)[y[inside]])
+    found = inference(model)
+    assert str(found).splitlines()[0].endswith(f"log-odds of {labels[1]} against {labels[0]}")
+    assert found.ratio_name == "odds ratio"
+    assert found.estimand.endswith(", by the logistic curve of maximum likelihood")
+
+
 def test_contrasts_are_orthonormal_and_across_the_ones():
     for K in (2, 3, 7):
         Q = np.column_stack([np.ones(K) / np.sqrt(K), contrasts(K)])
