@@ -679,7 +679,7 @@ class ClassTarget:
 AMONG_CLASSES = {
     "estimand": "log-odds of each class against the geometric mean of all",
     "detail": "by the curve of weighted scores",
-    "ratio": "odds of a class over the geometric mean of all classes; a contrast compares two classes",
+    "ratio": "odds of a class over the geometric mean of all; a contrast compares two classes",
 }
 # A fixed sentence, since whether it is so is private
 NO_LABEL = "or no label was one of `classes`"
