@@ -223,6 +223,10 @@ class Numeric(_Range):
         The mark between groups of digits in texts, as in ``pandas.read_csv``: with "," the text
         "1,234" is read as 1234. A blank, " ", stands for every kind of blank. Currency signs
         before or after a number are always left out.
+    usual : (float, float), default=None
+        A public guess of where most numbers are, inside the range: an income from 0 to 1,000,000
+        may usually be from 20,000 to 80,000. Like the range, it comes from what the column means
+        and never from the rows. It clips nothing.
 
     Examples
     --------
@@ -236,6 +240,7 @@ class Numeric(_Range):
     unit: str | None = field(default=None, kw_only=True)
     decimal: str | None = field(default=None, kw_only=True)
     thousands: str | None = field(default=None, kw_only=True)
+    usual: Any = field(default=None, kw_only=True)
     kind: ClassVar[str] = "numeric"
 
     def __post_init__(self):
@@ -249,6 +254,20 @@ class Numeric(_Range):
                 raise ValueError(f"{name}={mark!r} {said}")
         if self.thousands is not None and self.thousands == (self.decimal or "."):
             raise ValueError("thousands must not be the decimal mark: pass decimal=',' with it.")
+        if self.usual is not None:
+            self._check_usual()
+
+    def _check_usual(self):
+        """Keep the usual range as a pair of floats; it is a range inside the public one."""
+        pair = self.usual if isinstance(self.usual, list | tuple) else ()
+        if len(pair) != 2:
+            raise ValueError(f"usual={self.usual!r} must be two numbers, [low, high].")
+        low, high = (self._checked("usual", value) for value in pair)
+        if not low < high or not (self.is_open or self.low <= low and high <= self.high):
+            raise ValueError(
+                f"usual={self.usual!r} must be a range inside the public one, from low to high."
+            )
+        vars(self)["usual"] = low, high
 
     def _checked(self, name, value):
         if isinstance(value, bool) or not isinstance(value, Real) or np.isnan(number(value)):

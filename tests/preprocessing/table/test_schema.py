@@ -24,6 +24,7 @@ COLUMNS = {
     "smoker": Boolean(missing=True),
     "admitted": Date(dt.date(2015, 1, 1), "2024-12-31", missing="indicator"),
     "target": Numeric(0, 100),
+    "income": Numeric(0, 1e6, usual=(20_000, 80_000)),
 }
 
 
@@ -105,6 +106,12 @@ def test_a_column_of_texts_is_what_most_of_them_say(texts, kind):
         ("[age]\ntype = 'numeric'\nlow = 0\nhigh = inf", "finite"),
         ("[age]\ntype = 'numeric'\nlow = 'a'\nhigh = 1", "finite number"),
         ("[age]\ntype = 'numeric'\nlow = 0\nhigh = 1\nmissing = 2", "from low to high"),
+        ("[age]\ntype = 'numeric'\nlow = 0\nhigh = 9\nusual = 3", "'age': usual=3 must be two"),
+        ("[age]\ntype = 'numeric'\nusual = [1, 2, 3]", "must be two numbers"),
+        ("[age]\ntype = 'numeric'\nlow = 0\nhigh = 9\nusual = [1, 10]", "inside the public one"),
+        ("[age]\ntype = 'numeric'\nlow = 0\nhigh = 9\nusual = [-1, 1]", "inside the public one"),
+        ("[age]\ntype = 'numeric'\nlow = 0\nhigh = 9\nusual = [2, 2]", "inside the public one"),
+        ("[age]\ntype = 'numeric'\nlow = 0\nhigh = 9\nusual = ['a', 2]", "finite number"),
         ("[age]\ntype = 'numeric'\nrole = 'weight'", "role"),
         ("[a]\ntype='numeric'\nrole='target'\n[b]\ntype='numeric'\nrole='target'", "2 targets"),
         ("[sex]\ntype = 'categorical'\ncategories = 'FM'", "Column 'sex': .*must be a list"),
