@@ -20,16 +20,19 @@ import numpy as np
 from ._compat import F, Interval, StrOptions, validate_params
 
 __all__ = [
-    "ArrayLike", "Channel", "ConformityScore", "Count", "DataNorm", "Delta", "Epsilon", "Estimand",
-    "Finite", "IntervalMethod", "Level", "NotNegative", "Positive", "PrivacyModel", "Probability",
-    "RandomState", "RowsOfPerson", "Scale", "parameters", "validated",
+    "ArrayLike", "Channel", "ConformityScore", "Count", "CurveEstimand", "DataNorm", "Delta",
+    "Epsilon", "Estimand", "Finite", "IntervalMethod", "Level", "LineEstimand", "NotNegative",
+    "Positive", "PrivacyModel", "Probability", "RandomState", "RowsOfPerson", "Scale", "parameters",
+    "validated",
 ]  # fmt: skip
 
 # Texts that parameters take: an editor offers them, and a misspelt one is an error of types.
 Channel = Literal["auto", "gaussian", "codebook"]
 ConformityScore = Literal["absolute", "signed"]
+CurveEstimand = Literal["fitted", "likelihood"]
 Estimand = Literal["fitted", "least_squares", "likelihood"]
 IntervalMethod = Literal["certified", "asymptotic"]
+LineEstimand = Literal["fitted", "least_squares"]
 PrivacyModel = Literal["aggregate", "central", "local", "none", "shuffle"]
 Scale = Literal["range", "odds"]
 

@@ -341,7 +341,7 @@ def inference(
     *,
     confidence_level: Level = 0.95,
     method: Annotated[IntervalMethod, StrOptions({"asymptotic"})] = "asymptotic",
-    estimand: Estimand = "fitted",
+    estimand: Estimand | None = None,
 ) -> "Inference":
     """Coefficients of a fitted private regressor with intervals and tests, in original units.
 
@@ -355,10 +355,11 @@ def inference(
     confidence_level : float in (0, 1), default=0.95
     method : {"asymptotic"}, default="asymptotic"
         Normal intervals, exact as n grows.
-    estimand : {"fitted", "least_squares", "likelihood"}, default="fitted"
-        What the coefficients of ``LinearRegression`` are of. "fitted" is the line that was fitted:
-        residuals beyond a few of their deviations and rows far from the others count for less.
-        "least_squares" is the least-squares line, whose equation has more noise.
+    estimand : {"fitted", "least_squares", "likelihood"}, default=None
+        What the coefficients are of. None is the ``estimand`` of the model, which was declared
+        before the fit; others have wider intervals. For ``LinearRegression`` "fitted" is the line
+        of the steps, in which residuals beyond a few of their deviations and rows far from the
+        others count for less, and "least_squares" is the least-squares line.
         ``SSPRegressor`` fits the least-squares line, so that both are the same.
         ``LogisticRegression`` of two classes and ``PoissonRegressor`` have "fitted", the log-odds
         or the logarithm of the mean by weighted scores, and "likelihood", those of maximum

@@ -1,7 +1,5 @@
 """From a fitted pipeline to its regressor, and from its coefficients to the units of the table."""
 
-from inspect import signature
-
 import numpy as np
 from sklearn.compose import ColumnTransformer
 from sklearn.preprocessing import FunctionTransformer
@@ -19,14 +17,14 @@ OTHERS = {
 }
 
 
-def law_in_units(model, estimand="fitted", law=None):
+def law_in_units(model, estimand=None, law=None):
     """Names and law of the coefficients of a model, in the units of what is passed to it.
 
     Parameters
     ----------
     model : fitted regressor, or Pipeline with one at its end
-    estimand : {"fitted", "least_squares", "likelihood"}, default="fitted"
-        What is estimated, of models that fit another line or curve than the textbook one.
+    estimand : {"fitted", "least_squares", "likelihood"}, default=None
+        What is estimated; None is what the model declares.
     law : CoefficientLaw, default=None
         A law in place of that of the model.
 
@@ -65,14 +63,13 @@ def _law_of(last, estimand):
             "inference needs a linear regressor whose released equations have known noise, such as "
             "skpriv.linear_model.LinearRegression; of a search pass best_estimator_."
         )
-    both = "estimand" in signature(last.coefficient_law).parameters
-    possible = getattr(last, "law_estimands", ("fitted",))
+    estimand, possible = estimand or last.estimand, last.law_estimands
     if estimand not in possible:
         raise ValueError(
             f"estimand={estimand!r} is for {OTHERS[estimand]}, and this {type(last).__name__} has "
             f"none: pass estimand={' or '.join(map(repr, possible))}."
         )
-    return last.coefficient_law(estimand=estimand) if both else last.coefficient_law()
+    return last.coefficient_law(estimand)
 
 
 def _input_names(steps):

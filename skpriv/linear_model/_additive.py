@@ -601,7 +601,7 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
     clip: Literal["auto", "wide"] = "auto"
     channel: Channel = "auto"
 
-    estimand: ClassVar[str | None] = "sum of curves that bend as the fitted ones"
+    interval_estimand: ClassVar[str | None] = "sum of curves that bend as the fitted ones"
     interval_claims: ClassVar[tuple[str, ...]] = ("certified", "asymptotic")
     _deviations = (0.3, 3.0)
 

@@ -56,9 +56,13 @@ class PredictsAtPoints(Documented):
 
     Attributes
     ----------
-    estimand : str or None
+    interval_estimand : str or None
         What the intervals of this class are for. A class states it in its own body: a subclass
         that changes the estimator changes what is estimated.
+    estimand : str
+        What the coefficients of a table are of, where a user can declare it.
+    law_estimands : tuple of str
+        What :func:`skpriv.inspection.inference` can be asked for.
     interval_claims : tuple of str
         The methods, of "certified" and "asymptotic", whose level the class promises. They too must
         stand in the body of the class itself; what is not claimed there raises.
@@ -67,7 +71,9 @@ class PredictsAtPoints(Documented):
         `estimand` does not inherit them.
     """
 
-    estimand: ClassVar[str | None] = None
+    interval_estimand: ClassVar[str | None] = None
+    estimand: Any = "fitted"
+    law_estimands: Any = ("fitted",)
     interval_claims: ClassVar[tuple[str, ...]] = ()
     law_estimands: ClassVar[tuple[str, ...]] = ("fitted",)
 
@@ -171,14 +177,14 @@ class PredictsAtPoints(Documented):
         check_is_fitted(self)
         own = vars(type(self))
         claims = own.get("interval_claims", ())
-        if own.get("estimand") and method in claims:
+        if own.get("interval_estimand") and method in claims:
             return
         name = type(self).__name__
-        claimed = " and ".join(claims) if own.get("estimand") and claims else "no"
+        claimed = " and ".join(claims) if own.get("interval_estimand") and claims else "no"
         raise NotImplementedError(
             f"{name} claims {claimed} intervals, so method={method!r} is refused: a level that was "
             f"proved for a parent class need not hold for {name}. Once it is proved or measured, "
-            f"declare in the body of {name} itself `estimand = 'what is estimated'` and "
+            f"declare in the body of {name} itself `interval_estimand = 'what is estimated'` and "
             f"`interval_claims = ({method!r},)`; the page 'Add an estimator' of the documentation "
             "says how claims are tested."
         )
@@ -575,7 +581,8 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
             norm = None if assumed is None else rows.theta_bound(assumed)
             return ReportedFit.of(session, maps, rows.constant is not None, priors, norm)
         clip, ranged = getattr(self, "clip", "auto"), self.bounds_X is not None
-        rules = public_rules(session, maps.row_map, clip, ranged, link)
+        textbook = self.estimand != "fitted"
+        rules = public_rules(session, maps.row_map, clip, ranged, link, textbook)
         return fit_rows(session, maps, rules, link, priors, start)
 
     def _rows_of(self, session, rows, channel):

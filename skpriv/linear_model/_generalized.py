@@ -22,7 +22,15 @@ from .._estimation._loop._queries import (
 from .._estimation._loop._steps import at_solution
 from .._estimation._public_maps import RecordMap, RowMap, TargetMap
 from .._linalg import ROUNDED, SQRT2, blocks_of, row_products, vech
-from .._parameters import ArrayLike, ConformityScore, Estimand, Level, Positive, parameters
+from .._parameters import (
+    ArrayLike,
+    ConformityScore,
+    CurveEstimand,
+    Estimand,
+    Level,
+    Positive,
+    parameters,
+)
 from ..exceptions import PrivacyError
 from ..privacy import ROUNDING, SIDE_SHARE, Query, models_that
 from ..records import ArrayRows, cells, decoded, public_shape, silence
@@ -61,6 +69,12 @@ class GeneralizedLinear(FitsBySteps):
     data_norm : float, default=None
         Public: every row of X is clipped to this l2 norm. In place of `bounds_X`, for rows that
         were scaled before.
+    estimand : {"fitted", "likelihood"}, default="fitted"
+        The curve whose coefficients the table of :func:`skpriv.inspection.inference` shows.
+        "fitted" is the curve of the steps, in which far rows count for less. "likelihood" is the
+        curve of maximum likelihood of the clipped rows: half of the budget goes to its equation,
+        which makes its standard errors smaller and those of the fitted curve larger. The choice is
+        public and has to be made before the fit. More than two classes have "fitted" alone.
     calibration_size : float in (0, 1), default=None
         Part of the rows that is held out of the fit, at random, for :meth:`prediction_set`; both
         parts have the whole budget. None holds out nothing.
@@ -71,6 +85,7 @@ class GeneralizedLinear(FitsBySteps):
 
     data_norm: Positive | None = None
     fit_intercept: bool = True
+    estimand: CurveEstimand = "fitted"
     calibration_size: Level | None = None
     prediction_levels: ArrayLike = (0.9, 0.95)
 
@@ -126,13 +141,14 @@ class GeneralizedLinear(FitsBySteps):
         """The linear part whose interval is that of the mean."""
         return self._linear(X)
 
-    def coefficient_law(self: Any, estimand: Estimand = "fitted") -> CoefficientLaw:
+    def coefficient_law(self: Any, estimand: Estimand | None = None) -> CoefficientLaw:
         """Distribution of the coefficients, for :func:`skpriv.inspection.inference`.
 
         Parameters
         ----------
-        estimand : {"fitted", "likelihood"}, default="fitted"
-            The curve of the weighted scores, or that of maximum likelihood with wider intervals.
+        estimand : {"fitted", "likelihood"}, default=None
+            The curve of the weighted scores, or that of maximum likelihood; None is the declared
+            one.
 
         Returns
         -------
@@ -142,7 +158,7 @@ class GeneralizedLinear(FitsBySteps):
             shrunk, and so differ from ``coef_``.
         """
         self._check_claim("asymptotic")
-        return self._law(estimand)
+        return self._law(estimand or self.estimand)
 
     def _law(self: Any, estimand):
         fitted = estimand == "fitted"
@@ -233,7 +249,7 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
 
     conformity_score: ConformityScore = "signed"
 
-    estimand: ClassVar[str | None] = (
+    interval_estimand: ClassVar[str | None] = (
         "the mean of the target by the log-linear curve that fits its clipped residuals best"
     )
     interval_claims: ClassVar[tuple[str, ...]] = ("asymptotic",)
@@ -774,7 +790,7 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
     classes: ArrayLike | None = None
     classes_: np.ndarray = field(init=False)
 
-    estimand: ClassVar[str | None] = (
+    interval_estimand: ClassVar[str | None] = (
         "the probability of the second class, or of each, by the logistic curve that fits best"
     )
     interval_claims: ClassVar[tuple[str, ...]] = ("asymptotic",)
@@ -786,7 +802,7 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
 
     @property
     def law_estimands(self) -> tuple[str, ...]:
-        """What :func:`skpriv.inspection.inference` can estimate: of several classes, one curve."""
+        """What :func:`skpriv.inspection.inference` can be asked for; of several classes one."""
         return ("fitted", "likelihood") if len(self.classes_) == 2 else ("fitted",)
 
     def _law(self, estimand):
@@ -807,6 +823,12 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
 
     def _fit(self, X, y, groups, weights):
         classes = checked_classes(self.classes)
+        if self.estimand == "likelihood" and len(classes) > 2:
+            raise ValueError(
+                f"estimand='likelihood' is for two classes, and classes={self.classes!r} has "
+                f"{len(classes)}: no equation of maximum likelihood is asked for more than two. "
+                "Pass estimand='fitted'."
+            )
         check_kind(y, classes)
         records, values = public_rows(self, X, y), tuple(map(float, range(len(classes))))
         if isinstance(records, ArrayRows):

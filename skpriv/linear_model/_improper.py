@@ -390,7 +390,7 @@ class ImproperSGDRegressor(CertifiedIntervals, PrivateRegressor):
     channel: Channel = "auto"
     fit_intercept: bool = True
 
-    estimand: ClassVar[str | None] = "least-squares line of the clipped rows and targets"
+    interval_estimand: ClassVar[str | None] = "least-squares line of the clipped rows and targets"
     interval_claims: ClassVar[tuple[str, ...]] = ("certified",)
     _interval_methods = ("certified",)
 

@@ -25,7 +25,7 @@ from .._estimation._moments import RESIDUAL_CLIP, MomentsQuery, NormalEquations,
 from .._estimation._loop._queries import IDENTITY, PersonScores, ScoreLengthsQuery, seldom_cut
 from .._estimation._public_maps import RecordMap
 from .._linalg import SQRT2, row_norms, unvech, vech_size
-from .._parameters import RowsOfPerson, parameters
+from .._parameters import Estimand, RowsOfPerson, parameters
 from .._printing import Printed, Table
 from ..exceptions import PrivacyError
 from ..privacy import ROUNDING, SIDE_SHARE, Query, models_that
@@ -446,7 +446,7 @@ class IVRegressor(AsymptoticIntervals, PrivateRegressor):
     effects: Literal["person"] | None = None
     n_jobs: int | None = -1
 
-    estimand: ClassVar[str | None] = "structural equation that instruments identify"
+    interval_estimand: ClassVar[str | None] = "structural equation that instruments identify"
     interval_claims: ClassVar[tuple[str, ...]] = ("asymptotic",)
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -542,8 +542,12 @@ class IVRegressor(AsymptoticIntervals, PrivateRegressor):
         check_is_fitted(self)
         return self._columns("instruments")
 
-    def coefficient_law(self) -> CoefficientLaw:
+    def coefficient_law(self, estimand: Estimand = "fitted") -> CoefficientLaw:
         """Distribution of the coefficients, for :func:`skpriv.inspection.inference`.
+
+        Parameters
+        ----------
+        estimand : {"fitted"}, default="fitted"
 
         Returns
         -------
@@ -556,5 +560,5 @@ class IVRegressor(AsymptoticIntervals, PrivateRegressor):
         value, reason = np.append(self.coef_, self.intercept_), self.first_stage_.warning
         if reason:
             value, sampling, privacy = (np.full_like(x, np.nan) for x in (value, sampling, privacy))
-        resolved, n, estimand = np.full(len(value), not reason), fit.moments.n, str(self.estimand)
-        return CoefficientLaw(value, sampling, privacy, resolved, reason, n, estimand)
+        resolved, n, words = np.full(len(value), not reason), fit.moments.n, self.interval_estimand
+        return CoefficientLaw(value, sampling, privacy, resolved, reason, n, str(words))

@@ -26,7 +26,7 @@ from .._estimation._moments import normal_posterior
 from .._estimation._public_maps import column_bounds
 from .._estimation._reports import ReportedFit
 from .._linalg import RELATIVE_ZERO, CompensatedSum, psd_part
-from .._parameters import Channel, DataNorm, Estimand, Positive, parameters
+from .._parameters import Channel, DataNorm, Estimand, LineEstimand, Positive, parameters
 from .._printing import Printed, Table
 from ..privacy import LARGEST_EPSILON, Budget, capabilities
 from ..records import Rows, check_length
@@ -333,6 +333,12 @@ class LinearRegression(FitsBySteps, PredictionIntervals):
     data_norm : float, default=None
         Public: every row of X is clipped to this l2 norm. In place of `bounds_X`, for rows that
         were scaled before.
+    estimand : {"fitted", "least_squares"}, default="fitted"
+        The line whose coefficients the table of :func:`skpriv.inspection.inference` shows. "fitted"
+        is the line of the steps, in which large residuals and far rows count for less.
+        "least_squares" is the least-squares line of the clipped rows and targets: half of the
+        budget goes to its equation, which makes its standard errors smaller and those of the fitted
+        line larger. The choice is public and has to be made before the fit.
     coef_norm : float or None, default=None
         Assumed bound on the l2 norm of the coefficients in scaled units, that is on
         ``coef_ * half-width of bounds_X / half-width of bounds_y`` and the intercept. None assumes
@@ -391,6 +397,7 @@ class LinearRegression(FitsBySteps, PredictionIntervals):
 
     data_norm: DataNorm = None
     fit_intercept: bool = True
+    estimand: LineEstimand = "fitted"
     coef_norm: Positive | None = None
     clip: Literal["auto", "wide"] = "auto"
     channel: Channel = "auto"
@@ -398,7 +405,7 @@ class LinearRegression(FitsBySteps, PredictionIntervals):
 
     _dtypes = (np.float64, np.float32)
 
-    estimand: ClassVar[str | None] = "bounded-influence line of the clipped rows"
+    interval_estimand: ClassVar[str | None] = "bounded-influence line of the clipped rows"
     interval_claims: ClassVar[tuple[str, ...]] = ("certified", "asymptotic")
 
     def _fit(self, X, y, groups, weights):
@@ -410,16 +417,15 @@ class LinearRegression(FitsBySteps, PredictionIntervals):
         channel = best_reports(self, maps.size, records)
         self._fit_steps(records, maps, groups, weights, channel=channel)
 
-    # What `skpriv.inspection.inference` can be asked to estimate, the default first
     law_estimands: ClassVar[tuple[str, ...]] = ("fitted", "least_squares")
 
-    def coefficient_law(self, estimand: Estimand = "fitted") -> CoefficientLaw:
+    def coefficient_law(self, estimand: Estimand | None = None) -> CoefficientLaw:
         """Distribution of the coefficients, for :func:`skpriv.inspection.inference`.
 
         Parameters
         ----------
-        estimand : {"fitted", "least_squares"}, default="fitted"
-            The line that was fitted, or the least-squares line with wider intervals.
+        estimand : {"fitted", "least_squares"}, default=None
+            The line that was fitted, or the least-squares line; None is the declared one.
 
         Returns
         -------
@@ -432,11 +438,11 @@ class LinearRegression(FitsBySteps, PredictionIntervals):
             raise NoLaw("a pooled line has a posterior, but no law of its coefficients.")
         if isinstance(self._released, ReportedFit):
             return equations_law(self._released.equations, self._record_map.units)
-        fitted, fit = estimand == "fitted", self._released
-        line, detail = self._line(fitted)
+        estimand, fit = estimand or self.estimand, self._released
+        line, detail = self._line(estimand == "fitted")
         stated = {"estimand": f"{estimand}: {line}", "detail": detail, "epsilon": self.epsilon}
         stated["leverage"] = fit.leverage(self._record_map.row_map)
-        law = loop_law(fit, self._record_map, fitted, **stated)
+        law = loop_law(fit, self._record_map, estimand == "fitted", **stated)
         return law if self.effects is None else named_constants(law)
 
     def _line(self, fitted):
@@ -445,7 +451,7 @@ class LinearRegression(FitsBySteps, PredictionIntervals):
         if not fitted or not fit.equations or self._trust.can.exact:
             return CoefficientLaw.estimand, ""
         limit = self._record_map.radius * fit.last.limit
-        return f"{self.estimand} and targets", (
+        return f"{self.interval_estimand} and targets", (
             f"in which residuals beyond {limit:.3g} (in units of y, "
             f"{fit.last.limit / sqrt(fit.variance):.2g} deviations) and rows that are far from the "
             "others count for less"

@@ -27,7 +27,7 @@ from .._estimation._moments import (
 from .._estimation._reports import moments_query
 from .._estimation._public_maps import RecordMap
 from .._linalg import one_blas_thread, psd_part
-from .._parameters import Channel, DataNorm, Positive, parameters
+from .._parameters import Channel, DataNorm, Estimand, Positive, parameters
 from ._base import CertifiedIntervals, FitsPersons
 from ._opening import channel_of, hold_out, open_fit, scaled_rows, weighted_rows
 from ._prediction_intervals import PredictionIntervals, calibration
@@ -264,11 +264,16 @@ class MomentRegressor(CertifiedIntervals, FitsPersons, PredictionIntervals):
         """Predictions for checked rows; without privacy they are the textbook's, as they are."""
         return self._function(X) if self._trust.can.exact else super()._predicted(X)
 
-    def coefficient_law(self) -> CoefficientLaw:
+    def coefficient_law(self, estimand: Estimand = "fitted") -> CoefficientLaw:
         """Distribution of the coefficients, for :func:`skpriv.inspection.inference`.
 
         The estimate solves the released equations without shrinkage, and so may differ from
         ``coef_``: shrinkage serves predictions, and its bias would spoil an interval.
+
+        Parameters
+        ----------
+        estimand : str, default="fitted"
+            One of ``law_estimands``, all of which are the same line.
 
         Returns
         -------
@@ -277,7 +282,8 @@ class MomentRegressor(CertifiedIntervals, FitsPersons, PredictionIntervals):
             coefficients and then the intercept, in the units of X and y.
         """
         self._check_claim("asymptotic")
-        return equations_law(self._equations, self._scaling.units, str(self.estimand), self._basis)
+        line = str(self.interval_estimand)
+        return equations_law(self._equations, self._scaling.units, line, self._basis)
 
     def _interval(self, X, confidence_level, method):
         """The interval at checked rows."""
@@ -370,7 +376,7 @@ class SSPRegressor(MomentRegressor):
     True
     """
 
-    estimand: ClassVar[str | None] = "least-squares line of the clipped rows and targets"
+    interval_estimand: ClassVar[str | None] = "least-squares line of the clipped rows and targets"
     law_estimands: ClassVar[tuple[str, ...]] = ("fitted", "least_squares")
     interval_claims: ClassVar[tuple[str, ...]] = ("certified", "asymptotic")
 

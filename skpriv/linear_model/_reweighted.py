@@ -36,7 +36,7 @@ from .._linalg import (
     HALF_DIGITS, RELATIVE_ZERO, add_gram, nearest_in_ball, psd_part, psd_power, row_norms, unvech,
     vech, vech_size,
 )  # fmt: skip
-from .._parameters import Count, parameters
+from .._parameters import Count, Estimand, parameters
 from ..privacy import ROUNDING, InnerSum, Procedure, Query
 from ._moments import MomentRegressor, residual_share, weighted_records
 from ._opening import channel_of, held_out_size, hold_out, open_fit, scaled_rows
@@ -835,7 +835,7 @@ class ReweightedRegressor(MomentRegressor):
     n_spectral_iter: Count = 3
     weights: Literal["fading", "always"] = "fading"
 
-    estimand: ClassVar[str | None] = "weighted least-squares line (weights of the normalisation)"
+    interval_estimand: ClassVar[str | None] = "weighted least-squares line (weights of the normalisation)"
     interval_claims: ClassVar[tuple[str, ...]] = ("certified", "asymptotic")
     _certificate: GradientCertificate | None = field(init=False, default=None)
 
@@ -934,11 +934,15 @@ class ReweightedRegressor(MomentRegressor):
             self.coef_ = self.coef_ / maps.radius
             self.intercept_ = (self.intercept_ - maps.centre) / maps.radius
 
-    def coefficient_law(self) -> CoefficientLaw:
+    def coefficient_law(self, estimand: Estimand = "fitted") -> CoefficientLaw:
         """Distribution of the coefficients for `skpriv.inspection.inference`; see SSPRegressor.
 
         They are those of least squares with the weights of the learned normalisation, another line
         than that of all rows alike where the mean is not linear.
+
+        Parameters
+        ----------
+        estimand : {"fitted"}, default="fitted"
 
         Returns
         -------
@@ -949,7 +953,7 @@ class ReweightedRegressor(MomentRegressor):
                 "solver='sgd' certifies predictions and releases no coefficients with errors: use "
                 "solver='moments', or LinearRegression."
             )
-        return super().coefficient_law()
+        return super().coefficient_law(estimand)
 
     def _function(self, X):
         """The mean of y for checked rows."""

@@ -115,7 +115,7 @@ def test_errors_of_inference_are_not_swallowed(monkeypatch):
     X = np.random.RandomState(0).uniform(-0.5, 0.5, size=(500, 2))
     model = ssp(random_state=0).fit(X, X[:, 0])
 
-    def broken(self):
+    def broken(self, estimand):
         raise ValueError("a fault")
 
     monkeypatch.setattr(SSPRegressor, "coefficient_law", broken)

@@ -20,7 +20,7 @@ def _data(Estimator, n=2000):
 
 @pytest.mark.parametrize("Estimator", ESTIMATORS, ids=lambda cls: cls.__name__)
 def test_every_estimator_states_its_estimand_and_its_claims(Estimator):
-    assert vars(Estimator)["estimand"]
+    assert vars(Estimator)["interval_estimand"]
     claims = vars(Estimator)["interval_claims"]
     assert claims and set(claims) <= set(METHODS)
     X, y = _data(Estimator)
@@ -38,11 +38,11 @@ def test_a_subclass_inherits_no_claim(Estimator):
     """Neither an estimand nor a claim alone is enough."""
     X, y = _data(Estimator)
     fitted = Estimator(**SETTINGS[Estimator], random_state=0).fit(X, y)
-    for stated in ({}, {"estimand": "another line"}, {"interval_claims": METHODS}):
+    for stated in ({}, {"interval_estimand": "another line"}, {"interval_claims": METHODS}):
         fitted.__class__ = type("Other", (Estimator,), {"__init__": Estimator.__init__, **stated})
         fitted.predict(X[:2])
         for method in vars(Estimator)["interval_claims"]:
-            with pytest.raises(NotImplementedError, match="in the body of Other itself `estimand"):
+            with pytest.raises(NotImplementedError, match="in the body of Other itself `interval_estimand"):
                 fitted.confidence_interval(X[:2], method=method)
         if hasattr(fitted, "coefficient_law"):
             with pytest.raises(NotImplementedError, match="Other claims no intervals"):
@@ -51,7 +51,7 @@ def test_a_subclass_inherits_no_claim(Estimator):
 
 def test_a_subclass_has_what_it_claims():
     class Other(SSPRegressor):
-        estimand = "the same line"
+        interval_estimand = "the same line"
         interval_claims = ("asymptotic",)
 
     X, y = _data(SSPRegressor)

@@ -34,6 +34,8 @@ QUESTION = SIDE_SHARE
 # With few records the mean gets 1.5 times as much, and the spread half of it: with more the slopes
 # lose, with less the fit loses where bounds are wide (docs/evidence/few_records.md).
 LEARNT = 4.0 * QUESTION
+# The equation of the least-squares line or of the likelihood, where that is the declared estimand.
+DECLARED = 0.5
 # The last step, from which certified intervals come, where the Gram matrix is resolved. Measured.
 LAST_SHARE = 0.7
 # The mean of counts, which is a small part of the largest count and near its noise. Measured.
@@ -144,7 +146,7 @@ class Rules:
     @classmethod
     def of(
         cls, n, p, effective_records, clip="auto", fit_intercept=True, ranged=True, link=IDENTITY,
-        counted=True, boxed=False,
+        counted=True, boxed=False, textbook=False,
     ):  # fmt: skip
         """Rules for n records, rows of length p and so many effective records.
 
@@ -159,6 +161,9 @@ class Rules:
             Whether clipped rows can be counted.
         boxed : bool
             Whether rows are features in a box and a constant, so that their margins can be asked.
+        textbook : bool
+            Whether the least-squares line, or the curve of maximum likelihood, was declared to be
+            the estimand: its equation has most of the budget then.
         """
         N = effective_records
         resolution, precision = N / p**1.5, N / sqrt(n * p)
@@ -181,7 +186,8 @@ class Rules:
         useful = link.parts == 1 and (link.linear or link.limit is not None)
         if few_records or not (boxed and useful) or noise > MARGINS_NOISE:
             margins = 0.0
-        line = QUESTION if resolution >= RESOLVED and link.parts == 1 else 0.0
+        line = DECLARED if textbook else QUESTION
+        line *= resolution >= RESOLVED and link.parts == 1
         n_steps = STEPS_RESOLUTION / resolution
         last = LAST_SHARE * min(1.0, STEPS[0] / n_steps)
         asks_cut = n_steps <= STEPS[0]

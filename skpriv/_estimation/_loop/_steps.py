@@ -238,7 +238,9 @@ def effective_records_of(session):
     return session.records(1.0) / session.noise(SpreadQuery(None, 0.0), 1.0).scale
 
 
-def public_rules(session, row_map, clip="auto", ranged=True, link=IDENTITY):
+def public_rules(
+    session, row_map, clip="auto", ranged=True, link=IDENTITY, textbook=False
+):  # fmt: skip
     """Rules by public numbers: nothing of the session but its number of records and its noise."""
     # The sum of the scores of a person is cut where next to none are: rows need no tight clip
     clip = clip if (session.persons or 1) == 1 else "wide"
@@ -246,7 +248,8 @@ def public_rules(session, row_map, clip="auto", ranged=True, link=IDENTITY):
     size = link.parts * row_map.size
     counted = hasattr(row_map, "outside")
     boxed = isinstance(row_map, RowMap) and row_map.half_ranges is not None
-    return Rules.of(session.n, size, effective, clip, intercept, ranged, link, counted, boxed)
+    sizes = session.n, size, effective
+    return Rules.of(*sizes, clip, intercept, ranged, link, counted, boxed, textbook)
 
 
 def make_pool(session, whitened, length, link, deviation, priors=(), gram=None):

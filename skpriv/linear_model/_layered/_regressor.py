@@ -665,7 +665,7 @@ class LayeredRegressor(CertifiedIntervals, PrivateRegressor):
     coef_norm: Positive = 1.0
     fit_intercept: bool = True
 
-    estimand: ClassVar[str | None] = "least-squares line of the clipped rows and targets"
+    interval_estimand: ClassVar[str | None] = "least-squares line of the clipped rows and targets"
     interval_claims: ClassVar[tuple[str, ...]] = ("certified",)
 
     def _fit(self, X, y):
