@@ -61,25 +61,22 @@ class PredictsAtPoints(Documented):
         that changes the estimator changes what is estimated.
     estimand : str
         What the coefficients of a table are of, where a user can declare it.
-    law_estimands : tuple of str
-        What :func:`skpriv.inspection.inference` can be asked for.
     interval_claims : tuple of str
         The methods, of "certified" and "asymptotic", whose level the class promises. They too must
         stand in the body of the class itself; what is not claimed there raises.
     law_estimands : tuple of str
         What :func:`skpriv.inspection.inference` can estimate. A class that states another
-        `estimand` does not inherit them.
+        `interval_estimand` does not inherit them.
     """
 
     interval_estimand: ClassVar[str | None] = None
     estimand: Any = "fitted"
-    law_estimands: Any = ("fitted",)
     interval_claims: ClassVar[tuple[str, ...]] = ()
     law_estimands: ClassVar[tuple[str, ...]] = ("fitted",)
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if "estimand" in vars(cls) and "law_estimands" not in vars(cls):
+        if "interval_estimand" in vars(cls) and "law_estimands" not in vars(cls):
             cls.law_estimands = ("fitted",)
 
     coef_: np.ndarray
