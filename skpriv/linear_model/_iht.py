@@ -515,7 +515,9 @@ class IHTRegressor(CertifiedIntervals, PredictionIntervals):
     sparsity: Annotated[int | None, Interval(Integral, 0, None, closed="left"), None] = None
     sparse_eigenvalue: Positive = 0.1
 
-    interval_estimand: ClassVar[str | None] = "sparse least-squares line of the clipped rows and targets"
+    interval_estimand: ClassVar[str | None] = (
+        "sparse least-squares line of the clipped rows and targets"
+    )
     interval_claims: ClassVar[tuple[str, ...]] = ("certified", "asymptotic")
     _row_bound: ClassVar[tuple] = ("data_max", "absolute values of the entries of X")
     _sparse = "csr"

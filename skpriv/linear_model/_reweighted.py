@@ -835,7 +835,9 @@ class ReweightedRegressor(MomentRegressor):
     n_spectral_iter: Count = 3
     weights: Literal["fading", "always"] = "fading"
 
-    interval_estimand: ClassVar[str | None] = "weighted least-squares line (weights of the normalisation)"
+    interval_estimand: ClassVar[str | None] = (
+        "weighted least-squares line (weights of the normalisation)"
+    )
     interval_claims: ClassVar[tuple[str, ...]] = ("certified", "asymptotic")
     _certificate: GradientCertificate | None = field(init=False, default=None)
 

@@ -42,7 +42,9 @@ def test_a_subclass_inherits_no_claim(Estimator):
         fitted.__class__ = type("Other", (Estimator,), {"__init__": Estimator.__init__, **stated})
         fitted.predict(X[:2])
         for method in vars(Estimator)["interval_claims"]:
-            with pytest.raises(NotImplementedError, match="in the body of Other itself `interval_estimand"):
+            with pytest.raises(
+                NotImplementedError, match="in the body of Other itself `interval_estimand"
+            ):
                 fitted.confidence_interval(X[:2], method=method)
         if hasattr(fitted, "coefficient_law"):
             with pytest.raises(NotImplementedError, match="Other claims no intervals"):
