@@ -173,11 +173,11 @@ def weighed(seed):
     )
 
 
-def read(source, seed, Estimator=LinearRegression, **settings):
+def read(source, seed, Estimator=LinearRegression, bounds=BOX):
     """The same of rows that come from elsewhere, and are written there before."""
     made = World(seed)
     names = [f"x{j}" for j in range(8)]
-    model = Estimator(random_state=seed, n_jobs=1, **{**BOX, **settings})
+    model = Estimator(random_state=seed, n_jobs=1, **bounds)
     with tempfile.TemporaryDirectory() as folder:
         rows = SOURCES[source](made, names, Path(folder))
         return measured(made, model, lambda: model.fit(*rows))
@@ -339,7 +339,9 @@ FITS = {
         fitted, IVRegressor, **BOX, endogenous=[0], instruments=[7],
         world={"kind": "instruments"}),
     **{f"LinearRegression, {source}": partial(read, source) for source in SOURCES},
-    "SSPRegressor, lazy polars": lambda seed: read("polars", seed, SSPRegressor),
+    "SSPRegressor, lazy polars": partial(
+        read, "polars", Estimator=SSPRegressor, bounds={**BALL, "data_norm": np.sqrt(8.0)}
+    ),
     "prediction intervals, lines": partial(predicted, LinearRegression, **BOX),
     "prediction intervals, curves": partial(predicted, AdditiveRegressor, **BOX),
     "prediction intervals, counts": partial(predicted, PoissonRegressor, **COUNTS, kind="counts"),

@@ -11,6 +11,11 @@ import numpy as np
 import pytest
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
+sys.path.append(str(FOLDER))
+
+import _pages  # noqa: E402
+import figures  # noqa: E402
+
 SCRIPTS = [path for path in sorted(FOLDER.glob("*.py")) if not path.name.startswith("_")]
 
 
@@ -72,10 +77,7 @@ def test_records_name_commits_that_exist():
     assert len(untraced) <= MOST_UNTRACED, sorted(untraced)
 
 
-def test_every_figure_of_the_docs_is_drawn_from_a_record(monkeypatch):
-    monkeypatch.syspath_prepend(str(FOLDER))
-    import figures
-
+def test_every_figure_of_the_docs_is_drawn_from_a_record():
     shown = {path.stem for path in figures.FIGURES.iterdir()}
     assert shown == set(figures.MAKERS)
     for name, module, function in figures.MAKERS.values():
@@ -83,10 +85,24 @@ def test_every_figure_of_the_docs_is_drawn_from_a_record(monkeypatch):
         assert f"def {function}(numbers)" in source, name
 
 
-def test_records_are_drawn(monkeypatch, tmp_path):
-    monkeypatch.syspath_prepend(str(FOLDER))
-    import figures
+@pytest.mark.parametrize("figure", sorted(figures.MAKERS))
+def test_every_figure_is_drawn(figure, monkeypatch, tmp_path):
+    """A record that lost a part, or a maker that does not know it, fails here."""
+    monkeypatch.setattr(figures, "FIGURES", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["figures.py", "--only", figure])
+    figures.main()
+    assert [path.name for path in tmp_path.iterdir()] == [f"{figure}.png"]
 
+
+def test_a_figure_without_a_record_is_named(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(figures, "HERE", tmp_path)
+    monkeypatch.setattr(figures, "FIGURES", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["figures.py", "--only", "rate_layered"])
+    figures.main()
+    assert "rate_layered: not drawn" in capsys.readouterr().out and not list(tmp_path.iterdir())
+
+
+def test_rates_are_drawn_as_they_are_recorded(monkeypatch, tmp_path):
     panel = ("a", [10, 100], ["one", "two"], np.ones((2, 3, 2)), {"n^(-1/2)": -0.5})
     monkeypatch.setattr(
         "_rates.record", lambda name, found: write(tmp_path / "results", name, found)
@@ -105,3 +121,24 @@ def write(folder, name, found):
     folder.mkdir()
     text = json.dumps({"numbers": found}, default=np.ndarray.tolist)
     (folder / f"{name}.json").write_text(text, encoding="utf-8")
+
+
+def test_tables_of_pages_are_those_of_the_records():
+    """Header and numbers: `python benchmarks/_pages.py` writes them again."""
+    shown = set()
+    for page in _pages.pages():
+        for name, table in _pages.MARK.findall(page.read_text("utf-8")):
+            assert table == _pages.TABLES[name](), (page.name, name)
+            shown.add(name)
+    assert shown == set(_pages.TABLES)
+
+
+def test_no_header_of_a_table_is_a_row_of_numbers():
+    """A header may say 1 or 1e6 of an epsilon or a size, and holds no measurement."""
+    measured = re.compile(r"\d+,(\d{3},)*\d(?!00)\d{2}|\d+\.\d{2,}|\.\d{3,}")
+    for page in _pages.DOCS.rglob("*.md"):
+        lines = page.read_text("utf-8").splitlines()
+        for header, rule in zip(lines, lines[1:], strict=False):
+            if re.fullmatch(r"\|(\s*:?-+:?\s*\|)+", rule):
+                cells = [cell.strip() for cell in header.strip().strip("|").split("|")]
+                assert not [cell for cell in cells if measured.fullmatch(cell)], (page.name, header)
