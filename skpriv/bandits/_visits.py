@@ -1,61 +1,12 @@
 """People who come back: how many of their rounds are learned from, and from which ones."""
 
-import re
-from decimal import Decimal
-from fractions import Fraction
 from hashlib import blake2b
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from ..privacy import Hashed
-
-WHOLE = re.compile(r"(-?[0-9]+)\.0+", re.ASCII)  # text of a float that is a whole number
-
-
-def name_of(user: Any) -> bytes | None:
-    """Bytes that are the same for all ways to write a person's name, or None for nobody.
-
-    Equal real numbers are one name, whatever their type: tables turn 1 into 1.0 where another name
-    is missing. A text of a number is that number, which is the safer reading: two names that are
-    taken for one person share the rounds of one, and one person with two names has twice as many.
-    All other text stays as it is. A tuple or list is the name of its parts, and is no text. None,
-    NaN and their like are nobody, and so are floats so large that whole numbers between them were
-    rounded to them: whose name that was is not known.
-    """
-    if user is None or isinstance(user, bytes):
-        return user
-    if isinstance(user, tuple | list):
-        parts = [part for part in map(name_of, user) if part is not None]
-        if len(parts) < len(user):
-            return None
-        # No text has the byte 255, and the lengths say where the parts end.
-        return b"\xff" + b"".join(b"%d:%b" % (len(part), part) for part in parts)
-    if not isinstance(user, str):
-        try:
-            if bool(user != user):  # true of NaN and NaT alone
-                return None
-            text = _text_of(user) if isinstance(user, Real | Decimal | np.bool_) else str(user)
-        except Exception:  # an object that cannot be compared, such as the NA of pandas
-            return None
-        if text is None:
-            return None
-        user = text
-    whole_number = WHOLE.fullmatch(user)
-    return (whole_number[1] if whole_number else user).encode(errors="surrogatepass")
-
-
-def _text_of(number: Any) -> str | None:
-    """One text for equal numbers; None for a float that stands for several whole numbers."""
-    if isinstance(number, float | np.floating):
-        if not abs(float(number)) < 2.0 ** (min(np.finfo(type(number)).nmant, 52) + 1):
-            return None
-        number = float(number)
-    exact = Fraction(int(number)) if int(number) == number else Fraction(number)
-    if exact.denominator == 1:
-        return str(exact.numerator)
-    return repr(float(exact)) if Fraction(float(exact)) == exact else str(exact)
+from ..records import name_of
 
 
 class Visits:
@@ -98,7 +49,7 @@ class Visits:
         Parameters
         ----------
         users : sequence of shape (n_rounds,)
-            Names (see `name_of`) or hashes; from a round of nobody nothing is learned.
+            Names (see :func:`skpriv.records.name_of`) or hashes; rounds of nobody are not learned.
         until : int
             Public: number of the round after which the policy changes.
         place : int

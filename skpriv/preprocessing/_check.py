@@ -11,10 +11,10 @@ from .._estimation._intervals import two_sided_quantile
 from .._parameters import Level, RandomState, validated
 from .._printing import Printed, Table, refuse_absent
 from ..privacy import ROUNDING, Budget, Groups, Query, open_session
-from ..records import as_rows, cells, from_table, is_lazy
+from ..records import as_rows, cells, from_table, identity, is_lazy
 from ._columns import LOST
 from ._encoder import as_frame, as_schema, column_names
-from ._values import MISSING, text
+from ._values import text
 
 # Names of the states of a cell, in their order; LOST is divided into unreadable and missing.
 STATES = ("read", "clipped", "other", "unreadable", "missing")
@@ -273,9 +273,9 @@ def _cell_states(series, column):
 
 def _empty(value):
     """Whether a cell holds nothing, or a word for nothing."""
-    if isinstance(value, str):
-        return value.strip().casefold() in MISSING
+    if isinstance(value, str | bytes):
+        return text(value) is None
     try:
-        return text(value) is None and bool(value is None or value != value)
+        return identity(value) is None and bool(value is None or value != value)
     except Exception:  # Such as pandas.NA, of which nobody knows whether it equals itself.
         return type(value).__name__ == "NAType"

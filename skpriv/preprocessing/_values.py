@@ -12,23 +12,18 @@ from contextlib import suppress
 from datetime import date, datetime, timedelta, timezone
 from functools import partial
 from math import isfinite
-from sys import float_info
-from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from ..records import cells, silence
+from ..records import MISSING_WORDS, cells, identity, moment, silence
 
-MISSING = {"", "na", "n/a", "#n/a", "<na>", "nan", "nat", "null", "none"}
 _TRUTHS = dict.fromkeys(("true", "yes", "y", "t", "1"), 1.0)
 _TRUTHS |= dict.fromkeys(("false", "no", "n", "f", "0"), 0.0)
 _EPOCH = datetime(1970, 1, 1)
 DAY = timedelta(days=1).total_seconds()
 # Blanks between groups of digits: the plain, no-break, narrow no-break, thin and figure space.
 _BLANKS = " \u00a0\u202f\u2009\u2007"
-# Beyond this integers are not exact in floats, and a column of floats could not tell them apart.
-_EXACT = 2**float_info.mant_dig
 
 
 def composed(value):
@@ -44,21 +39,6 @@ def real(value):
     """A cell, without the imaginary part that another row's complex number gave to it."""
     is_complex = issubclass(type(value), complex | np.complexfloating)
     return value.real if is_complex and value.imag == 0.0 else value
-
-
-def moment(value):
-    """A time as one of whole microseconds, whatever library made it; other cells stay as they are.
-
-    One text in a column of times turns it into a column of objects. Times of NumPy, and times with
-    nanoseconds, must then be read as they are in a column of times.
-    """
-    if isinstance(value, np.datetime64):
-        found = value.astype("datetime64[us]").item()  # A number if it is out of the calendar.
-        return found if isinstance(found, datetime) else None
-    if isinstance(value, datetime) and hasattr(value, "nanosecond"):
-        stamp: Any = value
-        return stamp.replace(nanosecond=0)
-    return value
 
 
 def number(value, decimal=".", thousands=None):
@@ -107,34 +87,9 @@ def _plain_number(said, decimal, thousands):
 
 
 def text(value):
-    """The canonical text of a cell, or None: "1" for 1, 1.0, "1" and "1.0"."""
-    if isinstance(value, str):
-        stripped = composed(value)
-        folded = stripped.casefold()
-        if folded in MISSING:
-            return None
-        if folded in ("true", "false"):
-            return folded.capitalize()
-        as_number = number(stripped)
-        return stripped if np.isnan(as_number) else _number_text(as_number)
-    if isinstance(value, bool | np.bool_):
-        return str(bool(value))
-    if isinstance(value, date | np.datetime64):
-        try:
-            value = moment(value)
-            return None if value != value else value.isoformat()  # NaT does not equal itself.
-        except Exception:
-            return None
-    if isinstance(value, list | tuple | dict | set | bytes | np.ndarray):
-        return None
-    as_number = number(value)
-    return None if np.isnan(as_number) else _number_text(as_number)
-
-
-def _number_text(value):
-    if value.is_integer() and abs(value) < _EXACT:
-        return str(int(value))
-    return repr(value)
+    """What a cell names (see :func:`skpriv.records.identity`); None where it is missing."""
+    said = identity(value)
+    return None if said is None or said.casefold() in MISSING_WORDS else said
 
 
 def boolean(value):

@@ -3,6 +3,7 @@
 from ._base import CHUNK_ROWS, KEPT_BYTES, ArrayRows, Rows, WeightedRows, canonical, in_threads
 from ._batches import BatchRows, LazyValues, check_length
 from ._dask import DaskRows, positional
+from ._identity import MISSING_WORDS, codes, identity, moment, name_of
 from ._persons import PersonRows
 from ._subset import SEED_BYTES, SeededOrder, Subset
 from ._tables import (
@@ -10,7 +11,7 @@ from ._tables import (
     is_lazy, read_in_batches, readable,
 )  # fmt: skip
 from ._values import (
-    INVALID_VALUES, cells, codes, decoded, finite, floats, named, public_shape, public_zeros,
+    INVALID_VALUES, cells, decoded, finite, floats, named, public_shape, public_zeros,
     quietly, silence,
 )  # fmt: skip
 
@@ -23,6 +24,7 @@ __all__ = [
     "BatchRows",
     "DaskRows",
     "LazyValues",
+    "MISSING_WORDS",
     "PersonRows",
     "Rows",
     "SeededOrder",
@@ -42,8 +44,11 @@ __all__ = [
     "from_batches",
     "from_parquet",
     "from_table",
+    "identity",
     "in_threads",
     "is_lazy",
+    "moment",
+    "name_of",
     "named",
     "positional",
     "public_shape",

@@ -295,65 +295,6 @@ def _cell(column, at):
     return None
 
 
-@silence()
-def codes(labels: Any) -> np.ndarray:
-    """Number labels from 0 on, whatever they are; an unreadable label differs from all others.
-
-    Each label is read by itself, so that one changes nothing that is read of the others, except in
-    an array or column of a plain NumPy type, which is public. Equal numbers are one label whatever
-    their types, as 1, 1.0 and True are, and a text is no number. None and each object for NaN, NaT
-    or NA are one label together.
-    """
-    found = _labels(labels)
-    if isinstance(found, np.ndarray):
-        return np.unique(found, return_inverse=True)[1].reshape(-1)
-    numbered: dict = {}
-    numbers = np.empty(len(found), dtype=np.intp)
-    for at, label in enumerate(found):
-        try:
-            numbers[at] = numbered.setdefault(_label(label), len(numbered))
-        except Exception:  # the label is not hashable, or raises an error of its own
-            numbers[at] = numbered.setdefault(_Unreadable(), len(numbered))
-    return numbers
-
-
-def _labels(labels):
-    """An array of a plain type, or a list of objects that were never brought to one type."""
-    labels = nw.to_native(labels, pass_through=True)
-    if not hasattr(labels, "__array__"):
-        return list(labels)
-    if not isinstance(getattr(labels, "dtype", None), np.dtype):
-        # As an array, a column of integers with one missing label would have the type float64.
-        if hasattr(labels, "astype"):
-            with suppress(Exception):  # its text would quote a label
-                return np.asarray(labels.astype(object)).tolist()
-        if hasattr(labels, "to_list") or hasattr(labels, "to_pylist"):
-            return cells(labels)
-    array = _array(labels)
-    return array if array.dtype.kind in "biufcmMSU" else array.tolist()
-
-
-def _label(cell):
-    """What tells the label of one cell from others."""
-    kind = type(cell)
-    if kind is int or kind is str:
-        return cell
-    if hasattr(kind, "__array__") and not issubclass(kind, np.datetime64 | np.timedelta64):
-        cell = cell.item()  # a number of NumPy or of another library becomes one of Python
-    try:
-        missing = cell is None or not cell == cell
-    except Exception:  # NA and a signalling NaN cannot be compared
-        missing = type(cell).__hash__ is not None
-    return _MISSING if missing else cell
-
-
-class _Unreadable:
-    """A label that is like no other."""
-
-
-_MISSING = _Unreadable()
-
-
 def finite(*arrays: Any) -> Any:
     """Raise the fixed sentence unless all numbers are finite."""
     for array in arrays:

@@ -3,8 +3,6 @@
 import pickle
 import sqlite3
 from contextlib import closing
-from decimal import Decimal
-from fractions import Fraction
 from functools import partial
 from itertools import combinations
 from math import sqrt
@@ -14,6 +12,7 @@ import pandas as pd
 import pytest
 from registry.estimators import ssp
 from registry.replays import loss_of_copies, losses, numbered_answers, record_noise
+from registry.spellings import NOBODY, SAME
 from registry.totals import Total
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -294,24 +293,6 @@ def test_a_device_may_report_so_often_and_no_more():
     with pytest.raises(ValueError, match="2 times"):
         policy.update_from_reports([(7, report)])
     assert Cost.from_epsilon(1.5).pure == pytest.approx(policy._sums._streams[0].cost.pure)
-
-
-SAME = (
-    [1, 1.0, True, np.int64(1), np.uint8(1), np.float32(1.0), np.bool_(True), Decimal("1.00"),
-     Fraction(1), "1", "1.0", np.str_("1"), b"1", np.array(1.0)],
-    [0, -0.0, False],
-    [1.5, Decimal("1.5"), Fraction(3, 2), np.float64(1.5), "1.5"],
-    [-7, -7.0, "-7"],
-    ["007"], ["Ada"], ["1e0"], [" 1"],
-    [("a", 1), ("a", 1.0), ["a", "1"], ("a", np.int64(1))], ["('a', 1)"], [(("a",), 1)],
-    [2**60], [2**60 + 1], [1 + 0j, np.complex128(1), "(1+0j)"],
-)  # fmt: skip
-NOBODY = (
-    None, float("nan"), np.float64("nan"), np.datetime64("NaT", "ns"), Decimal("nan"),
-    Decimal("sNaN"),
-    ("a", None), ["a", float("nan")],
-    pd.NA, pd.NaT, float("inf"), Decimal("inf"), 2.0**53, np.float32(2.0**24),
-)  # fmt: skip
 
 
 def test_equal_numbers_are_one_person_and_what_is_missing_is_nobody():

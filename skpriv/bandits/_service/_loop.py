@@ -12,9 +12,9 @@ import numpy as np
 
 from ..._parameters import Count, Finite, Positive, validated
 from ...privacy import activated, capture
-from ...records import finite_numbers
+from ...records import finite_numbers, name_of
 from .._base import NO_LIMIT, BasePolicy, checked_available
-from .._visits import Hashed, name_of
+from .._visits import Hashed
 from ._store import CAME, IN_RANGE, Store, begun, check_same, event_name, sentence_of, served
 
 # Number of events that are read or forgotten at once, while others wait a few milliseconds. A

@@ -10,7 +10,7 @@ import numpy as np
 from ..._sqlite import Database
 from ...exceptions import PrivacyError, SkprivError
 from ...privacy import Numbering
-from .._visits import name_of
+from ...records import name_of
 
 SCHEMA = """
 CREATE TABLE policy (
@@ -238,7 +238,7 @@ def event_name(event):
     """Text of an event's name, or bytes where it has parts: the same for equal names alone."""
     name = str(event).encode(errors="surrogatepass") if isinstance(event, str) else name_of(event)
     if name is None:
-        raise ValueError("an event needs a name: None, NaN and floats of 2**53 or more are none.")
+        raise ValueError("an event needs a name: None, NaN, blanks and floats of 2**53 are none.")
     if not 1 <= len(name) <= 1_000:
         raise ValueError(f"an event's name has 1 to 1,000 bytes, and here {len(name):,}.")
     if isinstance(event, str):

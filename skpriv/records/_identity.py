@@ -1,0 +1,208 @@
+"""Who or what a value names: one text for all the ways in which it can be written.
+
+People, headers, levels and labels are compared by this text and by nothing else. Readers of tables
+do not agree: the same identifier is ``17`` in one file, ``17.0`` beside a missing cell, ``"17 "``
+in a CSV file and ``Decimal("17")`` in a database, and an accented letter is one character or two. A
+person under two names would have twice the rows that a guarantee speaks of.
+"""
+
+import re
+import unicodedata
+from contextlib import suppress
+from datetime import date, datetime
+from decimal import Decimal
+from enum import Enum
+from numbers import Real
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from ._values import _array, cells, silence
+
+# Words that readers of tables take for a missing cell; those of pandas, and \N of databases.
+MISSING_WORDS = {
+    "", "na", "n/a", "#n/a", "#n/a n/a", "#na", "<na>", "nan", "-nan", "1.#qnan", "-1.#qnan",
+    "1.#ind", "-1.#ind", "nat", "null", "none", "\\n",
+}  # fmt: skip
+_TRUTHS = {"True": "1", "False": "0"}  # of people, who may be numbers in another part of a table
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?", re.IGNORECASE)
+_MIDNIGHT = re.compile(r"(\d{4}-\d\d-\d\d)[T ]00:00(:00(\.0+)?)?", re.ASCII)
+# Dashes and apostrophes, which programs replace while one types.
+_ALIKE = str.maketrans("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u2018\u2019\u00b4", "-------'''")
+_RAISED = ("<super>", "<sub>", "<fraction>")  # which would make the number 102 of 10 squared
+
+
+def identity(value: Any) -> str | None:
+    """One text for all ways to write a value, or None where there is none.
+
+    Texts are composed (NFC), and so are compatible characters such as letters of full width; blanks
+    of any kind at an end are dropped, and those inside are one blank. A text of a number is that
+    number, and equal numbers have one text whatever their type: ``"1"`` for 1, 1.0, "1.0", "01" and
+    ``Decimal(1)``. Integers are exact, other numbers those of a float64. A time at midnight is its
+    date. Bytes are text in UTF-8. None, NaN, NaT, NA, blanks and what has no text are None. Whoever
+    reads private cells does it in `silence`.
+    """
+    with suppress(Exception):  # a cell may hold any object, which may raise any error
+        return _text_of(value)
+    return None
+
+
+def _text_of(value):
+    if isinstance(value, str):
+        return _text_of_text(value)
+    if isinstance(value, bytes):
+        return _text_of_text(value.decode())
+    if np.ma.is_masked(value):  # whatever is behind the mask
+        return None
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+    if isinstance(value, list | tuple | dict | set | frozenset | np.ndarray):
+        return None
+    if value is None or bool(value != value):  # NaN and NaT
+        return None
+    if isinstance(value, bool | np.bool_):
+        return str(bool(value))
+    if isinstance(value, complex | np.complexfloating) and value.imag == 0.0:
+        value = value.real
+    if isinstance(value, Real | Decimal):
+        return _text_of_number(value)
+    if isinstance(value, Enum):
+        return _text_of(value.value)
+    if isinstance(value, date | np.datetime64):
+        value = moment(value)
+        return None if value is None else _text_of_text(value.isoformat())
+    kind = type(value)
+    unnamed = kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__
+    return None if unnamed else _text_of_text(str(value))  # such as an interval or a UUID
+
+
+def _text_of_text(text):
+    if not (text.isascii() and text.isprintable()):
+        text = _folded(text)
+    text = " ".join(text.split())
+    if _NUMBER.fullmatch(text):
+        return _text_of_number(Decimal(text))
+    if text.casefold() in ("true", "false"):
+        return text.capitalize()
+    midnight = _MIDNIGHT.fullmatch(text)
+    return (midnight[1] if midnight else text) or None
+
+
+def _folded(text):
+    """The same text in the composed form, without characters that nobody sees."""
+    seen = (c for c in " ".join(text.split()) if unicodedata.category(c) not in ("Cc", "Cf"))
+    plain = (
+        c if unicodedata.decomposition(c).startswith(_RAISED) else unicodedata.normalize("NFKC", c)
+        for c in "".join(seen).translate(_ALIKE)
+    )
+    return unicodedata.normalize("NFC", "".join(plain))
+
+
+def _text_of_number(number):
+    if int(number) == number:
+        return str(int(number))
+    # A number of 32 bits is the shortest decimal that it stands for, as it is where it is printed.
+    value = float(str(number)) if isinstance(number, np.floating) else float(number)
+    return str(int(value)) if value.is_integer() else repr(value)
+
+
+def moment(value: Any) -> Any:
+    """A time as one of whole microseconds, whatever library made it; other cells stay as they are.
+
+    One text in a column of times turns it into a column of objects. Times of NumPy, and times with
+    nanoseconds, must then be read as they are in a column of times.
+    """
+    if isinstance(value, np.datetime64):
+        found = value.astype("datetime64[us]").item()  # a number if it is out of the calendar
+        return found if isinstance(found, datetime) else None
+    if isinstance(value, datetime) and hasattr(value, "nanosecond"):
+        stamp: Any = value
+        return stamp.replace(nanosecond=0)
+    return value
+
+
+@silence()
+def name_of(person: Any) -> bytes | None:
+    """Bytes that are the same for all ways to write a person's name, or None for nobody.
+
+    They are those of `identity`. Two names that are taken for one person share the rows of one,
+    and a person with two names has twice as many, so that the doubt is for the person. A tuple or
+    list is the name of its parts, and is no text. Nobody are missing cells, words for them such as
+    "NA" (`MISSING_WORDS`), and what cannot be read. So are floats so large that whole numbers
+    between them were rounded to them: whose name that was is not known.
+    """
+    return _name(person)
+
+
+def _name(person):
+    with suppress(Exception):
+        if isinstance(person, dict):  # a struct of a table
+            person = list(person.values())
+        if isinstance(person, tuple | list) or isinstance(person, np.ndarray) and person.ndim:
+            return _name_of_parts([_name(part) for part in person])
+        if isinstance(person, float | np.floating):
+            exact = 2.0 ** (min(np.finfo(type(person)).nmant, 52) + 1)
+            if not abs(float(person)) < exact:
+                return None
+        text = identity(person)
+        if text is None and isinstance(person, bytes):
+            return person or None  # a digest, which is no text
+        if text is not None and text.casefold() not in MISSING_WORDS:
+            return _TRUTHS.get(text, text).encode(errors="surrogatepass")
+    return None
+
+
+def _name_of_parts(parts):
+    """One name of several, unless one of them is nobody's."""
+    if None in parts:
+        return None
+    # No text has the byte 255, and the lengths say where the parts end.
+    return b"\xff" + b"".join(b"%d:%b" % (len(part), part) for part in parts)
+
+
+@silence()
+def codes(people: Any) -> np.ndarray:
+    """Number people from 0 on by their names (see `name_of`); nobody is one person together.
+
+    Each name is read by itself, so that one changes nothing that is read of the others, except in
+    an array or column of a plain NumPy type, which is public.
+    """
+    found, places = _labels(people), None
+    if isinstance(found, np.ndarray):
+        found, places = np.unique(found, return_inverse=True)
+        if found.dtype.kind in "biu":  # they are as different as their names
+            return places.reshape(-1)
+    numbered: dict = {}  # by name
+    read: dict = {}  # by what was read, of plain types alone: equal ones have equal names
+    numbers = np.empty(len(found), dtype=np.intp)
+    for at, label in enumerate(found):
+        plain = type(label) in (str, int)
+        number = read.get(label) if plain else None
+        if number is None:
+            number = numbered.setdefault(_name(label), len(numbered))
+            if plain:
+                read[label] = number
+        numbers[at] = number
+    return numbers if places is None else numbers[places.reshape(-1)]
+
+
+def _labels(labels):
+    """An array of a plain type, or a list of objects that were never brought to one type."""
+    series: Any = nw.from_native(labels, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series) and series.dtype == nw.Float32:
+        labels = series.fill_null(float("nan")).to_numpy()  # as a list they would be of 64 bits
+    if isinstance(labels, np.ma.MaskedArray):
+        labels = labels.astype(object).filled(None)
+    labels = nw.to_native(labels, pass_through=True)
+    if not hasattr(labels, "__array__"):
+        return list(labels)
+    if not isinstance(getattr(labels, "dtype", None), np.dtype):
+        # As an array, a column of integers with one missing label would have the type float64.
+        if hasattr(labels, "astype"):
+            with suppress(Exception):  # its text would quote a label
+                return np.asarray(labels.astype(object)).tolist()
+        if hasattr(labels, "to_list") or hasattr(labels, "to_pylist"):
+            return cells(labels)
+    array = _array(labels)
+    return array if array.dtype.kind in "biufcmMSU" else array.tolist()
