@@ -13,6 +13,9 @@ import numpy as np
 BATCH_ROWS = 2**16  # rows of a file, or records of an order, that are read or drawn at once
 SEED_BYTES = sha256().digest_size  # length of a seed, which nobody can guess
 BLOCK_WORDS = 2**10  # 64-bit numbers that one call of the hash function makes
+# Bytes of an order that are kept once they are expanded, of groups and of orders in a group each: a
+# fit asks about 20 pieces of one order. It is as much as one chunk of rows takes.
+KEPT_ORDER_BYTES = 2**24
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,9 +91,10 @@ class SeededOrder:
     Each record falls into one of up to 256 groups, by an independent uniform byte; the groups
     follow one another, and in each of them records come in a uniform order of its own. Given the
     groups all orders are equally likely, and each partition is as likely as any other of the same
-    sizes: so is the whole order. It is read without more memory than a bit for 32 rows: a byte of
-    each record is expanded again whenever it is needed, and orders within a group only of groups
-    that are cut in two. Up to 65,536 records are one group.
+    sizes: so is the whole order. A byte of each record is expanded when it is needed, and orders
+    within a group only of groups that are cut in two. What fits into `KEPT_ORDER_BYTES` is kept for
+    the next piece; the rest is expanded again, so that more records take no more memory than a bit
+    for 32 rows. Up to 65,536 records are one group.
 
     The order of a group is that of independent random keys. Every stream is SHAKE-128 of the seed
     and a counter.
@@ -117,6 +121,8 @@ class SeededOrder:
         self._seed, self.n = bytes(seed), int(n)
         self.n_blocks = -(-self.n // BATCH_ROWS)
         self._n_groups = min(256, 2 ** max(0, self.n_blocks - 1).bit_length())
+        self._kept_groups: dict[int, np.ndarray] = {}
+        self._kept_orders: dict[int, np.ndarray] = {}
 
     def users(self, start: int, stop: int) -> Subset:
         """Records from one place of the order up to another."""
@@ -134,6 +140,14 @@ class SeededOrder:
 
     def groups(self, block: int) -> np.ndarray:
         """Group of each record of a block of rows."""
+        if block not in self._kept_groups:
+            groups = self._expanded_groups(block)
+            if (block + 1) * BATCH_ROWS > KEPT_ORDER_BYTES:
+                return groups
+            self._kept_groups[block] = groups
+        return self._kept_groups[block]
+
+    def _expanded_groups(self, block):
         size = min(BATCH_ROWS, self.n - block * BATCH_ROWS)
         if self._n_groups == 1:
             return np.zeros(size, dtype=np.uint8)
@@ -158,8 +172,15 @@ class SeededOrder:
 
     def dealt_in(self, group: int, count: int) -> np.ndarray:
         """The first records of the order of a group, by their number among those of the group."""
-        seed = self._seed + bytes([group] if group else [])
-        return _shuffled(seed, int(self.before[-1, group]))[:count]
+        if group not in self._kept_orders:
+            seed = self._seed + bytes([group] if group else [])
+            order = _shuffled(seed, int(self.before[-1, group]))
+            if sum(kept.nbytes for kept in self._kept_orders.values()) > KEPT_ORDER_BYTES:
+                self._kept_orders = {}
+            if order.nbytes > KEPT_ORDER_BYTES:
+                return order[:count]
+            self._kept_orders[group] = order
+        return self._kept_orders[group][:count]
 
     def __repr__(self):
         return f"SeededOrder of {self.n} records"

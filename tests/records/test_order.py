@@ -65,6 +65,18 @@ def test_pieces_of_one_order(n, block_rows):
                 np.testing.assert_array_equal(piece.between(first, last), inside)
 
 
+@pytest.mark.parametrize("block_rows", [64], indirect=True)
+def test_what_does_not_fit_into_memory_is_expanded_again(block_rows, monkeypatch):
+    kept, expanded = _seeded(5, 1_000), _seeded(5, 1_000)
+    places = [(0, 40), (0, 300), (200, 900), (0, 40)]
+    expected = [kept.users(*place).positions for place in places]
+    monkeypatch.setattr(_subset, "KEPT_ORDER_BYTES", 100)
+    for place, positions in zip(places, expected, strict=True):
+        np.testing.assert_array_equal(expanded.users(*place).positions, positions)
+    held = [*expanded._kept_groups.values(), *expanded._kept_orders.values()]
+    assert sum(array.nbytes for array in held) <= 2 * 100
+
+
 def test_equal_keys_are_drawn_again(monkeypatch):
     words, calls = _subset._words, []
 

@@ -294,7 +294,11 @@ class LiftedReports:
 
         Sums depend on the order of their terms, in their last digit.
         """
-        return self.part(np.lexsort(self.directions.T))
+        last = self.directions[:, -1]
+        order = np.argsort(last, kind="stable")
+        if not (np.diff(last[order]) > 0.0).all():  # the other coordinates part those that are equal
+            order = np.lexsort(self.directions.T)
+        return self.part(order)
 
     @property
     def target(self) -> Any:

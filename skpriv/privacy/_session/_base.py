@@ -139,7 +139,7 @@ class Pieces:
         # of all records, but not those of all records by those of a piece.
         self._maker: Any = None
         self._prepared_rows: Any = None
-        self._users, self._memory = {}, {}
+        self._users, self._inside, self._memory = {}, {}, {}
 
     def prefix(self, start, stop, fraction):
         """The first records of those from one place up to another: a fraction of them.
@@ -260,8 +260,12 @@ class Pieces:
         """Where the records of a piece are among those of a larger one; None if it is all of it."""
         if piece == larger:
             return None
-        inside = np.isin(self.users(larger).positions, self.users(piece).positions)
-        return Subset(np.flatnonzero(inside))  # positions need not ascend: see `audit.replay`
+        if (piece, larger) not in self._inside:
+            outer, inner = self.users(larger).positions, self.users(piece).positions
+            # positions need not ascend: see `audit.replay`
+            inside = np.flatnonzero(np.isin(outer, inner, assume_unique=True))
+            self._inside[piece, larger] = Subset(inside)
+        return self._inside[piece, larger]
 
 
 class Groups:

@@ -250,3 +250,14 @@ def test_norm_bounds_are_the_theorems_solved_for_the_norm(failure):
     norm = law.martingale_bound(1.0, failure)
     exponent = norm**2 / (2.0 * (reports * total + largest * norm / 3.0))
     assert 2.0 * np.exp(-exponent) == pytest.approx(failure, rel=1e-9)
+
+
+def test_the_order_of_shuffled_reports_follows_from_them_alone():
+    """Also where the last coordinates of two reports are the same."""
+    directions = np.random.RandomState(0).normal(size=(40, 3))
+    directions[10:20, -1] = directions[3, -1]
+    directions[12:15, 1] = directions[3, 1]
+    sent = LiftedReports(directions, CODES[0]).unordered().directions
+    for seed in range(5):
+        mixed = directions[np.random.RandomState(seed).permutation(40)]
+        assert (LiftedReports(mixed, CODES[0]).unordered().directions == sent).all()
