@@ -59,6 +59,51 @@ def vech_size(d):
     return d * (d + 1) // 2
 
 
+def pair_products(rows):
+    """Products of each two of k rows, in the order of `vech` and without its factors.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (k, n)
+
+    Returns
+    -------
+    ndarray of shape (k (k + 1) / 2, n)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv._linalg import pair_products
+    >>> pair_products(np.array([[1.0, 2.0], [3.0, 4.0]])).tolist()
+    [[1.0, 4.0], [9.0, 16.0], [3.0, 8.0]]
+    """
+    first, second = np.divmod(_coordinates(len(rows))[0], len(rows))
+    return rows[first] * rows[second]
+
+
+def kronecker_sums(sums, k, p):
+    """Sum of symmetric (k, k) matrices (x) symmetric (p, p) ones, from sums of their products.
+
+    Parameters
+    ----------
+    sums : ndarray of shape (k (k + 1) / 2, p (p + 1) / 2)
+        Of products of the entries of both, in the order of `pair_products`.
+
+    Returns
+    -------
+    ndarray of shape (k * p, k * p)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv._linalg import kronecker_sums
+    >>> kronecker_sums(np.array([[1.0], [2.0], [3.0]]), 2, 1).tolist()
+    [[1.0, 3.0], [3.0, 2.0]]
+    """
+    outer, inner = _coordinates(k)[2], _coordinates(p)[2]
+    return sums[outer[:, None, :, None], inner[None, :, None, :]].reshape(k * p, k * p)
+
+
 def psd_part(matrix, floor=0.0):
     """Nearest symmetric matrix (Frobenius) whose eigenvalues are at least ``floor``."""
     values, vectors = np.linalg.eigh(matrix)

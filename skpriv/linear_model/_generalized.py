@@ -6,6 +6,7 @@ Both are fitted by the same score steps, and differ in their links and targets.
 from collections.abc import Callable, Iterable, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cache
 from math import sqrt
 from typing import Any, ClassVar
 
@@ -21,7 +22,16 @@ from .._estimation._loop._queries import (
 )  # fmt: skip
 from .._estimation._loop._steps import at_solution
 from .._estimation._public_maps import RecordMap, RowMap, TargetMap
-from .._linalg import ROUNDED, SQRT2, blocks_of, row_products, vech
+from .._linalg import (
+    ROUNDED,
+    SQRT2,
+    blocks_of,
+    kronecker_sums,
+    pair_products,
+    row_products,
+    vech,
+    vech_size,
+)
 from .._parameters import (
     ArrayLike,
     ConformityScore,
@@ -290,9 +300,11 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
         return np.clip(np.exp(np.minimum(eta, np.log(high))), low, high)
 
 
+@cache
 def contrasts(n_classes):
     """Orthonormal columns Q, shape (n_classes, n_classes - 1), across the vector of ones."""
     full = np.linalg.qr(np.column_stack([np.ones(n_classes), np.eye(n_classes)[:, :-1]]))[0]
+    full.flags.writeable = False
     return full[:, 1:]
 
 
@@ -342,9 +354,11 @@ class Softmax(Logit):
         away = -probabilities
         away[np.arange(len(r)), np.rint(r).astype(int)] += 1.0
         gradient = (away @ contrasts(self.n_classes)).T @ (phi * weights[:, None])
-        hessian = np.zeros((len(theta),) * 2)
-        add_slopes(hessian, probabilities, weights, phi)
-        return gradient.reshape(-1), hessian
+        slopes, p = slopes_of_pairs(probabilities.T) * weights, phi.shape[1]
+        sums = np.zeros((len(slopes), vech_size(p)))
+        for block in blocks_of(*phi.shape):
+            sums += np.dot(slopes[:, block], pair_products(phi[block].T).T)
+        return gradient.reshape(-1), kronecker_sums(sums, self.n_classes - 1, p)
 
     def _eta(self, phi, theta):
         """Linear parts of all classes, shape (n_rows, n_classes)."""
@@ -443,17 +457,15 @@ class ClassRatesQuery(OfTargets, Query):
         return Location(counts / counts.sum(), noise * k**0.5 / (2.0 * total), total / answer.n)
 
 
-def add_slopes(total, probabilities, weights, e):
-    """Add the sum of weights Q'(diag pi - pi pi')Q (x) ee' over rows."""
-    Q, p = contrasts(probabilities.shape[1]), e.shape[1]
-    turned = probabilities @ Q
-    for i in range(Q.shape[1]):
-        for j in range(i + 1):
-            spread = probabilities @ (Q[:, i] * Q[:, j]) - turned[:, i] * turned[:, j]
-            part = np.dot((e * (weights * spread)[:, None]).T, e)
-            total[i * p : (i + 1) * p, j * p : (j + 1) * p] += part
-            if i != j:
-                total[j * p : (j + 1) * p, i * p : (i + 1) * p] += part
+def slopes_of_pairs(probabilities):
+    """Entries of Q'(diag pi - pi pi')Q of each record, shape (number of pairs, n_records).
+
+    Parameters
+    ----------
+    probabilities : ndarray of shape (n_classes, n_records)
+    """
+    Q = contrasts(len(probabilities))
+    return pair_products(Q.T) @ probabilities - pair_products(Q.T @ probabilities)
 
 
 @dataclass(frozen=True, eq=False)
@@ -504,32 +516,59 @@ class ClassScoreQuery(JointScores, Query):
         """Declared sensitivity."""
         return 2.0 * ROUNDING
 
+    @property
+    def prepared(self):
+        """The maker of rows (e, w, |e|) and this query of them, where they may be kept."""
+        return self.whitened.prepared_for(self)
+
+    def sum(self, X, y):
+        """Exact sum over a chunk of rows, each of which is a record.
+
+        A and uu' are weights (x) ee' of each pair of contrasts, so that one product of the distinct
+        entries of ee' by all weights has both sums.
+        """
+        k, p = len(self.location) - 1, len(self.whitened.W)
+        moment, sums = np.zeros((k, p)), np.zeros((k * (k + 1), vech_size(p)))
+        for d, slopes, e in self.scores(X, y):
+            moment += np.dot(d, e.T)
+            sums += np.dot(np.concatenate([slopes, pair_products(d)]), pair_products(e).T)
+        slope, residual = (vech(kronecker_sums(part, k, p)) for part in np.split(sums, 2))
+        return self.joined({"moment": moment, "slope": slope, "residual": residual})
+
     def scored(self, X, y):
         """Rows u of a chunk, and the sum of A."""
-        slopes = np.zeros((len(self.point),) * 2)
-        found = [np.empty((0, len(self.point)))]
-        for u, probabilities, h, e in self.scores(X, y):
-            add_slopes(slopes, probabilities, 2.0 * h, e)
-            found.append(u)
-        return np.vstack(found), {"slope": vech(slopes)}
+        k, p = len(self.location) - 1, len(self.whitened.W)
+        sums, scores = np.zeros((k * (k + 1) // 2, vech_size(p))), [np.empty((0, k * p))]
+        for d, slopes, e in self.scores(X, y):
+            sums += np.dot(slopes, pair_products(e).T)
+            scores.append((d.T[:, :, None] * e.T[:, None, :]).reshape(-1, k * p))
+        return np.vstack(scores), {"slope": vech(kronecker_sums(sums, k, p))}
 
     def scores(self, X, y):
-        """Yield (u, pi, h, e) of one block of rows after the other."""
+        """Yield (v Q'd / sqrt(2), 2 h Q'(diag pi - pi pi')Q, e) of one block of rows after another.
+
+        Records are columns, of arrays of shape (K - 1, n_rows), (pairs of contrasts, n_rows) and
+        (p, n_rows).
+        """
         code, roots = class_targets(self.whitened.row_map, self.target_map, X, y)
-        Q = contrasts(len(self.location))
-        B = self.point.reshape(Q.shape[1], -1)
-        for block, e, w, *_ in self.whitened.blocks(X):
-            with np.errstate(all="ignore"):
-                eta = self.location + (e / w[:, None]) @ (Q @ B).T
-                probabilities = special.softmax(np.where(np.isfinite(eta), eta, 0.0), axis=1)
-                v = np.minimum(roots[block], self.link.far * w)
-                h = v / (self.link.far * w)
-            has_class = np.isfinite(code[block]) & np.isfinite(eta).all(axis=1)
-            d = -probabilities
-            d[has_class, code[block][has_class].astype(int)] += 1.0
-            d = (d * np.where(has_class, v, 0.0)[:, None]) @ Q / SQRT2
-            u = (d[:, :, None] * e[:, None, :]).reshape(len(e), -1)
-            yield u, probabilities, np.where(has_class, h, 0.0), e
+        Q, far = contrasts(len(self.location)), self.link.far
+        QB = Q @ self.point.reshape(Q.shape[1], -1)
+        for block, rows, w, *_ in self.whitened.blocks(X):
+            for part in blocks_of(len(rows), vech_size(len(self.whitened.W))):
+                e, factors = np.ascontiguousarray(rows[part].T), w[part]
+                label, root = code[block][part], roots[block][part]
+                with np.errstate(all="ignore"):
+                    eta = self.location[:, None] + np.dot(QB, e) / factors
+                    has_class = np.isfinite(label) & np.isfinite(eta.sum(axis=0))
+                    eta = np.where(np.isfinite(eta), eta, 0.0)
+                    v = np.minimum(root, far * factors)
+                    h = np.where(has_class, v / (far * factors), 0.0)
+                probabilities = np.exp(eta - eta.max(axis=0))
+                probabilities /= probabilities.sum(axis=0)
+                d = -probabilities
+                d[label[has_class].astype(int), np.flatnonzero(has_class)] += 1.0
+                d = np.dot(Q.T / SQRT2, d * np.where(has_class, v, 0.0))
+                yield d, 2.0 * h * slopes_of_pairs(probabilities), e
 
 
 @dataclass(frozen=True, eq=False)

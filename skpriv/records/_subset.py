@@ -175,7 +175,7 @@ class SeededOrder:
         if group not in self._kept_orders:
             seed = self._seed + bytes([group] if group else [])
             order = _shuffled(seed, int(self.before[-1, group]))
-            if sum(kept.nbytes for kept in self._kept_orders.values()) > KEPT_ORDER_BYTES:
+            if sum(array.nbytes for array in self._kept_orders.values()) > KEPT_ORDER_BYTES:
                 self._kept_orders = {}
             if order.nbytes > KEPT_ORDER_BYTES:
                 return order[:count]

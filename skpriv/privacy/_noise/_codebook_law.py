@@ -296,7 +296,7 @@ class LiftedReports:
         """
         last = self.directions[:, -1]
         order = np.argsort(last, kind="stable")
-        if not (np.diff(last[order]) > 0.0).all():  # the other coordinates part those that are equal
+        if not (np.diff(last[order]) > 0.0).all():  # others part ties
             order = np.lexsort(self.directions.T)
         return self.part(order)
 
