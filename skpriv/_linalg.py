@@ -87,7 +87,7 @@ def kronecker_sums(sums, k, p):
     Parameters
     ----------
     sums : ndarray of shape (k (k + 1) / 2, p (p + 1) / 2)
-        Of products of the entries of both, in the order of `pair_products`.
+        Sums of products of the entries of both, in the order of `pair_products`.
 
     Returns
     -------

@@ -292,8 +292,8 @@ class BatchRows(FetchedRows):
         if not self.has_target or _size(n, self.n_features) > most_bytes:
             return None
         memory = Memory(n, self.n_features)
-        for X, y in self.each(lambda *chunk: chunk, subset):
-            memory.add(X, y)
+        for piece in self.pieces(self._chunk_length(None, False, subset), subset, False):
+            memory.add(*piece())
         return memory.rows(self.n_jobs)
 
     def loaded_with_targets(self, subset: Any, most_bytes: int) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._linalg import CompensatedSum
 from ..exceptions import InvalidValues
-from ._base import Rows, computed
+from ._base import ArrayRows, Rows, computed
 from ._batches import OTHER_LENGTH, BatchRows, FetchedRows, cut, length, pick, stated
 from ._subset import Subset
 from ._values import INVALID_VALUES, OTHER_ROWS, floats, is_dask
@@ -179,6 +179,40 @@ class DaskRows(FetchedRows):
         empty = CompensatedSum(query.shape)
         return self._tree(lambda rows, *given: rows.total(*given), query, local, _merged, empty)
 
+    def loaded(self, subset: Any, most_bytes: int) -> Any:
+        """The rows of a subset, which stay on their workers, if they are no more than that."""
+        if subset is None or not self.has_target or self._bytes(subset) > most_bytes:
+            return None
+        return self._cut(_chosen_rows, subset, self.n_features)
+
+    def loaded_with_targets(self, subset: Any, most_bytes: int) -> Any:
+        """The rows of a subset and the targets of all rows, each on its worker; None: too many."""
+        part = None if subset is None else self.loaded(subset, most_bytes)
+        left = most_bytes - (self._bytes(subset) if part is not None else 0)
+        fits = self.has_target and 8 * self.n <= left
+        return part, self._cut(_targets_alone, None, 0) if fits else None
+
+    def _bytes(self, subset):
+        return 8 * len(subset) * (self.n_features + 1)
+
+    def _cut(self, cut_part, subset, n_features):
+        """What is made of each part, which is computed once and kept where the part is."""
+        import dask
+        from dask import delayed
+
+        self.passes += 1
+        steps, chosen = delayed(self._steps, traverse=False), []
+        for part, (start, size) in zip(self._parts, self._ranges(), strict=True):
+            where = _local(subset, start, size)
+            chosen.append(delayed(cut_part, pure=False)(part, steps, where, n_features))
+        sizes = self._sizes
+        if subset is not None:
+            sizes = [len(subset.between(start, start + size)) for start, size in self._ranges()]
+        found = computed(partial(dask.persist, *chosen))
+        cut_rows = DaskRows(found, sizes, n_features, n=sum(sizes))
+        cut_rows.check(self._refuses)
+        return cut_rows
+
     def reduce(self, function: Any, merge: Any, start: int) -> Any:
         """Merge what a function makes of chunks, on the workers and then by a tree."""
         job, everywhere = (function, merge, start), [None for _ in self._ranges()]
@@ -268,14 +302,33 @@ def _of_part(run, part, job, steps, local, refuses):
     """Result of a part, on its worker; one fixed word if a value is wrong."""
     rows = part if isinstance(part, Rows) else _rows(part, steps)
     rows.n_jobs, rows.shown = 1, False  # Dask brings its own threads and progress bars
-    if refuses:
-        rows.check()
-    if isinstance(local, np.ndarray):
-        local = Subset(np.flatnonzero(np.unpackbits(local, count=rows.n)))
     try:
-        return run(rows, job, local)
+        if refuses:
+            rows.check()
+        return run(rows, job, _unpacked(local, rows.n))
     except InvalidValues:
         return "invalid"
+
+
+def _unpacked(local, n):
+    """Subset of a part's n rows that the bits of `_local` stand for."""
+    if isinstance(local, np.ndarray):
+        return Subset(np.flatnonzero(np.unpackbits(local, count=n)))
+    return local
+
+
+def _chosen_rows(part, steps, local, n_features):
+    """Chosen rows of a part, in memory."""
+    rows = _rows(part, steps)
+    chunks = [*rows.each(lambda X, y: (X, y), _unpacked(local, rows.n))]
+    chunks.append((np.empty((0, n_features)), np.empty(0)))
+    return ArrayRows(*map(np.concatenate, zip(*chunks, strict=True)), 1)
+
+
+def _targets_alone(part, steps, local, n_features):
+    """Targets of a part, in memory, beside rows without columns."""
+    y = np.concatenate([np.empty(0), *_rows(part, ()).each(lambda X, y: y)])
+    return ArrayRows(np.empty((len(y), 0)), y, 1)
 
 
 def _rows(part, steps):

@@ -121,6 +121,11 @@ class Pieces:
     of rows in memory, pieces. The largest piece that was handed out is read with a smaller one
     inside of it, or with the targets, so that all of these take one pass.
 
+    Rows that come in another order in each pass have pieces as well, of the records of one pass:
+    places that are drawn at random hold a random subset of the records in whatever order they come
+    (docs/mathematics/sensitivities.md). All questions about pieces are then answered from the copy
+    that this pass has left, so that only pieces that fit into memory are handed out.
+
     Parameters
     ----------
     rows : Rows
@@ -131,7 +136,7 @@ class Pieces:
 
     def __init__(self, rows, source, curator):
         self._rows, self._source, self._order = rows, source, None
-        self._secret = curator and rows.ordered
+        self._secret = curator
         self._kept_pieces, self._bytes_left, self._foreseen = [], KEPT_BYTES, {}
         # The last maker of `Query.prepared` with the piece whose rows it was given (None: all), and
         # the rows that it made, or None if they do not fit into memory. They are kept until a query
@@ -149,14 +154,24 @@ class Pieces:
         if not self._secret or not fraction < 1.0:
             return None
         piece = Piece(start, start + max(1, floor(fraction * (stop - start))))
+        if not self._rows.ordered and not self._may_keep(piece):
+            return None
         self._foreseen[start] = max(self._foreseen.get(start, piece), piece, key=len)
         return piece
+
+    def _may_keep(self, piece):
+        """Whether one pass can leave a copy of this piece, and of what was handed out before it."""
+        if self._kept_pieces:
+            return any(larger.holds(piece) for larger, _ in self._kept_pieces)
+        fits = 8 * len(piece) * (self._rows.n_features + 1) <= self._bytes_left
+        return fits and all(p.holds(piece) or piece.holds(p) for p in self._foreseen.values())
 
     def users(self, piece):
         """Records of a piece; None is all of them."""
         if piece is None:
             return None
-        self._rows.needs_order()
+        if not self._rows.ordered and not any(p.holds(piece) for p in self._foreseen.values()):
+            self._rows.needs_order()
         if not 0 <= piece.start <= piece.stop <= self._rows.n:
             raise PrivacyError(
                 f"a piece up to record {piece.stop} is not one of {self._rows.n} records."
@@ -247,6 +262,8 @@ class Pieces:
         for larger, rows in self._kept_pieces:
             if larger.holds(piece):
                 return rows.sum(query, self._among(piece, larger))
+        if self._kept_pieces:  # the next pass may have other records in the same places
+            self.all_rows.needs_order()
         if len(piece) <= self._bytes_left // 8:  # else not even a number of each record would fit
             foreseen = (p for p in self._foreseen.values() if len(p) > len(piece))
             for larger in (*(p for p in foreseen if p.holds(piece)), piece):
@@ -254,6 +271,7 @@ class Pieces:
                 if self._booked(found) is not None:
                     self._kept_pieces.append((larger, found))
                     return found.sum(query, self._among(piece, larger))
+        self.all_rows.needs_order()
         return self.all_rows.sum(query, self.users(piece))
 
     def _among(self, piece, larger):

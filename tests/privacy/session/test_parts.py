@@ -11,7 +11,7 @@ from skpriv.exceptions import PrivacyError
 from skpriv.privacy import Cost, Query, open_session, split
 from skpriv.privacy._session import _base as _pieces
 from skpriv.privacy._session._base import Piece
-from skpriv.records import from_batches
+from skpriv.records import BatchRows, DaskRows, from_batches
 
 BUDGET = Budget(1.0, 1e-6)
 N = 1000
@@ -239,3 +239,65 @@ def test_parts_that_are_too_large_are_read_again(monkeypatch):
     for piece, passes in ((more, 1), (more, 2), (few, 3), (few, 3), (more, 4)):
         session.sum(Total(), 0.1, piece)
         assert rows.passes == passes
+
+
+def _in_another_order_each_time(n_features=1):
+    """Rows that are too many to be kept, in a new order in each pass."""
+    rng, X = np.random.RandomState(3), np.tile(np.arange(float(N))[:, None], n_features)
+
+    def blocks():
+        order = rng.permutation(N)
+        yield from ((X[part], np.full(len(part), 0.5)) for part in np.array_split(order, 7))
+
+    return BatchRows(blocks, N, n_features, stable=False)
+
+
+@pytest.fixture
+def room_for_half(monkeypatch):
+    monkeypatch.setattr(_pieces, "KEPT_BYTES", 8 * 2 * N // 2)
+
+
+def test_rows_without_an_order_have_the_pieces_of_one_pass(room_for_half, global_random_seed):
+    rows = _in_another_order_each_time()
+    session = open_session("none", rows, None, BUDGET, global_random_seed, "who")
+    large, small = session.part(0.5), session.part(0.2)
+    first, second = (session.sum(Chosen(), 0.2, piece).value for piece in (small, large))
+    assert first.sum() == 0.2 * N and second.sum() == 0.5 * N
+    assert (first <= second).all() and second.max() == 1.0
+    assert (session.sum(Chosen(), 0.2, small).value == first).all()
+    assert rows.passes == 1
+    assert (session.sum(Chosen(), 0.2).value == 1.0).all() and rows.passes == 2
+
+
+def test_what_one_pass_has_not_kept_is_no_piece_of_rows_without_an_order(room_for_half):
+    session = open_session("none", _in_another_order_each_time(), None, BUDGET, 0, "who")
+    assert session.part(0.51) is None  # does not fit into memory
+    small = session.part(0.2)
+    session.sum(Chosen(), 0.2, small)
+    assert session.part(0.4) is None  # its pass was made before
+    assert session.part(0.1) is not None
+    with pytest.raises(ValueError, match="order"):
+        session.sum(Chosen(), 0.2, Piece(0, 400))
+    with pytest.raises(ValueError, match="order"):
+        fresh = open_session("none", _in_another_order_each_time(), None, BUDGET, 0, "who")
+        split(fresh, 600, 300)[0].sum(Chosen(), 0.5)
+
+
+def test_rows_on_a_cluster_keep_a_piece_where_they_are(global_random_seed):
+    da = pytest.importorskip("dask.array")
+    made = []
+
+    def counted(block):
+        made.append(len(block))
+        return block
+
+    X = np.arange(float(N))[:, None]
+    parts = da.from_array(X, chunks=(250, 1)).map_blocks(counted, meta=np.empty((0, 1)))
+    rows = DaskRows.of(parts, da.full(N, 0.5, chunks=250))
+    session = open_session("none", rows, None, BUDGET, global_random_seed, "who")
+    large, small = session.part(0.5), session.part(0.2)
+    first, second = (session.sum(Chosen(), 0.2, piece).value for piece in (small, large))
+    assert (first <= second).all() and (first.sum(), second.sum()) == (0.2 * N, 0.5 * N)
+    assert sum(made) == N and rows.passes == 1
+    plain = open_session("none", X, np.full(N, 0.5), BUDGET, global_random_seed, "who")
+    assert (plain.sum(Chosen(), 0.2, plain.part(0.5)).value == second).all()
