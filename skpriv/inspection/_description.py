@@ -281,15 +281,13 @@ class Distribution:
         return found, min(low, found), max(high, found)
 
     def _prefixes(self, nodes):
-        """Sum of the nodes that make up what is left of each grid point, and its variance."""
+        """Sum of the nodes that make up what is left of each inner grid point, and its variance."""
         points = np.arange(2**self.depth + 1)
         value, variance = np.zeros(len(points)), np.zeros(len(points))
         for height in range(self.depth):
             taken = (points >> height) & 1 == 1
             value[taken] += nodes[height][(points[taken] >> height) - 1]
             variance[taken] += self._variances[height]
-        # The whole range is its two halves.
-        value[-1], variance[-1] = nodes[-1].sum(), 2.0 * self._variances[-1]
         return value, variance
 
 
