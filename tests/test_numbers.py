@@ -41,7 +41,7 @@ def test_noise_at_its_quantile_makes_no_interval_narrower(name):
     assert found[0] <= low + 1e-12 and found[1] >= high - 1e-12
 
 
-# Public classes that carry an error or an interval, and the lines of `NUMBERS` that they are made of
+# Public classes with an error or an interval, and the lines of `NUMBERS` that they are made of
 CARRIERS = {
     "PrivateValue": "private_off_policy_value",
     "PrivateScore": "private_score",

@@ -110,6 +110,7 @@ def level(sums, scale):
     return found.counts["x"].estimate, found.counts["x"].std_error
 
 
+STEPS = {"a number": (3.0, 1e-3), "a day": (1e4, 2e-2)}  # of sums, and how exact the slopes are
 MOMENTS = np.array([0.3, np.sqrt(2.0) * 0.35, 0.9, 0.01, 0.02]) * ROWS
 DESCRIBED = {
     "mean": lambda found: found.mean,
@@ -232,7 +233,7 @@ BOTH_STAGES = np.append(_SLOPE @ THETA[: P - 1], _SLOPE.ravel())
 NUMBERS = {
     **{
         f"describe, {name} of {column}": Number(
-            described(RANGES[column], find)[0], MOMENTS, *(1e4, 2e-2) if "day" in column else (3.0, 1e-3)
+            described(RANGES[column], find)[0], MOMENTS, *STEPS[column]
         )
         for name, find in DESCRIBED.items()
         for column in RANGES
