@@ -1,4 +1,4 @@
-"""Released numbers that are functions of noisy sums, with the error of privacy that is told of them.
+"""Released numbers that are functions of noisy sums, with the error that privacy gives them.
 
 A number that is told with an error is one line of `NUMBERS`. Two laws are then asked of it: its
 error is that of its own finite differences in the sums, and noise at its quantile, in the sums that
