@@ -60,7 +60,8 @@ class Plan(Printed):
         Fraction of the budget for each question; they add up to one.
     noise : ndarray of shape (n_questions,)
         Standard deviation of the noise of each answer, which is a sum over records. That of a
-        step is up to 3% larger or smaller in a fit, by whether its limit clips any residual.
+        step is up to 3% larger or smaller in a fit, by whether its limit clips any residual, and
+        that of the line up to a fifth, by the counts of long scores.
     noise_of_mean : ndarray of shape (n_questions,)
         The same of a mean over records: a question's answers lie between -1 and 1.
     std_error : ndarray of shape (n_features,)

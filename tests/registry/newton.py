@@ -1,5 +1,6 @@
 """Joint releases of the loop: location, whitening, scores."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -81,6 +82,7 @@ def _step_and_line(rng):
     limit = 3.0 if most == 0.0 else 10.0 ** rng.uniform(-3.0, 0.4)
     step = ScoreQuery(*maps, limit, sandwich=True, most_excess=most)
     line = LineScoreQuery(*maps, 10.0 ** rng.uniform(-4.0, 1.0))
+    line = replace(line, mean_excess=rng.uniform(0.1, 1.0))
     return StepAndLineQuery(step, line, (0.5, 0.04))
 
 

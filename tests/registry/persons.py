@@ -1,5 +1,7 @@
 """What is asked about persons and their rows."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from skpriv._estimation._loop._score import LineScoreQuery
@@ -148,7 +150,8 @@ def _line(rng):
     whitened, target = _whitened(rng)
     point, limit = rng.normal(size=len(whitened.W)), rng.choice([1e-3, 0.1, 1.0, 3.0])
     link = (IDENTITY, Logit(), Log())[rng.randint(3)]
-    return LineScoreQuery(whitened, target, rng.uniform(-0.5, 0.5), point, limit, link)
+    query = LineScoreQuery(whitened, target, rng.uniform(-0.5, 0.5), point, limit, link)
+    return replace(query, mean_excess=rng.uniform(0.1, 1.0))
 
 
 def _shortened():

@@ -456,9 +456,14 @@ def _shrunk(matrix, scale, largest):
     return weight * matrix, sqrt(weight) * scale
 
 
-# Weight of the directions of shortened scores. It makes the noise least where half of their sum is
-# added to the moment.
-BEYOND = sqrt(0.5)
+# Mean excesses of scores beyond the length T, in units of T, that are thought possible: each with a
+# chance in proportion to its inverse. A power law with a finite variance has 1 at most.
+EXCESSES = np.linspace(0.1, 1.0, 10)
+# Part of what is missing beyond T that counts as an error where T is chosen. Measured.
+MISSED = 0.3
+# Part of what is added for shortened scores that counts as an error, in each direction. On twelve
+# tables .03 to .5 of it was wrong (docs/evidence/coefficients.md).
+UNSURE = 0.35
 # The first fields of a `ScoreQuery`: whitened rows, the map of targets, location and point
 ScoreFields = tuple[Whitened, Any, float, np.ndarray]
 
@@ -471,8 +476,8 @@ class Line(NamedTuple):
     equation : ScoreEquation
         It has the moment of all rows, without clips or weights, and the slope of the step before.
     tail : ndarray of shape (p,)
-        Half of the longest part of the moment that shortening may have taken away. It is added to
-        the moment, which is that far away at most.
+        What shortening took away from the moment, as far as directions and counts tell. It is
+        added to the moment.
     tail_scale : float
         Standard deviation of its noise.
     """
@@ -485,10 +490,10 @@ class Line(NamedTuple):
     def of(cls, query: Any, answer: Any, last: ScoreEquation) -> "Line":
         """Read the answer to a `LineScoreQuery`, with the slope of the last step.
 
-        Let B be the mean of the directions of scores that are longer than T. If P(|u| > x) falls
-        like x^-a, shortening takes away T B / (a - 1). With a finite variance a is at least 2, so
-        that this lies between 0 and T B. Half of T B is added, and what remains uncertain is as
-        large.
+        Let B be the mean of the directions of scores that are longer than T, and h T the mean of
+        what they are longer. If lengths do not depend on directions there, shortening takes away
+        h T B. It is added. By `UNSURE` of it the moment may be wrong, because they do depend, and
+        because h follows from noisy counts in classes.
 
         Parameters
         ----------
@@ -497,7 +502,7 @@ class Line(NamedTuple):
         last : ScoreEquation
         """
         found, scales = query.named(answer.value / answer.n, answer.noise.scale / answer.n)
-        tail, tail_scale = 0.5 * found["beyond"], 0.5 * scales["beyond"]
+        tail, tail_scale = (query.mean_excess * part["beyond"] for part in (found, scales))
         equation = replace(
             last,
             point=query.point,
@@ -512,9 +517,15 @@ class Line(NamedTuple):
         return cls(equation, tail, tail_scale)
 
     def uncertain(self, dual):
-        """How far shortening may move v'moment beyond the noise of the tail, for each row v."""
-        beyond_noise = (dual @ self.tail) ** 2 - self.tail_scale**2 * row_norms(dual) ** 2
-        return np.sqrt(np.maximum(beyond_noise, 0.0))
+        """How far shortening may move v'moment beyond the noise of the tail, for each row v.
+
+        What is wrong in the length of the tail stands in its direction; what is wrong in its
+        direction may stand in any, an equal part in each.
+        """
+        along = (dual @ self.tail) ** 2, float(self.tail @ self.tail) / len(self.tail)
+        lengths = row_norms(dual) ** 2
+        beyond_noise = np.maximum(along[0], along[1] * lengths) - self.tail_scale**2 * lengths
+        return UNSURE * np.sqrt(np.maximum(beyond_noise, 0.0))
 
 
 def _line_scores(block):
@@ -532,21 +543,28 @@ def _line_scores(block):
 
 @dataclass(frozen=True, eq=False)
 class LineScoreQuery(ScoreQuery):
-    """Joint sum of (v, c v J, vv' / sqrt(2)), v = u / max(T, |u|), J = 1{|u| > T}, c = sqrt(1/2).
+    """Joint sum of (v, c v J, vv' / sqrt(2)), v = u / max(T, |u|), J = 1{|u| > T}, c^2 = h.
 
     u = a psi (r - mu(m + psi'b)) of a record with weight a; of a person, the mean of its rows'.
-    The squared sensitivity is 4 (1 + c^2) = 6. Proof. Let a = |v|, b = |v'| and t = -<v, v'>,
-    which is at most a b. (1) J = J' = 0: D^2 = a^2 + b^2 + 2 t + (a^4 + b^4 - 2 t^2) / 2 increases
-    in t up to 1, and at t = a b it is (a + b)^2 + (a^2 - b^2)^2 / 2 <= 4, since at a = 1 the
-    derivative by b is 2 + 2 b^3 > 0. (2) J = 1, J' = 0 adds c^2. (3) J = J' = 1: a = b = 1, and
-    D^2 = (2 + 2 t)(1 + c^2) + 1 - t^2 increases in t up to 1, where it is 4 (1 + c^2).
+    The squared sensitivity is 4 (1 + c^2) for any c. Proof. Let a = |v|, b = |v'| and
+    t = -<v, v'>, which is at most a b. (1) J = J' = 0: D^2 = a^2 + b^2 + 2 t + (a^4 + b^4 - 2 t^2)
+    / 2 increases in t up to 1, and at t = a b it is (a + b)^2 + (a^2 - b^2)^2 / 2 <= 4, since at
+    a = 1 the derivative by b is 2 + 2 b^3 > 0. (2) J = 1, J' = 0 adds c^2. (3) J = J' = 1:
+    a = b = 1, and D^2 = (2 + 2 t)(1 + c^2) + 1 - t^2 increases in t up to 1, where it is
+    4 (1 + c^2).
+
+    The directions of long scores are added to the moment with h T, see `Line.of`. Both together
+    have (1 + c^2)(1 + h^2 / c^2) times the noise variance of the moment alone: least at c^2 = h.
 
     Parameters
     ----------
     limit : float
         T: the length to which scores are shortened.
+    mean_excess : float
+        h: how much longer those are that are shortened, in the mean and in units of T.
     """
 
+    mean_excess: float = 0.5
     name: str = "scores of the line"
 
     def residuals(self, eta, r, roots, weights, factors):
@@ -558,8 +576,10 @@ class LineScoreQuery(ScoreQuery):
 
     def __post_init__(self):
         super().__post_init__()
-        weights = {"moment": 1.0, "beyond": BEYOND, "residual": 1.0 / SQRT2}
-        vars(self).update(weights=weights, sensitivity=2.0 * sqrt(1.0 + BEYOND**2) * ROUNDING)
+        weights = {"moment": 1.0, "beyond": sqrt(self.mean_excess), "residual": 1.0 / SQRT2}
+        vars(self).update(
+            weights=weights, sensitivity=2.0 * sqrt(1.0 + self.mean_excess) * ROUNDING
+        )
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows, each of which is a record."""
@@ -684,10 +704,10 @@ class StepAndLineQuery(Query):
 
 
 def length_classes(longest, cut_length):
-    """Ends of classes of lengths, each twice as long, from a quarter of the cut_length on."""
+    """Ends of classes of lengths, from a quarter of the cut_length on, by factors of sqrt(2)."""
     first = 0.25 * cut_length  # typical scores are longer than that
-    count = max(1, int(np.ceil(np.log2(max(longest / first, 1.0)))) + 1)
-    return first * 2.0 ** np.arange(count)
+    count = max(1, int(np.ceil(2.0 * np.log2(max(longest / first, 1.0)))) + 1)
+    return first * SQRT2 ** np.arange(count)
 
 
 def line_query(
@@ -719,9 +739,10 @@ def line_query(
     lengths = ScoreLengthsQuery(line, ends, "lengths of the line's scores")
     counts = session.sum(lengths, LEARNT * rules.line, session.part(rules.subset))
     share = (1.0 - LEARNT) * rules.line
-    noise = session.noise(line, share).scale / session.records(share)
-    limit = _best_length(counts.value / counts.n, counts.noise.scale / counts.n, ends, noise)
-    return replace(line, limit=limit)
+    noise = session.noise(line, share).scale / line.sensitivity / session.records(share)
+    seen = counts.value / counts.n, counts.noise.scale / counts.n
+    limit, excess = _best_length(*seen, ends, noise, len(point))
+    return replace(line, limit=limit, mean_excess=excess)
 
 
 def with_line(session: Any, step: ScoreQuery, share: float, rules: Any) -> tuple:
@@ -757,8 +778,11 @@ def largest_excess(whitened, location, b, clip):
     return max(max(above, below) - clip, 0.0)
 
 
-def _best_length(parts, deviation, ends, noise):
-    """The length T with the least error, of noise and of what is counted beyond T.
+def _best_length(parts, deviation, ends, noise, size):
+    """The length T with the least error, and the mean excess of scores beyond it, in units of T.
+
+    The error has two parts: noise, and a part of what shortening takes away, if all of that has one
+    direction.
 
     Parameters
     ----------
@@ -768,11 +792,39 @@ def _best_length(parts, deviation, ends, noise):
         Standard deviation of the noise of these.
     ends : ndarray of shape (n_classes,)
     noise : float
-        Standard deviation of each coordinate of a mean of scores of length 1.
+        Standard deviation of each coordinate of a mean of scores, for the sensitivity 1.
+    size : int
+        Number of coordinates.
     """
-    missing = np.maximum(ends / SQRT2 - ends[:, None], 0.0) @ above_noise(parts, deviation)
-    error = (1.0 + 0.25 / BEYOND**2) * (noise * ends) ** 2 + missing**2
-    return float(ends[np.argmin(error)])
+    told = above_noise(parts, deviation) > 0.0
+    tails = [_tail(parts[k:], told[k:], deviation) for k in range(1, len(ends) + 1)]
+    beyond, excess = np.array(tails).T
+    missed = MISSED * excess * (beyond + deviation)
+    error = ends**2 * ((2.0 * (1.0 + excess) * noise) ** 2 + missed**2 / size)
+    best = int(np.argmin(error))
+    return float(ends[best]), float(excess[best])
+
+
+def _tail(parts, told, deviation):
+    """Part of the records beyond a length, and by how much they exceed it in the mean, relative.
+
+    Classes that noise hides are filled in by the power law whose counts are nearest to all, P(|u| >
+    x) like x^-a with a mean excess of 1 / (a - 1), averaged over such laws. A score in a class is
+    taken to be as long as the geometric middle of its ends.
+    """
+    places, unit = np.arange(len(parts)), max(deviation, 1e-9)
+    powers = 1.0 + 1.0 / EXCESSES
+    shapes = SQRT2 ** (-powers[:, None] * places)
+    heights = np.maximum(shapes @ parts, 0.0) / np.maximum((shapes**2).sum(axis=1), 1e-300)
+    laws = heights[:, None] * shapes
+    misfit = np.square((parts - laws) / unit).sum(axis=1)
+    chances = np.exp(0.5 * (misfit.min() - misfit)) / EXCESSES
+    chances /= chances.sum()
+    filled = np.where(told, parts, chances @ laws)
+    beyond, excess = float(filled.sum()), float(chances @ EXCESSES)
+    if beyond:
+        excess = float(filled @ (SQRT2 ** (places + 0.5) - 1.0)) / beyond
+    return beyond, min(max(excess, EXCESSES[0]), EXCESSES[-1])
 
 
 def above_noise(parts, noise):

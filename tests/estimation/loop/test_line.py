@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skpriv._estimation._loop import _score as _line
-from skpriv._estimation._loop._score import ScoreEquation, ScoreQuery
+from skpriv._estimation._loop._score import MISSED, UNSURE, ScoreEquation, ScoreQuery
 from skpriv._estimation._loop._score import Line, LineScoreQuery, StepAndLineQuery
 from skpriv._estimation._loop._queries import ScoreLengthsQuery, Whitened
 from skpriv._estimation._public_maps import RowMap, TargetMap
@@ -99,31 +99,36 @@ def test_a_step_and_the_line_are_the_same_in_one_pass(limit, most_excess):
     assert len(np.unique([one.n for one in found])) == 1
 
 
-@pytest.mark.parametrize("power", [2.05, 3.0, 8.0])
-def test_the_moment_is_as_near_as_the_tail_says(power, monkeypatch):
+@pytest.mark.parametrize("power", [2.2, 3.0, 5.0])
+def test_what_shortening_takes_away_is_put_back(power, monkeypatch):
     """Scores that fall like x^-power on one side, shortened to T, have lost T B / (power - 1).
 
-    That is the tail itself at 3, and no more than twice of it at any power with a finite variance:
-    half of the tail would miss it on one side at 2.05, and on the other at 8.
+    Counts in classes tell the power. A wrong mean excess, half or twice as large, would miss by
+    more than what is counted as an error.
     """
     n, limit = 400_000, 0.02
     lengths = 0.01 * ((np.arange(n) + 0.5) / n) ** (-1.0 / power)  # quantiles of P(|u| > x)
     X, y = np.zeros((n, 2)), np.minimum(lengths / 3.0, 1.0)
     X[:, 0] = 1.0
     whole = 3.0 * y.mean()
-    monkeypatch.setattr(_line, "_best_length", lambda *given: limit)
+
+    def fixed(parts, deviation, ends, *others):
+        place = int(np.argmin(abs(ends - limit)))
+        told = np.ones(len(ends) - place - 1, dtype=bool)
+        return ends[place], _line._tail(parts[place + 1 :], told, deviation)[1]
+
+    monkeypatch.setattr(_line, "length_classes", lambda *given: 0.01 * 2.0 ** (np.arange(20) / 2.0))
+    monkeypatch.setattr(_line, "_best_length", fixed)
     line = _asked(_Session(X, y))
-    away, tail = whole - line.equation.moment[0], line.tail[0]
-    lost = limit * (0.01 / limit) ** power / (power - 1.0)
-    assert tail == pytest.approx(0.5 * limit * (0.01 / limit) ** power, rel=1e-3)
-    assert abs(away) <= 1.001 * tail + 1e-9
-    assert tail + away == pytest.approx(lost, rel=0.15)  # up to what the bounds of y cut
-    assert line.uncertain(np.eye(2))[0] == pytest.approx(tail)
+    lost = whole - line.equation.moment[0] + line.tail[0]
+    assert line.tail[0] == pytest.approx(lost, rel=0.25)
+    assert abs(lost - line.tail[0]) < line.uncertain(np.eye(2))[0]
+    assert not 0.7 < 2.0 * line.tail[0] / lost < 1.4
 
 
 def test_the_scales_are_those_of_the_noise(monkeypatch):
     """1,500 draws: each deviation is known to 2%, and half or twice of it is not what is drawn."""
-    monkeypatch.setattr(_line, "_best_length", lambda *given: 0.5)
+    monkeypatch.setattr(_line, "_best_length", lambda *given: (0.5, 0.4))
     X, y = _rows(40)
     session = _Session(X, y, deviation=0.3)
     exact = _asked(_Session(X, y))
@@ -146,22 +151,57 @@ def test_the_scales_are_those_of_the_noise(monkeypatch):
 def test_the_noise_of_the_tail_is_no_tail():
     """What stands in the tail is counted beyond its noise: of noise alone, two thirds are none."""
     draws = np.random.RandomState(0).normal(size=2_000)
-    told = Line(None, draws, 1.0).uncertain(np.eye(len(draws)))
-    assert (told > 0.0).mean() == pytest.approx(0.317, abs=0.03)
+    told = [Line(None, np.array([draw]), 1.0).uncertain(np.eye(1))[0] > 0.0 for draw in draws]
+    assert np.mean(told) == pytest.approx(0.317, abs=0.03)
     far = Line(None, np.array([30.0]), 1.0).uncertain(np.ones((1, 1)))[0]
-    assert far == pytest.approx(np.sqrt(30.0**2 - 1.0))
+    assert far == pytest.approx(UNSURE * np.sqrt(30.0**2 - 1.0))
+    # What is wrong in its direction may stand in any: across it, an equal part of the whole
+    across = Line(None, np.array([30.0, 0.0]), 1.0).uncertain(np.array([[0.0, 1.0]]))[0]
+    assert across == pytest.approx(UNSURE * np.sqrt(30.0**2 / 2.0 - 1.0))
 
 
-def test_scores_are_shortened_where_what_is_seen_beyond_is_below_the_noise():
-    ends = 2.0 ** np.arange(8)
-    parts = np.array([0.9, 0.09, 0.01, 0.0, 0.0, 0.0, 0.0, 0.0])
-    assert _line._best_length(parts, 1e-4, ends, 1e-9) == ends[2]  # nothing is missed
-    # At 1 what is missed is .055 beside noise of 1.2 * .02, and at 2 .008 beside twice of it.
-    assert _line._best_length(parts, 1e-4, ends, 0.02) == ends[1]
-    # 1% is not seen, so that .037 is missed.
-    assert _line._best_length(parts, 1e-2, ends, 0.02) == ends[0]
-    far = np.append(parts[:-1], 0.003)  # a few rows that the line hangs on
-    assert _line._best_length(far, 1e-4, ends, 0.001) >= ends[5]
+@pytest.mark.parametrize("theta", [0.3, 0.6])
+def test_the_mean_excess_of_a_tail_is_told_by_noisy_counts(theta):
+    """Power laws with 1,000 records beyond T, counted with a noise of 30: 400 draws.
+
+    The median is known to .01 of theta; half or twice of it is far away.
+    """
+    places, rng = np.arange(12), np.random.RandomState(0)
+    survivors = 2.0 ** (-0.5 * (1.0 + 1.0 / theta) * np.arange(13))
+    counts = 1000.0 * (survivors[:-1] - survivors[1:])
+    found = []
+    for _ in range(400):
+        parts = counts + 30.0 * rng.normal(size=len(places))
+        found.append(_line._tail(parts, parts > 90.0, 30.0))
+    beyond, excess = np.median(found, axis=0)
+    assert beyond == pytest.approx(1000.0, rel=0.05)
+    assert excess == pytest.approx(theta, rel=0.25)
+
+
+def test_where_counts_tell_nothing_the_mean_excess_is_a_usual_one():
+    assert _line._tail(np.zeros(5), np.zeros(5, dtype=bool), 1e9)[1] == pytest.approx(
+        0.34, abs=0.01
+    )
+    assert _line._tail(np.zeros(0), np.zeros(0, dtype=bool), 1.0)[0] == 0.0
+
+
+def test_scores_are_shortened_where_noise_and_what_is_missing_are_about_equal():
+    ends = 2.0 ** (0.5 * np.arange(16))
+    lengths = np.exp(np.random.RandomState(0).normal(size=10**6))
+    places = np.minimum(np.searchsorted(ends, lengths), len(ends) - 1)
+    parts = np.bincount(places, minlength=len(ends)) / len(lengths)
+    lengths = [
+        _line._best_length(parts, 1e-5, ends, noise, 6)[0] for noise in 10.0 ** -np.arange(1, 7)
+    ]
+    assert lengths == sorted(lengths) and lengths[0] == ends[0] and lengths[-1] > ends[8]
+    # The error is the noise 2 (1 + h) T, and MISSED of what shortening takes away, over sqrt(6)
+    length, excess = _line._best_length(parts, 1e-5, ends, 1e-3, 6)
+    best = 2.0 * (1.0 + excess) * 1e-3 * length
+    for other in (length / np.sqrt(2.0), length * np.sqrt(2.0)):
+        told = parts[ends > other]
+        missing = told @ (ends[ends > other] / 2**0.25 - other)
+        noise = 2.0 * (1.0 + missing / other / told.sum()) * 1e-3 * other
+        assert np.hypot(noise, MISSED * missing / np.sqrt(6.0)) > 0.99 * best
 
 
 def test_the_classes_reach_as_far_as_a_score_may():
