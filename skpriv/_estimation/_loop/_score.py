@@ -796,8 +796,8 @@ def _best_length(parts, deviation, ends, noise, size):
     size : int
         Number of coordinates.
     """
-    told = above_noise(parts, deviation) > 0.0
-    tails = [_tail(parts[k:], told[k:], deviation) for k in range(1, len(ends) + 1)]
+    from_counts = above_noise(parts, deviation) > 0.0
+    tails = [_tail(parts[k:], from_counts[k:], deviation) for k in range(1, len(ends) + 1)]
     beyond, excess = np.array(tails).T
     missed = MISSED * excess * (beyond + deviation)
     error = ends**2 * ((2.0 * (1.0 + excess) * noise) ** 2 + missed**2 / size)
@@ -805,7 +805,7 @@ def _best_length(parts, deviation, ends, noise, size):
     return float(ends[best]), float(excess[best])
 
 
-def _tail(parts, told, deviation):
+def _tail(parts, from_counts, deviation):
     """Part of the records beyond a length, and by how much they exceed it in the mean, relative.
 
     Classes that noise hides are filled in by the power law whose counts are nearest to all, P(|u| >
@@ -820,7 +820,7 @@ def _tail(parts, told, deviation):
     misfit = np.square((parts - laws) / unit).sum(axis=1)
     chances = np.exp(0.5 * (misfit.min() - misfit)) / EXCESSES
     chances /= chances.sum()
-    filled = np.where(told, parts, chances @ laws)
+    filled = np.where(from_counts, parts, chances @ laws)
     beyond, excess = float(filled.sum()), float(chances @ EXCESSES)
     if beyond:
         excess = float(filled @ (SQRT2 ** (places + 0.5) - 1.0)) / beyond
