@@ -182,6 +182,7 @@ class Rows(ABC):
     indexed = False
     ordered = True
     stored_sparse = False
+    rows_each = 1  # most rows of a record, which is public
     lineage: Any = None  # where rows are kept in a file that is paid for once
 
     @property
@@ -312,6 +313,10 @@ class Rows(ABC):
     def loaded_with_targets(self, subset: Any, most_bytes: int) -> Any:
         """The rows of a subset and, without columns of X, all rows, from one pass; None is none."""
         return None, None
+
+    def made(self, function: Any, width: int) -> Any:
+        """Rows of this width that ``function(X, y)`` makes of each chunk; None if none are kept."""
+        return None
 
     def select(self, subset: Any) -> Any:
         """The same rows, of which only a subset is there."""

@@ -1,5 +1,6 @@
 """Rows of persons: a person is one record, whose rows come together."""
 
+from copy import copy
 from functools import partial
 from typing import Any
 
@@ -89,26 +90,49 @@ class PersonRows(Rows):
         self._bring()
         if getattr(query, "one_row_each", False):
             return self._rows.total(MeanOfPlaces(query, 1, self._clean), self._first(subset))
-        together = hasattr(query, "sum_persons")
-        if not together and self._change is None:
+        if not hasattr(query, "sum_persons") and self._change is None:
             used = self._of(self._persons(subset))
             chosen = None if len(used) == self._rows.n else Subset(np.sort(used))
             return self._rows.total(MeanOfPlaces(query, self.largest, self._clean), chosen)
         if not self._rows.at_hand:
             return self._elsewhere().total(query, subset)
 
-        def chunk_sum(piece):
-            X, y, starts = piece()
-            if together:
-                return query.sum_persons(X, y, starts, self.largest)
-            return query.sum(X, y) / self.largest
-
-        total = CompensatedSum(query.shape)
         pieces = self.person_pieces(self._chunk_length(query.width, False, subset), subset)
-        with np.errstate(all="ignore"):
-            for term in in_threads(chunk_sum, pieces, self.n_jobs):
-                total.add(term)
-        return total
+        return _sum_of_chunks(query, pieces, self.largest, self.n_jobs)
+
+    @property
+    def rows_each(self) -> int:  # type: ignore[override]
+        """Most rows of a person, which is public."""
+        return self.largest
+
+    def loaded(self, subset: Any, most_bytes: int) -> Any:
+        """The rows of some persons, one person after the other, if all rows are in memory."""
+        self._bring()
+        size = 8 * (self.n_features + 1) * len(self._persons(subset)) * self.largest
+        if subset is None or not isinstance(self._positions, range) or size > most_bytes:
+            return None
+        persons, found = self._persons(subset), copy(self)
+        X, y = _picked(self._rows, self._of(persons))
+        starts = np.append(0, np.cumsum(np.diff(self._starts)[persons]))
+        found.__dict__.update(
+            _rows=ArrayRows(X, y, self.n_jobs), _starts=starts, _positions=range(len(y)),
+            n=len(persons), n_used=len(y),
+        )  # fmt: skip
+        return found
+
+    def made(self, function: Any, width: int) -> Any:
+        """The same persons, with the rows of this width that a function makes of each chunk."""
+        self._bring()
+        if not self._rows.indexed:
+            return None
+
+        def make(piece):
+            X, y, starts = piece()
+            return *function(X, y), starts
+
+        pieces = self.person_pieces(self._chunk_length(None, False, None))
+        chunks = list(in_threads(make, pieces, self.n_jobs, True))
+        return PersonChunks(chunks, self.n, width, self.largest, self.n_jobs)
 
     def reduce(self, function: Any, merge: Any, start: int) -> Any:
         """``merge`` of ``function(X, y)`` of the rows that are used, beginning with ``start``."""
@@ -213,6 +237,48 @@ class PersonRows(Rows):
         return places if isinstance(self._positions, range) else self._positions[places]
 
 
+class PersonChunks(Rows):
+    """Persons in memory, in chunks (X, y, starts) whose arrays keep their order in memory.
+
+    Parameters
+    ----------
+    chunks : list of (ndarray, ndarray, ndarray)
+    n, n_features, rows_each : int
+    n_jobs : int or None
+    """
+
+    def __init__(
+        self, chunks: list, n: int, n_features: int, rows_each: int, n_jobs: int | None
+    ) -> None:
+        self._chunks, self.n_jobs = chunks, n_jobs
+        self.n, self.n_features, self.rows_each = n, n_features, rows_each
+
+    def pieces(self, max_rows: Any, subset: Any = None, sparse: bool = True) -> Any:
+        """Functions that return one chunk each, however long; no caller may ask for a subset."""
+        return (partial(tuple, chunk) for chunk in self._chunks)
+
+    def total(self, query: Any, subset: Any = None) -> CompensatedSum:
+        """Sum over all persons, with its correction."""
+        return _sum_of_chunks(query, self.pieces(0), self.rows_each, self.n_jobs)
+
+
+def _sum_of_chunks(query, pieces, largest, n_jobs):
+    """Sum of a query over chunks (X, y, starts) of persons, with its correction."""
+    together = hasattr(query, "sum_persons")
+
+    def chunk_sum(piece):
+        X, y, starts = piece()
+        if together:
+            return query.sum_persons(X, y, starts, largest)
+        return query.sum(X, y) / largest
+
+    total = CompensatedSum(query.shape)
+    with np.errstate(all="ignore"):
+        for term in in_threads(chunk_sum, pieces, n_jobs):
+            total.add(term)
+    return total
+
+
 def _persons(X, y, numbers, largest, change):
     """Rows of persons all of whom are used, in this order."""
     return PersonRows(ArrayRows(X, y), numbers, largest, np.arange, change)
@@ -252,8 +318,22 @@ def _chosen(codes, largest, seed):
     keys = [np.empty(0, np.uint64)] + [
         _keys(seed, *(word[one] for word in words)) for one in blocks
     ]
-    ordered = np.lexsort((np.concatenate(keys), found))
-    return by_person[ordered][rank < largest]
+    return by_person[_sorted_within(found, np.concatenate(keys))][rank < largest]
+
+
+def _sorted_within(persons, keys):
+    """The order by person and then by key; persons ascend already.
+
+    A word that has the person in its first bits and the key in the others is sorted faster than
+    both are, and where two words are equal, both are.
+    """
+    bits = np.uint64(64 - int(persons.max(initial=0)).bit_length())
+    words = keys >> (np.uint64(64) - bits)
+    words |= persons.astype(np.uint64) << bits
+    order = np.argsort(words)
+    if (np.diff(words[order]) == 0).any():
+        order = np.lexsort((keys, persons))
+    return order
 
 
 def _keys(seed, *words):

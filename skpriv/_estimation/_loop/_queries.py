@@ -704,6 +704,12 @@ class ScoreLengthsQuery(OfPersons, Query):
         """Number of classes."""
         return (len(self.classes),)
 
+    @property
+    def prepared(self):
+        """The maker of rows of the question about these scores, and this one of them."""
+        found = self.vectors.prepared
+        return found and (found[0], replace(self, vectors=found[1]))
+
     def sum(self, X, y):
         """Exact counts over a chunk of rows, each of which is a record."""
         if hasattr(self.vectors, "lengths"):

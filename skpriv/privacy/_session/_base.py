@@ -207,7 +207,7 @@ class Pieces:
     def _sum_of_prepared(self, piece, maker, query):
         """Exact sum over rows that a maker makes of those in memory; None where it keeps none."""
         source = self.all_rows if piece is None else dict(self._kept_pieces).get(piece)
-        if isinstance(source, ArrayRows) and self._maker not in ((maker, piece), (maker, None)):
+        if source is not None and self._maker not in ((maker, piece), (maker, None)):
             self._booked(self._prepared_rows, -1)
             # Neither an error nor a question while these are made leaves others that pass for them
             self._prepared_rows = self._maker = None
@@ -229,12 +229,12 @@ class Pieces:
         With the sign -1 it is given back.
         """
         if rows is not None:
-            self._bytes_left -= sign * 8 * rows.n * (rows.n_features + 1)
+            self._bytes_left -= sign * 8 * rows.n * rows.rows_each * (rows.n_features + 1)
         return rows
 
     def _made(self, rows, records, width):
         """Rows in memory made by ``records(X, y)`` of those of each chunk; None if too large."""
-        if 8 * rows.n * (width + 1) > self._bytes_left:
+        if 8 * rows.n * rows.rows_each * (width + 1) > self._bytes_left:
             return None
         return self._booked(rows.made(records, width))
 
