@@ -103,22 +103,6 @@ def sentence(value: Any) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def refuse_absent(names: Any, present: Any, who: str, where: str, error: Any = ValueError) -> None:
-    """Raise an error if somebody names columns that are not there.
-
-    Parameters
-    ----------
-    names, present : iterable of str
-    who, where : str
-        What has the names, and what has not the columns.
-    error : type, default=ValueError
-    """
-    absent = [repr(name) for name in names if name not in present]
-    if absent:
-        columns = f"not among the columns of {where}: {first_names(present)}"
-        raise error(f"{who} names {first_names(absent)}, {columns}.")
-
-
 def numbered(notes: Any) -> str:
     """Notes with numbers, each wrapped to lines of text.
 

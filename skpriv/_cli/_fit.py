@@ -11,10 +11,11 @@ from sklearn.pipeline import make_pipeline
 
 from .. import linear_model
 from .._codec import save
-from .._printing import first_names, refuse_absent
+from .._printing import first_names
 from ..inspection import coefficient_table, model_card, picture
 from ..preprocessing import FormulaEncoder, Schema, TableEncoder
 from ..privacy import Cost, capabilities, prepaid
+from ..records import codes, present_names, same_names
 from ._arguments import (
     GROUP_OPTIONS,
     PICTURES,
@@ -115,7 +116,7 @@ def _plan(args, schema, frame, groups):
     model = _regressor(args, schema, encoder)
     n, width = len(frame), len(encoder.get_feature_names_out())
     if groups:  # The number of persons is public; how many rows each of them has is private.
-        n = len(set(groups["groups"]))
+        n = int(codes(groups["groups"]).max()) + 1
         groups = {**groups, "groups": np.arange(n)}
     elif hasattr(model, "plan"):
         return model.plan(n, width)
@@ -171,17 +172,18 @@ def _schema(args, schema, names):
         'Name one target: with --target, left of ~ in --formula, or by role = "target" in its '
         "table of --schema.",
     )
-    args.target = target
-    if args.features is not None:
-        wanted = names_in(args.features)
-        refuse_absent(wanted, schema, "--features", "--schema", CommandError)
-        schema = Schema({k: c for k, c in schema.items() if k in (*wanted, target)})
-    refuse_absent([target], names, "--target", args.table, CommandError)
+    present_names([target], names, "--target", args.table, CommandError)
+    (own,) = same_names([target], schema)
     refuse(
-        target not in schema,
+        own is None,
         f"--schema {args.schema} has no table for the target {target!r}: add one with its public "
         "low and high.",
     )
+    args.target = target = own
+    if args.features is not None:
+        wanted = names_in(args.features)
+        wanted = present_names(wanted, schema, "--features", "--schema", CommandError)
+        schema = Schema({k: c for k, c in schema.items() if k in (*wanted, target)})
     schema = schema.with_target(target)
     with explained(f"--schema {args.schema}:", ValueError):
         schema.check_filled()

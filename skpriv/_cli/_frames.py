@@ -8,11 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import narwhals.stable.v2 as nw
-import numpy as np
 
-from .._printing import refuse_absent
 from ..preprocessing import Numeric, Schema
-from ..records import cells
+from ..records import present_names, same_names
 from ._arguments import CommandError, explained, refuse
 
 FORMATS = (".csv", ".parquet")
@@ -21,21 +19,19 @@ _LIBRARIES = ("pandas", "polars", "pyarrow")
 
 
 def groups_of(args, schema, frame):
-    """What a release gets for --group; a person without a name is one of their own."""
+    """What a release gets for --group: whose each row is."""
     if args.group is None:
         alone = "--max-rows needs --group, the column that says whose row it is."
         refuse(args.max_rows is not None, alone)
         return {}
-    refuse_absent([args.group], nw.from_native(frame).columns, "--group", args.table, CommandError)
+    people = nw.from_native(frame)
+    (own,) = present_names([args.group], people.columns, "--group", args.table, CommandError)
     refuse(
-        args.group in schema,
+        same_names([args.group], schema) != [None],
         f"--schema {args.schema} has a table for {args.group!r}, which is the column of --group: "
         "take it out.",
     )
-    labels = cells(nw.from_native(frame)[args.group])
-    groups = np.empty(len(labels), dtype=object)
-    groups[:] = [(i,) if label in (None, "") else str(label) for i, label in enumerate(labels)]
-    return {"groups": groups, "max_rows_per_group": args.max_rows or 1}
+    return {"groups": people[own], "max_rows_per_group": args.max_rows or 1}
 
 
 def opened(args):
@@ -57,7 +53,7 @@ def opened(args):
     names = nw.from_native(frame).columns
     unread = "\ufffd" in "".join(names)
     where = args.table + ", whose header cannot be read in this --encoding" * unread
-    refuse_absent(schema, names, f"--schema {args.schema}", where, CommandError)
+    present_names(schema, names, f"--schema {args.schema}", where, CommandError)
     if args.decimal != ".":
         columns = dict(schema)
         for name, column in schema.items():

@@ -13,12 +13,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils import Bunch
 
 from .. import linear_model
-from .._printing import numbered, refuse_absent
+from .._printing import numbered
 from ..datasets import load_mortgages, load_wages, load_warfarin
 from ..model_selection import PrivacyUtilityDisplay, privacy_utility_curve
 from ..preprocessing import BoundsScaler
 from ..privacy import capabilities
-from ..records import floats
+from ..records import floats, present_names
 from ._arguments import (
     PICTURES,
     PRIVATE,
@@ -104,10 +104,10 @@ def load(name, target, bounds):
 
 def _from_csv(path, target, bounds):
     frame = nw.from_dict(read_columns(path), backend=frame_library(("pandas",))).to_native()
-    refuse_absent([target], frame.columns, "--target", path, CommandError)
+    present_names([target], frame.columns, "--target", path, CommandError)
     unknown = f"--bounds has no range for the target {target!r}: add its public low and high."
     refuse(target not in bounds, unknown)
-    refuse_absent(bounds, frame.columns, "--bounds", path, CommandError)
+    present_names(bounds, frame.columns, "--bounds", path, CommandError)
     features = [name for name in frame.columns if name in bounds and name != target]
     refuse(not features, "--bounds has a range for the target only: add those of the features.")
     ignored = [name for name in frame.columns if name not in bounds]

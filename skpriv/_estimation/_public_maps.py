@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from .._linalg import blocks_of, row_norms
+from ..records import same_names
 
 # Half-widths of ranges, and units of coefficients: far enough from the ends of float64, 2e-308 and
 # 2e308, for the factors of a fit. At 1e-12 of its largest number a range has four digits left.
@@ -77,10 +78,11 @@ def column_bounds(given, names, n_features, parameter):
                 "strings: pass a DataFrame that has, or an array of shape (n_features, 2) as "
                 f"{parameter}."
             )
-        absent = [name for name in names if name not in given]
+        found = same_names(names, given)
+        absent = [name for name, column in zip(names, found) if column is None]
         if absent:
             raise ValueError(f"{parameter} has no range for {absent}: add a (low, high) for each.")
-        given = [given[name] for name in names]
+        given = [given[name] for name in found]
     try:
         pairs = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -8,8 +8,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._compat import pipeline_steps
-from .._printing import Display, given_axes, refuse_absent
+from .._printing import Display, given_axes
 from ..preprocessing import TableEncoder
+from ..records import present_names
 
 
 def curves(
@@ -68,7 +69,7 @@ def curves(
         features = [name for name in blocks if not bent or name in bent or name in levels]
     features = [features] if isinstance(features, (str, Integral)) else features
     if encoder is not None:
-        refuse_absent(features, blocks, "features", "the table")
+        features = present_names(features, blocks, "features", "the table")
     found = []
     for name in features:
         if name in levels:

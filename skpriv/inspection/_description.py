@@ -24,10 +24,10 @@ from .._estimation._intervals import two_sided_quantile
 from .._estimation._public_maps import TargetMap, column_bounds
 from .._linalg import ROUNDED
 from .._parameters import Level, PrivacyModel, RandomState, validated
-from .._printing import Printed, Table, given_axes, refuse_absent
+from .._printing import Printed, Table, given_axes
 from ..preprocessing import CountsQuery, Date, Numeric, Schema, TableEncoder, as_schema
 from ..privacy import ROUNDING, Budget, Groups, Query, open_session, protecting
-from ..records import ArrayRows, from_table, is_lazy, public_shape
+from ..records import ArrayRows, from_table, is_lazy, present_names, public_shape
 
 
 @dataclass(frozen=True)
@@ -881,7 +881,7 @@ def describe(
     persons = None if groups is None else Groups(groups, max_rows_per_group)
     rows = table if is_lazy(table) else from_table(table)
     encoder = TableEncoder(Schema(dict(schema))).fit(rows)
-    refuse_absent(schema, encoder.feature_names_in_, "schema", "the table")
+    present_names(schema, encoder.feature_names_in_, "schema", "the table")
     encoded = encoder.transform(rows)  # Cells are read when the session asks for them.
     if not encoded.n:
         raise ValueError("table has no rows.")
@@ -906,8 +906,8 @@ def describe(
 def _chosen(schema, columns):
     """The columns that are described; each gets a place for missing cells."""
     schema = as_schema(schema)
-    names = list(schema) if columns is None else list(columns)
-    refuse_absent(names, schema, "columns", "the schema")
+    columns = schema if columns is None else columns
+    names = present_names(columns, schema, "columns", "the schema")
     if not names:
         raise ValueError("columns must name at least one column of the schema.")
     return Schema({name: replace(schema[name], missing="indicator") for name in names})
@@ -938,6 +938,6 @@ def _tables(pairs, schema, ranges, coded):
     for pair in pairs:
         if isinstance(pair, str) or len(pair) != 2 or pair[0] == pair[1]:
             raise ValueError("pairs must be pairs of two different columns: (name, name).")
-        refuse_absent(pair, by_name, "pairs", "the description")
-        tables.append(tuple(by_name[name] for name in pair))
+        names = present_names(pair, by_name, "pairs", "the description")
+        tables.append(tuple(by_name[name] for name in names))
     return tables

@@ -14,6 +14,7 @@ from .._estimation._intervals import two_sided_quantile
 from .._linalg import ROUNDED
 from .._parameters import Estimand, IntervalMethod, Level, validated
 from .._printing import LINE, Printed, Table, aligned, sentence
+from ..records import same_names
 from ._units import INTERCEPT, law_in_units
 
 COLUMNS = ("estimate", "std_error", "low", "high", "statistic", "p_value", "privacy_share")
@@ -244,9 +245,10 @@ class Inference(Printed):
         return WaldTest(statistic, rank, float(stats.chi2.sf(statistic, rank)))
 
     def _place(self, name):
-        if not isinstance(name, str) or name not in self.names:
+        (found,) = same_names([name if isinstance(name, str) else None], self.names)
+        if found is None:
             raise ValueError(f"{name!r} is not a coefficient: they are {', '.join(self.names)}.")
-        return self.names.index(name)
+        return self.names.index(found)
 
     def _weights(self, weights):
         if isinstance(weights, Mapping):

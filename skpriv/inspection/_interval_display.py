@@ -10,8 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._compat import pipeline_steps, reaching_last
 from .._parameters import validated
-from .._printing import Display, pyplot, refuse_absent
-from ..records import finite_numbers
+from .._printing import Display, pyplot
+from ..records import finite_numbers, present_names
 
 
 def confidence_interval(
@@ -302,7 +302,7 @@ def _rows(X, feature, grid):
             X[:, feature] = grid
         return X, X[:, feature], f"feature {feature}"
     name = frame.columns[feature] if isinstance(feature, int) else feature
-    refuse_absent([name], frame.columns, "feature", "X")
+    (name,) = present_names([name], frame.columns, "feature", "X")
     if grid is not None:
         # The grid may have another type than the column in the one row, so all are made again.
         row = {column: _single(frame)[column].to_list() * len(grid) for column in frame.columns}

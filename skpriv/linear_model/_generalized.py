@@ -43,7 +43,7 @@ from .._parameters import (
 )
 from ..exceptions import PrivacyError
 from ..privacy import ROUNDING, SIDE_SHARE, Query, models_that
-from ..records import ArrayRows, cells, decoded, public_shape, silence
+from ..records import ArrayRows, cells, decoded, identity, public_shape, silence
 from ._base import FitsBySteps, PredictsAtPoints, PrivateEstimator, rowwise
 from ._exact import MaximumLikelihood
 from ._opening import public_bounds, public_row_map, public_rows
@@ -613,7 +613,7 @@ def checked_classes(classes):
     kinds = int | float | bool | np.number | np.bool_
     of_one_kind = all(isinstance(c, kinds) and np.isfinite(float(c)) for c in labels)
     of_one_kind = of_one_kind or all(isinstance(c, str) for c in labels)
-    if not (of_one_kind and 1 < len(set(labels)) == len(labels)):
+    if not (of_one_kind and 1 < len(set(map(identity, labels))) == len(labels)):
         raise ValueError(
             f"classes={classes!r} must be a list of at least two different labels, all numbers or "
             "all text: what y can be, in public. A list that is read off the labels is not private."
@@ -645,6 +645,8 @@ def check_kind(y, classes):
 def class_codes(y, classes, n):
     """Position of each label among the classes, K of K for anything else; nothing is raised.
 
+    Labels are compared by what they name (:func:`skpriv.records.identity`): "yes " is "yes".
+
     Parameters
     ----------
     y : object
@@ -657,21 +659,22 @@ def class_codes(y, classes, n):
     -------
     ndarray of float of shape (n,)
     """
-    found = np.full(n, float(len(classes)))
+    found, labels = np.full(n, float(len(classes))), None
     with suppress(Exception):
         labels = np.asarray(y, dtype=None if hasattr(y, "dtype") else object).reshape(-1)
         plain = labels.dtype.kind in ("U" if classes.dtype.kind == "U" else "biuf")
-        if plain and labels.size == n:
-            for block in blocks_of(n, 8):  # to write where they are equal takes 20 times as long
-                for code, label in enumerate(classes):
-                    found[block] += (code - found[block]) * (labels[block] == label)
-            return found
-    places = {label: float(code) for code, label in enumerate(classes.tolist())}
-    for i, label in zip(range(n), _each(y, n), strict=False):
-        with suppress(Exception):  # there may be no way to compare it
-            if isinstance(label, np.ndarray | np.generic):
-                label = None if np.ma.is_masked(label) else label.item()
-            found[i] = places.get(label, found[i])
+        labels = labels if plain and labels.size == n else None
+    if labels is not None:
+        for block in blocks_of(n, 8):  # to write where they are equal takes 20 times as long
+            for code, label in enumerate(classes):
+                found[block] += (code - found[block]) * (labels[block] == label)
+    places = {identity(label): float(code) for code, label in enumerate(classes.tolist())}
+    if labels is None:
+        for i, label in zip(range(n), _each(y, n), strict=False):
+            found[i] = places.get(identity(label), found[i])
+    elif classes.dtype.kind == "U":  # those that are written in another way
+        for i in np.flatnonzero(found == len(classes)):
+            found[i] = places.get(identity(labels[i]), found[i])
     return found
 
 

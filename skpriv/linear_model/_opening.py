@@ -26,7 +26,7 @@ from .._estimation._public_maps import (
 from .._estimation._reports import best_channel, effective_by_channel
 from ..exceptions import PrivacyError
 from ..privacy import Budget, Groups, models_that, open_session, split
-from ..records import ArrayRows, WeightedRows, as_rows, check_public, public_shape
+from ..records import ArrayRows, WeightedRows, as_rows, check_public, public_shape, same_names
 
 
 def persons_of(model, groups, max_rows_per_group):
@@ -136,8 +136,8 @@ def public_value(model, name):
 def column_of(model, feature):
     """Number of a column, from its number or its name."""
     names = list(getattr(model, "feature_names_in_", []))
-    if isinstance(feature, str) and feature in names:
-        return names.index(feature)
+    if isinstance(feature, str) and (found := same_names([feature], names)) != [None]:
+        return names.index(found[0])
     if isinstance(feature, Integral) and 0 <= int(feature) < model.n_features_in_:
         return int(feature)
     raise ValueError(

@@ -18,7 +18,7 @@ from .._printing import Display, pyplot
 from .._progress import progress
 from ..metrics import interval_coverage_score, interval_mean_width
 from ..privacy import learns_nothing
-from ..records import floats, positional, read_in_batches
+from ..records import codes, floats, positional, read_in_batches
 
 
 class Fold(NamedTuple):
@@ -280,6 +280,7 @@ def privacy_utility_curve(
     estimators = list(estimator) if several else [estimator]
     prefixes = [private_prefix(one) for one in estimators]
     names = [_name(*pair) for pair in zip(estimators, prefixes, strict=True)]
+    groups = None if groups is None else codes(groups)  # a person is in one part alone
     X, y, groups = indexable(positional(X), positional(y), groups)
     splitter = check_cv(cv, y, classifier=is_classifier(estimators[0]))
     # Rows of a frame of Dask can only be taken in ascending order, and the order does not matter.

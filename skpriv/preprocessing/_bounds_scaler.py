@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._compat import fit_context
 from .._estimation._public_maps import column_bounds
 from .._parameters import ArrayLike, parameters
-from ..records import check_public, floats, is_lazy
+from ..records import check_public, floats, is_lazy, same_names
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +158,7 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         check_public(self, X)
         self.low_, self.high_ = column_bounds(
-            self.bounds, list(self._names()), self.n_features_in_, "bounds"
+            self.bounds, self._names(), self.n_features_in_, "bounds"
         )
         self.groups_ = self._column_groups()
         n_grouped = sum(len(group) for group in self.groups_)
@@ -254,8 +254,8 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return offset, scale
 
     def _names(self):
-        """Column of each feature name; empty if X had none."""
-        return {name: i for i, name in enumerate(getattr(self, "feature_names_in_", []))}
+        """Names of the features; empty if X had none."""
+        return list(getattr(self, "feature_names_in_", []))
 
     def _column_groups(self):
         names = self._names()
@@ -266,9 +266,13 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 raise ValueError("exclusive must be a list of lists: write [[...], [...]].")
             groups.append([])
             for member in members:
-                if isinstance(member, str) and member not in names and member in bounds:
-                    continue  # It is a feature of the data set which this X has not.
-                column = names.get(member, member)
+                if isinstance(member, str):
+                    (own,) = same_names([member], names)
+                    if own is None and same_names([member], bounds) != [None]:
+                        continue  # It is a feature of the data set which this X has not.
+                    column = member if own is None else names.index(own)
+                else:
+                    column = member
                 if column not in range(self.n_features_in_):
                     raise ValueError(f"exclusive names {member!r}, which is not a column of X.")
                 if any(column in group for group in groups):

@@ -9,11 +9,12 @@ import numpy as np
 
 from .._estimation._intervals import two_sided_quantile
 from .._parameters import Level, RandomState, validated
-from .._printing import Printed, Table, refuse_absent
+from .._printing import Printed, Table
 from ..privacy import ROUNDING, Budget, Groups, Query, open_session
-from ..records import as_rows, cells, from_table, identity, is_lazy
+from ..records import as_rows, cells, from_table, identity, is_lazy, present_names, same_names
 from ._columns import LOST
-from ._encoder import as_frame, as_schema, column_names
+from ._encoder import as_schema
+from ._schema import column_names, columns_of
 from ._values import text
 
 # Names of the states of a cell, in their order; LOST is divided into unreadable and missing.
@@ -228,19 +229,20 @@ def check_table(
     schema = as_schema(schema)
     rows = table if is_lazy(table) else from_table(table)
     names = column_names(table)
-    columns = [name for name in schema if name in names or name != schema.target]
-    refuse_absent(columns or schema, names, "schema", "the table")
+    named = zip(schema, same_names(schema, names), strict=True)
+    columns = [name for name, own in named if own is not None or name != schema.target]
+    present_names(columns or schema, names, "schema", "the table")
     schema.check_filled(columns)
 
     def states(frame):
-        frame = as_frame(frame).select(columns)
+        frame = columns_of(frame, columns)
         return np.column_stack([_cell_states(frame[name], schema[name]) for name in columns])
 
     cells = as_rows(rows).mapped(states, len(columns), columns, numeric=False)
     query = CountsQuery(tuple((CellStates(at),) for at in range(len(columns))), "states of cells")
     if epsilon is None:
         counts = cells.sum(query).reshape(len(columns), -1)
-        strange = {} if is_lazy(table) else _strange(as_frame(table), schema, columns)
+        strange = {} if is_lazy(table) else _strange(columns_of(table, columns), schema)
         return TableCheck(columns, counts, cells.n, strange=strange)
     if delta is None:
         raise ValueError("delta is required with epsilon: choose it well below 1 over the rows.")
@@ -253,10 +255,10 @@ def check_table(
     return TableCheck(columns, counts, session.n, scale, confidence_level, session.report)
 
 
-def _strange(frame, schema, columns):
+def _strange(frame, schema):
     """The most frequent cells of each column that are not listed or cannot be read."""
     found = {}
-    for name in columns:
+    for name in frame.columns:
         states = zip(cells(frame[name]), _cell_states(frame[name], schema[name]), strict=True)
         wrong = (str(cell) for cell, state in states if STATES[state] in ("other", "unreadable"))
         if common := Counter(wrong).most_common(5):

@@ -627,7 +627,7 @@ def _checked_list(values):
     said = [_said(value) for value in values]
     twice = [value for value, one in zip(values, said, strict=True) if said.count(one) > 1]
     if twice:
-        raise ValueError(f"categories lists {twice[0]!r} twice (1, 1.0 and '1' are the same).")
+        raise ValueError(f"categories lists {twice[0]!r} twice: 1, 1.0, True and '1' are the same.")
     return tuple(values)
 
 

@@ -4,18 +4,16 @@ from dataclasses import field
 from difflib import get_close_matches
 from typing import Any, Self
 
-import narwhals.stable.v2 as nw
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._compat import fit_context
 from .._parameters import parameters
-from .._printing import refuse_absent
-from ..records import as_rows, floats, is_lazy
+from ..records import as_rows, floats, is_lazy, present_names, same_names
 from ._bounds_scaler import CoefficientMap, keeps_rows
 from ._columns import Boolean, Numeric
-from ._schema import Schema
+from ._schema import Schema, column_names, columns_of
 
 
 @keeps_rows
@@ -77,7 +75,7 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
             If a column is absent.
         """
         check_is_fitted(self)
-        refuse_absent(self.columns_, column_names(X), "The fitted encoder", "X")
+        present_names(self.columns_, column_names(X), "The fitted encoder", "X")
         if is_lazy(X):
             encoded = list(self.get_feature_names_out())
             return as_rows(X).mapped(self._encoded, len(encoded), encoded, numeric=False)
@@ -179,15 +177,16 @@ class TableEncoder(SchemaEncoder):
     def _chosen(self, schema, names):
         """Columns of the schema that are in the frame; one that is absent may be the target."""
         given = [name for name in schema if name != schema.target]
-        columns = [name for name in given if name in names]
-        absent = [name for name in given if name not in names]
-        strange = [name for name in names if name not in schema]
+        found = dict(zip(given, same_names(given, names), strict=True))
+        columns = [name for name, own in found.items() if own is not None]
+        absent = [name for name, own in found.items() if own is None]
+        strange = [name for name in names if name not in found.values()]
         target = schema.target is None and len(absent) == 1 and columns
         if target and isinstance(schema[absent[0]], Numeric | Boolean):
             if not get_close_matches(absent[0], strange, n=1, cutoff=0.8):
                 absent = []  # It describes the target, which is y.
         who = "The schema (which may say what its target is, Schema(..., target=name))"
-        refuse_absent(absent, names, who, "X")
+        present_names(absent, names, who, "X")
         if not columns:
             raise ValueError("The schema has no column but the target: describe the features too.")
         return columns
@@ -210,7 +209,7 @@ class TableEncoder(SchemaEncoder):
 
     def _encoded(self, X):
         """Encoded rows of a table in memory."""
-        frame, schema = as_frame(X).select(self.columns_), as_schema(self.schema)
+        frame, schema = columns_of(X, self.columns_), as_schema(self.schema)
         blocks = [schema[name].encode(frame[name]) for name in self.columns_]
         rows = np.hstack(blocks)
         rows /= self.norm_
@@ -305,8 +304,7 @@ class TableEncoder(SchemaEncoder):
     def _column(self, name):
         """The type of a column that is encoded, and its place in the output."""
         check_is_fitted(self)
-        if name not in self.blocks_:
-            raise ValueError(f"{name!r} is not a column that is encoded: {self.columns_}.")
+        (name,) = present_names([name], self.blocks_, "name", "the encoder")
         return as_schema(self.schema)[name], self.blocks_[name]
 
     def _blocks(self):
@@ -318,22 +316,3 @@ class TableEncoder(SchemaEncoder):
 def as_schema(schema):
     """A schema, of a mapping from names to types as well."""
     return schema if isinstance(schema, Schema) else Schema(schema)
-
-
-def as_frame(X):
-    """A data frame of any library by the methods of narwhals."""
-    try:
-        return nw.from_native(X)
-    except TypeError:
-        raise TypeError(
-            f"X is a {type(X).__name__}, but it must be a data frame (pandas, polars, Arrow): "
-            "columns are found by name. For arrays of numbers there is BoundsScaler."
-        ) from None
-
-
-def column_names(X):
-    """Names of the columns of a table, in memory or read in batches."""
-    if not is_lazy(X):
-        return list(as_frame(X).collect_schema().names())
-    names = as_rows(X).names
-    return list(as_frame(X).columns) if names is None else names

@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._parameters import parameters
-from .._printing import refuse_absent
+from ..records import present_names, same_names
 from ._bounds_scaler import CoefficientMap
 from ._columns import Categorical, Ordinal
-from ._encoder import SchemaEncoder, as_frame, as_schema
+from ._encoder import SchemaEncoder, as_schema
+from ._schema import columns_of
 
 OPERATORS = {
     ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast.Div: np.divide,
@@ -104,7 +104,7 @@ class FormulaEncoder(SchemaEncoder):
         """Columns of the schema that the formula has."""
         self.target_, design = _parsed(self.formula, schema)
         columns = [name for name in schema if name in frozenset().union(*design.columns)]
-        refuse_absent(columns, names, "formula", "X")
+        present_names(columns, names, "formula", "X")
         return columns
 
     def _learn(self, schema):
@@ -145,8 +145,7 @@ class FormulaEncoder(SchemaEncoder):
 
     def _encoded(self, X):
         """Encoded rows of a table in memory."""
-        frame, schema = as_frame(X).select(self.columns_), as_schema(self.schema)
-        frame = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
+        frame, schema = columns_of(X, self.columns_), as_schema(self.schema)
         read = {name: _read(schema[name], frame[name]) for name in self.columns_}
         cells = {name: values for name, (values, _) in read.items()}
         rows = _parsed(self.formula, schema)[1].matrix(cells, schema)
@@ -316,7 +315,8 @@ def _parsed(formula, schema):
     target = None
     if hasattr(parsed, "lhs"):
         target, parsed = "".join(map(str, parsed.lhs)).strip("`"), parsed.rhs
-        if target not in schema:
+        (target,) = same_names([target], schema)
+        if target is None:
             raise ValueError(
                 f"The left-hand side of formula={formula!r} must be one column of the schema: "
                 "transform the target before the fit, with its bounds."
@@ -361,8 +361,8 @@ def _factor(factor, schema):
     functions = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
     names = [node for node in names if node not in functions and node.id != "np"]
     for node in names:
-        node.id = quoted.get(node.id, node.id)
-    refuse_absent([node.id for node in names], schema, "formula", "the schema")
+        meant = [quoted.get(node.id, node.id)]
+        (node.id,) = present_names(meant, schema, "formula", "the schema")
     coded = isinstance(tree, ast.Call) and ast.unparse(tree.func) == "C"
     if coded or isinstance(tree, ast.Name) and isinstance(schema[tree.id], Categorical):
         of = tree.args[0] if coded and len(tree.args) == 1 else tree

@@ -12,7 +12,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from .._printing import first_names
-from ..records import cells, silence
+from ..records import as_rows, cells, is_lazy, present_names, silence
 from ._columns import Boolean, Categorical, ColumnType, Date, Numeric, Ordinal, codes_by_text
 from ._values import codes_of, text
 
@@ -77,10 +77,8 @@ class Schema(Mapping):
                     f"columns must map names to Numeric, Categorical, Ordinal, Boolean or Date, "
                     f"but column {name!r} is a {type(column).__name__}."
                 )
-        if target is not None and target not in columns:
-            raise ValueError(
-                f"target={target!r} is not a column of the schema: {first_names(columns)}."
-            )
+        if target is not None:
+            (target,) = present_names([target], columns, "target", "the schema")
         self._columns, self._target = dict(columns), target
 
     @property
@@ -129,7 +127,8 @@ class Schema(Mapping):
         names : iterable of str, default=None
             Only these columns.
         """
-        for name in self if names is None else names:
+        names = self if names is None else names
+        for name in present_names(names, self, "names", "the schema"):
             if self[name].is_open:
                 what = " and ".join(line.split()[0] for line in self[name].to_fill_in)
                 raise ValueError(
@@ -211,9 +210,7 @@ class Schema(Mapping):
 
     def _cells(self, frame):
         """The column of the target, of frames that are lazy as well."""
-        cells: Any = nw.from_native(frame).select(self.target)
-        cells = cells.collect() if isinstance(cells, nw.LazyFrame) else cells
-        return cells.get_column(self.target)
+        return columns_of(frame, [self.target]).get_column(self.target)
 
     @classmethod
     def template(cls, frame: Any, *, target: Any = None) -> "Schema":
@@ -325,6 +322,37 @@ class Schema(Mapping):
             lines += [f"# {line}" for line in column.to_fill_in * column.is_open]
             tables.append("\n".join(lines) + "\n")
         return "\n".join(tables)
+
+
+def as_frame(X):
+    """A data frame of any library by the methods of narwhals."""
+    try:
+        return nw.from_native(X)
+    except TypeError:
+        raise TypeError(
+            f"X is a {type(X).__name__}, but it must be a data frame (pandas, polars, Arrow): "
+            "columns are found by name. For arrays of numbers there is BoundsScaler."
+        ) from None
+
+
+def columns_of(X, names):
+    """A frame of some columns of a table in memory, by these names and not as the table has them.
+
+    Lazy frames are collected.
+    """
+    frame = as_frame(X)
+    columns = present_names(names, frame.collect_schema().names(), "The schema", "the table")
+    own = zip(names, columns, strict=True)
+    found: Any = frame.select(nw.col(column).alias(name) for name, column in own)
+    return found.collect() if isinstance(found, nw.LazyFrame) else found
+
+
+def column_names(X):
+    """Names of the columns of a table, in memory or read in batches."""
+    if not is_lazy(X):
+        return list(as_frame(X).collect_schema().names())
+    names = as_rows(X).names
+    return list(as_frame(X).columns) if names is None else names
 
 
 def _column(name, table):

@@ -3,7 +3,9 @@
 from ._base import CHUNK_ROWS, KEPT_BYTES, ArrayRows, Rows, WeightedRows, canonical, in_threads
 from ._batches import BatchRows, LazyValues, check_length
 from ._dask import DaskRows, positional
-from ._identity import MISSING_WORDS, codes, identity, moment, name_of
+from ._identity import (
+    MISSING_WORDS, codes, identity, moment, name_of, present_names, same_names,
+)  # fmt: skip
 from ._persons import PersonRows
 from ._subset import SEED_BYTES, SeededOrder, Subset
 from ._tables import (
@@ -51,10 +53,12 @@ __all__ = [
     "name_of",
     "named",
     "positional",
+    "present_names",
     "public_shape",
     "public_zeros",
     "quietly",
     "read_in_batches",
     "readable",
+    "same_names",
     "silence",
 ]

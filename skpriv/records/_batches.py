@@ -17,6 +17,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ._base import CHUNK_ROWS, ArrayRows, Rows, canonical
+from ._identity import present_names
 from ._values import OTHER_ROWS, finite, floats, public_shape, quietly, silence
 
 AHEAD = 2  # blocks that are read while another one is used
@@ -91,6 +92,18 @@ def split(block, features, target):
     found = frame(block)
     y = None if target is None else found[target].to_native()
     return found.select(list(features)).to_native(), y
+
+
+def chosen_columns(target, features, names):
+    """The target and the features as the table writes them; features are all others by default."""
+    if target is not None:
+        (target,) = present_names([target], names, "target", "the table")
+    if features is None:
+        features = [name for name in names if name != target]
+    features = present_names(features, names, "features", "the table")
+    if target is not None and target in features:
+        raise ValueError(f"target={target!r} is among the features: leave it out of them.")
+    return target, features
 
 
 def dense(block):

@@ -9,7 +9,9 @@ import numpy as np
 from .._linalg import CompensatedSum
 from ..exceptions import InvalidValues
 from ._base import ArrayRows, Rows, computed
-from ._batches import OTHER_LENGTH, BatchRows, FetchedRows, cut, length, pick, stated
+from ._batches import (
+    OTHER_LENGTH, BatchRows, FetchedRows, chosen_columns, cut, length, pick, stated,
+)  # fmt: skip
 from ._subset import Subset
 from ._values import INVALID_VALUES, OTHER_ROWS, floats, is_dask
 
@@ -90,9 +92,7 @@ class DaskRows(FetchedRows):
 
         if hasattr(X, "columns"):
             names = list(map(str, X.columns))
-            if target is not None and target not in names:
-                raise ValueError(f"target={target!r} is not a column of the frame: {names}.")
-            chosen = list(features or [name for name in X.columns if name != target])
+            target, chosen = chosen_columns(target, features, list(X.columns))
             names, width = list(map(str, chosen)), len(chosen)
         else:
             X = X.rechunk({1: -1}) if X.ndim == 2 else X

@@ -18,6 +18,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 
+from .._printing import first_names
 from ._values import _array, cells, silence
 
 # Words that readers of tables take for a missing cell; those of pandas, and \N of databases.
@@ -25,11 +26,12 @@ MISSING_WORDS = {
     "", "na", "n/a", "#n/a", "#n/a n/a", "#na", "<na>", "nan", "-nan", "1.#qnan", "-1.#qnan",
     "1.#ind", "-1.#ind", "nat", "null", "none", "\\n",
 }  # fmt: skip
-_TRUTHS = {"True": "1", "False": "0"}  # of people, who may be numbers in another part of a table
+_TRUTHS = {"true": "1", "false": "0"}
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?", re.IGNORECASE)
 _MIDNIGHT = re.compile(r"(\d{4}-\d\d-\d\d)[T ]00:00(:00(\.0+)?)?", re.ASCII)
 # Dashes and apostrophes, which programs replace while one types.
-_ALIKE = str.maketrans("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u2018\u2019\u00b4", "-------'''")
+_ALIKE = str.maketrans(dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-"))
+_ALIKE |= str.maketrans(dict.fromkeys("\u2018\u2019\u00b4", "'"))
 _RAISED = ("<super>", "<sub>", "<fraction>")  # which would make the number 102 of 10 squared
 
 
@@ -38,10 +40,10 @@ def identity(value: Any) -> str | None:
 
     Texts are composed (NFC), and so are compatible characters such as letters of full width; blanks
     of any kind at an end are dropped, and those inside are one blank. A text of a number is that
-    number, and equal numbers have one text whatever their type: ``"1"`` for 1, 1.0, "1.0", "01" and
-    ``Decimal(1)``. Integers are exact, other numbers those of a float64. A time at midnight is its
-    date. Bytes are text in UTF-8. None, NaN, NaT, NA, blanks and what has no text are None. Whoever
-    reads private cells does it in `silence`.
+    number, and equal numbers have one text whatever their type: ``"1"`` for 1, 1.0, "1.0", "01",
+    ``Decimal(1)`` and True. Integers are exact, other numbers those of a float64. A time at
+    midnight is its date. Bytes are text in UTF-8. None, NaN, NaT, NA, blanks and what has no text
+    are None. Whoever reads private cells does it in `silence`.
     """
     with suppress(Exception):  # a cell may hold any object, which may raise any error
         return _text_of(value)
@@ -55,14 +57,14 @@ def _text_of(value):
         return _text_of_text(value.decode())
     if np.ma.is_masked(value):  # whatever is behind the mask
         return None
-    if isinstance(value, np.ndarray) and value.ndim == 0:
+    if isinstance(value, np.ndarray) and value.size == 1:
         value = value.item()
     if isinstance(value, list | tuple | dict | set | frozenset | np.ndarray):
         return None
     if value is None or bool(value != value):  # NaN and NaT
         return None
     if isinstance(value, bool | np.bool_):
-        return str(bool(value))
+        return str(int(value))
     if isinstance(value, complex | np.complexfloating) and value.imag == 0.0:
         value = value.real
     if isinstance(value, Real | Decimal):
@@ -83,10 +85,8 @@ def _text_of_text(text):
     text = " ".join(text.split())
     if _NUMBER.fullmatch(text):
         return _text_of_number(Decimal(text))
-    if text.casefold() in ("true", "false"):
-        return text.capitalize()
     midnight = _MIDNIGHT.fullmatch(text)
-    return (midnight[1] if midnight else text) or None
+    return _TRUTHS.get(text.casefold(), midnight[1] if midnight else text) or None
 
 
 def _folded(text):
@@ -105,6 +105,52 @@ def _text_of_number(number):
     # A number of 32 bits is the shortest decimal that it stands for, as it is where it is printed.
     value = float(str(number)) if isinstance(number, np.floating) else float(number)
     return str(int(value)) if value.is_integer() else repr(value)
+
+
+def same_names(names: Any, present: Any) -> list:
+    """The column that each of some names means, as it is written where it is; None if it is absent.
+
+    A column of this very name is meant, or else the only one of the same `identity`.
+
+    Parameters
+    ----------
+    names, present : iterable of str
+    """
+    present = dict.fromkeys(present)
+    alike: dict = {None: []}
+    for column in present:
+        alike.setdefault(identity(column), []).append(column)
+    alike[None] = [None]  # a column without a name is not meant
+    found = []
+    for name in names:
+        columns = [name] if name in present else alike.get(identity(name), [None])
+        if len(columns) > 1:
+            raise ValueError(
+                f"{name!r} may be any of the columns {columns!r}, which differ in blanks or in the "
+                "form of letters alone: rename all but one."
+            )
+        found += columns
+    return found
+
+
+def present_names(
+    names: Any, present: Any, who: str, where: str, error: type[Exception] = ValueError
+) -> list:
+    """Columns by their names (see `same_names`), or an error that says which are not there.
+
+    Parameters
+    ----------
+    names, present : iterable of str
+    who, where : str
+        What has the names, and what has not the columns.
+    error : type, default=ValueError
+    """
+    names, present = list(names), list(present)
+    found = same_names(names, present)
+    if absent := [repr(name) for name, column in zip(names, found) if column is None]:
+        columns = f"not among the columns of {where}: {first_names(present)}"
+        raise error(f"{who} names {first_names(absent)}, {columns}.")
+    return found
 
 
 def moment(value: Any) -> Any:
@@ -149,7 +195,7 @@ def _name(person):
         if text is None and isinstance(person, bytes):
             return person or None  # a digest, which is no text
         if text is not None and text.casefold() not in MISSING_WORDS:
-            return _TRUTHS.get(text, text).encode(errors="surrogatepass")
+            return text.encode(errors="surrogatepass")
     return None
 
 

@@ -18,7 +18,7 @@ from scipy.sparse import issparse
 
 from ..exceptions import InvalidValues
 from ._base import KEPT_BYTES, ArrayRows, Rows, canonical
-from ._batches import BatchRows, check_length, frame, is_table, length, split
+from ._batches import BatchRows, check_length, chosen_columns, frame, is_table, length, split
 from ._dask import DaskRows
 from ._subset import BATCH_ROWS
 from ._values import (
@@ -214,15 +214,7 @@ def from_table(
             f"a {type(table).__name__} is no table with named columns: for arrays and for what "
             "you read yourself there is from_batches."
         )
-    if target is not None and target not in source.names:
-        raise ValueError(f"target={target!r} is not a column of the table: {source.names}.")
-    if features is None:
-        features = [name for name in source.names if name != target]
-    absent = [name for name in features if name not in source.names]
-    if absent:
-        raise ValueError(f"features has {absent[0]!r}, not a column of the table: {source.names}.")
-    if target in features:
-        raise ValueError(f"target={target!r} is among the features: leave it out of them.")
+    target, features = chosen_columns(target, features, source.names)
     columns = [*features, *([] if target is None else [target])]
 
     def blocks():
@@ -315,8 +307,8 @@ def from_batches(
         if not is_table(batch) or (target is None and features is None):
             return batch, None
         names = batch.schema.names if hasattr(batch, "schema") else frame(batch).columns
-        chosen = features or [name for name in names if name != target]
-        return split(batch, chosen, target)
+        own_target, chosen = chosen_columns(target, features, names)
+        return split(batch, chosen, own_target)
 
     def blocks():
         return map(pair, factory())

@@ -422,8 +422,8 @@ def test_rows_of_a_query_have_no_parts():
 @pytest.mark.parametrize(
     "options, message",
     [
-        ({"target": "z"}, "not a column"),
-        ({"features": ["z"]}, "not a column"),
+        ({"target": "z"}, "not among the columns"),
+        ({"features": ["z"]}, "not among the columns"),
         ({"target": "y", "features": ["a", "y"]}, "among the features"),
     ],
 )

@@ -1,6 +1,9 @@
 """More than two classes: exactness, labels, charges, accuracy, intervals, persons."""
 
+from functools import partial
+
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import special
 from sklearn.exceptions import NotFittedError
@@ -10,7 +13,7 @@ import skpriv
 from skpriv import BudgetAccountant
 from skpriv.inspection import inference, model_card
 from skpriv.linear_model import LogisticRegression
-from skpriv.linear_model._generalized import Softmax, class_codes, contrasts
+from skpriv.linear_model._generalized import Softmax, checked_classes, class_codes, contrasts
 
 NAMES = np.array(["a", "b", "c"])
 COEF = np.array([[1.0, 0.5], [-1.0, 1.0], [0.0, -1.5]])
@@ -164,9 +167,21 @@ def test_contrasts_are_orthonormal_and_across_the_ones():
 def test_one_label_of_a_list_does_not_change_how_the_others_are_read():
     """NumPy makes text of all numbers that stand in a list beside one text."""
     for first in (1, "x"):
-        assert (class_codes([first, 1, 2], np.array(["1", "2"]), 3)[1:] == 2.0).all()
+        assert class_codes([first, 1, 2], np.array(["1", "2"]), 3)[1:].tolist() == [0.0, 1.0]
     # A number that equals two classes, as a double, is the last of them
     assert class_codes(np.array([2.0**53]), 2**53 + np.arange(-1, 2), 1) == 2.0
+
+
+LABELS = ["yes", "no ", "ye\u0301s", "none", None, "no"]
+
+
+@pytest.mark.parametrize("kind", [list, np.array, partial(np.array, dtype=object), pd.Series])
+def test_a_label_is_a_class_however_it_is_written(kind):
+    labels = LABELS if kind is not np.array else [label or "" for label in LABELS]
+    found = class_codes(kind(labels), np.array(["no", "yes", "y\u00e9s", "none"]), len(labels))
+    assert found.tolist() == [1.0, 0.0, 2.0, 3.0, 4.0, 0.0]
+    with pytest.raises(ValueError, match="different labels"):
+        checked_classes(["yes", "yes "])
 
 
 @pytest.mark.parametrize("row", [lambda label: [label], lambda label: (label,), np.atleast_1d])

@@ -19,7 +19,7 @@ COLUMNS = {
     "age": Numeric(0, 120, missing="indicator", unit="year"),
     "body mass, kg/m²": Numeric(-1e300, 0.1, missing=0.05),
     "sex": Categorical(["F", "M"], missing="M", other=False),
-    "ward": Categorical([1, 2.5, True, 'a "quoted" \\ \x7f\n name']),
+    "ward": Categorical([1, 2.5, False, 'a "quoted" \\ \x7f\n name']),
     "stage": Ordinal(["mild", "severe"], missing="mild"),
     "smoker": Boolean(missing=True),
     "admitted": Date(dt.date(2015, 1, 1), "2024-12-31", missing="indicator"),
@@ -135,7 +135,7 @@ def test_improper_schemas():
         Schema({"age": (0, 120)})
     with pytest.raises(TypeError, match="Schema.read"):
         TableEncoder("schema.toml").fit(pd.DataFrame({"age": [1]}))
-    with pytest.raises(ValueError, match="target='dose'"):
+    with pytest.raises(ValueError, match="target names 'dose'"):
         Schema({"age": Numeric(0, 120)}, target="dose")
     with pytest.raises(ValueError, match="no target"):
         Schema({"age": Numeric(0, 120)}).bounds_y
