@@ -498,7 +498,7 @@ class Start:
     @classmethod
     def of(cls, fit, maps, words):
         """The begin that a `LoopFit` with equations is."""
-        link, (_, scale, _, _) = fit.link, fit.pooled(FITTED)
+        link, scale = fit.link, fit.pooled(FITTED).slope_scale
         mean = float(link.mean(fit.location))
         # The pooled slope of the scores is this factor times the Gram matrix of the rows. It is 1
         # for a line, and where the link bends it has the slope of the mean in it.

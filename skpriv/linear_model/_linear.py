@@ -234,14 +234,12 @@ class Information:
         p, n = len(fit.W), fit.n
         if not fit.equations:  # the mean alone says nothing of a line
             return cls(np.zeros((p, p)), np.zeros(p), np.eye(p) * n / p, n)
-        slope, scale, used, shares = fit.pooled(FITTED)
-        right = shares @ [eq.moment + eq.slope @ eq.point for eq in used]
-        away = np.array([fit.b - eq.point for eq in used])
-        noise = float(shares**2 @ [eq.moment_scale**2 for eq in used])
+        pooled = fit.pooled(FITTED)
+        slope, scale, away = pooled.slope, pooled.slope_scale, fit.b - pooled.point
+        right = pooled.moment + slope @ pooled.point
         # A symmetric matrix M of noise (GOE) with scale s adds M u to the moment at a distance u:
         # on average over coordinates its variance is s^2 |u|^2 (1 + 1/p) / 2.
-        slopes = np.array([eq.slope_scale for eq in used])
-        noise += 0.5 * (1.0 + 1.0 / p) * float((shares * slopes) ** 2 @ (away**2).sum(axis=1))
+        noise = pooled.moment_scale**2 + 0.5 * (1.0 + 1.0 / p) * scale**2 * float(away @ away)
         values, vectors = np.linalg.eigh(slope)
         seen = values > noise_floor(values, scale)
         variance = max(fit.last.square, 2.0 * fit.last.square_scale) / fit.last.n

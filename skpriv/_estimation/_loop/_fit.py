@@ -147,6 +147,30 @@ def inversion_excess(slopes, moments, variances, scale, quantile):
     return np.sqrt(np.maximum((half / quantile) ** 2 - counted, 0.0))
 
 
+def mean_slope(equations):
+    """Mean of the slopes of equations, weighted by their precision, and the scale of its noise.
+
+    The slope of a step is the Gram matrix of the rows that its clip does not cut. Each is multiplied
+    by the part of the rows that the last one leaves uncut over its own, if residuals are normal.
+
+    Parameters
+    ----------
+    equations : sequence of ScoreEquation
+        Each with a slope.
+
+    Returns
+    -------
+    (ndarray of shape (p, p), float)
+    """
+    last = equations[-1]
+    if not last.slope_scale:
+        return last.slope, 0.0
+    ratios = np.array([last.uncut / eq.uncut for eq in equations])
+    precision = (ratios * [eq.slope_scale for eq in equations]) ** -2.0
+    slope = np.tensordot(precision * ratios, [eq.slope for eq in equations], 1) / precision.sum()
+    return slope, float(precision.sum() ** -0.5)
+
+
 def weights_move_mean(level, square):
     """Variance of the difference between the mean of a fit and its mean weighted by w^2.
 
@@ -392,21 +416,50 @@ class LoopFit:
         return row_map.longest_row(self.W) ** 2 / max(typical, 1e-300)
 
     def pooled(self, kind):
-        """Slope of the equations that intervals rest on, its scale, and they with their weights."""
+        """The equation that intervals rest on: a moment, and the mean of all released slopes.
+
+        For any slope D the recent equations, with weights a_k that add up to one, give
+        sum a_k z_k = D (b - sum a_k b_k). Of a line D is the mean of the slopes of all steps, see
+        `mean_slope`. Where the link bends, slopes far away are others: D is that of the recent
+        equations alone.
+
+        Parameters
+        ----------
+        kind : {"function", "fitted", "least_squares"}
+
+        Returns
+        -------
+        ScoreEquation
+        """
         used, shares = self.recent_equations()
+        sloped = used
+        if self.link.linear:
+            sloped = [eq for eq in self.equations if eq.slope is not None and self._of_all(eq)]
+        slope, scale = mean_slope(sloped)
         if kind == LEAST_SQUARES and self.line is not None:
-            slope, scale, _, _ = self.pooled(FITTED)
-            equation = replace(self.line.equation, slope=slope, slope_scale=scale)
-            return slope, scale, (equation,), np.ones(1)
-        slope = np.tensordot(shares, [eq.slope for eq in used], 1)
-        return slope, float(np.sqrt(shares**2 @ [eq.slope_scale**2 for eq in used])), used, shares
+            return replace(self.line.equation, slope=slope, slope_scale=scale)
+        squared = [eq for eq in used if eq.residual_gram is not None] or [self.last]
+        precision = np.array([(eq.residual_scale or 1.0) ** -2.0 for eq in squared])
+        noisy = self.last.residual_scale > 0.0
+        return replace(
+            self.last,
+            point=shares @ [eq.point for eq in used],
+            moment=shares @ [eq.moment for eq in used],
+            moment_scale=sqrt(shares**2 @ [eq.moment_scale**2 for eq in used]),
+            slope=slope,
+            slope_scale=scale,
+            residual_gram=np.average([eq.residual_gram for eq in squared], 0, precision),
+            residual_scale=float(precision.sum() ** -0.5) if noisy else 0.0,
+            n=self.last.n if self.same_rows else 1.0 / (shares**2 @ [1.0 / eq.n for eq in used]),
+        )
 
     def first_slope(self):
         """Slope of all equations but the last one, and the scale of its noise."""
-        others = [eq for eq in self.equations[:-1] if eq.slope is not None] or [self.last]
-        precision = np.array([eq.slope_scale**-2.0 if eq.slope_scale else 1.0 for eq in others])
-        mean = np.tensordot(precision / precision.sum(), [eq.slope for eq in others], 1)
-        return mean, float(precision.sum() ** -0.5) if others[0].slope_scale else 0.0
+        return mean_slope([eq for eq in self.equations[:-1] if eq.slope is not None] or [self.last])
+
+    def _of_all(self, equation):
+        """Whether an equation is of all records, or each equation is of records of its own."""
+        return not self.same_rows or equation.n == self.last.n
 
     def recent_equations(self, most_apart=1.25):
         """Equations that intervals rest on, with weights that add up to one.
@@ -425,8 +478,7 @@ class LoopFit:
             limits = eq.cut_length, self.last.cut_length
             same_limits = max(limits) <= most_apart * min(limits)
             same_scores = bool(eq.fall) == bool(self.last.fall)
-            of_all = not self.same_rows or eq.n == self.last.n
-            if close and same_limits and same_scores and of_all and eq.slope is not None:
+            if close and same_limits and same_scores and self._of_all(eq) and eq.slope is not None:
                 used.append(eq)
         used.append(self.last)
         precision = np.array([eq.moment_scale**-2.0 if eq.moment_scale else 1.0 for eq in used])
@@ -442,13 +494,15 @@ class LoopFit:
     def _law(self, kind, confidence_level):
         """Law of estimates of x'b* without shrinkage, and what their errors are made of.
 
-        With shares a that no answer decides, slopes D = sum a_k D_k and v = D^-1 x, the solution of
-        sum a_k (z_k + D_k b_k) = D b has the error
+        With one slope D and one moment z at a point b, see :meth:`pooled`, and v = D^-1 x, the
+        solution has the error
 
-            x'b - x'b* = v' sum a_k (mean(e xi) + N_k + M_k (b_k - b*)),
+            v'(mean(e xi) + N + M (b - b*)),
 
-        with xi the clipped noise of the target, and N_k and M_k the privacy noises of z_k and D_k.
-        M_k is independent of b_k and of all N, so that each summand is normal given the past. In
+        with xi the clipped noise of the target, and N and M the privacy noises of z and D. N is
+        independent of b and of M, so that it is normal given the past. M is independent of b but for
+        what earlier steps told of it; what that adds is of second order
+        (docs/mathematics/linear_regression.md). In
         each direction u in which D is above its noise, the noise of the slope is inverted: see
         :func:`inversion_excess`. Where D is below its noise, x'u u'(b* - b) is left over. Whitened
         coordinates are of one size, so that a hidden one is taken to be as large as all are in the
@@ -480,51 +534,39 @@ class LoopFit:
         -------
         LoopLaw
         """
-        (slope, scale, used, shares), last = self.pooled(kind), self.last
+        pooled, last = self.pooled(kind), self.last
+        slope, scale, start = pooled.slope, pooled.slope_scale, pooled.point
         quantile = two_sided_quantile(confidence_level)
         inverted = max(quantile, USUAL_QUANTILE)  # deviations of the noise of slopes
-        start = shares @ [eq.point for eq in used]
-        right = sum(
-            a * (eq.moment + eq.slope @ (eq.point - start))
-            for a, eq in zip(shares, used, strict=True)
-        )
         half = 0.5 if kind == LEAST_SQUARES and not self.link.linear else 1.0
-        right = half * right
+        right = half * pooled.moment
         values, vectors = np.linalg.eigh(slope)
         # Its inverse has a square
         floor = max(noise_floor(values, scale, inverted), 1e-14 * float(values[-1]), 1e-150)
         held, hidden, moments = np.maximum(values, floor), values <= floor, vectors.T @ right
         solved, dual = moments / held, vectors / held
         step = vectors @ solved
-        away = [start + step - eq.point for eq in used]
-        # (N u) has covariance s^2 (|u|^2 I + u u') / 2 for GOE noise N
-        slope_noises = [
-            a * eq.slope_scale / sqrt(2.0) * u for a, eq, u in zip(shares, used, away, strict=True)
-        ]
-        noise = half**2 * float(shares**2 @ [eq.moment_scale**2 for eq in used])
+        # (M u) has covariance s^2 (|u|^2 I + u u') / 2 for GOE noise M
+        slope_noise = scale / sqrt(2.0) * step
+        noise = half**2 * pooled.moment_scale**2
         size = float(np.sqrt(np.mean((start + step) ** 2)))  # of a whitened coordinate
-        with_residuals = [eq for eq in used if eq.residual_gram is not None] or [last]
-        precision = [eq.residual_scale**-2.0 if eq.residual_scale else 1.0 for eq in with_residuals]
-        residual_gram = np.average([eq.residual_gram for eq in with_residuals], 0, precision)
+        residual_gram, records = pooled.residual_gram, pooled.n
         typical = max(last.square, 2.0 * last.square_scale)
         if not self.link.linear:  # variance of the target over the slope of its mean
             typical = max(float(np.trace(residual_gram)), 0.0) / (np.trace(self.gram) or 1.0)
         typical_gram = typical * self.gram
         if self.rows_per_record > 1:  # rows of a person that hardly depend on each other cancel out
             typical_gram *= dependence(residual_gram, typical_gram, self.rows_per_record)
-        records = last.n
-        if not self.same_rows:
-            records = 1.0 / float(shares**2 @ [1.0 / eq.n for eq in used])
         across = 0.5 * scale**2 * (float(solved @ solved) + hidden.sum() * size**2)
         spread = noise + across + typical / records * values
         seen = ~hidden
         unsigned = inversion_excess(values[seen], moments[seen], spread[seen], scale, inverted)
         unsigned = vectors[:, seen] * np.minimum(unsigned, size)
-        noise += sum(float(u @ u) for u in slope_noises) + 0.5 * scale**2 * hidden.sum() * size**2
-        shared, solution, replies = np.column_stack(slope_noises), start + step, dual
+        noise += float(slope_noise @ slope_noise) + 0.5 * scale**2 * hidden.sum() * size**2
+        shared, solution, replies = slope_noise[:, None], start + step, dual
         others, tail = [], None
         if not self.link.linear:
-            shared = np.column_stack([shared, _bend(slope, values, vectors, shares, away)])
+            shared = np.column_stack([shared, self._bend(kind, pooled, solution, values, vectors)])
         if kind == LEAST_SQUARES and self.line is not None:
             tail = self.line, half * dual @ vectors.T
             if not self.link.linear:  # what is left of the radius beside its noise
@@ -542,7 +584,7 @@ class LoopFit:
             solution=solution,
             dual=dual,
             residual_gram=vectors.T @ residual_gram @ vectors,
-            residual_scale=sum(precision) ** -0.5 if with_residuals[-1].residual_scale else 0.0,
+            residual_scale=pooled.residual_scale,
             typical_gram=vectors.T @ typical_gram @ vectors,
             records=records / self.degrees if self.degrees else max(records - len(values), 1.0),
             noise=noise,
@@ -557,6 +599,23 @@ class LoopFit:
             least=LEAST_ROBUST / self.rows_per_record if last.moment_scale else RELATIVE_ZERO,
             quantile=quantile,
         )
+
+    def _bend(self, kind, pooled, solution, values, vectors):
+        """Deviations of a moment by the bend of a link, shape (p, p), each independent of others.
+
+        At a distance d the moment is off by mean(e q) with |q| <= mu' (psi'd)^2 / 2. The length of
+        that is at most B = d'Hd / 2 for the slope H. In orthonormal functions sqrt(mu') e'H^-1/2 of
+        the rows its coordinates are those of q / sqrt(mu'). The mean square of this is
+        3 B^2 / mean(mu') if psi'd is normal, and by Bessel it bounds the sum of squares of the
+        coordinates. tr H is at most mean(mu'). The direction is not known, so that each of p has an
+        equal part.
+        """
+        used, shares = ([pooled], np.ones(1)) if kind == LEAST_SQUARES else self.recent_equations()
+        away = solution - np.array([eq.point for eq in used])
+        squares = np.einsum("ij,ij->i", away @ pooled.slope, away)
+        longest = 0.5 * float(shares @ np.maximum(squares, 0.0)) * sqrt(min(1.0, 3.0 / len(values)))
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        return root * (longest / max(float(np.linalg.norm(root)), 1e-150))
 
     def interval(self, phi, confidence_level, method):
         """Centre and half-width at rows of features, in scaled units; infinite where not known.
@@ -589,21 +648,6 @@ class LoopFit:
         else:
             centre, half = self.law(confidence_level=confidence_level).interval(points)
         return self.location + centre, half
-
-
-def _bend(slope, values, vectors, shares, away):
-    """Deviations of a moment by the bend of a link, shape (p, p), each independent of the others.
-
-    At a distance d the moment is off by mean(e q) with |q| <= mu' (psi'd)^2 / 2. The length of that
-    is at most B = d'Hd / 2 for the slope H. In orthonormal functions sqrt(mu') e'H^-1/2 of the rows
-    its coordinates are those of q / sqrt(mu'). The mean square of this is 3 B^2 / mean(mu') if
-    psi'd is normal, and by Bessel it bounds the sum of squares of the coordinates. tr H is at most
-    mean(mu'). The direction is not known, so that each of p has an equal part.
-    """
-    longest = 0.5 * float(shares @ [max(float(u @ slope @ u), 0.0) for u in away])
-    longest *= sqrt(min(1.0, 3.0 / len(values)))
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    return root * (longest / max(float(np.linalg.norm(root)), 1e-150))
 
 
 SHIFTS = np.linspace(0.02, 0.98, 49)[:, None]  # of the smallest eigenvalue: see `_distance`

@@ -378,6 +378,12 @@ class ScoreEquation:
         return self.limit * self.length
 
     @property
+    def uncut(self):
+        """Part of the residuals within the limit, if they are normal."""
+        square = max(self.square, RELATIVE_ZERO)
+        return 1.0 if self.limit >= self.widest else normal_clip(square, self.limit)[0]
+
+    @property
     def variance(self):
         """Residual variance with what was cut, as if residuals were normal."""
         square = max(self.square, 2.0 * self.square_scale, RELATIVE_ZERO)

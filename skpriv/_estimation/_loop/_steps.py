@@ -471,7 +471,8 @@ def wide_bounds(fit, row_map, names):
     one_line = fit.equations and row_map.size == len(fit.W) == len(fit.b)  # one linear part
     if not one_line or getattr(row_map, "half_ranges", None) is None:
         return ""
-    gram, scale, _, _ = fit.pooled(FITTED)
+    pooled = fit.pooled(FITTED)
+    gram, scale = pooled.slope, pooled.slope_scale
     both, upper = np.vstack([row_map.half_ranges, row_map.constant]).T, not np.tril(fit.W, -1).any()
     both = lapack.dtrtrs(fit.W, both, trans=1)[0] if upper else np.linalg.solve(fit.W.T, both)
     c, k = both.T[:-1], both.T[-1]
