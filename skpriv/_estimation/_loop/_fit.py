@@ -150,8 +150,8 @@ def inversion_excess(slopes, moments, variances, scale, quantile):
 def mean_slope(equations):
     """Mean of the slopes of equations, weighted by their precision, and the scale of its noise.
 
-    The slope of a step is the Gram matrix of the rows that its clip does not cut. Each is multiplied
-    by the part of the rows that the last one leaves uncut over its own, if residuals are normal.
+    The slope of a step is the Gram matrix of the rows that its clip leaves uncut. It is multiplied
+    by the part of the rows that is uncut in the last step over its own, if residuals are normal.
 
     Parameters
     ----------
@@ -455,7 +455,8 @@ class LoopFit:
 
     def first_slope(self):
         """Slope of all equations but the last one, and the scale of its noise."""
-        return mean_slope([eq for eq in self.equations[:-1] if eq.slope is not None] or [self.last])
+        others = [eq for eq in self.equations[:-1] if eq.slope is not None]
+        return mean_slope(others or [self.last])
 
     def _of_all(self, equation):
         """Whether an equation is of all records, or each equation is of records of its own."""
@@ -478,7 +479,8 @@ class LoopFit:
             limits = eq.cut_length, self.last.cut_length
             same_limits = max(limits) <= most_apart * min(limits)
             same_scores = bool(eq.fall) == bool(self.last.fall)
-            if close and same_limits and same_scores and self._of_all(eq) and eq.slope is not None:
+            of_all = self._of_all(eq) and eq.slope is not None
+            if close and same_limits and same_scores and of_all:
                 used.append(eq)
         used.append(self.last)
         precision = np.array([eq.moment_scale**-2.0 if eq.moment_scale else 1.0 for eq in used])
