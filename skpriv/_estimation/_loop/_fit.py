@@ -501,14 +501,15 @@ class LoopFit:
 
             v'(mean(e xi) + N + M (b - b*)),
 
-        with xi the clipped noise of the target, and N and M the privacy noises of z and D. N is normal
-        and independent of b and M. M depends on b by what earlier steps told of b alone, which adds
-        what is of second order (docs/mathematics/linear_regression.md). In each direction u in which D
-        is above its noise, the noise of the slope is inverted: see :func:`inversion_excess`. Where D is
-        below its noise, x'u u'(b* - b) is left over. Whitened coordinates are of one size, so that a
-        hidden one is taken to be as large as all are in the mean. Inversion adds no more than that to
-        others. Noise turns u a little: x'u counts as no less than that of a row of usual length. A
-        point that is mostly in such directions is not resolved, whatever their size is taken to be.
+        with xi the clipped noise of the target, and N and M the privacy noises of z and D. N is
+        normal and independent of b and M. M depends on b by what earlier steps told of b alone,
+        which adds what is of second order (docs/mathematics/linear_regression.md). In each
+        direction u in which D is above its noise, the noise of the slope is inverted: see
+        :func:`inversion_excess`. Where D is below its noise, x'u u'(b* - b) is left over. Whitened
+        coordinates are of one size, so that a hidden one is taken to be as large as all are in the
+        mean. Inversion adds no more than that to others. Noise turns u a little: x'u counts as no
+        less than that of a row of usual length. A point that is mostly in such directions is not
+        resolved, whatever their size is taken to be.
 
         Of the mean of all records more is known: see :class:`KnownMean`. Where the link bends, the
         mean of the residuals weighs rows by their means and not by H. An error in a rare direction
