@@ -233,6 +233,18 @@ def test_the_schema_may_name_the_target(argv, folder, tmp_path, capsys):
     assert fit(asked, "--plan", schema=str(schema)) == 0
 
 
+@pytest.mark.parametrize("model, target, estimand", [
+    ("linear", "stay", "least_squares"), ("logistic", "smoker", "likelihood"),
+    ("poisson", "stay", "likelihood"),
+])  # fmt: skip
+def test_the_estimand_is_declared(model, target, estimand, argv, capsys):
+    """The head of the table names it; a model that has no such line or curve is refused."""
+    assert fit(argv, model=model, target=target, estimand=estimand) == 0
+    assert f"Estimand    {estimand}: " in capsys.readouterr().out
+    code = fit(argv, "--force", model="additive", target=target, estimand=estimand)
+    refused(code, capsys, f"--estimand {estimand} is for --model l")
+
+
 def test_nothing_is_overwritten(argv, tmp_path, capsys):
     (tmp_path / "model.json").write_text("precious")
     refused(fit(argv), capsys, "--out", "--force")

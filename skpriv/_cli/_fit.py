@@ -39,6 +39,7 @@ MODELS = {
     "logistic": "LogisticRegression",
     "poisson": "PoissonRegressor",
 }
+TEXTBOOK = {"least_squares": ("linear",), "likelihood": ("logistic", "poisson")}  # estimands
 CARDS = (".md", ".html")
 
 
@@ -57,6 +58,9 @@ def add_fit(parser):
     add("--model", choices=list(MODELS), default="linear", help="default linear")
     add("--clip", choices=("auto", "wide"), default="auto",
         help="auto (default) has the least noise; wide clips residuals less")  # fmt: skip
+    add("--estimand", choices=("fitted", *TEXTBOOK), default="fitted",
+        help="what the table is of: fitted (default), least_squares of --model linear, or "
+        "likelihood of --model logistic and poisson")  # fmt: skip
     add(
         "--plan", action="store_true",
         help="print what the fit would ask, and its noise: it charges and writes nothing",
@@ -138,6 +142,12 @@ def _check_files(args):
     """Everything that can be found out before the rows are read and the budget is spent."""
     nowhere = args.out is None and not args.plan
     refuse(nowhere, "--out is needed: name the JSON file of the model, or ask for --plan.")
+    models = TEXTBOOK.get(args.estimand, MODELS)
+    refuse(
+        args.model not in models,
+        f"--estimand {args.estimand} is for --model {' or '.join(models)}: leave it out with "
+        f"--model {args.model}.",
+    )
     check_files(args, args.table, args.schema, out=(), ledger=None, card=CARDS, plot=PICTURES)
     can = capabilities(args.privacy)
     refuse(
@@ -220,6 +230,8 @@ def _regressor(args, schema, encoder):
     options["classes" if args.model == "logistic" else "bounds_y"] = _range(args, schema)
     if args.model in ("linear", "additive"):
         options["clip"] = args.clip
+    if args.estimand != "fitted":
+        options["estimand"] = args.estimand
     budget = {"epsilon": args.epsilon, "delta": args.delta, "privacy": args.privacy}
     return kind(**options, **budget, random_state=args.seed)
 

@@ -19,8 +19,17 @@ from ._units import INTERCEPT, law_in_units
 
 COLUMNS = ("estimate", "std_error", "low", "high", "statistic", "p_value", "privacy_share")
 RATIOS = ("ratio", "ratio_low", "ratio_high")
-STRAIGHT = "least-squares line", "least_squares"
-CURVE = "curve of maximum likelihood", "likelihood"
+STRAIGHT = (
+    "Large residuals and far rows count for less in this line than in least squares; an estimator "
+    "with estimand='least_squares' fits the least-squares line"
+)
+CURVE = (
+    "Far rows count for less in this curve than in maximum likelihood; an estimator with "
+    "estimand='likelihood' fits the curve of maximum likelihood"
+)
+SEVERAL = "Far rows count for less in this curve than in maximum likelihood"
+# Standard errors up to which a bound on the distance of two lines is worth a sentence.
+NEAR = 2.0
 BETWEEN = "log-odds of classes against each other"
 BETWEEN_RATIO = "an odds ratio between these classes (of intercepts: odds)"
 
@@ -284,20 +293,12 @@ class Inference(Printed):
         if self.reason:
             resolved = self.law.resolved.all()
             yield f"{'Wide by public bounds' if resolved else 'Not estimable (-)'}: {self.reason}."
-        if self.law.distance is not None:
-            ratios = _ratio(self.distance, self.std_error)
-            ratios = ratios[np.isfinite(ratios)]
-            if len(ratios):
-                other, kind = CURVE if self.law.ratio else STRAIGHT
-                yield (
-                    f"The {other} differs from this one by at most `distance`, which is up to "
-                    f"{ratios.max():.2g} std_error here; estimand={kind!r} has intervals for it."
-                )
-            elif np.isinf(self.distance).any():
-                yield (
-                    "`distance` is infinite: no released answer tells how far the fit without "
-                    "clips, and without smaller weights of far rows, is from this one."
-                )
+        if self.law.distance is not None and self.law.resolved.any():
+            weighs = STRAIGHT if not self.law.ratio else CURVE
+            weighs = SEVERAL if np.isinf(self.distance).any() else weighs
+            farthest = _ratio(self.distance, self.std_error)[self.law.resolved].max()
+            near = f". The two differ by at most {farthest:.2g} std_error in each coefficient"
+            yield f"{weighs}{near * bool(farthest <= NEAR)}."
         if self.law.leverage is not None:
             yield (
                 "A few far rows, which no private count can tell from none, may move the "

@@ -188,12 +188,17 @@ def test_a_dash_leaves_the_distance_of_the_others():
         found = Inference(["a", "b", "c"], law.mapped(2.0 * np.eye(3)), 0.95, "")
         assert np.array_equal(found.distance, 2.0 * distance, equal_nan=True)
         text = " ".join(str(found).split())
-        assert "up to 1 std_error here" in text and "Not estimable (-): hidden" in text
+        assert "differ by at most 1 std_error" in text and "Not estimable (-): hidden" in text
         assert "Not estimable" not in str(found.contrast({"a": 1.0, "b": -1.0}))
-        assert "distance" not in str(found.contrast({"c": 1.0}))
+        assert "std_error" not in str(found.contrast({"c": 1.0}))
         endless = replace(law, distance=np.full(3, np.inf)).mapped(np.eye(3))
         assert np.isinf(endless.distance).all()
-        assert "distance` is infinite" in str(Inference(["a", "b", "c"], endless, 0.95, ""))
+        text = str(Inference(["a", "b", "c"], endless, 0.95, ""))
+        assert "count for less" in text and "std_error" not in text
+        # A bound of more than two standard errors informs nobody
+        far = replace(law, distance=3.0 * distance).mapped(np.eye(3))
+        text = str(Inference(["a", "b", "c"], far, 0.95, ""))
+        assert "estimand='least_squares'" in text and "std_error" not in text
 
 
 def test_what_is_not_told_has_names_and_no_distance():
@@ -209,7 +214,7 @@ def test_what_is_not_told_has_names_and_no_distance():
         found = inference(model.fit(X, labels.astype(int)))
         told = np.isfinite(found.estimate)
         assert told.any() and np.isinf(found.distance[told]).all() == (len(classes) > 2)
-        words = "`distance` is infinite" if len(classes) > 2 else "estimand='likelihood'"
+        words = "than in maximum" if len(classes) > 2 else "estimand='likelihood'"
         assert words in str(found)
 
 
