@@ -384,7 +384,7 @@ def _largest_in_bounds(fit, rows, matrix):
     1 + |m| then, so that a weighted sum of these is that times the largest weight. It is added as
     a standard deviation, since least-squares lines may leave the bounds in corners without rows.
     """
-    units = getattr(rows, "half_ranges", None)
+    units = rows.half_ranges
     if units is None or not fit.link.linear or not fit.last.slope_scale:
         return np.full(len(matrix), np.inf)
     weights = np.column_stack([matrix @ units.T, matrix @ rows.constant])

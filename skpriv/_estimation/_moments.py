@@ -381,7 +381,7 @@ class MomentsQuery(Query):
         """Exact sum over a chunk of rows."""
         r, p = self.maps.target(y), self.maps.size
         target, gram = np.zeros(p), np.zeros((p, p))
-        for block, phi in self.maps.row_map.blocks(X):
+        for block, phi in self.maps.row_map.in_blocks(X):
             target += np.dot(r[block], phi)  # without the interpreter's lock, see `add_gram`
             add_gram(gram, phi)
         return np.concatenate([target, vech(gram), [self.square_weight * (r @ r)]])
@@ -451,7 +451,7 @@ class ResidualGramQuery(Query):
     def _scores(self, X, y):
         """Yield rows e zeta / R of one block after the other, and the sum of x over it."""
         row_map, theta, r = self.maps.row_map, np.array(self.theta), self.maps.target(y)
-        for block, phi in row_map.blocks(X):
+        for block, phi in row_map.in_blocks(X):
             zeta = r[block] - np.clip(phi @ theta, -1.0, 1.0)
             cut = np.clip(zeta, -self.limit, self.limit) / self.limit
             if self.instrument.matrix is None:

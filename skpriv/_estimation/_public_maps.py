@@ -148,33 +148,87 @@ FEATURE_LENGTH = 3.0
 FOLD = 16  # rows that one vector operation takes at once
 
 
-class BlocksOfRows:
-    """Mixin of public maps of rows, whose blocks stay in the cache; not for direct use."""
+class PublicRows:
+    """Public map from a row to phi, with |phi| <= 1: what a fit may ask of any such map.
+
+    A subclass has ``size``, ``n_features``, ``constant`` and ``rows(X)``. What it does not say of
+    itself has a neutral answer here.
+
+    Attributes
+    ----------
+    weighted : bool
+        Whether rows have the root of a weight as their last column; see `roots`.
+    bounded : bool
+        Whether `outside` says which values are outside of their ranges.
+    half_ranges : ndarray of shape (n_features, size) or None
+        Vectors c with phi'c = a feature in half-ranges from its middle; None without ranges.
+    """
 
     size: Any
-    rows: Any
+    n_features: Any
+    constant: Any
+    weighted = bounded = False
+    half_ranges: Any = None
 
-    def weigh(self, instruments, X):
-        """Instruments of rows, which have no weights here."""
+    def rows(self, X: Any) -> Any:
+        """Phi of a chunk of rows, of norm at most 1 up to rounding; total."""
+        raise NotImplementedError
+
+    @property
+    def n_inputs(self) -> int:
+        """Columns of X that have ranges."""
+        return self.n_features
+
+    def roots(self, X: Any) -> Any:
+        """Roots of the weights of a chunk of rows, in [0, 1]."""
+        return np.ones(len(X))
+
+    def plain_rows(self, X: Any) -> Any:
+        """Phi of a chunk of rows, which the roots of their weights have not multiplied."""
+        return self.rows(X)
+
+    def outside(self, X: Any) -> Any:
+        """Whether each value is outside of its range, shape (n_rows, n_inputs)."""
+        raise NotImplementedError
+
+    def weigh(self, instruments: Any, X: Any) -> Any:
+        """Instruments of rows, times the roots of their weights."""
         return instruments
 
-    def blocks(self, X):
+    def in_blocks(self, X: Any) -> Any:
         """Yield (slice, phi) of one block of ``rows`` after the other: it and a product of it fit
         into the cache.
         """
         for block in blocks_of(len(X), 2 * self.size):
             yield block, self.rows(X[block])
 
+    def span(self, theta: Any) -> Any:
+        """Least and largest phi'theta of any row."""
+        farthest = float(np.linalg.norm(theta))
+        return -farthest, farthest
+
+    def longest_row(self, W: Any) -> float:
+        """Length of W phi of a long row inside of the bounds; 0 where none is known."""
+        return 0.0
+
+    def priors(self) -> Any:
+        """Shapes L of priors theta = tau L c, beside those of all maps."""
+        return ()
+
+    def roughness(self, n: int) -> Any:
+        """Matrix of a penalty that decides what n records leave open; None without one."""
+        return None
+
 
 @dataclass(frozen=True, eq=False)
-class RowMap(BlocksOfRows):
+class RowMap(PublicRows):
     """The public map from a row x to phi with ||phi|| <= 1: affine inside the bounds.
 
     With ranges of the features, z = (x - middle) / (half-width sqrt(d)) after clipping x to them;
     with ``data_norm``, z = x / data_norm after clipping x to that norm. With an intercept
     phi = (t z, 1) / sqrt(1 + t^2), without one phi = z (and then a range is centred at 0).
 
-    Any object with ``size``, ``constant``, ``rows(X)`` and ``features(X)`` can stand in its place.
+    Any `PublicRows` can stand in its place.
 
     Parameters
     ----------
@@ -217,6 +271,8 @@ class RowMap(BlocksOfRows):
     # Length of a corner of the ranges, in half-ranges
     _across: float = field(init=False, repr=False)
     _affine: tuple = field(init=False, repr=False)
+
+    bounded = True
 
     def __post_init__(self):
         d, low, high, constant = self.n_features, self.low, self.high, bool(self.fit_intercept)
@@ -392,8 +448,28 @@ class RowMap(BlocksOfRows):
         return np.append(theta, (intercept + np.asarray(coef) @ self.offset) / short)
 
 
+class PublicTargets:
+    """Public map from a target y to r: what a fit may ask of any such map.
+
+    Attributes
+    ----------
+    bounded : bool
+        Whether `outside` says which targets are outside of their bounds.
+    """
+
+    bounded = False
+
+    def scaled(self, y: Any) -> Any:
+        """Clipped r of a chunk of targets."""
+        raise NotImplementedError
+
+    def outside(self, y: Any) -> Any:
+        """Whether each target is outside of its bounds, shape (n_rows,); NaN is not."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
-class TargetMap:
+class TargetMap(PublicTargets):
     """The public map from a target y to r in [-1, 1], keeping 0 at 0 if there is no intercept.
 
     Parameters
@@ -411,6 +487,7 @@ class TargetMap:
 
     bounds_y: tuple
     fit_intercept: bool
+    bounded = True
     centre: float = field(init=False, repr=False, compare=False)
     radius: float = field(init=False, repr=False, compare=False)
 
@@ -477,7 +554,7 @@ UNIT_TARGET = TargetMap((-1.0, 1.0), False)  # of s r
 
 
 @dataclass(frozen=True, eq=False)
-class WeightedMap(BlocksOfRows):
+class WeightedMap(PublicRows):
     """The map of rows (x, s) to s phi(x), where phi is another public map's.
 
     It stands in place of a `RowMap` without an intercept, whose constant is one of the coordinates.
@@ -499,9 +576,13 @@ class WeightedMap(BlocksOfRows):
         """Last column s of rows, in [0, 1]; what is not a number counts as 0."""
         return np.nan_to_num(np.clip(X[:, -1], 0.0, 1.0), nan=0.0)
 
+    def plain_rows(self, X):
+        """Phi of a chunk, without s."""
+        return self.plain.rows(X[:, :-1])
+
     def rows(self, X):
         """Return s phi of a chunk, of norm at most 1 up to rounding; total."""
-        return self.plain.rows(X[:, :-1]) * self.roots(X)[:, None]
+        return self.plain_rows(X) * self.roots(X)[:, None]
 
     clipped = rows  # what is linear in them is fitted without an intercept of its own
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._compat import Interval, StrOptions
 from .._estimation._intervals import check_level, inside_bounds, two_sided_quantile
 from .._estimation._loop._steps import effective_records_of
-from .._estimation._public_maps import RecordMap, TargetMap
+from .._estimation._public_maps import PublicRows, RecordMap, TargetMap
 from .._estimation._reports import effective_reports
 from .._linalg import RELATIVE_ZERO, row_products
 from .._parameters import ArrayLike, Channel, parameters
@@ -121,7 +121,7 @@ ROUGHNESS = 0.0, 0.25
 
 
 @dataclass(frozen=True, eq=False)
-class AdditiveMap:
+class AdditiveMap(PublicRows):
     """Row map of an additive model, with ||phi|| <= 1.
 
     The hats of each of d features are nonnegative and add up to one, so their norm is at most 1,
@@ -141,6 +141,7 @@ class AdditiveMap:
 
     knots: tuple
     automatic: tuple
+    bounded = True
 
     @cached_property
     def blocks(self):
@@ -265,7 +266,7 @@ class AdditiveMap:
         return [self.theta_of(np.hstack([level, linalg.block_diag(*blocks)])) for blocks in curves]
 
 
-class KeptMap:
+class KeptMap(PublicRows):
     """Map of rows (phi, x) of an `AdditiveMap`, which a session keeps: x is there for its bounds.
 
     Parameters
@@ -273,9 +274,16 @@ class KeptMap:
     curves : AdditiveMap
     """
 
+    bounded = True
+
     def __init__(self, curves):
-        self._curves, self.constant, self.n_inputs = curves, curves.constant, curves.n_inputs
+        self._curves, self.constant = curves, curves.constant
         self.size = self.n_features = curves.size
+
+    @property
+    def n_inputs(self):
+        """Columns of x."""
+        return self._curves.n_inputs
 
     @property
     def width(self):

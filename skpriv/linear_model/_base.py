@@ -19,7 +19,7 @@ from .._estimation._intervals import ConfidenceInterval, check_level, inside_bou
 from .._estimation._loop._fit import FITTED, LoopFit
 from .._estimation._loop._queries import IDENTITY, Location, MeanLink
 from .._estimation._loop._steps import fit_rows, narrow_bounds, public_rules, wide_bounds
-from .._estimation._public_maps import RecordMap
+from .._estimation._public_maps import PublicTargets, RecordMap
 from .._estimation._reports import ReportedFit, balanced
 from .._linalg import blocks_of, row_products
 from .._parameters import IntervalMethod, PrivacyModel, RandomState, RowsOfPerson, parameters
@@ -572,7 +572,7 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
         if session.trust.exact:
             return self._exact(session, maps, link)
         rows = self._record_map.row_map
-        priors = rows.priors() if hasattr(rows, "priors") else ()
+        priors = rows.priors()
         if channel == "codebook":
             assumed = getattr(self, "coef_norm", None)
             norm = None if assumed is None else rows.theta_bound(assumed)
@@ -590,8 +590,7 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
 
     def _exact(self: Any, session, maps, link):
         """The fit without privacy, of curves with next to no penalty on what is rough."""
-        rough = getattr(self._record_map.row_map, "roughness", None)
-        return fit_exactly(session, maps, rough(session.n) if rough else None)
+        return fit_exactly(session, maps, self._record_map.row_map.roughness(session.n))
 
     def _read(self: Any):
         """Coefficients and intercept, in the units of X and y, from what was released."""
@@ -665,7 +664,7 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
         return start
 
 
-class ScaledAlready:
+class ScaledAlready(PublicTargets):
     """Targets that were scaled when the rows were handed out."""
 
     def scaled(self, y):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from .._estimation._loop._queries import IDENTITY, plain_rows, scaled_targets
+from .._estimation._loop._queries import IDENTITY, scaled_targets
 from .._estimation._loop._steps import at_solution
 from .._estimation._public_maps import RecordMap
 from .._linalg import RELATIVE_ZERO
@@ -103,7 +103,7 @@ class MaximumLikelihood(Procedure):
         row_map, link = self.maps.row_map, self.link
         r, roots = scaled_targets(row_map, self.maps.target_map, X, y, link.low, link.high)
         counts = np.isfinite(r)
-        return plain_rows(row_map, X), np.where(counts, r, 0.0), np.where(counts, roots**2, 0.0)
+        return row_map.plain_rows(X), np.where(counts, r, 0.0), np.where(counts, roots**2, 0.0)
 
     def _deviance(self, rows, theta):
         return rows.reduce(lambda X, y: self.link.deviance(*self._chunk(X, y), theta), add, 0.0)

@@ -21,7 +21,7 @@ from .._estimation._loop._queries import (
     best_linear, scaled_targets,
 )  # fmt: skip
 from .._estimation._loop._steps import at_solution
-from .._estimation._public_maps import RecordMap, RowMap, TargetMap
+from .._estimation._public_maps import PublicTargets, RecordMap, RowMap, TargetMap
 from .._linalg import (
     ROUNDED,
     SQRT2,
@@ -180,7 +180,7 @@ class GeneralizedLinear(FitsBySteps):
 
 
 @dataclass(frozen=True)
-class CountTarget:
+class CountTarget(PublicTargets):
     """Counts as parts of the largest: r = clip(y, low, high) / high.
 
     Parameters
@@ -189,6 +189,7 @@ class CountTarget:
     """
 
     bounds: tuple
+    bounded = True
 
     def scaled(self, y):
         """r of a chunk of targets, in [0, 1]; NaN stays NaN, a row of zeros."""
@@ -715,7 +716,7 @@ class LabelledRows(ArrayRows):
 
 
 @dataclass(frozen=True)
-class ClassTarget:
+class ClassTarget(PublicTargets):
     """The target r in [0, 1] of two classes; NaN, a row of zeros, for anything else.
 
     Parameters

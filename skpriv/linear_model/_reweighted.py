@@ -81,7 +81,7 @@ class NormalisationQuery(Query):
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
         total = np.zeros((self.maps.size, self.maps.size))
-        for _, phi in self.maps.row_map.blocks(X):
+        for _, phi in self.maps.row_map.in_blocks(X):
             add_gram(total, self.instrument.rows(phi, longest=self.instrument.length))
         return vech(total)
 
@@ -137,7 +137,7 @@ class ReweightedMomentsQuery(Query):
         """Exact sum over a chunk of rows."""
         p, r = self.maps.size, self.maps.target(y)
         target, design, gram = np.zeros(p), np.zeros((p, p)), np.zeros((p, p))
-        for block, phi in self.maps.row_map.blocks(X):
+        for block, phi in self.maps.row_map.in_blocks(X):
             e = self.maps.row_map.weigh(self.instrument.rows(phi), X[block])
             target += np.dot(r[block], e)  # without the interpreter's lock, see `add_gram`
             design += np.dot(e.T, phi)

@@ -410,10 +410,11 @@ class LoopFit:
 
         None where there is no least-squares line, or where all is exact.
         """
-        if self.line is None or not hasattr(row_map, "longest_row") or not self.last.slope_scale:
+        longest = row_map.longest_row(self.W)
+        if self.line is None or not longest or not self.last.slope_scale:
             return None
         typical = self.last.n * float(np.trace(self.gram)) / len(self.b)
-        return row_map.longest_row(self.W) ** 2 / max(typical, 1e-300)
+        return longest**2 / max(typical, 1e-300)
 
     def pooled(self, kind):
         """The equation that intervals rest on: a moment, and the mean of all released slopes.

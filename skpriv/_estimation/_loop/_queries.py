@@ -249,16 +249,11 @@ def scaled_targets(row_map, target_map, X, y, low, high=1.0):
     and targets come multiplied by it.
     """
     r = y if target_map is None else target_map.scaled(y)
-    if not getattr(row_map, "weighted", False):
+    if row_map is None or not row_map.weighted:
         return r, np.ones(len(r))
     roots = row_map.roots(X)
     with np.errstate(all="ignore"):
         return np.clip(r / roots, low, high), roots
-
-
-def plain_rows(row_map, X):
-    """Rows phi of a chunk, which the roots of weights have not multiplied."""
-    return row_map.plain.rows(X[:, :-1]) if hasattr(row_map, "plain") else row_map.rows(X)
 
 
 def best_linear(value, noise, mean, variance):
@@ -282,7 +277,7 @@ class OfTargets:
     row_map: Any
 
     def __post_init__(self):
-        if getattr(self.row_map, "weighted", False):
+        if self.row_map is not None and self.row_map.weighted:
             vars(self).update(weighted=True, width=None)
 
 
@@ -377,7 +372,7 @@ class ResidualMeanQuery(Query):
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
         r, roots = scaled_targets(self.row_map, self.target_map, X, y, self.link.low)
-        phi = plain_rows(self.row_map, X)
+        phi = self.row_map.plain_rows(X)
         with np.errstate(all="ignore"):
             eta = self.location + phi @ self.theta
             residual = roots**2 * np.clip((r - self.link.mean(eta)) / self.limit, -1.0, 1.0)
@@ -426,7 +421,7 @@ class Whitened:
             if ours and not np.isfinite(norms.sum()):  # only in new arrays is NaN replaced
                 e = lean_product(row_map.rows(rows), self.W)
                 norms = row_norms(e)
-            roots = row_map.roots(rows) if getattr(row_map, "weighted", False) else np.ones(len(e))
+            roots = row_map.roots(rows)
             factors = 1.0 / np.maximum(norms, 1.0)
             if norms.max(initial=0.0) > 1.0:
                 e *= factors[:, None]
@@ -441,7 +436,7 @@ class Whitened:
         """
         targets = self.target_map
         other = targets is not None and getattr(query, "target_map", targets) is not targets
-        if other or getattr(self.row_map, "weighted", False):
+        if other or self.row_map.weighted:
             return None
         twin = copy(query)  # `replace` would derive its numbers again
         vars(twin).update(whitened=Whitened(None, self.W), shape=query.shape)
@@ -552,15 +547,18 @@ class ClippedRowsQuery(Query):
     shape: tuple = field(init=False, default=())
 
     def __post_init__(self):
-        columns = getattr(self.row_map, "n_inputs", self.row_map.n_features)
-        vars(self).update(shape=(1 + columns + hasattr(self.target_map, "outside"),))
+        vars(self).update(shape=(1 + self.row_map.n_inputs + self._bounds_target,))
+
+    @property
+    def _bounds_target(self):
+        return self.target_map is not None and self.target_map.bounded
 
     def sum(self, X, y):
         """Exact counts over a chunk of rows."""
         counts = np.zeros(self.shape)
         for block in blocks_of(len(X), X.shape[1]):
             outside = self.row_map.outside(X[block])
-            if hasattr(self.target_map, "outside"):
+            if self._bounds_target:
                 outside = np.column_stack([outside, self.target_map.outside(y[block])])
             if outside.any():
                 counts[0] += np.count_nonzero(outside.any(axis=1))

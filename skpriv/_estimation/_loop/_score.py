@@ -736,8 +736,7 @@ def line_query(
     line = LineScoreQuery(*fields, cut_length, link)
     whitened, _, location, point = fields
     row_map, W = whitened.row_map, whitened.W
-    longest = row_map.longest_row(W) if hasattr(row_map, "longest_row") else 0.0
-    longest = max(longest or float(np.linalg.norm(W, 2)), 1.0)
+    longest = max(row_map.longest_row(W) or float(np.linalg.norm(W, 2)), 1.0)
     if link.linear:  # means of a link that bends count as inside of the range of the target
         shorter = Whitened(row_map, W / longest)
         longest *= largest_excess(shorter, location, longest * point, 0.0)
@@ -775,11 +774,7 @@ def largest_excess(whitened, location, b, clip):
     Here w <= 1, r is in [-1, 1], and e'b = w phi'theta is at most |b|.
     """
     theta, longest = whitened.W.T @ b, sqrt(b @ b)
-    if hasattr(whitened.row_map, "span"):
-        low, high = whitened.row_map.span(theta)
-    else:
-        high = sqrt(theta @ theta)
-        low = -high
+    low, high = whitened.row_map.span(theta)
     above, below = 1.0 + location + min(high, longest), 1.0 - location + min(-low, longest)
     return max(max(above, below) - clip, 0.0)
 

@@ -10,7 +10,6 @@ from ..._linalg import RELATIVE_ZERO
 from ...privacy import TOLD_ABOVE
 from ...records import in_threads
 from .._moments import cluster_degrees
-from .._public_maps import RowMap
 from ._fit import FITTED, KnownMean, LoopFit, weights_move_mean
 from ._queries import (
     IDENTITY, ClippedRowsQuery, ResidualMeanQuery, ScoreLengthsQuery, SpreadQuery, Whitened,
@@ -246,10 +245,9 @@ def public_rules(
     clip = clip if (session.persons or 1) == 1 else "wide"
     intercept, effective = row_map.constant is not None, effective_records_of(session)
     size = link.parts * row_map.size
-    counted = hasattr(row_map, "outside")
-    boxed = isinstance(row_map, RowMap) and row_map.half_ranges is not None
+    boxed = row_map.half_ranges is not None
     sizes = session.n, size, effective
-    return Rules.of(*sizes, clip, intercept, ranged, link, counted, boxed, textbook)
+    return Rules.of(*sizes, clip, intercept, ranged, link, row_map.bounded, boxed, textbook)
 
 
 def make_pool(session, whitened, length, link, deviation, priors=(), gram=None):
@@ -446,7 +444,7 @@ def narrow_bounds(fit, row_map, names):
     part, parts, noise = fit.clipped
     if part <= TOLD_ABOVE * noise:
         return ""
-    features = range(getattr(row_map, "n_inputs", row_map.n_features))
+    features = range(row_map.n_inputs)
     labels = [_name(names, i) if row_map.low is not None else "data_norm" for i in features]
     shares = dict(zip([*labels, "the target"], np.minimum(parts, 1.0), strict=False))
     first, *others = sorted(shares, key=shares.__getitem__, reverse=True)
@@ -469,7 +467,7 @@ def wide_bounds(fit, row_map, names):
     a variance of .01 / 3 square half-ranges; noise has that of the slopes in direction W^-T c.
     """
     one_line = fit.equations and row_map.size == len(fit.W) == len(fit.b)  # one linear part
-    if not one_line or getattr(row_map, "half_ranges", None) is None:
+    if not one_line or row_map.half_ranges is None:
         return ""
     pooled = fit.pooled(FITTED)
     gram, scale = pooled.slope, pooled.slope_scale

@@ -8,7 +8,7 @@ from scipy import optimize
 
 from skpriv._estimation._loop._score import ScoreEquation, ScoreQuery
 from skpriv._estimation._loop._queries import IDENTITY, Log, Logit, Whitened
-from skpriv._estimation._public_maps import RowMap, TargetMap, WeightedMap
+from skpriv._estimation._public_maps import PublicTargets, RowMap, TargetMap, WeightedMap
 from skpriv._linalg import one_blas_thread
 from skpriv.linear_model._generalized import ClassTarget, CountTarget
 from skpriv.privacy import Answer
@@ -153,7 +153,7 @@ def test_rows_of_weight_one_are_rows_without_weights(name, global_random_seed):
     np.testing.assert_allclose(found, one.sum(X, most * np.ones(len(X))), rtol=1e-12)
 
 
-class Given:
+class Given(PublicTargets):
     """Targets as they come."""
 
     def scaled(self, y):
