@@ -286,6 +286,9 @@ class Numeric(_Range):
     def _effect(self, name):
         return f"{name} per {self.unit}" if self.unit else name
 
+    def _in_units(self, z):
+        return np.clip(self.low + (z + 1.0) * self._half, self.low, self.high)  # exact at the ends
+
     @property
     def _units(self):
         return self._half, (self.low + self._half) / self._half

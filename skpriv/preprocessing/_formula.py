@@ -9,8 +9,11 @@ a'beta.
 """
 
 import ast
+import re
 from dataclasses import dataclass, field
 from itertools import product
+from keyword import iskeyword
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -19,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._parameters import parameters
 from ..records import present_names, same_names
 from ._bounds_scaler import CoefficientMap
-from ._columns import Categorical, Ordinal
+from ._columns import Categorical, _Levels
 from ._encoder import SchemaEncoder, as_schema
 from ._schema import columns_of
 
@@ -29,6 +32,11 @@ OPERATORS = {
 }  # fmt: skip
 INCREASING = {name: getattr(np, name) for name in ("log", "log2", "log10", "log1p", "sqrt", "exp")}
 FUNCTIONS = {"I": np.positive, "abs": np.absolute, **INCREASING}
+# Largest size of a part of a term on the public ranges, and smallest one of a term: of larger and
+# smaller ones the factors of encoded rows would leave the numbers of float64, 2e-308 to 2e308.
+SMALLEST, LARGEST = 1e-290, 1e300
+WORD = "_column_named_"  # before the name of a column that is a word of Python
+REMEDY = "change the public range in the schema, or the term."
 
 
 @parameters
@@ -110,20 +118,10 @@ class FormulaEncoder(SchemaEncoder):
     def _learn(self, schema):
         """Names of the columns of all terms, A and a: made of public numbers."""
         design = _parsed(self.formula, schema)[1]
-        points = {name: _points(schema[name], 3) for name in self.columns_}
-        ends = {name: _Interval(at[0], at[-1]) for name, at in points.items()}
-        zero: Any = _Interval(0.0, 0.0)
-        for text, tree in design.factors.items():
-            try:
-                with np.errstate(all="ignore"):
-                    value = np.add(_evaluated(tree, ends, text), zero)
-            except _Unbounded as error:
-                raise ValueError(f"{text} has no bounds where {error}") from None
-            if not np.isfinite([value.low, value.high]).all():
-                raise ValueError(f"{text} is too large on the public ranges of the schema.")
         one = self._references(schema)
+        design.check(one, schema)
         expanded = design.expanded(one, schema)
-        self.terms_ = list(expanded.columns[1:])  # The first one is the intercept.
+        self.terms_ = [name.replace(WORD, "") for name in expanded.columns[1:]]  # without intercept
         size, (_, *places) = len(self.terms_), expanded.model_spec.term_indices.values()
         blocks = {block: np.empty(0, dtype=int) for block in design.columns}
         for block, at in zip(design.columns, places, strict=True):
@@ -204,12 +202,27 @@ class _Design:
     """The terms of a formula.
 
     ``formula`` has factors that are columns of a frame, ``factors`` an expression for each of them,
-    and ``columns`` the columns of the table that each term depends on.
+    ``products`` the factors of each term, and ``columns`` the columns of the table that each term
+    depends on.
     """
 
     formula: Any
     factors: dict
+    products: list
     columns: list
+
+    def check(self, cells, schema):
+        """Refuse terms that have no bounds on the public ranges, or are no numbers on them."""
+        sizes = dict.fromkeys(self.factors, 1.0)
+        for text, values in self._values(cells, schema).items():
+            sizes[text] = max(values.high, -values.low)
+        for texts in self.products:
+            parts = [sizes[text] for text in texts]
+            if prod(min(part, 1.0) for part in parts) < SMALLEST:
+                raise ValueError(f"{':'.join(texts)} is too small on the public ranges: {REMEDY}")
+            # The product of some of the factors may be larger than that of all
+            if prod(max(part, 1.0) for part in parts) > LARGEST:
+                raise ValueError(f"{':'.join(texts)} is too large on the public ranges: {REMEDY}")
 
     def matrix(self, cells, schema):
         """Columns F of all terms at values of the columns of the table."""
@@ -220,79 +233,97 @@ class _Design:
         import pandas as pd
 
         size, frame = max(map(len, cells.values())), {}
+        numbers = self._values(cells, schema)
         for text, tree in self.factors.items():
             if isinstance(tree, str):  # The factor is the levels of a column.
                 codes = np.broadcast_to(np.rint(cells[tree]).astype(int), size)
                 frame[text] = pd.Categorical.from_codes(codes, _levels(schema[tree]))
             else:
-                frame[text] = np.broadcast_to(_evaluated(tree, cells, text), size)
+                frame[text] = np.broadcast_to(numbers[text].values, size)
         return self.formula.get_model_matrix(pd.DataFrame(frame), na_action="ignore")
 
-
-class _Unbounded(ValueError):
-    """A function that is not finite everywhere between two ends."""
+    def _values(self, cells, schema):
+        """Values of the factors that are numbers, with their public ends."""
+        columns = {}
+        for name, values in cells.items():
+            ends = _points(schema[name], 2)
+            columns[name] = _Bounded(ends[0], ends[-1], np.clip(values, ends[0], ends[-1]))
+        trees = {text: tree for text, tree in self.factors.items() if not isinstance(tree, str)}
+        return {text: _evaluated(tree, columns, text) for text, tree in trees.items()}
 
 
 @dataclass(frozen=True)
-class _Interval:
-    """All values between two ends. Functions of NumPy give all values that they may have there."""
+class _Bounded:
+    """Values of a part of a term, and the public ends between which they can be.
+
+    A function of NumPy derives the ends of what it returns from those of its arguments. It refuses
+    what may be infinite, or no number, before anything that it is a part of is looked at. So all
+    parts of a term are finite for whatever a cell says. Rounding may lead beyond an end, to where
+    the next function is not defined: values are clipped to their ends.
+    """
 
     low: float
     high: float
+    values: Any
 
     def __array_ufunc__(self, function, method, *arguments):
-        intervals = [x if isinstance(x, _Interval) else _Interval(x, x) for x in arguments]
-        first, last = intervals[0], intervals[-1]
-        ends = [(one.low, one.high) for one in intervals]
+        first, last = arguments[0], arguments[-1]
+        ends = [(one.low, one.high) for one in arguments]
         with np.errstate(all="ignore"):
-            values = np.array([function(*pair) for pair in product(*ends)])
+            corners = np.array([function(*pair) for pair in product(*ends)])
+            values = function(*(one.values for one in arguments))
         power = last.low if function is np.power else 1.0
-        if function is np.divide and last.low <= 0.0 <= last.high:
-            last._refuse()
-        if function in INCREASING.values() and not np.isfinite(values[0]):
-            first._refuse()
-        if (power < 0.0 and first.low <= 0.0 <= first.high) or (power % 1.0 and first.low < 0.0):
-            first._refuse()
-        least = values.min()
+        undefined = function is np.divide and last.low <= 0.0 <= last.high
+        undefined |= power < 0.0 and first.low <= 0.0 <= first.high
+        undefined |= power % 1.0 > 0.0 and first.low < 0.0
+        undefined |= function in INCREASING.values() and not corners[0] > -np.inf
+        if undefined or not (np.abs(corners) <= LARGEST).all():
+            at = last if function is np.divide else first
+            raise ValueError(
+                f"{function.__name__} {'has no bounds' if undefined else 'is too large'} where its "
+                f"argument is from {at.low:g} to {at.high:g}: {REMEDY}"
+            )
+        low, high = corners.min(), corners.max()
         if function in (np.power, np.absolute) and first.low < 0.0 < first.high:
-            least = np.minimum(least, 0.0)
-        return _Interval(least, values.max())
-
-    def _refuse(self):
-        raise _Unbounded(
-            f"its argument is from {self.low:g} to {self.high:g}: change the public range in the "
-            "schema, or the term."
-        )
+            low = min(low, 0.0)
+        return _Bounded(low, high, np.clip(values, low, high))
 
 
-def _evaluated(tree, cells, text):
-    """Value of an expression, for arrays or intervals of the values of columns.
+def _evaluated(tree, columns, text):
+    """Values of an expression with their ends.
 
     Parameters
     ----------
-    tree : ast node, or str of a column that is coded by its levels
-    cells : dict of str to ndarray or _Interval
+    tree : ast node
+    columns : dict of str to _Bounded
     text : str
         The factor, for the error.
     """
+    try:
+        return _value(tree, columns)
+    except ValueError as error:
+        raise ValueError(f"In {text}, {error}".replace(WORD, "")) from None
+
+
+def _value(tree, columns):
     match tree:
-        case str(name) | ast.Name(id=name) if name in cells:
-            return cells[name]
-        case ast.Constant(value=int() | float() as number):
-            return float(number)
+        case ast.Name(id=name) if name in columns:
+            return columns[name]
+        case ast.Constant(value=int() | float() as number) if abs(number) <= LARGEST:
+            return _Bounded(float(number), float(number), float(number))
         case ast.UnaryOp(op=ast.USub()):
-            return np.negative(_evaluated(tree.operand, cells, text))
+            return np.negative(_value(tree.operand, columns))
         case ast.Call(args=[inner], keywords=[]):
             name = ast.unparse(tree.func).removeprefix("np.")
             if name in FUNCTIONS:
-                return FUNCTIONS[name](_evaluated(inner, cells, text))
+                return FUNCTIONS[name](_value(inner, columns))
         case ast.BinOp() if type(tree.op) in OPERATORS:
-            sides = [_evaluated(side, cells, text) for side in (tree.left, tree.right)]
-            if not isinstance(tree.op, ast.Pow) or np.isscalar(sides[1]):
-                return OPERATORS[type(tree.op)](*sides)
+            others = {} if isinstance(tree.op, ast.Pow) else columns
+            sides = _value(tree.left, columns), _value(tree.right, others)
+            return OPERATORS[type(tree.op)](*sides)
     raise ValueError(
-        f"{text} is not understood: a term may have C(column), and +, -, *, /, ** with a number, "
-        f"abs, {', '.join(INCREASING)} of columns with numbers."
+        f"{ast.unparse(tree)} is not understood: a term may have C(column), and +, -, *, /, ** "
+        f"with a number, abs, {', '.join(INCREASING)} of columns with numbers."
     )
 
 
@@ -307,14 +338,14 @@ def _parsed(formula, schema):
             "FormulaEncoder needs the package formulaic: pip install 'skpriv[formula]'."
         ) from None
     try:
-        parsed = Formula(formula)
+        parsed = Formula(_without_keywords(formula, schema))
     except (FormulaicError, SyntaxError, KeyError):
         raise ValueError(
             f"formula={formula!r} cannot be read: write it as 'target ~ a + b + a:b'."
         ) from None
     target = None
     if hasattr(parsed, "lhs"):
-        target, parsed = "".join(map(str, parsed.lhs)).strip("`"), parsed.rhs
+        target, parsed = "".join(map(str, parsed.lhs)).strip("`").removeprefix(WORD), parsed.rhs
         (target,) = same_names([target], schema)
         if target is None:
             raise ValueError(
@@ -325,6 +356,7 @@ def _parsed(formula, schema):
         raise ValueError(f"formula={formula!r} must have one right-hand side.")
     terms: list = []
     columns: list = []
+    products: list = []
     factors: dict = {}
     for term in parsed:
         if all(factor.eval_method.value == "literal" for factor in term.factors):
@@ -333,6 +365,7 @@ def _parsed(formula, schema):
         terms.append(Term([Factor(f.expr, eval_method="lookup") for f in term.factors]))
         used = {str(f.expr): _factor(f, schema) for f in term.factors}
         factors |= {text: tree for text, (tree, _) in used.items()}
+        products.append(list(used))
         columns.append(frozenset().union(*(names for _, names in used.values())))
     if len(terms) == len(columns):
         raise ValueError(
@@ -343,14 +376,21 @@ def _parsed(formula, schema):
         raise ValueError(f"formula={formula!r} has no terms: name at least one column.")
     if target is not None and target in frozenset().union(*columns):
         raise ValueError(f"The target {target!r} is on both sides of the formula.")
-    return target, _Design(Formula(terms), factors, columns)
+    return target, _Design(Formula(terms), factors, products, columns)
+
+
+def _without_keywords(formula, schema):
+    """The formula with other names of columns that are words of Python, such as `class`."""
+    words = "|".join(name for name in schema if iskeyword(name))
+    return re.sub(rf"(?<![\w.%])({words})(?![\w%])", rf"{WORD}\1", formula) if words else formula
 
 
 def _factor(factor, schema):
     """A factor of a term: its expression, or the column whose levels it is, and its columns."""
     text, quoted = str(factor.expr), dict[str, str]()
+    written = text.replace(WORD, "")
     if factor.eval_method.value == "lookup":
-        tree: Any = ast.Name(text)
+        tree: Any = ast.Name(text.removeprefix(WORD))
     else:
         while text.count("`") > 1:  # Python can parse no quoted name: it gets another one.
             head, name, rest = text.split("`", 2)
@@ -361,27 +401,33 @@ def _factor(factor, schema):
     functions = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
     names = [node for node in names if node not in functions and node.id != "np"]
     for node in names:
-        meant = [quoted.get(node.id, node.id)]
+        meant = [quoted.get(node.id, node.id).removeprefix(WORD)]
         (node.id,) = present_names(meant, schema, "formula", "the schema")
+    if any(isinstance(node, ast.Name) and node.id == "offset" for node in functions):
+        raise ValueError(
+            f"{written} is not supported. Subtract an offset of a linear regression from the "
+            "target before the fit. For counts pass the rate, count / exposure, as the target and "
+            "the exposure as sample_weight of fit, with its public bound max_weight."
+        )
     coded = isinstance(tree, ast.Call) and ast.unparse(tree.func) == "C"
     if coded or isinstance(tree, ast.Name) and isinstance(schema[tree.id], Categorical):
         of = tree.args[0] if coded and len(tree.args) == 1 else tree
         if not isinstance(of, ast.Name) or _levels(schema[of.id]) is None:
             raise ValueError(
-                f"{factor.expr} must be C(column) of a column with levels, Categorical or Ordinal "
-                "in the schema."
+                f"{written} must be C(column) of a column with levels: Categorical, Ordinal or "
+                "Boolean in the schema."
             )
         return of.id, {of.id}
     for node in names:
         if isinstance(schema[node.id], Categorical):
-            raise ValueError(f"{factor.expr}: {node.id!r} has levels, not numbers.")
+            raise ValueError(f"{written}: {node.id!r} has levels, not numbers.")
     return tree, {node.id for node in names}
 
 
 def _levels(column):
     """Names of the levels of a column, the reference first; None of numbers and dates."""
-    if isinstance(column, Ordinal):
-        return [str(level) for level in column.categories]
+    if isinstance(column, _Levels):
+        return list(map(str, column._levels))
     return column.levels if isinstance(column, Categorical) else None
 
 
@@ -407,7 +453,7 @@ def _points(column, count):
     levels = _levels(column)
     if levels is not None:
         return np.arange(len(levels), dtype=float)
-    return column._in_units(np.linspace(-1.0, 1.0, 2 if column.kind == "boolean" else count))
+    return column._in_units(np.linspace(-1.0, 1.0, count))
 
 
 def _grid(block, schema, size=20_000):

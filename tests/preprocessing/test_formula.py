@@ -3,12 +3,16 @@
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings, strategies as st
+from registry.refusals import uncharged
 from sklearn.pipeline import make_pipeline
 
 import skpriv
 from skpriv.inspection import inference
 from skpriv.linear_model import LinearRegression
-from skpriv.preprocessing import Boolean, Categorical, FormulaEncoder, Numeric, Ordinal, Schema
+from skpriv.preprocessing import (
+    Boolean, Categorical, FormulaEncoder, Numeric, Ordinal, Schema, _formula,
+)  # fmt: skip
 
 pytest.importorskip("formulaic")
 SCHEMA = Schema(
@@ -140,6 +144,7 @@ def test_the_target_stands_left_and_missing_cells_are_told_against_the_typical_v
         ("log(region)", "has levels"),
         ("I(exper**region)", "has levels"),
         ("C(exper, 3)", "C\\(column\\)"),
+        ("1 + offset(log(educ))", "the exposure as sample_weight"),
         ("educ - 1", "fit_intercept=False"),
         ("educ + open('x')", "not understood"),
         ("educ.real", "not among"),
@@ -160,3 +165,128 @@ def test_a_fitted_encoder_is_written_and_read():
     encoder = FormulaEncoder(FORMULAS[0], SCHEMA).fit(frame)
     again = skpriv.from_dict(skpriv.to_dict(encoder))
     np.testing.assert_array_equal(encoder.transform(frame), again.transform(frame))
+
+
+# Of each function, at ends where it is largest, smallest or undefined inside of the range.
+HULLS = [
+    "x", "I(-x)", "I(x**2)", "I((x - 10)**2)", "I((x - 10)**3)", "abs(x - 10)", "I(x * (x - 10))",
+    "I(x / (x + 1))", "I((x - 11)**2 - x)", "sqrt(x)", "I(x**0.5)", "exp(x / 10)", "log1p(x)",
+    "I((x + 1)**-2)", "I(1 / (1 + x**2))",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("formula", HULLS)
+def test_the_public_ends_of_a_term_hold_all_its_values(formula):
+    """Values are clipped to them, so that those of NumPy would differ if they did not."""
+    schema, x = {"x": Numeric(0, 20)}, np.linspace(0, 20, 41)
+    design = _formula._parsed(formula, schema)[1]
+    functions = {name: getattr(np, name) for name in ("abs", "sqrt", "exp", "log1p")}
+    wanted = eval(formula, {"x": x, "I": np.positive, **functions})
+    np.testing.assert_allclose(design.matrix({"x": x}, schema)[:, 0], wanted, rtol=1e-14)
+
+
+@pytest.mark.parametrize("formula", ["log((x - 10)**2)", "I(1 / (x - 10)**2)", "log(abs(x - 10))"])
+def test_a_zero_inside_of_a_range_is_an_end(formula):
+    with pytest.raises(ValueError, match="no bounds"):
+        FormulaEncoder(formula, {"x": Numeric(0, 20)}).fit(pd.DataFrame({"x": [1.0]}))
+
+
+INCOME = {"income": Numeric(0, 1_000_000)}
+WINDOWS = [
+    "I(income/1000000 + 1/(1+exp(1000-((income-123456.78)/0.0006)**2)))",
+    "I(1/(1+exp(income)))",
+    "I(exp(-exp(income)))",
+    "I(1/(1 + (income * 1e200)**2))",
+    "I(income / (1 + 1 / (income - 123456.78)**2))",
+    "I(1/(2 + log(income)**2))",
+    "I(income**-0.5 * income)",
+    "income:I(income * 1e299)",
+    "I(income * 1e-299)",
+]
+
+
+@pytest.mark.parametrize("formula", WINDOWS)
+def test_a_term_that_is_not_finite_inside_is_refused_before_a_row_is_read(formula):
+    """Otherwise a warning would say whether an income lies in a window that the term chooses."""
+    frame = pd.DataFrame({"income": [100.0, 123_456.78]})
+    model = make_pipeline(
+        FormulaEncoder(formula, INCOME), LinearRegression(data_norm=1.0, bounds_y=(-1, 1))
+    )
+    with uncharged("has no bounds|is too large|is too small"):
+        model.fit(frame, np.zeros(2))
+
+
+_COLUMNS = {
+    "x": Numeric(-1000, 1000), "z": Numeric(0, 1), "u": Numeric(1, 1e6),
+    "v": Numeric(-1e150, 1e150), "w": Numeric(1e-200, 2),
+}  # fmt: skip
+_LEAVES = st.sampled_from([*_COLUMNS, "2", "-1", "0.5", "10", "1e3", "1e-200", "1e200", "123.456"])
+
+
+def _larger(part):
+    pairs = st.tuples(part, st.sampled_from("+-*/"), part).map("({0[0]} {0[1]} {0[2]})".format)
+    calls = st.tuples(st.sampled_from([*_formula.FUNCTIONS]), part).map("{0[0]}({0[1]})".format)
+    powers = st.sampled_from(["2", "3", "-1", "0.5", "-2.5", "8"])
+    return pairs | calls | st.tuples(part, powers).map("({0[0]})**{0[1]}".format)
+
+
+@settings(max_examples=200)
+@given(st.recursive(_LEAVES, _larger, max_leaves=6), st.data())
+def test_formulas_that_are_drawn_are_refused_or_finite(expression, data):
+    """Also as NumPy evaluates them without public ends: at ends, next to them, anywhere between."""
+    formula = f"I({expression})"
+    try:
+        design = _formula._parsed(formula, _COLUMNS)[1]
+        design.check({name: np.array([column.high]) for name, column in _COLUMNS.items()}, _COLUMNS)
+    except ValueError:
+        return
+    cells = {
+        name: np.array([
+            *data.draw(st.lists(st.floats(column.low, column.high), min_size=3, max_size=3)),
+            column.low, column.high, *np.nextafter([column.low, column.high], 1.0),
+        ])
+        for name, column in _COLUMNS.items()
+    }  # fmt: skip
+    with np.errstate(all="raise", under="ignore"):
+        values = design.matrix(cells, _COLUMNS)[:, 0]
+        wanted = eval(formula, {**_formula.FUNCTIONS, **cells}) * np.ones(7)
+    assert np.isfinite(wanted).all()
+    np.testing.assert_allclose(values, wanted, rtol=1e-9)
+
+
+def test_rows_between_the_points_of_the_grid_are_cut_to_the_unit_ball(monkeypatch):
+    grid = _formula._grid
+    monkeypatch.setattr(_formula, "_grid", lambda block, schema: grid(block, schema, size=5))
+    schema, x = {"x": Numeric(0, 1)}, np.linspace(0, 1, 1001)
+    encoder = FormulaEncoder("I(1 / (1 + 400 * (x - 0.375)**2))", schema)
+    rows = encoder.fit_transform(pd.DataFrame({"x": x}))
+    matrix = encoder.coefficient_map().matrix
+    uncut = matrix[0, 0] / (1 + 400 * (x - 0.375) ** 2) + matrix[1, 0]  # its peak is between points
+    assert np.abs(uncut).max() > 1.1
+    np.testing.assert_allclose(rows[:, 0], np.clip(uncut, -1.0, 1.0), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["class", "from", "lambda", "in", "None"])
+def test_columns_may_have_the_names_of_words_of_python(name):
+    schema = {name: Numeric(0, 2), "b": Numeric(0, 1)}
+    frame = pd.DataFrame({name: [0.0, 0.5, 2.0, 1.0], "b": [0.0, 1.0, 0.5, 0.25]})
+    encoder = FormulaEncoder(f"{name} + I({name}**2) + {name}:b + log1p(`{name}`)", schema)
+    found = encoder.fit_transform(frame)
+    plain = FormulaEncoder("a + I(a**2) + a:b + log1p(a)", {"a": schema[name], "b": schema["b"]})
+    expected = plain.fit_transform(frame.rename(columns={name: "a"}))
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+    assert encoder.terms_[0] == name
+
+
+def test_a_boolean_has_levels():
+    schema, frame = (
+        {"treated": Boolean(), "b": Numeric(0, 1)},
+        pd.DataFrame({"treated": [True, False, None, "yes"], "b": [0.0, 1.0, 0.5, 0.25]}),
+    )
+    encoder = FormulaEncoder("C(treated) + b", schema).fit(frame)
+    assert encoder.terms_ == ["C(treated)[T.True]", "b"]
+    plain = FormulaEncoder("treated + b", schema).fit(frame)
+    known = [0, 1, 3]  # a cell that is none of the levels counts as the reference level
+    np.testing.assert_allclose(
+        encoder.transform(frame)[known], plain.transform(frame)[known], atol=1e-12
+    )
