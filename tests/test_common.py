@@ -23,6 +23,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import skpriv
 from skpriv import Budget, BudgetAccountant
 from skpriv.exceptions import BudgetExceeded, InvalidValues, PrivacyError
+from skpriv.extend import COMPUTED_SHAPES
 from skpriv.linear_model import (
     AdditiveRegressor, IHTRegressor, ImproperSGDRegressor, LayeredRegressor, LinearRegression,
     LogisticRegression, PoissonRegressor, ReweightedRegressor, SSPRegressor,
@@ -138,9 +139,11 @@ ONE_LABEL = {"check_classifiers_one_label": "of ten records with one label noise
 @pytest.mark.parametrize("estimator", CHECKED)
 def test_scikit_learn_checks(estimator):
     """All in one test: a test for each of fifty checks costs more than most of the checks."""
-    expected = {}
+    expected = COMPUTED_SHAPES
     if is_classifier(estimator):
-        expected = NOT_PROMISED | (ONE_LABEL if estimator.privacy != "none" else {})
+        expected = (
+            COMPUTED_SHAPES | NOT_PROMISED | (ONE_LABEL if estimator.privacy != "none" else {})
+        )
     results = check_estimator(estimator, expected_failed_checks=expected, on_skip=None)
     passed = {found["check_name"] for found in results if found["status"] == "passed"}
     assert len(passed) > 35 and not passed & set(expected) - set(ONE_LABEL)

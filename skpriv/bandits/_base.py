@@ -191,6 +191,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         self, contexts: Any, available: Any = None, users: Any = None, *, return_propensities: bool
     ) -> Any: ...
 
+    @silence()
     def act(
         self,
         contexts: Any,
@@ -253,6 +254,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         self.n_actions_ = n_actions
         return self._phi(contexts), available
 
+    @silence()
     def probabilities(self, contexts: Any, available: Any = None) -> np.ndarray:
         """Probability with which `act` would play each action; nothing is drawn.
 
@@ -283,6 +285,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         with np.errstate(all="ignore"):
             return chances(phi, available)
 
+    @silence()
     def rank(self, contexts: Any, k: int, available: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """Choose the first ``k`` actions of each round, such as the places of a page.
 
@@ -349,6 +352,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
             return deepcopy(super().__getstate__())
 
     @forgets_rows
+    @silence()
     def update(
         self,
         contexts: Any = None,

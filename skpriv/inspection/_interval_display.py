@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._compat import pipeline_steps, reaching_last
 from .._parameters import validated
 from .._printing import Display, pyplot
-from ..records import finite_numbers, present_names
+from ..records import finite_numbers, present_names, silence
 
 
 def confidence_interval(
@@ -93,6 +93,7 @@ def prediction_interval(estimator: Any, X: Any, *, confidence_level: float = 0.9
     return interval_of(estimator, X, "prediction", confidence_level, None)
 
 
+@silence()
 def interval_of(
     estimator: Any, X: Any, kind: str, confidence_level: float, method: str | None
 ) -> Any:
@@ -192,6 +193,7 @@ class IntervalDisplay(Display):
 
     @classmethod
     @validated
+    @silence()
     def from_estimator(
         cls,
         estimator: Any,

@@ -24,18 +24,21 @@ from .._estimation._reports import ReportedFit, balanced
 from .._linalg import blocks_of, row_products
 from .._parameters import IntervalMethod, PrivacyModel, RandomState, RowsOfPerson, parameters
 from ..privacy import MODELS, Accounted, Budget, PrivacyReport, Trust, capabilities
-from ..records import WeightedRows, check_public, finite_numbers, is_lazy, public_shape, readable
+from ..records import (
+    WeightedRows, check_public, finite_numbers, is_lazy, public_shape, readable, silence,
+)  # fmt: skip
 from ._exact import fit_exactly
 from ._opening import hold_out, open_fit, persons_of, weighted_rows
 
 
 def rowwise(method: F) -> F:
-    """Let a method of X alone be lazy on lazy rows: each chunk is given to it when it is read."""
+    """Let a method of X alone be silent, and lazy on lazy rows, whose chunks it gets when read."""
 
     @wraps(method)
     def call(self, X, *args, **options):
         if not is_lazy(X):
-            return method(self, X, *args, **options)
+            with silence():
+                return method(self, X, *args, **options)
         check_is_fitted(self)
         rows = check_public(self, X, reset=False)
         # Names are checked once, here: chunks have none.
@@ -92,6 +95,7 @@ class PredictsAtPoints(Documented):
         check_is_fitted(self)
         return readable(self, X, accept_sparse=self._sparse, dtypes=self._dtypes)
 
+    @silence()
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """R2 of the predictions, or of a classifier the part of the labels that it predicts.
 

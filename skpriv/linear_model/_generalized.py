@@ -962,6 +962,7 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         """Log-odds of the second class, or of each of several against all others."""
         return self._linear(X) if len(self.classes_) == 2 else special.logit(self._probabilities(X))
 
+    @silence()
     def prediction_set(self, X: Any, confidence_level: float = 0.95) -> np.ndarray:
         """Sets of classes that hold the label of a new row with this probability.
 

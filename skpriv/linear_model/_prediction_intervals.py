@@ -36,6 +36,7 @@ from .._estimation._intervals import ConfidenceInterval, check_level
 from .._linalg import ROUNDED
 from .._parameters import ArrayLike, ConformityScore, Level, parameters
 from ..privacy import ROUNDING, NoiseSource, Procedure, Query, ResponseNoise, split
+from ..records import aloud
 from ._base import PrivateRegressor, rowwise
 from ._opening import public_bounds
 
@@ -209,12 +210,13 @@ class Calibration:
         for level, below, above in zip(self.levels, self.below, self.above, strict=True):
             if level >= confidence_level - ROUNDED:  # 0.9 and 1 - 0.1 are one level
                 return below, above
-        warnings.warn(
-            f"confidence_level={confidence_level} is above all prediction_levels, {self.levels}, "
-            f"whose quantiles were released: {widest}. Fit with this level among "
-            "prediction_levels.",
-            stacklevel=4,
-        )
+        with aloud():
+            warnings.warn(
+                f"confidence_level={confidence_level} is above all prediction_levels, "
+                f"{self.levels}, whose quantiles were released: {widest}. Fit with this level "
+                "among prediction_levels.",
+                stacklevel=5,
+            )
         return np.inf, np.inf
 
 

@@ -5,7 +5,7 @@ import numpy as np
 from sklearn.utils import check_consistent_length
 
 from ..exceptions import InvalidValues
-from ..records import INVALID_VALUES, floats, public_shape
+from ..records import INVALID_VALUES, floats, public_shape, silence
 
 
 def check_vector(values, name):
@@ -41,6 +41,7 @@ def check_weight(sample_weight, *others):
     return weight
 
 
+@silence()
 def interval_coverage_score(
     f_true: Any, low: Any, high: Any, *, sample_weight: Any = None
 ) -> float:
@@ -111,6 +112,7 @@ def interval_coverage_score(
     return float(np.average((low <= f_true) & (f_true <= high), weights=weight))
 
 
+@silence()
 def interval_mean_width(low: Any, high: Any, *, sample_weight: Any = None) -> float:
     """Mean width of intervals, in the units of the target.
 

@@ -18,7 +18,7 @@ from .._printing import Display, pyplot
 from .._progress import progress
 from ..metrics import interval_coverage_score, interval_mean_width
 from ..privacy import learns_nothing
-from ..records import codes, floats, positional, read_in_batches
+from ..records import codes, floats, positional, read_in_batches, silence
 
 
 class Fold(NamedTuple):
@@ -50,6 +50,7 @@ def make_fold(train, test, max_points):
     return Fold(train, test, test[np.linspace(0, len(test) - 1, count).round().astype(int)])
 
 
+@silence()
 def evaluate(estimator, rows, scorer, interval, reference):
     """Fit on the training rows, and measure on the held-out ones.
 
@@ -90,6 +91,7 @@ def evaluate(estimator, rows, scorer, interval, reference):
     return Measured(**found)
 
 
+@silence()
 def evaluate_reference(estimator, rows, scorer, interval):
     """Measure the reference as any other estimator; its predictions at the points too."""
     return evaluate(estimator, rows, scorer, interval, None), estimator.predict(rows[-1])

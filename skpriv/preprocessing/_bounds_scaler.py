@@ -2,18 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import wraps
 from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._compat import fit_context
 from .._estimation._public_maps import column_bounds
 from .._parameters import ArrayLike, parameters
-from ..records import check_public, floats, is_lazy, same_names
+from ..records import check_public, floats, same_names, silence
+from ._base import PublicTransformer
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,26 +61,8 @@ class CoefficientMap:
         return effects[:-1], float(effects[-1])
 
 
-def keeps_rows(transformer):
-    """Class decorator of transformers: rows that are read in batches stay what they are.
-
-    scikit-learn puts what `transform` returns into the data frame that `set_output`, or
-    ``set_config(transform_output=...)``, asks for. That would read all rows, before a charge.
-    """
-    for name in ("transform", "fit_transform"):
-        framed = getattr(transformer, name)
-
-        @wraps(framed)
-        def method(self, X, *arguments, framed=framed, **named):
-            return (framed.__wrapped__ if is_lazy(X) else framed)(self, X, *arguments, **named)
-
-        setattr(transformer, name, method)
-    return transformer
-
-
-@keeps_rows
 @parameters
-class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class BoundsScaler(OneToOneFeatureMixin, PublicTransformer):
     """Map features with public ranges into the unit ball, whatever the rows are.
 
     Each feature is clipped to its range and mapped to [-1, 1], or to [0, 1] if it is in an
@@ -138,6 +120,8 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
            [ 0.707,  0.   ,  0.707]])
     """
 
+    takes_numbers = True
+
     bounds: Any = field(default=(-1.0, 1.0), kw_only=False)
     exclusive: ArrayLike | None = None
 
@@ -168,29 +152,10 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.norm_ = float(np.sqrt(n_terms) * slack)
         return self
 
-    def transform(self, X: Any) -> Any:
-        """Clip and scale rows into the unit ball.
+    def _checked(self, X):
+        return check_public(self, X, reset=False)
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Numbers outside of their ranges are clipped. What is no finite number becomes NaN, which
-            a regressor refuses after its charge. Rows that are read in batches
-            (:func:`skpriv.records.from_table`, Dask, large memory maps) may stay where they are.
-
-        Returns
-        -------
-        X_scaled : ndarray of shape (n_samples, n_features)
-            Rows of l2 norm at most 1. A DataFrame, if `set_output` asks for one. Of rows that are
-            read in batches, rows that are scaled when they are read.
-        """
-        check_is_fitted(self)
-        rows = check_public(self, X, reset=False)
-        if is_lazy(X):
-            return rows.mapped(self._scaled, self.n_features_in_, rows.names)
-        return self._scaled(X if rows is None else np.asarray(rows))
-
-    def _scaled(self, X):
+    def _encoded(self, X):
         X = np.clip(floats(X), self.low_, self.high_)  # The steps below write into this copy.
         offset, scale = self._affine()
         X -= offset
@@ -221,7 +186,8 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         check_public(self, X, reset=False)
         offset, scale = self._affine()
-        return floats(X) * self.norm_ * scale + offset
+        with silence():
+            return floats(X) * self.norm_ * scale + offset
 
     def coefficient_map(self) -> "CoefficientMap":
         """The linear map from coefficients of scaled rows to coefficients in the features' units.

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..records import silence
 from ._values import booleans_of, codes_of, composed, days, days_of, number, numbers_of, text
 
 INDICATOR = "indicator"
@@ -83,6 +84,7 @@ class _Line(ColumnType):
     _effect: Callable[[str], str]
     reference_position: Any = -1.0  # Missing cells are told against the value at this position.
 
+    @silence()
     def encode(self, series: Any) -> np.ndarray:
         """Block of a column: array of shape (n_rows, width), rows of norm at most 1."""
         z = self._position(self._read(series))
@@ -92,6 +94,7 @@ class _Line(ColumnType):
         constant = 0.0 if self.missing is None else self._position(self._number(self.missing))
         return np.where(absent, constant, z)[:, None]
 
+    @silence()
     def states(self, series: Any) -> np.ndarray:
         """State of each cell: READ, CLIPPED or LOST."""
         numbers, (low, high) = self._read(series), self._ends
@@ -505,6 +508,7 @@ class Categorical(_Listed):
         extra = [OTHER] * self.other + [MISSING] * self.has_indicator
         return list(dict.fromkeys([*map(str, self.categories), *extra]))
 
+    @silence()
     def encode(self, series: Any) -> np.ndarray:
         """Block of a column: array of shape (n_rows, width), rows of norm at most 1."""
         return np.vstack([self._corners, np.zeros(len(self.levels) - 1)])[self._codes(series)]
@@ -520,6 +524,7 @@ class Categorical(_Listed):
             absent = unknown if self.missing is None else listed[_said(self.missing)]
         return codes_of(series, listed, unknown if self.other else absent, absent)
 
+    @silence()
     def states(self, series: Any) -> np.ndarray:
         """State of each cell: READ, UNLISTED or LOST."""
         listed = dict.fromkeys(codes_by_text(self.categories, self.spellings), READ)

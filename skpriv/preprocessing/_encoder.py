@@ -5,24 +5,27 @@ from difflib import get_close_matches
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._compat import fit_context
 from .._parameters import parameters
-from ..records import as_rows, floats, is_lazy, present_names, same_names
-from ._bounds_scaler import CoefficientMap, keeps_rows
+from ..records import (
+    as_rows, check_shape, floats, is_lazy, present_names, quietly, same_names,
+)  # fmt: skip
+from ._base import PublicTransformer
+from ._bounds_scaler import CoefficientMap
 from ._columns import Boolean, Numeric
 from ._schema import Schema, column_names, columns_of
 
 
-@keeps_rows
-class SchemaEncoder(TransformerMixin, BaseEstimator):
+class SchemaEncoder(PublicTransformer):
     """Base class of transformers whose columns a schema describes; not for direct use.
 
     A subclass has `_chosen`, the names of the columns that it encodes, `_learn`, which derives
     public numbers from the schema, and `_encoded`, the encoded rows of a table in memory.
     """
+
+    takes_numbers = False
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -54,32 +57,9 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
         self._learn(schema)
         return self
 
-    def transform(self, X: Any) -> Any:
-        """Encode rows.
-
-        Parameters
-        ----------
-        X : data frame of shape (n_samples, n_features)
-            Columns are found by name. Values may be anything. Rows that are read in batches
-            (:func:`skpriv.records.from_table`, lazy frames, Dask) stay where they are.
-
-        Returns
-        -------
-        X_encoded : ndarray of shape (n_samples, n_encoded)
-            Rows of l2 norm at most 1. A data frame, if `set_output` asks for one. Of rows that
-            are read in batches, rows that are encoded when they are read.
-
-        Raises
-        ------
-        ValueError
-            If a column is absent.
-        """
-        check_is_fitted(self)
+    def _checked(self, X):
         present_names(self.columns_, column_names(X), "The fitted encoder", "X")
-        if is_lazy(X):
-            encoded = list(self.get_feature_names_out())
-            return as_rows(X).mapped(self._encoded, len(encoded), encoded, numeric=False)
-        return self._encoded(X)
+        return as_rows(X) if is_lazy(X) else None
 
     @property
     def _n_features_out(self):
@@ -229,8 +209,11 @@ class TableEncoder(SchemaEncoder):
             Values of each column, None where missing.
         """
         check_is_fitted(self)
-        X = floats(X)
-        return {name: self.inverse_column(name, X[:, at]) for name, at in self.blocks_.items()}
+        check_shape(X, "X", (None, self._n_features_out))
+        columns = quietly(floats, X)
+        return {
+            name: self.inverse_column(name, columns[:, at]) for name, at in self.blocks_.items()
+        }
 
     def inverse_column(self, name: str, X: Any) -> list:
         """Values of one column from its columns in the output, for the axis of a curve.
@@ -249,7 +232,8 @@ class TableEncoder(SchemaEncoder):
             Values in the units of the table, None where missing.
         """
         column, at = self._column(name)
-        return column.decode(floats(X).reshape(-1, at.stop - at.start) * self.norm_)
+        width = at.stop - at.start
+        return quietly(lambda: column.decode(floats(X).reshape(-1, width) * self.norm_))
 
     def coded_levels(self, name: str) -> tuple[list[str], np.ndarray] | None:
         """Levels of a column and their rows in its columns of the output, in ``blocks_[name]``.

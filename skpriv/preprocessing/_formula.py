@@ -35,7 +35,7 @@ FUNCTIONS = {"I": np.positive, "abs": np.absolute, **INCREASING}
 # Largest size of a part of a term on the public ranges, and smallest one of a term: of larger and
 # smaller ones the factors of encoded rows would leave the numbers of float64, 2e-308 to 2e308.
 SMALLEST, LARGEST = 1e-290, 1e300
-WORD = "_column_named_"  # before the name of a column that is a word of Python
+WORD_PREFIX = "_column_named_"  # before the name of a column that is a word of Python
 REMEDY = "change the public range in the schema, or the term."
 
 
@@ -121,7 +121,9 @@ class FormulaEncoder(SchemaEncoder):
         one = self._references(schema)
         design.check(one, schema)
         expanded = design.expanded(one, schema)
-        self.terms_ = [name.replace(WORD, "") for name in expanded.columns[1:]]  # without intercept
+        self.terms_ = [
+            name.replace(WORD_PREFIX, "") for name in expanded.columns[1:]
+        ]  # without intercept
         size, (_, *places) = len(self.terms_), expanded.model_spec.term_indices.values()
         blocks = {block: np.empty(0, dtype=int) for block in design.columns}
         for block, at in zip(design.columns, places, strict=True):
@@ -302,7 +304,7 @@ def _evaluated(tree, columns, text):
     try:
         return _value(tree, columns)
     except ValueError as error:
-        raise ValueError(f"In {text}, {error}".replace(WORD, "")) from None
+        raise ValueError(f"In {text}, {error}".replace(WORD_PREFIX, "")) from None
 
 
 def _value(tree, columns):
@@ -345,8 +347,8 @@ def _parsed(formula, schema):
         ) from None
     target = None
     if hasattr(parsed, "lhs"):
-        target, parsed = "".join(map(str, parsed.lhs)).strip("`").removeprefix(WORD), parsed.rhs
-        (target,) = same_names([target], schema)
+        target = "".join(map(str, parsed.lhs)).strip("`").removeprefix(WORD_PREFIX)
+        parsed, (target,) = parsed.rhs, same_names([target], schema)
         if target is None:
             raise ValueError(
                 f"The left-hand side of formula={formula!r} must be one column of the schema: "
@@ -382,15 +384,19 @@ def _parsed(formula, schema):
 def _without_keywords(formula, schema):
     """The formula with other names of columns that are words of Python, such as `class`."""
     words = "|".join(name for name in schema if iskeyword(name))
-    return re.sub(rf"(?<![\w.%])({words})(?![\w%])", rf"{WORD}\1", formula) if words else formula
+    return (
+        re.sub(rf"(?<![\w.%])({words})(?![\w%])", rf"{WORD_PREFIX}\1", formula)
+        if words
+        else formula
+    )
 
 
 def _factor(factor, schema):
     """A factor of a term: its expression, or the column whose levels it is, and its columns."""
     text, quoted = str(factor.expr), dict[str, str]()
-    written = text.replace(WORD, "")
+    written = text.replace(WORD_PREFIX, "")
     if factor.eval_method.value == "lookup":
-        tree: Any = ast.Name(text.removeprefix(WORD))
+        tree: Any = ast.Name(text.removeprefix(WORD_PREFIX))
     else:
         while text.count("`") > 1:  # Python can parse no quoted name: it gets another one.
             head, name, rest = text.split("`", 2)
@@ -401,7 +407,7 @@ def _factor(factor, schema):
     functions = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
     names = [node for node in names if node not in functions and node.id != "np"]
     for node in names:
-        meant = [quoted.get(node.id, node.id).removeprefix(WORD)]
+        meant = [quoted.get(node.id, node.id).removeprefix(WORD_PREFIX)]
         (node.id,) = present_names(meant, schema, "formula", "the schema")
     if any(isinstance(node, ast.Name) and node.id == "offset" for node in functions):
         raise ValueError(

@@ -13,8 +13,8 @@ from ._tables import (
     is_lazy, read_in_batches, readable,
 )  # fmt: skip
 from ._values import (
-    INVALID_VALUES, cells, decoded, finite, floats, named, public_shape, public_zeros,
-    quietly, silence,
+    INVALID_VALUES, aloud, cells, decoded, finite, floats, held_back, named, public_shape,
+    public_zeros, quietly, silence,
 )  # fmt: skip
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "SeededOrder",
     "Subset",
     "WeightedRows",
+    "aloud",
     "as_rows",
     "canonical",
     "cells",
@@ -46,6 +47,7 @@ __all__ = [
     "from_batches",
     "from_parquet",
     "from_table",
+    "held_back",
     "identity",
     "in_threads",
     "is_lazy",

@@ -22,7 +22,7 @@ from ._batches import BatchRows, check_length, chosen_columns, frame, is_table, 
 from ._dask import DaskRows
 from ._subset import BATCH_ROWS
 from ._values import (
-    INVALID_VALUES, finite, floats, is_dask, named, numeric, public_shape, quietly, stand_in,
+    INVALID_VALUES, aloud, finite, floats, is_dask, named, numeric, public_shape, quietly, stand_in,
 )  # fmt: skip
 
 BATCH_BY_BATCH = {"batch_size": BATCH_ROWS, "batch_readahead": 1, "fragment_readahead": 0}
@@ -394,14 +394,15 @@ def check_public(
         zeros, names = np.zeros((n_zeros, rows.n_features)), named(rows.names)
         target = y if isinstance(y, str) else np.zeros(n_zeros) if rows.has_target else None
     options = {"accept_sparse": accept_sparse, "dtype": np.float64, "ensure_all_finite": False}
-    if reset:
-        options |= {} if isinstance(target, str) else {"y_numeric": True}
-        validate_data(estimator, zeros, target, **options)
-    else:
-        check_array(zeros, estimator=estimator, **options)
-    if names is not None or not reset:
-        zeros = zeros if names is None else names
-        validate_data(estimator, zeros, reset=reset, skip_check_array=True)
+    with aloud():  # that names are missing is public
+        if reset:
+            options |= {} if isinstance(target, str) else {"y_numeric": True}
+            validate_data(estimator, zeros, target, **options)
+        else:
+            check_array(zeros, estimator=estimator, **options)
+        if names is not None or not reset:
+            zeros = zeros if names is None else names
+            validate_data(estimator, zeros, reset=reset, skip_check_array=True)
     return rows
 
 

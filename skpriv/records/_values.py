@@ -30,9 +30,14 @@ INVALID_VALUES = (
 )
 
 
-# Whether this thread is silent, and who has silenced all threads
-_here = local()
-_everywhere: set = set()
+class _Thread(local):
+    """Whether this thread is silent."""
+
+    silent = False
+
+
+_here = _Thread()
+_everywhere: set = set()  # who has silenced all threads
 if hasattr(os, "register_at_fork"):  # a forked child has no other thread that would take it back
     os.register_at_fork(after_in_child=_everywhere.clear)
 
@@ -41,7 +46,7 @@ class _OfSilentThreads(type):
     """Type of a category that all warnings belong to in a silent thread, and none in another."""
 
     def __subclasscheck__(cls, category):
-        return bool(_everywhere) or getattr(_here, "silent", False)
+        return bool(_everywhere) or _here.silent
 
 
 class _Unheard(Warning, metaclass=_OfSilentThreads):
@@ -65,7 +70,7 @@ def silence(everywhere: bool = False) -> Iterator[None]:
     everywhere : bool, default=False
         Whether all threads are silent meanwhile, for work that is done in threads of others.
     """
-    before, token = getattr(_here, "silent", False), object()
+    before, token = _here.silent, object()
     try:
         _here.silent = True
         if everywhere:
@@ -79,21 +84,80 @@ def silence(everywhere: bool = False) -> Iterator[None]:
         _everywhere.discard(token)
 
 
+@contextmanager
+def aloud() -> Iterator[None]:
+    """Let warnings be heard in a silent thread: of what is public, while no cell is looked at."""
+    before = _here.silent
+    try:
+        _here.silent = False
+        yield
+    finally:
+        _here.silent = before
+
+
+@contextmanager
+def unsaid() -> Iterator[None]:
+    """Silence in which an error ends what is done, and is not raised: it would tell of a value."""
+    try:
+        with silence():
+            yield
+    except Exception:
+        pass
+    except BaseException as error:  # polars panics by what is no Exception
+        if type(error).__name__ != "PanicException":
+            raise
+
+
+def held_back(evaluate: Any, data: Any, nothing: Any) -> Any:
+    """What a function makes of private cells before a charge, in silence; nothing is raised.
+
+    Parameters
+    ----------
+    evaluate : callable
+        ``evaluate(data)`` has a row for each row of the data.
+    data : object
+        A table or an array of a public shape.
+    nothing : object
+        What each row becomes where that fails, such as NaN: a fit refuses it after its charge, in
+        the fixed sentence, or takes the cells as missing.
+    """
+    with unsaid():
+        return evaluate(data)
+    nothing = np.asarray(nothing)
+    return np.broadcast_to(nothing, (public_shape(data)[0], *nothing.shape)).copy()
+
+
+PLAIN = (int, float, complex, str, bytes, np.generic, type(None))
+NO_SHAPE = (
+    "rows must be an array, a nested list, a data frame or a sparse matrix, whose shape is known "
+    "without a look at a value. That of this {kind} would have to be computed, which could tell of "
+    "one: pass numpy.asarray of it. A lazy table is collected first, or passed as rows with a "
+    "stated number of them: skpriv.records.from_table(table, n=...)."
+)
+
+
 def public_shape(data: Any, depth: int = 4) -> tuple:
     """Shape of an array, frame, sparse matrix or nested list, from sizes alone.
 
-    Ragged lists have the length that most of their rows have: one record does not decide it. A list
+    Nothing is computed, and an object without a shape of integers is refused by its type. Ragged
+    lists have the length that most of their rows have: one record does not decide it. A list
     that is nested in `depth` others is a cell, whatever it holds.
     """
+    kind = type(data)
+    if issubclass(kind, np.ndarray):
+        return data.shape
     if _is_list(data):
         shapes = Counter(_shape_of_item(item, depth - 1) for item in data).most_common(1)
         return (len(data), *(shapes[0][0] if shapes else ()))
-    shape = getattr(data, "shape", None)
-    if isinstance(shape, tuple) and all(isinstance(size, int | np.integer) for size in shape):
-        return tuple(map(int, shape))
-    if hasattr(data, "to_pylist"):  # a column of Arrow, of which one cell may be unreadable
+    if issubclass(kind, PLAIN):
+        return ()
+    if not isinstance(nw.from_native(data, pass_through=True), nw.LazyFrame):
+        shape = getattr(data, "shape", None)
+        if isinstance(shape, tuple) and all(isinstance(size, int | np.integer) for size in shape):
+            return tuple(map(int, shape))
+    if issubclass(kind, range) or kind.__module__.startswith("pyarrow."):
         return (len(data),)
-    return _array(data).shape  # of an object that NumPy can make an array of
+    raise TypeError(NO_SHAPE.format(kind=kind.__name__))
 
 
 def _shape_of_item(item, depth=3):
@@ -115,7 +179,7 @@ def _is_list(data):
 
 def _array(data):
     """The array that an object makes of itself; the text of an error of its own is not repeated."""
-    with suppress(Exception), silence():
+    with unsaid():
         return np.asarray(decoded(data))
     raise TypeError(
         f"rows must be an array, a nested list, a data frame or a sparse matrix; this "
@@ -162,7 +226,7 @@ def named(names: Any) -> Any:
 
 def quietly(function: Any, *data: Any) -> Any:
     """Result of a function of private values; any error becomes the fixed sentence."""
-    with suppress(Exception), silence():
+    with unsaid():
         return function(*data)
     raise InvalidValues(INVALID_VALUES)
 

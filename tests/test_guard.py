@@ -1,0 +1,86 @@
+"""Whatever reads a cell is silent: under every filter of warnings and every state of NumPy.
+
+A warning or an error before the charge would answer a question about a single record, for nothing.
+The doors are those of `registry/doors.py`, so that a new one is tried as it comes.
+"""
+
+import warnings
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+
+import numpy as np
+import pytest
+from registry.door_makers import DOORS, SIMULATED, Clean, prepare
+from registry.doors import wanted
+
+from skpriv import BudgetAccountant
+from skpriv.exceptions import InvalidValues
+
+AUDITS = ("worst_pairs", "lower_bound", "replay")  # of rows that are made up
+WANTED = sorted(
+    door
+    for door in wanted()[0]
+    if door[0] not in AUDITS and not {door[0], door[0].split(".")[0]} & set(SIMULATED)
+)
+# Without noise, and so without a guarantee: the libraries that they ask refuse huge numbers.
+NO_PRIVACY = ("EpsilonGreedy", "LassoBandit")
+# Ends of ranges, next to them, far beyond, too small to be squared, and no numbers.
+CELLS = [
+    1.0, -1.0, np.nextafter(1.0, 2.0), 1e308, -1e308, 1e160, 5e-324, 1e-200, -0.0, np.inf, np.nan,
+]  # fmt: skip
+# Filters of warnings, NumPy's state, and the type of the array
+STATES = [("error", "raise", float), ("always", "warn", object)]
+
+
+class Replaced:
+    """Cells of the last records of one argument."""
+
+    def __init__(self, argument, dtype, cells):
+        self.argument, self.dtype, self.cells = argument, dtype, cells
+
+    def __call__(self, argument, array):
+        if argument != self.argument:
+            return array
+        found = np.array(array, dtype=self.dtype)
+        rows = found.reshape(len(found), -1) if found.ndim else found.reshape(1, 1)
+        for row, cell in zip(rows[::-1], self.cells, strict=False):
+            row[-1] = cell
+        return found
+
+
+def seen(name, given, filters, state):
+    """What anybody sees of a call: its error, warnings, charges, and what was printed."""
+    printed, error = StringIO(), None
+    with (
+        BudgetAccountant(1e6, 0.5) as accountant,
+        warnings.catch_warnings(record=True) as told,
+        np.errstate(all=state),
+        redirect_stdout(printed),
+        redirect_stderr(printed),
+    ):
+        warnings.simplefilter(filters)
+        try:
+            DOORS[name](given)
+        except Exception as caught:
+            error = caught
+    words = {str(one.message) for one in told}
+    return error, (type(error), str(error)), (words, len(accountant.charges), printed.getvalue())
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _fits():
+    prepare()
+    DOORS["report"](Clean())  # a device pays for a task once
+
+
+@pytest.mark.parametrize("name, argument", WANTED, ids=lambda part: part)
+def test_no_cell_is_heard(name, argument):
+    for first, (filters, state, dtype) in enumerate(STATES):
+        cells = CELLS[first:] + CELLS[:first]  # the first one is all that a single number can be
+        _, clean, calm = seen(name, Replaced(argument, dtype, ()), filters, state)
+        error, found, heard = seen(name, Replaced(argument, dtype, cells), filters, state)
+        if isinstance(error, InvalidValues):  # it may be refused in the midst of what is paid
+            assert heard[0] == calm[0] and heard[2] == calm[2]
+            continue
+        assert heard == calm
+        assert found == clean or name.startswith(NO_PRIVACY)
