@@ -79,6 +79,12 @@ def pipeline_steps(model: Any) -> list[Any]:
     return [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
 
 
+def names_in(estimator: Any) -> list[Any] | None:
+    """Names of the columns that a fitted estimator has seen; None where they had none."""
+    names = getattr(estimator, "feature_names_in_", None)  # scikit-learn sets it or leaves it out
+    return None if names is None else list(names)
+
+
 def reaching_last(model: Any, X: Any) -> Any:
     """Rows as they reach the last step of a fitted Pipeline; of any other model the rows."""
     return model[:-1].transform(X) if len(pipeline_steps(model)) > 1 else X

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import linalg, optimize, stats
 from sklearn.utils.validation import check_is_fitted
 
-from .._compat import Interval, StrOptions
+from .._compat import Interval, StrOptions, names_in
 from .._estimation._intervals import check_level, inside_bounds, two_sided_quantile
 from .._estimation._loop._steps import effective_records_of
 from .._estimation._public_maps import PublicRows, RecordMap, TargetMap
@@ -764,6 +764,6 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
         )  # fmt: skip
         low, band_low = (np.minimum(centre - half, effect) for half in halves)
         high, band_high = (np.maximum(centre + half, effect) for half in halves)
-        names = getattr(self, "feature_names_in_", None)
+        names = names_in(self)
         name = " + ".join(f"x{c}" if names is None else str(names[c]) for c in columns)
         return Curve(grid, effect, low, high, band_low, band_high, knots, name)

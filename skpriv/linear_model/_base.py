@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._compat import F, Documented, Interval, StrOptions, fit_context
+from .._compat import F, Documented, Interval, StrOptions, fit_context, names_in
 from .._estimation._intervals import ConfidenceInterval, check_level, inside_bounds
 from .._estimation._loop._fit import FITTED, LoopFit
 from .._estimation._loop._queries import IDENTITY, Location, MeanLink
@@ -165,7 +165,7 @@ class PredictsAtPoints(Documented):
     def _predicted(self, X):
         """Predictions for checked rows, inside of the bounds of y."""
         fitted = self._function(X)
-        if getattr(self, "effects", None) is not None:  # levels of persons are not known
+        if self.effects is not None:  # levels of persons are not known
             return fitted
         return np.clip(fitted, *self.bounds_y_)
 
@@ -247,7 +247,7 @@ class AsymptoticIntervals(PredictsAtPoints):
 
     def _function(self, X):
         """The fitted function at checked rows, which are clipped as in the fit."""
-        if getattr(self, "effects", None) is None:
+        if self.effects is None:
             X = self._record_map.row_map.clipped(X)
         return super()._function(X)
 
@@ -285,7 +285,7 @@ class AsymptoticIntervals(PredictsAtPoints):
             An interval is the whole range where noise hides the direction of its row, where
             instruments are weak, or where the public rule leaves curves fewer than four knots.
         """
-        if getattr(self, "effects", None) is not None:
+        if self.effects is not None:
             raise ValueError(
                 "effects='person' tells no level, and so has no interval for a row: "
                 "skpriv.inspection.inference(model) has intervals of slopes, and of differences of "
@@ -403,6 +403,9 @@ class PrivateEstimator(Accounted, BaseEstimator):
     random_state: RandomState = None
     privacy_report_: PrivacyReport = field(init=False)
 
+    # Parameters that only some estimators have, and what they are for all others.
+    effects = coef_norm = calibration_size = bounds_X = data_norm = start = None
+    clip, n_jobs = "auto", -1
     # The parameter that bounds rows, and what of a row it bounds.
     _row_bound: ClassVar[tuple] = ("data_norm", "l2 norm of a row")
 
@@ -548,7 +551,7 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
         """
         records = weighted_rows(self, records, weights, maps.target)
         weighted = isinstance(records, WeightedRows)
-        plain = not weighted and getattr(self, "effects", None) is None
+        plain = not weighted and self.effects is None
         start = None
         if self.start is not None and not self._trust.exact:
             start = self._start(records, maps, link, channel, plain)
@@ -563,7 +566,7 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
                 session_maps = replace(session_maps, target_map=ScaledAlready())
         self._released = self._release(session, session_maps, link, channel, start)
         if isinstance(self._released, LoopFit):
-            of_fit = self._released, maps.row_map, getattr(self, "feature_names_in_", None)
+            of_fit = self._released, maps.row_map, names_in(self)
             session.report.add_note(narrow_bounds(*of_fit))
             session.report.add_note(wide_bounds(*of_fit))
         self._read()
@@ -578,10 +581,9 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
         rows = self._record_map.row_map
         priors = rows.priors()
         if channel == "codebook":
-            assumed = getattr(self, "coef_norm", None)
-            norm = None if assumed is None else rows.theta_bound(assumed)
+            norm = None if self.coef_norm is None else rows.theta_bound(self.coef_norm)
             return ReportedFit.of(session, maps, rows.constant is not None, priors, norm)
-        clip, ranged = getattr(self, "clip", "auto"), self.bounds_X is not None
+        clip, ranged = self.clip, self.bounds_X is not None
         textbook = self.estimand != "fitted"
         rules = public_rules(session, maps.row_map, clip, ranged, link, textbook)
         return fit_rows(session, maps, rules, link, priors, start)
@@ -621,7 +623,7 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
             If nothing but a mean was released, or the fit is exact and its rows are not public.
         """
         check_is_fitted(self)
-        fit, of_levels = self._released, getattr(self, "effects", None) is None
+        fit, of_levels = self._released, self.effects is None
         solved = isinstance(fit, LoopFit) and fit.equations and of_levels
         if not solved or len(fit.b) != self._record_map.size:
             raise ValueError(

@@ -876,7 +876,7 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         records, values = public_rows(self, X, y), tuple(map(float, range(len(classes))))
         if isinstance(records, ArrayRows):
             records = LabelledRows(X, y, classes)
-            records.n_jobs = getattr(self, "n_jobs", -1)
+            records.n_jobs = self.n_jobs
         elif classes.dtype.kind == "U":
             raise ValueError(
                 f"classes={self.classes!r} are text, and rows that are read in batches have "

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import stats
 from sklearn.utils.validation import check_is_fitted
 
-from .._compat import fit_context
+from .._compat import fit_context, names_in
 from .._estimation._coefficients import CoefficientLaw, equations_law
 from .._estimation._intervals import USUAL_QUANTILE, two_sided_quantile
 from .._estimation._loop._fit import inversion_excess
@@ -499,7 +499,7 @@ class IVRegressor(AsymptoticIntervals, PrivateRegressor):
         weights = self._units @ fit.theta
         self.coef_ = weights[:-1]
         self.intercept_ = maps.centre + float(weights[-1])
-        names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(self.n_features_in_)])
+        names = names_in(self) or [f"x{i}" for i in range(self.n_features_in_)]
         columns, unit = (endogenous, instruments), session.report.unit
         self.first_stage_ = first_stage(fit, maps.row_map, names, *columns, unit)
         self._released = replace(fit, weak=self.first_stage_.weak)

@@ -15,6 +15,7 @@ import numpy as np
 from .._estimation._conformal import checked_levels
 from .._estimation._loop._rules import RESOLVED, Rules
 from .._estimation._loop._queries import person_sums
+from .._compat import names_in
 from .._estimation._public_maps import (
     REQUIRED,
     RowMap,
@@ -58,7 +59,7 @@ def public_rows(model, X, y, accept_sparse=False):
     """
     rows = check_public(model, X, y, accept_sparse=accept_sparse)
     rows = as_rows(X, y) if rows is None else rows
-    rows.n_jobs = getattr(model, "n_jobs", -1)
+    rows.n_jobs = model.n_jobs
     return rows
 
 
@@ -100,8 +101,8 @@ def public_maps(model, n_features):
 
 def public_row_map(model, n_features):
     """Map of rows by the public ``bounds_X`` or ``data_norm``; nothing is charged yet."""
-    norm, intercept = getattr(model, "data_norm", None), bool(model.fit_intercept)
-    if hasattr(model, "data_norm") and (model.bounds_X is None) == (norm is None):
+    norm, intercept = model.data_norm, bool(model.fit_intercept)
+    if (model.bounds_X is None) == (norm is None):
         raise ValueError(
             "Give one of bounds_X and data_norm: bounds_X, the public range (low, high) of "
             "every feature, or data_norm, the l2 norm to which rows are clipped. A default "
@@ -115,7 +116,7 @@ def public_row_map(model, n_features):
 
 def public_ranges(model, n_features):
     """Ends (low, high) of the public ranges of all columns, each of shape (n_features,)."""
-    names = list(getattr(model, "feature_names_in_", []))
+    names = names_in(model) or []
     return column_bounds(public_value(model, "bounds_X"), names, n_features, "bounds_X")
 
 
@@ -135,7 +136,7 @@ def public_value(model, name):
 
 def column_of(model, feature):
     """Number of a column, from its number or its name."""
-    names = list(getattr(model, "feature_names_in_", []))
+    names = names_in(model) or []
     if isinstance(feature, str) and (found := same_names([feature], names)) != [None]:
         return names.index(found[0])
     if isinstance(feature, Integral) and 0 <= int(feature) < model.n_features_in_:
@@ -172,7 +173,7 @@ def weighted_rows(model, records, weights, scaled):
             f"{largest!r}: the public bound to which weights are clipped. The largest weight of "
             "the rows is not private; noise is in proportion to max_weight over the usual weight."
         )
-    if getattr(model, "calibration_size", None) is not None:
+    if model.calibration_size is not None:
         raise ValueError(
             "sample_weight cannot be used with calibration_size: counts are of rows, and not of "
             "weights."
@@ -254,7 +255,7 @@ def open_fit(model, rows, channel="gaussian", *, smallest_share=1.0, groups=None
         The unit in which other answers are paid.
     """
     currency = "pure" if channel == "codebook" else currency
-    if getattr(model, "calibration_size", None) is not None:
+    if model.calibration_size is not None:
         checked_levels(model.prediction_levels)
     # pure reports have a delta only where shuffling amplifies them
     keeps_delta = currency != "pure" or model._trust.can.amplifies
@@ -348,7 +349,7 @@ def within_maps(model, groups, maps, weights=None):
             "effects='person' needs max_rows_per_group of at least 2: one row of a person has no "
             "difference from its mean."
         )
-    if getattr(model, "calibration_size", None) is not None:
+    if model.calibration_size is not None:
         raise ValueError(
             "calibration_size cannot be used with effects='person': the level of a new person is "
             "not known, and with it no interval for a new target."

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._compat import fit_context
+from .._compat import fit_context, names_in
 from .._estimation._public_maps import column_bounds
 from .._parameters import ArrayLike, parameters
 from ..records import check_public, floats, same_names, silence
@@ -221,7 +221,7 @@ class BoundsScaler(OneToOneFeatureMixin, PublicTransformer):
 
     def _names(self):
         """Names of the features; empty if X had none."""
-        return list(getattr(self, "feature_names_in_", []))
+        return names_in(self) or []
 
     def _column_groups(self):
         names = self._names()
