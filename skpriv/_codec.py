@@ -1,29 +1,41 @@
 """Fitted objects as plain values and JSON: released answers and public numbers, no code.
 
-Only objects of skpriv are written, and read back by their names, so that a file can do nothing but
-hold numbers. What an estimator keeps after `fit` is public or a released answer; the seed of its
-noise is neither, and is never written: who knows it can take the noise off again.
+One format serves models, the answers of policies in a ledger, and the state of policies. A file
+names classes that say of themselves that they are stored (`_stored`), and nothing else: reading it
+opens no file, imports no module by a name of the file, and calls no constructor that does more than
+assign. So the worst that a forged file can do is to hold wrong numbers.
+
+What an estimator keeps after `fit` is public or a released answer; the seed of its noise is
+neither, and is never written into a model: who knows it can take the noise off again.
 """
 
-from typing import Any
 import json
-import sys
-from contextlib import suppress
+import re
+from base64 import b64decode, b64encode
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
-from importlib import import_module
-from math import isfinite
+from inspect import signature
+from math import isfinite, prod
 from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from ._stored import stored_kind, stored_name
 from ._version import VERSION
 
 MODEL_VERSION = 1
-_SECRET = ("random_state",)
+_SECRET = "random_state"
+# What a process keeps beside the state of an object: its locks, and the accountants that it charges
+_OF_A_PROCESS = ("_lock", "_skpriv")
+MOST_BYTES = 2**28  # of a model: a file that is larger is not read
+MOST_ENTRIES = 2**31  # bytes of the state of a policy, and of an array
+MOST_DEPTH = 150  # of values in each other; a policy that combines others has about 40
+# Types of arrays: truth values, numbers, texts, and what is several of these
+DTYPE = re.compile(r"[<>|=]?(b1|[iu][1248]|f[248]|U\d{1,6}|O\d?)")
 
 
 def save(model: Any, path: Any, *, overwrite: bool = False) -> None:
@@ -47,6 +59,8 @@ def save(model: Any, path: Any, *, overwrite: bool = False) -> None:
     **Privacy guarantee**: the file holds what `to_dict` returns and nothing else.
     """
     text = to_json(model)
+    if len(text) > MOST_BYTES:
+        raise ValueError(f"The model needs {len(text):,} bytes as JSON: {TOO_LARGE}")
     if not overwrite and Path(path).exists():
         raise FileExistsError(f"{path} is there already: overwrite=True replaces it.")
     with Path(path).open("w" if overwrite else "x", encoding="utf-8") as file:
@@ -63,7 +77,12 @@ def load(path: Any) -> Any:
     Raises
     ------
     ValueError
-        If the file is not one of `save`.
+        If the file is not one of `save`, or is larger than 256 megabytes.
+
+    Notes
+    -----
+    The file may come from somebody else: reading it runs no code, opens no other file and makes
+    none. Whether its numbers are right, nothing can tell (docs/deployment.md).
 
     Examples
     --------
@@ -80,7 +99,11 @@ def load(path: Any) -> Any:
     >>> bool((again.predict(X) == model.predict(X)).all())
     True
     """
-    return from_dict(parsed(Path(path).read_bytes()))
+    with Path(path).open("rb") as file:
+        text = file.read(MOST_BYTES + 1)
+    if len(text) > MOST_BYTES:
+        raise ValueError(f"{path} has more than {MOST_BYTES:,} bytes: {TOO_LARGE}")
+    return from_dict(parsed(text))
 
 
 def to_dict(model: Any) -> dict[str, Any]:
@@ -160,10 +183,10 @@ def from_dict(data: Any) -> Any:
             f"The model has format {data['format']!r}, and this version of skpriv reads format "
             f"{MODEL_VERSION}: use the version that wrote it, {data.get('skpriv')!r}."
         )
-    try:
-        return _Decoder([data["model"]]).decode(data["model"])
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError("The model is damaged: it is not what to_dict returned.") from error
+    model = decoded(data["model"])
+    if not isinstance(model, BaseEstimator):
+        raise ValueError(DAMAGED.format("it is no estimator"))
+    return model
 
 
 def to_json(model):
@@ -174,223 +197,447 @@ def to_json(model):
 def parsed(text):
     """Values of a JSON text, or of its bytes in UTF-8."""
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
+    except RecursionError:
+        raise ValueError(DAMAGED.format(TOO_DEEP)) from None
     except ValueError as error:
         raise ValueError(f"This is not JSON (bandits.load reads policies): {error}.") from None
 
 
-class _Encoder:
-    """Turns values into plain values; an object that comes again becomes a reference to itself."""
+def _once(pairs):
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        raise ValueError("a name stands twice in it")
+    return values
 
-    def __init__(self):
-        self._met = {}  # by the id of an object: the object, so that it lives, and its plain values
+
+def _no_number(text):
+    raise ValueError(f"{text} is no number of JSON")
+
+
+def encoded(value: Any, **options: Any) -> Any:
+    """Plain values of a value, whose arrays are packed; see `_Encoder` for the options."""
+    return _Encoder(packed=True, **options).encode(value)
+
+
+def decoded(plain: Any, **options: Any) -> Any:
+    """The value of plain values, of which nothing is believed; see `_Decoder` for the options.
+
+    Raises
+    ------
+    ValueError
+        If they are not what `_Encoder` makes, or name a class that is not stored.
+    """
+    try:
+        return _Decoder(plain, **options).decode(plain)
+    except RecursionError:
+        raise ValueError(DAMAGED.format(TOO_DEEP)) from None
+    except (LookupError, TypeError, AttributeError, ArithmeticError, MemoryError) as error:
+        raise ValueError(DAMAGED.format("a value is missing, or is of another kind")) from error
+
+
+OF_CLASS = (
+    "An object with an attribute {} cannot be written, which its class has, too: a file must not "
+    "replace methods. A class whose instances change it declares it by field(init=False)."
+)
+DAMAGED = "The file is damaged, or another version of skpriv wrote it: {}."
+UNKNOWN = (
+    "The model has parameters of {} that this skpriv does not know: {}. Use the version that wrote "
+    "it, which the file names, or fit again."
+)
+TOO_DEEP = "values stand too deep in each other"
+TOO_LARGE = "keep a model of this size by joblib, which is for files that you trust."
+
+
+class _Encoder:
+    """Turns values into plain values; an object that comes again becomes a reference to itself.
+
+    Parameters
+    ----------
+    packed : bool, default=False
+        Whether arrays of numbers are written as their bytes, which is quick, or as numbers, which
+        people and other languages can read.
+    of_policies : bool, default=False
+        Whether it is the state of a policy, with its seeds.
+    apart : list, default=None
+        It takes values that are written elsewhere: those of some classes, and attributes of some
+        names. None writes all into one place.
+    apart_kinds : tuple of type, default=()
+    apart_names : tuple of str, default=()
+    """
+
+    def __init__(
+        self,
+        packed: bool = False,
+        of_policies: bool = False,
+        apart: list | None = None,
+        apart_kinds: tuple = (),
+        apart_names: tuple = (),
+    ) -> None:
+        self._packed, self._of_policies = packed, of_policies
+        self._apart, self._apart_kinds, self._apart_names = apart, apart_kinds, apart_names
+        self._met: dict = {}  # by the id of an object: the object, so that it lives, and its values
         self._count = 0
 
-    def encode(self, value):
+    def encode(self, value: Any) -> Any:
         """Plain values of a value: a dict, or a number or text as it is."""
-        if isinstance(value, np.generic):
-            value = value.item()
-        if value is None or isinstance(value, bool | int | str):
+        kind = type(value)
+        if value is None or kind in (bool, int, str):
             return value
-        if isinstance(value, float):
+        if isinstance(value, np.generic):
+            return self.encode(value.item())
+        if kind is float:
             return value if isfinite(value) else {"float": str(value)}
-        if isinstance(value, list):
+        if isinstance(value, self._apart_kinds):
+            return self._written_apart(value)
+        if kind is list:
             return [self.encode(item) for item in value]
-        if isinstance(value, dict):
+        if kind is dict:
             return {"dict": [[self.encode(k), self.encode(item)] for k, item in value.items()]}
-        if isinstance(value, slice):
+        if kind in (set, tuple):
+            return {kind.__name__: [self.encode(item) for item in value]}
+        if kind is bytes:
+            return {"bytes": _text_of(value)}
+        if kind is slice:
             return {"slice": [value.start, value.stop]}
-        if type(value) is Pipeline:
+        if kind is Pipeline:
             return {"pipeline": [[name, self.encode(step)] for name, step in value.steps]}
-        if isinstance(value, tuple):
-            name = {} if type(value) is tuple else {"of": _name(type(value))}
-            return {"tuple": [self.encode(item) for item in value], **name}
+        if isinstance(value, tuple | list):
+            base = "tuple" if isinstance(value, tuple) else "list"
+            return {base: [self.encode(item) for item in value], "of": self._name(kind)}
+        if isinstance(value, bytes):
+            return {"bytes": _text_of(value), "of": self._name(kind)}
         return self._reference(value)
+
+    def _name(self, kind):
+        return stored_name(kind, self._of_policies)
 
     def _reference(self, value):
         if id(value) in self._met:
-            _, encoded = self._met[id(value)]
-            if "#id" not in encoded:
-                encoded["#id"], self._count = self._count, self._count + 1
-            return {"ref": encoded["#id"]}
+            _, plain = self._met[id(value)]
+            if "#id" not in plain:
+                plain["#id"], self._count = self._count, self._count + 1
+            return {"ref": plain["#id"]}
         plain: dict = {}
         self._met[id(value)] = value, plain
-        if isinstance(value, np.ndarray):
-            flat = [self.encode(item) for item in value.ravel().tolist()]
-            plain.update(array=flat, shape=list(value.shape), dtype=value.dtype.str)
+        if type(value) is np.ndarray:
+            plain.update(self._array(value))
         elif isinstance(value, BaseEstimator):
             plain.update(self._estimator(value))
+        elif self._of_policies and type(value) is np.random.RandomState:
+            plain.update(self._generator(value))
         else:
-            plain["object"], plain["state"] = _name(type(value)), self._state(_remembered(value))
+            kind = type(value)
+            plain["object"] = self._name(kind)
+            of_class = () if is_dataclass(kind) else _names_of_class(kind)
+            plain["state"] = self._state(_remembered(value), of_class)
         return plain
+
+    def _array(self, value):
+        shape = {"shape": list(value.shape), "dtype": value.dtype.str}
+        if not DTYPE.fullmatch(value.dtype.str):
+            raise TypeError(f"An array of {value.dtype} cannot be written.")
+        if self._packed and value.dtype.kind in "biuf":
+            across = value.flags.f_contiguous and not value.flags.c_contiguous
+            if across:  # sums of its entries are rounded as they were
+                shape["order"] = "F"
+            return {"array": _text_of(value.tobytes("F" if across else "C")), **shape}
+        return {"array": [self.encode(item) for item in value.ravel().tolist()], **shape}
 
     def _estimator(self, value):
         params = value.get_params(deep=False)
-        public = {key: None if key in _SECRET else item for key, item in params.items()}
+        public = dict(params)
+        if not self._of_policies and _SECRET in public:
+            public[_SECRET] = None
         start: Any = public.get("start")
         if hasattr(start, "as_start"):  # so that a chain of fits is not written
             public["start"] = start.as_start()
-        # Attributes that bind an estimator to accountants are no part of the model.
-        fitted = {k: v for k, v in vars(value).items() if k not in params and "accountant" not in k}
-        name = _name(type(value))
-        return {"estimator": name, "params": self._state(public), "fitted": self._state(fitted)}
+        kind = type(value)
+        fitted = {name: item for name, item in vars(value).items() if name not in params}
+        attributes = self._state(fitted, _names_of_class(kind))
+        return {"estimator": self._name(kind), "params": self._state(public), "fitted": attributes}
 
-    def _state(self, items):
-        return {key: self.encode(item) for key, item in items.items()}
+    def _generator(self, value):
+        state = value.get_state(legacy=False)
+        if state["bit_generator"] != "MT19937":
+            raise TypeError("only a RandomState of MT19937, NumPy's default, can be written.")
+        state |= state.pop("state")
+        return {"generator": self._state(state)}
+
+    def _state(self, items, of_class=()):
+        """Attributes or parameters, of which none has a name that is of the class."""
+        if not items.keys().isdisjoint(of_class):
+            raise TypeError(OF_CLASS.format(", ".join(items.keys() & of_class)))
+        return {
+            name: self._written_apart(item) if name in self._apart_names else self.encode(item)
+            for name, item in items.items()
+            if not name.startswith(_OF_A_PROCESS)
+        }
+
+    def _written_apart(self, value):
+        self._apart.append(value)
+        return {"apart": len(self._apart) - 1}
+
+
+def _text_of(value):
+    return b64encode(value).decode("ascii")
 
 
 def _remembered(value):
     """Attributes of an object; of a dataclass the fields alone, from which the rest is computed."""
-    state = vars(value)
+    state = value.__getstate__() or {}  # None of an object without attributes
     if not is_dataclass(value):
         return state
-    return {f.name: state[f.name] for f in _kept_fields(value) if f.name in state}
+    return {f.name: state[f.name] for f in _kept_fields(type(value)) if f.name in state}
 
 
-def _kept_fields(value):
+@cache
+def _kept_fields(kind):
     """Fields of a dataclass, but for those that its `__post_init__` computes from the others."""
-    return [f for f in fields(value) if f.init or not hasattr(value, "__post_init__")]
+    return [f for f in fields(kind) if f.init or not hasattr(kind, "__post_init__")]
+
+
+@cache
+def _names_of_class(kind):
+    """Names that an attribute of an object cannot have: those of the methods of its class."""
+    own = {item.name for item in fields(kind)} if is_dataclass(kind) else set()
+    return set(dir(kind)) - own
+
+
+@cache
+def _parameters_of(kind):
+    """Names of the parameters of an estimator."""
+    return set(signature(kind).parameters)
+
+
+def _bytes_of(text: Any, size: int | None = None) -> bytes:
+    """Bytes of a text of the file, and so many if that is known."""
+    try:
+        found = b64decode(text, validate=True)
+    except ValueError as error:
+        raise TypeError("no text of bytes") from error
+    if size not in (None, len(found)):
+        raise TypeError("another number of bytes")
+    return found
+
+
+def _items(value: Any, size: int | None = None) -> list:
+    """A list of the file, of this length if one is given."""
+    if not isinstance(value, list) or size not in (None, len(value)):
+        raise TypeError("no list, or one of another length")
+    return value
+
+
+def _natural(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise TypeError("no number of 0 or more")
+    return value
 
 
 class _Decoder:
-    """Turns the plain values of `_Encoder` back into values."""
+    """Turns the plain values of `_Encoder` back into values.
 
-    def __init__(self, plain):
-        self._met = {}
-        self._places = {}  # objects by their numbers, wherever they stand in the file
-        self._find_places(plain)
+    Parameters
+    ----------
+    plain : plain values
+    of_policies : bool, default=False
+        Whether they may be the state of a policy.
+    apart : list, default=()
+        Values that were written elsewhere.
+    """
 
-    def _find_places(self, value):
-        if isinstance(value, dict) and "#id" in value:
-            self._places[value["#id"]] = value
-        for item in value.values() if isinstance(value, dict) else value:
-            if isinstance(item, dict | list):
-                self._find_places(item)
+    def __init__(self, plain: Any, of_policies: bool = False, apart: Any = ()) -> None:
+        self._of_policies, self._apart = of_policies, apart
+        self._met: dict[int, Any] = {}
+        self._places: dict[int, Any] = {}  # objects by their numbers, wherever they stand
+        waiting = [([plain], -1)]
+        while waiting:
+            value, depth = waiting.pop()
+            if depth > MOST_DEPTH:
+                raise RecursionError
+            if isinstance(value, dict):
+                if "#id" in value:
+                    self._places[_natural(value["#id"])] = value
+                value = () if "array" in value else value.values()
+            waiting += [(item, depth + 1) for item in value if isinstance(item, dict | list)]
 
-    def decode(self, value):
+    def decode(self, value: Any) -> Any:
         """Value of plain values."""
         if isinstance(value, list):
             return [self.decode(item) for item in value]
+        if isinstance(value, float) and not isfinite(value):
+            raise TypeError("a number that is too large")
         if not isinstance(value, dict):
             return value
-        if value.get("#id", None) in self._met:
+        if "#id" in value and value["#id"] in self._met:
             return self._met[value["#id"]]
-        match value:
-            case {"float": text}:
-                return float(text)
-            case {"dict": items}:
-                return {self.decode(key): self.decode(item) for key, item in items}
-            case {"slice": ends}:
-                return slice(*ends)
-            case {"ref": number}:
-                return self.decode(self._places[number])
-            case {"pipeline": steps}:
-                return Pipeline([(name, self.decode(step)) for name, step in steps])
-            case {"tuple": items, "of": name}:
-                return _class(name)(*self.decode(items))
-            case {"tuple": items}:
-                return tuple(self.decode(items))
-            case {"array": items, "shape": shape, "dtype": dtype}:
-                array = np.array(self.decode(items), dtype=np.dtype(dtype))
-                return self._place(value, array.reshape(shape))
-            case {"estimator": name, "params": params, "fitted": fitted}:
-                estimator = self._place(value, _class(name)(**self._state(params)))
-                vars(estimator).update(self._state(fitted))
-                return estimator
-            case {"object": name, "state": state}:
-                return self._object(value, _class(name), state)
+        for name in value:
+            if name in self._makers:
+                return self._makers[name](self, value)
         raise KeyError("of no known kind")
 
-    def _object(self, value, kind, state):
+    def _float(self, value):
+        if value["float"] not in ("nan", "inf", "-inf"):
+            raise TypeError("no such number")
+        return float(value["float"])
+
+    def _dict(self, value):
+        pairs = [_items(pair, 2) for pair in _items(value["dict"])]
+        return {self.decode(key): self.decode(item) for key, item in pairs}
+
+    def _set(self, value):
+        return set(self.decode(_items(value["set"])))
+
+    def _slice(self, value):
+        start, stop = _items(value["slice"], 2)
+        if not all(end is None or type(end) is int for end in (start, stop)):
+            raise TypeError("no slice")
+        return slice(start, stop)
+
+    def _ref(self, value):
+        return self.decode(self._places[value["ref"]])
+
+    def _written_apart(self, value):
+        return self._apart[_natural(value["apart"])]
+
+    def _bytes(self, value):
+        return self._of(value, bytes)(_bytes_of(value["bytes"]))
+
+    def _list(self, value):
+        return self._of(value, list)(self.decode(_items(value["list"])))
+
+    def _tuple(self, value):
+        kind = self._of(value, tuple)
+        items = self.decode(_items(value["tuple"]))
+        return tuple(items) if kind is tuple else kind._make(items)
+
+    def _pipeline(self, value):
+        return Pipeline([self._step(*_items(step, 2)) for step in _items(value["pipeline"])])
+
+    def _kind(self, name):
+        if not isinstance(name, str):
+            raise TypeError("no name of a class")
+        return stored_kind(name, self._of_policies)
+
+    def _of(self, value, base):
+        """The class of bytes, a list or a tuple: the builtin one, or one that is stored."""
+        if "of" not in value:
+            return base
+        kind = self._kind(value["of"])
+        if not issubclass(kind, base):
+            raise TypeError("another kind of class")
+        return kind
+
+    def _step(self, name, step):
+        """A step of a Pipeline, with its name."""
+        step = self.decode(step)
+        if not isinstance(name, str) or not (step is None or isinstance(step, BaseEstimator | str)):
+            raise TypeError("no step")
+        return name, step
+
+    def _array(self, value):
+        return self._place(value, self._entries(value["array"], value))
+
+    def _entries(self, items, value):
+        if not DTYPE.fullmatch(value["dtype"]):
+            raise TypeError("a type that arrays of a model do not have")
+        kind, shape = np.dtype(value["dtype"]), tuple(map(_natural, _items(value["shape"])))
+        size, order = prod(shape), "F" if value.get("order") == "F" else "C"
+        if max(size, *shape, 1) * kind.itemsize > MOST_ENTRIES:
+            raise TypeError("an array that is too large")
+        if isinstance(items, str):
+            if kind.kind not in "biuf":
+                raise TypeError("bytes of no numbers")
+            array = np.frombuffer(_bytes_of(items, size * kind.itemsize), kind)
+            # A copy is writable
+            return array.reshape(shape, order=order).copy("K")
+        flat = self.decode(_items(items, size))
+        allowed = {"b": bool, "i": int, "u": int, "f": int | float, "U": str}
+        scalars = allowed.get(kind.kind, bool | int | float | str | None)
+        if not all(isinstance(item, scalars) for item in flat):
+            raise TypeError("an entry of another type")
+        array = np.empty(size, dtype=kind)
+        array[:] = flat
+        return array.reshape(shape)
+
+    def _generator(self, value):
+        if not self._of_policies:
+            raise TypeError("a seed, which no model has")
+        state = self._state(value["generator"])
+        inner = {name: state.pop(name) for name in ("key", "pos")}
+        generator = np.random.RandomState(0)
+        try:
+            generator.set_state({**state, "bit_generator": "MT19937", "state": inner})
+        except ValueError as error:
+            raise TypeError("no state of a generator") from error
+        return self._place(value, generator)
+
+    def _estimator(self, value):
+        kind, fitted = self._kind(value["estimator"]), value["fitted"]
+        if not issubclass(kind, BaseEstimator):
+            raise TypeError("no estimator")
+        params = self._state(value["params"])
+        if unknown := params.keys() - _parameters_of(kind):
+            raise ValueError(UNKNOWN.format(kind.__name__, ", ".join(sorted(unknown))))
+        if not self._of_policies and _SECRET in params:
+            params[_SECRET] = None  # a new fit draws secure noise, whatever the file says
+        estimator = self._place(value, kind(**params))
+        if not params.keys().isdisjoint(fitted):
+            raise TypeError("a parameter that is also an attribute")
+        vars(estimator).update(self._state(fitted, _names_of_class(kind)))
+        return estimator
+
+    def _object(self, value):
+        kind, state = self._kind(value["object"]), value["state"]
+        if issubclass(kind, BaseEstimator):
+            raise TypeError("an estimator, which has parameters")
         # The object is known before its attributes, which may refer to it.
-        result = self._place(value, kind.__new__(kind))
-        vars(result).update(self._state(state))
-        for field in _kept_fields(kind) if is_dataclass(kind) else ():
-            if field.default is MISSING and field.name not in vars(result):
+        result = self._place(value, object.__new__(kind))
+        if not is_dataclass(kind):
+            vars(result).update(self._state(state, _names_of_class(kind)))
+            return result
+        state = self._state(state)
+        for field in _kept_fields(kind):
+            if field.name in state:
+                vars(result)[field.name] = state[field.name]
+            elif field.default is MISSING and field.default_factory is MISSING:
                 raise ValueError(
                     f"The model has no {field.name!r} of a {kind.__name__}: another version of "
                     "skpriv wrote it. Use that version, which the file names, or fit again."
                 )
-        if hasattr(result, "__post_init__"):
+            elif field.default is MISSING:
+                vars(result)[field.name] = field.default_factory()
+        if hasattr(kind, "__post_init__"):
             result.__post_init__()  # which checks the fields of a dataclass
         return result
 
-    def _state(self, items):
-        return {key: self.decode(item) for key, item in items.items()}
+    def _state(self, items, of_class=frozenset()):
+        """Attributes or parameters, of which none has a name that is of the class."""
+        if not isinstance(items, dict) or not items.keys().isdisjoint(of_class):
+            raise TypeError("no attributes, or with the name of a method")
+        for name in items:
+            if not name.isidentifier() or name.startswith(("__", *_OF_A_PROCESS)):
+                raise TypeError("no name of an attribute")
+        return {name: self.decode(item) for name, item in items.items()}
 
     def _place(self, value, result):
         if "#id" in value:
             self._met[value["#id"]] = result
         return result
 
-
-_FOREIGN: dict[str, type] = {}  # classes of other packages, by the names that files have for them
-
-
-def register(kind: type) -> type:
-    """Let models of a class of another package be written and read; a decorator.
-
-    What stands in its attributes is written as it is: the class says by this that all of it is
-    public or a released answer. Whoever reads a file imports the package first.
-
-    Parameters
-    ----------
-    kind : type
-        An estimator, a transformer, or a class of what they keep.
-
-    Returns
-    -------
-    type
-        The class itself.
-    """
-    _FOREIGN[f"{kind.__module__}:{kind.__qualname__}"] = kind
-    return kind
-
-
-def _name(kind):
-    """Room and name of a class, without its file: old models are read even if it has moved."""
-    name, foreign = kind.__name__, f"{kind.__module__}:{kind.__qualname__}"
-    if _FOREIGN.get(foreign) is kind:
-        return foreign
-    parts, home = kind.__module__.split("."), sys.modules.get(kind.__module__)
-    own = parts[0] == __package__ and len(parts) > 1
-    if not own or getattr(home, name, None) is not kind:
-        raise TypeError(
-            f"A {kind.__qualname__} cannot be written: only numbers, texts and skpriv's own "
-            "estimators, transformers and links can, and classes of skpriv.extend.register."
-        )
-    return f"{parts[1]}.{name}"
-
-
-def _class(name):
-    if ":" in name:
-        if name not in _FOREIGN:
-            raise ValueError(
-                f"The model needs {name!r}: import the package that has it, which must pass the "
-                "class to skpriv.extend.register."
-            )
-        return _FOREIGN[name]
-    return _own_class(name)
-
-
-@cache
-def _own_class(name):
-    """The class of skpriv with this room and name, which is looked for once."""
-    room, _, simple = name.partition(".")
-    room = {"_equations": "_estimation"}.get(room, room)  # in files from before version 0.3
-    if room.isidentifier():
-        with suppress(ImportError):
-            import_module(f"{__package__}.{room}")  # the room may not have been needed so far
-    found = _classes(room, simple)
-    if len(found) != 1:
-        raise ValueError(f"The model needs {name!r}, which this version of skpriv does not have.")
-    return found[0]
-
-
-def _classes(room, name):
-    """Return the classes of this name that the modules of a room define."""
-    prefix, inside = f"{__package__}.{room}", f"{__package__}.{room}."
-    modules = [m for k, m in list(sys.modules.items()) if k == prefix or k.startswith(inside)]
-    found = [vars(module).get(name) for module in modules if module is not None]
-    own = {kind for kind in found if isinstance(kind, type)}
-    return [kind for kind in own if f"{kind.__module__}.".startswith(inside)]
+    _makers: ClassVar[dict] = {
+        "float": _float,
+        "dict": _dict,
+        "set": _set,
+        "slice": _slice,
+        "ref": _ref,
+        "apart": _written_apart,
+        "bytes": _bytes,
+        "list": _list,
+        "tuple": _tuple,
+        "pipeline": _pipeline,
+        "array": _array,
+        "generator": _generator,
+        "estimator": _estimator,
+        "object": _object,
+    }

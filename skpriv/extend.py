@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator as _check_conventions
 
-from ._codec import register
+from ._stored import stored as register
 from ._compat import Interval, StrOptions, fit_context
 from ._parameters import Count, Level, Positive, parameters
 from .audit import replay

@@ -17,6 +17,7 @@ LEVELS = {
     "_version": -1,
     "_linalg": -1,  # which a fit's context needs
     "_codec": 0,
+    "_stored": -1,
     "_compat": 0,
     "_parameters": 0.5,  # for all rooms, with what `_compat` names
     "_printing": 0,

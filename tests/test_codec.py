@@ -156,8 +156,7 @@ def test_answers_that_another_version_did_not_ask_are_missed_when_it_is_read():
         (lambda plain: {}, "not a model of skpriv"),
         (lambda plain: {**plain, "format": 99}, "format 99"),
         (lambda plain: {**plain, "model": {}}, "damaged"),
-        (lambda plain: {**plain, "model": {"object": "os.system", "state": {}}}, "does not have"),
-        (lambda plain: {**plain, "model": {"estimator": "linear_model.np"}}, "damaged|not have"),
+        (lambda plain: {**plain, "model": {"object": "os.system", "state": {}}}, "no class that"),
     ],
 )
 def test_improper_values_are_refused(change, message):

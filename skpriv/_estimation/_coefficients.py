@@ -17,6 +17,7 @@ from math import ceil, floor, inf, log10, nan, sqrt
 import numpy as np
 
 from .._linalg import psd_part
+from .._stored import stored
 from ._loop._fit import FITTED, FUNCTION, LEAST_SQUARES
 from ._loop._rules import RESOLVED
 from ._intervals import USUAL_QUANTILE, shrunk_covariance
@@ -48,6 +49,7 @@ class NoLaw(TypeError, ValueError):
     """A model whose coefficients have no known error, or no known units."""
 
 
+@stored
 @dataclass(frozen=True, eq=False)
 class CoefficientLaw:
     """Released coefficients with the covariance of their error, in the units of X and y.

@@ -19,6 +19,7 @@ from .._linalg import (
     vech,
     vech_size,
 )
+from .._stored import stored, stored_in_policies
 from ..privacy import ROUNDING, CodebookNoise, Query
 from ._loop._queries import OfPersons, person_sums
 from ._public_maps import RecordMap
@@ -31,6 +32,7 @@ RESIDUAL_CLIP = 5.0  # released deviations: beyond them are few residuals, and m
 SAMPLING = 10.0  # privacy noise over sampling, from where sampling is shrunk as a whole
 
 
+@stored
 @dataclass(frozen=True)
 class NormalEquations:
     """Released sums with design' theta* = target up to noise of a known law.
@@ -349,6 +351,7 @@ def _inverse(norms):
     return np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > TINY)
 
 
+@stored_in_policies
 @dataclass(frozen=True)
 class MomentsQuery(Query):
     """Joint sum of (r phi, vech phi phi', w r^2), w = sqrt(1.5).

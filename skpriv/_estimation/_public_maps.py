@@ -19,6 +19,7 @@ import numpy as np
 
 from .._linalg import blocks_of, row_norms
 from ..records import same_names
+from .._stored import stored
 
 # Half-widths of ranges, and units of coefficients: far enough from the ends of float64, 2e-308 and
 # 2e308, for the factors of a fit. At 1e-12 of its largest number a range has four digits left.
@@ -220,6 +221,7 @@ class PublicRows:
         return None
 
 
+@stored
 @dataclass(frozen=True, eq=False)
 class RowMap(PublicRows):
     """The public map from a row x to phi with ||phi|| <= 1: affine inside the bounds.
@@ -468,6 +470,7 @@ class PublicTargets:
         raise NotImplementedError
 
 
+@stored
 @dataclass(frozen=True)
 class TargetMap(PublicTargets):
     """The public map from a target y to r in [-1, 1], keeping 0 at 0 if there is no intercept.
@@ -595,6 +598,7 @@ class WeightedMap(PublicRows):
         return np.asarray(coef)
 
 
+@stored
 @dataclass(frozen=True, eq=False)
 class RecordMap:
     """The public map from a record (x, y) to (phi, r), with |phi| <= 1 and |r| <= 1, and back.

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._linalg import psd_part, vech
+from .._stored import stored, stored_in_policies
 from ..exceptions import PrivacyError
 from ..privacy import (
     ROUNDING, TYPICAL_NORM, CodebookNoise, Query, adds_up_gaussians, amplified, amplified_epsilon,
@@ -30,6 +31,7 @@ def _likely(size, use):
     return lambda epsilon: best_codebook(size, epsilon, use).probability
 
 
+@stored_in_policies
 @dataclass(frozen=True)
 class LiftedMomentsQuery(Query):
     """Joint sum of (r phi, vech phi phi', 1), reported by the index of a codebook.
@@ -212,6 +214,7 @@ def balanced(session, rows):
     return replace(rows, feature_length=FEATURE_LENGTH / sqrt(1.0 + noise**2))
 
 
+@stored
 @dataclass(frozen=True)
 class ReportedFit:
     """Normal equations of reports and their solution, in scaled units.

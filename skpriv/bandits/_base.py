@@ -15,6 +15,7 @@ from .._compat import forgets_rows
 from .._estimation._public_maps import column_bounds
 from .._parameters import Count, RandomState, parameters
 from .._printing import Printed, Table
+from .._stored import stored_in_policies
 from ..exceptions import PrivacyError
 from ..privacy import (
     Accounted, Budget, Cost, Guarantee, Numbering, PrivacyReport, TurnLock, protecting,
@@ -27,6 +28,7 @@ from ._visits import Visits
 HEADERS = ("epoch", "rounds", "mu, at most", "epsilon", "delta")
 
 
+@stored_in_policies
 @dataclass(frozen=True)
 class Epoch:
     """A closed epoch: its public rounds, and what the fit to them reports.
@@ -168,10 +170,12 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
 
     random_state: RandomState = None
 
-    _out_of_order = False  # whether rounds are learned from when their rewards come
+    # Whether rounds are learned from when their rewards come
+    _out_of_order: bool = field(init=False, default=False)
     _reads_values = True  # whether actions depend on contexts and rewards
     _in_parts = False  # whether one call of `_update` has no rounds beyond a change of the policy
-    _midway = False  # whether an update that adds rounds to sums did not come to its end
+    # Whether an update that adds rounds to sums did not come to its end
+    _midway: bool = field(init=False, default=False)
 
     @property
     def _one_mechanism(self):
@@ -752,6 +756,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         return shape
 
 
+@stored_in_policies
 @parameters
 class RandomPolicy(BasePolicy):
     """Choose every action with the same probability: the reference that must be beaten.

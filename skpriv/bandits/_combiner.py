@@ -13,6 +13,7 @@ from .._compat import forgets_rows
 from .._estimation._loop._queries import LocationQuery
 from .._estimation._public_maps import TargetMap
 from .._parameters import ArrayLike, Count, Delta, Epsilon, Level, parameters
+from .._stored import stored_in_policies
 from ..privacy import Budget, Guarantee, Trust, open_stream, parallel_part
 from ._base import NO_LIMIT, BasePolicy
 from ._ucb._online_lin_ucb import OnlineLinUCB
@@ -24,6 +25,7 @@ from ._ucb._running import GrowingTimes
 #   _regrets -> sum of mu^_{tau-1} - y~_tau
 
 
+@stored_in_policies
 @parameters
 class BanditCombiner(BasePolicy):
     """Play the policy of the largest upper confidence bound on its mean reward.

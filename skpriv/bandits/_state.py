@@ -1,16 +1,15 @@
 """A policy in mid-run, in a file: one format, with a version."""
 
-from typing import Any
-import io
 import json
 import os
-import pickle
 from pathlib import Path
+from typing import Any
 
-from ..privacy import BEFORE_NOISE
+from .._codec import MOST_ENTRIES, decoded, encoded, parsed
+from ..privacy import BEFORE_NOISE, Accounted
 
 MAGIC = b"skpriv policy\n"
-STATE_VERSION = 3
+STATE_VERSION = 4  # version 3 held Python objects
 
 
 def tell_taken(error, taken, n_rounds):
@@ -28,52 +27,67 @@ def tell_taken(error, taken, n_rounds):
         error.__notes__ = [*notes, words]
 
 
+def policy_values(policy: Any, **options: Any) -> dict[str, Any]:
+    """Plain values of a policy as it is now, for a file; see `_codec.encoded` for the options."""
+    with policy._turn_lock:
+        values = encoded(policy, of_policies=True, **options)
+        return {"policy": values, "accountants": encoded(policy.written_accountants())}
+
+
+def policy_of(values: Any, apart: Any = ()) -> Any:
+    """The policy of plain values, of which nothing is believed."""
+    if not isinstance(values, dict) or values.keys() != {"policy", "accountants"}:
+        raise ValueError("This is no policy that was saved.")
+    policy = decoded(values["policy"], of_policies=True, apart=apart)
+    if not isinstance(policy, Accounted):
+        raise ValueError("This is no policy that was saved.")
+    try:
+        policy.charge_to(decoded(values["accountants"]))
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
+        raise ValueError("The accountants of a policy that was saved are damaged.") from error
+    return policy
+
+
 def save(policy, path, raw_path):
     """Write a policy; see `BasePolicy.save`."""
     apart: list = []
-    chances: list = []  # of the last rounds: they tell of these users' contexts
-
-    class Pickler(pickle.Pickler):
-        def persistent_id(self, obj):
-            if isinstance(obj, dict) and "propensities_" in obj:  # the state of a policy
-                chances.append(obj["propensities_"])
-            raw = isinstance(obj, BEFORE_NOISE) or any(obj is one for one in chances)
-            if raw_path is None or not raw:
-                return None
-            apart.append(obj)
-            return len(apart) - 1
-
-    buffer = io.BytesIO()
-    Pickler(buffer, protocol=5).dump(policy)
+    # Propensities of the last rounds tell of these users' contexts
+    names, kinds = ("propensities_",), BEFORE_NOISE
+    options = (
+        {} if raw_path is None else {"apart": apart, "apart_names": names, "apart_kinds": kinds}
+    )
+    values = policy_values(policy, **options)
     header = {"version": STATE_VERSION, "policy": type(policy).__name__, "apart": len(apart)}
     if raw_path is not None:
-        _write(raw_path, {**header, "policy": "raw data of an open epoch"}, pickle.dumps(apart))
-    _write(path, header, buffer.getvalue())
+        raw = encoded(apart, of_policies=True)
+        _write(raw_path, {**header, "policy": "raw data of an open epoch"}, raw)
+    _write(path, header, values)
 
 
-def _write(path, header, body):
+def _write(path, header, values):
     """Write a file whole or not at all."""
     path = Path(path)
     partial = path.with_name(path.name + f".{os.getpid()}.part")
     with open(partial, "wb") as file:
-        file.write(MAGIC + json.dumps(header).encode() + b"\n" + body)
+        file.write(MAGIC + json.dumps(header).encode() + b"\n" + json.dumps(values).encode())
         file.flush()
         os.fsync(file.fileno())
     os.replace(partial, path)
 
 
 def _read(path):
-    content = Path(path).read_bytes()
-    if not content.startswith(MAGIC):
+    with open(path, "rb") as file:
+        content = file.read(MOST_ENTRIES + 1)
+    if not content.startswith(MAGIC) or len(content) > MOST_ENTRIES:
         raise ValueError(f"{os.fspath(path)!r} is not a file that a policy was saved in.")
-    line, body = content[len(MAGIC) :].split(b"\n", 1)
-    header = json.loads(line)
+    line, _, body = content[len(MAGIC) :].partition(b"\n")
+    header = parsed(line)
     if header["version"] != STATE_VERSION:
         raise ValueError(
             f"{os.fspath(path)!r} has version {header['version']} of the format, and this skpriv "
-            f"reads version {STATE_VERSION}."
+            f"reads version {STATE_VERSION}: go on with the skpriv that wrote it."
         )
-    return header, body
+    return header, parsed(body)
 
 
 def load(path: Any, *, raw_path: Any = None) -> Any:
@@ -81,12 +95,16 @@ def load(path: Any, *, raw_path: Any = None) -> Any:
 
     What was paid for is not paid again, and of several copies one goes on: an answer that one copy
     has released is not given again by another with fresh noise. A `RandomState` that the policy
-    shared with something else is a copy of its own from then on, as in every pickle.
+    shared with something else is a copy of its own from then on.
+
+    Reading a file runs no code of it, and opens no other file. The policy goes on with the numbers
+    that the file has, and is charged to the ledgers that it names, and writes its answers where it
+    says: load only files of whom you would let play.
 
     Parameters
     ----------
     path : str or path-like
-        Written by a policy's ``save``. It holds Python objects: load only files that you trust.
+        Written by a policy's ``save``.
     raw_path : str or path-like, default=None
         Where the raw data of the open epoch was kept, if it was kept apart.
 
@@ -112,15 +130,10 @@ def load(path: Any, *, raw_path: Any = None) -> Any:
     >>> again.n_rounds_
     1
     """
-    header, body = _read(path)
-    apart = []
+    header, values = _read(path)
+    apart: Any = ()
     if header["apart"]:
         if raw_path is None:
             raise ValueError(f"the raw data of {os.fspath(path)!r} was kept apart: pass raw_path.")
-        apart = pickle.loads(_read(raw_path)[1])
-
-    class Unpickler(pickle.Unpickler):
-        def persistent_load(self, pid):
-            return apart[pid]
-
-    return Unpickler(io.BytesIO(body)).load()
+        apart = decoded(_read(raw_path)[1], of_policies=True)
+    return policy_of(values, apart)

@@ -5,10 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from .._stored import stored_in_policies
 from ..privacy import Hashed
 from ..records import name_of
 
 
+@stored_in_policies
 class Visits:
     """Counts of people's rounds, by keyed hashes of their names.
 

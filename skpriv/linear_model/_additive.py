@@ -18,6 +18,7 @@ from .._estimation._public_maps import PublicRows, RecordMap, TargetMap
 from .._estimation._reports import effective_reports
 from .._linalg import RELATIVE_ZERO, row_products
 from .._parameters import ArrayLike, Channel, parameters
+from .._stored import stored
 from ..records import floats
 from ._opening import best_reports, column_of, public_bounds, public_ranges, public_rows
 from ._prediction_intervals import PredictionIntervals
@@ -120,6 +121,7 @@ ROUGH = 1e-6
 ROUGHNESS = 0.0, 0.25
 
 
+@stored
 @dataclass(frozen=True, eq=False)
 class AdditiveMap(PublicRows):
     """Row map of an additive model, with ||phi|| <= 1.
@@ -519,6 +521,7 @@ REPORTS_FACTOR = 0.5  # one answer has no steps that mend it: knots need twice t
 TYPICAL_KNOTS = 5  # knots of a feature that are assumed where the channel is chosen before them
 
 
+@stored
 @parameters
 class AdditiveRegressor(FitsBySteps, PredictionIntervals):
     """Private additive regression: a sum of curves of one feature each, with bands.

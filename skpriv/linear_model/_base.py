@@ -23,6 +23,7 @@ from .._estimation._public_maps import PublicTargets, RecordMap
 from .._estimation._reports import ReportedFit, balanced
 from .._linalg import blocks_of, row_products
 from .._parameters import IntervalMethod, PrivacyModel, RandomState, RowsOfPerson, parameters
+from .._stored import stored
 from ..privacy import MODELS, Accounted, Budget, PrivacyReport, Trust, capabilities
 from ..records import (
     WeightedRows, check_public, finite_numbers, is_lazy, public_shape, readable, silence,
@@ -465,6 +466,7 @@ class PrivateRegressor(PredictsAtPoints, RegressorMixin, PrivateEstimator):
         return tags
 
 
+@stored
 @dataclass(frozen=True, eq=False)
 class Start:
     """A released fit as the begin of another one, of the same columns and bounds.

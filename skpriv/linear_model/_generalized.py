@@ -41,6 +41,7 @@ from .._parameters import (
     Positive,
     parameters,
 )
+from .._stored import stored
 from ..exceptions import PrivacyError
 from ..privacy import ROUNDING, SIDE_SHARE, Query, models_that
 from ..records import ArrayRows, cells, decoded, identity, public_shape, silence
@@ -179,6 +180,7 @@ class GeneralizedLinear(FitsBySteps):
         return loop_law(self._released, maps, fitted, **words)
 
 
+@stored
 @dataclass(frozen=True)
 class CountTarget(PublicTargets):
     """Counts as parts of the largest: r = clip(y, low, high) / high.
@@ -200,6 +202,7 @@ class CountTarget(PublicTargets):
         return (y < self.bounds[0]) | (y > self.bounds[1])
 
 
+@stored
 @parameters
 class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
     """Private Poisson regression of counts, with a logarithmic link.
@@ -309,6 +312,7 @@ def contrasts(n_classes):
     return full[:, 1:]
 
 
+@stored
 @dataclass(frozen=True)
 class Softmax(Logit):
     """Several classes, whose probabilities are exponentials of linear parts over their sum.
@@ -715,6 +719,7 @@ class LabelledRows(ArrayRows):
         super()._prepare()
 
 
+@stored
 @dataclass(frozen=True)
 class ClassTarget(PublicTargets):
     """The target r in [0, 1] of two classes; NaN, a row of zeros, for anything else.
@@ -772,6 +777,7 @@ class LabelScore:
         return np.where(np.isnan(found), np.inf, found)
 
 
+@stored
 @parameters
 class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, PrivateEstimator):
     """Private logistic regression of two or more public classes.

@@ -23,6 +23,7 @@ from .._estimation._loop._steps import at_solution, fit_rows, public_rules
 from .._estimation._public_maps import RecordMap, RowMap
 from .._linalg import RELATIVE_ZERO, row_norms
 from .._parameters import ArrayLike, Count, DataNorm, Level, Positive, parameters
+from .._stored import stored
 from ..exceptions import PrivacyError
 from ..privacy import ROUNDING, InnerSum, Procedure, Query, models_that
 from ..records import canonical
@@ -400,6 +401,7 @@ def given_support(fit, rows, supports, confidence_level):
 #   residual limits -> R (a clip of residuals, not of y)
 
 
+@stored
 @parameters
 class IHTRegressor(CertifiedIntervals, PredictionIntervals):
     """N-IHT, noisy iterative hard thresholding: sparse linear regression in high dimension.

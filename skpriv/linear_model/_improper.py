@@ -20,6 +20,7 @@ from .._estimation._public_maps import RecordMap
 from .._estimation._reports import LiftedMomentsQuery
 from .._linalg import ROUNDED, unvech
 from .._parameters import Channel, Count, DataNorm, Positive, parameters
+from .._stored import stored
 from ..privacy import ROUNDING, InnerSum, Procedure, Query, best_codebook, models_that, split
 from ._base import CertifiedIntervals, PrivateRegressor
 from ._opening import channel_of, open_fit, scaled_rows
@@ -278,6 +279,7 @@ def root_mean_square_bound(terms, scale, m, theta_bound, failure):
 ERROR_WEIGHTS = (0.1, 0.9)
 
 
+@stored
 @parameters
 class ImproperSGDRegressor(CertifiedIntervals, PrivateRegressor):
     """Improper batched SGD: the prediction error does not depend on the number of features.

@@ -27,6 +27,7 @@ from .._estimation._public_maps import RecordMap
 from .._linalg import SQRT2, row_norms, unvech, vech_size
 from .._parameters import Estimand, RowsOfPerson, parameters
 from .._printing import Printed, Table
+from .._stored import stored
 from ..exceptions import PrivacyError
 from ..privacy import ROUNDING, SIDE_SHARE, Query, models_that
 from ._base import AsymptoticIntervals, PrivateRegressor
@@ -106,6 +107,7 @@ CLEAR_PRECISION = 50.0
 WEAK = 10.0  # F of the first stage below which normal intervals do not hold (Staiger, Stock 1997)
 
 
+@stored
 @dataclass(frozen=True, eq=False)
 class TwoStages:
     """The structural equation x'theta of scaled rows, solved by instruments.
@@ -228,6 +230,7 @@ def _limit(moments, theta, structural, clip):
     return min(clip * deviation, 1.0 + sqrt(size))
 
 
+@stored
 @dataclass(frozen=True, eq=False, repr=False)
 class FirstStage(Printed):
     """How the endogenous features hang on the instruments; prints as a table.
@@ -357,6 +360,7 @@ def first_stage(fit, rows, names, endogenous, instruments, unit):
 # the structural equation y = x'beta + u with E[z u] = 0
 
 
+@stored
 @parameters
 class IVRegressor(AsymptoticIntervals, PrivateRegressor):
     """Two-stage least squares: a linear equation with instruments, from noisy answers.

@@ -28,6 +28,7 @@ from .._estimation._reports import ReportedFit
 from .._linalg import RELATIVE_ZERO, CompensatedSum, psd_part
 from .._parameters import Channel, DataNorm, Estimand, LineEstimand, Positive, parameters
 from .._printing import Printed, Table
+from .._stored import stored
 from ..privacy import LARGEST_EPSILON, Budget, capabilities
 from ..records import Rows, check_length
 from ._opening import best_reports, named_constants, public_maps, public_rows, within_maps
@@ -197,6 +198,7 @@ class _Imagined(Rows):
         return total
 
 
+@stored
 @dataclass(frozen=True, eq=False)
 class Information:
     """Likelihood exp(moment'theta - theta' precision theta / 2) of the line phi'theta.
@@ -312,6 +314,7 @@ def _has_equations(model):
 #   NewtonEquation -> the sums of a step at b
 
 
+@stored
 @parameters
 class LinearRegression(FitsBySteps, PredictionIntervals):
     """Private linear regression: a line that follows most records, and least squares in the limit.

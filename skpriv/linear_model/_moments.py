@@ -28,6 +28,7 @@ from .._estimation._reports import moments_query
 from .._estimation._public_maps import RecordMap
 from .._linalg import one_blas_thread, psd_part
 from .._parameters import Channel, DataNorm, Estimand, Positive, parameters
+from .._stored import stored
 from ._base import CertifiedIntervals, FitsPersons
 from ._opening import channel_of, hold_out, open_fit, scaled_rows, weighted_rows
 from ._prediction_intervals import PredictionIntervals, calibration
@@ -307,6 +308,7 @@ class MomentRegressor(CertifiedIntervals, FitsPersons, PredictionIntervals):
 #   design -> X'X + noise,  target -> X'y + noise
 
 
+@stored
 @parameters
 class SSPRegressor(MomentRegressor):
     """Linear regression from privately released sufficient statistics.

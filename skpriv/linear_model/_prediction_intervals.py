@@ -35,6 +35,7 @@ from .._estimation._conformal import (
 from .._estimation._intervals import ConfidenceInterval, check_level
 from .._linalg import ROUNDED
 from .._parameters import ArrayLike, ConformityScore, Level, parameters
+from .._stored import stored
 from ..privacy import ROUNDING, NoiseSource, Procedure, Query, ResponseNoise, split
 from ..records import aloud
 from ._base import PrivateRegressor, rowwise
@@ -178,6 +179,7 @@ class ScoreQuantiles(Procedure):
         return np.clip(ordered, -self.score.top, self.score.top)
 
 
+@stored
 @dataclass(frozen=True)
 class Calibration:
     """Released quantiles of scores: an interval is [f - below, f + above] within the range.

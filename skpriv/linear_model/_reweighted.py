@@ -37,6 +37,7 @@ from .._linalg import (
     vech, vech_size,
 )  # fmt: skip
 from .._parameters import Count, Estimand, parameters
+from .._stored import stored
 from ..privacy import ROUNDING, InnerSum, Procedure, Query
 from ._moments import MomentRegressor, residual_share, weighted_records
 from ._opening import channel_of, held_out_size, hold_out, open_fit, scaled_rows
@@ -353,6 +354,7 @@ class Link(ABC):
         """
 
 
+@stored
 class IdentityLink(Link):
     """The mean is the linear function itself."""
 
@@ -365,6 +367,7 @@ class IdentityLink(Link):
         return 1.0, 1.0
 
 
+@stored
 class LogitLink(Link):
     """Logistic regression: the mean is 2 / (1 + exp(-t)) - 1 = tanh(t / 2).
 
@@ -389,6 +392,7 @@ RIDGES = np.concatenate([[0.0], np.geomspace(1e-6, 1.0, 37)])
 CERTIFICATE_PARTS = (0.5, 0.45, 0.05)
 
 
+@stored
 @dataclass(frozen=True, eq=False)
 class GradientCertificate:
     """Released gradient and mean of Phi_U at a public point.
@@ -729,6 +733,7 @@ def minimise(session, maps, link, radius):
 NORMALISATION_SHARE = {"budget": 0.08, "users": 0.1}
 
 
+@stored
 @parameters
 class ReweightedRegressor(MomentRegressor):
     """Re-weighted regression, which is accurate when features have very different scales.

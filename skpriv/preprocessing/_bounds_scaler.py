@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._compat import fit_context, names_in
 from .._estimation._public_maps import column_bounds
 from .._parameters import ArrayLike, parameters
+from .._stored import stored
 from ..records import check_public, floats, same_names, silence
 from ._base import PublicTransformer
 
@@ -61,6 +62,7 @@ class CoefficientMap:
         return effects[:-1], float(effects[-1])
 
 
+@stored
 @parameters
 class BoundsScaler(OneToOneFeatureMixin, PublicTransformer):
     """Map features with public ranges into the unit ball, whatever the rows are.

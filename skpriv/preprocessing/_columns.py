@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from .._stored import stored
 from ..records import silence
 from ._values import booleans_of, codes_of, composed, days, days_of, number, numbers_of, text
 
@@ -200,6 +201,7 @@ class _Range(_Line):
         return self._number(self.low), self._number(self.high)
 
 
+@stored
 @dataclass(frozen=True, repr=False)
 class Numeric(_Range):
     """A column of numbers with a public range.
@@ -297,6 +299,7 @@ class Numeric(_Range):
         return self._half, (self.low + self._half) / self._half
 
 
+@stored
 @dataclass(frozen=True, repr=False)
 class Date(_Range):
     """A column of dates with a public range; its coefficient is a change per year.
@@ -387,6 +390,7 @@ class _Levels(_Line):
         return [*names, "missing"], np.vstack([np.pad(z, ((0, 0), (0, 1))), [[0.0, 1.0]]])
 
 
+@stored
 @dataclass(frozen=True)
 class Boolean(_Levels):
     """A column of true and false; 0 and 1, "yes" and "no" are understood. Other words are those of
@@ -458,6 +462,7 @@ class _Listed(ColumnType):
         return self.categories is None
 
 
+@stored
 @dataclass(frozen=True)
 class Categorical(_Listed):
     """A column with a public list of categories, of which the first is the reference.
@@ -554,6 +559,7 @@ class Categorical(_Listed):
         return simplex(len(self.levels))
 
 
+@stored
 @dataclass(frozen=True)
 class Ordinal(_Listed, _Levels):
     """A column of levels with an order, at equal steps; its coefficient is a change per level.

@@ -14,6 +14,7 @@ from ..records import (
 )  # fmt: skip
 from ._base import PublicTransformer
 from ._bounds_scaler import CoefficientMap
+from .._stored import stored
 from ._columns import Boolean, Numeric
 from ._schema import Schema, column_names, columns_of
 
@@ -72,6 +73,7 @@ class SchemaEncoder(PublicTransformer):
         return tags
 
 
+@stored
 @parameters
 class TableEncoder(SchemaEncoder):
     """Encode the columns of a data frame as rows of the unit ball, by a public schema.

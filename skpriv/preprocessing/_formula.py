@@ -20,6 +20,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._parameters import parameters
+from .._stored import stored
 from ..records import present_names, same_names
 from ._bounds_scaler import CoefficientMap
 from ._columns import Categorical, _Levels
@@ -39,6 +40,7 @@ WORD_PREFIX = "_column_named_"  # before the name of a column that is a word of 
 REMEDY = "change the public range in the schema, or the term."
 
 
+@stored
 @parameters
 class FormulaEncoder(SchemaEncoder):
     """Encode the columns of a data frame by a formula, as rows of the unit ball.

@@ -12,6 +12,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from .._printing import first_names
+from .._stored import stored
 from ..records import as_rows, cells, is_lazy, present_names, silence
 from ._columns import Boolean, Categorical, ColumnType, Date, Numeric, Ordinal, codes_by_text
 from ._values import codes_of, text
@@ -30,6 +31,7 @@ _HEAD = """\
 """
 
 
+@stored
 class Schema(Mapping):
     """The types of the columns of a table, with public ranges and lists.
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from .._stored import stored
 from ..exceptions import PrivacyError
 from ..records import CHUNK_ROWS
 from ._noise._codebook_law import LiftedReports
@@ -70,6 +71,7 @@ def reordered(n: int) -> float:
     return 1.0 + n * REORDERED if n > RECORDS_IN_ROUNDING else 1.0
 
 
+@stored
 @dataclass(frozen=True)
 class Answer:
     """Noisy sum of a query, with the exact law of its noise.

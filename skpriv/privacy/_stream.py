@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from .._linalg import CompensatedSum
+from .._stored import stored_in_policies
 from ..exceptions import PrivacyError
 from ..records import as_rows
 from ._accounting._cost import Budget, Cost
@@ -23,6 +24,7 @@ from ._noise._laws import GaussianNoise, door
 from ._query import Answer
 
 
+@stored_in_policies
 class Raw(list):
     """List of records, before any noise."""
 
@@ -202,6 +204,7 @@ class Stream(ABC):
         """Return the noisy running sum and its noise law; the increment holds ``count`` records."""
 
 
+@stored_in_policies
 class FactorStream(Stream):
     """Running sums by a trusted curator, with the square root of the summation matrix.
 
@@ -283,6 +286,7 @@ class FactorStream(Stream):
         return GaussianNoise(self.noise.scale * sqrt(row @ row))
 
 
+@stored_in_policies
 class _Product:
     """Rows of R x, each as soon as its row of x is there.
 
@@ -327,8 +331,10 @@ def _square(rows, r, width):
 # What holds records, exact sums of them, or who has come, wherever it is in an object. A file that
 # may be shown has none of it.
 BEFORE_NOISE = (Raw, Hashed, CompensatedSum, _Product)
+stored_in_policies(CompensatedSum)
 
 
+@stored_in_policies
 class ExactStream(Stream):
     """Running sums without privacy; see :class:`skpriv.privacy.Stream` for the parameters.
 
@@ -353,6 +359,7 @@ class ExactStream(Stream):
         return self._total, self.noise
 
 
+@stored_in_policies
 class LocalStream(Stream):
     """Running sums of reports to which the users added the noise.
 
@@ -440,6 +447,7 @@ class BatchedStream(Stream):
         return super()._read()
 
 
+@stored_in_policies
 class ShuffleStream(BatchedStream, LocalStream):
     """Running sums of noisy reports, which a shuffler sends on in batches without names.
 
@@ -471,6 +479,7 @@ class ShuffleStream(BatchedStream, LocalStream):
     """
 
 
+@stored_in_policies
 class SharedSumStream(BatchedStream):
     """Running sums to which users add the noise in small parts, batch by batch.
 

@@ -3,8 +3,10 @@
 import numpy as np
 
 from skpriv.bandits import RandomPolicy
+from skpriv.extend import register
 
 
+@register
 class Noting(RandomPolicy):
     """Keeps the first feature and the reward of what it learns, in order."""
 

@@ -14,6 +14,7 @@ import numpy as np
 from scipy import stats
 
 from ..._linalg import RELATIVE_ZERO, psd_part
+from ..._stored import stored
 from .._intervals import (
     RANGE, SHARPENINGS, USUAL_QUANTILE, expected_sum, largest_sum, main_region, noise_share,
     norm_quantile, operator_quantile, shared, shrunk_covariance, two_sided_quantile,
@@ -36,6 +37,7 @@ WEIGHTING = 0.6  # part of the spread of a fit by which weights may move its mea
 MOSTLY = 0.5  # a point is hidden with a larger part of its squared length in hidden directions
 
 
+@stored
 @dataclass(frozen=True, eq=False)
 class KnownMean:
     """What released means tell of a fit, without the clip of its steps.
@@ -338,6 +340,7 @@ class LoopLaw:
 _LAWS: WeakKeyDictionary[Any, dict] = WeakKeyDictionary()
 
 
+@stored
 @dataclass(frozen=True, eq=False)
 class LoopFit:
     """All that a fit has released: its linear part is m + x'b for whitened points x = W phi.

@@ -17,6 +17,7 @@ from scipy import special
 from scipy.sparse import csr_matrix
 
 from ..._linalg import SQRT2, add_gram, blocks_of, lean_product, row_norms, unvech, vech, vech_size
+from ..._stored import stored, stored_in_policies
 from ...privacy import ROUNDING, Query
 from .._intervals import USUAL_QUANTILE
 from .._public_maps import RowMap
@@ -30,6 +31,7 @@ SCORE_LENGTHS = 2.0 ** (-np.arange(13)[::-1] / 2.0)
 MOST_CUT = 0.001  # part of the persons whose scores may be cut, as far as noise tells
 
 
+@stored
 @dataclass(frozen=True)
 class MeanLink:
     """A mean mu(eta) of targets r, with what the loop needs to know of it; this is a line's.
@@ -152,6 +154,7 @@ class BentLink(MeanLink):
         return phi.T @ (weights * (r - mean)), (phi * (weights * slope)[:, None]).T @ phi
 
 
+@stored
 @dataclass(frozen=True)
 class Logit(BentLink):
     """Binary targets in [0, 1]: the mean is 1 / (1 + exp(-eta)), and no residual exceeds 1."""
@@ -185,6 +188,7 @@ class Logit(BentLink):
         return 2.0 * float(weights @ (np.logaddexp(0.0, eta) - r * eta))
 
 
+@stored
 @dataclass(frozen=True)
 class Log(BentLink):
     """Counts as parts of the largest one: the mean is exp(eta - offset).
@@ -281,6 +285,7 @@ class OfTargets:
             vars(self).update(weighted=True, width=None)
 
 
+@stored_in_policies
 @dataclass(frozen=True, eq=False)
 class LocationQuery(OfTargets, Query):
     """Sums of v r and of v for weights v in [0, 1] and r in [low, 1] brought to [-1, 1].
@@ -325,6 +330,7 @@ class LocationQuery(OfTargets, Query):
         return Location(mean, half_range * noise / part, part)
 
 
+@stored
 class Location(NamedTuple):
     """Released mean of the target, its noise, and the part of the records that have a target."""
 

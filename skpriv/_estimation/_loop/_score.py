@@ -12,6 +12,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from ..._linalg import RELATIVE_ZERO, SQRT2, add_gram, one_blas_thread, row_norms, unvech, vech
+from ..._stored import stored
 from ...privacy import ROUNDING, TOLD_ABOVE, GaussianNoise, Query
 from .._public_maps import TargetMap
 from ._queries import (
@@ -309,6 +310,7 @@ class PersonScoreQuery(PersonScores, ScoreQuery):
 CUBE = 0.5 * CUT**3
 
 
+@stored
 @dataclass(frozen=True, eq=False)
 class ScoreEquation:
     """Means over n records, released at a point b with residuals clipped at R.
@@ -474,6 +476,7 @@ UNSURE = 0.35
 ScoreFields = tuple[Whitened, Any, float, np.ndarray]
 
 
+@stored
 class Line(NamedTuple):
     """What was released of the least-squares line.
 

@@ -6,14 +6,19 @@ from numbers import Real
 from typing import Annotated, Any
 
 from sklearn.base import clone
-from sklearn.linear_model import Lasso
+from sklearn.linear_model import Lasso, LinearRegression, Ridge
 
 from ..._compat import HasMethods, Interval
 from ..._parameters import ArrayLike, Count, Delta, Epsilon, Positive, parameters
+from ..._stored import stored_in_policies
 from ...linear_model import IHTRegressor
 from .._draws import uniform
 from ._oracles import SELECTION_SHARE, added, trust_of
 from ._policy import REFITS, EpochPolicy, EpochSchedule, Schedule
+
+# Regressors of the references without privacy; any other one must be registered to be saved.
+for _regressor in (Lasso, LinearRegression, Ridge):
+    stored_in_policies(_regressor)
 
 # Part of the rounds by which, without privacy, a coefficient would stand out among d others.
 SAMPLING_PART = 0.4
@@ -36,6 +41,7 @@ def first_epoch(budget, n_nonzero_coefs, n_features):
     return max(20, round(scale * length / signal + SAMPLING_PART * length / signal**2))
 
 
+@stored_in_policies
 @parameters
 class FLIPHAT(EpochPolicy):
     """FLIPHAT: greedy sparse linear bandit under joint differential privacy.
@@ -136,6 +142,7 @@ class FLIPHAT(EpochPolicy):
         return IHTRegressor(**given, fit_intercept=False, certificate_share=0.0, random_state=seed)
 
 
+@stored_in_policies
 @parameters
 class EpsilonGreedy(EpochPolicy):
     """Play the best prediction of a regressor, and with some probability any action.
@@ -194,6 +201,7 @@ class EpsilonGreedy(EpochPolicy):
         return self.exploration * everything + (1.0 - self.exploration) * best
 
 
+@stored_in_policies
 @parameters
 class LassoBandit(EpochPolicy):
     """Greedy on a Lasso of all past rounds: the sparsity-agnostic Lasso bandit.

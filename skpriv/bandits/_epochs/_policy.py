@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from functools import partial, reduce
+from functools import reduce
 from numbers import Integral
 from typing import Annotated, Any, Literal
 
@@ -13,6 +13,7 @@ from sklearn.base import clone
 
 from ..._compat import HasMethods
 from ..._parameters import Count, parameters
+from ..._stored import stored_in_policies
 from ...exceptions import PrivacyError
 from ...privacy import Guarantee, Raw, parallel_part
 from .._base import MAX_SEED, NO_LIMIT, BasePolicy, Epoch, EpochsReport
@@ -21,6 +22,7 @@ from .._ucb._sums import Windows, window_estimate
 from . import _oracles
 
 
+@stored_in_policies
 @dataclass(frozen=True)
 class EpochSchedule:
     """Epoch j = 0, 1, ... has about ``first * ratio**j`` rounds, whatever happens in them.
@@ -95,6 +97,7 @@ def _check_length(length: Any) -> int:
     return int(length)
 
 
+@stored_in_policies
 @dataclass(frozen=True)
 class Stretch:
     """Rounds of one or several epochs, with an oracle of their pooled sums.
@@ -117,6 +120,7 @@ class Stretch:
         return Stretch(newer.oracle.pooled(self.oracle), self.n + newer.n, newer.rounds)
 
 
+@stored_in_policies
 class EpochWindows(Windows):
     """Chooses the oldest window of epochs that agree, and notes when the world has changed.
 
@@ -136,7 +140,7 @@ class EpochWindows(Windows):
     doubt = 0.1
 
     def __init__(self, persons: bool = False, exact: bool = False) -> None:
-        super().__init__(None, partial(_likelihood, persons=persons), exact)
+        super().__init__(None, persons, exact=exact)
 
     def take(self, oracle: Any, n: int, rounds: int) -> Stretch:
         """Note the fit of an epoch; return the stretch that is to be used."""
@@ -163,6 +167,10 @@ class EpochWindows(Windows):
         """Whether the law of the noise since a mark is known: of fits of epochs it always is."""
         return True
 
+    def _estimate(self, stretch):
+        """Posterior of the weights in a stretch, and its mean rows."""
+        return window_estimate(stretch.oracle.normal_equations(), self._persons)
+
     def _since(self, start, end):
         """Join the stretches between the ends of two stretches."""
         inside = (mark for mark in self._marks if start.rounds < mark.rounds <= end.rounds)
@@ -171,11 +179,6 @@ class EpochWindows(Windows):
     def _correlation(self, start, cut, now):
         """Correlation of the noise before and after a cut: epochs have noise of their own."""
         return 0.0
-
-
-def _likelihood(stretch, persons):
-    """Posterior of the weights in a stretch, and its mean rows."""
-    return window_estimate(stretch.oracle.normal_equations(), persons)
 
 
 def comparable(oracle: Any) -> bool:
@@ -236,8 +239,9 @@ class EpochPolicy(BasePolicy):
     # Classes of the oracle, in their order, if it is a classifier.
     _classes: Any = field(init=False, default=None)
 
-    _n_pooled = 0
-    _not_comparable = False  # whether the oracle's fits cannot be compared, though they should be
+    _n_pooled: int = field(init=False, default=0)
+    # Whether the oracle's fits cannot be compared, though they should be
+    _not_comparable: bool = field(init=False, default=False)
     _in_parts = True
     _forgets_rows = True  # whether an epoch's rows are dropped once they have been fitted
 
@@ -380,14 +384,16 @@ class EpochPolicy(BasePolicy):
         oracle = self._fresh_oracle(epoch, len(X))
         part = parallel_part(epoch, partition=self._partition)
 
-        def fitted():
+        def fitted(oracle):
             nonlocal failure
             failure = _oracles.failure_of_fit(oracle, X, y, self._max_visits or 1)
             return oracle if failure is None else None
 
         with self._accounting(), part if self._forgets_rows else nullcontext():
-            settled = self._numbering.settle_made  # the first copy fits, the others get its answer
-            answer = settled(epoch, fitted) if self._promises_privacy else fitted()
+            if self._promises_privacy:  # the first copy fits, the others get its answer
+                answer = self._numbering.settle_made(epoch, oracle, fitted)
+            else:
+                answer = fitted(oracle)
         if answer is not None:
             oracle = answer
         elif failure is None:  # another copy of the policy made the fit, which failed

@@ -10,6 +10,7 @@ from scipy.special import ndtri
 from ..._compat import HasMethods
 from ..._linalg import ROUNDED, TINY
 from ..._parameters import Level, NotNegative, parameters
+from ..._stored import stored_in_policies
 from .._draws import HALF_NORMAL, distinct, flat, inverse_gap, optimistic, predicted, uniform
 from .._ucb._lin_ucb import GAP_WEIGHT
 from ._oracles import coef_posterior
@@ -100,6 +101,7 @@ ERROR_WEIGHT = GAP_WEIGHT / 2.0
 #   alive -> A^(j-1)(x),  spanner(alive) -> A_sp^(j)(x),  _failure -> delta_j
 
 
+@stored_in_policies
 @parameters
 class EpochGreedy(OraclePolicy):
     """Play the action of the largest prediction, but for what the predictions cannot tell.
@@ -173,6 +175,7 @@ class EpochGreedy(OraclePolicy):
         return optimistic(self._region, contexts, available, self.exploration * HALF_NORMAL)
 
 
+@stored_in_policies
 @parameters
 class SquareCB(OraclePolicy):
     """SquareCB: play actions with probabilities in inverse proportion to their gap to the best.
@@ -261,6 +264,7 @@ class SquareCB(OraclePolicy):
         return inverse_gap(predicted(self.oracle_, contexts), self._weight, available)
 
 
+@stored_in_policies
 @parameters
 class ActionElimination(OraclePolicy):
     """RegCB: play at random among the actions that no confidence interval has ruled out.

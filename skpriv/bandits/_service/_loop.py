@@ -2,7 +2,6 @@
 
 import logging
 import os
-import pickle
 import threading
 import time
 from contextlib import contextmanager, nullcontext
@@ -14,6 +13,7 @@ from ..._parameters import Count, Finite, Positive, validated
 from ...privacy import activated, capture
 from ...records import finite_numbers, name_of
 from .._base import NO_LIMIT, BasePolicy, checked_available
+from .._state import policy_of, policy_values
 from .._visits import Hashed
 from ._store import CAME, IN_RANGE, Store, begun, check_same, event_name, sentence_of, served
 
@@ -471,8 +471,8 @@ class Loop:
             if hasattr(self.policy, "players_"):  # a combiner changes while it acts
                 taught = self._taught(self.policy, first, held.events(IN_RANGE, first, first + n))
                 return self._keep(held, self.policy, first, *taught)
-            # Much faster than a deep copy; a policy of a Loop can be pickled, since it is saved.
-            version, policy = self._version, pickle.loads(pickle.dumps(self.policy))
+            # Much faster than a deep copy
+            version, policy = self._version, policy_of(policy_values(self.policy))
             held.close(first + n)  # rewards come too late now, whatever another clock says
         parts = []
         for start in range(first, first + n, EVENTS_AT_ONCE):

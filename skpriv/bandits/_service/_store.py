@@ -1,16 +1,18 @@
 """The file of a service: events, the policy as of the last ones learned, and what went wrong."""
 
-import pickle
+import json
 from contextlib import contextmanager
 from copy import deepcopy
 from hashlib import sha256
 
 import numpy as np
 
+from ..._codec import encoded, parsed
 from ..._sqlite import Database
 from ...exceptions import PrivacyError, SkprivError
 from ...privacy import Numbering
 from ...records import name_of
+from .._state import policy_of, policy_values
 
 SCHEMA = """
 CREATE TABLE policy (
@@ -38,8 +40,11 @@ CREATE TABLE closed (only INTEGER PRIMARY KEY CHECK (only = 0), first INTEGER);
 IN_RANGE = "number >= ? AND number < ?"  # from a first number up to another one
 # From a first number on, with a reward or past a deadline.
 CAME = "number >= ? AND learned = 0 AND (reward IS NOT NULL OR time <= ?)"
-# Policies in files of versions 5 and 6 had other attributes, and 4 held the mean reward.
-EVENTS_VERSION = 7
+# Up to version 7 the policy was a Python object, of other attributes up to 6.
+EVENTS_VERSION = 8
+
+
+DAMAGED_POLICY = "the policy in the file of Loop is damaged: put a backup of it back."
 
 
 class Store(Database):
@@ -109,10 +114,11 @@ class Transaction:
         state = self._one("SELECT state FROM policy")
         digest, state = state[:32], state[32:]
         if sha256(state).digest() != digest:
-            raise PrivacyError(
-                "the policy in the file of Loop is damaged: put a backup of it back."
-            )
-        policy = pickle.loads(state)
+            raise PrivacyError(DAMAGED_POLICY)
+        try:
+            policy = policy_of(parsed(state))
+        except ValueError as error:
+            raise PrivacyError(f"{DAMAGED_POLICY} {error}") from error
         if getattr(policy, "random_state", None) is None and hasattr(policy, "_rng"):
             # Processes that load the same state must not draw the same actions.
             policy._rng = np.random.RandomState()
@@ -120,7 +126,7 @@ class Transaction:
 
     def save(self, version, first, policy):
         """Save the policy, which has learned the events before the first one."""
-        state = pickle.dumps(policy, protocol=5)
+        state = json.dumps(policy_values(policy)).encode()
         row = version, first, sha256(state).digest() + state
         self._run("INSERT OR REPLACE INTO policy VALUES (0, ?, ?, ?)", row)
 
@@ -252,8 +258,8 @@ def event_name(event):
 def check_same(saved, policy, in_order):
     if saved._out_of_order == in_order:
         raise PrivacyError(f"the file was begun with in_order={not in_order}: go on with that.")
-    one, two = (sorted(each.get_params().items(), key=str) for each in (saved, policy))
-    if type(saved) is not type(policy) or repr(one) != repr(two):
+    one, two = (encoded(each.get_params(), of_policies=True) for each in (saved, policy))
+    if type(saved) is not type(policy) or one != two:
         raise PrivacyError(
             "the file holds another policy: give Loop the same class and parameters, or another "
             "path. Parameters of a policy that has promised a guarantee cannot be changed."

@@ -7,6 +7,7 @@ import numpy as np
 
 from ..._compat import StrOptions
 from ..._parameters import Channel, Level, NotNegative, Positive, PrivacyModel, parameters
+from ..._stored import stored_in_policies
 from ...privacy import MODELS
 from .._draws import HALF_NORMAL, flat, inverse_gap, optimistic
 from ._running import RunningSumsPolicy
@@ -115,6 +116,7 @@ class OptimisticPolicy(RunningSumsPolicy):
         return 6.0 * (1.0 - self.confidence_level) / (np.pi * self._reads) ** 2
 
 
+@stored_in_policies
 @parameters
 class LinUCB(UnderAnyTrust, OptimisticPolicy):
     """Linear contextual bandit that takes the arm of the largest upper confidence bound.
@@ -179,6 +181,7 @@ class LinUCB(UnderAnyTrust, OptimisticPolicy):
     """
 
 
+@stored_in_policies
 @parameters
 class LinSquareCB(UnderAnyTrust):
     """SquareCB on running sums: play an action the less often, the worse its predicted reward.

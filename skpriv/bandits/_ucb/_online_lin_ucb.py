@@ -8,6 +8,7 @@ import numpy as np
 from ..._compat import StrOptions
 from ..._linalg import nearest_in_ball, psd_part
 from ..._parameters import parameters
+from ..._stored import stored_in_policies
 from ...privacy import Answer
 from ._lin_ucb import Bonus, OptimisticPolicy
 from ._running import GrowingTimes
@@ -17,6 +18,7 @@ from ._sums import Region, asymptotic, ball, certified
 #   rates -> eta_i, convex_rate -> eta^c, diameter -> D, gradient_bound -> G
 
 
+@stored_in_policies
 class Maler:
     """Aggregate gradient-descent and Newton experts for many rates, by tilted weights.
 
@@ -149,6 +151,7 @@ def to_ball(points, radius):
 FIRST_PHASE = 8  # updates of the first phase of the anytime form
 
 
+@stored_in_policies
 @parameters
 class OnlineLinUCB(OptimisticPolicy):
     """OnlineUCB: locally private linear bandit, by online-to-confidence-set conversion.

@@ -4,7 +4,6 @@ import json
 import secrets
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Literal, Self
 
 from sklearn.exceptions import NotFittedError
@@ -13,16 +12,18 @@ from ..._estimation._reports import best_channel, moments_query, report_noises
 from ..._estimation._moments import MomentsQuery
 from ..._estimation._public_maps import RecordMap
 from ..._parameters import ArrayLike, Count, Delta, Epsilon, Finite, Positive, parameters
+from ..._stored import stored_in_policies
 from ...exceptions import PrivacyError
 from ..._wire import WIRE_VERSION, is_known, read_report, reported_directions, task_hash
 from ...privacy import Budget, Guarantee, LiftedReports, Trust, adds_up_gaussians, capabilities
 from .._base import NO_LIMIT, BasePolicy, divided_budget
 from .._visits import Visits
-from ._sums import PhasedSums, Windows, window_estimate
+from ._sums import PhasedSums, Windows
 
 UNSHUFFLED = "local"  # the model of reports that nobody shuffles
 
 
+@stored_in_policies
 @dataclass(frozen=True)
 class GrowingTimes:
     """Reads after 20, 40, ... rounds, and from 400 rounds on after 1.05 times as many each.
@@ -193,8 +194,8 @@ class RunningSumsPolicy(BasePolicy):
         self._sums = self._open_sums()
         if self.window is not None and not self._certified:  # older and newer sums are compared
             persons = self._max_visits is not None
-            estimate = partial(window_estimate, persons=persons, blocks=self._gram_blocks)
-            self._windows = Windows(self._sums.query.equations, estimate, self._trust.exact)
+            query, exact = self._sums.query, self._trust.exact
+            self._windows = Windows(query, persons, self._gram_blocks, exact)
         if self._out_of_order:
             self._events = Visits(1, self._numbering.part("events"))
 

@@ -23,6 +23,7 @@ from scipy.special import chdtrc
 from ..._estimation._intervals import event, operator_quantile, shared
 from ..._estimation._moments import PRIOR_VARIANCES
 from ..._linalg import RELATIVE_ZERO, psd_part
+from ..._stored import stored_in_policies
 from ...privacy import Answer, GaussianNoise, PrivacyReport, Raw, charge, open_stream, parallel_part
 
 # Weights of the likelihood's ellipsoid beside the ball; any is valid, the smallest result is used.
@@ -30,6 +31,7 @@ from ...privacy import Answer, GaussianNoise, PrivacyReport, Raw, charge, open_s
 WEIGHTS = (0.01, 0.03, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98)
 
 
+@stored_in_policies
 @dataclass(frozen=True)
 class Region:
     """Ellipsoid with phi'theta <= phi'centre + sqrt(phi' form phi) for all its theta."""
@@ -198,6 +200,7 @@ MISFIT = 0.07
 FALSE_ALARMS = 0.05
 
 
+@stored_in_policies
 @dataclass(frozen=True)
 class Mark:
     """One read of the sums: where a window may begin or end.
@@ -233,16 +236,19 @@ class Mark:
 NOTHING = Mark(0, Answer(np.zeros(()), 0, GaussianNoise(0.0)))
 
 
+@stored_in_policies
 class Windows:
     """Chooses the oldest consistent window, and notes when the world has changed.
 
     Parameters
     ----------
-    equations : callable
-        Equations of an answer.
-    estimate : callable
-        ``estimate(equations)`` is a Region: centre and covariance of the weights.
-    exact : bool
+    query : Query
+        Its ``equations`` are those of an answer.
+    persons : bool, default=False
+        Whether rounds may be blank, of people who came too often.
+    blocks : int, default=1
+        Number of blocks of the Gram matrix.
+    exact : bool, default=False
         Whether the sums have no noise. Then a misfit counts in every comparison: elsewhere it does
         for alarms alone, since noise hides the directions in which it is large, and a window that
         is too short for one read costs little.
@@ -261,8 +267,10 @@ class Windows:
     # with 0.003.
     doubt = 0.5
 
-    def __init__(self, equations: Any, estimate: Any, exact: bool = False) -> None:
-        self._equations, self._estimate = equations, estimate
+    def __init__(
+        self, query: Any, persons: bool = False, blocks: int = 1, exact: bool = False
+    ) -> None:
+        self._query, self._persons, self._blocks = query, persons, blocks
         self._misfit = MISFIT if exact else 0.0
         self._marks: list[Any] = []
         self._origin, self._tests = 0, 0  # rounds before the last alarm are not used again
@@ -271,6 +279,14 @@ class Windows:
     def add(self, mark: Any) -> None:
         """Note a read."""
         self._marks.append(mark)
+
+    def _equations(self, answer):
+        """Equations of the answer of a window."""
+        return self._query.equations(answer)
+
+    def _estimate(self, equations):
+        """Region of the weights, their centre and covariance, and the mean rows."""
+        return window_estimate(equations, self._persons, self._blocks)
 
     def choose(self) -> Any:
         """Equations of the oldest consistent window that ends with the last read."""
@@ -371,6 +387,7 @@ def window_estimate(equations, persons=False, blocks=1):
 MOST_KEPT_ROWS = 256
 
 
+@stored_in_policies
 class PhasedSums:
     """Running sum of a query, read at public times, for as many rounds as come.
 

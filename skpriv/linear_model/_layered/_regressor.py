@@ -24,6 +24,7 @@ from ..._estimation._intervals import event, inside_bounds, shared, split_failur
 from ..._estimation._moments import INTERCEPT_PRIOR, SAMPLING, normal_posterior, ridge_prior
 from ..._linalg import HALF_DIGITS, RELATIVE_ZERO, blocks_of
 from ..._parameters import Count, DataNorm, Positive, parameters
+from ..._stored import stored
 from ...exceptions import PrivacyError
 from ...privacy import ROUNDING, adds_up_gaussians, models_that
 from .._base import CertifiedIntervals, PrivateRegressor
@@ -458,6 +459,7 @@ def grow_paper(session, maps, *, gamma, n_scales, n_levels, theta_bound):
     return tree, rules
 
 
+@stored
 @dataclass(frozen=True, eq=False)
 class PaperIntervals:
     """Predictions and intervals along the paths of a published tree."""
@@ -535,6 +537,7 @@ class PaperIntervals:
 #   target -> lambda, eigenvalues, directions -> s, u, half_widths -> tau, n_levels -> d
 
 
+@stored
 @parameters
 class LayeredRegressor(CertifiedIntervals, PrivateRegressor):
     """LPLR, layered private linear regression: each direction is estimated at its own scale.

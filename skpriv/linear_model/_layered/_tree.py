@@ -18,9 +18,11 @@ from ..._estimation._public_maps import RecordMap
 from ..._estimation._intervals import norm_quantile, operator_quantile
 from ..._linalg import SQRT2, unvech, vech, vech_size
 from ..._printing import Display
+from ..._stored import stored
 from ...privacy import ROUNDING, CodebookBlocksNoise, NoiseSource, Query, hadamard_entries
 
 
+@stored
 @dataclass(frozen=True)
 class GaussianLaw:
     """GOE(rms) noise on z z', and independent N(0, rms^2) on z times a column.
@@ -46,6 +48,7 @@ class GaussianLaw:
         return self.rms * norm_quantile(1.0, 0.5, d, failure)
 
 
+@stored
 @dataclass(frozen=True)
 class ReportLaw:
     """Sums of independent codebook reports: bounded terms, given the records.
@@ -116,6 +119,7 @@ NOISE_WEIGHTS = (0.10, 0.04)
 ACTIVATION_FAILURE = 0.05
 
 
+@stored
 @dataclass(eq=False)
 class Bin:
     """One bin: the records whose residual vector has norm in (gamma^-(k+1), gamma^-k].
@@ -230,6 +234,7 @@ class Bin:
             node = node.parent
 
 
+@stored
 class PartitionTree(Display):
     """Bins of a layered regression, as released: a readable part of the fitted model.
 

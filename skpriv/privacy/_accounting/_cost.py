@@ -18,6 +18,7 @@ from operator import add
 from scipy.special import erfcx, ndtr, ndtri_exp
 
 from ..._linalg import ROUNDED
+from ..._stored import stored
 from ...exceptions import PrivacyError
 
 _SQRT2 = math.sqrt(2.0)
@@ -235,6 +236,7 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
     return _largest_parameter(zcdp_delta, epsilon, delta)
 
 
+@stored
 @dataclass(frozen=True)
 class Budget:
     """An (epsilon, delta)-differential privacy guarantee, when one record is replaced.
@@ -368,6 +370,7 @@ CURRENCIES = ("gdp", "zcdp", "pure")
 SHARE_SLACK = ROUNDED
 
 
+@stored
 @dataclass(frozen=True, repr=False)
 class Cost:
     """The privacy cost of some releases: a vector whose coordinates add up under composition.

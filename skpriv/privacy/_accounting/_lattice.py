@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 
+from ..._stored import stored
 from ...exceptions import PrivacyError
 from ._cost import Budget
 
@@ -41,6 +42,7 @@ HIDERS = {
 }
 
 
+@stored
 @dataclass(frozen=True)
 class Devices:
     """How many devices there are, how many are counted on for noise, and how sums are hidden.

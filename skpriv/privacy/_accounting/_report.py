@@ -8,6 +8,7 @@ from types import FrameType
 from typing import Any
 
 from ..._printing import Printed, Table
+from ..._stored import stored
 from ._cost import Budget, Cost
 from ._guarantee import Guarantee, capabilities
 from ._lattice import Devices
@@ -104,6 +105,7 @@ def _dearest(costs):
     return Cost.from_rho(max(cost.amount("zcdp") for cost in costs))
 
 
+@stored
 @dataclass(frozen=True)
 class ReportRow:
     """One answered query: only public parameters and noise laws, no answer."""
@@ -129,6 +131,7 @@ class ReportRow:
         return tuple(f"{v:.4g}" if isinstance(v, float) else str(v) for v in values)
 
 
+@stored
 @dataclass(repr=False)
 class PrivacyReport(Printed):
     """What a fit asked about its records, and at what price; prints as a table, and in HTML.

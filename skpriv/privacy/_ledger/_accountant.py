@@ -740,13 +740,30 @@ class Accounted:
         """Charge the accountants under which this estimator was pickled, if not yet active."""
         return activated(self.__dict__.get(_HANDLE))
 
+    def _handle(self) -> Handle:
+        """What a copy takes along: the handle of this estimator, and what is active now."""
+        handle: Handle = self.__dict__.get(_HANDLE, ())
+        keys = {accountant._key for accountant, _ in handle}
+        return handle + tuple(e for e in capture(with_parts=False) if e[0]._key not in keys)
+
+    def written_accountants(self) -> list[dict[str, Any]]:
+        """The handle of a copy as plain values: which ledgers its fits are charged to."""
+        return [
+            {**accountant._announced(), "home": accountant._home}
+            for accountant, _ in self._handle()
+        ]
+
+    def charge_to(self, written: list[dict[str, Any]]) -> None:
+        """Take the handle that a file had, as a copy does. No ledger is opened before a charge."""
+        revived = [(BudgetAccountant._revived(entry), entry["home"]) for entry in written]
+        for accountant, home in revived:
+            accountant._home = home
+        self.__setstate__({_HANDLE: tuple((accountant, ()) for accountant, _ in revived)})
+
     def __getstate__(self) -> dict[str, Any]:
         state = dict(cast(dict[str, Any], super().__getstate__()))
-        handle = state.pop(_HANDLE, ())
-        keys = {accountant._key for accountant, _ in handle}
-        if handle := handle + tuple(e for e in capture(with_parts=False) if e[0]._key not in keys):
-            state[_HANDLE] = handle
-        return state
+        state.pop(_HANDLE, None)
+        return {**state, _HANDLE: handle} if (handle := self._handle()) else state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         state = dict(state)

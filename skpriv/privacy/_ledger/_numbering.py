@@ -1,7 +1,7 @@
 """Numbers of the answers that an object has given, so that no copy of it gives another one."""
 
+import json
 import os
-import pickle
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from ..._codec import decoded, encoded, parsed
 from ..._sqlite import Connection, Database, OperationalError
+from ..._stored import stored_in_policies
 from ...exceptions import PrivacyError
 from ._accountant import active, charged_once
 from ._context import folders
@@ -37,7 +39,10 @@ _GONE = (
     "that was made before could be drawn again. Put the file back, make the object under a "
     "BudgetAccountant with a 'ledger' that lasts, or start afresh."
 )
-
+_UNREADABLE = (
+    "An answer in the file {} cannot be read ({}): it was written by another version of skpriv, or "
+    "was changed. Put the newest file back, go on with the skpriv that wrote it, or start afresh."
+)
 _FORKED = (
     "This object was copied by a fork of its process, where its answers cannot be told from those "
     "of the original, or while another thread used it: pickle it, or make it in the new process."
@@ -71,10 +76,12 @@ class TurnLock:
         return TurnLock, ()
 
 
+@stored_in_policies
 class Hashed(bytes):
     """Keyed hash of a person's name, or the key, by which others could find out who has come."""
 
 
+@stored_in_policies
 class _Place:
     """The file in which the answers of an object are numbered, once the object was copied."""
 
@@ -131,6 +138,7 @@ class _Place:
         self.__dict__.update(state, process=os.getpid())
 
 
+@stored_in_policies
 class Numbering:
     """The numbered answers of one object and all its copies, each drawn once.
 
@@ -213,40 +221,51 @@ class Numbering:
         self._last = first + len(answers) - 1
         return answers
 
-    def settle_made(self, number: int, make: Callable[[], Any]) -> Any:
-        """Return the answer of this number that was given before, else one that is made now.
+    def settle_made(self, number: int, model: Any, make: Callable[[Any], Any]) -> Any:
+        """Return the model of this number that was fitted before, else this one, fitted now.
 
-        Copies that make one at the same time all give the one that was written down first: the
+        Copies that fit one at the same time all give the one that was written down first: the
         others were never seen.
 
         Parameters
         ----------
         number : int
+        model : estimator
+            Not yet fitted.
         make : callable
-            It returns an answer that can be pickled, holds nothing but what is released, and is
-            charged. If it raises, no answer was given.
+            It fits and charges the model, and returns it, or None if the fit failed. If it raises,
+            no answer was given.
 
         Returns
         -------
-        answer
+        model : estimator or None
 
         Raises
         ------
         PrivacyError
-            If copies may exist that cannot be asked.
+            If copies may exist that cannot be asked, or what they wrote down cannot be read.
+        TypeError
+            If the class of the model is not stored: nothing is charged then.
         """
         self.check()
         if self._place.path is None:
-            return make()
+            return make(model)
         with self._held() as connection:
             given = connection.execute(_ASK, (self._name, number)).fetchone()
         if given is None:
+            encoded(model)
             with self.once(number):
-                made = pickle.dumps(make())
+                made = json.dumps(encoded(make(model))).encode()
             with self._held() as connection:
                 given = self._first(connection, number, made)
         self._last = number
-        return pickle.loads(given[0])
+        try:
+            answer = decoded(parsed(given[0]))
+        except ValueError as error:
+            raise PrivacyError(_UNREADABLE.format(self._place.path, error)) from error
+        if answer is not None and type(answer) is not type(model):
+            raise PrivacyError(_UNREADABLE.format(self._place.path, "it is of another class"))
+        return answer
 
     def _first(self, connection: Connection, number: int, fresh: bytes) -> Any:
         """The row of the answer of this number that was written down first, now or before."""

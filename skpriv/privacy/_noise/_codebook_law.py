@@ -11,12 +11,14 @@ from scipy import special
 
 from ... import _wire
 from ..._linalg import BLOCK_ENTRIES, blocks_of, vech
+from ..._stored import stored
 from ..._wire import draw_ranks
 
 FLOAT_STEP = float(np.finfo(float).eps)  # more than rounding takes from a number near one
 TYPICAL_NORM = 0.5  # public norm of theta* for which a code is chosen, by the noise b - A theta*
 
 
+@stored
 @dataclass(frozen=True)
 class Codebook:
     """One report a user: the index of a public direction about a secret unit vector v.

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._stored import stored
 from ..._wire import draw_ranks
 from .._accounting._cost import Cost
 from ._codebook_law import FLOAT_STEP, Codebook, LiftedReports, best_codebook
@@ -40,6 +41,7 @@ class ReportNoise(Noise):
         return replace(self, reports=self.reports - earlier.reports)  # type: ignore[type-var]
 
 
+@stored
 @dataclass(frozen=True)
 class CodebookNoise(ReportNoise):
     """What the codebook channel adds to a sum of lifted moments, (sum r phi, sum phi phi').
@@ -222,6 +224,7 @@ def _term_moments(code, norm, cosine):
     return values.sum(axis=0) - values.min(axis=0), values.max(axis=0)
 
 
+@stored
 @dataclass(frozen=True)
 class CodebookBlocksNoise(ReportNoise):
     """What codebook reports, spread over rows of a Hadamard matrix, add to the sums of blocks.

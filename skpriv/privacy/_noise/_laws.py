@@ -21,6 +21,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from ..._linalg import BLOCK_ENTRIES
+from ..._stored import stored, stored_in_policies
 from ..._wire import lifted
 from ...exceptions import PrivacyError
 from ...records import SEED_BYTES, SeededOrder, in_threads
@@ -77,6 +78,7 @@ class Noise:
         return source.add(rows.sum(query, users), self.summed(len(users)))
 
 
+@stored
 @dataclass(frozen=True)
 class GaussianNoise(Noise):
     """Independent N(0, scale^2) noise on every coordinate of an answer.
@@ -235,6 +237,7 @@ def door(listener, make, owner, arguments, named):
     return listener.answer(make.func.__name__, owner, question, (*rest, named), pending, make)
 
 
+@stored_in_policies
 class NoiseSource:
     """Draws of privacy noise, secure or reproducible.
 

@@ -48,13 +48,13 @@ def test_without_a_change_hardly_anything_changes(Policy):
 
 def alarms(runs, factor, monkeypatch):
     """Runs with an alarm; each window's covariance is multiplied by a factor."""
-    likelihood, found = _windows._likelihood, 0
+    estimate, found = _windows.window_estimate, 0
 
-    def scaled(stretch, persons):
-        region, rows = likelihood(stretch, persons)
+    def scaled(equations, persons):
+        region, rows = estimate(equations, persons)
         return replace(region, form=factor * region.form), rows
 
-    monkeypatch.setattr(_windows, "_likelihood", scaled)
+    monkeypatch.setattr(_windows, "window_estimate", scaled)
     monkeypatch.setattr(ucb_windows, "MISFIT", 1e-9)
     for fits in runs:
         windows = EpochWindows()
@@ -124,8 +124,8 @@ def test_blank_rounds_do_not_make_rewards_look_certain():
     fit = clone(SSP).set_params(epsilon=1e4).fit(X, y)
     stretch = _windows.Stretch(fit, 2000, 2000)
     least_squares = 1.0 / (100 * 0.49)  # variance of a weight of rewards of variance 1
-    assert _windows._likelihood(stretch, False)[0].form[0, 0] < 0.2 * least_squares
-    assert _windows._likelihood(stretch, True)[0].form[0, 0] > 0.8 * least_squares
+    assert EpochWindows(False)._estimate(stretch)[0].form[0, 0] < 0.2 * least_squares
+    assert EpochWindows(True)._estimate(stretch)[0].form[0, 0] > 0.8 * least_squares
 
 
 LINE = LinearRegression(

@@ -10,6 +10,7 @@ from skpriv import BudgetAccountant
 from skpriv.bandits import BanditCombiner, LinUCB, Loop, RandomPolicy, SquareCB
 from skpriv.bandits._service import _store
 from skpriv.exceptions import BudgetExceeded
+from skpriv.extend import register
 from skpriv.linear_model import SSPRegressor
 
 SSP = SSPRegressor(epsilon=1.0, delta=1e-6, data_norm=1.0, bounds_y=(0, 1))
@@ -113,6 +114,7 @@ def test_workers_that_start_together_charge_once(name, in_order, tmp_path):
         assert loop.policy.guarantee.epsilon == pytest.approx(1.0)
 
 
+@register
 class Flaky(SSPRegressor):
     """Fails after it was charged, as long as a file is there."""
 

@@ -98,17 +98,18 @@ def test_a_clock_that_goes_back_is_told(tmp_path):
     assert service.status()["clock_behind"] == 600.0
 
 
-def test_an_error_in_learning_loses_nothing(tmp_path):
+def test_an_error_in_learning_loses_nothing(tmp_path, monkeypatch):
     clock = Clock()
     service = loop(tmp_path, clock=clock)
     service.rank("a", contexts(0))
-    service.policy._update = None
+    monkeypatch.setattr(Noting, "_update", None)
     assert service.reward("a", 0.5) == "taken"
     ((when, sentence),) = service.troubles
     assert (when, service.status()["troubles"]) == (0.0, 1)
     assert "TypeError" in sentence and "tried again" in sentence
     service.rank("b", contexts(1))  # within a minute: it plays, and does not try
     assert service.n_learned == 0
+    monkeypatch.undo()
     clock.now = 61.0
     service.rank("c", contexts(2))
     assert service.n_learned == len(service.policy.seen) == 1

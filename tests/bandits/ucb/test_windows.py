@@ -87,7 +87,7 @@ def test_an_alarm_inside_of_a_phase_outlives_the_phase():
 
 
 def test_thresholds_of_all_reads_add_up_to_the_stated_rate_of_false_alarms():
-    windows, total = Windows(None, None), 0.0
+    windows, total = Windows(None), 0.0
     for windows._tests in range(1, 20_001):
         total += 7 * windows._alarm(7)
     assert 0.0499 < total < 0.05
@@ -111,15 +111,23 @@ class Told(Mark):
         return self.stream(earlier)
 
 
-def windows_of_means(form):
+class WindowsOfMeans(Windows):
     """Windows over sums of one number a round, whose mean is what is estimated."""
-    estimate = lambda answer: (Region(answer.value / answer.n, form), np.eye(1))  # noqa: E731
-    return Windows(lambda answer: answer, estimate)
+
+    def __init__(self, form):
+        super().__init__(None)
+        self.form = form
+
+    def _equations(self, answer):
+        return answer
+
+    def _estimate(self, answer):
+        return Region(answer.value / answer.n, self.form), np.eye(1)
 
 
 def test_after_an_alarm_only_rounds_after_the_change_are_used():
     """The sign turns after 500 rounds, and noise has the scale of a window's number of rounds."""
-    windows = windows_of_means(1e-6 * np.eye(1))
+    windows = WindowsOfMeans(1e-6 * np.eye(1))
     for n in range(100, 1100, 100):
         span = lambda earlier, n=n: GaussianNoise(float(n - earlier.rounds))  # noqa: E731
         value = np.array([500.0 - abs(n - 500.0)])
@@ -135,15 +143,15 @@ def test_a_difference_is_compared_with_its_noise_correlation_and_misfit():
     now = Told(200, Answer(np.array([10.0]), 200, None), law)  # 3 = 1 + 1 + 2 * 0.5
     for misfit in (0.0, 0.07):
         square = 0.1**2 / (1.5 * 2 * 0.002 + misfit**2)
-        found = windows_of_means(0.002 * np.eye(1))._gap(NOTHING, cut, now, {}, misfit)
+        found = WindowsOfMeans(0.002 * np.eye(1))._gap(NOTHING, cut, now, {}, misfit)
         assert found == pytest.approx(stats.chi2.sf(square, 1))
 
 
 def test_a_misfit_explains_away_alarms_and_without_noise_doubts_too():
     """Two halves whose means differ by 0.1: less than alarms allow for, and more than noise."""
     for exact in (False, True):
-        windows = windows_of_means(1e-4 * np.eye(1))
-        windows._misfit = Windows(None, None, exact)._misfit
+        windows = WindowsOfMeans(1e-4 * np.eye(1))
+        windows._misfit = Windows(None, exact=exact)._misfit
         for n in range(100, 1100, 100):
             value, law = np.array([0.1 * max(n - 500.0, 0.0)]), GaussianNoise(0.0)
             windows.add(Told(n, Answer(value, n, law), lambda earlier: GaussianNoise(0.0)))

@@ -203,7 +203,7 @@ def test_answers_are_not_numbered_in_a_ledger_that_was_made_again(path):
     path.unlink()
     with BudgetAccountant(1.0, ledger=path):
         copy.deepcopy(Numbering())  # which makes the table of answers
-    for use in (lambda: other.settle(0, np.array([[0.5]])), lambda: other.settle_made(1, float)):
+    for use in (lambda: other.settle(0, np.array([[0.5]])), lambda: other.settle_made(1, 0.0, abs)):
         with pytest.raises(PrivacyError, match="made again"):
             use()
 
@@ -212,7 +212,7 @@ def test_of_copies_that_make_an_answer_at_once_the_first_one_counts(path):
     with BudgetAccountant(1.0, ledger=path):
         first = Numbering()
     second = copy.deepcopy(first)
-    later = first.settle_made(0, lambda: second.settle_made(0, lambda: "sooner") and "later")
+    later = first.settle_made(0, "", lambda _: second.settle_made(0, "", lambda _: "sooner") + "!")
     assert later == "sooner"
 
 
@@ -220,15 +220,15 @@ def test_an_answer_that_died_is_charged_once(path):
     """Charge and answer are one record: what was charged and never seen costs no second time."""
     numbering = pickle.dumps(Numbering())
 
-    def dies():
+    def dies(_):
         charge(HALF, "fit")
         raise KeyboardInterrupt
 
     with BudgetAccountant(2.0, ledger=path) as accountant:
         for _ in range(4):
             with pytest.raises(KeyboardInterrupt):
-                pickle.loads(numbering).settle_made(0, dies)
-        assert pickle.loads(numbering).settle_made(0, lambda: charge(HALF, "fit") or 7) == 7
+                pickle.loads(numbering).settle_made(0, 0, dies)
+        assert pickle.loads(numbering).settle_made(0, 0, lambda _: charge(HALF, "fit") or 7) == 7
         assert len(accountant.charges) == 1
         with charged_once("x"):  # two charges of one answer are two, and so is another price
             charge(HALF, "a")
