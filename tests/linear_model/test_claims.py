@@ -79,16 +79,19 @@ def _misses(Estimator, n, n_fits):
     return found
 
 
-# A miss of each is expected in one fit of 20; one such test in 10,000 would fail by chance.
+# A miss of each is expected in one fit of 20; one such test in 10,000 would fail by chance. Of 20
+# fits 6 misses pass: a true coverage of .5 does so once in 17 tests, and .7 in three of five.
 @pytest.mark.parametrize("Estimator", ESTIMATORS, ids=lambda cls: cls.__name__)
 def test_claimed_intervals_are_not_far_from_their_level(Estimator):
-    for method, misses in _misses(Estimator, 2000, 5).items():
-        assert misses.max() <= binom.isf(1e-4, 5, 0.05), method
+    for method, misses in _misses(Estimator, 2000, 20).items():
+        assert misses.max() <= binom.isf(1e-4, 20, 0.05), method
 
 
-@pytest.mark.slow  # 200 fits of each class, at two sizes: a bias shows where noise has become small
-@pytest.mark.parametrize("n", [20_000, 200_000])
+# A bias shows where noise has become small. Of 1,000 fits 77 misses pass: a true coverage of .92
+# does so in two tests of five, and one of .9 once in 140.
+@pytest.mark.slow
+@pytest.mark.parametrize("n, n_fits", [(20_000, 1_000), (200_000, 200)])
 @pytest.mark.parametrize("Estimator", ESTIMATORS, ids=lambda cls: cls.__name__)
-def test_claimed_intervals_have_their_level(Estimator, n):
-    for method, misses in _misses(Estimator, n, 200).items():
-        assert misses.max() <= binom.isf(1e-4, 200, 0.05), method
+def test_claimed_intervals_have_their_level(Estimator, n, n_fits):
+    for method, misses in _misses(Estimator, n, n_fits).items():
+        assert misses.max() <= binom.isf(1e-4, n_fits, 0.05), method

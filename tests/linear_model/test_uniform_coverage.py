@@ -36,8 +36,8 @@ def many_scales(rng, n, d):
 DESIGNS = (isotropic, small_direction, rare_direction, many_scales)
 
 
-def assert_covered(make, design, repetitions, n, d, link="identity"):
-    """Some x of many is not covered in no more repetitions than the level allows."""
+def missed(make, design, repetitions, n, d, link="identity"):
+    """In how many repetitions some x of many is not covered: no more than the level allows."""
     failures, mean = 0, LINKS[link].mean
     for repetition in range(repetitions):
         rng = np.random.RandomState(1000 + repetition)
@@ -51,7 +51,17 @@ def assert_covered(make, design, repetitions, n, d, link="identity"):
         low, high = est.confidence_interval(points, LEVEL)
         truth = mean(points @ theta)
         failures += not ((low <= truth + 1e-9) & (truth <= high + 1e-9)).all()
-    assert failures <= stats.binom.isf(1e-4, repetitions, 1.0 - LEVEL)
+    assert failures <= allowed(repetitions)
+    return failures
+
+
+def allowed(repetitions):
+    """Failures that more of have a probability below 1e-4 at the level.
+
+    Of 10 repetitions 6 pass, and 12 of 40: a true coverage of .8 passes either with .96. Of all
+    variants together, 640 repetitions or more, it passes with 3e-4 at most.
+    """
+    return stats.binom.isf(1e-4, repetitions, 1.0 - LEVEL)
 
 
 VARIANTS = ("one-batch", "paper")
@@ -74,24 +84,29 @@ VARIED = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("design", DESIGNS)
-@pytest.mark.parametrize("repetitions, n, d, params", VARIED)
-def test_layered_intervals_cover(design, repetitions, n, d, params):
-    assert_covered(partial(layered, n_levels=2, **params), design, repetitions, n, d)
+def test_layered_intervals_cover(design):
+    failures = sum(
+        missed(partial(layered, n_levels=2, **params), design, repetitions, n, d)
+        for repetitions, n, d, params in VARIED
+    )
+    assert failures <= allowed(sum(repetitions for repetitions, *_ in VARIED))
 
 
 @pytest.mark.parametrize("privacy", ["central", "none"])
 def test_reused_records_are_counted(privacy):
     """Levels that share their records repeat the targets' errors: sums are not independent."""
     make = partial(layered, epsilon=50.0, privacy=privacy, n_levels=6)
-    assert_covered(make, isotropic, 15, 500, 2)
+    missed(make, isotropic, 15, 500, 2)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("privacy", ["central", "local", "none"])
 @pytest.mark.parametrize("link", LINKS)
-@pytest.mark.parametrize("design", DESIGNS)
-@pytest.mark.parametrize("epsilon", [0.5, 8.0])
-@pytest.mark.parametrize(("n", "d"), [(1_000, 2), (30_000, 6)])
-def test_intervals_of_descent_cover(privacy, link, design, epsilon, n, d):
-    make = partial(reweighted, solver="sgd", link=link, privacy=privacy, epsilon=epsilon)
-    assert_covered(make, design, 40, n, d, link)
+def test_intervals_of_descent_cover(privacy, link):
+    """On all designs, at two budgets and sizes: one test of all, and one of each."""
+    cells = list(product(DESIGNS, (0.5, 8.0), ((1_000, 2), (30_000, 6))))
+    failures = 0
+    for design, epsilon, (n, d) in cells:
+        make = partial(reweighted, solver="sgd", link=link, privacy=privacy, epsilon=epsilon)
+        failures += missed(make, design, 40, n, d, link)
+    assert failures <= allowed(40 * len(cells))

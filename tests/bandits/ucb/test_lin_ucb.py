@@ -121,7 +121,7 @@ def test_certified_region_covers_the_weights(privacy, epsilon, global_random_see
     rng = np.random.RandomState(global_random_seed)
     maps = RecordMap.of_norm(1.0, (-1.0, 1.0), False, d)
     misses = 0
-    for seed in range(20):
+    for seed in range(100):
         x = rng.normal(size=(n, d)) * [1.0, 1.0, 0.05]
         x /= np.linalg.norm(x, axis=1, keepdims=True)
         r = np.where(rng.uniform(-1.0, 1.0, size=n) < x @ theta, 1.0, -1.0)
@@ -130,7 +130,7 @@ def test_certified_region_covers_the_weights(privacy, epsilon, global_random_see
         region = certified(query.equations(stream.push(x, r).read()), 1.0, 1.0, 0.05)
         arms = np.vstack([np.eye(d), -np.eye(d), x[:50]])
         misses += bool((arms @ theta > sum(region.bounds(arms)) + 1e-9).any())
-    assert misses <= 5  # at most 1 is expected; 6 of 20 at 0.05 have probability 3e-4
+    assert misses <= 13  # 14 of 100 at .05 have probability 5e-4; at .2 13 or fewer have .05
 
 
 def test_the_offset_is_only_a_shift():
