@@ -12,24 +12,40 @@ law is given. The same answers tell what a report says of public bounds: too nar
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import ceil, floor, inf, log10, nan, sqrt
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._linalg import psd_part
 from .._stored import stored
-from ._loop._fit import FITTED, FUNCTION, LEAST_SQUARES
-from ._loop._rules import RESOLVED
+from ._cells import ROUNDED_SQUARE, across_all, estimable_weights
 from ._intervals import USUAL_QUANTILE, shrunk_covariance
+from ._loop._fit import FITTED, FUNCTION, LEAST_SQUARES, LoopFit
+from ._loop._rules import RESOLVED
+from ._public_maps import RecordMap
 
 # Smallest singular value of the released design over the norm that its noise alone would have.
 MIN_RESOLUTION_FOR_COEFFICIENTS = 2.0
 NULL = 4.0 * np.finfo(float).eps  # eigenvalues of an exact design, relative: rounding alone
 NOISE = (
     "noise hides some combinations of the features: narrower bounds help, and leaving out columns "
-    "that hardly vary (such as the column 'other' beside a complete list of categories, which the "
-    "schema can leave out)"
+    "that hardly vary or nearly repeat others"
 )
+FEW_ROWS = (
+    "too few rows to tell this level from an empty one (at most about {most:,.0f} of {n:,}); a "
+    "level needs about {enough:,.0f} rows at this budget, and twice as many to be nearly sure; "
+    "no other coefficient depends on it"
+)
+UNRESOLVED = (
+    "noise hides some combinations of the features: in the weakest one the released design is "
+    "{:.2g} times its noise, and must be at least {:g} times: more rows, a larger epsilon, "
+    "narrower bounds or fewer columns that nearly determine each other would help; "
+    "LinearRegression.plan says roughly how many rows"
+)
+COLLINEAR = "columns determine each other exactly"
 FEWER_ROWS = "; a smaller max_rows_per_group, if it is above 1, may help too"
 BOUNDED = (
     "their intervals are so wide that bounds_X and bounds_y allow no more, for a line that stays "
@@ -49,6 +65,139 @@ class NoLaw(TypeError, ValueError):
     """A model whose coefficients have no known error, or no known units."""
 
 
+class LawSums(NamedTuple):
+    """What a fit says of q weighted sums of its coefficients.
+
+    Attributes
+    ----------
+    estimate : ndarray of shape (q,)
+        Not shrunk: it may differ from sums of ``coef_``.
+    sampling, privacy : ndarray of shape (q, q)
+        Covariances of the two independent parts of the error.
+    resolved : ndarray of shape (q,)
+        Whether normal intervals hold; what is not estimable is NaN above.
+    reason : str
+        Why some are not estimable; empty if all are.
+    distance : ndarray of shape (q,) or None
+        Bound on how far each sum of the least-squares line may be from what is estimated; None
+        where they are the same.
+    bounded : ndarray of bool of shape (q,) or None
+        Where released answers do not tell a sum, and its interval rests on public bounds.
+    factor : float or None
+        How many times as many records, or as large an epsilon, any of them needs to be estimable,
+        where that is known.
+    """
+
+    estimate: np.ndarray
+    sampling: np.ndarray
+    privacy: np.ndarray
+    resolved: np.ndarray
+    reason: str = ""
+    distance: np.ndarray | None = None
+    bounded: np.ndarray | None = None
+    factor: float | None = None
+
+    @classmethod
+    def unknown(cls, size, reason, factor=None):
+        """No sum at all."""
+        nothing, none = np.full((size, size), np.nan), np.zeros(size, dtype=bool)
+        return cls(nothing.diagonal(), nothing, nothing, none, reason, factor=factor)
+
+
+class LawSource:
+    """Contract of a fit whose coefficients have a law: the base class of all sources.
+
+    What is estimable is a property of the weighted sum that is asked for. So units, encoders,
+    formulas and contrasts are composed first, and each final row is tested once, by the source.
+    """
+
+    def at(self, matrix: np.ndarray, shift: np.ndarray) -> LawSums:
+        """The law of ``matrix @ coefficients + shift``."""
+        raise NotImplementedError
+
+    def estimable_weights(self, matrix: np.ndarray) -> np.ndarray:
+        """Weights of independent sums of these rows that are estimable, with all of their sums.
+
+        Returns
+        -------
+        ndarray of shape (n_sums, n_rows)
+        """
+        raise NotImplementedError
+
+
+@stored
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """A parameter theta with a normal law, in some directions.
+
+    Attributes
+    ----------
+    theta : ndarray of shape (m,)
+        The coordinates ``vectors.T @ theta``.
+    sampling, privacy : ndarray of shape (m, m)
+        Covariances of both parts of their error.
+    vectors : ndarray of shape (p, m)
+        Orthonormal columns.
+    held : ndarray of shape (p, p - m)
+        The other directions. LawSums that have a part in them are not estimable.
+    missing : str, default=""
+        Why these are not known.
+    """
+
+    theta: np.ndarray
+    sampling: np.ndarray
+    privacy: np.ndarray
+    vectors: np.ndarray
+    held: np.ndarray
+    missing: str = ""
+
+    @classmethod
+    def of_all(cls, theta, sampling, privacy):
+        """All directions are known."""
+        p = len(theta)
+        return cls(theta, sampling, privacy, np.eye(p), np.empty((p, 0)))
+
+
+@stored
+@dataclass(frozen=True, eq=False)
+class LinearSource(LawSource):
+    """Coefficients ``base @ theta + origin`` of a parameter with a normal law, or the reason why
+    there is none.
+
+    Attributes
+    ----------
+    solved : Solved or str
+    base, origin : ndarray of shape (n_coefficients, p) and (n_coefficients,)
+    """
+
+    solved: Solved | str
+    base: np.ndarray
+    origin: np.ndarray
+
+    def at(self, matrix, shift):
+        """The law of ``matrix @ coefficients + shift``."""
+        solved, points = self.solved, matrix @ self.base
+        if isinstance(solved, str):
+            return LawSums.unknown(len(matrix), solved)
+        resolved = across_all(points, solved.held)
+        both, across = np.outer(resolved, resolved), points @ solved.vectors
+        parts = (across @ part @ across.T for part in (solved.sampling, solved.privacy))
+        estimate = across @ solved.theta + matrix @ self.origin + shift
+        return LawSums(
+            np.where(resolved, estimate, np.nan),
+            *(np.where(both, part, np.nan) for part in parts),
+            resolved,
+            "" if resolved.all() else solved.missing,
+        )
+
+    def estimable_weights(self, matrix):
+        """Weights of independent sums of these rows that are estimable."""
+        if isinstance(self.solved, str):
+            return np.empty((0, len(matrix)))
+        held = self.solved.held
+        return estimable_weights(matrix @ self.base, held, held[:, :0], ROUNDED_SQUARE)
+
+
 @stored
 @dataclass(frozen=True, eq=False)
 class CoefficientLaw:
@@ -56,15 +205,11 @@ class CoefficientLaw:
 
     Attributes
     ----------
-    estimate : ndarray of shape (q,)
-        Coefficients, then the intercept (0 without error if there is none). Not shrunk: it may
-        differ from ``coef_``.
-    sampling, privacy : ndarray of shape (q, q)
-        Covariances of the two independent parts of the error.
-    resolved : ndarray of shape (q,)
-        Whether normal intervals hold; what is not estimable is NaN above.
-    reason : str
-        Why some are not estimable; empty if all are.
+    source : LawSource
+        What gives the law of any weighted sums of the coefficients of the fit.
+    matrix, shift : ndarray of shape (q, n_coefficients) and (q,)
+        The sums that are estimated are ``matrix @ coefficients + shift``. Those of a model are its
+        coefficients, then the intercept (0 without error if there is none).
     n : int
         Number of records.
     estimand : str
@@ -75,45 +220,63 @@ class CoefficientLaw:
         What the exponential of a coefficient means, such as an odds ratio; empty if nothing.
     ratio_name : str
         The same in two words.
-    distance : ndarray of shape (q,) or None
-        Bound on how far each coefficient of the least-squares line may be from what is estimated;
-        None where they are the same.
     classes : int
         Number of classes whose coefficients stand one block after the other; 0 if they do not.
-    bounded : ndarray of bool of shape (q,) or None
-        Where released answers do not tell a coefficient, and its interval rests on public bounds.
-    factors : ndarray of shape (q,) or None
-        How many times as many records, or as large an epsilon, each one needs to be estimable.
     epsilon : float
     leverage : float or None
         Part of the weight of all rows, in its direction, that a single row inside of the bounds may
         have on the least-squares line.
     """
 
-    estimate: np.ndarray
-    sampling: np.ndarray
-    privacy: np.ndarray
-    resolved: np.ndarray
-    reason: str
+    source: LawSource
+    matrix: np.ndarray
+    shift: np.ndarray
     n: int
     estimand: str = "least-squares line of the clipped rows and targets"
-    distance: np.ndarray | None = None
     ratio: str = ""
     classes: int = 0
-    bounded: np.ndarray | None = None
-    factors: np.ndarray | None = None
     epsilon: float = nan
     leverage: float | None = None
     detail: str = ""
     ratio_name: str = ""
 
+    @classmethod
+    def of(cls, source: LawSource, size: int, n: int, **words: Any) -> "CoefficientLaw":
+        """The law of all coefficients of a source, so many, with further fields."""
+        return cls(source, np.eye(size), np.zeros(size), n, **words)
+
+    def mapped(self, matrix, shift=0.0):
+        """The law of ``matrix @ sums + shift``: the source is asked at the composed map."""
+        composed = np.asarray(matrix @ self.matrix), matrix @ self.shift + shift
+        return replace(self, matrix=composed[0], shift=composed[1])
+
+    @cached_property
+    def sums(self) -> LawSums:
+        """What the source says of these sums."""
+        return self.source.at(self.matrix, self.shift)
+
+    estimate = property(attrgetter("sums.estimate"), doc="Estimates, shape (q,).")
+    sampling = property(attrgetter("sums.sampling"), doc="Covariance by sampling, shape (q, q).")
+    privacy = property(attrgetter("sums.privacy"), doc="Covariance by privacy, shape (q, q).")
+    resolved = property(attrgetter("sums.resolved"), doc="Whether normal intervals hold.")
+    reason = property(attrgetter("sums.reason"), doc="Why some are not estimable.")
+    distance = property(attrgetter("sums.distance"), doc="Bound on the distance of another line.")
+    bounded = property(attrgetter("sums.bounded"), doc="Where an interval rests on public bounds.")
+
     @property
     def hidden(self):
-        """Which coefficients the released answers do not tell from noise, shape (q,)."""
+        """Which sums the released answers do not tell from noise, shape (q,)."""
         return ~self.resolved if self.bounded is None else ~self.resolved | self.bounded
 
+    def estimable(self, places):
+        """The law of independent weighted sums of some of these: of all that are estimable."""
+        matrix = self.matrix[places]
+        return replace(self, matrix=matrix, shift=self.shift[places]).mapped(
+            self.source.estimable_weights(matrix)
+        )
+
     def why(self, names, unit="record"):
-        """Why these are hidden, and how many records or how much epsilon would do.
+        """Why these are hidden, and what is needed where that is known.
 
         Parameters
         ----------
@@ -124,47 +287,15 @@ class CoefficientLaw:
         if not self.hidden.any():
             return ""
         words = f"{', '.join(names)}: {self.reason}" if names else self.reason
-        if self.factors is None or not self.reason:
+        factor = self.sums.factor
+        if factor is None or not self.reason:
             return words
-        factor = float(self.factors[self.hidden].max())
         tens = 10.0 ** floor(log10(factor * self.n) - 1.0)
         return (
-            f"{words}; about {ceil(factor * self.n / tens) * tens:,.0f} such {unit}s, or epsilon "
-            f"of about {factor * self.epsilon:.2g}, would do for some; as a rough guide, twice "
-            f"that for all{FEWER_ROWS * (unit == 'person')}"
+            f"{words}; they are asked for from about {ceil(factor * self.n / tens) * tens:,.0f} "
+            f"{unit}s on, or at an epsilon of about {factor * self.epsilon:.2g}"
+            f"{FEWER_ROWS * (unit == 'person')}"
         )
-
-    def mapped(self, matrix, shift=0.0):
-        """The law of matrix @ coefficients + shift; a row needs all that it weighs resolved."""
-        weighed = matrix != 0.0
-        resolved = ~(weighed @ ~self.resolved)
-        factors = self.factors
-        if factors is not None:
-            factors = np.where(weighed, np.where(self.hidden, factors, 1.0), 1.0).max(axis=1)
-        estimate = matrix @ np.where(self.resolved, self.estimate, 0.0) + shift
-        both = np.outer(self.resolved, self.resolved)
-        sampling, privacy = (
-            matrix @ np.where(both, part, 0.0) @ matrix.T for part in (self.sampling, self.privacy)
-        )
-        return replace(
-            self,
-            estimate=np.where(resolved, estimate, np.nan),
-            sampling=np.where(np.outer(resolved, resolved), sampling, np.nan),
-            privacy=np.where(np.outer(resolved, resolved), privacy, np.nan),
-            resolved=resolved,
-            reason=self.reason if (weighed @ self.hidden).any() else "",
-            bounded=None if self.bounded is None else resolved & (weighed @ self.bounded),
-            factors=factors,
-            distance=None if self.distance is None else _largest(matrix, self.distance),
-        )
-
-
-def _largest(matrix, distance):
-    """|matrix| @ distance; what is infinite or NaN stands only in rows that weigh it."""
-    weighed = matrix != 0.0
-    largest = abs(matrix) @ np.where(np.isfinite(distance), distance, 0.0)
-    largest = np.where(weighed @ np.isinf(distance), np.inf, largest)
-    return np.where(weighed @ np.isnan(distance), np.nan, largest)
 
 
 def sandwich(inverse, gram, residual_gram, residual_noise, variance):
@@ -197,6 +328,55 @@ def sandwich(inverse, gram, residual_gram, residual_noise, variance):
     return shrunk_covariance(robust, equal, noise)
 
 
+def solved_equations(equations):
+    """The `Solved` parameter of noisy normal equations, or the reason why it is not estimable."""
+    if equations.exact:
+        inverse, null = _inverse(equations)
+        return Solved(*_expansion(equations, inverse), np.eye(len(inverse)), null, COLLINEAR)
+    found = equations.across_empty_cells(_resolved)
+    across = found.equations
+    if not _resolved(across):
+        return UNRESOLVED.format(max(across.resolution, 0.0), MIN_RESOLUTION_FOR_COEFFICIENTS)
+    solved = _expansion(across, np.linalg.inv(across.design))
+    return Solved(*solved, found.vectors, found.held, _few_rows(equations, found.empty))
+
+
+def _resolved(equations):
+    """Whether the expansion of equations holds."""
+    return equations.resolution >= MIN_RESOLUTION_FOR_COEFFICIENTS
+
+
+def few_rows(along, scale, noise, square_kept, n):
+    """What is said of cells that may be empty.
+
+    Parameters
+    ----------
+    along : ndarray of shape (n_cells,)
+        What was released of the mean square of rows along the direction of each.
+    scale : float
+        Noise of that.
+    noise : float
+        The same where what was released has more noise than what a cell is told by.
+    square_kept : ndarray of shape (n_cells,)
+        That square for a row of the cell.
+    n : int
+        Number of rows.
+    """
+    most_rows = ((np.maximum(along, 0.0) + USUAL_QUANTILE * noise) / square_kept).max()
+    enough = USUAL_QUANTILE * scale / square_kept.min()
+    return FEW_ROWS.format(most=n * min(most_rows, 1.0), n=n, enough=n * min(enough, 1.0))
+
+
+def _few_rows(equations, empty):
+    """The same of equations of sums over records."""
+    if not empty:
+        return ""
+    cells, n = equations.cells, equations.n
+    square_kept = cells.square_kept(sqrt(max(float(np.trace(equations.gram)), 0.0) / n))[empty]
+    scale, along = equations.design_scale / n, cells.along(equations.design)[empty] / n
+    return few_rows(along, scale, scale, square_kept, n)
+
+
 def equations_law(equations, units, estimand=CoefficientLaw.estimand, basis=None):
     """Law of the coefficients that solve noisy normal equations.
 
@@ -213,38 +393,14 @@ def equations_law(equations, units, estimand=CoefficientLaw.estimand, basis=None
     -------
     CoefficientLaw
     """
-    (matrix, shift), resolution = units, _resolution(equations)
-    matrix = matrix if basis is None else matrix @ basis
-    if resolution < MIN_RESOLUTION_FOR_COEFFICIENTS:
-        reason = (
-            "noise hides some combinations of the features: in the weakest one the released design "
-            f"is {max(resolution, 0.0):.2g} times its noise, and must be at least "
-            f"{MIN_RESOLUTION_FOR_COEFFICIENTS:g} times: more rows, a larger epsilon, "
-            "narrower bounds or fewer columns that nearly determine each other would help; "
-            "LinearRegression.plan says roughly how many rows"
-        )
-        law = _nothing(len(equations.target), reason, equations.n)
-    else:
-        law = _expansion(equations)
-        if not law.resolved.all():
-            law = replace(law, reason="columns determine each other exactly")
-    return replace(law.mapped(matrix, shift), estimand=estimand)
-
-
-def _resolution(equations):
-    """Smallest singular value of the design over the norm of its noise; infinite without noise."""
-    if equations.exact:
-        return inf
-    p, values = len(equations.target), np.linalg.svd(equations.design, compute_uv=False)
-    if equations.symmetric:  # a noise that turned an eigenvalue negative hides it
-        return float(np.linalg.eigvalsh(equations.design)[0]) / (
-            equations.design_scale * sqrt(2.0 * p)
-        )
-    return float(values[-1]) / (2.0 * equations.design_scale * sqrt(p))
+    matrix, shift = units
+    base = matrix if basis is None else matrix @ basis
+    source = LinearSource(solved_equations(equations), base, shift)
+    return CoefficientLaw.of(source, len(base), equations.n, estimand=estimand)
 
 
 def _of_reports(equations):
-    """The solution of reports' equations, and their sandwich, in units of theta.
+    """The solution of reports' equations, and both parts of their sandwich, in units of theta.
 
     The released residual Gram is the covariance of target - design theta*, privacy included. Users
     report signs, so that the part of the targets' own noise is not known: it is given as that of
@@ -256,15 +412,21 @@ def _of_reports(equations):
     covariance = W @ equations.residual_gram @ W.T * (n / max(n - p, 1))
     sampling = (1.0 - mean_square) * psd_part((W + W.T) / 2.0)
     privacy = psd_part(covariance - sampling)
-    return CoefficientLaw(theta, covariance - privacy, privacy, np.ones(p, dtype=bool), "", n)
+    return theta, covariance - privacy, privacy
 
 
-def _expansion(equations):
-    """The solution, less its second-order bias, and its covariances, in units of theta."""
+def _expansion(equations, W):
+    """The solution, less its second-order bias, and both covariances, in units of theta.
+
+    Parameters
+    ----------
+    equations : NormalEquations
+    W : ndarray of shape (p, p)
+        Inverse of the design.
+    """
     if equations.law is not None:
         return _of_reports(equations)
-    (W, resolved), scale = _inverse(equations), equations.design_scale
-    p = len(resolved)
+    p, scale = len(W), equations.design_scale
     theta, eye = W @ equations.target, np.eye(p)
     if equations.symmetric:  # E N M N = (s^2 / 2)(tr(M) I + M') for GOE noise
         bias = scale**2 / 2.0 * (np.trace(W) * W + W @ W) @ theta
@@ -287,31 +449,29 @@ def _expansion(equations):
     else:
         second = scale**2 * np.trace(error) * eye
     privacy = privacy + W @ second @ W.T
-    return CoefficientLaw(theta - bias, sampling, privacy, resolved, "", equations.n)
+    return theta - bias, sampling, privacy
 
 
 def _inverse(equations):
-    """Inverse of the design, and what it determines: all of it, but for exact collinearity.
+    """Pseudo-inverse of an exact design, and an orthonormal basis of its null space.
 
-    Without noise a coefficient is determined if no null vector of the design has a part in it. The
-    design is balanced first, so that columns of other units are not taken for collinear.
+    The design is balanced first, so that columns of other units are not taken for collinear.
     """
     p = len(equations.target)
-    if not equations.exact:
-        return np.linalg.inv(equations.design), np.ones(p, dtype=bool)
     diagonal = np.diagonal(equations.design)
     unit = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
     values, vectors = np.linalg.eigh(equations.design * np.outer(unit, unit))
     null = values <= max(values[-1], 0.0) * p * NULL
     part = np.where(null, 0.0, 1.0 / np.where(null, 1.0, values))
     inverse = (vectors * part) @ vectors.T * np.outer(unit, unit)
-    return inverse, (vectors[:, null] ** 2).sum(axis=1) <= 1e-12
+    return inverse, np.linalg.qr(unit[:, None] * vectors[:, null])[0]
 
 
-def loop_law(fit, maps, fitted=True, hiding=NOISE, **words):
-    """Law of the coefficients of a fit of the loop.
+@dataclass(frozen=True, eq=False)
+class LoopSource(LawSource):
+    """Coefficients of a fit of the loop.
 
-    Parameters
+    Attributes
     ----------
     fit : LoopFit
     maps : RecordMap
@@ -320,63 +480,120 @@ def loop_law(fit, maps, fitted=True, hiding=NOISE, **words):
         of these rows. Else of the least-squares line, or the curve of maximum likelihood.
     hiding : str, default=NOISE
         What is said of coefficients that answers do not tell.
-    **words
-        Further fields.
+    """
 
-    Returns
-    -------
-    CoefficientLaw
+    fit: LoopFit
+    maps: RecordMap
+    fitted: bool = True
+    hiding: str = NOISE
+
+    @cached_property
+    def base(self):
+        """Matrix from theta to the coefficients."""
+        return self.fit.link.each(self.maps.row_map.coefficient_map())
+
+    @cached_property
+    def _origin(self):
+        """The coefficients where theta is 0: those of the location, in the intercepts."""
+        fit, maps, origin = self.fit, self.maps, np.zeros(len(self.base))
+        origin.reshape(np.size(fit.location), -1)[:, -1] = maps.centre + maps.radius * fit.location
+        return origin
+
+    @property
+    def _reason(self):
+        """Why nothing is estimable, and how many times as many records are needed."""
+        fit, p = self.fit, len(self.fit.b)
+        if not fit.equations:
+            return TOO_FEW_RECORDS, fit.link.enough(p) / fit.effective_records
+        if fit.line is None and not self.fitted:
+            return NO_LINE, max(RESOLVED * p**1.5 / fit.effective_records, 1.0)
+        return "", None
+
+    @property
+    def _chosen(self):
+        """The law of what is estimated."""
+        if not self.fitted:
+            return self.fit.law(LEAST_SQUARES)
+        return self.fit.law(FITTED if self.fit.link.linear else FUNCTION)
+
+    def estimable_weights(self, matrix):
+        """Weights of independent sums of these rows that are estimable."""
+        if self._reason[0]:
+            return np.empty((0, len(matrix)))
+        return self._chosen.estimable_weights(self.fit.points(matrix @ self.base))
+
+    def at(self, matrix, shift):
+        """The law of ``matrix @ coefficients + shift``.
+
         Its ``distance`` bounds by what was released of both how far the least-squares line, or the
         curve of maximum likelihood, is; it is infinite without an equation of that.
+        """
+        fit, maps, radius = self.fit, self.maps, self.maps.radius
+        reason, factor = self._reason
+        if reason:
+            return LawSums.unknown(len(matrix), reason, factor)
+        theta = matrix @ self.base
+        points, chosen = fit.points(theta), self._chosen
+        sampling, privacy = (radius**2 * part for part in chosen.covariances(points))
+        resolved = chosen.resolved(points)
+        largest = radius * _largest_in_bounds(fit, maps.row_map, theta)
+        bounded = ~resolved & np.isfinite(largest)
+        if not resolved.all():
+            privacy[bounded, bounded] += largest[bounded] ** 2
+            in_cells = ~chosen.across_cells(points)
+            said = {BOUNDED: bounded.any(), self.hiding: (~resolved & ~in_cells).any()}
+            if in_cells.any():
+                said[_few_rows_of(fit, chosen)] = True
+            reason = "; ".join(words for words, needed in reversed(said.items()) if needed)
+        has_law = resolved | bounded
+        both = np.outer(has_law, has_law)
+        estimate = radius * chosen.value(points) + matrix @ self._origin + shift
+        return LawSums(
+            np.where(has_law, estimate, np.nan),
+            np.where(both, sampling, np.nan),
+            np.where(both, privacy, np.nan),
+            has_law,
+            reason,
+            self._distance(points, has_law, 2.0 * np.where(bounded, largest, 0.0)),
+            bounded,
+        )
+
+    def _distance(self, points, has_law, more):
+        """Bound on the distance of the textbook line or curve, with some more."""
+        fit = self.fit
+        # Without noise no row of a link that bends weighs less
+        if not self.fitted or not (fit.link.linear or fit.last.slope_scale):
+            return None
+        if fit.line is None:
+            return np.where(has_law, inf, np.nan)
+        estimate, line = self._chosen, fit.law(LEAST_SQUARES)
+        noise = np.sqrt(line.variances(points)[1] + estimate.variances(points)[1])
+        apart = np.abs(points @ (line.solution - estimate.solution))
+        distance = self.maps.radius * (apart + USUAL_QUANTILE * noise) + more
+        return np.where(has_law, distance, np.nan)
+
+
+def _few_rows_of(fit, law):
+    """What is said of cells that may be empty, of a fit of the loop.
+
+    Scores that are cut are not in the slope, but their squares are 1: the sum of both bounds the
+    rows of a line.
     """
-    matrix, size = fit.link.each(maps.row_map.coefficient_map()), len(fit.b)
-    N = fit.effective_records
-    if not fit.equations:
-        words["factors"] = np.full(len(matrix), fit.link.enough(size) / N)
-        return _nothing(len(matrix), TOO_FEW_RECORDS, fit.n, **words)
-    if fit.line is None and not fitted:
-        words["factors"] = np.full(len(matrix), max(RESOLVED * size**1.5 / N, 1.0))
-        return _nothing(len(matrix), NO_LINE, fit.n, **words)
-    first, points = FITTED if fit.link.linear else FUNCTION, fit.points(matrix)
-    estimate, line = fit.law(first), fit.law(LEAST_SQUARES)
-    noise = np.sqrt(line.variances(points)[1] + estimate.variances(points)[1])
-    apart = np.abs(points @ (line.solution - estimate.solution))
-    distance = maps.radius * (apart + USUAL_QUANTILE * noise)
-    if fit.line is None:
-        distance = np.full(len(matrix), inf)
-    chosen = estimate if fitted else line
-    sampling, privacy = (maps.radius**2 * part for part in chosen.covariances(points))
-    value, resolved, reason = maps.radius * chosen.value(points), chosen.resolved(points), ""
-    intercepts = value.reshape(np.size(fit.location), -1)[:, -1]
-    intercepts += maps.centre + maps.radius * fit.location
-    largest = maps.radius * _largest_in_bounds(fit, maps.row_map, matrix)
-    bounded = ~resolved & np.isfinite(largest)
-    if not resolved.all():
-        reason = f"{hiding}; {BOUNDED}" if bounded.any() else hiding
-        privacy[bounded, bounded] += largest[bounded] ** 2
-        distance = np.where(bounded, distance + 2.0 * largest, distance)
-        resolved = resolved | bounded
-    both = np.outer(resolved, resolved)
-    # Without noise no row of a link that bends weighs less
-    weighs = fitted and (fit.link.linear or fit.last.slope_scale)
-    return CoefficientLaw(
-        np.where(resolved, value, np.nan),
-        np.where(both, sampling, np.nan),
-        np.where(both, privacy, np.nan),
-        resolved,
-        reason,
-        fit.n,
-        distance=np.where(resolved, distance, np.nan) if weighs else None,
-        bounded=bounded,
-        factors=chosen.missing(points),
-        **words,
-    )
+    pooled, last, rows = fit.pooled(FITTED), fit.last, fit.n * fit.rows_per_record
+    slope, scale = pooled.slope, pooled.slope_scale
+    square_kept, noise = fit.cells.square_kept(fit.length)[law.empty], scale
+    if fit.link.linear:
+        slope = slope + last.residual_gram / last.cut_length**2
+        noise = sqrt(scale**2 + (last.residual_scale / last.cut_length**2) ** 2)
+    else:  # the slope of the mean of a usual row
+        square_kept = square_kept * min(float(np.trace(fit.gram)) / fit.length**2, 1.0)
+    return few_rows(fit.cells.along(slope)[law.empty], scale, noise, square_kept, rows)
 
 
-def _nothing(size, reason, n, **words):
-    """No coefficient at all."""
-    nothing, none = np.full((size, size), np.nan), np.zeros(size, dtype=bool)
-    return CoefficientLaw(nothing[0], nothing, nothing, none, reason, n, **words)
+def loop_law(fit, maps, fitted=True, hiding=NOISE, **words):
+    """Law of the coefficients of a fit of the loop: that of a `LoopSource`, with further fields."""
+    source = LoopSource(fit, maps, fitted, hiding)
+    return CoefficientLaw.of(source, len(source.base), fit.n, **words)
 
 
 def _largest_in_bounds(fit, rows, matrix):

@@ -6,7 +6,7 @@ passes it through `event`. So a test can add up what was used, and not what was 
 """
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import inf, isfinite, log, sqrt
 from numbers import Real
 from types import SimpleNamespace
@@ -403,20 +403,28 @@ def solved_interval(equations, points, confidence_level):
     of the noise, by Gaussian thinning, is wider by a third to a multiple there.
     """
     quantile = two_sided_quantile(confidence_level)
-    left, singular, right = np.linalg.svd(equations.design)
+    found = equations.across_empty_cells(partial(_stands_out, quantile=quantile))
+    equations, in_reach = found.equations, found.tells(points)
+    if not _stands_out(equations, quantile):
+        return np.zeros(len(points)), np.full(len(points), np.inf)
+    inverse = np.linalg.inv(equations.design)
+    V, theta = points @ found.vectors @ inverse, inverse @ equations.target
+    squares = np.einsum("ij,ij->i", V, V)
+    half = quantile * np.sqrt(_variance(equations, V, squares, theta))
+    return np.where(in_reach, V @ equations.target, 0.0), np.where(in_reach, half, np.inf)
+
+
+def _stands_out(equations, quantile):
+    """Whether the smallest singular value of a design is far enough above its noise."""
+    singular = np.linalg.svd(equations.design, compute_uv=False)
     least = RESOLUTION_ABOVE_QUANTILE + max(USUAL_QUANTILE, quantile)
     if equations.law is not None:  # the norm of noise alone
-        least = sqrt(2.0 * len(left))
-    least = max(least * equations.design_scale, singular[0] * len(left) * np.finfo(float).eps)
+        least = sqrt(2.0 * len(singular))
+    least = max(least * equations.design_scale, singular[0] * len(singular) * np.finfo(float).eps)
     smallest = singular[-1]
     if equations.symmetric:  # a noise that turned an eigenvalue negative hides it
         smallest = np.linalg.eigvalsh(equations.design)[0]
-    if not smallest > least:
-        return np.zeros(len(points)), np.full(len(points), np.inf)
-    inverse = (right.T / singular) @ left.T
-    V, theta = points @ inverse, inverse @ equations.target
-    squares = np.einsum("ij,ij->i", V, V)
-    return V @ equations.target, quantile * np.sqrt(_variance(equations, V, squares, theta))
+    return smallest > least
 
 
 def _variance(equations, V, squares, theta):

@@ -2,7 +2,8 @@
 
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
-from math import hypot, sqrt
+from math import hypot, inf, sqrt
+from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg
@@ -21,6 +22,8 @@ from .._linalg import (
 )
 from .._stored import stored, stored_in_policies
 from ..privacy import ROUNDING, CodebookNoise, Query
+from ._cells import WEAK_CELL, Cells, across_all, moved, split
+from ._intervals import USUAL_QUANTILE
 from ._loop._queries import OfPersons, person_sums
 from ._public_maps import RecordMap
 
@@ -74,6 +77,8 @@ class NormalEquations:
         Factor of the sampling covariance by degrees of freedom; None is n / (n - p).
     weight : float
         Weight of pooled sums: what the heaviest of them was divided by; 0 if nothing was pooled.
+    cells : Cells or None
+        Public cells of the table, as directions of theta.
     """
 
     design: np.ndarray
@@ -94,6 +99,7 @@ class NormalEquations:
     person_gram: np.ndarray | None = None
     debias: float | None = None
     weight: float = 0.0
+    cells: Cells | None = None
 
     @classmethod
     def of_moments(cls, answer, p, square_weight):
@@ -153,6 +159,93 @@ class NormalEquations:
     def sampling_gram(self):
         """Noisy covariance of sum e zeta, by persons if records are; None if it is not known."""
         return self.residual_gram if self.person_gram is None else self.person_gram
+
+    @property
+    def resolution(self):
+        """Smallest singular value of the design over the norm of its noise; infinite without."""
+        p = len(self.target)
+        if self.exact or not p:
+            return inf
+        if self.symmetric:  # a noise that turned an eigenvalue negative hides it
+            return float(np.linalg.eigvalsh(self.design)[0]) / (self.design_scale * sqrt(2.0 * p))
+        smallest = float(np.linalg.svd(self.design, compute_uv=False)[-1])
+        return smallest / (2.0 * self.design_scale * sqrt(p))
+
+    def across(self, left, right, square=0.0):
+        """The equations of right'theta, where theta is 0 across these directions.
+
+        Parameters
+        ----------
+        left, right : ndarray of shape (p, m)
+            Orthonormal columns, of the moments and of theta; the same where the design is
+            symmetric.
+        square : float
+            Square of a deviation that what was left out adds to the moments, whose direction is not
+            known: each has an equal part.
+        """
+        grams = {
+            name: None if matrix is None else left.T @ matrix @ left
+            for name, matrix in (
+                ("gram", self.gram),
+                ("residual_gram", self.residual_gram),
+                ("person_gram", self.person_gram),
+            )
+        }
+        more = square / max(right.shape[1], 1)
+        if self.law is not None:  # its residual Gram has all of the error
+            grams["residual_gram"] = grams["residual_gram"] + more * np.eye(right.shape[1])
+        return replace(
+            self,
+            design=left.T @ self.design @ right,
+            target=left.T @ self.target,
+            target_scale=sqrt(self.target_scale**2 + more),
+            residual_thetas=tuple(
+                tuple(np.asarray(theta) @ right) for theta in self.residual_thetas
+            ),
+            cells=None,
+            **grams,
+        )
+
+    def across_empty_cells(self, resolved):
+        """The equations across cells that may be empty, so many that they are resolved.
+
+        A cell may be empty where the design along its direction is not above its noise. If the
+        equations across these are not resolved, the weakest others are taken out, too.
+
+        Parameters
+        ----------
+        resolved : callable
+            A function of equations.
+
+        Returns
+        -------
+        AcrossCells
+        """
+        p, scale = len(self.target), self.design_scale
+        if self.cells is None or not len(self.cells.directions) or self.exact:
+            return self._without([])
+        along = self.cells.along(self.design)
+        if not self.symmetric:  # rows of the cell may have any sign along it
+            along = np.linalg.norm(self.cells.unit @ self.design.T, axis=1) - scale * sqrt(p)
+        order = np.argsort(along)
+        first = int((along <= USUAL_QUANTILE * scale).sum())
+        last = int((along <= WEAK_CELL * 2.0 * scale * sqrt(2.0 * p)).sum())
+        chosen = [self.cells.holdable(order[:count].tolist()) for count in range(first, last + 1)]
+        found = map(self._without, chosen or [self.cells.holdable(order[:first].tolist())])
+        return next((one for one in found if resolved(one.equations)), self._without(chosen[0]))
+
+    def _without(self, empty):
+        """The equations across the directions of these cells."""
+        if not empty:
+            p = len(self.target)
+            return AcrossCells(self, np.eye(p), np.empty((p, 0)), [])
+        held, right = split(self.cells.unit[empty], len(self.target))
+        found = self.across(right, right)
+        theta = right @ np.linalg.lstsq(found.design, found.target, rcond=None)[0]
+        length = sqrt(max(float(np.trace(found.gram)), 0.0) / self.n)
+        moment = self.target - self.design @ theta
+        square = moved(self.cells, empty, moment, self.spread(theta), length)
+        return AcrossCells(self.across(right, right, square), right, held, empty)
 
     def spread(self, theta):
         """Variance of the noise of target - design'theta in a direction across theta."""
@@ -252,6 +345,31 @@ class NormalEquations:
             (_, weights, factor), prior = max(fits, key=lambda fit: fit[0][0])
             theta, factor = prior @ weights, prior @ factor
         return theta, factor @ factor.T
+
+
+class AcrossCells(NamedTuple):
+    """Equations across the directions of cells that may be empty.
+
+    Attributes
+    ----------
+    equations : NormalEquations
+        Those of ``vectors.T @ theta``.
+    vectors : ndarray of shape (p, m)
+        Orthonormal columns across these directions.
+    held : ndarray of shape (p, p - m)
+        The directions, as orthonormal columns.
+    empty : list of int
+        The cells.
+    """
+
+    equations: NormalEquations
+    vectors: np.ndarray
+    held: np.ndarray
+    empty: list
+
+    def tells(self, points):
+        """Whether each point has no part in a direction that is held."""
+        return across_all(points, self.held)
 
 
 def ridge_prior(size, has_intercept):

@@ -449,6 +449,8 @@ class RowMap(PublicRows):
             return theta
         return np.append(theta, (intercept + np.asarray(coef) @ self.offset) / short)
 
+    line = theta  # of functions of the columns of X, as all maps of rows have it
+
 
 class PublicTargets:
     """Public map from a target y to r: what a fit may ask of any such map.

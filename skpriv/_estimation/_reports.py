@@ -18,8 +18,9 @@ from ..privacy import (
     ROUNDING, TYPICAL_NORM, CodebookNoise, Query, adds_up_gaussians, amplified, amplified_epsilon,
     best_codebook,
 )  # fmt: skip
-from ._intervals import asymptotic_interval, certified_by_norm
-from ._loop._fit import LoopLaw, noise_floor
+from ._cells import Across, Cells, moved
+from ._intervals import USUAL_QUANTILE, asymptotic_interval, certified_by_norm
+from ._loop._fit import LoopLaw
 from ._loop._queries import IDENTITY
 from ._moments import MomentsQuery, NormalEquations, ridge_prior
 from ._public_maps import FEATURE_LENGTH, RecordMap
@@ -248,6 +249,10 @@ class ReportedFit:
         gram = answer.reports.error_gram(theta)
         return cls(replace(equations, residual_gram=gram), theta, norm)
 
+    def knowing(self, cells):
+        """The same fit where public cells of the table are known, as directions of theta."""
+        return replace(self, equations=replace(self.equations, cells=cells))
+
     @property
     def last(self):
         """The equations, in place of a step's: their slope is a mean over records."""
@@ -276,25 +281,37 @@ class ReportedFit:
         in the mean, and by the noise of the design one of all points.
         """
         eq, n = self.equations, self.equations.n
-        values, vectors = np.linalg.eigh(eq.design)
-        floor = noise_floor(values, eq.design_scale)
-        hidden, dual = values <= floor, (vectors / np.maximum(values, floor)) @ vectors.T
-        mean = np.asarray(eq.residual_gram) / n
+        cells = eq.cells or Cells.none(len(eq.target))
+        across_cells = Across.of(eq.design, eq.design_scale, cells, USUAL_QUANTILE)
+        values, vectors, floor = across_cells.values, across_cells.vectors, across_cells.floor
+        hidden, dual = values <= floor, vectors / np.maximum(values, floor)
+        solution, mean = dual @ (vectors.T @ eq.target), np.asarray(eq.residual_gram) / n
         seen = np.square(self.theta @ vectors)[~hidden]  # theta is shrunk to 0 elsewhere
         away = np.full(hidden.sum(), sqrt(float(seen.sum()) / max(len(seen), 1)))
+        noise = 0.5 * eq.design_scale**2 * float(away @ away)
+        left_over = eq.target - eq.design @ solution
+        square = moved(cells, across_cells.empty, left_over, eq.spread(solution), self._length)
+        noise += square / max(len(values), 1)
         return LoopLaw(
-            solution=dual @ eq.target,
+            solution=solution,
             dual=n * dual,
-            residual_gram=mean,
+            residual_gram=vectors.T @ mean @ vectors,
             residual_scale=0.0,
-            typical_gram=mean,
+            typical_gram=vectors.T @ mean @ vectors,
             records=n,
-            noise=0.5 * (eq.design_scale / n) ** 2 * float(away @ away),
+            noise=noise / n**2,
             noise_dual=n * dual,
             shared=away * vectors[:, hidden],
-            unsigned=np.empty((len(values), 0)),
+            unsigned=np.empty((len(eq.target), 0)),
             hidden=vectors[:, hidden],
+            held=across_cells.held,
+            empty=across_cells.empty,
         )
+
+    @property
+    def _length(self):
+        """Root mean square length of a row."""
+        return sqrt(max(float(np.trace(self.gram)), 0.0))
 
     def interval(self, phi, confidence_level, method):
         """Centre and half-width at rows of features; infinite where the reports tell nothing.

@@ -35,7 +35,7 @@ BETWEEN_RATIO = "an odds ratio between these classes (of intercepts: odds)"
 
 
 class WaldTest(NamedTuple):
-    """Wald test that several coefficients are all zero; NaN where they are not estimable.
+    """Wald test that several coefficients are all zero; NaN if no sum of them is estimable.
 
     Attributes
     ----------
@@ -227,6 +227,9 @@ class Inference(Printed):
     def wald_test(self, names: Any = None) -> "WaldTest":
         """Test that several coefficients are all zero.
 
+        If some of them are not estimable, the test is that all weighted sums of them which are
+        estimable are zero. Their number is the number of degrees of freedom.
+
         Parameters
         ----------
         names : list of str, default=None
@@ -243,9 +246,10 @@ class Inference(Printed):
         places = [self._place(name) for name in names]
         if not places or len(set(places)) < len(places):
             raise ValueError(f"names={names!r} must be at least one name, and each once.")
-        estimate, covariance = self.estimate[places], self.covariance[np.ix_(places, places)]
-        if not np.isfinite(covariance).all():
-            return WaldTest(np.nan, len(places), np.nan)
+        sums = self.law.estimable(places)
+        if not len(sums.estimate):
+            return WaldTest(np.nan, 0, np.nan)
+        estimate, covariance = sums.estimate, sums.sampling + sums.privacy
         unit = np.sqrt(np.diagonal(covariance))
         correlation = covariance / np.outer(unit, unit)
         scaled = estimate / unit

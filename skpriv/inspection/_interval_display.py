@@ -8,10 +8,11 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from .._compat import pipeline_steps, reaching_last
+from .._compat import reaching_last
 from .._parameters import validated
 from .._printing import Display, pyplot
 from ..records import finite_numbers, present_names, silence
+from ._units import knowing_cells
 
 
 def confidence_interval(
@@ -112,7 +113,7 @@ def interval_of(
     (low, high)
     """
     check_is_fitted(estimator)
-    last = pipeline_steps(estimator)[-1]
+    last = knowing_cells(estimator)
     if not hasattr(last, f"{kind}_interval"):
         raise ValueError(f"kind={kind!r}: {type(last).__name__} has no {kind}_interval.")
     X, options = reaching_last(estimator, X), {} if method is None else {"method": method}

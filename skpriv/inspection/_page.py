@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from .._compat import pipeline_steps
-from .._estimation._coefficients import CoefficientLaw, NoLaw
+from .._estimation._coefficients import CoefficientLaw, LinearSource, NoLaw, Solved
 from .._parameters import validated
 from .._printing import LINE, STYLE, Table, html, sentence
 from .._version import VERSION
@@ -62,7 +62,9 @@ def _estimates(model):
         return "This model has no coefficients."
     coef = np.column_stack([np.atleast_2d(last.coef_), np.atleast_1d(last.intercept_)]).ravel()
     nothing = np.zeros((len(coef), len(coef)))
-    law = CoefficientLaw(coef, nothing, nothing, np.ones(len(coef), dtype=bool), "", 0)
+    solved = Solved.of_all(coef, nothing, nothing)
+    source = LinearSource(solved, np.eye(len(coef)), np.zeros(len(coef)))
+    law = CoefficientLaw.of(source, len(coef), 0)
     try:
         names, law = law_in_units(model, law=law)
     except NoLaw:  # The units of the table are not known: name what the steps before return.

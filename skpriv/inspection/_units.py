@@ -7,6 +7,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._compat import pipeline_steps
 from .._estimation._coefficients import NoLaw
+from .._estimation._cells import KnowsCells, behind, placed
 from .._estimation._public_maps import column_bounds
 from ..preprocessing import BoundsScaler, TableEncoder
 
@@ -35,10 +36,9 @@ def law_in_units(model, estimand=None, law=None):
     """
     check_is_fitted(model)
     *before, last = steps = pipeline_steps(model)
-    names, step_map = _input_names(steps), None
-    for step in before:
-        names, step_map = _after(step, names, step_map)
-    law = _law_of(last, estimand) if law is None else law
+    names, step_map, _ = _passed(steps)
+    if law is None:
+        law = _law_of(knowing_cells(model), estimand)
     # A step before the regressor may move the origin: then there is an intercept in any case.
     moved = step_map is not None
     own = getattr(last, "fit_intercept", True) and not getattr(last, "effects", None)
@@ -53,6 +53,32 @@ def law_in_units(model, estimand=None, law=None):
         return named, law.mapped(matrix[has_coefficient])
     every = np.kron(np.eye(len(classes)), matrix[has_coefficient])
     return [f"{one}: {name}" for one in classes for name in named], law.mapped(every)
+
+
+def knowing_cells(model):
+    """The last step of a fitted model, which knows the cells of the steps before it.
+
+    Cells are public: levels of lists, missing values, and combinations of these.
+    """
+    *before, last = steps = pipeline_steps(model)
+    if not before or not isinstance(last, KnowsCells):
+        return last
+    try:
+        cells = _passed(steps)[2]
+    except NoLaw:  # what a step makes of cells is not known
+        return last
+    return last.with_cells(cells) if len(cells) else last
+
+
+def _passed(steps):
+    """Names of the table's effects, the map to them from coefficients of the last step, and the
+    cells that it knows.
+    """
+    names, step_map = _input_names(steps), None
+    cells = np.empty((0, len(names) + 1))
+    for step in steps[:-1]:
+        names, step_map, cells = _after(step, names, step_map, cells)
+    return names, step_map, cells
 
 
 def _law_of(last, estimand):
@@ -80,24 +106,32 @@ def _input_names(steps):
     return [str(name) for name in found]
 
 
-def _after(step, names, before):
-    """Names of the table's effects, and the map to them from coefficients behind this step.
+def _after(step, names, before, cells):
+    """What is known behind a step: names of effects, the map to them, and cells.
 
-    ``before`` is the map from the coefficients in front of the step, None for the identity.
+    ``before`` is the map from the coefficients in front of the step, None for the identity, and
+    ``cells`` are functions of the rows in front of it.
     """
     if _does_nothing(step):
-        return names, before
+        return names, before, cells
     if _encodes(step):
         if before is not None and not np.isin(before, (0.0, 1.0)).all():
             raise NoLaw(f"{type(step).__name__} must stand before what scales columns.")
         effects = step.coefficient_map()
-        return list(effects.names), effects.matrix
+        return list(effects.names), effects.matrix, _cells_known(effects)
     size = len(names) if before is None else before.shape[1] - 1
     if before is None and isinstance(step, ColumnTransformer):
-        effects, matrix = _columns(step, size)
-        return [*names, *effects], matrix
+        effects, matrix, cells = _columns(step, size)
+        return [*names, *effects], matrix, cells
     matrix = _map(step, size)
-    return names, matrix if before is None else before @ matrix
+    own = _cells_known(step.coefficient_map()) if isinstance(step, BoundsScaler) else ()
+    cells = behind(cells, matrix) if not len(own) else own
+    return names, matrix if before is None else before @ matrix, cells
+
+
+def _cells_known(effects):
+    """Cells that the map of a transformer knows."""
+    return np.empty((0, effects.matrix.shape[1])) if effects.cells is None else effects.cells
 
 
 def _encodes(step):
@@ -120,7 +154,7 @@ def _map(step, n_features):
     if hasattr(step, "get_support"):
         return np.eye(n_features + 1)[:, np.append(step.get_support(indices=True), n_features)]
     if isinstance(step, ColumnTransformer):
-        effects, matrix = _columns(step, n_features)
+        effects, matrix, _ = _columns(step, n_features)
         if not effects:
             return matrix
     raise NoLaw(
@@ -131,7 +165,7 @@ def _map(step, n_features):
 
 
 def _columns(step, n_features):
-    """Names of the effects of encoders, and the map, of a ColumnTransformer.
+    """Names of the effects of encoders, the map, and the cells of a ColumnTransformer.
 
     The map is to the effects of the columns that are selected and scaled, then to those of the
     encoders, from the coefficients in the order of its output.
@@ -147,19 +181,28 @@ def _columns(step, n_features):
             own = transformer.coefficient_map()
             rows = n_features + len(effects) + np.arange(len(own.names))
             effects += own.names
-            blocks.append((rows, own.matrix))
+            blocks.append((rows, own.matrix, _cells_known(own)))
             continue
         mask = isinstance(columns, slice) or np.asarray(columns).dtype == bool
         inner = np.arange(n_features)[columns] if mask else np.array(
             [place[c] if isinstance(c, str) else c for c in np.atleast_1d(columns)], dtype=int
         )  # fmt: skip
-        blocks.append((inner, _map(transformer, len(inner))))
-    widths = [matrix.shape[1] - 1 for _, matrix in blocks]
+        matrix = _map(transformer, len(inner))
+        own_cells = (
+            _cells_known(transformer.coefficient_map())
+            if isinstance(transformer, BoundsScaler)
+            else ()
+        )
+        blocks.append((inner, matrix, np.reshape(own_cells, (-1, matrix.shape[1]))))
+    widths = [matrix.shape[1] - 1 for _, matrix, _ in blocks]
     joined = np.zeros((n_features + len(effects) + 1, sum(widths) + 1))
     joined[-1, -1] = 1.0
-    for start, width, (rows, matrix) in zip(np.cumsum([0, *widths]), widths, blocks, strict=False):
+    cells = []
+    for start, width, block in zip(np.cumsum([0, *widths]), widths, blocks, strict=False):
+        rows, matrix, own_cells = block
         joined[np.append(rows, -1), start : start + width] = matrix[:, :-1]
-    return effects, joined
+        cells.append(placed(own_cells, slice(start, start + width), sum(widths)))
+    return effects, joined, np.vstack(cells)
 
 
 def public_widths(model):

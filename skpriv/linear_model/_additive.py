@@ -250,6 +250,11 @@ class AdditiveMap(PublicRows):
         """Return the parameter of phi for phi'coef + intercept."""
         return np.asarray(coef) + intercept * self.constant
 
+    def line(self, coef, intercept):
+        """Return the parameter of phi for the function x'coef + intercept of the columns of X."""
+        heights = [slope * knots for slope, knots in zip(coef, self.knots, strict=True)]
+        return self.theta_of(np.concatenate(heights) + intercept / self.n_inputs)
+
     def roughness(self, n):
         """Matrix whose product with theta are the second differences of all curves, as a penalty
         that decides what n records leave open.

@@ -4,6 +4,7 @@ Rows to predict at are checked in one way, and stay lazy where they are lazy. A 
 the loop begins from nothing, or where a released fit ended.
 """
 
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from math import inf, sqrt
@@ -15,6 +16,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._compat import F, Documented, Interval, StrOptions, fit_context, names_in
+from .._estimation._cells import Cells, KnowsCells
 from .._estimation._intervals import ConfidenceInterval, check_level, inside_bounds
 from .._estimation._loop._fit import FITTED, LoopFit
 from .._estimation._loop._queries import IDENTITY, Location, MeanLink
@@ -55,7 +57,7 @@ def rowwise(method: F) -> F:
     return cast(F, call)
 
 
-class PredictsAtPoints(Documented):
+class PredictsAtPoints(KnowsCells, Documented):
     """Mixin of regressors: what every prediction and every interval begins with.
 
     Attributes
@@ -245,6 +247,14 @@ class AsymptoticIntervals(PredictsAtPoints):
 
     _record_map: Any
     _released: Any
+
+    def with_cells(self, cells: Any) -> Self:
+        check_is_fitted(self)
+        twin = copy(self)
+        within = getattr(self, "effects", None) is not None
+        found = Cells.of_rows(self._record_map.row_map, cells, within)
+        twin._released = self._released.knowing(found)
+        return twin
 
     def _function(self, X):
         """The fitted function at checked rows, which are clipped as in the fit."""

@@ -7,9 +7,9 @@ the m places, each of which has a row or is empty.
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import inf, nan, sqrt
 from numbers import Integral
-from types import SimpleNamespace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -17,14 +17,17 @@ from scipy import stats
 from sklearn.utils.validation import check_is_fitted
 
 from .._compat import fit_context, names_in
-from .._estimation._coefficients import CoefficientLaw, equations_law
+from .._estimation._cells import Cells, across_all, moved, split
+from .._estimation._coefficients import (
+    COLLINEAR, CoefficientLaw, LinearSource, Solved, equations_law, few_rows,
+)  # fmt: skip
 from .._estimation._intervals import USUAL_QUANTILE, two_sided_quantile
 from .._estimation._loop._fit import inversion_excess
 from .._estimation._loop._score import SIDE_WEIGHT
 from .._estimation._moments import RESIDUAL_CLIP, MomentsQuery, NormalEquations, cluster_degrees
 from .._estimation._loop._queries import IDENTITY, PersonScores, ScoreLengthsQuery, seldom_cut
 from .._estimation._public_maps import RecordMap
-from .._linalg import SQRT2, row_norms, unvech, vech_size
+from .._linalg import ROUNDED, SQRT2, row_norms, unvech, vech_size
 from .._parameters import Estimand, RowsOfPerson, parameters
 from .._printing import Printed, Table
 from .._stored import stored
@@ -87,12 +90,45 @@ class InstrumentScoreQuery(PersonScores, Query):
     def read(self, answer):
         """The noisy moment, its covariance and the slope as sums over rows, each with its noise."""
         found, scales = self.named(answer.value, answer.noise.scale)
-        return SimpleNamespace(
+        return InstrumentSums(
             moment=found["moment"],
             moment_scale=scales["moment"],
             meat=unvech(found["residual"], len(self.V)),
             slope=found["slope"].reshape(len(self.V), -1),
             slope_scale=scales["slope"],
+        )
+
+
+@stored
+@dataclass(frozen=True, eq=False)
+class InstrumentSums:
+    """What is read of the answer to an `InstrumentScoreQuery`, as sums over rows.
+
+    Attributes
+    ----------
+    moment : ndarray of shape (q,)
+    moment_scale : float
+        Deviation of its noise.
+    meat : ndarray of shape (q, q)
+        Covariance of the moment by sampling.
+    slope : ndarray of shape (q, k)
+    slope_scale : float
+    """
+
+    moment: np.ndarray
+    moment_scale: float
+    meat: np.ndarray
+    slope: np.ndarray
+    slope_scale: float
+
+    def across(self, left, right, square=0.0):
+        """The same in other coordinates, with a deviation more in the moment as a whole."""
+        return InstrumentSums(
+            moment=left.T @ self.moment,
+            moment_scale=sqrt(self.moment_scale**2 + square / left.shape[1]),
+            meat=left.T @ self.meat @ left,
+            slope=left.T @ self.slope @ right,
+            slope_scale=self.slope_scale,
         )
 
 
@@ -116,33 +152,89 @@ class TwoStages:
     ----------
     exogenous, structural : ndarray of int
         Coordinates of phi that are instruments z, and those of the equation.
-    theta : ndarray of shape (k,)
-    sampling, privacy : ndarray of shape (k, k)
-        Covariances of theta.
+    start : ndarray of shape (k,)
+        Where the scores were asked.
+    V : ndarray of shape (q, q)
+        The scores are those of V z, shortened to 1.
+    sums : InstrumentSums
     moments : NormalEquations
         Sums of all phi phi' and r phi, of which the first stage is read.
-    strength : float
-        Smallest singular value of the released whitened slope, over the largest that is seen in 5%
-        of fits where noise is all there is in its direction; above 1 the slope is told from noise.
+    cells : Cells or None
+        Public cells of the table, as directions of the parameter of phi.
     weak : bool
         Whether the first stage says that no normal interval holds.
     """
 
     exogenous: np.ndarray
     structural: np.ndarray
-    theta: np.ndarray
-    sampling: np.ndarray
-    privacy: np.ndarray
+    start: np.ndarray
+    V: np.ndarray
+    sums: InstrumentSums
     moments: NormalEquations
-    strength: float
+    cells: Cells | None = None
     weak: bool = False
+
+    def knowing(self, cells):
+        """The same where public cells of the table are known, as directions of the parameter."""
+        return replace(self, cells=cells)
+
+    @property
+    def theta(self):
+        """Solution of shape (k,)."""
+        solved = self._solution[0]
+        return self.start + solved.vectors @ (solved.theta - solved.vectors.T @ self.start)
+
+    @property
+    def solved(self):
+        """The law of theta, a `Solved`."""
+        return self._solution[0]
+
+    @property
+    def strength(self):
+        """Smallest singular value of the released whitened slope, over the largest that is seen in
+        5% of fits where noise is all there is in its direction; above 1 the slope is told from it.
+        """
+        return self._solution[1]
+
+    @cached_property
+    def _solution(self):
+        """The law of theta, across the cells that may be empty, and the strength."""
+        sums, scale = self.sums, self.sums.slope_scale
+        both = np.intersect1d(self.exogenous, self.structural)
+        cells = (self.cells or Cells.none(len(self.moments.target))).within(both)
+        lines = cells.at(self.structural)
+        weights = cells.at(self.exogenous).turned(lambda rows: np.linalg.solve(self.V.T, rows.T).T)
+        along = np.einsum("ij,jk,ik->i", weights.unit, sums.slope, lines.unit)
+        empty = lines.holdable(
+            np.argsort(along)[: (along <= USUAL_QUANTILE * scale).sum()].tolist()
+        )
+        held, right = split(lines.unit[empty], len(self.start))
+        _, left = split(weights.unit[empty], len(self.V))
+        square, missing = 0.0, ""
+        if not scale:  # what columns that determine each other exactly leave open
+            _, values, turns = np.linalg.svd(left.T @ sums.slope @ right)
+            seen = values > ROUNDED * values[0]
+            held = np.column_stack([held, right @ turns[~seen].T])
+            right, missing = right @ turns[seen].T, COLLINEAR
+        if empty and scale:
+            step = right @ _inverted(sums.across(left, right))[0]
+            noise = sums.moment_scale**2 + scale**2 * float(step @ step)
+            left_over, n = sums.moment - sums.slope @ step, self.moments.n
+            square = moved(weights, empty, left_over, noise, INSTRUMENT_LENGTH)
+            square_kept = (np.sqrt(weights.square_kept(INSTRUMENT_LENGTH)) * lines.long)[empty]
+            missing = few_rows(along[empty] / n, scale / n, scale / n, square_kept, n)
+        step, sampling, privacy, strength = _inverted(sums.across(left, right, square))
+        solution = right.T @ self.start + step
+        return Solved(solution, sampling, privacy, right, held, missing), strength
 
     def interval(self, phi, confidence_level, method):
         """Centre and half-width at rows of features; infinite where instruments are weak."""
-        points, covariance = phi[:, self.structural], self.sampling + self.privacy
-        deviation = np.sqrt(np.einsum("ij,jk,ik->i", points, covariance, points))
+        solved, points = self.solved, phi[:, self.structural]
+        across, covariance = points @ solved.vectors, solved.sampling + solved.privacy
+        deviation = np.sqrt(np.einsum("ij,jk,ik->i", across, covariance, across))
+        in_reach = across_all(points, solved.held) & (not self.weak)
         half = two_sided_quantile(confidence_level) * deviation
-        return points @ self.theta, np.full(len(points), inf) if self.weak else half
+        return np.where(in_reach, across @ solved.theta, 0.0), np.where(in_reach, half, inf)
 
 
 def solve_two_stages(session, maps, exogenous, structural):
@@ -178,13 +270,11 @@ def solve_two_stages(session, maps, exogenous, structural):
         meat *= cluster_degrees(session.n, round(n * session.persons), p)
     elif n > p:
         meat *= n / (n - p)
-    step, inverse, noise, strength = _inverted(sums, meat)
-    sampling = inverse @ meat @ inverse.T
-    return TwoStages(exogenous, structural, theta + step, sampling, noise, moments, strength)
+    return TwoStages(exogenous, structural, theta, V, replace(sums, meat=meat), moments)
 
 
-def _inverted(sums, meat):
-    """The step, the inverse of the slope, the covariance of its noise, and the strength.
+def _inverted(sums):
+    """The step, the covariances of its noises by sampling and by privacy, and the strength.
 
     In the singular directions of the slope the answers are those of `inversion_excess`, with
     the noise that the slope has at the part of the step in other directions in the variance. Where
@@ -199,10 +289,10 @@ def _inverted(sums, meat):
     floor = scale * float(stats.chi.isf(0.05, n_instruments - size + 1))
     strength = float(values[-1]) / floor if floor else inf
     if scale and strength > 1.0:
-        variances = np.einsum("ij,ik,kj->j", left, meat, left) + sums.moment_scale**2 + spread
+        variances = np.einsum("ij,ik,kj->j", left, sums.meat, left) + sums.moment_scale**2 + spread
         excess = inversion_excess(values, left.T @ sums.moment, variances, scale, USUAL_QUANTILE)
         noise += (right.T * excess**2) @ right
-    return step, inverse, noise, strength
+    return step, inverse @ sums.meat @ inverse.T, noise, strength
 
 
 def _first_solution(moments, exogenous, structural):
@@ -266,9 +356,10 @@ class FirstStage(Printed):
         """
         k, found = self.n_instruments, np.full(len(self.laws), nan)
         for i, law in enumerate(self.laws):
-            b, covariance = law.estimate[:k], (law.sampling + law.privacy)[:k, :k]
-            if np.isfinite(covariance).all():
-                found[i] = b @ np.linalg.pinv(covariance) @ b / k
+            instrument_sums = law.estimable(range(k))
+            if len(b := instrument_sums.estimate):
+                covariance = instrument_sums.sampling + instrument_sums.privacy
+                found[i] = b @ np.linalg.pinv(covariance) @ b / len(b)
         return found
 
     @property
@@ -337,12 +428,13 @@ def first_stage(fit, rows, names, endogenous, instruments, unit):
     shown = [*order, *([rows.n_features] if rows.fit_intercept else [])]
     units = rows.coefficient_map()[np.ix_(shown, exogenous)]
     design = moments.design[np.ix_(exogenous, exogenous)]
+    cells = fit.cells and fit.cells.within(exogenous).at(exogenous)
     scale, laws = moments.design_scale, []
     for j in endogenous:
         target = moments.design[exogenous, j]
         solved = np.linalg.lstsq(design, target, rcond=None)[0]
         square = moments.design[j, j] - 2.0 * solved @ target + solved @ design @ solved
-        sums = {"design": design, "gram": design, "target": target}
+        sums = {"design": design, "gram": design, "target": target, "cells": cells}
         # Entries off the diagonal have less noise
         sums |= {"square": max(float(square), scale), "target_scale": scale / sqrt(2.0)}
         equations = replace(moments, **sums)
@@ -499,16 +591,26 @@ class IVRegressor(AsymptoticIntervals, PrivateRegressor):
         exogenous = np.setdiff1d(np.arange(maps.size), endogenous)
         structural = np.setdiff1d(np.arange(maps.size), instruments)
         self._record_map, self.bounds_y_ = maps, maps.bounds_y
-        self._released = fit = solve_two_stages(session, maps, exogenous, structural)
+        self._released = solve_two_stages(session, maps, exogenous, structural)
+        self._read(session.report.unit)
+        session.report.note = self.first_stage_.warning or None
+        return self
+
+    def _read(self, unit):
+        """Coefficients and the first stage, from what was released."""
+        fit, maps, (instruments, endogenous) = self._released, self._record_map, self._places()
         weights = self._units @ fit.theta
         self.coef_ = weights[:-1]
         self.intercept_ = maps.centre + float(weights[-1])
         names = names_in(self) or [f"x{i}" for i in range(self.n_features_in_)]
-        columns, unit = (endogenous, instruments), session.report.unit
+        columns = endogenous, instruments
         self.first_stage_ = first_stage(fit, maps.row_map, names, *columns, unit)
         self._released = replace(fit, weak=self.first_stage_.weak)
-        session.report.note = self.first_stage_.warning or None
-        return self
+
+    def with_cells(self, cells: Any) -> Self:
+        twin = super().with_cells(cells)
+        twin._read(self.first_stage_.unit)
+        return twin
 
     def _places(self):
         """Columns of the instruments and of the endogenous features."""
@@ -559,10 +661,8 @@ class IVRegressor(AsymptoticIntervals, PrivateRegressor):
             Nothing is estimable where instruments are weak.
         """
         self._check_claim("asymptotic")
-        fit, units = self._released, self._units
-        sampling, privacy = (units @ part @ units.T for part in (fit.sampling, fit.privacy))
-        value, reason = np.append(self.coef_, self.intercept_), self.first_stage_.warning
-        if reason:
-            value, sampling, privacy = (np.full_like(x, np.nan) for x in (value, sampling, privacy))
-        resolved, n, words = np.full(len(value), not reason), fit.moments.n, self.interval_estimand
-        return CoefficientLaw(value, sampling, privacy, resolved, reason, n, str(words))
+        fit, units, reason = self._released, self._units, self.first_stage_.warning
+        origin = np.append(np.zeros(len(units) - 1), self._record_map.centre)
+        source = LinearSource(reason or fit.solved, units, origin)
+        words = str(self.interval_estimand)
+        return CoefficientLaw.of(source, len(units), fit.moments.n, estimand=words)

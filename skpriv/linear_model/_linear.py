@@ -19,7 +19,7 @@ from scipy.stats import qmc
 from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
-from .._estimation._coefficients import CoefficientLaw, NoLaw, equations_law, loop_law
+from .._estimation._coefficients import NOISE, CoefficientLaw, NoLaw, equations_law, loop_law
 from .._estimation._intervals import two_sided_quantile
 from .._estimation._loop._fit import FITTED, LoopFit, noise_floor
 from .._estimation._moments import normal_posterior
@@ -31,7 +31,7 @@ from .._printing import Printed, Table
 from .._stored import stored
 from ..privacy import LARGEST_EPSILON, Budget, capabilities
 from ..records import Rows, check_length
-from ._opening import best_reports, named_constants, public_maps, public_rows, within_maps
+from ._opening import CONSTANT, WITHIN, best_reports, public_maps, public_rows, within_maps
 from ._prediction_intervals import PredictionIntervals
 from ._base import FitsBySteps
 
@@ -258,6 +258,10 @@ class Information:
             n,
         )
 
+    def knowing(self, cells: Any) -> "Information":
+        """The same: a posterior needs to know no cell."""
+        return self
+
     def plus(self, other: "Information") -> "Information":
         """Likelihood of the records of both."""
         return Information(
@@ -444,8 +448,9 @@ class LinearRegression(FitsBySteps, PredictionIntervals):
         line, detail = self._line(estimand == "fitted")
         stated = {"estimand": f"{estimand}: {line}", "detail": detail, "epsilon": self.epsilon}
         stated["leverage"] = fit.leverage(self._record_map.row_map)
-        law = loop_law(fit, self._record_map, estimand == "fitted", **stated)
-        return law if self.effects is None else named_constants(law)
+        hiding = NOISE if self.effects is None else CONSTANT
+        stated |= {} if self.effects is None else WITHIN
+        return loop_law(fit, self._record_map, estimand == "fitted", hiding, **stated)
 
     def _line(self, fitted):
         """The line that is estimated in a few words, and the rest of that sentence."""

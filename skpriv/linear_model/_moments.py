@@ -13,6 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._compat import Interval, StrOptions
+from .._estimation._cells import Cells
 from .._estimation._coefficients import CoefficientLaw, equations_law
 from .._estimation._intervals import asymptotic_interval, certified_by_equations, inside_bounds
 from .._estimation._moments import (
@@ -141,6 +142,14 @@ class MomentRegressor(CertifiedIntervals, FitsPersons, PredictionIntervals):
         theta, self._equations = self._solution(equations), equations
         self.coef_, self.intercept_ = self._scaling.coefficients(theta)
         return theta
+
+    def with_cells(self, cells: Any) -> Any:
+        check_is_fitted(self)
+        found, basis = Cells.of_rows(self._scaling.row_map, cells), self._coordinates
+        twin = copy(self)
+        turned = found.turned(lambda lines: np.linalg.solve(basis, lines.T).T)
+        twin._equations = replace(self._equations, cells=turned)
+        return twin
 
     def _solution(self, equations):
         """Post-processing of released answers: theta, by a ridge penalty or by its noise."""

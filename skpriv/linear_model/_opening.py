@@ -367,9 +367,3 @@ def within_maps(model, groups, maps, weights=None):
         largest = (rows.high - rows.low) * part
         ends = {"low": -largest, "high": largest}
     return RecordMap(replace(rows, **ends, fit_intercept=False), target)
-
-
-def named_constants(law):
-    """The law of slopes within persons, with a reason of its own for those not resolved."""
-    reason = "" if law.resolved[:-1].all() else CONSTANT
-    return replace(law, reason=reason, factors=None, **WITHIN)

@@ -27,6 +27,9 @@ class CoefficientMap:
         Names of the effects in the units of the table: "age per year", "sex=M".
     matrix : ndarray of shape (n_features + 1, n_features + 1)
         Acts on the coefficients and the intercept, which is last, on both sides.
+    cells : ndarray of shape (n_cells, n_features + 1) or None, default=None
+        Public functions of transformed rows, coefficients and an intercept, that are 1 for the rows
+        of one cell of the table and 0 for all others: a level, or a missing value.
 
     Examples
     --------
@@ -39,6 +42,7 @@ class CoefficientMap:
 
     names: list
     matrix: np.ndarray
+    cells: np.ndarray | None = None
 
     def apply(self, coef: Any, intercept: Any = 0.0) -> tuple[np.ndarray, float]:
         """Coefficients and intercept in the units of the table.
@@ -205,7 +209,11 @@ class BoundsScaler(OneToOneFeatureMixin, PublicTransformer):
         slopes = 1.0 / (scale * self.norm_)
         matrix = np.diag(np.append(slopes, 1.0))
         matrix[-1, :-1] = -offset * slopes
-        return CoefficientMap(list(self.get_feature_names_out()), matrix)
+        one = np.eye(len(matrix))
+        cells = [one[column] * self.norm_ for group in self.groups_ for column in group]
+        cells += [one[-1] - self.norm_ * one[group].sum(axis=0) for group in self.groups_]
+        found = np.reshape(cells, (-1, len(matrix)))
+        return CoefficientMap(list(self.get_feature_names_out()), matrix, found)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

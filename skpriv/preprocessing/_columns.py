@@ -30,7 +30,9 @@ class Block:
 
     ``ranges`` are the ends of each column, shape (width, 2). ``effects`` and ``matrix`` say how the
     coefficients of the block, `beta`, are told in the units of the column: ``matrix @ beta``. The
-    intercept grows by ``offset @ beta``.
+    intercept grows by ``offset @ beta``. ``cells`` are functions of the block, as coefficients and
+    an intercept, that are 1 for a level, or for missing values, and 0 for all others. A cell that
+    is the mean of all levels has a part of each.
     """
 
     names: list
@@ -38,6 +40,25 @@ class Block:
     effects: list
     matrix: np.ndarray
     offset: np.ndarray
+    cells: np.ndarray
+
+
+def level_cells(rows):
+    """Functions of a block, one row each, that are 1 at one of these rows and 0 at all others.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_levels, width)
+        Rows of the levels; there are no functions if one of them is a weighted sum of others.
+
+    Returns
+    -------
+    ndarray of shape (n_levels, width + 1), the intercept last
+    """
+    with_one = np.column_stack([rows, np.ones(len(rows))])
+    if np.linalg.matrix_rank(with_one) < len(rows):
+        return np.empty((0, with_one.shape[1]))
+    return np.linalg.pinv(with_one).T
 
 
 class ColumnType:
@@ -117,7 +138,15 @@ class _Line(ColumnType):
             names, effects = [*names, f"{name}=missing"], [*effects, self.missing_effect(name)]
             matrix = np.array([[1.0 / scale, 0.0], [-self.reference_position, 1.0]])
             shift, ranges = np.array([-offset, 0.0]), [*ranges, [0.0, 1.0]]
-        return Block(names, np.array(ranges), effects, matrix, shift)
+        return Block(names, np.array(ranges), effects, matrix, shift, self._cells)
+
+    @property
+    def _cells(self):
+        """Cells of the levels, where there are two, and of missing values."""
+        cells = level_cells(self.coded[1]) if self.coded else ()
+        if len(cells) or not self.has_indicator:
+            return np.reshape(cells, (-1, 2 + self.has_indicator))
+        return np.array([[0.0, 1.0, 0.0]])
 
     def missing_effect(self, name: str) -> str:
         """Name of the effect of a missing cell."""
@@ -547,7 +576,8 @@ class Categorical(_Listed):
         names = [f"{name}={level}" for level in self.levels[1:]]
         corners = self._corners
         ranges = np.column_stack([corners.min(axis=0), corners.max(axis=0)])
-        return Block(names, ranges, list(names), corners[1:] - corners[0], corners[0])
+        shifts, cells = corners[1:] - corners[0], level_cells(corners)
+        return Block(names, ranges, list(names), shifts, corners[0], cells)
 
     @property
     def coded(self) -> Any:

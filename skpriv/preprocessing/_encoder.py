@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._compat import fit_context
+from .._estimation._cells import placed
 from .._parameters import parameters
 from ..records import (
     as_rows, check_shape, floats, is_lazy, present_names, quietly, same_names,
@@ -283,9 +284,13 @@ class TableEncoder(SchemaEncoder):
             ``names``, ``matrix``; ``apply(coef, intercept)``, ``covariance(covariance)``.
         """
         blocks, matrix = self._blocks(), np.eye(self._n_features_out + 1)
+        cells = []
         for block, at in zip(blocks, self.blocks_.values(), strict=True):
             matrix[at, at], matrix[-1, at] = block.matrix / self.norm_, block.offset / self.norm_
-        return CoefficientMap([name for block in blocks for name in block.effects], matrix)
+            cells.append(placed(block.cells, at, len(matrix) - 1))
+        names = [name for block in blocks for name in block.effects]
+        scale = np.append(np.full(len(matrix) - 1, self.norm_), 1.0)
+        return CoefficientMap(names, matrix, np.vstack(cells) * scale)
 
     def _column(self, name):
         """The type of a column that is encoded, and its place in the output."""

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .._estimation._cells import placed
 from .._parameters import parameters
 from .._stored import stored
 from ..records import present_names, same_names
@@ -38,6 +39,7 @@ FUNCTIONS = {"I": np.positive, "abs": np.absolute, **INCREASING}
 SMALLEST, LARGEST = 1e-290, 1e300
 WORD_PREFIX = "_column_named_"  # before the name of a column that is a word of Python
 REMEDY = "change the public range in the schema, or the term."
+GRID = 20_000  # public points at which functions of several columns are compared
 
 
 @stored
@@ -122,14 +124,8 @@ class FormulaEncoder(SchemaEncoder):
         design = _parsed(self.formula, schema)[1]
         one = self._references(schema)
         design.check(one, schema)
-        expanded = design.expanded(one, schema)
-        self.terms_ = [
-            name.replace(WORD_PREFIX, "") for name in expanded.columns[1:]
-        ]  # without intercept
-        size, (_, *places) = len(self.terms_), expanded.model_spec.term_indices.values()
-        blocks = {block: np.empty(0, dtype=int) for block in design.columns}
-        for block, at in zip(design.columns, places, strict=True):
-            blocks[block] = np.append(blocks[block], np.array(at) - 1)
+        self.terms_, blocks = design.blocks(one, schema)
+        size = len(self.terms_)
         self._matrix, self._shift = np.zeros((size, size)), np.zeros(size)
         for block, at in blocks.items():
             lower = [where for other, where in blocks.items() if other < block]
@@ -149,6 +145,12 @@ class FormulaEncoder(SchemaEncoder):
         """Encoded rows of a table in memory."""
         frame, schema = columns_of(X, self.columns_), as_schema(self.schema)
         read = {name: _read(schema[name], frame[name]) for name in self.columns_}
+        rows = self._rows(read, schema)
+        # Between two points of the grid a row may be a little longer than at any of them.
+        return rows / np.maximum(self._norm, np.linalg.norm(rows, axis=1))[:, None]
+
+    def _rows(self, read, schema):
+        """Rows, but for the norm, of what was read: values, and whether they are missing."""
         cells = {name: values for name, (values, _) in read.items()}
         rows = _parsed(self.formula, schema)[1].matrix(cells, schema)
         rows = rows @ self._matrix.T + self._shift
@@ -156,8 +158,7 @@ class FormulaEncoder(SchemaEncoder):
             absent = read[name][1]
             rows[np.ix_(absent, at)] = 0.0
             rows = np.column_stack([rows, absent])
-        # Between two points of the grid a row may be a little longer than at any of them.
-        return rows / np.maximum(self._norm, np.linalg.norm(rows, axis=1))[:, None]
+        return rows
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the encoded columns, one for each column of the formula's terms.
@@ -194,7 +195,51 @@ class FormulaEncoder(SchemaEncoder):
             matrix[size + i, at] = -typical[at]
             names.append(schema[name].missing_effect(name))
         matrix[:, :-1] /= self._norm
-        return CoefficientMap(names, matrix)
+        return CoefficientMap(names, matrix, self._cells(schema))
+
+    def _cells(self, schema):
+        """Functions of encoded rows that are 0 outside of one cell of some columns with levels.
+
+        The columns are those of a term. Beside the indicator of a cell there are its products with
+        numbers, such as a slope within a level, where the formula has them.
+        """
+        size, levels = len(self.terms_), {name for name in self.columns_ if schema[name].coded}
+        found = [np.eye(size + len(self._missing) + 1)[size:-1] * self._norm]
+        _, blocks = _parsed(self.formula, schema)[1].blocks(self._references(schema), schema)
+        for coded in dict.fromkeys(block & levels for block in blocks):
+            if coded:
+                beside = (b - levels for b in blocks if b & levels and b & levels <= coded)
+                names = [*sorted(coded), *sorted(frozenset().union(*beside))]
+                found.append(self._cells_of(schema, blocks, names, len(coded)))
+        return np.vstack(found)
+
+    def _cells_of(self, schema, blocks, names, n_coded):
+        """The same of the cells of the first of these columns, with products by the others."""
+        size = len(self.terms_)
+        n_cells = np.prod([len(self._states(schema, name)) for name in names[:n_coded]])
+        count = int((GRID / n_cells) ** (1.0 / max(len(names) - n_coded, 1)))
+        states = [self._states(schema, name, min(max(count, 3), 9)) for name in names]
+        grid = np.meshgrid(*(np.arange(len(one)) for one in states), indexing="ij")
+        places, length = [axis.ravel() for axis in grid], grid[0].size
+        read = {
+            name: (np.full(length, value[0]), np.zeros(length, dtype=bool))
+            for name, value in self._references(schema).items()
+        }
+        for name, one, place in zip(names, states, places, strict=True):
+            read[name] = one[place, 0], one[place, 1] > 0.5
+        own = [at for block, at in blocks.items() if block <= set(names)]
+        own.append([size + i for i, name in enumerate(self._missing) if name in names])
+        columns = np.concatenate(own).astype(int)
+        rows = self._rows(read, schema)[:, columns] / self._norm
+        cells = np.ravel_multi_index(places[:n_coded], grid[0].shape[:n_coded])
+        functions = vanishing(np.column_stack([rows, np.ones(length)]), cells)
+        return placed(functions, columns, size + len(self._missing))
+
+    def _states(self, schema, name, count=3):
+        """Public values of a column, and whether a missing cell counts as this value."""
+        values = [(value, 0.0) for value in _points(schema[name], count)]
+        absent = [(_reference(schema[name]), 1.0)] * (name in self._missing)
+        return np.array(values + absent)
 
     def _references(self, schema):
         """One row: the values against which missing cells are told."""
@@ -231,6 +276,26 @@ class _Design:
     def matrix(self, cells, schema):
         """Columns F of all terms at values of the columns of the table."""
         return self.expanded(cells, schema).to_numpy(dtype=float)[:, 1:]
+
+    def blocks(self, one, schema):
+        """Names of all columns F, and places of those of each set of columns of the table.
+
+        Parameters
+        ----------
+        one : dict of str to ndarray of shape (1,)
+            One row of values.
+        schema : Schema
+
+        Returns
+        -------
+        (list of str, dict of frozenset to ndarray of int)
+        """
+        expanded = self.expanded(one, schema)
+        _, *places = expanded.model_spec.term_indices.values()  # the first one is the intercept
+        blocks = {block: np.empty(0, dtype=int) for block in self.columns}
+        for block, at in zip(self.columns, places, strict=True):
+            blocks[block] = np.append(blocks[block], np.array(at) - 1)
+        return [name.replace(WORD_PREFIX, "") for name in expanded.columns[1:]], blocks
 
     def expanded(self, cells, schema):
         """The same as a frame of formulaic, which knows their names and terms; intercept first."""
@@ -464,7 +529,7 @@ def _points(column, count):
     return column._in_units(np.linspace(-1.0, 1.0, count))
 
 
-def _grid(block, schema, size=20_000):
+def _grid(block, schema, size=GRID):
     """About so many public points of a block's columns, at equal steps over their ranges."""
     names = sorted(block)
     wide = [name for name in names if schema[name].kind in ("numeric", "date")]
@@ -472,6 +537,38 @@ def _grid(block, schema, size=20_000):
     count = max(3, int((size / others) ** (1.0 / max(len(wide), 1))))
     axes = np.meshgrid(*(_points(schema[name], count) for name in names), indexing="ij")
     return {name: axis.ravel() for name, axis in zip(names, axes, strict=True)}
+
+
+def vanishing(rows, cells):
+    """Linear functions of rows that are 0 outside of one cell.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_points, p)
+        Public points.
+    cells : ndarray of int of shape (n_points,)
+        The cell of each.
+
+    Returns
+    -------
+    ndarray of shape (n_functions, p)
+        The mean square of each over the points of its cell is 1. The first one of a cell is the
+        nearest to 1 there.
+    """
+    left, values, right = np.linalg.svd(rows, full_matrices=False)
+    full = values > 1e-9 * values[0]
+    left, back = left[:, full], right[full] / values[full, None]
+    found = [np.empty((0, rows.shape[1]))]
+    for cell in np.unique(cells):
+        inside = left[cells == cell]
+        _, singular, turns = np.linalg.svd(inside, full_matrices=False)
+        own = turns[singular > 1.0 - 1e-9]  # functions that have no part outside
+        if len(own):
+            sums = own @ inside.sum(axis=0)
+            order = np.linalg.qr(np.column_stack([sums, np.eye(len(sums))]))[0].T
+            order = order * np.where(order @ sums < 0.0, -1.0, 1.0)[:, None]
+            found.append(np.sqrt(len(inside)) * order @ own @ back)
+    return np.vstack(found)
 
 
 def _orthogonal(lower, columns, names):

@@ -8,7 +8,7 @@ import pytest
 from registry.noise import goe
 
 from skpriv._estimation import _coefficients as coefficients
-from skpriv._estimation._coefficients import CoefficientLaw, equations_law, sandwich
+from skpriv._estimation._coefficients import equations_law, sandwich
 from skpriv._estimation._moments import NormalEquations
 from skpriv._estimation._public_maps import RecordMap
 
@@ -44,9 +44,10 @@ def test_bias_and_covariance_over_draws_of_noise(symmetric, resolution):
     errors, laws = [], []
     for _ in range(400):
         theta, equations = _equations(resolution, symmetric, rng)
-        law = coefficients._expansion(equations)
-        errors.append(law.estimate - theta)
-        laws.append(np.diagonal(law.sampling + law.privacy))
+        inverse = np.linalg.inv(equations.design)
+        solution, sampling, privacy = coefficients._expansion(equations, inverse)
+        errors.append(solution - theta)
+        laws.append(np.diagonal(sampling + privacy))
     errors, laws = np.array(errors), np.array(laws)
     covered = np.mean(np.abs(errors) <= 1.96 * np.sqrt(laws))
     assert covered == pytest.approx(0.95, abs=0.02)
@@ -78,13 +79,27 @@ def test_the_sandwich_is_exact_without_noise_and_homoscedastic_in_it():
     assert np.linalg.eigvalsh(between)[0] > -1e-9
 
 
-def test_a_row_needs_all_that_it_weighs():
-    law = CoefficientLaw(
-        np.array([1.0, np.nan, 3.0]), np.eye(3), np.eye(3), np.array([True, False, True]), "", 10
-    )
-    mapped = law.mapped(np.array([[1.0, 0.0, 1.0], [1.0, 1.0, 0.0]]))
-    assert mapped.resolved.tolist() == [True, False]
-    assert mapped.estimate[0] == 4.0 and mapped.sampling[0, 0] == 2.0
+def test_mapping_twice_is_mapping_by_the_product():
+    """What is estimable is a property of the sum that is asked: here x1 + x2, not x1 or x2."""
+    rng = np.random.RandomState(0)
+    rows = rng.normal(size=(40, 3))
+    rows[:, 2] = rows[:, 1]
+    sums = {"design": rows.T @ rows, "target": rows.T @ rng.normal(size=40), "gram": rows.T @ rows}
+    exact = dict.fromkeys(("design_scale", "target_scale", "gram_scale"), 0.0)
+    equations = NormalEquations(**sums, **exact, square=40.0, n=40, symmetric=True)
+    law = equations_law(equations, (np.eye(3), np.zeros(3)))
+    assert law.resolved.tolist() == [True, False, False] and "exactly" in law.reason
+    first, second = rng.normal(size=(3, 3)), np.array([[0.5, 0.0, 2.0], [1.0, 1.0, 1.0]])
+    turn = np.linalg.solve(first.T, np.array([[1.0, 1.0, 1.0], [0.0, 0.0, 1.0]]).T).T
+    for other in (second, turn):
+        twice, once = law.mapped(first, 1.0).mapped(other, 2.0), law.mapped(other @ first)
+        assert twice.resolved.tolist() == once.resolved.tolist()
+        assert twice.estimate == pytest.approx(once.estimate + other.sum(axis=1) + 2.0, nan_ok=True)
+        assert twice.sampling == pytest.approx(once.sampling, nan_ok=True)
+    assert once.resolved.tolist() == [True, False]
+    told = law.estimable([1, 2]).matrix
+    assert told == pytest.approx(np.abs(told).max() * np.sign(told[0, 1]) * np.array([[0, 1, 1]]))
+    assert len(law.estimable([0, 1, 2]).estimate) == 2
 
 
 @pytest.mark.parametrize("symmetric", [True, False])
@@ -97,13 +112,13 @@ def test_errors_meet_the_noise_of_the_design_once_more(symmetric):
         coefficients.MIN_RESOLUTION_FOR_COEFFICIENTS * found.design_scale * unit
     )  # all directions are as weak
     equations = replace(found, design=eigenvalue * np.eye(P), target=eigenvalue * theta)
-    law, scale = coefficients._expansion(equations), equations.design_scale
-    W = np.linalg.inv(equations.design)
+    W, scale = np.linalg.inv(equations.design), equations.design_scale
+    _, sampling, privacy = coefficients._expansion(equations, W)
     noises = scale * (goe(rng, P, draws) if symmetric else rng.normal(size=(draws, P, P)))
     met = equations.target_scale * rng.normal(size=(draws, P)) - noises @ theta
     first = W @ (met.T @ met / draws) @ W.T
-    once_more = np.mean(noises @ (law.sampling + first) @ noises.transpose(0, 2, 1), axis=0)
+    once_more = np.mean(noises @ (sampling + first) @ noises.transpose(0, 2, 1), axis=0)
     expected = first + W @ once_more @ W.T
-    assert np.diagonal(law.privacy) == pytest.approx(np.diagonal(expected), rel=0.03)
+    assert np.diagonal(privacy) == pytest.approx(np.diagonal(expected), rel=0.03)
     more = np.diagonal(expected) / np.diagonal(first)
     assert more.min() > 1.05  # which the test above would see

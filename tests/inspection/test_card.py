@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skpriv._estimation._coefficients import CoefficientLaw
+from skpriv._estimation._coefficients import CoefficientLaw, LawSource, LawSums
 from skpriv.inspection import Inference, coefficient_table, inference, model_card, release_page
 from skpriv.linear_model import SSPRegressor
 from skpriv.preprocessing import Boolean, Categorical, Date, Numeric, TableEncoder
@@ -131,13 +131,17 @@ def test_improper_arguments():
         model_card(ssp())
 
 
+class OneOfTwo(LawSource):
+    """Tells the first of two coefficients alone."""
+
+    def at(self, matrix, shift):
+        part = np.diag([0.01, np.nan])
+        return LawSums(np.array([1.0, np.nan]), part, part, np.array([True, False]), "too few rows")
+
+
 def test_what_is_hidden_is_never_a_number():
     """Released answers that do not tell a coefficient show a dash, wherever it is shown."""
-    law = CoefficientLaw(
-        np.array([1.0, np.nan]), np.diag([0.01, np.nan]), np.diag([0.01, np.nan]),
-        np.array([True, False]), "too few rows", 100,
-    )  # fmt: skip
-    found = Inference(["x0", "x1"], law, 0.95, "")
+    found = Inference(["x0", "x1"], CoefficientLaw.of(OneOfTwo(), 2, 100), 0.95, "")
     rows = str(found).split("p-value")[1].splitlines()
     assert rows[2].split() == ["x1", *["-"] * 7]
     assert "Not estimable (-): too few rows." in str(found)

@@ -1,7 +1,7 @@
 """Coefficients in original units: equal to the textbook, to any scaling, and to the release."""
 
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ from sklearn.linear_model import LinearRegression as LeastSquares
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures
 
-from skpriv._estimation._coefficients import CoefficientLaw
+from skpriv._estimation._coefficients import CoefficientLaw, LawSource, LawSums
 from skpriv.inspection import CoefficientDisplay, Inference, inference
 from skpriv.linear_model import (
     IVRegressor, LinearRegression, LogisticRegression, ReweightedRegressor, SSPRegressor,
@@ -178,12 +178,27 @@ def test_only_a_least_squares_line_can_be_asked_for():
     assert same.estimate == pytest.approx(inference(line).estimate)
 
 
+@dataclass(frozen=True, eq=False)
+class Told(LawSource):
+    """A law in which NaN is hidden, of coefficients alone and their multiples."""
+
+    value: list
+    variance: list
+    distance: np.ndarray
+
+    def at(self, matrix, shift):
+        at = np.abs(matrix).argmax(axis=1)
+        factor = np.abs(matrix).max(axis=1)
+        value, variance = factor * np.array(self.value)[at], factor**2 * np.array(self.variance)[at]
+        told = np.isfinite(value)
+        nothing, distance = np.zeros((len(at), len(at))), factor * self.distance[at]
+        reason = "" if told.all() else "hidden"
+        return LawSums(value + shift, np.diag(variance), nothing, told, reason, distance)
+
+
 def test_a_dash_leaves_the_distance_of_the_others():
     distance = np.array([1.0, 2.0, np.nan])
-    law = CoefficientLaw(
-        np.array([1.0, 1.0, np.nan]), np.diag([1.0, 4.0, np.nan]), np.zeros((3, 3)),
-        np.array([True, True, False]), "hidden", 100, distance=distance,
-    )  # fmt: skip
+    law = CoefficientLaw.of(Told([1.0, 1.0, np.nan], [1.0, 4.0, np.nan], distance), 3, 100)
     with warnings.catch_warnings(action="error"):
         found = Inference(["a", "b", "c"], law.mapped(2.0 * np.eye(3)), 0.95, "")
         assert np.array_equal(found.distance, 2.0 * distance, equal_nan=True)
@@ -191,12 +206,13 @@ def test_a_dash_leaves_the_distance_of_the_others():
         assert "differ by at most 1 std_error" in text and "Not estimable (-): hidden" in text
         assert "Not estimable" not in str(found.contrast({"a": 1.0, "b": -1.0}))
         assert "std_error" not in str(found.contrast({"c": 1.0}))
-        endless = replace(law, distance=np.full(3, np.inf)).mapped(np.eye(3))
+        endless = Told([1.0, 1.0, 1.0], [1.0, 4.0, 1.0], np.full(3, np.inf))
+        endless = CoefficientLaw.of(endless, 3, 100).mapped(np.eye(3))
         assert np.isinf(endless.distance).all()
         text = str(Inference(["a", "b", "c"], endless, 0.95, ""))
         assert "count for less" in text and "std_error" not in text
         # A bound of more than two standard errors informs nobody
-        far = replace(law, distance=3.0 * distance).mapped(np.eye(3))
+        far = replace(law, source=replace(law.source, distance=3.0 * distance))
         text = str(Inference(["a", "b", "c"], far, 0.95, ""))
         assert "estimand='least_squares'" in text and "std_error" not in text
 
@@ -247,11 +263,10 @@ def test_linear_regression_in_its_own_units():
     assert (np.abs(line.estimate - theta) < 5.0 * line.std_error).all()
     assert (found.distance >= np.abs(found.estimate - theta) - 3.0 * found.std_error).all()
     few = inference(LinearRegression(**params, epsilon=0.3).fit(X[:300], y[:300]))
-    assert np.isnan(few.estimate).all() and "such records, or epsilon of about" in few.reason
-    assert few.reason.endswith("would do for some; as a rough guide, twice that for all")
+    assert np.isnan(few.estimate).all() and "at an epsilon of about" in few.reason
     persons = LinearRegression(**params, epsilon=0.3, max_rows_per_group=2)
     few = inference(persons.fit(X[:300], y[:300], groups=np.arange(300)))
-    assert "such persons" in few.reason and "a smaller max_rows_per_group" in few.reason
+    assert "persons on, or" in few.reason and "a smaller max_rows_per_group" in few.reason
 
 
 def test_what_noise_hides_is_wide_by_bounds_and_named_alone():
@@ -268,7 +283,9 @@ def test_what_noise_hides_is_wide_by_bounds_and_named_alone():
     for estimand in ("fitted", "least_squares"):
         found = inference(model.fit(X, y), estimand=estimand)
         assert found.reason.startswith("age, birth: ") and "Wide by public bounds" in str(found)
-        assert "such records, or epsilon of about" in found.reason and "weight of all" in str(found)
+        assert "epsilon" not in found.reason and "weight of all" in str(found)
+        both = found.contrast({"age": 0.5, "birth": 0.5})  # noise hides their difference alone
+        assert not both.reason and abs(both.estimate[0] - 1.0) < 3.0 * both.std_error[0] < 0.6
         assert ((found.low <= [1.0, 1.0, -1.0, 0.0]) & ([1.0, 1.0, -1.0, 0.0] <= found.high)).all()
         assert (found.std_error[:2] >= 5.0).all() and found.std_error[2] < 0.2
         assert not found.contrast({"dose": 1.0}).reason

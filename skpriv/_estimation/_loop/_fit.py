@@ -4,7 +4,7 @@ The certified interval comes from the last Newton step, without an assumption on
 or the noise. It is derived in docs/mathematics/linear_regression.md, whose letters are used here.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import hypot, inf, log, sqrt
 from typing import Any
@@ -15,6 +15,9 @@ from scipy import stats
 
 from ..._linalg import RELATIVE_ZERO, psd_part
 from ..._stored import stored
+from .._cells import (
+    MOSTLY, ROUNDED_SQUARE, Across, Cells, across_all, estimable_weights, moved, noise_floor,
+)  # fmt: skip
 from .._intervals import (
     RANGE, SHARPENINGS, USUAL_QUANTILE, expected_sum, largest_sum, main_region, noise_share,
     norm_quantile, operator_quantile, shared, shrunk_covariance, two_sided_quantile,
@@ -34,7 +37,6 @@ STUDENT = (USUAL_QUANTILE**2 + 1.0) / 4.0
 # residual Gram has noise.
 LEAST_ROBUST = 1.0 - UNEQUAL
 WEIGHTING = 0.6  # part of the spread of a fit by which weights may move its mean
-MOSTLY = 0.5  # a point is hidden with a larger part of its squared length in hidden directions
 
 
 @stored
@@ -100,25 +102,6 @@ class KnownMean:
         excess = weight * (self.value + float(dual @ self.gram @ away))
         rest = weight**2 * other + (1.0 - weight) ** 2 * self.skew**2
         return excess, weight * reply, float(np.sqrt(rest))
-
-
-def noise_floor(values, scale, quantile=USUAL_QUANTILE):
-    """Largest eigenvalue that noise alone may explain.
-
-    Where nothing is in the k smallest directions, their block of the matrix is GOE noise of size k.
-    Its largest eigenvalue is about scale sqrt(2 k), and for k = 1 it is a normal variable. The
-    floor is that of the largest k whose k-th eigenvalue does not exceed it.
-
-    Parameters
-    ----------
-    values : ndarray of shape (p,)
-        Eigenvalues of a matrix plus GOE(scale), increasing.
-    scale : float
-    quantile : float, default=that of intervals at .95
-        That of a normal variable, for k = 1.
-    """
-    floors = scale * (np.sqrt(2.0 * np.arange(1, len(values) + 1)) - np.sqrt(2.0) + quantile)
-    return float(floors[max(np.flatnonzero(values <= floors), default=0)])
 
 
 def inversion_excess(slopes, moments, variances, scale, quantile):
@@ -218,10 +201,14 @@ class LoopLaw:
         The directions that noise hides, as orthonormal columns.
     size : float
         Deviation of the coefficient in each of them.
-    usual : ndarray of shape (n_hidden,), default=0
-        Part of the squared length of a point that counts in each of them at least.
-    needed : ndarray of shape (n_hidden,), default=1
-        How many times as many records each of them needs.
+    lost : float, default=MOSTLY
+        Largest part of the squared length of an estimable point that lies in these directions. It
+        is that of rounding where all is exact.
+    held : ndarray of shape (p, n_held) or None
+        Directions of cells that may be empty, as orthonormal columns. An estimable point has no
+        part in them.
+    empty : list of int
+        These cells, of those that the fit knows.
     tail : (Line, ndarray of shape (p, p)) or None
         What was released of scores that were shortened, and the dual that it counts with.
     least : float
@@ -242,8 +229,9 @@ class LoopLaw:
     unsigned: np.ndarray
     hidden: np.ndarray
     size: float = 0.0
-    usual: Any = 0.0
-    needed: Any = 1.0
+    lost: float = MOSTLY
+    held: np.ndarray | None = None
+    empty: list = field(default_factory=list)
     tail: Any = None
     least: float = LEAST_ROBUST
     quantile: float = USUAL_QUANTILE
@@ -261,7 +249,7 @@ class LoopLaw:
         Student's t with 2 (V / s)^2 degrees of freedom does: its squared quantile is
         1 + (z^2 + 1) (s / V)^2 / 4 times that of a normal variable, to first order.
         """
-        dual, noisy = np.vsplit(self._roots @ points.T, 2)
+        dual, noisy = np.split(self._roots @ points.T, [self.dual.shape[1]])
         robust, typical = np.vsplit(np.vstack([self.residual_gram, self.typical_gram]) @ dual, 2)
         robust, typical, squares, privacy = (
             np.einsum("ij,ij->j", one, other)
@@ -285,15 +273,24 @@ class LoopLaw:
         return np.where(resolved, self.value(points), 0.0), np.where(resolved, half, np.inf)
 
     def resolved(self, points):
-        """Whether at least half of each point lies in directions that are told from noise."""
-        lost = np.square(points @ self.hidden).sum(axis=1)
-        return lost <= MOSTLY * np.einsum("ij,ij->i", points, points)
+        """Whether each point is estimable.
 
-    def missing(self, points):
-        """How many times as many records each point needs, 1 where it is resolved."""
-        lost, squares = (points @ self.hidden) ** 2, np.einsum("ij,ij->i", points, points)
-        weighed = lost > MOSTLY / len(self.solution) * squares[:, None]
-        return np.where(weighed, self.needed, 1.0).max(axis=1, initial=1.0)
+        At least half of it lies in directions that are told from noise, and no part in a direction
+        of a cell that may be empty. Where all is exact, none lies in any hidden direction.
+        """
+        return across_all(points, self.hidden, self.lost) & self.across_cells(points)
+
+    def across_cells(self, points):
+        """Whether each point has no part in a direction of a cell that may be empty."""
+        return across_all(points, self._held)
+
+    def estimable_weights(self, points):
+        """Weights of independent sums of points that are estimable, with all of their sums."""
+        return estimable_weights(points, self._held, self.hidden, self.lost)
+
+    @property
+    def _held(self):
+        return np.empty((len(self.solution), 0)) if self.held is None else self.held
 
     def covariances(self, points):
         """Covariance matrices by sampling and by privacy, each of shape (n_points, n_points).
@@ -320,9 +317,7 @@ class LoopLaw:
         """Deviations that are not linear in the points, shape (n_points, n_apart)."""
         parts = [np.empty((len(points), 0))]
         if self.hidden.size and self.size:
-            squares = np.einsum("ij,ij->i", points, points)[:, None]
-            lost = np.maximum(np.abs(points @ self.hidden), np.sqrt(squares * self.usual))
-            parts.append(self.size * lost)
+            parts.append(self.size * np.abs(points @ self.hidden))
         if self.tail is not None:
             line, dual = self.tail
             parts.append(line.uncertain(points @ dual))
@@ -330,7 +325,9 @@ class LoopLaw:
 
     @cached_property
     def _roots(self):
-        """What the points are multiplied by for v and for their deviation by privacy, (2 p, p)."""
+        """What the points are multiplied by for v and for their deviation by privacy, one after
+        the other.
+        """
         # A sum of squares of many linear functions is one of as many as there are coordinates
         roots = [sqrt(self.noise) * self.noise_dual, self.shared, self.unsigned]
         return np.vstack([self.dual.T, np.linalg.qr(np.column_stack(roots).T, mode="r")])
@@ -376,6 +373,10 @@ class LoopFit:
     clipped : tuple or None
         Parts of the rows outside of all bounds, and of those of each feature, and the noise of the
         first; None if it was not asked.
+    length : float, default=1
+        Root mean square length of a whitened row.
+    cells : Cells or None
+        Public cells of the table, as directions of b: see :meth:`knowing`.
     """
 
     location: float
@@ -393,6 +394,17 @@ class LoopFit:
     rows_per_record: int = 1
     degrees: float | None = None
     clipped: tuple | None = None
+    length: float = 1.0
+    cells: Cells | None = None
+
+    def knowing(self, cells):
+        """The same fit where public cells of the table are known, as directions of theta."""
+        return replace(
+            self,
+            cells=cells.turned(
+                lambda rows: np.linalg.solve(self.W.T, self.link.repeated(rows).T).T
+            ),
+        )
 
     @property
     def theta(self):
@@ -511,9 +523,10 @@ class LoopFit:
         direction u in which D is above its noise, the noise of the slope is inverted: see
         :func:`inversion_excess`. Where D is below its noise, x'u u'(b* - b) is left over. Whitened
         coordinates are of one size, so that a hidden one is taken to be as large as all are in the
-        mean. Inversion adds no more than that to others. Noise turns u a little: x'u counts as no
-        less than that of a row of usual length. A point that is mostly in such directions is not
-        resolved, whatever their size is taken to be.
+        mean. Inversion adds no more than that to others. A point that is mostly in such directions
+        is not resolved, whatever their size is taken to be. Public directions of cells that may be
+        empty are taken out before, and what their rows add to the moment counts as noise: see
+        :class:`Across` and docs/mathematics/coefficients.md.
 
         Of the mean of all records more is known: see :class:`KnownMean`. Where the link bends, the
         mean of the residuals weighs rows by their means and not by H. An error in a rare direction
@@ -545,9 +558,9 @@ class LoopFit:
         inverted = max(quantile, USUAL_QUANTILE)  # deviations of the noise of slopes
         half = 0.5 if kind == LEAST_SQUARES and not self.link.linear else 1.0
         right = half * pooled.moment
-        values, vectors = np.linalg.eigh(slope)
-        # Its inverse has a square
-        floor = max(noise_floor(values, scale, inverted), 1e-14 * float(values[-1]), 1e-150)
+        cells = self.cells or Cells.none(len(slope))
+        across_cells = Across.of(slope, scale, cells, inverted)
+        values, vectors, floor = across_cells.values, across_cells.vectors, across_cells.floor
         held, hidden, moments = np.maximum(values, floor), values <= floor, vectors.T @ right
         solved, dual = moments / held, vectors / held
         step = vectors @ solved
@@ -568,6 +581,8 @@ class LoopFit:
         unsigned = inversion_excess(values[seen], moments[seen], spread[seen], scale, inverted)
         unsigned = vectors[:, seen] * np.minimum(unsigned, size)
         noise += float(slope_noise @ slope_noise) + 0.5 * scale**2 * hidden.sum() * size**2
+        left_over = moved(cells, across_cells.empty, right - slope @ step, noise, self.length)
+        noise += left_over / len(values)
         shared, solution, replies = slope_noise[:, None], start + step, dual
         others, tail = [], None
         if not self.link.linear:
@@ -597,8 +612,9 @@ class LoopFit:
             unsigned=unsigned,
             hidden=vectors[:, hidden],
             size=size,
-            usual=np.maximum(values[hidden], scale) / max(float(np.trace(self.gram)), 1e-300),
-            needed=floor / np.maximum(values[hidden], max(scale, 1e-300)),
+            lost=MOSTLY if scale else ROUNDED_SQUARE,
+            held=across_cells.held,
+            empty=across_cells.empty,
             noise_dual=replies,
             tail=tail,
             least=LEAST_ROBUST / self.rows_per_record if last.moment_scale else RELATIVE_ZERO,

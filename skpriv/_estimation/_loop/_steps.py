@@ -138,6 +138,7 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None):
         rows_per_record=session.persons or 1,
         degrees=link.degrees,
         clipped=clipped,
+        length=rules.length,
     )
 
 

@@ -111,9 +111,9 @@ def test_instruments_that_do_nothing_are_told(part, monkeypatch):
     slope = np.diag([1.0, 1.0, 0.0, 0.0, 0.0])[:, :3]
     for _ in range(400):
         noisy = slope + 0.01 * rng.normal(size=slope.shape)
-        sums = SimpleNamespace(slope=noisy, slope_scale=0.01, moment=np.zeros(5), moment_scale=0.1)
+        sums = two_stages.InstrumentSums(np.zeros(5), 0.1, np.eye(5), noisy, 0.01)
         with np.errstate(invalid="ignore"):
-            passed += two_stages._inverted(sums, np.eye(5))[-1] > 1.0
+            passed += two_stages._inverted(sums)[-1] > 1.0
     assert (passed < 0.09 * 400) if part == 1.0 else (passed > 0.3 * 400)
 
 

@@ -1,0 +1,320 @@
+"""Cells of a table that may be empty, and the equations across their directions.
+
+A *cell* is a public condition on rows: a level of a list, a missing value, or a combination of
+these. Its direction n of the parameters has psi'n = 1 for its rows and 0 for all others, whatever
+the rows are. If the noise hides whether there are such rows, the equations across n hold without
+it: see docs/mathematics/coefficients.md.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from ._intervals import USUAL_QUANTILE
+
+# Part of a length, and of its square, that is rounding.
+ROUNDED_LENGTH = 1e-5
+ROUNDED_SQUARE = ROUNDED_LENGTH**2
+MOSTLY = 0.5  # a point is hidden with a larger part of its squared length in hidden directions
+WEAK_CELL = 2.0  # floors of the noise up to which a cell may be what hides a direction
+
+
+def noise_floor(values, scale, quantile=USUAL_QUANTILE):
+    """Largest eigenvalue that noise alone may explain.
+
+    Where nothing is in the k smallest directions, their block of the matrix is GOE noise of size k.
+    Its largest eigenvalue is about scale sqrt(2 k), and for k = 1 it is a normal variable. The
+    floor is that of the largest k whose k-th eigenvalue does not exceed it.
+
+    Parameters
+    ----------
+    values : ndarray of shape (p,)
+        Eigenvalues of a matrix plus GOE(scale), increasing.
+    scale : float
+    quantile : float, default=that of intervals at .95
+        That of a normal variable, for k = 1.
+    """
+    floors = scale * (np.sqrt(2.0 * np.arange(1, len(values) + 1)) - np.sqrt(2.0) + quantile)
+    return float(floors[max(np.flatnonzero(values <= floors), default=0)])
+
+
+class KnowsCells:
+    """Mixin of fitted models, whose laws and intervals may know public cells of the table."""
+
+    def with_cells(self, cells: Any) -> Self:
+        """The fitted model where public cells of its rows are known: levels, missing values.
+
+        Noise hides a level that hardly any row has. Where the model knows which direction of its
+        coefficients that is, standard errors and intervals of everything else do not depend on it.
+        :func:`skpriv.inspection.inference` and
+        :func:`skpriv.inspection.confidence_interval` pass on the cells of the steps of a pipeline.
+
+        Parameters
+        ----------
+        cells : array-like of shape (n_cells, n_features + 1)
+            Functions of rows, coefficients and then an intercept, that are 1 in a cell and 0
+            elsewhere, such as ``cells`` of the ``coefficient_map()`` of an encoder. They are
+            public, and no row decides them.
+
+        Returns
+        -------
+        model
+            A copy; models whose answers do not depend on cells return themselves.
+        """
+        return self
+
+
+def placed(functions, columns, n_features):
+    """Functions of rows with more features, of which those of the given ones are columns.
+
+    A function is a row of coefficients, with an intercept that is last.
+    """
+    found = np.zeros((len(functions), n_features + 1))
+    found[:, columns], found[:, -1] = functions[:, :-1], functions[:, -1]
+    return found
+
+
+def behind(functions, matrix):
+    """Functions of the rows behind a step that are these of the rows in front of it, if there are.
+
+    Parameters
+    ----------
+    functions : ndarray of shape (n_functions, n_features + 1)
+    matrix : ndarray of shape (n_features + 1, n_behind + 1)
+        From coefficients and an intercept behind the step to those in front of it.
+    """
+    found = np.linalg.lstsq(matrix, functions.T, rcond=None)[0]
+    missed = np.linalg.norm(matrix @ found - functions.T, axis=0)
+    return found.T[missed <= ROUNDED_LENGTH * np.linalg.norm(functions, axis=1)]
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Public directions of the cells of a table, in the coordinates of some equations.
+
+    Attributes
+    ----------
+    directions : ndarray of shape (n_cells, p)
+        n, one a row.
+    constants : ndarray of shape (n_constants, p)
+        Directions in which all rows change by 1: there may be one, none, or one for each class.
+    """
+
+    directions: np.ndarray
+    constants: np.ndarray
+
+    @classmethod
+    def none(cls, size):
+        """No cells."""
+        return cls(np.empty((0, size)), np.empty((0, size)))
+
+    @classmethod
+    def of_rows(cls, rows, cells, within=False):
+        """Cells as directions of the parameter of a map of rows.
+
+        Parameters
+        ----------
+        rows : RowMap, or what stands in its place
+        cells : array-like of shape (n_cells, n_features + 1)
+            Functions of the features: coefficients, then an intercept.
+        within : bool, default=False
+            Whether constants drop out, as of differences within persons.
+        """
+        cells = np.asarray(cells, dtype=float)
+        if rows.constant is None and not within:  # a constant is no combination of the columns
+            cells = cells[np.abs(cells[:, -1]) <= ROUNDED_LENGTH]
+        lines = [rows.line(cell[:-1], cell[-1]) for cell in cells]
+        constants = [] if rows.constant is None else [rows.constant]
+        return cls(*(np.reshape(part, (-1, rows.size)) for part in (lines, constants)))
+
+    def within(self, columns):
+        """Those whose directions have no part outside of these coordinates."""
+        outside = np.delete(self.directions, columns, axis=1)
+        return replace(self, directions=self.directions[~outside.any(axis=1)])
+
+    def at(self, columns):
+        """The same in these coordinates alone."""
+        return Cells(self.directions[:, columns], self.constants[:, columns])
+
+    def turned(self, turn):
+        """The same after a linear map of parameters, which acts on rows of parameters."""
+        return Cells(turn(self.directions), turn(self.constants))
+
+    @cached_property
+    def long(self):
+        """Length of the part of psi along each direction, in the rows of its cell."""
+        return 1.0 / np.linalg.norm(self.directions, axis=1)
+
+    @cached_property
+    def unit(self):
+        """Directions of length 1."""
+        return self.directions * self.long[:, None]
+
+    def along(self, slope):
+        """What a noisy slope has along each direction."""
+        unit = self.unit
+        return np.einsum("ij,ij->i", unit @ slope, unit)
+
+    def square_kept(self, length):
+        """Square of that part, in rows that are shortened to 1 and are so long across it."""
+        square = self.long**2
+        return square / np.maximum(1.0, square + length**2)
+
+    def holdable(self, empty):
+        """The same choice of cells, less so many of the last that no constant is in their span.
+
+        Parameters
+        ----------
+        empty : list of int
+            Cells, the surest first.
+        """
+        empty = list(empty)
+        while empty and self._has_constant(empty):
+            empty.pop()
+        return empty
+
+    def _has_constant(self, empty):
+        _, across = split(self.unit[empty], self.directions.shape[1])
+        lengths = np.linalg.norm(self.constants, axis=1)
+        rest = np.linalg.norm(self.constants @ across, axis=1)
+        return bool((rest <= ROUNDED_LENGTH * lengths).any())
+
+
+def across_all(points, directions, part=ROUNDED_SQUARE):
+    """Whether each point has no more than this part of its squared length in the directions.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n_points, p)
+    directions : ndarray of shape (p, n_directions)
+        Orthonormal columns.
+    part : float, default=that of rounding
+    """
+    squares = np.einsum("ij,ij->i", points, points)
+    return np.square(points @ directions).sum(axis=1) <= part * squares
+
+
+def estimable_weights(points, held, hidden, part):
+    """Weights of independent sums of points that are estimable, with all of their sums.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n_points, p)
+    held : ndarray of shape (p, n_held)
+        Directions in which an estimable sum has no part.
+    hidden : ndarray of shape (p, n_hidden)
+        Directions in which it has at most this part of its squared length.
+    part : float
+
+    Returns
+    -------
+    ndarray of shape (n_sums, n_points)
+    """
+    lengths = np.maximum(np.linalg.norm(points, axis=1), 1e-300)
+    unit = points / lengths[:, None]
+    left, values, _ = np.linalg.svd(unit @ held, full_matrices=True)
+    across = left[:, int((values > ROUNDED_LENGTH).sum()) :].T
+    left, values, right = np.linalg.svd(across @ unit, full_matrices=False)
+    independent = values > ROUNDED_LENGTH
+    weights = (left[:, independent] / values[independent]).T @ across
+    lost = right[independent] @ hidden
+    parts, turns = np.linalg.eigh(lost @ lost.T)
+    return turns[:, parts <= part].T @ weights / lengths
+
+
+def split(rows, size):
+    """Orthonormal columns of the span of rows, and of its complement."""
+    if not len(rows):
+        return np.empty((size, 0)), np.eye(size)
+    _, values, right = np.linalg.svd(rows, full_matrices=True)
+    rank = int((values > ROUNDED_LENGTH * values[0]).sum())
+    return right[:rank].T, right[rank:].T
+
+
+@dataclass(frozen=True, eq=False)
+class Across:
+    """Eigenvectors of a noisy slope across the directions of cells that may be empty.
+
+    Attributes
+    ----------
+    values : ndarray of shape (m,)
+        Eigenvalues of the slope across these directions, increasing.
+    vectors : ndarray of shape (p, m)
+    floor : float
+        Largest eigenvalue that noise alone may explain.
+    held : ndarray of shape (p, p - m)
+        The directions, as orthonormal columns.
+    empty : list of int
+        The cells that may be empty.
+    """
+
+    values: np.ndarray
+    vectors: np.ndarray
+    floor: float
+    held: np.ndarray
+    empty: list
+
+    @classmethod
+    def of(cls, slope, scale, cells, quantile):
+        """Take directions of cells that may be empty out of a noisy slope.
+
+        A cell may be empty if the slope along its direction is not above the noise. If noise hides
+        a direction across these cells that lies mostly along one more weak cell, that one is taken
+        out, too.
+
+        Parameters
+        ----------
+        slope : ndarray of shape (p, p)
+            A matrix plus GOE(scale).
+        scale : float
+        cells : Cells
+        quantile : float
+        """
+        rounded = 1e-14 * max(float(np.trace(slope)), 0.0)
+        unit, along = cells.unit, cells.along(slope)
+        order = np.argsort(along)
+        empty = cells.holdable(order[along[order] <= max(quantile * scale, rounded)].tolist())
+        while True:
+            held, across = split(unit[empty], len(slope))
+            values, turned = np.linalg.eigh(across.T @ slope @ across)
+            vectors = across @ turned
+            # Its inverse has a square
+            floor = max(noise_floor(values, scale, quantile), 1e-14 * float(values[-1]), 1e-150)
+            lengths = np.square(unit @ across).sum(axis=1)
+            part = np.square(unit @ vectors[:, values <= floor]).sum(axis=1)
+            weak = (part > MOSTLY * lengths) & (lengths > ROUNDED_SQUARE)
+            weak &= along <= WEAK_CELL * floor
+            more = [
+                int(i)
+                for i in np.flatnonzero(weak)
+                if len(cells.holdable([*empty, i])) > len(empty)
+            ]
+            if not more:
+                return cls(values, vectors, floor, held, empty)
+            empty.append(min(more, key=lambda i: -part[i] / lengths[i]))
+
+
+def moved(cells, empty, moment, noise, length):
+    """Square of how far the rows of cells may move the moments across them, as a deviation.
+
+    The effect of a cell moves the scores of its rows in one direction. So it moves the moments
+    across by at most the ratio of the length of a row across to that along the direction, times
+    the moment along it, which was released.
+
+    Parameters
+    ----------
+    cells : Cells
+    empty : list of int
+        The cells that were held.
+    moment : ndarray of shape (p,)
+        What is left of the moment at the solution across the cells.
+    noise : float
+        Variance of the noise of each of its coordinates.
+    length : float
+        Length of a row across the cells.
+    """
+    own = np.square(cells.unit[empty] @ moment)
+    ratios = length / cells.long[empty]
+    return float((ratios**2 * np.maximum(own, noise)).sum())
