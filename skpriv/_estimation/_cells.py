@@ -83,7 +83,7 @@ def behind(functions, matrix):
     ----------
     functions : ndarray of shape (n_functions, n_features + 1)
     matrix : ndarray of shape (n_features + 1, n_behind + 1)
-        From coefficients and an intercept behind the step to those in front of it.
+        Takes coefficients and an intercept behind the step to those in front of it.
     """
     found = np.linalg.lstsq(matrix, functions.T, rcond=None)[0]
     missed = np.linalg.norm(matrix @ found - functions.T, axis=0)
