@@ -7,6 +7,7 @@ from scipy import stats
 
 from skpriv.privacy import NoiseSource
 from skpriv.records import ArrayRows, PersonRows, Subset, from_batches
+from skpriv.records._dask import _together
 from skpriv.records._persons import _keys
 
 LEVEL = 1e-6  # at which a test of a law may fail
@@ -68,3 +69,13 @@ def test_an_error_while_rows_are_brought_together_mixes_no_persons(monkeypatch):
         patch.setattr("skpriv.records._persons._finite_rows", None)
         persons.sum(Total())
     assert sorted(persons.sum(Total(), [place])[0] for place in (0, 1)) == [0.25, 0.5]
+
+
+def test_persons_of_a_cluster_have_their_rows_in_the_secret_order():
+    """Whatever order workers send them in: the first rows of a person are those that are used."""
+    pd = pytest.importorskip("pandas")
+    place = np.array([3.0, 0.0, 2.0, 1.0])
+    rows = pd.DataFrame(np.column_stack([10.0 * place, 100.0 * place, place, place // 2]))
+    X, y, persons = _together(rows, lambda *parts: parts)
+    assert X.tolist() == [[0.0], [10.0], [20.0], [30.0]] and y.tolist() == [0, 100, 200, 300]
+    assert persons.tolist() == [0, 0, 1, 1]
