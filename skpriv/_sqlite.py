@@ -26,6 +26,12 @@ PUT_BACK = (
     "The {} {} lacks entries that it had before, as a copy that was made earlier does. What it has "
     "forgotten could happen twice: put the newest file back."
 )
+DAMAGED_MARK = (
+    "The mark {}.mark is damaged, or is no mark of skpriv. It says how many entries the {} beside "
+    "it must have. If that file is the newest one, and no earlier copy, remove the mark: the next "
+    "entry makes it again."
+)
+MOST_OF_MARK = 10_000  # bytes that are read of a mark, which has about 50
 
 
 class Database:
@@ -195,13 +201,26 @@ class Database:
     def _check_history(self, connection):
         """Refuse a file that has fewer entries than the mark beside it says."""
         if self.history and self.path is not None:
-            try:
-                identity, number = json.loads(Path(f"{self.path}.mark").read_text("utf-8"))
-            except (OSError, ValueError):
-                return
-            now = self._entries(connection)
-            if now[0] == identity and now[1] < number:
+            marked, now = self._marked(), self._entries(connection)
+            if marked and now[0] == marked[0] and now[1] < marked[1]:
                 raise PrivacyError(PUT_BACK.format(self.kind, self.path))
+
+    def _marked(self):
+        """Identity and number of entries in the mark, or None where there is no mark."""
+        try:
+            with open(f"{self.path}.mark", "rb") as file:
+                content = file.read(MOST_OF_MARK)
+        except OSError:
+            return None
+        if not content.strip(b"\0"):  # a loss of power leaves such a file, which was not synced
+            return None
+        try:
+            identity, number = json.loads(content)
+        except (RecursionError, TypeError, ValueError):
+            identity, number = None, None
+        if type(identity) is not str or type(number) is not int:
+            raise PrivacyError(DAMAGED_MARK.format(self.path, self.kind))
+        return identity, number
 
     def _write_mark(self, entries):
         """Write the number of entries into the mark beside the file. It is not synced."""

@@ -476,6 +476,14 @@ class PrivateRegressor(PredictsAtPoints, RegressorMixin, PrivateEstimator):
         return tags
 
 
+# Rows are at most 1 long in their units, so that products of rows with numbers up to this one,
+# their squares and sums are finite: no record can turn a sum of all into NaN.
+LARGEST_OF_START = 1e100
+DAMAGED_START = (
+    "The start is damaged: {}. Fit again, or pass start=None, which begins at no release."
+)
+
+
 @stored
 @dataclass(frozen=True, eq=False)
 class Start:
@@ -502,6 +510,13 @@ class Start:
         Whether its records are like those of the next fit, as those of a policy's short epochs are.
         The mean, deviations and whitening then stand for those of the next rows, and the posterior
         mean is shrunk towards theta alone.
+    before : tuple of str, default=()
+        Words of the releases at which it began itself, the newest first.
+
+    Raises
+    ------
+    ValueError
+        If a number is not finite, or so large that products with rows would not be.
     """
 
     maps: RecordMap
@@ -513,9 +528,31 @@ class Start:
     whitening: tuple[np.ndarray, np.ndarray, float]
     words: str
     alike: bool = False
+    before: tuple[str, ...] = ()
+
+    def __post_init__(self):
+        W, gram, scale = self.whitening
+        begun: Any = 0.0
+        if self.alike:  # its whitening is that of the next fit
+            if {np.shape(W), np.shape(gram)} != {2 * np.shape(self.theta)}:
+                raise ValueError(DAMAGED_START.format("its whitening has another size"))
+            try:
+                with np.errstate(all="ignore"):
+                    begun = np.linalg.solve(W.T, self.theta)
+            except np.linalg.LinAlgError:
+                raise ValueError(DAMAGED_START.format("its whitening has no inverse")) from None
+        single = self.deviation, self.variance, scale, self.mean.mean
+        numbers = np.concatenate([np.ravel(part) for part in (W, gram, self.theta, begun, single)])
+        if not np.abs(numbers).max() <= LARGEST_OF_START:
+            raise ValueError(DAMAGED_START.format("a number is not finite, or beyond all rows"))
+
+    @property
+    def chain(self) -> tuple[str, ...]:
+        """Words of this release and of those at which it began, each once."""
+        return tuple(dict.fromkeys((self.words, *self.before)))
 
     @classmethod
-    def of(cls, fit, maps, words):
+    def of(cls, fit, maps, words, before=()):
         """The begin that a `LoopFit` with equations is."""
         link, scale = fit.link, fit.pooled(FITTED).slope_scale
         mean = float(link.mean(fit.location))
@@ -524,7 +561,8 @@ class Start:
         unit = link.steepest / link.far * float(link.slope(fit.location, mean))
         deviation = min(sqrt(max(fit.variance + float(fit.b @ fit.gram @ fit.b), 0.0)), 1.0)
         whitening, location = (fit.W, fit.gram / unit, scale / unit), Location(mean, inf, 1.0)
-        return cls(maps, link, fit.theta, location, deviation, fit.variance, whitening, words)
+        fields = maps, link, fit.theta, location, deviation, fit.variance, whitening, words
+        return cls(*fields, before=tuple(before))
 
 
 @parameters
@@ -545,6 +583,8 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
 
     bounds_X: Any = None
     start: Any = None
+    # Words of the releases at which the fit began, the newest first
+    _begun_at: tuple = field(init=False, default=())
 
     def _fit_steps(self: Any, records, maps, groups, weights, link=IDENTITY, channel="gaussian"):
         """Fit records with public maps; the whole budget is charged before values are read.
@@ -567,6 +607,7 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
         start = None
         if self.start is not None and not self._trust.exact:
             start = self._start(records, maps, link, channel, plain)
+        self._begun_at = start.chain if start else ()
         session = open_fit(self, records, channel, groups=groups)
         del records  # only the session has the data now
         session, held_out = hold_out(self, session)
@@ -652,7 +693,7 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
                 )
             guarantee = "without privacy, of rows that were said to be public"
         words = f"{type(self).__name__}, {guarantee}"
-        return Start.of(fit, self._record_map, words)
+        return Start.of(fit, self._record_map, words, self._begun_at)
 
     def __sklearn_clone__(self: Any) -> Any:
         twin = super().__sklearn_clone__()  # type: ignore[misc]

@@ -27,7 +27,7 @@ from .._stored import stored
 from ..exceptions import PrivacyError
 from ..privacy import ROUNDING, InnerSum, Procedure, Query, models_that
 from ..records import canonical
-from ._base import CertifiedIntervals
+from ._base import LARGEST_OF_START, CertifiedIntervals
 from ._opening import hold_out, open_fit, scaled_rows
 from ._prediction_intervals import PredictionIntervals
 
@@ -574,7 +574,15 @@ class IHTRegressor(CertifiedIntervals, PredictionIntervals):
         coef = np.zeros(n_features) if self.coef_init is None else np.asarray(self.coef_init, float)
         if coef.shape != (n_features,) or not np.isfinite(coef).all():
             raise ValueError(f"coef_init must have {n_features} finite numbers, one a feature.")
-        return iterate(maps, coef)
+        start = iterate(maps, coef)
+        with np.errstate(over="ignore"):
+            finite = np.isfinite(start.weights / maps.row_bound).all()
+        if not finite or np.abs(start.weights).max(initial=0.0) > LARGEST_OF_START:
+            raise ValueError(
+                "coef_init has numbers whose products with rows inside of data_max are not finite, "
+                f"or above {LARGEST_OF_START:g} half-ranges of bounds_y: start at smaller ones."
+            )
+        return start
 
     def _n_nonzero(self, start):
         """Number of features in the support, those of the start included."""

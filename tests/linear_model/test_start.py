@@ -166,3 +166,71 @@ def test_an_exact_fit_is_a_start_where_its_rows_are_public():
     exact = LinearRegression(**PUBLIC, privacy="none").fit(X, y)
     begun = LinearRegression(**PUBLIC, privacy="none", start=start).fit(X, y)
     np.testing.assert_array_equal(begun.coef_, exact.coef_)
+
+
+def test_words_of_a_start_of_a_start_are_a_chain(tmp_path):
+    """What was said of the first rows is not lost, in as many generations as there are."""
+    X, _, y = rows(1500, 0)
+    start = fitted(privacy="none").as_start(public_rows=True)
+    for generation in range(3):
+        model = LinearRegression(**PUBLIC, start=start, random_state=generation).fit(X, y)
+        text = str(model.privacy_report_)
+        assert text.count("of rows that were said to be public") == 1
+        assert text.count("which began at") == min(generation, 1)  # the same words stand once
+        skpriv.save(model, tmp_path / f"{generation}.json")
+        start = skpriv.load(tmp_path / f"{generation}.json").as_start()
+    assert [len(start.chain), len(start.before)] == [2, 2]
+    without = LinearRegression(**PUBLIC, random_state=0).fit(X, y).as_start()
+    assert without.before == () and len(without.chain) == 1
+
+
+def damaged(start, name):
+    """A start in which one number is not what it may be."""
+    W, gram, scale = (np.array(part, dtype=float) for part in start.whitening)
+    size = len(W)
+    match name:
+        case "infinite whitening":
+            W[-1, 0] = np.inf
+        case "huge whitening":
+            W[-1, : size - 2] = 1e308
+        case "singular whitening":
+            W = np.zeros((size, size))
+        case "nearly singular whitening":
+            W = np.diag(np.append(np.ones(size - 1), 1e-200))
+        case "smaller whitening":
+            W = np.eye(size - 1)
+        case "NaN in the Gram matrix":
+            gram[0, 0] = np.nan
+        case "infinite noise":
+            scale = np.inf
+        case "huge coefficients":
+            return replace(start, theta=np.full(size, 1e200), alike=True)
+        case "a variance of NaN":
+            return replace(start, variance=np.nan, alike=True)
+    return replace(start, whitening=(W, gram, float(scale)), alike=True)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "infinite whitening", "huge whitening", "singular whitening", "nearly singular whitening",
+        "smaller whitening", "NaN in the Gram matrix", "infinite noise", "huge coefficients",
+        "a variance of NaN",
+    ],
+)  # fmt: skip
+def test_a_damaged_start_is_refused(name):
+    """With entries of 1e308 one record turned the sums of all others into NaN."""
+    start = fitted().as_start()
+    assert damaged(start, "none").alike
+    with pytest.raises(ValueError, match="The start is damaged: .* or pass start=None"):
+        damaged(start, name)
+
+
+def test_a_damaged_start_in_a_model_is_refused_when_it_is_read():
+    X, _, y = rows(1500, 0)
+    model = LinearRegression(**PUBLIC, start=fitted(), random_state=0).fit(X, y)
+    plain = skpriv.to_dict(model)
+    whitening = plain["model"]["params"]["start"]["state"]["whitening"]
+    whitening["tuple"][0]["array"][-1] = 1e300
+    with pytest.raises(ValueError, match="The start is damaged"):
+        skpriv.from_dict(plain)

@@ -102,7 +102,8 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None):
 
     equations, line = ask_steps(session, rules, pool, ask)
     if start:
-        session.report.add_note(f"The fit began at a release before it: {start.words}.")
+        chain = "; which began at ".join(start.chain)
+        session.report.add_note(f"The fit began at a release before it: {chain}.")
     elif rules.few_records:
         needed = more_needed(session, rules, link.enough(maps.size))
         session.report.add_note(f"{FEW_RECORDS} {needed}")

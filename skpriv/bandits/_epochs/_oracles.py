@@ -65,9 +65,10 @@ def check_oracle(oracle):
         raise ValueError("the classes of an oracle are the possible rewards: pass numbers.")
     if (check := getattr(oracle, "_check_model", None)) is not None:
         check()
+    params = oracle.get_params(deep=False)
     for names in (("bounds_y",), ("bounds_X", "data_norm")):
-        present = [name for name in names if hasattr(oracle, name)]
-        if present and all(getattr(oracle, name) is None for name in present):
+        present = [name for name in names if name in params]
+        if present and all(params[name] is None for name in present):
             raise ValueError(
                 f"The oracle {type(oracle).__name__} needs {' or '.join(present)}, a public bound "
                 f"of {'rewards' if 'bounds_y' in present else 'features'}: without it each fit "

@@ -119,3 +119,35 @@ def test_a_given_path_lasts(tmp_path):
     del first
     gc.collect()
     assert Ledger(path).total() == ONE
+
+
+MARKS = [
+    b"{}", b"[]", b'"x"', b"7", b"text", b'["a", "5"]', b'["a", 1, 2]', b"[1, 2]", b'["a", NaN]',
+    b"\xff\xfe", b'["a", true]', b"[" * 20_000, b'["a", 1]' + b" " * 20_000,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("content", MARKS, ids=range(len(MARKS)))
+def test_a_damaged_mark_is_told(content, tmp_path):
+    path, mark = tmp_path / "ledger.db", tmp_path / "ledger.db.mark"
+    ledger = Ledger(path)
+    record(ledger, "a", ONE)
+    mark.write_bytes(content)
+    if content.startswith(b'["a", 1]'):  # a mark of another file, which says nothing of this one
+        assert len(ledger.charges()) == 1
+        return
+    for use in (ledger.charges, lambda: record(ledger, "b", ONE)):
+        with pytest.raises(PrivacyError, match="ledger.db.mark is damaged, or .* remove the mark"):
+            use()
+    mark.unlink()
+    record(ledger, "b", ONE)
+    assert len(ledger.charges()) == 2 and mark.exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"\0" * 60])
+def test_a_mark_that_a_loss_of_power_has_emptied_is_none(content, tmp_path):
+    ledger = Ledger(tmp_path / "ledger.db")
+    record(ledger, "a", ONE)
+    (tmp_path / "ledger.db.mark").write_bytes(content)
+    record(ledger, "b", ONE)
+    assert len(ledger.charges()) == 2
