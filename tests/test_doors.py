@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from registry import door_makers
 from registry.door_makers import DOORS, SIMULATED, Clean, prepare
-from registry.doors import wanted
+from registry.doors import releases, wanted
 from registry.poison import KINDS, Outcome, supported
 
 from skpriv._cli import main
@@ -15,15 +15,8 @@ from skpriv._compat import forgets_rows
 from skpriv.privacy import NoiseSource
 from skpriv.records import SeededOrder
 
-# What releases something about its rows sees a charge before it reads a cell.
-RELEASES = ("fit", "partial_fit", "update", "private_", "describe", "check_table", "open_session")
 # The number of persons is public, and counted before there is a charge.
 READ_FIRST = {"groups"}
-# These keep rounds, as numbers, until an epoch is charged; or release nothing, being no one's.
-LATER = {
-    "ActionElimination", "SquareCB", "EpochGreedy", "EpsilonGreedy", "FLIPHAT", "LassoBandit",
-    "RandomPolicy", "MABWiserAdapter", "BoundsScaler", "FormulaEncoder", "TableEncoder",
-}  # fmt: skip
 WANTED = sorted(
     door
     for door in wanted()[0]
@@ -34,12 +27,6 @@ WANTED = sorted(
 # Columns are found by name, which nested sequences do not have.
 NAMED = ("Schema", "TableEncoder", "FormulaEncoder", "check_table", "describe", "from_table")
 LONG = ("worst_pairs", "lower_bound")  # they fit for seconds
-
-
-def releases(name):
-    """Whether a door releases something about its rows at once."""
-    first, _, last = name.rpartition(".")
-    return (last or first).startswith(RELEASES) and first not in LATER
 
 
 @pytest.fixture(autouse=True, scope="module")

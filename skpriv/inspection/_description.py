@@ -675,9 +675,10 @@ def private_quantiles(
     if levels.ndim != 1 or not len(levels) or not ((levels > 0.0) & (levels < 1.0)).all():
         raise ValueError("levels must be a list of numbers above 0 and below 1.")
     low, high = np.concatenate(column_bounds(bounds, [], 1, "bounds")).tolist()
-    if len(public_shape(y)) != 1 or not len(y):
+    n, *other = public_shape(y)
+    if other or not n:
         raise ValueError("y must hold one number for each record: an array of shape (n_samples,).")
-    rows = ArrayRows(np.empty((len(y), 0)), y)
+    rows = ArrayRows(np.empty((n, 0)), y)
     query = DistributionQuery((Ranged(low, high),), QUANTILE_DEPTH)
     budget = positive_budget(epsilon, delta)
     session = open_session(privacy, rows, None, budget, random_state, "private_quantiles")

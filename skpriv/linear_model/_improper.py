@@ -407,12 +407,15 @@ class ImproperSGDRegressor(CertifiedIntervals, PrivateRegressor):
         if self.step_size != "auto":
             step, momentum = float(self.step_size), 0.0
         smallest = 1.0 if can.same_rows else 1.0 / steps
+        size = floor(self.calibration * rows.n + ROUNDED) if can.perturbs else 0
+        if size:
+            rows.needs_order()
         session = open_fit(self, rows, channel, smallest_share=smallest)
         del X, y, rows  # only the session has the data now
 
         # The two parts are disjoint: each record pays for the answers about its own part alone.
-        fitted, held_out, size = session, None, floor(self.calibration * session.n + ROUNDED)
-        if can.perturbs and size:
+        fitted, held_out = session, None
+        if size:
             fitted, held_out = split(session, session.n - size, size)
         kind: Any = partial(ClippedGradientQuery, n_steps=steps)
         if channel == "codebook":

@@ -13,8 +13,8 @@ from ._tables import (
     is_lazy, read_in_batches, readable,
 )  # fmt: skip
 from ._values import (
-    INVALID_VALUES, aloud, cells, decoded, finite, floats, held_back, named, public_shape,
-    public_zeros, quietly, silence,
+    INVALID_VALUES, aloud, cells, decoded, finite, floats, held_back, in_memory, named,
+    public_shape, public_zeros, quietly, silence,
 )  # fmt: skip
 
 __all__ = [
@@ -49,6 +49,7 @@ __all__ = [
     "from_table",
     "held_back",
     "identity",
+    "in_memory",
     "in_threads",
     "is_lazy",
     "moment",

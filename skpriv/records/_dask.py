@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 from functools import partial, reduce
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,10 @@ from .._linalg import CompensatedSum
 from ..exceptions import InvalidValues
 from ._base import ArrayRows, Rows, computed
 from ._batches import (
-    OTHER_LENGTH, BatchRows, FetchedRows, chosen_columns, cut, length, pick, stated,
+    OTHER_LENGTH, BatchRows, FetchedRows, chosen_columns, dense, length, pick, stated,
 )  # fmt: skip
 from ._subset import Subset
-from ._values import INVALID_VALUES, OTHER_ROWS, floats, is_dask
+from ._values import INVALID_VALUES, OTHER_ROWS, is_dask, public_shape
 
 FAN_IN = 8  # number of sums that one task of the tree adds up
 
@@ -22,7 +23,31 @@ def positional(data: Any) -> Any:
     """Data of which rows can be taken by position: for a Dask frame, rows or an array instead."""
     if not hasattr(data, "to_dask_array"):
         return data
-    return DaskRows.of(data) if data.ndim == 2 else data.to_dask_array(lengths=True)
+    if data.ndim == 2:
+        return DaskRows.of(data)
+    return computed(partial(data.to_dask_array, lengths=True))
+
+
+class Partitions:
+    """Partitions of rows and their lengths, which are found when rows are first read.
+
+    To find them can mean to compute values, which is for the time after a charge.
+
+    Parameters
+    ----------
+    find : callable
+        ``find(n)`` returns a list of parts and one of their lengths, of a table that should have n
+        rows.
+    """
+
+    def __init__(self, find):
+        self._find, self._found = find, None
+
+    def found(self, n):
+        """Parts and their lengths."""
+        if self._found is None:
+            self._found = self._find(n)
+        return self._found
 
 
 class DaskRows(FetchedRows):
@@ -69,7 +94,8 @@ class DaskRows(FetchedRows):
         n: int | None = None,
     ) -> None:
         super().__init__(n_features, names, steps, has_target)
-        self._parts, self._sizes, self._n = list(parts), list(map(int, sizes)), n
+        found = list(parts), list(map(int, sizes))
+        self._partitions, self._n = Partitions(lambda n: found), n
 
     @classmethod
     def of(
@@ -83,8 +109,9 @@ class DaskRows(FetchedRows):
     ) -> Any:
         """Rows of a Dask array or frame.
 
-        Lengths of partitions are counted first where they are not known. Then rows are refused
-        without their public number ``n`` or that of y.
+        Lengths of partitions that are not known are counted when rows are first read. Then the
+        public number ``n`` is that of y, or of the table in memory or the Parquet files whose
+        columns these are; without either the rows are refused.
         """
         if not is_dask(X):
             raise ValueError("y is of Dask, and X is not: pass both of the same kind.")
@@ -103,14 +130,24 @@ class DaskRows(FetchedRows):
                 return part, None
             return part[chosen], None if target is None else part[target]
 
-        parts = [delayed(pair, pure=False)(part) for part in _parts_of(X)]
         sizes = _array_sizes(X)
-        if sizes is None:
-            parts, sizes = _counted(lambda part: length(part[0]), parts, n)
-        elif n is None:
-            n = sum(sizes)
-        rows = cls(parts, sizes, width, names, has_target=target is not None, n=n)
+
+        def find(n):
+            parts = [delayed(pair, pure=False)(part) for part in _parts_of(X)]
+            return (parts, sizes) if sizes else _counted(lambda part: length(part[0]), parts, n)
+
+        n = _public_length(X) if n is None else n
+        rows = cls([], [], width, names, has_target=target is not None, n=n)
+        rows = rows._changed(_partitions=Partitions(find))
         return rows if y is None else rows.with_target(y)
+
+    @property
+    def _parts(self):
+        return self._partitions.found(self._n)[0]
+
+    @property
+    def _sizes(self):
+        return self._partitions.found(self._n)[1]
 
     @property
     def n(self) -> int:  # type: ignore[override]
@@ -122,44 +159,46 @@ class DaskRows(FetchedRows):
         from dask import delayed
 
         key = key[0] if isinstance(key, tuple) else key
-        chosen, parts, sizes = Subset.of(np.asarray(key), self.n), [], []
-        for part, (start, size) in zip(self._parts, self._ranges(), strict=True):
-            where = chosen.between(start, start + size)
-            picked = delayed(lambda part, where: (pick(part[0], where), None), pure=False)
-            parts.append(picked(part, where))
-            sizes.append(len(where))
-        return self._changed(_parts=parts, _sizes=sizes, has_target=False, _n=len(chosen))
+        chosen = Subset.of(np.asarray(key), self.n)
+
+        def find(n):
+            parts, sizes = [], []
+            for part, (start, size) in zip(self._parts, self._ranges(), strict=True):
+                where = chosen.between(start, start + size)
+                picked = delayed(lambda part, where: (pick(part[0], where), None), pure=False)
+                parts.append(picked(part, where))
+                sizes.append(len(where))
+            return parts, sizes
+
+        return self._changed(_partitions=Partitions(find), has_target=False, _n=len(chosen))
 
     def with_target(self, y: Any, n: int | None = None) -> Any:
         """The same rows with targets: of Dask, in as many rows a part, or n of them in memory."""
         from dask import delayed
 
         if is_dask(y):
-            if hasattr(y, "columns") and y.ndim == 2:
-                y = y[y.columns[0]]
-            found, sizes = _parts_of(y), _array_sizes(y)
-            n = None if sizes is None else sum(sizes)
-            if sizes is None:
-                found, sizes = _counted(length, found, self._n)
-        else:
-            y = next(iter(y())) if callable(y) else y
-            y = floats(y) if isinstance(y, list | tuple) else y  # each cell by itself
-            n, sizes = length(y), [length(y)]
+            y = y[y.columns[0]] if hasattr(y, "columns") and y.ndim == 2 else y
+            n = _public_length(y)
+        elif not callable(y):
+            n = public_shape(y)[0]
         if None not in (n, self._n) and n != self._n:
             raise ValueError(OTHER_ROWS)
-        if self._sizes == [0]:  # a value keeps X from being made, which is told after the charge
-            self = self._changed(_sizes=[n or 0])
-        changed = {"has_target": True, "_n": n if self._n is None else self._n}
-        if sum(sizes) != sum(self._sizes):  # found by queries: no pass finds the public number
-            return self._changed(_sizes=[], **changed)
-        if is_dask(y):
-            if list(sizes) != self._sizes:  # Dask joins small files where it reads one column
-                found = _array(found, sizes).rechunk((tuple(self._sizes),)).to_delayed()
-        else:
-            found = [cut(y, start, start + size) for start, size in self._ranges()]
-        replaced = delayed(lambda part, y: (part[0], y), pure=False)
-        parts = [replaced(part, y) for part, y in zip(self._parts, found, strict=True)]
-        return self._changed(_parts=parts, **changed)
+        before = self._partitions
+
+        def find(n):
+            parts, sizes = before.found(n)
+            found, lengths = _targets_of(y, n)
+            if (
+                not sum(sizes) == sum(lengths) == n
+            ):  # found by queries, which is told after a charge
+                return [], []
+            if list(sizes) != list(lengths):  # Dask joins small files where it reads one column
+                found = _array(found, lengths).rechunk((tuple(sizes),)).to_delayed()
+            replaced = delayed(lambda part, y: (part[0], y), pure=False)
+            return [replaced(part, y) for part, y in zip(parts, found, strict=True)], sizes
+
+        n = n if self._n is None else self._n
+        return self._changed(_partitions=Partitions(find), has_target=True, _n=n)
 
     def evaluated(self, function: Any, kind: Any = None) -> Any:
         """Dask array of the values of a function of X; of several results, if ``kind`` says so."""
@@ -377,10 +416,46 @@ def _array(parts, sizes):
     return da.concatenate([da.from_delayed(column(part), (size,), float) for part, size in pairs])
 
 
+def _targets_of(y, n):
+    """Parts of targets and their lengths."""
+    if is_dask(y):
+        parts, sizes = _parts_of(y), _array_sizes(y)
+        return (parts, sizes) if sizes else _counted(length, parts, n)
+    blocks = y() if callable(y) else [y]
+    values = np.concatenate([dense(block).reshape(-1) for block in blocks])
+    return [values], [len(values)]
+
+
 def _array_sizes(data):
     """Lengths of the chunks of an array, if they are known."""
     sizes = list(getattr(data, "chunks", [[np.nan]])[0])
     return None if any(size != size for size in sizes) else sizes
+
+
+def _public_length(data):
+    """Number of rows that is known without a query, else None.
+
+    It is that of an array whose chunks are known, or of columns of a frame that is in memory or
+    stored in files that say how many rows they have. What is done with each cell alone keeps it.
+    """
+    sizes = _array_sizes(data)
+    if sizes is None and hasattr(data, "to_dask_array"):
+        from dask.dataframe.dask_expr.io import FromPandas, ReadParquet
+
+        tables = _tables_of(data.expr)
+        countable = len(tables) == 1 and isinstance(tables[0], FromPandas | ReadParquet)
+        sizes = tables[0]._get_lengths() if countable else None
+    return None if sizes is None else sum(sizes)
+
+
+def _tables_of(expression):
+    """The different tables of an expression of Dask, below what is done with each cell alone."""
+    from dask.dataframe.dask_expr._expr import Elemwise
+
+    if not isinstance(expression, Elemwise):
+        return [expression]
+    tables = chain.from_iterable(map(_tables_of, expression.dependencies()))
+    return list({table._name: table for table in tables}.values())
 
 
 def _numbered(numbers):

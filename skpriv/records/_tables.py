@@ -9,7 +9,7 @@ with them is one fixed sentence.
 
 import json
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -63,6 +63,23 @@ class ParquetFiles:
                 yield from part.to_batches(schema=self.schema, columns=columns, **BATCH_BY_BATCH)
 
 
+class ReadOnce:
+    """A reader of Arrow, which can be read but once: it is taken into memory when it is first read.
+
+    Parameters
+    ----------
+    reader : pyarrow.RecordBatchReader
+    """
+
+    def __init__(self, reader):
+        self.schema, self._reader = reader.schema, reader
+
+    @cached_property
+    def table(self):
+        """All rows."""
+        return self._reader.read_all()
+
+
 @dataclass(frozen=True)
 class Source:
     """Something that is read in batches, always the same rows.
@@ -84,7 +101,7 @@ class Source:
         """Source of a table that can be read in batches, else None; no row is looked at."""
         kind, library = type(table).__name__, type(table).__module__.partition(".")[0]
         if library == "pyarrow" and kind == "RecordBatchReader":
-            table, kind = quietly(table.read_all), "Table"  # a reader can be read only once
+            return cls(ReadOnce(table), list(table.schema.names))
         if library == "pyarrow" and kind == "Scanner":
             return cls(table, list(table.projected_schema.names))
         stored = hasattr(table, "count_rows") and hasattr(table, "schema")
@@ -101,8 +118,10 @@ class Source:
         """Public number of rows of what is stored; None of a query, or of text."""
         if isinstance(self.table, ParquetFiles):
             return self.table.count_rows()
-        if isinstance(self.table, nw.LazyFrame) or getattr(self.table, "_scan_options", None):
-            return None  # a lazy frame, or a dataset with a filter
+        if isinstance(self.table, nw.LazyFrame | ReadOnce):
+            return None
+        if getattr(self.table, "_scan_options", None):
+            return None  # a dataset with a filter
         if hasattr(self.table, "count_rows"):
             parts = getattr(self.table, "get_fragments", lambda: [None])()  # a scanner has none
             footers: list[Any] = [getattr(part, "metadata", None) for part in parts]
@@ -131,6 +150,8 @@ class Source:
             return _lazy_batches(self.table.select(columns).to_native())
         if isinstance(self.table, ParquetFiles):
             return self.table.scan(columns)
+        if isinstance(self.table, ReadOnce):
+            return self.table.table.select(columns).to_batches(max_chunksize=BATCH_ROWS)
         if hasattr(self.table, "scanner"):
             return self.table.scanner(columns=columns, **BATCH_BY_BATCH).to_batches()
         if hasattr(self.table, "to_batches") and hasattr(self.table, "count_rows"):
@@ -171,17 +192,17 @@ def from_table(
     ----------
     table : Arrow table, dataset, scanner or reader; data frame, of Dask too; DuckDB relation
         Lazy frames of polars and of other libraries that narwhals knows are read once for each
-        answer. A reader, which can be read but once, is taken into memory.
+        answer. A reader, which can be read but once, is taken into memory when it is first read.
     target : str, default=None
         Name of the column of y; None if y is passed to `fit`.
     features : list of str, default=None
         Names of the columns of X; None is all columns but the target.
     n : int, default=None
         Public number of rows, at least 1. None takes that of a stored table, or of y if it is
-        passed to `fit` as an array. Without either a lazy frame, a relation, a frame of Dask, a
-        scanner and a dataset of text or with a filter are refused: how many rows a query finds may
-        depend on private values. Whoever states n says that it is public; a pass that does not find
-        n rows is refused.
+        passed to `fit` as an array. Without either what a query makes is refused, since how many
+        rows it finds may depend on private values: a lazy frame, a relation, a frame of Dask, a
+        reader, a scanner, and a dataset of text or with a filter. Whoever states n says that it is
+        public; a pass that does not find n rows is refused.
 
     Returns
     -------

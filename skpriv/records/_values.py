@@ -129,10 +129,11 @@ def held_back(evaluate: Any, data: Any, nothing: Any) -> Any:
 
 PLAIN = (int, float, complex, str, bytes, np.generic, type(None))
 NO_SHAPE = (
-    "rows must be an array, a nested list, a data frame or a sparse matrix, whose shape is known "
-    "without a look at a value. That of this {kind} would have to be computed, which could tell of "
-    "one: pass numpy.asarray of it. A lazy table is collected first, or passed as rows with a "
-    "stated number of them: skpriv.records.from_table(table, n=...)."
+    "an argument with something for each row must be an array, a nested list, a column, a data "
+    "frame or a sparse matrix, whose shape is known without a look at a value. That of this {kind} "
+    "would have to be computed, which could tell of one: pass what its compute() or collect() "
+    "returns, or numpy.asarray of it; or rows of a lazy table with a stated number of them, "
+    "skpriv.records.from_table(table, n=...)."
 )
 
 
@@ -158,6 +159,16 @@ def public_shape(data: Any, depth: int = 4) -> tuple:
     if issubclass(kind, range) or kind.__module__.startswith("pyarrow."):
         return (len(data),)
     raise TypeError(NO_SHAPE.format(kind=kind.__name__))
+
+
+IN_MEMORY = {"builtins", "numpy", "pandas", "polars", "pyarrow", "narwhals"}
+
+
+def in_memory(data: Any) -> bool:
+    """Whether an array or a column is in memory, so that nothing is computed where it is read."""
+    kind = type(data)
+    plain = issubclass(kind, np.ndarray | list | tuple)
+    return plain or kind.__module__.partition(".")[0] in IN_MEMORY
 
 
 def _shape_of_item(item, depth=3):

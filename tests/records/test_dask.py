@@ -92,20 +92,36 @@ def test_unknown_lengths_are_stated():
     np.testing.assert_allclose(found.coef_, expected, rtol=1e-9)
 
 
-def test_the_number_of_rows_of_a_frame_is_not_told():
+def test_the_number_of_rows_that_a_query_finds_is_not_told():
     model, (X, y), frame = ssp(), line_data(N), _frame()
+    positive = frame[frame["a"] > 0]
     for make in (
-        lambda: (from_table(frame, target="y"),),
-        lambda: (frame[NAMES], frame["y"]),
-        lambda: (from_table(frame[frame["a"] > 0], target="y"),),
+        lambda: (from_table(positive, target="y"),),
+        lambda: (positive[NAMES], positive["y"]),
+        lambda: (frame[NAMES].map_partitions(lambda part: part), frame["y"].loc[:N]),
     ):
         with uncharged(r"from_table\(table, n="):
             model.fit(*make())
     with pytest.raises(ValueError, match=r"from_table\(table, n="):
-        privacy_utility_curve(model, frame[NAMES], frame["y"])
+        privacy_utility_curve(model, positive[NAMES], positive["y"])
     n = int((X[:, 0] > 0).sum())
-    assert from_table(frame[frame["a"] > 0], target="y", n=n).n == n
+    assert from_table(positive, target="y", n=n).n == n
     assert model.fit(frame[NAMES], y).coef_.shape == (3,)
+
+
+def test_columns_of_a_table_in_memory_or_in_files_keep_its_length(tmp_path):
+    (X, y), frame, model = line_data(N), _frame(), ssp(random_state=0)
+    expected = clone(model).fit(X, y).coef_
+    frame.to_parquet(tmp_path / "rows", write_index=False)
+    text = frame.assign(y=frame["y"].astype(str))
+    for table in (
+        frame,
+        dd.read_parquet(tmp_path / "rows"),
+        text.assign(y=text["y"].astype(float)),
+    ):
+        for rows in ((table[NAMES], table["y"]), (from_table(table, target="y"),)):
+            found = clone(model).fit(*rows)
+            np.testing.assert_allclose(found.coef_, expected, rtol=1e-9)
 
 
 def test_targets_in_memory_are_cut_as_the_rows():

@@ -119,3 +119,21 @@ def wanted():
             elif argument not in PUBLIC and not inspect.isclass(value):
                 strange.add((name, argument))
     return doors - set(NO_ROWS), strange
+
+
+# What releases something about its rows sees a charge before it reads a cell.
+RELEASES = (
+    "fit", "partial_fit", "update", "private_", "propose_", "describe", "check_table",
+    "open_session",
+)  # fmt: skip
+# These keep rounds, as numbers, until an epoch is charged; or release nothing, being no one's.
+LATER = {
+    "ActionElimination", "SquareCB", "EpochGreedy", "EpsilonGreedy", "FLIPHAT", "LassoBandit",
+    "RandomPolicy", "MABWiserAdapter", "BoundsScaler", "FormulaEncoder", "TableEncoder",
+}  # fmt: skip
+
+
+def releases(name):
+    """Whether a door releases something about its rows at once."""
+    first, _, last = name.rpartition(".")
+    return (last or first).startswith(RELEASES) and first not in LATER

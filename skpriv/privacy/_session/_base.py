@@ -17,7 +17,9 @@ from typing import Any, ClassVar, NamedTuple, cast
 import numpy as np
 
 from ...exceptions import PrivacyError
-from ...records import KEPT_BYTES, ArrayRows, PersonRows, Subset, codes, public_shape, silence
+from ...records import (
+    KEPT_BYTES, ArrayRows, PersonRows, Subset, codes, in_memory, public_shape, silence,
+)  # fmt: skip
 from .._accounting._cost import SHARE_SLACK, Cost
 from .._accounting._guarantee import (
     Capabilities, Trust, capabilities, check_gaussian, models_that, state,
@@ -327,6 +329,11 @@ class Groups:
     def __init__(self, labels: Any, largest: Any, change: Any = None) -> None:
         if len(public_shape(labels)) != 1:
             raise ValueError("groups must be one label a row: an array of shape (n_samples,).")
+        if not in_memory(labels):
+            raise TypeError(
+                "groups must be in memory, since the number of persons is public and counted "
+                f"before the charge: pass numpy.asarray of this {type(labels).__name__}."
+            )
         if isinstance(largest, bool) or not isinstance(largest, Integral) or largest < 1:
             raise ValueError(
                 "groups needs max_rows_per_group, a number of at least 1: how many rows of each "
