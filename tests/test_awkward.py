@@ -1,5 +1,7 @@
 """Awkward inputs, of one list, through everything that should be exact without noise."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from registry import awkward
@@ -8,7 +10,6 @@ from sklearn.pipeline import make_pipeline
 
 from scipy import stats
 
-from skpriv._estimation._coefficients import CoefficientLaw
 from skpriv._estimation._loop._queries import LocationQuery, SpreadQuery
 from skpriv._estimation._public_maps import RowMap, WeightedMap
 from skpriv.inspection import describe, inference
@@ -119,8 +120,8 @@ def test_every_level_is_counted_as_itself():
 
 def test_a_wald_test_of_tied_coefficients_has_the_degrees_of_its_rank():
     half = np.ones((2, 2))
-    both = np.ones(2, dtype=bool)
-    law = CoefficientLaw(np.array([2.0, 2.0]), half, 0.0 * half, both, "", 100)
+    sums = SimpleNamespace(estimate=np.array([2.0, 2.0]), sampling=half, privacy=0.0 * half)
+    law = SimpleNamespace(estimable=lambda places: sums)
     found = Inference(["a", "b"], law, 0.95, "").wald_test(["a", "b"])
     assert found.p_value == pytest.approx(stats.chi2.sf(4.0, 1), rel=1e-9)
 

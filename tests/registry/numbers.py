@@ -217,9 +217,10 @@ def instrumented(place):
 
     def told(sums, scale):
         found = SimpleNamespace(
-            moment=sums[:P], slope=sums[P:].reshape(P, size), moment_scale=scale, slope_scale=scale
-        )
-        step, _, noise, _ = _inverted(found, 1e-30 * np.eye(P))
+            moment=sums[:P], slope=sums[P:].reshape(P, size), moment_scale=scale, slope_scale=scale,
+            meat=1e-30 * np.eye(P),
+        )  # fmt: skip
+        step, _, noise, _ = _inverted(found)
         return step[place], np.sqrt(noise[place, place])
 
     return told

@@ -56,16 +56,17 @@ def test_an_interval_reaches_the_farther_end_of_the_inverted_test(slope):
     assert centre[0] + half[0] >= 0.999 * (moment * d + root) / a
 
 
-def test_hidden_directions_count_with_the_usual_part_of_a_point():
-    """A point of length 3 whose hidden part is 0 gets a quarter of its square, not nothing."""
+def test_hidden_directions_count_with_their_size():
+    """The deviation of a coefficient is 2 there, and a point has the part that it has."""
     none, zero = np.zeros((2, 0)), np.zeros((2, 2))
     law = LoopLaw(
         solution=np.zeros(2), dual=zero, residual_gram=zero, residual_scale=0.0, typical_gram=zero,
         records=1.0, noise=0.0, noise_dual=zero, shared=none, unsigned=none,
-        hidden=np.array([[0.0], [1.0]]), size=2.0, usual=np.array([0.25]),
+        hidden=np.array([[0.0], [1.0]]), size=2.0,
     )  # fmt: skip
-    _, privacy = law.variances(np.array([[3.0, 0.0], [0.0, 1.0]]))
-    np.testing.assert_allclose(privacy, [4.0 * 9.0 * 0.25, 4.0])
+    points = np.array([[3.0, 0.0], [0.0, 1.0], [1.0, 0.5]])
+    np.testing.assert_allclose(law.variances(points)[1], [0.0, 4.0, 1.0])
+    assert law.resolved(points).tolist() == [True, False, True]
 
 
 def test_a_robust_variance_is_not_believed_below_its_least_part():
