@@ -93,7 +93,7 @@ def test_options_and_the_reference_of_least_squares(options, csv_file, bounds_fi
     "argv, words",
     [
         (["--data", "absent.csv"], ["absent.csv", "wages"]),
-        (["--target", "a"], ["--target", "CSV"]),
+        (["--target", "a"], ["--target", "for tables"]),
         (["--data", "study.csv", "--target", "dose"],
          ["--bounds", "read off the data", "name,low,high", "JSON"]),
         (["--data", "study.csv", "--bounds", "bounds.json"], ["--target"]),

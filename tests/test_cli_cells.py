@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from skpriv._cli import main
-from skpriv._cli._frames import read_columns
+from skpriv._cli._frames import TextTable
+from skpriv.preprocessing import Schema
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -123,7 +124,8 @@ def test_no_cell_shifts_the_code_of_the_next_line(encoding, tmp_path):
             path.write_bytes(text.replace(b"xx", bad))
         else:
             path.write_bytes(text.replace("xx".encode("utf-16-le"), (2 * bad)[:4]))
-        cells = read_columns(path, encoding=encoding.replace("-sig", ""))  # a mark is no letter
+        schema = Schema({}, encoding=encoding.replace("-sig", ""))  # a mark is no letter
+        cells = TextTable.read(path, schema).columns()
         for name, values in (("a", ["1", "3", "5"]), ("b", ["2", "4", "6"])):
             assert cells[name][:1] + cells[name][2:] == values and len(cells[name]) == 4
 

@@ -88,12 +88,11 @@ def test_tabs_and_a_code_page(french, capsys):
 @pytest.mark.parametrize(
     "arguments, said",
     [
-        (("fit", "--target", "salaire", "--epsilon", 1, "--out", "m.json"), "--encoding utf-8"),
-        (("check", "--encoding", "ascii"), "header cannot be read"),
+        (("check", "--encoding", "ascii"), "cannot be read as ascii"),
         (("check", "--private"), "--private and --epsilon"),
         (("check", "--encoding", "klingon"), "klingon"),
         (("check", "--sep", "::"), "--sep"),
-        (("check", "--sep", ","), "not among the columns"),
+        (("check", "--sep", ","), "say how it is written with --sep"),
         (("describe", "--epsilon", 1, "--columns", "taille"), "taille"),
         (("describe", "--epsilon", 1, "--pair", "ville"), "pairs"),
         (("describe", "--epsilon", 1, "--out", "d.txt"), ".csv"),
@@ -107,6 +106,24 @@ def test_what_cannot_be_meant_is_one_sentence(french, capsys, arguments, said):
     assert said in error and len(error.strip().splitlines()) == 1
 
 
+def test_an_encoding_that_nothing_tells_is_asked_for(french, capsys):
+    """The header is ASCII, and the schema is not: the cells may be written in any code page."""
+    table, schema = french / "table.csv", french / "schema.toml"
+    text = table.read_text(encoding="utf-8")
+    schema.write_text(FRENCH.replace('["né le"]', "[geboren]"), encoding="utf-8")
+    table.write_text(text.replace("né le", "geboren"), encoding="utf-8")
+    assert run("check", table, "--schema", schema) == 2
+    assert "--encoding utf-8" in capsys.readouterr().err
+    schema.write_text('encoding = "utf-8"\ndecimal = ","\n' + schema.read_text(encoding="utf-8"),
+                      encoding="utf-8")  # fmt: skip
+    assert run("check", table, "--schema", schema) == 0
+    assert counts(capsys.readouterr().out)["salaire"] == [N, 0, 0, 0, 0]
+    table.write_text(text.replace("né le", "geboren"), encoding="utf-8-sig")  # which says it itself
+    schema.write_text(schema.read_text(encoding="utf-8").replace('encoding = "utf-8"\n', ""),
+                      encoding="utf-8")  # fmt: skip
+    assert run("check", table, "--schema", schema) == 0
+
+
 def test_a_private_check_is_charged_to_a_ledger_and_may_be_released(french, capsys, tmp_path):
     table, schema = french / "table.csv", ("--schema", french / "schema.toml", *WRITTEN)
     command = ("check", table, *schema, "--private", "--epsilon", 1, "--ledger", tmp_path / "l.db")
@@ -116,7 +133,7 @@ def test_a_private_check_is_charged_to_a_ledger_and_may_be_released(french, caps
     assert run(*command) == 2
     assert "cannot pay epsilon 1" in capsys.readouterr().err
     assert run("check", table, *schema, "--ledger", tmp_path / "l.db") == 2
-    assert "need --private: exact counts" in capsys.readouterr().err
+    assert "needs --private: exact counts" in capsys.readouterr().err
 
 
 def test_a_cell_with_a_line_feed_is_two_rows_and_is_said(tmp_path, capsys):

@@ -1,6 +1,7 @@
 """What the commands share: types of arguments, options, files, and errors of one sentence."""
 
 import argparse
+import csv
 import sys
 from contextlib import contextmanager
 from math import inf
@@ -58,8 +59,12 @@ def of_type(read, holds, words):
 
 
 def names_in(text):
-    """Names in a list with commas; one at its end is that of a list which goes on."""
-    return [part.strip() for part in text.strip().removesuffix(",").split(",")]
+    """Names in a list with commas; one at its end is that of a list which goes on.
+
+    A name that has a comma stands in quotation marks: '"income, yearly",age'.
+    """
+    row = next(csv.reader([text.strip().removesuffix(",")], skipinitialspace=True), [])
+    return [part.strip() for part in row]
 
 
 def at_least(smallest):
@@ -100,34 +105,35 @@ GROUP_OPTIONS = "--group", "--max-rows"
 SHARED: dict[str, dict[str, Any]] = {  # options that several commands have
     "table": {
         "metavar": "TABLE",
-        "help": "a CSV or Parquet file; each line of a CSV file is one row, so that a cell with a "
-        "line feed would be two",
+        "help": "a CSV or Parquet file; the first line of a CSV file names the columns, and each "
+        "other line is one row, so that a cell with a line feed would be two",
     },
     "--sep": {
         "metavar": "C",
-        "help": "separator of a CSV file; by default the comma, semicolon or tab that is most "
-        "frequent in the header",
+        "help": "separator of a CSV file; by default the comma, semicolon, tab or | that is most "
+        "frequent in the header, unless the schema says it",
     },
     "--encoding": {
         "metavar": "NAME",
-        "help": "encoding of a CSV file, such as latin-1; default UTF-8, which is to be named "
-        "where the schema has letters that are not ASCII",
+        "help": "encoding of a CSV file, such as cp1252, unless the schema says it; default UTF-8. "
+        "Required if the schema has non-ASCII letters and the header of the file has none",
     },
     "--schema": {
         "required": True, "metavar": "FILE", "help": "TOML file that describes each column",
     },
     "--decimal": {
-        "choices": (".", ","), "default": ".", "metavar": "C",
+        "choices": (".", ","), "default": None, "metavar": "C",
         "help": "decimal mark (. or ,) of columns for which the schema says nothing; default .",
     },
     "--group": {
         "metavar": "NAME",
-        "help": "column that says whose row it is; all rows of a person are protected",
+        "help": "column that says whose row it is; all rows of a person are protected. By default "
+        "the person of the schema, or the column of the unit of --ledger",
     },
     "--max-rows": {
         "type": at_least(1), "metavar": "M",
         "help": "with --group: most rows of one person that are used, drawn at random; more rows "
-        "need more noise; default 1",
+        "need more noise; by default the limit of the schema or of the ledger, or 1",
     },
     "--epsilons": {"type": positives, "nargs": "+", "action": Joined, "metavar": "E"},
     "--epsilon": {"type": positive, "metavar": "E"},

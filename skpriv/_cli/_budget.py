@@ -96,6 +96,15 @@ def open_ledger(path, total, unit=None, **said):
         return BudgetAccountant(total[0], total[1], path, unit=unit, **said)
 
 
+def unit_of(path):
+    """The column of people and the most rows of a person that a ledger protects, or two None."""
+    if path is None or not Path(path).is_file():
+        return None, None
+    with explained(f"The ledger {path} cannot be used:"):
+        unit = BudgetAccountant(inf, ledger=path).unit
+    return (None, None) if isinstance(unit, str) else (unit[0] or None, unit[1])
+
+
 def _total(path):
     """Budget that stands in a ledger; None if there is none, or no file."""
     if not Path(path).is_file():

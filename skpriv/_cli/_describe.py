@@ -3,9 +3,11 @@
 import sys
 
 import narwhals.stable.v2 as nw
+import numpy as np
 
 from ..inspection import describe
 from ..preprocessing import Schema, check_table, guessed_type
+from ..records import cells, codes, name_of, same_names
 from ._arguments import (
     GROUP_OPTIONS,
     PICTURES,
@@ -20,32 +22,47 @@ from ._arguments import (
     write,
 )
 from ._budget import charged
-from ._frames import groups_of, opened, read_table, strange_lines
+from ._frames import chosen_columns, formatted, opened, read_table, strange_lines
 
 
 def add_schema(parser):
     """Add the arguments of the command `schema`."""
     parser.add_argument("--target", metavar="NAME", help="column that is predicted")
-    out = {"required": True, "help": "TOML file to write"}
-    add_options(parser, *TABLE_OPTIONS, "--out", "--force", out=out)
+    out = {"help": "TOML file to write; without it the schema is printed"}
+    person = {"help": "column that says whose row it is; the schema will say it to all commands"}
+    limit = {"help": "with --group: most rows of one person that are used"}
+    names = *TABLE_OPTIONS, *GROUP_OPTIONS, "--out", "--force"
+    add_options(parser, *names, out=out, group=person, max_rows=limit)
 
 
 def run_schema(args):
-    """Write a TOML file with the name and a guessed type of each column.
+    """Write or print a schema, in TOML, with the name and a guessed type of each column.
 
     Ranges and lists are left open: a person fills them in, from what the columns mean and never
-    from the rows. The guesses come from the cells, so that the file is for the curator until it was
-    read.
+    from the rows. The guesses come from the cells, so that the schema is for the curator until it
+    was read. What --sep, --encoding, --group and --max-rows say stands in it for all commands.
     """
     check_files(args, args.table, out=(".toml",))
-    frame = nw.from_native(read_table(args))
-    columns = {name: guessed_type(frame[name]) for name in frame.columns}
-    with explained("--target:"):
-        schema = Schema(columns, target=args.target)
-    schema.write(args.out)
-    for words in strange_lines(args):
+    written = formatted(Schema({}), args)
+    frame = nw.from_native(read_table(args.table, written))
+    names = frame.columns
+    for option in ("target", "group"):  # The first line may be a row, which is not repeated.
+        name = getattr(args, option)
+        absent = f"--{option} names {name!r}, which is no name in the first line of {args.table}."
+        refuse(name is not None and same_names([name], names) == [None], absent)
+    person = same_names([args.group], names) if args.group is not None else []
+    columns = {name: guessed_type(frame[name]) for name in names if name not in person}
+    with explained("--target, --group or --max-rows:"):
+        schema = Schema(columns, target=args.target, **written.table_format.given())
+        schema = schema.with_format(person=args.group, limit=args.max_rows)
+    if args.out is None:
+        print(schema.to_toml(explained=True), end="")
+    else:
+        schema.write(args.out)
+    for words in strange_lines(args.table, written):
         print(words, file=sys.stderr)
-    print(f"Wrote {args.out}: fill in what stands behind #.", file=sys.stderr)
+    where = "The schema is open" if args.out is None else f"Wrote {args.out}"
+    print(f"{where}: fill in what stands behind #.", file=sys.stderr)
     return 0
 
 
@@ -53,8 +70,9 @@ def add_describe(parser):
     """Add the arguments of the command `describe`."""
     add = parser.add_argument
     add_options(parser, *TABLE_OPTIONS, *SCHEMA_OPTIONS, *GROUP_OPTIONS)
-    add("--columns", metavar="NAMES", help="describe these columns alone, separated by commas")
-    add("--pair", action="append", default=[], metavar="A,B",
+    add("--columns", type=names_in, action="extend", metavar="NAMES",
+        help="describe these columns alone, separated by commas; may be given more than once")
+    add("--pair", type=names_in, action="append", default=[], metavar="A,B",
         help="two-way counts of two columns; may be given more than once")  # fmt: skip
     add("--population", action="store_true",
         help="intervals for the population from which rows come, not for the table")  # fmt: skip
@@ -75,19 +93,19 @@ def run_describe(args):
     """
     check_files(args, args.table, args.schema, out=(".csv",), ledger=None, plot=PICTURES)
     frame, schema = opened(args)
-    groups = groups_of(args, schema, frame)
+    columns = args.columns and chosen_columns("--columns", args.columns, schema)
+    pairs = [chosen_columns("--pair", pair, schema) for pair in args.pair]
     with charged(args) as ledger:
         found = describe(
             frame,
             schema,
             epsilon=args.epsilon,
             delta=args.delta,
-            columns=None if args.columns is None else names_in(args.columns),
-            pairs=[tuple(names_in(pair)) for pair in args.pair],
+            columns=columns,
+            pairs=pairs,
             confidence_level=args.confidence_level,
             estimand="population" if args.population else "table",
             random_state=args.seed,
-            **groups,
         )
     print(found, *ledger, sep="\n")
     if args.out is not None:
@@ -112,20 +130,44 @@ def add_check(parser):
 def run_check(args):
     """Count for each column the cells that were read, clipped, not listed, unreadable and missing.
 
-    These counts are exact, and must not be released. With --private they have noise, and may be
-    released. It takes a second for a hundred thousand rows.
+    These counts are exact, and must not be released. With --group persons are counted, too, and
+    rows without one. With --private counts of cells have noise, and may be released. It takes a
+    second for a hundred thousand rows.
     """
     alone = args.private != (args.epsilon is not None)
     refuse(alone, "--private and --epsilon go together: give both or neither.")
     refuse(
-        not args.private and (args.ledger is not None or args.group is not None),
-        "--ledger and --group need --private: exact counts are not for release.",
+        not args.private and args.ledger is not None,
+        "--ledger needs --private: exact counts are not for release.",
     )
     check_files(args, args.table, args.schema, ledger=None)
     frame, schema = opened(args)
     price = {"epsilon": args.epsilon, "delta": args.delta} if args.private else {}
-    price |= groups_of(args, schema, frame)
     with charged(args, "check") as ledger:
         found = check_table(frame, schema, **price)
-    print(found, *ledger, *(() if args.private else strange_lines(args)), sep="\n")
+    print(found, *ledger, sep="\n")
+    if not args.private:
+        lines = [*_persons(schema.groups(frame), args.group), *strange_lines(args.table, schema)]
+        print(*lines, sep="\n", end="\n" * bool(lines))
     return 0
+
+
+def _persons(groups, name):
+    """Yield what the curator should know of the persons: exact, private numbers."""
+    if not groups:
+        return
+    labels = cells(nw.from_native(groups["groups"], series_only=True))
+    numbers, limit = codes(labels), groups["max_rows_per_group"]
+    nobody = sum(name_of(label) is None for label in labels)
+    rows = np.bincount(numbers)
+    spellings = np.bincount([number for number, _ in {*zip(numbers.tolist(), map(repr, labels))}])
+    yield f"{len(rows):,} persons in {name!r}."
+    if nobody:
+        yield f"{nobody:,} rows have no person there: they are the rows of one person together."
+    if several := int((spellings > 1).sum()):
+        yield f"{several:,} persons are written in more than one way, and count as one each."
+    if many := int((rows > limit).sum()):
+        yield (
+            f"{many:,} persons have more than {limit} rows, of which {limit} are used: "
+            "skpriv.inspection.propose_max_rows proposes a number privately."
+        )

@@ -31,7 +31,7 @@ from ._arguments import (
     write,
 )
 from ._budget import charged
-from ._frames import groups_of, opened
+from ._frames import chosen_columns, opened
 
 MODELS = {
     "linear": "LinearRegression",
@@ -50,8 +50,10 @@ def add_fit(parser):
     add("--target", metavar="NAME", help="column that is predicted; default: that of the schema")
     add("--formula", metavar="TEXT",
         help="terms of the model as in R, 'target ~ a + I(a**2) + C(b) + a:c'")  # fmt: skip
-    add("--features", metavar="NAMES",
-        help="columns that are used, separated by commas; default all of the schema")  # fmt: skip
+    add("--features", type=names_in, action="extend", metavar="NAMES",
+        help="columns that are used, separated by commas; may be given more than once, and a name "
+        "with a comma stands in quotation marks; default all of the schema but its "
+        "outcomes")  # fmt: skip
     add("--privacy", choices=PRIVATE, default="central",
         help="who adds the noise; default central: whoever runs this. The others simulate a "
         "collection from devices, with its noise")  # fmt: skip
@@ -80,8 +82,9 @@ def run_fit(args):
     answers and public numbers only."""
     _check_files(args)
     frame, schema = opened(args)
+    _check_persons(args)
     schema = _schema(args, schema, nw.from_native(frame).columns)
-    groups = groups_of(args, schema, frame)
+    groups = schema.groups(frame)
     if args.plan:
         print(_plan(args, schema, frame, groups))
         return 0
@@ -94,10 +97,8 @@ def run_fit(args):
         model.fit(frame, read(frame), **options)
     with explained(f"--out {args.out} cannot be written:", OSError):
         save(model, args.out, overwrite=True)
-    ignored = [n for n in model[0].feature_names_in_ if n not in schema and n != args.group]
-    if ignored:
-        why = "of a schema" if args.features is None else "of a schema or a place in --features"
-        print(f"Left out, for want {why}: {first_names(ignored)}.", file=sys.stderr)
+    for words in _left_out(args, schema, model[0]):
+        print(words, file=sys.stderr)
     table = coefficient_table(model, confidence_level=args.confidence_level)
     head, foot = "\n".join(_head(args, model)), "\n".join(_foot(args, ledger, model))
     print(head, table, foot, sep="\n\n")
@@ -112,6 +113,17 @@ def run_fit(args):
         shown.figure_.suptitle(f"epsilon {args.epsilon:g}, delta {args.delta:g}")
         write(shown.figure_, args.plot)
     return 0
+
+
+def _left_out(args, schema, encoder):
+    """Yield which columns of the table are no features, and why."""
+    names = list(encoder.feature_names_in_)
+    used = same_names([*schema, *([] if args.group is None else [args.group])], names)
+    if ignored := [name for name in names if name not in used]:
+        why = "of a schema" if args.features is None else "of a schema or a place in --features"
+        yield f"Left out, for want {why}: {first_names(ignored)}."
+    if outcomes := [name for name in schema.outcomes if name not in encoder.columns_]:
+        yield f"Left out, as outcomes: {first_names(outcomes)}. --features can name them."
 
 
 def _plan(args, schema, frame, groups):
@@ -155,6 +167,10 @@ def _check_files(args):
         f"--ledger cannot count --privacy {args.privacy}, of which only (epsilon, delta) is known: "
         "take another --privacy, or in Python set a part aside, BudgetAccountant(set_aside=).",
     )
+
+
+def _check_persons(args):
+    """Refuse persons where they cannot be protected."""
     able = [name for name in PRIVATE if capabilities(name).protects_groups]
     refuse(
         args.group is not None and args.privacy not in able,
@@ -176,7 +192,8 @@ def _encoder(args, schema, frame):
 def _schema(args, schema, names):
     """The schema of the columns that are used, with the target, which the formula may name."""
     left, tilde, _ = (args.formula or "").partition("~")
-    target = left.strip().strip("`") if tilde else args.target or schema.target
+    alone = schema.outcomes[0] if len(schema.outcomes) == 1 else None
+    target = left.strip().strip("`") if tilde else args.target or schema.target or alone
     refuse(
         not target or args.target not in (None, target),
         'Name one target: with --target, left of ~ in --formula, or by role = "target" in its '
@@ -190,11 +207,11 @@ def _schema(args, schema, names):
         "low and high.",
     )
     args.target = target = own
-    if args.features is not None:
-        wanted = names_in(args.features)
-        wanted = present_names(wanted, schema, "--features", "--schema", CommandError)
-        schema = Schema({k: c for k, c in schema.items() if k in (*wanted, target)})
     schema = schema.with_target(target)
+    if args.features is not None:
+        wanted = chosen_columns("--features", args.features, schema)
+        schema = schema.select([*wanted, target])
+        schema = Schema(schema, target=target, **schema.table_format.given())  # no outcomes
     with explained(f"--schema {args.schema}:", ValueError):
         schema.check_filled()
         _range(args, schema)  # It raises if the target does not suit the model.
@@ -253,6 +270,8 @@ def _head(args, model):
 
 def _foot(args, ledger, model):
     yield f"Wrote {args.out}: released answers and public numbers only."
+    if args.group is not None:
+        yield f"Rows without a cell in {args.group!r} count as the rows of one person together."
     yield from ledger
     secure = model[-1].privacy_report_.secure
     yield "The noise is cryptographic." if secure else "With --seed the noise is not for a release."

@@ -1,41 +1,39 @@
-"""Tables in files: CSV and Parquet."""
+"""Tables in files: CSV and Parquet, for all commands."""
 
 import codecs
 import csv
+import re
 import sys
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import narwhals.stable.v2 as nw
 
-from ..preprocessing import Numeric, Schema
-from ..records import present_names, same_names
+from ..preprocessing import Schema, reads_as_value
+from ..records import identity, present_names, same_names
 from ._arguments import CommandError, explained, refuse
+from ._budget import unit_of
 
+TEXTS = ".csv", ".tsv", ".txt"
 FORMATS = (".csv", ".parquet")
-UTF_8 = "utf-8-sig"  # with a byte-order mark, or without one
+SEPARATORS = ",;\t|"
+# Signs at the beginning of a file that say how it is written; of two that begin alike the longer.
+MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16",
+}  # fmt: skip
+OTHER_FILES = {b"PAR1": "Parquet: name it .parquet", b"PK\x03\x04": "a spreadsheet: save it as CSV"}
+LONGEST_HEADER = 100  # lines, of names with line feeds in quotation marks
 _LIBRARIES = ("pandas", "polars", "pyarrow")
 
 
-def groups_of(args, schema, frame):
-    """What a release gets for --group: whose each row is."""
-    if args.group is None:
-        alone = "--max-rows needs --group, the column that says whose row it is."
-        refuse(args.max_rows is not None, alone)
-        return {}
-    people = nw.from_native(frame)
-    (own,) = present_names([args.group], people.columns, "--group", args.table, CommandError)
-    refuse(
-        same_names([args.group], schema) != [None],
-        f"--schema {args.schema} has a table for {args.group!r}, which is the column of --group: "
-        "take it out.",
-    )
-    return {"groups": people[own], "max_rows_per_group": args.max_rows or 1}
-
-
 def opened(args):
-    """The table of a command, and the schema of its columns, with its decimal mark.
+    """The table of a command, and the schema of its columns, with what the options say.
+
+    The options go before the schema, and for `--group` and `--max-rows` the schema goes before the
+    unit of the ledger: what is found is written into the arguments.
 
     Parameters
     ----------
@@ -49,22 +47,79 @@ def opened(args):
     refuse(not Path(args.schema).is_file(), f"--schema {args.schema} is not a file.")
     with explained(f"--schema {args.schema}:"):
         schema = Schema.read(args.schema)
-    frame = read_table(args, schema)
-    names = nw.from_native(frame).columns
-    unread = "\ufffd" in "".join(names)
-    where = args.table + ", whose header cannot be read in this --encoding" * unread
-    present_names(schema, names, f"--schema {args.schema}", where, CommandError)
-    if args.decimal != ".":
-        columns = dict(schema)
-        for name, column in schema.items():
-            if isinstance(column, Numeric) and column.decimal is None:
-                with explained(f"--decimal {args.decimal}:"):
-                    columns[name] = replace(column, decimal=args.decimal)
-        schema = Schema(columns, target=schema.target)
-    return frame, schema
+    schema = formatted(schema, args, decimal=args.decimal)
+    frame = read_table(args.table, schema)
+    who, names = f"--schema {args.schema}", nw.from_native(frame).columns
+    columns_in(args.table, schema, names, who)
+    return frame, _of_persons(args, schema, nw.from_native(frame).columns)
 
 
-def read_table(args, schema=""):
+def formatted(schema, args, **said):
+    """A schema whose table is written as the options say, where they do."""
+    sep = None if args.sep is None else args.sep.replace("\\t", "\t")
+    with explained("--sep, --encoding or --decimal:"):
+        return schema.with_format(sep=sep, encoding=args.encoding, **said)
+
+
+def columns_in(path, wanted, names, who):
+    """The columns of a table that are wanted, as it writes them, or an error.
+
+    Whether the first line of a table is a header is not known if it has none of the columns, and
+    then no word of it is repeated.
+
+    Parameters
+    ----------
+    path : str
+    wanted, names : iterable of str
+        Columns that must be there, and those of the table.
+    who : str
+        The option that names them.
+    """
+    refuse(
+        set(same_names(wanted, names)) == {None},
+        f"None of the columns of {who} is in the first line of {path}, which must name the "
+        "columns: delete what stands above it, or say how it is written with --sep and --encoding.",
+    )
+    return present_names(wanted, names, who, path, CommandError)
+
+
+def chosen_columns(option, names, schema):
+    """Columns of the schema that an option names."""
+    quoted = ", where a name with a comma stands in quotation marks"
+    where = "--schema" + quoted * any("," in name for name in schema)
+    return present_names(names, schema, option, where, CommandError)
+
+
+def _of_persons(args, schema, names):
+    """The schema with the person whose rows they are, and how many of each are used.
+
+    Of the column and of the number the options say most, then the schema, and then the ledger. What
+    is found is written into the arguments.
+    """
+    written, unit = schema.table_format, unit_of(args.ledger)
+    alone = "--max-rows needs --group, the column that says whose row it is."
+    places = {
+        "--group": (args.group, args.max_rows),
+        f"--schema {args.schema}, as person,": (written.person, written.limit),
+        f"--ledger {args.ledger}, as its unit,": unit,
+    }
+    who = next((place for place, (person, _) in places.items() if person), None)
+    refuse(who is None and args.max_rows is not None, alone)
+    if who is None:
+        return schema
+    args.group = places[who][0]
+    present_names([args.group], names, who, args.table, CommandError)
+    numbers = [
+        number
+        for person, number in places.values()
+        if number is not None and identity(person or args.group) == identity(args.group)
+    ]
+    args.max_rows = numbers[0] if numbers else 1
+    with explained(f"--schema {args.schema}:"):
+        return schema.with_format(person=args.group, limit=args.max_rows)
+
+
+def read_table(path, schema: Any = None) -> Any:
     """Frame of a file; all cells of a CSV file are texts.
 
     What type the numbers of a column have would depend on all of its rows: a CSV file is read
@@ -74,98 +129,215 @@ def read_table(args, schema=""):
 
     Parameters
     ----------
-    args : Namespace
-        The arguments of `TABLE_OPTIONS`.
-    schema : Schema, default=""
-        Where it has letters that each encoding writes in its own way, that of the table must be
-        named: in another one cells would silently be none of the list.
+    path : str
+    schema : Schema, default=None
+        How a CSV file is written.
     """
-    path, kind = args.table, Path(args.table).suffix.lower()
-    refuse(kind not in FORMATS, f"The table {path} must end with one of {', '.join(FORMATS)}.")
+    kind = Path(path).suffix.lower()
+    allowed = *TEXTS, ".parquet"
+    refuse(kind not in allowed, f"The table {path} must end with one of {', '.join(allowed)}.")
     refuse(not Path(path).is_file(), f"The table {path} is not a file.")
     if kind == ".parquet":
         return _parquet(path)
-    refuse(
-        args.encoding is None and not str(schema).isascii(),
-        "The schema has letters that are not ASCII: name the encoding of the table, --encoding "
-        "utf-8, or latin-1 or cp1252 for files of older Windows.",
-    )
-    columns = read_columns(path, args.sep, args.encoding or UTF_8)
+    columns = TextTable.read(path, schema).columns()
     return nw.from_dict(columns, backend=frame_library(_LIBRARIES)).to_native()
 
 
-def read_columns(path, sep=None, encoding=UTF_8):
-    """Cells of a CSV file, as texts, by the name of their column."""
-    sep = None if sep is None else sep.replace("\\t", "\t")
-    refuse(len(sep or ",") != 1, f"--sep {sep} must be one character, or \\t for a tabulator.")
-    with explained(f"The table {path} cannot be read:", OSError):
-        data = Path(path).read_bytes()
-    with explained("--encoding:", LookupError):
+@dataclass(frozen=True)
+class TextTable:
+    """A CSV file: its lines after the header, and what was found out from the header alone.
+
+    Attributes
+    ----------
+    path : str
+    encoding : str
+    sep : str
+    names : dict of int to str
+        Names of the columns, by their places.
+    lines : list of str
+        Each of them is one row, whatever is in it.
+    """
+
+    path: Any
+    encoding: str
+    sep: str
+    names: dict
+    lines: list
+
+    @classmethod
+    def read(cls, path, schema: Any = None) -> "TextTable":
+        """Read a file.
+
+        Lines before the header that are empty, and one that names the separator ("sep=;", as
+        spreadsheets write it), are no part of the table.
+        """
+        with explained(f"The table {path} cannot be read:", OSError):
+            data = Path(path).read_bytes()
+        for start, words in OTHER_FILES.items():
+            refuse(data.startswith(start), f"The table {path} is {words}.")
+        written = Schema({}).table_format if schema is None else schema.table_format
+        encoding = _encoding(path, data, written.encoding, schema)
         lines = _lines(data, encoding)
-    if not lines[-1]:
-        del lines[-1]  # The last line feed ends a line, and begins none.
-    return _columns(path, lines, sep)
+        sep = written.sep
+        while lines and (not lines[0].strip() or _names_separator(lines[0])):
+            sep = sep or _names_separator(lines[0])
+            del lines[0]
+        header = _header(lines)
+        refuse(
+            "\ufffd" in header,
+            f"The header of {path} cannot be read as {encoding}: name its encoding, such as "
+            "--encoding cp1252 or latin-1 for files of older Windows, utf-8 or utf-16.",
+        )
+        unquoted = re.sub('"[^"]*"', "", header)
+        sep = sep or max(SEPARATORS, key=unquoted.count)  # The header is public.
+        (cells,) = rows_of([header], sep)
+        names = _names(path, cells, [] if schema is None else schema)
+        refuse(not lines, f"The table {path} has no rows.")
+        return cls(path, encoding, sep, names, lines)
+
+    def columns(self):
+        """Cells of the columns as texts, by their names."""
+        last = max(self.names)
+        rows = rows_of(self.lines, self.sep)
+        rows = [row + [None] * (last + 1 - len(row)) for row in rows]
+        return {name: [row[at] for row in rows] for at, name in self.names.items()}
+
+    def strange(self):
+        """Yield what the curator should know of the lines: exact, private numbers."""
+        broken = sum(line.count('"') % 2 for line in self.lines)
+        if broken:
+            yield (
+                f"{broken} lines do not close a quotation mark. A cell with a line feed is read as "
+                "two rows: replace the line feeds in cells."
+            )
+        if unread := sum("\ufffd" in line for line in self.lines):
+            yield (
+                f"{unread} lines cannot be read as {self.encoding}: name the encoding of the file, "
+                "such as --encoding latin-1, or cp1252 for files of older Windows."
+            )
+        if inside := sum("\r" in line.strip("\r\n") for line in self.lines):
+            yield (
+                f"{inside} lines have a carriage return inside, which is read as a blank: save the "
+                "file with one kind of line ends."
+            )
+        rows = rows_of(self.lines, self.sep)
+        width = max(self.names) + 1
+        if longer := sum(any(row[width:]) for row in rows):
+            yield (
+                f"{longer} lines have more cells than the header has names, which are left out. If "
+                "nearly all have, the first line is a title, or the first name is missing, as in "
+                "files of R: let the first line name all columns."
+            )
+        if shorter := sum(len(row) < min(2, width) for row in rows):
+            yield (
+                f"{shorter} lines have no separator. If nearly all have none, name it with --sep."
+            )
 
 
-def strange_lines(args):
+def strange_lines(path, schema):
     """Yield what the curator should know of the lines of a CSV file: exact, private numbers."""
-    if Path(args.table).suffix.lower() == ".parquet":
-        return
-    lines = _lines(Path(args.table).read_bytes(), args.encoding or UTF_8)
-    if broken := sum(line.count('"') % 2 for line in lines):
-        yield (
-            f"{broken} lines do not close a quotation mark. A cell with a line feed is read as two "
-            "rows: replace the line feeds in cells."
-        )
-    if unread := sum("\ufffd" in line for line in lines):
-        yield (
-            f"{unread} lines cannot be read as {args.encoding or 'UTF-8'}: name the encoding of "
-            "the file, such as --encoding latin-1, or cp1252 for files of older Windows."
-        )
+    if Path(path).suffix.lower() != ".parquet":
+        yield from TextTable.read(path, schema).strange()
+
+
+def _encoding(path, data, given, schema):
+    """What a file is written in: what it says itself, what was said, or UTF-8.
+
+    Of the cells nothing is known: where letters that are not ASCII are written in their own way in
+    each encoding, and nothing says which one it is, in another one they would silently be none of
+    those of the schema.
+    """
+    for mark in sorted(MARKS, key=len, reverse=True):
+        if data.startswith(mark):
+            return MARKS[mark]
+    if given is not None:
+        return given
+    header = re.split(rb"[\r\n]", data.lstrip(b"\r\n"), maxsplit=1)[0]
+    utf_8 = header.decode(errors="replace")
+    refuse(
+        utf_8.isascii() and schema is not None and not str(schema).isascii(),
+        "The schema has letters that are not ASCII: name the encoding of the table, --encoding "
+        "utf-8, or latin-1 or cp1252 for files of older Windows.",
+    )
+    return "utf-16" if b"\0" in header else "utf-8"
 
 
 def _lines(data, encoding):
     """Lines of a file, each of which is read by itself: no cell shifts the code of the next line.
 
-    Encodings that write a line feed in several bytes, such as UTF-16, are read as a whole.
+    Encodings that write a line feed in several bytes, such as UTF-16, are read as a whole. Lines
+    end as the first one does, which is public: with a line feed, or with a carriage return alone.
     """
-    encoding = UTF_8 if codecs.lookup(encoding).name == "utf-8" else encoding
-    if b"\n".decode(encoding, errors="replace") != "\n":
-        return data.decode(encoding, errors="replace").split("\n")
-    return [line.decode(encoding, errors="replace") for line in data.split(b"\n")]
+    wide = b"\n".decode(encoding, errors="replace") != "\n"
+    text: Any = data.decode(encoding, errors="replace") if wide else data
+    feed, back = ("\n", "\r") if wide else (b"\n", b"\r")
+    first = text.split(feed, 1)[0]
+    lines = text.split(back if back in first.rstrip(back) else feed)
+    if not lines[-1]:
+        del lines[-1]  # The last line end ends a line, and begins none.
+    return lines if wide else [line.decode(encoding, errors="replace") for line in lines]
 
 
-def _columns(path, lines, sep):
-    """Cells of the columns: each line of the file after the first is one row, whatever is in it.
+def _names_separator(line):
+    """The separator that a line names, "sep=;", or None."""
+    found = re.fullmatch(r'"?sep=(.)"?', line.strip("\ufeff\r\n"), re.IGNORECASE)
+    return found and found[1]
 
-    The number of rows is public. So no cell may decide it: a quotation mark that nobody closes ends
-    with its line, an empty line is a row of missing cells, and a carriage return within a line is a
-    blank.
+
+def _header(lines):
+    """Take the header off the lines: the first of them, or several with a name in quotation."""
+    header = lines.pop(0) if lines else ""
+    for count, line in enumerate(lines[:LONGEST_HEADER], 1):
+        if header.count('"') % 2 == 0:
+            break
+        if line.count('"') % 2:
+            header = "\n".join([header, *lines[:count]])
+            del lines[:count]
+            break
+    return header
+
+
+def _names(path, cells, schema):
+    """Names of the columns by their places, without those that have none.
+
+    The first line may be a row, whose cells are private: none of them is repeated.
     """
+    names = {at: " ".join(name.split()) for at, name in enumerate(cells) if name.strip()}
+    no_header = f"The table {path} has no header: its first line must name the columns."
+    refuse(not names, no_header)
+    values = [name for name in names.values() if reads_as_value(name)]
+    refuse(
+        values and None in same_names(values, schema),
+        f"{no_header} Here it has a number or a date in place of a name. Write a line of names at "
+        "the top and name the separator with --sep, or rename such columns, 2020 as y2020.",
+    )
+    places: dict = {}
+    for at, name in names.items():
+        places.setdefault(identity(name) or name, []).append(at + 1)
+    twice = next((at for at in places.values() if len(at) > 1), [])
+    where = " and ".join(map(str, twice))
+    refuse(twice, f"The table {path} has the same name for the columns {where}: rename one.")
+    return names
+
+
+def rows_of(lines, sep):
+    """Cells of each line; of a line that is not CSV there are none.
+
+    The number of rows is public, and no cell may decide it. So a quotation mark that nobody closes
+    ends with its line, an empty line is a row without cells, and a carriage return within a line is
+    a blank.
+    """
+    rows = []
     limit = csv.field_size_limit(sys.maxsize)  # Long cells are allowed.
     try:
-        header = lines[0] if lines else ""
-        comma = sep or max(",;\t", key=header.count)  # The header is public.
-        names = [name.strip() for name in _cells(header, comma)]
-        nameless = f"The table {path} has no header: its first line names the columns."
-        refuse(not any(names), nameless)
-        twice = [name for name in names if names.count(name) > 1]
-        refuse(twice, f"The table {path} has two columns {min(twice, default='')!r}: rename one.")
-        rows = [_cells(line, comma) for line in lines[1:]]
+        for line in lines:
+            plain = [line.strip("\r\n").replace("\r", " ")]
+            rows.append([])
+            with suppress(csv.Error):
+                rows[-1] = next(csv.reader(plain, delimiter=sep), [])
     finally:
         csv.field_size_limit(limit)
-    refuse(not rows, f"The table {path} has no rows.")
-    return {
-        name: [row[i] if i < len(row) else None for row in rows] for i, name in enumerate(names)
-    }
-
-
-def _cells(line, comma):
-    """Cells of one line; of a line that is not CSV there are none."""
-    try:
-        return next(csv.reader([line.strip("\r\n").replace("\r", " ")], delimiter=comma), [])
-    except csv.Error:
-        return []
+    return rows
 
 
 def _parquet(path):

@@ -3,40 +3,91 @@
 import sys
 from pathlib import Path
 
+import narwhals.stable.v2 as nw
+import numpy as np
+
 from sklearn.pipeline import Pipeline
 
 from .._codec import load
-from ..inspection import release_page
+from .._printing import first_names
+from ..inspection import confidence_interval, release_page, schema_of
+from ..preprocessing import Schema
 from ..privacy import BudgetAccountant
-from ._arguments import TABLE_OPTIONS, add_options, check_files, explained, refuse
-from ._frames import FORMATS, read_table, write_columns
+from ..records import present_names
+from ._arguments import (
+    TABLE_OPTIONS,
+    CommandError,
+    add_options,
+    check_files,
+    explained,
+    names_in,
+    refuse,
+)
+from ._frames import FORMATS, formatted, read_table, write_columns
 
 
 def add_predict(parser):
     """Add the arguments of the command `predict`."""
     parser.add_argument("model", metavar="MODEL", help="a model that `fit` wrote")
+    parser.add_argument("--keep", type=names_in, action="extend", default=[], metavar="NAMES",
+                        help="columns of the table that are copied in front of the predictions, "
+                        "such as the number of a case")  # fmt: skip
     out = {"required": True, "help": "CSV or Parquet file to write"}
-    add_options(parser, *TABLE_OPTIONS, "--out", "--force", out=out)
+    add_options(parser, *TABLE_OPTIONS, "--confidence-level", "--out", "--force", out=out)
 
 
 def run_predict(args):
     """Write a file with a column `prediction`, one row for each row of the table.
 
-    Of a logistic model it has the probability of each class, too.
+    Beside it are the ends of a confidence interval for the mean of the target at the row. Of a
+    logistic model there are the probability of each class and its interval. The file says of each
+    row what follows from its cells: it is as private as the table, and only the model may be
+    published.
     """
     check_files(args, args.model, args.table, out=FORMATS)
     model = read_model(args.model)
-    frame = read_table(args, getattr(model[0], "schema", ""))
+    schema = schema_of(model) or Schema({})
+    frame = read_table(args.table, formatted(schema, args))
+    table = nw.from_native(frame)
+    keys = present_names(args.keep, table.columns, "--keep", args.table, CommandError)
     # An error of the model names an absent column, and tells of no value.
     with explained(f"The table {args.table} does not fit the model:", ValueError):
-        found = {"prediction": model.predict(frame)}
-        if hasattr(model, "predict_proba"):
-            chances = model.predict_proba(frame).T
-            named = (f"probability of {label}" for label in model.classes_)
-            found |= dict(zip(named, chances, strict=True))
-    write_columns(args.out, found)
-    print(f"Wrote {args.out}: {len(found['prediction']):,} predictions.", file=sys.stderr)
+        found = _predicted(model, frame, args.confidence_level)
+    twice = [name for name in keys if name in found]
+    refuse(twice, f"--keep names {first_names(twice)}, which is a column of the predictions.")
+    write_columns(args.out, {name: table[name].to_list() for name in keys} | found)
+    print(
+        f"Wrote {args.out}: {len(table):,} predictions, with intervals at "
+        f"{args.confidence_level:g} for the mean of the target at each row. Each line follows from "
+        "the cells of one row, which are private: keep the file with the table. Only the model may "
+        "be published.",
+        file=sys.stderr,
+    )
     return 0
+
+
+def _predicted(model, frame, level):
+    """Columns of predictions and of the ends of their intervals, without digits of no meaning."""
+    predictions = model.predict(frame)
+    low, high = confidence_interval(model, frame, confidence_level=level)
+    if not hasattr(model, "predict_proba"):
+        found = {"prediction": predictions, "low": low, "high": high}
+        return _rounded(found, (high - low) / 2.0)
+    if low.ndim == 1:  # the interval is that of the second class
+        low, high = np.column_stack([1.0 - high, low]), np.column_stack([1.0 - low, high])
+    found = {}
+    columns = zip(model.classes_, model.predict_proba(frame).T, low.T, high.T, strict=True)
+    for label, *numbers in columns:
+        ends = ("", " (low)", " (high)")
+        found |= {f"probability of {label}{end}": x for end, x in zip(ends, numbers, strict=True)}
+    return {"prediction": predictions} | _rounded(found, (high - low) / 2.0)
+
+
+def _rounded(columns, halves):
+    """Numbers with three digits of the half of the narrowest interval."""
+    narrowest = halves[halves > 0.0].min(initial=1.0)
+    digits = int(np.clip(2.0 - np.floor(np.log10(narrowest)), 0, 12))
+    return {name: np.round(values, digits) + 0.0 for name, values in columns.items()}
 
 
 def read_model(path):

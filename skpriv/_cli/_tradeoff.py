@@ -5,6 +5,7 @@ import json
 import sys
 from math import inf
 from pathlib import Path
+from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -16,9 +17,9 @@ from .. import linear_model
 from .._printing import numbered
 from ..datasets import load_mortgages, load_wages, load_warfarin
 from ..model_selection import PrivacyUtilityDisplay, privacy_utility_curve
-from ..preprocessing import BoundsScaler
+from ..preprocessing import BoundsScaler, Schema, numbers_of
 from ..privacy import capabilities
-from ..records import floats, present_names
+from ..records import present_names, same_names
 from ._arguments import (
     PICTURES,
     PRIVATE,
@@ -37,14 +38,14 @@ from ._arguments import (
     with_settings,
     write,
 )
-from ._frames import frame_library, read_columns
+from ._frames import columns_in, formatted, frame_library, read_table
 
 FORMAT = (
     'a CSV file with the lines "name,low,high", or a JSON file {"name": [low, high], ...}, '
     "for each feature and for the target"
 )
 WHY = (
-    "A CSV file needs --bounds FILE, the public range of each feature and of the target. They "
+    "A table needs --bounds FILE, the public range of each feature and of the target. They "
     "cannot be read off the data: noise is scaled to the largest change that one record can make, "
     "and a minimum or maximum is itself the value of one person's record. Take them from what the "
     f"columns mean (an age is 0 to 120), whoever is in the data, and write {FORMAT}."
@@ -76,56 +77,57 @@ def read_bounds(path):
 LOADERS = {"wages": load_wages, "mortgages": load_mortgages, "warfarin": load_warfarin}
 
 
-def load(name, target, bounds):
+def load(args):
     """Data, target and public bounds, as the loaders of `skpriv.datasets` return them.
 
     Parameters
     ----------
-    name : str
-        A key of `LOADERS`, or the path of a CSV file.
-    target : str or None
-        Column of the CSV file.
-    bounds : str or None
-        Path of the file with the bounds of the CSV file.
+    args : Namespace
+        Its ``data`` is a key of `LOADERS`, or the path of a table.
     """
-    if name in LOADERS:
+    if args.data in LOADERS:
         refuse(
-            target is not None or bounds is not None,
-            f"--data {name} has its own target and public bounds: --target and --bounds are for "
-            "CSV files.",
+            args.target is not None or args.bounds is not None,
+            f"--data {args.data} has its own target and public bounds: --target and --bounds are "
+            "for tables in files.",
         )
-        return LOADERS[name]()
-    absent = not Path(name).is_file()
-    refuse(absent, f"--data {name} is neither a file nor one of {', '.join(LOADERS)}.")
-    refuse(bounds is None, WHY)
-    refuse(target is None, "A CSV file needs --target NAME, the column that is predicted.")
-    return _from_csv(name, target, read_bounds(bounds))
+        return LOADERS[args.data]()
+    absent = not Path(args.data).is_file()
+    refuse(absent, f"--data {args.data} is neither a file nor one of {', '.join(LOADERS)}.")
+    refuse(args.bounds is None, WHY)
+    refuse(args.target is None, "A table needs --target NAME, the column that is predicted.")
+    return _from_file(args, read_bounds(args.bounds))
 
 
-def _from_csv(path, target, bounds):
-    frame = nw.from_dict(read_columns(path), backend=frame_library(("pandas",))).to_native()
-    present_names([target], frame.columns, "--target", path, CommandError)
-    unknown = f"--bounds has no range for the target {target!r}: add its public low and high."
-    refuse(target not in bounds, unknown)
-    present_names(bounds, frame.columns, "--bounds", path, CommandError)
-    features = [name for name in frame.columns if name in bounds and name != target]
+def _from_file(args, bounds):
+    """The columns that have bounds, of a table that is read as all commands read it."""
+    written = formatted(Schema({}), args)
+    frame = nw.from_native(read_table(args.data, written))
+    names, path = list(frame.columns), args.data
+    columns = dict(zip(bounds, columns_in(path, bounds, names, "--bounds")))
+    present_names([args.target], names, "--target", path, CommandError)
+    (target,) = same_names([args.target], bounds)
+    unknown = f"--bounds has no range for the target {args.target!r}: add its public low and high."
+    refuse(target is None, unknown)
+    features = sorted(bounds, key=lambda name: names.index(columns[name]))
+    features.remove(target)
     refuse(not features, "--bounds has a range for the target only: add those of the features.")
-    ignored = [name for name in frame.columns if name not in bounds]
-    if ignored:
+    if ignored := [name for name in names if name not in columns.values()]:
         print(f"Left out, for want of bounds: {', '.join(ignored)}.", file=sys.stderr)
-    frame = frame[[*features, target]]
-    values = floats(frame.to_numpy(dtype=object))
+    values = {
+        name: numbers_of(frame[columns[name]], args.decimal or ".") for name in (*features, target)
+    }
     refuse(  # The sentence tells nothing about a single cell.
-        not np.isfinite(values).all(),
+        not all(np.isfinite(column).all() for column in values.values()),
         f"{path}: the target and the columns of --bounds must hold finite numbers only. Turn "
         "categories into columns of 0 and 1, from a public list of them, or leave such columns out "
         "of --bounds; fill missing values with a public constant, and mark them in a column of 0 "
-        "and 1.",
+        "and 1. Numbers with a decimal comma need --decimal ,.",
     )
-    frame = type(frame)(values, columns=frame.columns)
+    numbers: Any = nw.from_dict(values, backend=frame_library(("pandas",))).to_native()
     return Bunch(
-        data=frame[features],
-        target=frame[target],
+        data=numbers[features],
+        target=numbers[target],
         bounds={name: bounds[name] for name in features},
         bounds_y=bounds[target],
     )
@@ -221,9 +223,12 @@ DEFAULT = ["linear", "ssp", "reweighted"]  # Others take minutes, or need many f
 def add_tradeoff(parser):
     """Add the arguments of the command."""
     add = parser.add_argument
-    add("--data", default="wages", metavar="NAME", help=f"{', '.join(LOADERS)} or a CSV file")
-    add("--target", metavar="NAME", help="column of the CSV file that is predicted")
-    add("--bounds", metavar="FILE", help=f"public bounds of the CSV file: {FORMAT}")
+    add("--data", default="wages", metavar="NAME",
+        help=f"{', '.join(LOADERS)}, or a CSV or Parquet file")  # fmt: skip
+    add("--target", metavar="NAME", help="column of the file that is predicted")
+    add("--bounds", metavar="FILE", help=f"public bounds of the file: {FORMAT}")
+    mark = {"help": "decimal mark of the file, . or ,; default ."}
+    add_options(parser, "--sep", "--encoding", "--decimal", decimal=mark)
     add("--estimators", type=some_of(ESTIMATORS), nargs="+", action=Joined,
         default=DEFAULT, metavar="NAME",
         help=f"some of {','.join(ESTIMATORS)}; default {','.join(DEFAULT)}")  # fmt: skip
@@ -245,7 +250,7 @@ def add_tradeoff(parser):
 def run_tradeoff(args):
     """Cross-validate private regressors at every epsilon, and print a table."""
     check_files(args, plot=PICTURES)
-    data = load(args.data, args.target, args.bounds)
+    data = load(args)
     n = len(data.data)
     refuse(n < 2 * args.cv, f"--cv {args.cv} needs at least {2 * args.cv} rows, not {n}.")
     curves = _curves(args, data)

@@ -5,7 +5,9 @@ from ._curve_display import CurveDisplay, curves
 from ._description import Description, describe, private_quantiles, propose_max_rows
 from ._inference import Inference, WaldTest, inference
 from ._interval_display import IntervalDisplay, confidence_interval, prediction_interval
-from ._page import coefficient_table, model_card, picture as picture, release_page
+from ._page import (
+    coefficient_table, model_card, picture as picture, release_page, schema_of as schema_of,
+)  # fmt: skip
 
 __all__ = [
     "CoefficientDisplay",

@@ -830,9 +830,9 @@ def describe(
     privacy : str, default="central"
         The privacy model.
     groups : array-like of shape (n_rows,), default=None
-        The person to whom each row belongs. Then the guarantee is for all rows of a person, the
-        number of persons is public in place of the number of rows, and missing cells of numbers are
-        not counted.
+        The person to whom each row belongs; None takes the column that the schema names. Then the
+        guarantee is for all rows of a person, the number of persons is public in place of the
+        number of rows, and missing cells of numbers are not counted.
     max_rows_per_group : int, default=None
         The most rows of each person that are used, with `groups`. The others are left out of
         all counts, and the noise grows in proportion to it.
@@ -875,6 +875,9 @@ def describe(
     >>> bool(abs(found["age"].mean.estimate - table["age"].mean()) < 0.5)
     True
     """
+    if groups is None and (people := as_schema(schema).groups(table)):
+        groups = people["groups"]
+        max_rows_per_group = max_rows_per_group or people["max_rows_per_group"]
     schema = _chosen(schema, columns)
     schema.check_filled()
     if (groups is None) != (max_rows_per_group is None):

@@ -197,6 +197,7 @@ def _bounds(last, schema):
         rows = [
             (name, table.pop("type"), ", ".join(f"{key} {_plain(v)}" for key, v in table.items()))
             for name, table in tables
+            if isinstance(table, dict)  # and not how a CSV file is written
         ]
         yield Table(("column", "type", "what is public"), rows, left=3)
     elif getattr(last, "bounds_X", None) is not None:

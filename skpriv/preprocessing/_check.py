@@ -182,7 +182,8 @@ def check_table(
     confidence_level : float in (0, 1), default=0.95
         Confidence level of the intervals of noisy counts.
     groups : array-like of shape (n_rows,), default=None
-        The person to whom each row belongs, for noisy counts: then all rows of a person are
+        The person to whom each row belongs, for noisy counts; None takes the column that the schema
+        names. Then all rows of a person are
         protected, and the number of persons is public in place of the number of rows.
     max_rows_per_group : int, default=None
         The most rows of each person that are counted, with `groups`.
@@ -227,6 +228,9 @@ def check_table(
     if epsilon is None and (delta is not None or groups is not None):
         raise ValueError("delta and groups need epsilon: without it the counts are exact.")
     schema = as_schema(schema)
+    if epsilon is not None and groups is None and (people := schema.groups(table)):
+        groups = people["groups"]
+        max_rows_per_group = max_rows_per_group or people["max_rows_per_group"]
     rows = table if is_lazy(table) else from_table(table)
     names = column_names(table)
     named = zip(schema, same_names(schema, names), strict=True)

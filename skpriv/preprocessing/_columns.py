@@ -16,7 +16,9 @@ import numpy as np
 
 from .._stored import stored
 from ..records import silence
-from ._values import booleans_of, codes_of, composed, days, days_of, number, numbers_of, text
+from ._values import (
+    booleans_of, codes_of, composed, days, days_of, number, numbers_of, text, truth_word,
+)  # fmt: skip
 
 INDICATOR = "indicator"
 # States of a cell: it is taken as it is, moved to an end of the range, "other", or cannot be read.
@@ -72,10 +74,13 @@ class ColumnType:
     ----------
     coded : (list of str, ndarray) or None
         Levels and their rows of the block; None for numbers and dates.
+    to_consider : tuple of str
+        What a template asks for besides, and what may be left out.
     """
 
     kind: ClassVar[str]
     to_fill_in: ClassVar[tuple[str, ...]] = ()
+    to_consider: ClassVar[tuple[str, ...]] = ('missing = "indicator"',)
     is_open: Any = False
     coded: Any = None
     missing: Any
@@ -105,6 +110,12 @@ class _Line(ColumnType):
     _value: Callable[[float], Any]
     _effect: Callable[[str], str]
     reference_position: Any = -1.0  # Missing cells are told against the value at this position.
+
+    def __repr__(self):
+        # Parameters that were not set are left out: there are many, and a column has few.
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        said = ", ".join(f"{name}={value!r}" for name, value in values.items() if value is not None)
+        return f"{type(self).__name__}({said})"
 
     @silence()
     def encode(self, series: Any) -> np.ndarray:
@@ -209,12 +220,6 @@ class _Range(_Line):
         if self.typical is not None and not self.has_indicator:
             raise ValueError('typical is for missing="indicator": take it out, or set that.')
 
-    def __repr__(self):
-        # Parameters that were not set are left out: there are many, and a column has few.
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        said = ", ".join(f"{name}={value!r}" for name, value in values.items() if value is not None)
-        return f"{type(self).__name__}({said})"
-
     @property
     def is_open(self) -> bool:
         """Whether a person has still to fill in the range."""
@@ -276,6 +281,7 @@ class Numeric(_Range):
     thousands: str | None = field(default=None, kw_only=True)
     usual: Any = field(default=None, kw_only=True)
     kind: ClassVar[str] = "numeric"
+    to_consider: ClassVar[tuple[str, ...]] = ("usual = [ , ]", 'missing = "indicator"')
 
     def __post_init__(self):
         super().__post_init__()
@@ -420,10 +426,9 @@ class _Levels(_Line):
 
 
 @stored
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Boolean(_Levels):
-    """A column of true and false; 0 and 1, "yes" and "no" are understood. Other words are those of
-    a :class:`Categorical`.
+    """A column of true and false; 0 and 1, "yes" and "no" are understood.
 
     True is +1 and False is -1, which is all the room that one feature has. The coefficient in the
     units of the table is the effect of true against false.
@@ -432,23 +437,37 @@ class Boolean(_Levels):
     ----------
     missing : None, "indicator" or bool, default=None
         What stands for a missing cell: halfway, a column of its own, or this public constant.
+    true, false : list of str or int, default=None
+        The words of this column for true and for false, such as ``["ja", "j"]``, in letters of any
+        size. They go before the usual ones: with ``true=[1], false=[2]`` the cell 2 is false.
 
     Examples
     --------
     >>> from skpriv.preprocessing import Boolean
-    >>> Boolean(missing=False)
-    Boolean(missing=False)
+    >>> Boolean(true=["ja"], false=["nein"], missing=False)
+    Boolean(missing=False, true=('ja',), false=('nein',))
     """
 
     missing: Any = field(default=None, kw_only=True)
+    true: Any = field(default=None, kw_only=True)
+    false: Any = field(default=None, kw_only=True)
     kind: ClassVar[str] = "boolean"
     _levels = (False, True)
     _number = staticmethod(float)
-    _read = staticmethod(booleans_of)
 
     def __post_init__(self):
         if self.missing not in (None, INDICATOR, True, False):
             raise ValueError('missing must be "indicator", true or false.')
+        for name in ("true", "false"):
+            if (words := getattr(self, name)) is not None:
+                vars(self)[name] = _checked_list(words, name)
+        words = [truth_word(word) for word in (*(self.true or ()), *(self.false or ()))]
+        if len(set(words)) < len(words):
+            raise ValueError("true and false must not have a word in common.")
+
+    def _read(self, series):
+        own = dict.fromkeys(self.true or (), 1.0) | dict.fromkeys(self.false or (), 0.0)
+        return booleans_of(series, {truth_word(word): value for word, value in own.items()})
 
     @property
     def coded(self) -> Any:
@@ -471,6 +490,9 @@ class _Listed(ColumnType):
     categories: Any
     spellings: Any
     to_fill_in: ClassVar[tuple[str, ...]] = ("categories = []",)
+    to_consider: ClassVar[tuple[str, ...]] = (
+        'spellings = { "..." = "..." }', 'missing = "indicator"',
+    )  # fmt: skip
 
     def __post_init__(self):
         if self.categories is not None:
@@ -657,21 +679,21 @@ def simplex(size):
     return corners * (1.0 - (m + 8) * np.finfo(np.float64).eps)
 
 
-def _checked_list(values):
+def _checked_list(values, name="categories"):
     """A public list as it is kept, or an error."""
     if not isinstance(values, list | tuple):
-        raise ValueError("categories must be a list.")
+        raise ValueError(f"{name} must be a list.")
     if not values:
-        raise ValueError("categories must not be empty.")
+        raise ValueError(f"{name} must not be empty.")
     for value in values:
         if not isinstance(value, str | int | float):
-            raise ValueError(f"categories must be texts or numbers, not {value!r}.")
+            raise ValueError(f"{name} must be texts or numbers, not {value!r}.")
         if not str(value).strip():
-            raise ValueError("categories must not hold an empty text: that is a missing cell.")
+            raise ValueError(f"{name} must not hold an empty text: that is a missing cell.")
     said = [_said(value) for value in values]
     twice = [value for value, one in zip(values, said, strict=True) if said.count(one) > 1]
     if twice:
-        raise ValueError(f"categories lists {twice[0]!r} twice: 1, 1.0, True and '1' are the same.")
+        raise ValueError(f"{name} lists {twice[0]!r} twice: 1, 1.0, True and '1' are the same.")
     return tuple(values)
 
 

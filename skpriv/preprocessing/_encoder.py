@@ -87,8 +87,8 @@ class TableEncoder(SchemaEncoder):
     ----------
     schema : Schema or mapping of str to column type
         The public type of each column: :class:`Numeric`, :class:`Categorical`, :class:`Ordinal`,
-        :class:`Boolean` or :class:`Date`. Columns that it does not name are left out. It may name
-        the target, which is left out too.
+        :class:`Boolean` or :class:`Date`. Columns that it does not name are left out, and so are
+        its target and its outcomes.
 
     Attributes
     ----------
@@ -159,7 +159,7 @@ class TableEncoder(SchemaEncoder):
 
     def _chosen(self, schema, names):
         """Columns of the schema that are in the frame; one that is absent may be the target."""
-        given = [name for name in schema if name != schema.target]
+        given = schema.features
         found = dict(zip(given, same_names(given, names), strict=True))
         columns = [name for name, own in found.items() if own is not None]
         absent = [name for name, own in found.items() if own is None]

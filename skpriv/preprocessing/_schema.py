@@ -1,9 +1,10 @@
 """What is public about a table: the type of each column, with its range or its list."""
 
+import codecs
 import json
 import tomllib
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -13,9 +14,9 @@ import numpy as np
 
 from .._printing import first_names
 from .._stored import stored
-from ..records import as_rows, cells, is_lazy, present_names, silence
+from ..records import as_rows, cells, is_lazy, present_names, same_names, silence
 from ._columns import Boolean, Categorical, ColumnType, Date, Numeric, Ordinal, codes_by_text
-from ._values import codes_of, text
+from ._values import codes_of, days, number, text
 
 TYPES = {kind.kind: kind for kind in (Numeric, Categorical, Ordinal, Boolean, Date)}
 # What a column of texts may be; of those that read as many cells the first is taken.
@@ -28,10 +29,86 @@ _HEAD = """\
 # What is public about each column. Ranges and lists come from what the columns mean, or from a code
 # book; never from the rows: a minimum, a maximum or a rare category is one person's value. Delete
 # the tables of columns that are not to be used, such as names and numbers of people.
+#
+# A column may have, besides its range or its list:
+#   usual = [20, 60]                where most numbers are: a public guess, which clips nothing
+#   missing = "indicator"           missing cells have a coefficient; or the value that they get
+#   spellings = { "fem." = "F" }    other spellings of what is listed
+#   true = ["ja"], false = ["nein"] the words of a boolean column
+#   role = "outcome"                no feature unless it is named; role = "target" is predicted
+# The file may begin with, once for all commands:
+#   encoding = "cp1252", sep = ";", decimal = ",", thousands = "."  how a CSV file is written
+#   person = "patient", limit = 9   whose row it is, and the most rows of a person that are used
 """
+ROLES = "target", "outcome"
 
 
 @stored
+@dataclass(frozen=True)
+class TableFormat:
+    """How a CSV file is written and whose its rows are, which a schema says once for all.
+
+    Parameters
+    ----------
+    encoding : str, default=None
+        Such as "cp1252".
+    sep : str, default=None
+        The character between two cells.
+    decimal, thousands : str, default=None
+        Marks of numbers in texts, for columns that say nothing of it.
+    person : str, default=None
+        The column that says whose row it is. It is no column of the schema.
+    limit : int, default=None
+        Most rows of a person that are used.
+    """
+
+    encoding: str | None = None
+    sep: str | None = None
+    decimal: str | None = None
+    thousands: str | None = None
+    person: str | None = None
+    limit: int | None = None
+
+    def __post_init__(self):
+        for name in ("encoding", "sep", "person"):
+            value = getattr(self, name)
+            if not (value is None or isinstance(value, str) and value):
+                raise ValueError(f"{name}={value!r} must be a text.")
+        if self.encoding is not None:
+            try:
+                codecs.lookup(self.encoding)
+            except LookupError:
+                raise ValueError(
+                    f"encoding={self.encoding!r} is not known: such as utf-8, latin-1 or cp1252."
+                ) from None
+        if len(self.sep or ",") != 1:
+            raise ValueError(f"sep={self.sep!r} must be one character, such as ';' or a tab.")
+        Numeric(decimal=self.decimal, thousands=self.thousands)  # which checks them
+        limit = 1 if self.limit is None else self.limit
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+            raise ValueError(f"limit={limit!r} must be a number of rows, at least 1.")
+        if self.limit is not None and self.person is None:
+            raise ValueError("limit needs person, the column that says whose row it is.")
+
+    def given(self) -> dict[str, Any]:
+        """What was said, by name."""
+        every = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in every.items() if value is not None}
+
+    def applied(self, column: ColumnType) -> ColumnType:
+        """A column whose numbers have these marks, unless it says its own."""
+        if not isinstance(column, Numeric) or column.decimal is not None or self.decimal is None:
+            return column
+        return replace(column, decimal=self.decimal, thousands=column.thousands or self.thousands)
+
+    def inherits(self, column: Any) -> bool:
+        """Whether a column needs no marks of its own where a schema has these."""
+        mine = self.decimal, self.thousands
+        return self.decimal is not None and (column.decimal, column.thousands) == mine
+
+
+@stored
+@dataclass(init=False, eq=False, repr=False)
 class Schema(Mapping):
     """The types of the columns of a table, with public ranges and lists.
 
@@ -42,6 +119,13 @@ class Schema(Mapping):
         :class:`Date`. The target may be one of them.
     target : str, default=None
         The column that is predicted. It is not encoded.
+    outcomes : list of str, default=()
+        Columns that come after what the features describe, such as a length of stay and a death:
+        they are no features, unless a formula or a list of features names them.
+    **table_format : str or int
+        How a CSV file is written, and whose its rows are, for all commands: ``encoding``, ``sep``,
+        ``decimal`` and ``thousands``; ``person``, the column that says whose row it is, and
+        ``limit``, the most rows of a person that are used.
 
     Notes
     -----
@@ -68,7 +152,15 @@ class Schema(Mapping):
     True
     """
 
-    def __init__(self, columns: Any, *, target: Any = None) -> None:
+    _columns: dict
+    _target: Any
+    # Models of older versions have schemas without these
+    _outcomes: tuple = ()
+    _format: TableFormat = TableFormat()
+
+    def __init__(
+        self, columns: Any, *, target: Any = None, outcomes: Any = (), **table_format: Any
+    ) -> None:
         if not isinstance(columns, Mapping):
             raise TypeError(
                 "a schema must be a mapping of column names to types: Schema.read(path) reads one."
@@ -81,7 +173,22 @@ class Schema(Mapping):
                 )
         if target is not None:
             (target,) = present_names([target], columns, "target", "the schema")
-        self._columns, self._target = dict(columns), target
+        self._format = TableFormat(**table_format)
+        person = self._format.person
+        if person is not None and same_names([person], columns) != [None]:
+            raise ValueError(
+                f"person={person!r} says whose row it is, and the schema has a table for it: take "
+                "it out."
+            )
+        found = present_names(outcomes, columns, "outcomes", "the schema")
+        self._outcomes = tuple(name for name in found if name != target)
+        self._target = target
+        self._columns = {}
+        for name, column in columns.items():
+            try:
+                self._columns[name] = self._format.applied(column)
+            except ValueError as error:
+                raise ValueError(f"Column {name!r}: {error}") from None
 
     @property
     def columns(self) -> Any:
@@ -92,6 +199,21 @@ class Schema(Mapping):
     def target(self) -> str | None:
         """Name of the column that is predicted, or None."""
         return self._target
+
+    @property
+    def outcomes(self) -> tuple[str, ...]:
+        """Columns that are no features unless they are named; the target is none of them."""
+        return self._outcomes
+
+    @property
+    def features(self) -> list[str]:
+        """The columns but the target and the outcomes."""
+        return [name for name in self if name != self.target and name not in self.outcomes]
+
+    @property
+    def table_format(self) -> TableFormat:
+        """How a CSV file is written, and whose its rows are."""
+        return self._format
 
     def __getitem__(self, name):
         return self._columns[name]
@@ -105,21 +227,101 @@ class Schema(Mapping):
     def __eq__(self, other):
         if not isinstance(other, Schema):
             return NotImplemented
-        return list(self.items()) == list(other.items()) and self.target == other.target
+        return self._said() == other._said()
+
+    def _said(self):
+        return list(self.items()), self.target, self.outcomes, self.table_format
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self):
         columns = ", ".join(f"{name!r}: {column!r}" for name, column in self.items())
-        target = "" if self.target is None else f", target={self.target!r}"
-        return f"Schema({{{columns}}}{target})"
+        said = {} if self.target is None else {"target": self.target}
+        said |= {"outcomes": list(self.outcomes)} if self.outcomes else {}
+        said |= self.table_format.given()
+        options = "".join(f", {name}={value!r}" for name, value in said.items())
+        return f"Schema({{{columns}}}{options})"
 
     def __str__(self):
         return self.to_toml()
 
     def with_target(self, target: Any) -> "Schema":
         """The same columns, one of which is the target."""
-        return Schema(self, target=target)
+        before = [] if self.target is None else [self.target]
+        outcomes = [*before, *self.outcomes]
+        return Schema(self, target=target, outcomes=outcomes, **self.table_format.given())
+
+    def with_format(self, **table_format: Any) -> "Schema":
+        """The same schema for a table that is written in another way; None leaves what it says."""
+        said = {name: value for name, value in table_format.items() if value is not None}
+        said = self.table_format.given() | said
+        columns = {name: self._unmarked(column) for name, column in self.items()}
+        return Schema(columns, target=self.target, outcomes=self.outcomes, **said)
+
+    def select(self, names: Any) -> "Schema":
+        """Some of the columns, in the order of the schema; the target and outcomes among them stay.
+
+        Parameters
+        ----------
+        names : iterable of str
+
+        Returns
+        -------
+        Schema
+        """
+        chosen = present_names(names, self, "names", "the schema")
+        columns = {name: column for name, column in self.items() if name in chosen}
+        return Schema(
+            columns,
+            target=self.target if self.target in chosen else None,
+            outcomes=[name for name in self.outcomes if name in chosen],
+            **self.table_format.given(),
+        )
+
+    def groups(self, frame: Any) -> dict[str, Any]:
+        """Whose each row is, as keywords of `fit`, :func:`skpriv.describe` and `check_table`.
+
+        Parameters
+        ----------
+        frame : data frame
+            A frame in memory with the column ``person`` of the schema.
+
+        Returns
+        -------
+        dict
+            ``groups`` and ``max_rows_per_group``; empty if the schema names no person.
+
+        Raises
+        ------
+        ValueError
+            If the rows are read in batches: pass ``groups`` yourself.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from skpriv.preprocessing import Numeric, Schema
+        >>> schema = Schema({"cost": Numeric(0, 1000)}, person="patient", limit=2)
+        >>> visits = pd.DataFrame({"patient": ["a", "b", "a"], "cost": [20, 30, 50]})
+        >>> keywords = schema.groups(visits)
+        >>> keywords["groups"].tolist(), keywords["max_rows_per_group"]
+        (['a', 'b', 'a'], 2)
+        """
+        person, limit = self.table_format.person, self.table_format.limit or 1
+        if person is None:
+            return {}
+        if is_lazy(frame):
+            raise ValueError(
+                f"The schema says that {person!r} is whose row it is, and the rows are read in "
+                "batches: pass groups and max_rows_per_group."
+            )
+        people = columns_of(frame, [person]).get_column(person)
+        return {"groups": people.to_native(), "max_rows_per_group": limit}
+
+    def _unmarked(self, column):
+        """A column without the marks of numbers that it has of the whole schema."""
+        if isinstance(column, Numeric) and self.table_format.inherits(column):
+            return replace(column, decimal=None, thousands=None)
+        return column
 
     def check_filled(self, names: Any = None) -> None:
         """Raise `ValueError` if a range or a list is still open.
@@ -246,6 +448,8 @@ class Schema(Mapping):
         type = "numeric"
         # low =
         # high =
+        # usual = [ , ]
+        # missing = "indicator"
         <BLANKLINE>
         """
         dtypes = nw.from_native(frame).collect_schema()
@@ -281,26 +485,35 @@ class Schema(Mapping):
             tables = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise ValueError(f"The schema is not TOML: {error}.") from error
-        if not tables:
-            raise ValueError('The schema has no columns: write a table for each, such as ["age"].')
-        columns, targets = {}, []
+        columns, table_format = {}, {}
+        roles: dict[str, list] = {role: [] for role in ROLES}
+        allowed = [field.name for field in fields(TableFormat)]
         for name, table in tables.items():
             if not isinstance(table, dict):
-                raise ValueError(
-                    f"{name!r} of the schema is no column: a column is a table, [{name}], with a "
-                    "type and its range or list."
-                )
+                if name not in allowed:
+                    raise ValueError(
+                        f"{name!r} of the schema is no column: a column is a table, [{name}], with "
+                        f"a type and its range or list. Above all tables may stand "
+                        f"{', '.join(allowed)}."
+                    )
+                table_format[name] = table
+                continue
             table = dict(table)
             role = table.pop("role", None)
-            if role not in (None, "target"):
-                raise ValueError(f"Column {name!r}: role={role!r} can only be 'target'.")
-            targets += [name] * (role == "target")
+            if role not in (None, *ROLES):
+                raise ValueError(f"Column {name!r}: role={role!r} must be 'target' or 'outcome'.")
+            if role is not None:
+                roles[role].append(name)
             columns[name] = _column(name, table)
+        if not columns:
+            raise ValueError('The schema has no columns: write a table for each, such as ["age"].')
+        targets = roles["target"]
         if len(targets) > 1:
             raise ValueError(
                 f"The schema has {len(targets)} targets, {first_names(targets)}: keep one."
             )
-        return cls(columns, target=targets[0] if targets else None)
+        target = targets[0] if targets else None
+        return cls(columns, target=target, outcomes=roles["outcome"], **table_format)
 
     def write(self, path: Any) -> None:
         """Write a TOML file. What is still open stands there as a comment, to be filled in.
@@ -309,21 +522,31 @@ class Schema(Mapping):
         ----------
         path : path-like
         """
-        Path(path).write_text(_HEAD + "\n" + self.to_toml(), encoding="utf-8")
+        Path(path).write_text(self.to_toml(explained=True), encoding="utf-8")
 
-    def to_toml(self) -> str:
-        """The schema as a TOML text."""
-        tables = []
+    def to_toml(self, *, explained: bool = False) -> str:
+        """The schema as a TOML text.
+
+        Parameters
+        ----------
+        explained : bool, default=False
+            Whether it begins with comments for whoever fills it in.
+        """
+        said = self.table_format.given().items()
+        tables = ["".join(f"{key} = {_toml(value)}\n" for key, value in said)] if said else []
         for name, column in self.items():
+            column = self._unmarked(column)
             table = {"type": column.kind} | {
                 f.name: getattr(column, f.name) for f in fields(column)
             }
-            table["role"] = "target" if name == self.target else None
+            roles = {self.target: "target"} | dict.fromkeys(self.outcomes, "outcome")
+            table["role"] = roles.get(name)
             lines = [f"[{_key(name)}]"]
             lines += [f"{key} = {_toml(v)}" for key, v in table.items() if v is not None]
-            lines += [f"# {line}" for line in column.to_fill_in * column.is_open]
+            open_lines = (*column.to_fill_in, *column.to_consider) if column.is_open else ()
+            lines += [f"# {line}" for line in open_lines]
             tables.append("\n".join(lines) + "\n")
-        return "\n".join(tables)
+        return "\n".join([_HEAD, *tables] if explained else tables)
 
 
 def as_frame(X):
@@ -409,6 +632,13 @@ def guessed_type(series: Any) -> ColumnType:
         if most_read < filled and (found := np.isfinite(kind._read(series)).sum()) > most_read:
             best, most_read = kind, found
     return best if most_read >= 0.9 * filled else Categorical()
+
+
+def reads_as_value(name: str) -> bool:
+    """Whether a text is a number or a date, or has digits and no letter: no name of a column."""
+    has_digit = any(character.isdigit() for character in name)
+    is_name = any(character.isalpha() for character in name)
+    return has_digit and (not is_name or np.isfinite(number(name)) or np.isfinite(days(name)))
 
 
 def _key(name):

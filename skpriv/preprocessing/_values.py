@@ -18,8 +18,7 @@ import numpy as np
 
 from ..records import MISSING_WORDS, cells, identity, moment, silence
 
-_TRUTHS = dict.fromkeys(("true", "yes", "y", "t", "1"), 1.0)
-_TRUTHS |= dict.fromkeys(("false", "no", "n", "f", "0"), 0.0)
+_TRUTHS = dict.fromkeys(("yes", "y", "t", "1"), 1.0) | dict.fromkeys(("no", "n", "f", "0"), 0.0)
 _EPOCH = datetime(1970, 1, 1)
 DAY = timedelta(days=1).total_seconds()
 # Blanks between groups of digits: the plain, no-break, narrow no-break, thin and figure space.
@@ -92,9 +91,10 @@ def text(value):
     return None if said is None or said.casefold() in MISSING_WORDS else said
 
 
-def boolean(value):
-    """1.0 or 0.0 of a cell, else NaN."""
-    return _TRUTHS.get((text(value) or "").casefold(), float("nan"))
+def truth_word(value):
+    """What a cell of a column of truth values says, or None."""
+    said = identity(value)
+    return None if said is None else said.casefold()
 
 
 def days(value, format=None):
@@ -134,9 +134,10 @@ def numbers_of(series, decimal=".", thousands=None):
     return _mapped(series, partial(number, decimal=decimal, thousands=thousands))
 
 
-def booleans_of(series):
-    """Array of 1.0, 0.0 and NaN."""
-    return _mapped(series, boolean)
+def booleans_of(series, words):
+    """Array of 1.0, 0.0 and NaN, by these words and the usual ones."""
+    truths = _TRUTHS | words
+    return _mapped(series, lambda value: truths.get(truth_word(value), float("nan")))
 
 
 def days_of(series, format=None):

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from skpriv.preprocessing import (
-    Boolean, Categorical, Date, Numeric, Ordinal, Schema, TableEncoder, guessed_type,
+    Boolean, Categorical, Date, FormulaEncoder, Numeric, Ordinal, Schema, TableEncoder,
+    guessed_type,
 )  # fmt: skip
 
 pl = pytest.importorskip("polars")
@@ -22,15 +23,25 @@ COLUMNS = {
     "ward": Categorical([1, 2.5, False, 'a "quoted" \\ \x7f\n name']),
     "stage": Ordinal(["mild", "severe"], missing="mild"),
     "smoker": Boolean(missing=True),
+    "drinks": Boolean(true=["ja", 1], false=["nein", 2]),
+    "height": Numeric(0, 3, decimal=".", thousands="'"),
     "admitted": Date(dt.date(2015, 1, 1), "2024-12-31", missing="indicator"),
     "target": Numeric(0, 100),
     "income": Numeric(0, 1e6, usual=(20_000, 80_000)),
 }
 
 
+FORMAT = {
+    "encoding": "cp1252", "sep": "\t", "decimal": ",", "thousands": ".", "person": "patient",
+    "limit": 9,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("table_format", [{}, FORMAT, {"decimal": ","}], ids=len)
 @pytest.mark.parametrize("target", [None, "target"])
-def test_written_and_read_again(target, tmp_path):
-    schema = Schema(COLUMNS, target=target)
+def test_written_and_read_again(target, table_format, tmp_path):
+    schema = Schema(COLUMNS, target=target, outcomes=["sex", "income"], **table_format)
+    assert eval(repr(schema)) == schema
     schema.write(tmp_path / "schema.toml")
     assert Schema.read(tmp_path / "schema.toml") == schema
     assert deepcopy(schema) == pickle.loads(pickle.dumps(schema)) == schema
@@ -112,7 +123,20 @@ def test_a_column_of_texts_is_what_most_of_them_say(texts, kind):
         ("[age]\ntype = 'numeric'\nlow = 0\nhigh = 9\nusual = [-1, 1]", "inside the public one"),
         ("[age]\ntype = 'numeric'\nlow = 0\nhigh = 9\nusual = [2, 2]", "inside the public one"),
         ("[age]\ntype = 'numeric'\nlow = 0\nhigh = 9\nusual = ['a', 2]", "finite number"),
-        ("[age]\ntype = 'numeric'\nrole = 'weight'", "role"),
+        ("[age]\ntype = 'numeric'\nrole = 'weight'", "role='weight' must be 'target' or 'outcome"),
+        ("[ill]\ntype = 'boolean'\ntrue = 'ja'", "Column 'ill': true must be a list"),
+        ("[ill]\ntype = 'boolean'\ntrue = ['ja']\nfalse = ['JA']", "a word in common"),
+        ("[ill]\ntype = 'boolean'\ntrue = []", "must not be empty"),
+        ("sep = ';'", "no columns"),
+        ("separator = ';'\n[age]\ntype = 'numeric'", "encoding, sep, decimal, thousands, person"),
+        ("sep = ';;'\n[age]\ntype = 'numeric'", "sep=';;' must be one character"),
+        ("encoding = 'klingon'\n[age]\ntype = 'numeric'", "encoding='klingon' is not known"),
+        ("decimal = ','\nthousands = ','\n[age]\ntype = 'numeric'", "must not be the decimal"),
+        ("decimal = 'x'\n[age]\ntype = 'numeric'", "one character"),
+        ("limit = 3\n[age]\ntype = 'numeric'", "limit needs person"),
+        ("person = 'p'\nlimit = 0\n[age]\ntype = 'numeric'", "at least 1"),
+        ("person = 'Age '\n[Age]\ntype = 'numeric'", "take it out"),
+        ("decimal = ','\n[a]\ntype = 'numeric'\nthousands = ','", "'a': thousands must not be"),
         ("[a]\ntype='numeric'\nrole='target'\n[b]\ntype='numeric'\nrole='target'", "2 targets"),
         ("[sex]\ntype = 'categorical'\ncategories = 'FM'", "Column 'sex': .*must be a list"),
         ("[sex]\ntype = 'categorical'\ncategories = []", "empty"),
@@ -142,6 +166,46 @@ def test_improper_schemas():
     with pytest.raises(ValueError, match="numeric or boolean"):
         Schema({"sex": Categorical(["F"])}, target="sex").bounds_y
     assert Schema({"ill": Boolean()}, target="ill").bounds_y == (0.0, 1.0)
+
+
+def test_outcomes_are_no_features_unless_they_are_named():
+    columns = {"age": Numeric(0, 120), "died": Boolean(), "stay": Numeric(0, 60)}
+    frame = pd.DataFrame({"age": [30], "died": [True], "stay": [3.0]})
+    schema = Schema(columns, outcomes=["stay", "died "])
+    assert schema.features == ["age"] and schema.outcomes == ("stay", "died")
+    for target, others in (("stay", ("died",)), ("died", ("stay",)), ("age", ("stay", "died"))):
+        of_target = schema.with_target(target)
+        assert of_target.outcomes == others
+        if target != "age":
+            assert TableEncoder(of_target).fit(frame).columns_ == ["age"]
+    assert schema.with_target("stay").with_target("died").outcomes == ("stay",)
+    encoder = FormulaEncoder("stay ~ age + died", schema).fit(frame)
+    assert encoder.columns_ == ["age", "died"]
+    assert schema.select(["died", "age"]).outcomes == ("died",)
+    with pytest.raises(ValueError, match="outcomes names 'cost'"):
+        Schema(columns, outcomes=["cost"])
+
+
+def test_words_of_truth_go_before_the_usual_ones():
+    cells = ["Ja ", "nein", "JA", "1", 2, 1.0, True, "yes", "no", "0", "x", None, "\u0134a"]
+    series = nw.from_native(pd.Series(cells, dtype=object), series_only=True)
+    column = Boolean(true=["ja", 2], false=["nein", 1], missing="indicator")
+    values = [None if absent else z > 0 for z, absent in column.encode(series)]
+    assert values == [
+        True, False, True, False, True, False, False, True, False, False, None, None, None,
+    ]  # fmt: skip
+    assert (column.states(series) == 3).tolist() == [value is None for value in values]
+    assert repr(Boolean(missing=False)) == "Boolean(missing=False)"
+
+
+def test_marks_of_numbers_are_said_once():
+    columns = {"a": Numeric(0, 9000), "b": Numeric(0, 9000, decimal="."), "c": Boolean()}
+    schema = Schema(columns, decimal=",", thousands=".")
+    frame = pd.DataFrame({"a": ["1.234,5"], "b": ["1234.5"], "c": ["no"]})
+    encoded = TableEncoder(schema).fit_transform(frame)
+    assert encoded[0, 0] == encoded[0, 1] and schema.to_toml().count("decimal") == 2
+    assert schema.with_format(decimal=".", thousands=",")["a"].decimal == "."
+    assert schema.with_format(sep=";").table_format.thousands == "."
 
 
 @pytest.mark.parametrize("missing, last", [(None, None), ("indicator", None), (False, False)])
