@@ -70,8 +70,13 @@ def add_describe(parser):
     """Add the arguments of the command `describe`."""
     add = parser.add_argument
     add_options(parser, *TABLE_OPTIONS, *SCHEMA_OPTIONS, *GROUP_OPTIONS)
-    add("--columns", type=names_in, action="extend", metavar="NAMES",
-        help="describe these columns alone, separated by commas; may be given more than once")
+    add(
+        "--columns",
+        type=names_in,
+        action="extend",
+        metavar="NAMES",
+        help="describe these columns alone, separated by commas; may be given more than once",
+    )
     add("--pair", type=names_in, action="append", default=[], metavar="A,B",
         help="two-way counts of two columns; may be given more than once")  # fmt: skip
     add("--population", action="store_true",
