@@ -55,8 +55,8 @@ class Documented:
 def forgets_rows(function: F) -> F:
     """Decorate a function of rows: the frames of an error that leaves it hold nothing.
 
-    Whoever reports errors ships the local variables of every frame of a traceback, and in those of
-    a fit are raw rows.
+    Error reporters ship the local variables of every frame of a traceback, and those of a fit hold
+    raw rows.
     """
 
     @wraps(function)

@@ -182,8 +182,8 @@ def add_gram(total, rows):
 def lean_product(X, W):
     """``X @ W.T``, where most products by 0 are left out if W is triangular.
 
-    Of 128 rows of W at a time these are the columns that are 0. BLAS is slower with fewer rows.
-    The columns of a product of more rows of W are contiguous, which BLAS computes faster.
+    These are the columns that are 0 in 128 rows of W at a time. BLAS is slower with fewer rows. The
+    columns of a product of more rows of W are contiguous, which BLAS computes faster.
 
     Parameters
     ----------
@@ -237,8 +237,8 @@ def row_products(X, vectors):
 def blocks_of(n_rows, width):
     """Yield slices of rows that are short enough for their numbers to stay in the cache.
 
-    Where rows are long, their Gram matrix does not stay in the cache either. A block then has about
-    as many rows as columns, up to 8 MB, so that each reading of the matrix is used many times.
+    If rows are long, their Gram matrix does not stay in the cache either. A block then has about as
+    many rows as columns, up to 8 MB, so that each reading of the matrix is used many times.
     """
     width = max(1, width)
     count = -(-n_rows // max(64, BLOCK_ENTRIES // width, min(width, 8 * BLOCK_ENTRIES // width)))

@@ -1,4 +1,4 @@
-"""What users' devices and servers have in common: public tasks, codebooks, and bytes of reports.
+"""The common parts of users' devices and servers: public tasks, codebooks, and bytes of reports.
 
 Needs NumPy and the standard library only. A secret unit vector v is reported as the *index* of one
 of ``count`` public directions: each of the ``nearest`` ones with weight a, each of the others with
@@ -246,7 +246,7 @@ def message_head(fields: Any, kind: str) -> bytes:
 
 
 def message_body(fields: Any, kind: str, message: Any, size: int) -> bytes:
-    """What a message says after its first bytes.
+    """The content of a message after its first bytes.
 
     Raises
     ------

@@ -25,9 +25,9 @@ def released_ratio(make, run, given, other):
     """Log likelihood ratio of what a run on ``given`` released: of ``other`` over ``given``.
 
     The answers of a run are forced onto a second one, on the other data: what each answer was exact
-    about is then known for both, however much a question depends on the answers before it. Whoever
-    knows the two neighbours can compute it from the answers, so that any test of it is a fair
-    attack; where every law is known, it is the best one (Neyman and Pearson).
+    about is then known for both, however much a question depends on the answers before it. An
+    attacker who knows the two neighbours can compute it from the answers, so that any test of it is
+    a fair attack; where every law is known, it is the best one (Neyman and Pearson).
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def released_ratio(make, run, given, other):
 
 
 def _log_ratio(draw, other):
-    """Of one draw of noise: of the value under the other exact answer, over that of its own."""
+    """For one draw of noise: of the value under the other exact answer, over that of its own."""
     if draw.method in REPORTS:
         ask = _lifted_logs if draw.method == "lifted_reports" else _report_logs
         changed = (draw.exact != other).any(axis=1)
@@ -121,8 +121,8 @@ class EpsilonBound:
     delta : float
     confidence_level : float
     n_runs : int
-        Fits on each of the two data sets; half of them chose the test, the others were counted.
-        Where the laws of answers are known, a quarter chose it.
+        Fits on each of the two data sets; half of them chose the test, the others were counted. If
+        the laws of answers are known, a quarter chose it.
     true_positives, false_positives : int
         Numbers of the chosen test, among those fits on each that were counted.
     mu : float
@@ -234,7 +234,7 @@ def lower_bound(
     samples = list(progress(results, 2 * n_runs, "audit", enabled=verbose > 0))
     values, laws_known = _aligned(samples), all("released" in sample for sample in samples)
 
-    # Where laws are known no direction must be found, and a quarter of the fits choose the test.
+    # If laws are known, no direction must be found, and a quarter of the fits choose the test.
     choosing = n_runs // (4 if laws_known else 2)
     first = [values[labels == label][:choosing] for label in (0, 1)]
     second = [values[labels == label][choosing:] for label in (0, 1)]

@@ -260,7 +260,7 @@ def replay(
     Parameters
     ----------
     make : callable
-        ``make()`` returns an unfitted estimator or a policy. Where its ``random_state`` is None, a
+        ``make()`` returns an unfitted estimator or a policy. If its ``random_state`` is None, a
         seed is set: public random choices must be the same in both runs.
     D, D_prime : tuple of arrays
         (X, y) for an estimator. For a policy (contexts, rewards) with rewards of all actions, of
@@ -281,7 +281,7 @@ def replay(
         ``order(*D)`` returns a key for each record, by which each of the two data sets is sorted
         before it is run: ``lambda X, y: y``, for example. The record that is replaced then moves
         all others between its two places. Data sets are multisets, so that this must not cost more.
-        Of a policy, whose rounds have their public place in time, the rounds of an update are
+        The rounds of a policy have their public place in time, so the rounds of an update are
         sorted when they are handed to it. None leaves the records where they stand.
 
     Returns
@@ -361,7 +361,7 @@ def _differences(first, second, recorder, player, unstable):
 
 
 def _beside_refusal(refused, other):
-    """What one run shows beside its refusal, that the other does not."""
+    """Everything that one run shows beside its refusal, and the other does not."""
     found = [f"warning: {text}" for text in refused.warnings if text not in other.warnings]
     shown = {path: other.leaves[path] for path in refused.leaves if path in other.leaves}
     return found + [f"attribute {path.lstrip('.')}" for path in differing(refused.leaves, shown)]

@@ -16,7 +16,7 @@ from ._tape import snapshot
 
 @dataclass
 class Run:
-    """What one run left behind.
+    """The traces that one run left behind.
 
     Attributes
     ----------
@@ -130,7 +130,7 @@ class Play:
         Rounds of the user who differs.
     order : callable, default=None
         ``order(*rounds)`` returns keys by which the rounds of each update are sorted, if a curator
-        collects them. Where users answer for themselves, each stays in the own round.
+        collects them. If users answer for themselves, each stays in the own round.
     """
 
     def __init__(self, replaced, order=None):
@@ -223,7 +223,7 @@ def replaced_persons(first, second):
 def numbered(first, second):
     """Two data sets (X, y, groups) with numbers for labels, the same for a person of both.
 
-    Which of their rows are used follows from a secret seed and the number of a person. Whoever
+    Which of their rows are used follows from a secret seed and the number of a person. A person who
     replaces somebody with another label has the same number, so that the others have theirs.
     """
     mine, others = _person_numbers(first, second)

@@ -8,8 +8,8 @@ import numpy as np
 from ..privacy import Answer, NoiseSource, Numbering, Session, Stream, TurnLock
 from ..records import PersonRows, Subset
 
-# What the curator keeps and never hands out: open sums, and the rows of an open epoch. Pickles of
-# open policies hold them, as docs/privacy.md says.
+# The values that the curator keeps and never hands out: open sums, and the rows of an open epoch.
+# Pickles of open policies hold them, as docs/privacy.md says.
 CURATORS = (Stream, Session, NoiseSource, TurnLock)
 PLAIN = (str, bytes, bool, int, float, complex, np.generic, type(None))
 OPEN = frozenset({"_rows", "_rewards", "_waiting"})
@@ -99,7 +99,7 @@ class Draw:
 
     @property
     def facts(self):
-        """What must not depend on private rows."""
+        """The values that must not depend on private rows."""
         return {
             "draw": self.method,
             "shape of the noise": np.shape(self.exact),
@@ -137,7 +137,7 @@ class Event:
 
     @property
     def facts(self):
-        """What must not depend on private rows, by name."""
+        """The values that must not depend on private rows, by name."""
         facts: dict = {"kind of answer": self.door}
         if self.question is not None:
             facts["model"] = self.owner.model
@@ -204,7 +204,7 @@ def _records(rows):
 
 
 def _moved(before, now):
-    """Where each record of the first run stands now: where it was, if it is there still.
+    """The place where each record of the first run stands now: where it was, if it is there still.
 
     The record that was replaced is where the only one stands that was not there before.
     """

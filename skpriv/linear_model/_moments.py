@@ -34,8 +34,8 @@ from ._base import CertifiedIntervals, FitsPersons
 from ._opening import channel_of, hold_out, open_fit, scaled_rows, weighted_rows
 from ._prediction_intervals import PredictionIntervals, calibration
 
-# Of the budget, for the residual Gram and what its clip cuts: 1.6% more noise elsewhere than the
-# .05 that would do for the first alone.
+# Fraction of the budget for the residual Gram and what its clip cuts: 1.6% more noise elsewhere
+# than the .05 that would do for the first alone.
 RESIDUAL_SHARE = 0.08
 
 
@@ -51,7 +51,7 @@ def residual_share(trust):
 
 
 def residual_gram(session, equations, theta, query_map, instrument=Instrument()):
-    """What `NormalEquations` keep of the residuals, for the asymptotic interval.
+    """The part of the residuals that `NormalEquations` keep, for the asymptotic interval.
 
     Parameters
     ----------
@@ -88,8 +88,8 @@ def _has_sums(fit):
 class MomentRegressor(CertifiedIntervals, FitsPersons, PredictionIntervals):
     """Base class of linear regressors from noisy normal equations; not for direct use.
 
-    `fit` of an estimator asks for the equations, solves them by `solve`, and keeps them. What is
-    here is computed from what it kept: predictions, intervals and pooled fits.
+    `fit` of an estimator asks for the equations, solves them by `solve`, and keeps them. All of
+    this is computed from what it kept: predictions, intervals and pooled fits.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class MomentRegressor(CertifiedIntervals, FitsPersons, PredictionIntervals):
     alpha: Annotated[Any, Interval(Real, 0, None, closed="left"), StrOptions({"auto"})] = "auto"
     fit_intercept: bool = True
 
-    # What `fit` keeps beside coef_ and intercept_, and all that follows reads
+    # `fit` keeps this beside coef_ and intercept_, and all that follows reads it
     _scaling: RecordMap = field(init=False)
     _equations: NormalEquations = field(init=False)
     _shapes: tuple = field(init=False, default=())  # of priors beside that of a ridge
@@ -259,7 +259,7 @@ class MomentRegressor(CertifiedIntervals, FitsPersons, PredictionIntervals):
         if equations is None:
             return None
         bound = 1.0 if self.coef_norm is None else maps.theta_bound(self.coef_norm)
-        # Where little is known the evidence may be for tiny weights, of which all would be known.
+        # If little is known, the evidence may be for tiny weights, of which all would be known.
         _, covariance = self._posterior(equations, bound**2 / maps.size)
         # Two deviations more than the noisy Gram matrix says, as noise may hide the rows; at least
         # what rows of the mean length have in the best known direction; at most that of norm 1.
@@ -361,7 +361,7 @@ class SSPRegressor(MomentRegressor):
     ``coef_norm=None`` nothing else is assumed: the coefficients are bounded from the released
     equations, and where these hide a direction in noise the interval is ``bounds_y`` (that of
     "asymptotic" below 3.5 deviations of the design's noise). With a number, (coefficients,
-    intercept) in scaled units are taken to have at most this l2 norm. Where linearity fails, as on
+    intercept) in scaled units are taken to have at most this l2 norm. If linearity fails, as on
     most real data, the interval is one for no particular function. "certified" holds at each fixed
     x for any n, and adapts to the released variance of the targets by Bernstein's inequality.
     "asymptotic" uses the normal approximation of the targets' noise and plugs in the estimate: its

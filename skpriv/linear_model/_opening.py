@@ -205,7 +205,7 @@ def channel_of(model, size, rows, use="moments"):
 
 
 def best_reports(model, size, rows, size_of=None):
-    """What users send to an estimator with steps, which need Gaussian reports: by public numbers.
+    """The reports of users to an estimator with steps, which need Gaussian ones: by public numbers.
 
     Reports by a codebook have less noise, and are solved at once. Steps whiten the rows, which are
     short and uneven where only their ranges are known. So Gaussian reports are taken where the
@@ -282,7 +282,7 @@ def open_fit(model, rows, channel="gaussian", *, smallest_share=1.0, groups=None
     model.privacy_report_ = session.report
     if isinstance(rows, WeightedRows):
         session.report.max_weight = rows.largest
-    # Of persons a row with a value that is missing adds nothing, and nothing is said of it.
+    # Rows of persons with a missing value are left out, and the report does not mention them.
     rows.check(refuse=groups is None or model._trust.exact)
     return session
 
@@ -291,9 +291,9 @@ def open_fit(model, rows, channel="gaussian", *, smallest_share=1.0, groups=None
 class WithinPersons:
     """Rows and targets, clipped to public bounds, less their means over the person.
 
-    What is left of a number in [low, high] lies within (high - low)(1 - 1 / m) of 0 for a person
-    with m rows: a mean of which the number itself is a part of 1 / m is not further away. Of a row
-    of norm at most L it is 2 L (1 - 1 / m). The differences of a person depend on nobody else.
+    The rest of a number in [low, high] lies within (high - low)(1 - 1 / m) of 0 for a person with m
+    rows: a mean of which the number itself is a part of 1 / m is not further away. For a row of
+    norm at most L it is 2 L (1 - 1 / m). The differences of a person depend on nobody else.
 
     Parameters
     ----------
@@ -336,8 +336,8 @@ CONSTANT = (
 def within_maps(model, groups, maps, weights=None):
     """Maps of differences within persons, which are what will be asked about.
 
-    Differences of what was clipped to a range lie in one about 0. What has none is refused before
-    anything is charged.
+    Differences of what was clipped to a range lie in one about 0. An estimator that has none is
+    refused before anything is charged.
     """
     if groups is None:
         raise ValueError(

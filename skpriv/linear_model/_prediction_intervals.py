@@ -5,7 +5,7 @@ distances of their targets from the predictions, have a quantile that is found b
 arithmetic and its margins are in ``_estimation/_conformal.py``, the proofs in
 ``docs/mathematics/prediction_intervals.md``.
 
-Of users who trust nobody, with delta = 0, each sends one bit about one threshold by randomised
+Each user who trusts nobody, with delta = 0, sends one bit about one threshold by randomised
 response; the search is the same, and every count of it has users of its own.
 """
 
@@ -63,7 +63,7 @@ class Score:
     """How far a target lies from the released function: below (-1), above (1) or both (0).
 
     Targets and predictions are clipped to the public range first, so that no score exceeds its
-    width. What is not a number has an infinite score: it is never within a threshold.
+    width. A value that is not a number has an infinite score: it is never within a threshold.
     """
 
     function: Callable
@@ -88,7 +88,7 @@ class ScoresWithin(Query):
 
     A record adds 0 or 1 to each number, so that replacing it moves each by at most 1 and their
     vector by at most sqrt(m) in l2. Attained: a record within all thresholds, and one beyond all.
-    Of a person one row is counted.
+    One row of a person is counted.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class ScoresWithin(Query):
 class ScoreReports(ScoresWithin):
     """The same for one threshold, from one random bit of each user.
 
-    What a user pays is the price of the bit, epsilon, whatever the record is: see
+    A user pays the price of the bit, epsilon, whatever the record is: see
     :class:`skpriv.privacy.ResponseNoise`.
     """
 
@@ -270,7 +270,8 @@ def calibrate(session, score, levels, sides, deviation, reported=False):
 
 
 def _targets(session, score, alphas, sides, reported):
-    """What noisy counts (of a curator) or shares (of users) are compared with, and the depth.
+    """The ranks that noisy counts (of a curator) or shares (of users) are compared with, and the
+    depth.
 
     These are public numbers. Targets are infinite if the rows are too few, or say nothing.
     """

@@ -106,9 +106,9 @@ class ReweightedMomentsQuery(Query):
     For a given U of condition number kappa, angles obey tan(beta/2) >= tan(alpha/2) / kappa (Bauer
     and Householder 1960), and the maximum is smaller: 2.5 for U = I. (Algorithm 12 allows for 6.)
 
-    Of weighted records (s phi, s r) with instruments s e all of it is s^2 <= 1 times what it is of
-    (phi, r). The change is convex in s^2 of each, hence largest at 0 or 1: the same, or the norm
-    of one record's part, which is at most sqrt(1 + 1 + 1 + 5/4) < 2.5.
+    For weighted records (s phi, s r) with instruments s e all of it is s^2 <= 1 times what it is of
+    (phi, r). The change is convex in s^2 of each, hence largest at 0 or 1: the same, or the norm of
+    one record's part, which is at most sqrt(1 + 1 + 1 + 5/4) < 2.5.
 
     With a floor, where no record has a weight of its own, e may be shorter, and 2 sqrt(2) holds
     still, whatever U is: with a = ||e||, b = ||e'|| and t = |p| the squared change is at most
@@ -294,7 +294,7 @@ class ReweightedReportsQuery(LiftedMomentsQuery):
 def affordable(session, maps, share, iterations):
     """Largest number of iterations, up to the given one, whose answers stand out of their noise.
 
-    Rows that are alike in all p directions have eigenvalues of 1 / p at most. Where the noise of an
+    Rows that are alike in all p directions have eigenvalues of 1 / p at most. If the noise of an
     iteration is above half of that, the answer would not show the shape of the rows, and users are
     better asked for the moments. All numbers here are public.
     """
@@ -628,7 +628,7 @@ def gradient_change(link, norm, condition):
 
     At angles a and a' of phi and phi' to theta (a + a' >= beta, their own angle) the residuals are
     at most 1 + nu(norm max(cos a, 0)) in size (a short phi has the same e), and e and e' are at an
-    angle alpha with tan(beta/2) >= tan(alpha/2) / condition (Bauer and Householder 1960). That is
+    angle alpha with tan(beta/2) >= tan(alpha/2) / condition (Bauer and Householder 1960). This is
     for residuals of the same sign; mirroring a phi turns the others into such. For an increasing
     link with nu(-t) = -nu(t). The grid's rounding is added.
 
@@ -682,8 +682,8 @@ class Minimiser(Procedure):
     """Solution of the score equation sum phi (nu(<phi, theta>) - r) = 0 in the ball: no privacy.
 
     For the logit it is maximum likelihood, for the identity least squares. Newton steps, each to
-    the nearest point of the ball in the metric of the slopes. Where the link bends, a step of
-    length l is made log(1 + l) long, with which those of the logit always descend (Bach 2010).
+    the nearest point of the ball in the metric of the slopes. If the link bends, a step of length l
+    is made log(1 + l) long, with which those of the logit always descend (Bach 2010).
     """
 
     maps: RecordMap
@@ -875,7 +875,7 @@ class ReweightedRegressor(MomentRegressor):
         self._scaling, self._link = maps, link
         deviation = self._certificate = None
         if descends:
-            # What an earlier fit by moments has left may be exact.
+            # The rest of an earlier fit by moments may be exact.
             for name in ("_equations", "_shapes", "_basis"):
                 self.__dict__.pop(name, None)
             self._descend(session, maps, instrument, steps, link)

@@ -1,4 +1,4 @@
-"""What privacy costs in accuracy, and scores and searches that may be published."""
+"""The price of privacy in accuracy, and scores and searches that may be published."""
 
 from ._curve import PrivacyUtilityDisplay, privacy_utility_curve
 from ._private_score import PrivateScore, private_score

@@ -115,7 +115,7 @@ class Tables:
         self._fold, self._cuts = None, {}
 
     def rows(self, estimator, fold):
-        """What is left of the estimator after such steps, and the rows of a fold for it."""
+        """The rest of the estimator after such steps, and the rows of a fold for it."""
         key = ""
         if not self._lazy and _begins_publicly(estimator):
             head, estimator = estimator[:-1], estimator[-1]
@@ -254,7 +254,7 @@ def privacy_utility_curve(
     contains the prediction of `reference`, fitted to the same training rows and clipped to
     ``bounds_y`` as the interval is. With least squares on the clipped target as the reference it
     shows whether the interval counts the privacy noise. It does not show the sampling error, which
-    the two fits share, nor what the linear model misses. Where linearity fails, an estimator that
+    the two fits share, nor what the linear model misses. If linearity fails, an estimator that
     weighs the rows, as `ReweightedRegressor`, aims at another line than least squares; that alone
     can lower its share.
 
@@ -339,7 +339,7 @@ def _check_epsilons(epsilons):
 
 
 def private_prefix(estimator):
-    """What stands before `epsilon` in the name of the private estimator's parameter."""
+    """The prefix of `epsilon` in the name of the private estimator's parameter."""
     params = estimator.get_params(deep=True)
     found = [
         name.removesuffix("epsilon")

@@ -41,7 +41,7 @@ PREDICTORS = (DummyRegressor, ElasticNet, Lasso, LinearRegression, Ridge)
 def check_covered(estimator: Any, X: Any) -> None:
     """Refuse an estimator of which a part learns from the rows, and is neither public nor charged.
 
-    Of X nothing but its kind is looked at.
+    Nothing of X but its kind is looked at.
 
     Raises
     ------
@@ -93,9 +93,9 @@ def is_rowwise(estimator: Any) -> bool:
     hides a method of its class. Being of scikit-learn is not enough: ``NMF`` begins each
     transformation at the mean of the batch.
 
-    The premise is that the analyst is honest, but does not know how predictors compute. Whoever
-    writes a predictor that copies rows elsewhere needs no score for it, and batches of one row do
-    not stop them either.
+    The premise is that the analyst is honest, but does not know how predictors compute. An author
+    of a predictor that copies rows elsewhere needs no score for it, and batches of one row do not
+    stop them either.
     """
     kind = type(estimator)
     if kind is Pipeline:
@@ -137,8 +137,8 @@ def _at_once(estimator, rows):
     """Predictions of an estimator that is known for many rows.
 
     Linear predictors of scikit-learn multiply by BLAS, which may add the terms of the last rows of
-    a chunk in another order. Where the terms are large beside their sum, a row that only changed
-    its place in the table would have another error.
+    a chunk in another order. If the terms are large beside their sum, a row that only changed its
+    place in the table would have another error.
     """
     last = pipeline_steps(estimator)[-1]
     if last is not estimator:
@@ -394,7 +394,7 @@ def private_score(
 def learn_scale(session, bounds, location, spread, deviations=SCORE_CLIP):
     """Released mean of the target in [-1, 1], and the limit of deviations and errors from it.
 
-    Where the noise of the spread, a public number, is too large, the limit is the whole range.
+    If the noise of the spread, a public number, is too large, the limit is the whole range.
     """
     target = TargetMap(bounds, fit_intercept=True)
     mean = LocationQuery(target)

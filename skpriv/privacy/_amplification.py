@@ -1,4 +1,4 @@
-"""What each of n users may spend on a shuffled report, by the private sorter.
+"""The epsilon that each of n users may spend on a shuffled report, by the private sorter.
 
 *Pure reports of two levels.* Symbols -> docs/mathematics/shuffle.md (the section of that name). A
 report takes each value with one of two probabilities (densities), whose ratio is p = exp(local
@@ -218,7 +218,7 @@ def sorter_mu(budget, n, reach):
 def _table():
     """Axes and values of the table of free numbers, which `benchmarks/shuffle_points.py` makes.
 
-    Where it has none, those of the next smaller epsilon are there.
+    If it has none, those of the next smaller epsilon are there.
     """
     read = json.loads(Path(__file__).with_name("points.json").read_text(encoding="utf-8"))
     points = np.array([[[p or [np.nan] * 6 for p in row] for row in at] for at in read["points"]])

@@ -1,4 +1,5 @@
-"""What may be asked about private rows: bounded sums, and procedures made of them; the answer."""
+"""The questions that may be asked about private rows: bounded sums, and procedures made of them;
+the answer."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -87,7 +88,7 @@ class Answer:
     reports : LiftedReports or None
         Where users sent more than the sum tells: what they sent.
     counted : bool
-        Whether ``n`` is exact. That of persons with several rows is a released number of rows.
+        Whether ``n`` is exact. For persons with several rows it is a released number of rows.
     """
 
     value: np.ndarray
@@ -106,7 +107,7 @@ class Query(ABC):
     Attributes
     ----------
     name : str
-        What the privacy report calls it.
+        Its name in the privacy report.
     shape : tuple of int
         Shape of the sum.
     norm : {"l2", "linf"}
@@ -155,7 +156,7 @@ class Query(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """What the privacy report calls it."""
+        """Its name in the privacy report."""
 
     @property
     @abstractmethod

@@ -62,7 +62,7 @@ class Stream(ABC):
         What one record has paid.
     report : PrivacyReport
     guarantee : Guarantee
-        What a record was promised for what was charged.
+        The promise to a record for what was charged.
     """
 
     noise: GaussianNoise
@@ -125,8 +125,8 @@ class Stream(ABC):
         X : ndarray of shape (n_records, n_features)
         y : ndarray of shape (n_records,)
         count : int, default=None
-            Public number that they count for; None: as many as they are. Where records come out of
-            order, how many they are is private.
+            Public number that they count for; None: as many as they are. If records come out of
+            order, their number is private.
 
         Returns
         -------
@@ -187,7 +187,7 @@ class Stream(ABC):
     def _add_noise(self, exact, noise):
         """Add noise: once for each read, whatever copies of the stream make it too.
 
-        What is repeated was drawn all the same, so that reproducible noise stays in step.
+        Repeated noise was drawn all the same, so that reproducible noise stays in step.
         """
         return self._settled(self._source.add(exact, noise))
 
@@ -251,7 +251,7 @@ class FactorStream(Stream):
         """Calibrate to units with so many records, at most one of them between two reads.
 
         Replacing them moves R x by at most D ||sum of the columns j in S of R||, since columns have
-        no negative product. Of all sets S of a places the first a columns are the worst: the
+        no negative product. The first a columns are the worst of all sets S of a places: the
         product of columns i < j is the sum of r_k r_{k + j - i} over k < n_reads - j, which falls
         with j and with j - i, and the b-th smallest of S is at least b. With f(a) the norm of that
         sum, the scale is D c, c^2 = m max over a <= m of f(a)^2 / a. A unit that has a_p places in
@@ -291,7 +291,7 @@ class _Product:
     """Rows of R x, each as soon as its row of x is there.
 
     Row j is the sum of r_{j-i} x_i over i <= j. All pairs i < j are in squares of indices [m, k)
-    times [k, 2k - m): each is added, ahead of time, when k rows are there. That takes k log(k)^2
+    times [k, 2k - m): each is added, ahead of time, when k rows are there. This takes k log(k)^2
     time and linear memory for k rows in all.
     """
 
@@ -328,8 +328,8 @@ def _square(rows, r, width):
     return oaconvolve(rows, r[:, None], axes=0)[side - 1 : side - 1 + width]
 
 
-# What holds records, exact sums of them, or who has come, wherever it is in an object. A file that
-# may be shown has none of it.
+# The holders of records, of exact sums of them, or of who has come, wherever they are in an object.
+# A file that may be shown has none of it.
 BEFORE_NOISE = (Raw, Hashed, CompensatedSum, _Product)
 stored_in_policies(CompensatedSum)
 
@@ -385,8 +385,8 @@ class LocalStream(Stream):
     def push(self, X: Any, y: Any, count: int | None = None) -> Self:
         """Add records to the sum; they are seen in the next read.
 
-        Where users send an index of a codebook, no one draw can stand for them: their clipped
-        records wait for the read, when each of them reports.
+        If users send an index of a codebook, no one draw can stand for them: their clipped records
+        wait for the read, when each of them reports.
         """
         if not isinstance(self.noise, CodebookNoise):
             return super().push(X, y, count)

@@ -227,8 +227,8 @@ class Collector:
     A user's device takes the public task and its own record (:func:`skpriv.protocol.report`). In
     the local and shuffle models it answers once, and sends one index of a public codebook: the
     fitted estimator has the law that ``fit`` simulates with ``channel="codebook"``. In the
-    aggregate model the same users answer every round. Whoever runs this sees sums with their noise
-    then, and no share of a user (or, with shuffled shares, all of them without names).
+    aggregate model the same users answer every round. The server sees sums with their noise then,
+    and no share of a user (or, with shuffled shares, all of them without names).
 
     Parameters
     ----------
@@ -331,9 +331,9 @@ class Collector:
     def load(cls, path: Any) -> "Collector":
         """Collector of a file, where it stood: no acknowledged report is lost, none asked twice.
 
-        Whoever loads a file takes it over: a collector that was left open on it takes no more
-        reports. A warning tells that the file is not the one in which the collection was begun. Of
-        two copies only one may go on: users of later rounds would be asked by both.
+        A process that loads a file takes it over: a collector that was left open on it takes no
+        more reports. A warning tells that the file is not the one in which the collection was
+        begun. Only one of two copies may go on: users of later rounds would be asked by both.
 
         Accountants that are active now are charged for the whole collection, unless their ledgers
         have paid for it. Those ledgers know the collection's last step, so that of several copies

@@ -166,8 +166,8 @@ def report(
     ------
     ValueError
         If the task is damaged, the record has another number of features, or a policy's task comes
-        without an action. What cells hold, and which action was taken, plays no part in it: what is
-        no number counts as zero.
+        without an action. The content of cells, and the action that was taken, play no part in it:
+        what is no number counts as zero.
     TypeError
         If ``ledger`` is no `DeviceLedger`, but the path of one.
     PrivacyError
@@ -240,7 +240,8 @@ def report(
 def secret_direction(fields, size, x, y, action, blank):
     """Direction of the lifted record; of any record, in silence.
 
-    What is no action, and what cannot be read at all, is the blank record, all of it zero.
+    An action that is none, and a record that cannot be read at all, is the blank record, all of it
+    zero.
     """
     try:
         cells = chosen(fields, size, x, action)

@@ -1,4 +1,5 @@
-"""What a device has given away: each answer is charged to a ledger before it is drawn."""
+"""The epsilon that a device has given away: each answer is charged to a ledger before it is
+drawn."""
 
 from math import inf
 from typing import Any
@@ -19,9 +20,10 @@ MOST_ATTEMPTS = 3
 class DeviceLedger:
     """A device's own memory of its answers, which :func:`skpriv.protocol.report` asks first.
 
-    Whatever servers do, all that they learn of a record together is (epsilon, delta)-differentially
-    private by the numbers that are given here, as long as every answer of the device goes through
-    one ledger. A device computes what an answer costs by itself, and believes no task.
+    For any behaviour of servers, all that they learn of a record together is (epsilon,
+    delta)-differentially private by the numbers that are given here, as long as every answer of the
+    device goes through one ledger. A device computes what an answer costs by itself, and believes
+    no task.
 
     Parameters
     ----------
@@ -41,7 +43,7 @@ class DeviceLedger:
     Attributes
     ----------
     spent : Budget
-        What the answers so far amount to.
+        The sum of the answers so far.
     charges : list of Charge
         One line of each answer; what was paid with an earlier one costs nothing.
 

@@ -1,4 +1,4 @@
-"""What a collector must not lose: its settings, the reports, and which rounds are closed.
+"""The state that a collector must not lose: its settings, the reports, and which rounds are closed.
 
 Its file says which estimator is fitted and what the records are.
 """
@@ -48,7 +48,7 @@ def restored(description):
 
 
 def home(path):
-    """What tells a file from its copies; None of a collection in memory."""
+    """The mark that tells a file from its copies; None of a collection in memory."""
     if path is None:
         return None
     status = os.stat(path)

@@ -5,7 +5,7 @@ analyst derive the public task of a round from the same fields. A task says whic
 fitted and what the rounds before this one have released. Everything else follows: whoever reads it
 runs the fit up to the first sum that is not there, by the own copy of the library. So a device asks
 its own code what may be asked, with which sensitivity and at which price, and believes no server.
-What it sends are shares of its vector and of its part of the noise.
+It sends shares of its vector and of its part of the noise.
 """
 
 import base64
@@ -162,7 +162,7 @@ class SumRows(RowsOnDevices):
 
 @dataclass(frozen=True)
 class Round:
-    """What a task asks for, as the device's own copy of the library derives it.
+    """The question of a task, as the device's own copy of the library derives it.
 
     Parameters
     ----------
@@ -227,7 +227,7 @@ def task_fields(settings, answers, attempt):
 
 
 def open_round(fields: Any) -> Round:
-    """What the fields of a task ask for; nothing but them is looked at.
+    """The question of the fields of a task; nothing but them is looked at.
 
     Raises
     ------
@@ -301,7 +301,7 @@ def sum_report(
     fields : dict
         Fields of a task whose hash was checked.
     x, y : array-like of shape (n_features,), float
-        The record. What is no number counts as zero.
+        The record. A value that is no number counts as zero.
     user : int
     largest_epsilon, ledger : float, DeviceLedger
         The same as for :func:`skpriv.protocol.report`. A collection is charged with its first

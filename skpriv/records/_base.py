@@ -42,7 +42,7 @@ def in_threads(
     """Yield results in order; many arguments are spread over threads, each with one BLAS thread.
 
     The order of the results, and with it the rounding of their sum, does not depend on the number
-    of threads. What is done within 5 ms is done by the caller alone.
+    of threads. Work of less than 5 ms is done by the caller alone.
 
     Parameters
     ----------
@@ -96,8 +96,8 @@ def _in_pool(function, arguments, n_jobs):
 def computed(compute: Callable) -> Any:
     """What Dask computes; tasks that died with their workers are computed again.
 
-    What goes wrong where the parts are made, such as a text that is cast to a number, may quote a
-    value, and is not repeated.
+    An error of making the parts, such as a text that is cast to a number, may quote a value, and is
+    not repeated.
     """
     for attempt in range(ATTEMPTS):
         try:
@@ -249,9 +249,9 @@ class Rows(ABC):
     def each(self, function: Any, subset: Any = None, entries: int | None = None) -> Any:
         """Yield ``function(X, y)`` of one chunk after the other, in order.
 
-        For functions that draw: a report of each user, say. Sums are for ``sum``. Where the
-        function makes many numbers of each row, ``entries`` is how many: chunks are then so short
-        that all of them stay in the cache.
+        For functions that draw: a report of each user, say. Sums are for ``sum``. If the function
+        makes many numbers of each row, ``entries`` is how many: chunks are then so short that all
+        of them stay in the cache.
         """
         subset = self.chosen(subset)
         chunk_length = self._chunk_length(None, False, subset)
@@ -278,8 +278,8 @@ class Rows(ABC):
     def check(self, refuse: bool = True) -> None:
         """Refuse, with one fixed sentence, rows with anything that is not a finite number.
 
-        To be called after the charge: that rows are refused is an answer about them. Where not to
-        ``refuse``, what is a number but not finite is left to the queries.
+        To be called after the charge: that rows are refused is an answer about them. If not to
+        ``refuse``, a number that is not finite is left to the queries.
         """
 
     def one_each(self, subset: Any = None) -> Any:
@@ -367,8 +367,8 @@ def canonical(X: Any) -> Any:
     """CSR matrix of float64 with sorted indices, no duplicates and no stored zeros.
 
     Clipping stored entries means clipping entries only in this form: two duplicates of 500 are one
-    entry of 1000. What a matrix says about its own form is not believed. A matrix that is in the
-    form already shares its memory.
+    entry of 1000. The statement of a matrix about its own form is not believed. A matrix that is in
+    the form already shares its memory.
     """
     if hasattr(X, "check_format"):  # refuses an index that points outside of the matrix
         X.check_format(full_check=True)

@@ -158,7 +158,8 @@ def aligned(left, right):
 class FetchedRows(Rows):
     """Rows that are not in memory, and are fetched again for each answer.
 
-    What comes before a regressor, such as `BoundsScaler`, is a step that acts on X of each chunk.
+    A transformer before a regressor, such as `BoundsScaler`, is a step that acts on X of each
+    chunk.
 
     Parameters
     ----------

@@ -235,7 +235,7 @@ class DaskRows(FetchedRows):
         return 8 * len(subset) * (self.n_features + 1)
 
     def _cut(self, cut_part, subset, n_features):
-        """What is made of each part, which is computed once and kept where the part is."""
+        """Rows that are made of each part once, and kept where the part is."""
         import dask
         from dask import delayed
 
@@ -396,7 +396,7 @@ def _parts_of(data):
 def _counted(count, parts, n):
     """Parts and their lengths; a single part if a value keeps the parts from being made.
 
-    That one is refused when it is read, after the charge, whatever its public number of rows is.
+    It is refused when it is read, after the charge, whatever its public number of rows is.
     """
     from dask import delayed
 

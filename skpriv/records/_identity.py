@@ -43,7 +43,7 @@ def identity(value: Any) -> str | None:
     number, and equal numbers have one text whatever their type: ``"1"`` for 1, 1.0, "1.0", "01",
     ``Decimal(1)`` and True. Integers are exact, other numbers those of a float64. A time at
     midnight is its date. Bytes are text in UTF-8. None, NaN, NaT, NA, blanks and what has no text
-    are None. Whoever reads private cells does it in `silence`.
+    are None. Private cells are read in `silence`.
     """
     with suppress(Exception):  # a cell may hold any object, which may raise any error
         return _text_of(value)

@@ -14,11 +14,11 @@ from ._subset import Subset
 class PersonRows(Rows):
     """Private rows of which several belong to one person; the person is the record.
 
-    Of each person at most ``largest`` rows are used, which are chosen at random. A query
-    that knows nothing of persons is averaged over the ``largest`` places that each person has, and
-    a place without a row adds nothing. So replacing a person moves a sum by no more than replacing
-    a row does: the mean of m terms moves by the mean of what the terms move, whatever rows come in
-    place of others and however many they are (docs/mathematics/persons.md).
+    At most ``largest`` rows of each person are used, which are chosen at random. A query that knows
+    nothing of persons is averaged over the ``largest`` places that each person has, and a place
+    without a row adds nothing. So replacing a person moves a sum by no more than replacing a row
+    does: the mean of m terms moves by the mean of what the terms move, whatever rows come in place
+    of others and however many they are (docs/mathematics/persons.md).
 
     A row with a value that is no finite number leaves its place empty.
 

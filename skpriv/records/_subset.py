@@ -92,15 +92,15 @@ class SeededOrder:
     follow one another, and in each of them records come in a uniform order of its own. Given the
     groups all orders are equally likely, and each partition is as likely as any other of the same
     sizes: so is the whole order. A byte of each record is expanded when it is needed, and orders
-    within a group only of groups that are cut in two. What fits into `KEPT_ORDER_BYTES` is kept for
-    the next piece; the rest is expanded again, so that more records take no more memory than a bit
-    for 32 rows. Up to 65,536 records are one group.
+    within a group only of groups that are cut in two. As much as fits into `KEPT_ORDER_BYTES` is
+    kept for the next piece; the rest is expanded again, so that more records take no more memory
+    than a bit for 32 rows. Up to 65,536 records are one group.
 
     The order of a group is that of independent random keys. Every stream is SHAKE-128 of the seed
     and a counter.
 
-    Whether the order is secret is up to who draws the seed: see `skpriv.privacy.Session.part`. That
-    of users who answer for themselves, each one question, is public.
+    Whether the order is secret is up to who draws the seed: see `skpriv.privacy.Session.part`. The
+    order of users who answer for themselves, each one question, is public.
 
     Parameters
     ----------

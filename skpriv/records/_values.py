@@ -1,4 +1,4 @@
-"""What is public of rows, and the one sentence about values that cannot be used.
+"""Public properties of rows, and the one sentence about values that cannot be used.
 
 Shapes, dtypes and column names are public: what is wrong with them is said at once, in
 scikit-learn's words, and costs nothing. Values are private: they are looked at after the charge,
@@ -109,7 +109,7 @@ def unsaid() -> Iterator[None]:
 
 
 def held_back(evaluate: Any, data: Any, nothing: Any) -> Any:
-    """What a function makes of private cells before a charge, in silence; nothing is raised.
+    """Result of a function of private cells before a charge, in silence; nothing is raised.
 
     Parameters
     ----------
@@ -210,7 +210,7 @@ def decoded(data: Any) -> Any:
 def stand_in(data: Any) -> Any:
     """An array or sparse matrix with the public shape and kind of the data, and zeros in it.
 
-    What scikit-learn finds wrong with it is wrong with public properties.
+    Errors that scikit-learn finds concern public properties.
     """
     if sparse.issparse(data):
         return type(data)(data.shape, dtype=data.dtype)
@@ -313,8 +313,8 @@ def _cell_by_cell(data):
 def _is_plain(data):
     """Whether NumPy reads a nested list cell by cell.
 
-    It would read other items with a length as sequences: of a masked array also what is masked. Of
-    complex numbers of its own it would drop the imaginary part.
+    It would read other items with a length as sequences: of a masked array also what is masked. It
+    would drop the imaginary part of complex numbers of its own.
     """
     kinds = set(map(type, data))
     if kinds <= {list, tuple}:

@@ -1,4 +1,4 @@
-"""What releases have cost, in units that add up, and what these units are in (epsilon, delta).
+"""The cost of releases, in units that add up, and its conversion to (epsilon, delta).
 
 Every conversion is pure, takes floats, and is rounded to the safe side: an epsilon up, and a
 ``mu`` or a ``rho`` down, so that the guarantee holds for the number that is returned, with a delta
@@ -512,7 +512,7 @@ class Cost:
         return min(routes) + self.approximate
 
     def amount(self, currency: str) -> float:
-        """What the releases cost in one currency; the approximate ones are left out.
+        """The cost of the releases in one currency; the approximate ones are left out.
 
         Parameters
         ----------

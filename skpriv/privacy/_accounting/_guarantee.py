@@ -1,4 +1,4 @@
-"""What releases promise to the people in the data, and what each privacy model can do.
+"""The promise of releases to the people in the data, and the abilities of each privacy model.
 
 Whom a model asks to be trusted is stated here once, and asked everywhere. No other file decides
 anything by a model's name. A model that has not stated its capabilities is refused: nobody is taken
@@ -16,7 +16,7 @@ from ._lattice import Devices
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What the sessions of a privacy model can do.
+    """The abilities of the sessions of a privacy model.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class Capabilities:
         )
 
     def named(self, unit: str) -> str:
-        """What the guarantee is called for a "record", a "person" or a "user"."""
+        """The name of the guarantee for a "record", a "person" or a "user"."""
         return self.user_sentence or self.sentence if unit == "user" else self.sentence
 
 
@@ -137,7 +137,7 @@ _STATED = {
 
 
 def capabilities(model: str) -> Capabilities:
-    """What a privacy model has stated; one that has not is refused.
+    """The statement of a privacy model; one that has not is refused.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ _PERSON = (
 
 @dataclass(frozen=True, repr=False)
 class Guarantee:
-    """What a release promises, composed from what was charged; ``str()`` says it in a sentence.
+    """The promise of a release, composed from what was charged; ``str()`` says it in a sentence.
 
     Parameters
     ----------
@@ -251,7 +251,7 @@ class Guarantee:
     rounds: int | None = None
 
     def __post_init__(self) -> None:
-        # Where one cost is infinite nothing is promised, whoever is trusted.
+        # If one cost is infinite, nothing is promised, whoever is trusted.
         if self.private and isinf(self.epsilon):
             object.__setattr__(self, "model", "none")
 
@@ -310,7 +310,7 @@ class Guarantee:
         release: a group of m moves it m times as far, which multiplies mu and epsilon by m and rho
         by m^2, and (epsilon, delta) turns into (m epsilon, m exp((m - 1) epsilon) delta) (Dwork and
         Roth 2014, Theorem 2.2; Bun and Steinke 2016, Proposition 27; Dong et al. 2022, Theorem
-        2.14). Of records in several releases fewer are in each, and sums of squares are smaller.
+        2.14). Fewer records are in each of several releases, and sums of squares are smaller.
         """
         if self.rounds is not None or self.visits != 1 or visits < 1 or visits != int(visits):
             raise ValueError(f"visits={visits!r} must be an int of at least 1, asked for once.")
@@ -438,7 +438,7 @@ class Trust:
         return privacy == "none" or epsilon == inf
 
     def price(self, currency: str = "gdp") -> Cost:
-        """What a session or stream that divides this currency is charged, in whole.
+        """The whole charge of a session or stream that divides this currency.
 
         Nothing is free: a budget that is too small for Gaussian noise has no price in it.
         """

@@ -29,9 +29,9 @@ NO_ROOM = (
 LARGEST_ENTRY = 4.0  # an entry of a record's vector is at most so many sensitivities from zero
 NOISE_ROOM = 40.0  # standard deviations of the noise for which a sum has room
 # Standard deviation of the narrowest discrete Gaussian that is drawn, in steps of the grid. The
-# proofs of docs/mathematics/aggregate.md leave out two factors. That of rounding to the grid
-# differs from 1 by less than 2 exp(-2 pi^2 WIDTH^2) / (1 - exp(-2 pi^2)) < 1e-857. That of the sum
-# of the noise of n users is below exp(5 n exp(-pi^2 WIDTH^2)) < exp(n 1e-427).
+# proofs of docs/mathematics/aggregate.md leave out two factors. The factor of rounding to the grid
+# differs from 1 by less than 2 exp(-2 pi^2 WIDTH^2) / (1 - exp(-2 pi^2)) < 1e-857. The factor of
+# the sum of the noise of n users is below exp(5 n exp(-pi^2 WIDTH^2)) < exp(n 1e-427).
 WIDTH = 10.0
 
 
@@ -69,7 +69,7 @@ class Devices:
 
     @property
     def caveat(self) -> str:
-        """What those who are trusted could see together."""
+        """The view that all trusted parties could have together."""
         return f"together {HIDERS[self.transport][1]} see each record almost as it is"
 
 
@@ -156,7 +156,7 @@ class Lattice:
         return self.step * sqrt(self.variance * self.adding)
 
     def mu(self, sensitivity: float, size: int) -> float:
-        """What a sum with this noise costs a record."""
+        """The cost of a sum with this noise for a record."""
         longest = sensitivity / self.step + sqrt(size)
         return longest / sqrt(self.variance * self.adding - WIDTH**2)
 

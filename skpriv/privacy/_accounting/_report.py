@@ -1,4 +1,4 @@
-"""What a fit asked about its records, and at what price."""
+"""The questions of a fit about its records, and their price."""
 
 import sys
 from dataclasses import dataclass, field
@@ -77,7 +77,7 @@ def learns_nothing(step: Any) -> bool:
     itself or for columns that are given to a ColumnTransformer."""
     kind = type(step)
     if kind.__name__ == "ColumnTransformer" and kind.__module__.startswith("sklearn.compose."):
-        # What passes through may be sparse, and its zeros decide whether the output is.
+        # Values that pass through may be sparse, and its zeros decide whether the output is.
         used = [part for part in step.transformers if not _is(part[1], "drop")]
         given = all(_is_ours(part[1]) and not callable(part[2]) for part in used)
         return given and _is(step.remainder, "drop")
@@ -94,7 +94,7 @@ def _is_ours(step):
 
 
 def _dearest(costs):
-    """What the most expensive record has paid, in one currency if some have paid in zCDP.
+    """The payment of the most expensive record, in one currency if some have paid in zCDP.
 
     (The maximum of every coordinate would add the Gaussian costs of one record to the zCDP of
     another; mu-GDP is (mu^2/2)-zCDP.)
@@ -122,7 +122,7 @@ class ReportRow:
 
     @property
     def values(self) -> list[Any]:
-        """What the row says, in the order of ``HEADERS``."""
+        """The entries of the row, in the order of ``HEADERS``."""
         return [*(getattr(self, name) for name in HEADERS[:-1]), amount(self.cost)]
 
     def cells(self) -> tuple[str, ...]:
@@ -134,7 +134,7 @@ class ReportRow:
 @stored
 @dataclass(repr=False)
 class PrivacyReport(Printed):
-    """What a fit asked about its records, and at what price; prints as a table, and in HTML.
+    """The questions of a fit about its records, and their price; prints as a table, and in HTML.
 
     Queries that follow each other and have the same numbers are one line, with their count.
 
@@ -220,7 +220,7 @@ class PrivacyReport(Printed):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What one record was promised, for what was charged: a `Guarantee`."""
+        """The promise to one record, for what was charged: a `Guarantee`."""
         if self.promised is not None or capabilities(self.privacy).exact:
             return self.promised or Guarantee.absent()
         charged = self.total if self.charged is None else self.charged
@@ -261,7 +261,7 @@ class PrivacyReport(Printed):
 
     @property
     def randomness(self) -> str:
-        """Where the noise came from."""
+        """The source of the noise."""
         if capabilities(self.privacy).exact:
             return "no noise was added"
         if not self.secure:
@@ -281,7 +281,7 @@ class PrivacyReport(Printed):
 
     @property
     def _legend(self):
-        """What the columns of the table mean."""
+        """The meaning of the columns of the table."""
         reports, costs = capabilities(self.privacy).reports, self._currency
         adds = "" if reports or self.disjoint or costs != "mu" else ", whose squares add up"
         part = "users, each of whom answers one query" if reports else "budget"

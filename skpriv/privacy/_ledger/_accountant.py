@@ -1,7 +1,7 @@
 """A budget that the fits of a block share, and which budgets are active in this process.
 
-All that is charged passes here. An uncertain charge is one too many, never one too few. Of a saved
-object only a copy that descends from the state that its ledgers know goes on.
+All that is charged passes here. An uncertain charge is one too many, never one too few. Only a copy
+of a saved object that descends from the state that its ledgers know goes on.
 """
 
 import os
@@ -64,17 +64,17 @@ class BudgetAccountant(Printed):
         then on, and a release that protects something else is refused. None: as the ledger says,
         and "row" for a new one.
     who : str, default=""
-        Who releases, for the list of charges. Of nested accountants of one ledger, the innermost
-        one counts.
+        Who releases, for the list of charges. The innermost one of nested accountants of one ledger
+        counts.
     purpose : str, default=""
         What it is released for, for the list of charges; as ``who``.
 
     Attributes
     ----------
     budget : Budget
-        What may be spent: the smaller of what was given and of the total in the ledger, where
-        they differ in epsilon alone. Where they differ otherwise it is what was given, and the
-        other binds all the same.
+        What may be spent: the smaller of what was given and of the total in the ledger, where they
+        differ in epsilon alone. If they differ otherwise, it is what was given, and the other binds
+        all the same.
     currency : str
         What charges add up in.
     unit : str or (str, int)
@@ -86,7 +86,7 @@ class BudgetAccountant(Printed):
     remaining : Budget
         The largest budget of one more fit that is paid in the accountant's currency.
     status : str
-        What is spent and what is left, in one sentence.
+        The spent budget and the rest, in one sentence.
     charges : list of Charge
         The charges, as named tuples ``(name, part, cost, who, when, purpose, unit)``, with the time
         in UTC.
@@ -111,7 +111,7 @@ class BudgetAccountant(Printed):
     and deltas of two interactive mechanisms add up, however their questions alternate (Vadhan and
     Zhang 2023).
 
-    What a fit of (e, d) costs:
+    The cost of a fit of (e, d):
 
     - *Gaussian noise*: mu(e, d)^2 in "gdp", exactly; half of it in "zcdp", whose conversion to
       (epsilon, delta) wastes 7 to 8% of epsilon; refused in "pure".
@@ -234,9 +234,9 @@ class BudgetAccountant(Printed):
 
         Notes
         -----
-        A part holds for the code that is called from where it was entered. What a suspended
-        generator, another thread or another process does is charged as if about all records: more
-        than needed, never less.
+        A part holds for the code that is called from where it was entered. Work of a suspended
+        generator, another thread or another process is charged as if about all records: more than
+        needed, never less.
 
         Examples
         --------
@@ -253,7 +253,7 @@ class BudgetAccountant(Printed):
 
     @property
     def spent(self) -> Budget:
-        """What the charges so far amount to, at the accountant's delta."""
+        """The sum of the charges so far, at the accountant's delta."""
         return self._limit.as_budget(self.ledger.total(self.currency))
 
     @property
@@ -269,7 +269,7 @@ class BudgetAccountant(Printed):
         return self.ledger.charges()
 
     def _announced(self) -> dict[str, Any]:
-        """What a descendant needs to charge this accountant."""
+        """The values that a descendant needs to charge this accountant."""
         ledger = self.ledger.path, self.ledger.identity
         return {"ledger": ledger, "limit": self._limit.as_row(), "said": (self.who, self.purpose)}
 
@@ -555,8 +555,8 @@ def charged_once(name: str) -> AbstractContextManager[None]:
     """Charge what this thread does inside once in each ledger, however often it is done again.
 
     For an answer that only counts when it was written down: a process that dies between the charge
-    and the answer does the same again after a restart, and nothing was released before. That the
-    answer is paid for is written with the charge.
+    and the answer does the same again after a restart, and nothing was released before. The payment
+    of the answer is written with the charge.
 
     Parameters
     ----------
@@ -741,7 +741,8 @@ class Accounted:
         return activated(self.__dict__.get(_HANDLE))
 
     def _handle(self) -> Handle:
-        """What a copy takes along: the handle of this estimator, and what is active now."""
+        """The state that a copy takes along: the handle of this estimator, and what is active
+        now."""
         handle: Handle = self.__dict__.get(_HANDLE, ())
         keys = {accountant._key for accountant, _ in handle}
         return handle + tuple(e for e in capture(with_parts=False) if e[0]._key not in keys)

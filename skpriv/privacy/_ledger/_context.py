@@ -1,9 +1,9 @@
-"""What the running code works on: a part of the data, a step that is paid for, rows or persons.
+"""The subject of the running code: a part of the data, a step that is paid for, rows or persons.
 
-A part belongs to the code that is called from where it was entered: to the frames below that one
-on the stack of calls. A suspended generator or coroutine is on nobody's stack, other threads have
-stacks of their own, and whoever leaves out of order takes away the own part alone. Where no part
-is found, a charge counts as about all records: one too many, never one too few.
+A part belongs to the code that is called from where it was entered: to the frames below that one on
+the stack of calls. A suspended generator or coroutine is on nobody's stack, other threads have
+stacks of their own, and whoever leaves out of order takes away the own part alone. If no part is
+found, a charge counts as about all records: one too many, never one too few.
 
 Accountants that are active belong to the process and not to the thread, so that a fit in a thread
 of joblib cannot escape them; and they are announced to all descendants, so that no worker can. A
@@ -36,8 +36,8 @@ from .._accounting._cost import SHARE_SLACK, Cost
 from ._ledger import Limit, Steps, unit_text
 
 _LINEAGE = "SKPRIV_LINEAGE"
-# Start of a process where the system does not tell it. Where it does, the file of a process that
-# was killed is not taken for that of a later process with the same id.
+# Start of a process where the system does not tell it. If it does, the file of a process that was
+# killed is not taken for that of a later process with the same id.
 _UNKNOWN = "0"
 
 
@@ -153,7 +153,7 @@ def _usable(folder: Path) -> bool:
     )
 
 
-# What makes two accountants one: the path and identity of the ledger, and the limit.
+# The identity of an accountant: the path and identity of the ledger, and the limit.
 Key = tuple[str, str, Limit]
 
 
@@ -236,7 +236,7 @@ def during(variable: ContextVar[Any], value: Any) -> Iterator[None]:
 
 
 class _Allowance:
-    """What a step may still spend, in one currency.
+    """The rest that a step may still spend, in one currency.
 
     Only what is called from the ``with`` statement has it: no thread that the step starts, and
     nobody else while a generator that entered it is suspended.
@@ -269,7 +269,7 @@ def amount_in(cost: Cost, currency: str) -> float:
 
 
 def allowance() -> _Allowance | None:
-    """What this thread may still spend inside `prepaid`; None outside of it."""
+    """The rest that this thread may still spend inside `prepaid`; None outside of it."""
     current = _current.get()
     return current if current and id(current.frame) in running() else None
 
@@ -308,7 +308,7 @@ def prepaid(cost: Cost, currency: str = "zcdp") -> Iterator[None]:
         yield
 
 
-# What is protected, as the text that a command takes: "row", "patient:9", or ":9" without a name.
+# The protected unit, as the text that a command takes: "row", "patient:9", or ":9" without a name.
 _unit: ContextVar[str] = ContextVar("_unit", default="row")
 
 
@@ -326,7 +326,7 @@ def protecting(name: str, largest: int) -> AbstractContextManager[None]:
 
 
 def unit_now() -> str:
-    """What is protected by what is charged here."""
+    """The unit that a charge here protects."""
     return _unit.get()
 
 

@@ -1,8 +1,8 @@
 """An append-only list of charges that processes and threads share, under one total.
 
-A charge protects a row, or a person with several rows; a ledger adds up one kind of them. What may
-be spent in all is a budget in a currency, of which a part may be set aside. The total stands in the
-ledger's file, beside the charges.
+A charge protects a row, or a person with several rows; a ledger adds up one kind of them. The total
+is a budget in a currency, of which a part may be set aside. The total stands in the ledger's file,
+beside the charges.
 """
 
 import json
@@ -47,7 +47,7 @@ def unit_value(text: str) -> "str | tuple[str, int]":
 
 
 def unit_sentence(text: str) -> str:
-    """What is protected, in words."""
+    """The protected unit, in words."""
     match unit_value(text):
         case (column, largest):
             named = f"column {column!r}, " if column else ""
@@ -158,7 +158,7 @@ class Limit:
         return Budget.from_rho(amount, delta)
 
     def as_budget(self, cost: Cost) -> Budget:
-        """What charges amount to, at the delta of the main part."""
+        """The sum of the charges, at the delta of the main part."""
         main = self.implied(cost.amount(self.currency))
         delta = min(main.delta + cost.delta, 1.0 - 2.0**-53)
         return Budget(main.epsilon + cost.approximate, delta)
@@ -177,7 +177,7 @@ class Limit:
         return Budget(0.0, min(self.main.delta, gdp_delta(0.0, sqrt(left))))
 
     def left_aside(self, total: Cost) -> Budget:
-        """What is left of the part set aside."""
+        """The rest of the part that was set aside."""
         return Budget(
             max(0.0, self.set_aside.epsilon - total.approximate),
             max(0.0, self.set_aside.delta - total.delta),
@@ -204,7 +204,8 @@ class Limit:
         if isinf(self.budget.epsilon):
             return
         enough = 1.0 + SHARE_SLACK
-        # What is not asked for is not refused: a ledger may have had a larger budget before.
+        # A currency that is not asked for is not refused: a ledger may have had a larger budget
+        # before.
         main = total.amount(self.currency) <= self.amount * enough
         aside = (
             total.approximate <= self.set_aside.epsilon * enough

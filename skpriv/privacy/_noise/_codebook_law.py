@@ -75,8 +75,8 @@ class Codebook:
     def log_ratio(self) -> float:
         """Largest log ratio of the probabilities of one report: log(a / b), at most epsilon.
 
-        Of the weights that are drawn by, and of the law of a simulated report: the larger one.
-        Where P is rounded to one, the weights decide.
+        These belong to the weights that are drawn by, and to the law of a simulated report: the
+        larger one. If P is rounded to one, the weights decide.
         """
         near, far = _wire.index_weights(self.epsilon)
         others = self.count - self.nearest
@@ -196,13 +196,13 @@ def _coordinate(size):
 def secure_directions(vectors, code):
     """Reported directions of users, by a codebook and an exact draw for each of them.
 
-    What single devices do, many at a time. The ranks are drawn first, by exact integers of the
+    The work of single devices, many at a time. The ranks are drawn first, by exact integers of the
     operating system, apart from everything else; the codebooks are public random directions, made
     in an order that no secret has part in; the reported one is the member of that rank in an order
-    by nearness. That order may come from any arithmetic: it is a permutation, so that every
+    by nearness. This order may come from any arithmetic: it is a permutation, so that every
     direction keeps its weight of a or b, and delta stays 0. (The law of rank, Beta and orthogonal
-    part, drawn in floating point, would have the same law only up to rounding, which depends on
-    the secret: it is for study.)
+    part, drawn in floating point, would have the same law only up to rounding, which depends on the
+    secret: it is for study.)
 
     Parameters
     ----------

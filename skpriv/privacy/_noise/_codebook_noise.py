@@ -1,4 +1,4 @@
-"""What the codebook channel adds to sums, plain or on Hadamard rows, and randomised response.
+"""Noise of the codebook channel on sums, plain or on Hadamard rows, and of randomised response.
 
 Hadamard rows spread the blocks of a sum over the users. Randomised response is one bit of each
 user, which is true with the larger of two integer weights.
@@ -44,7 +44,7 @@ class ReportNoise(Noise):
 @stored
 @dataclass(frozen=True)
 class CodebookNoise(ReportNoise):
-    """What the codebook channel adds to a sum of lifted moments, (sum r phi, sum phi phi').
+    """Noise of the codebook channel on a sum of lifted moments, (sum r phi, sum phi phi').
 
     Each user sends one index about u = s (phi, sqrt(1 - phi'phi)), s = 1 or -1 with mean r. With f
     the direction of the index, f / c1 is unbiased for r phi and (f f' - I / D) / c2 + I / D for
@@ -227,7 +227,7 @@ def _term_moments(code, norm, cosine):
 @stored
 @dataclass(frozen=True)
 class CodebookBlocksNoise(ReportNoise):
-    """What codebook reports, spread over rows of a Hadamard matrix, add to the sums of blocks.
+    """Noise of codebook reports, spread over rows of a Hadamard matrix, on the sums of blocks.
 
     A user has a vector of norm at most radius in one of several blocks, completed to length radius
     by its last coordinate, which is not for use. The user draws a public random row j, and sends a
@@ -329,7 +329,7 @@ def walsh_hadamard(values):
 
 @dataclass(frozen=True)
 class ResponseNoise(ReportNoise):
-    """What randomised response adds to a count of users (Warner 1965).
+    """Noise of randomised response on a count of users (Warner 1965).
 
     A user's bit is sent as it is with weight a, and turned with weight b: a codebook of two
     directions, of which one is near. Both weights are integers with a / b <= e^epsilon, and one
@@ -404,7 +404,7 @@ class ResponseNoise(ReportNoise):
         return np.array([self.summed(len(users)).estimate(float(ones))])
 
     def sent(self, bits: Any, source: Any) -> np.ndarray:
-        """What users with these bits send: bits, one a user."""
+        """The reports of users with these bits: bits, one a user."""
         signs = np.where(bits, 1.0, -1.0)[:, None]
         return source.responses(signs, self)[:, 0] > 0.0
 

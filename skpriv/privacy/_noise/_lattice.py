@@ -64,7 +64,7 @@ def discrete_gaussian(
         raise PrivacyError(f"variance={variance} must be from 1 to 2^90 steps squared.")
     found, missing = np.empty(len(centers), dtype=np.int64), np.arange(len(centers))
     for _ in range(PROPOSAL_ROUNDS):
-        # What is not taken is proposed again, in its place
+        # Rejected proposals are drawn again, in their places
         found[missing], taken = _proposals(variance, centers[missing], entropy)
         missing = missing[~taken]
         if not missing.size:

@@ -277,7 +277,7 @@ class Pieces:
         return self.all_rows.sum(query, self.users(piece))
 
     def _among(self, piece, larger):
-        """Where the records of a piece are among those of a larger one; None if it is all of it."""
+        """Places of the records of a piece among those of a larger one; None if it is all of it."""
         if piece == larger:
             return None
         if (piece, larger) not in self._inside:
@@ -730,8 +730,8 @@ class Session(ABC):
     def _pay(self, question, slot, law, *times):
         """Take the share, before a row is read; return (cost, what a record has paid by then).
 
-        The cost is that of one draw of the law, or of several ``times``. What the session's
-        currency cannot price is refused, and a law that costs more than the share, whoever
+        The cost is that of one draw of the law, or of several ``times``. A cost that the session's
+        currency cannot price is refused, and so is a law that costs more than the share, whoever
         wrote it: of users who answer once, more than the whole.
         """
         cost = law.cost(self._change(question), *times)
@@ -759,7 +759,7 @@ class Session(ABC):
         return cost, paid
 
     def _largest_cost(self, question, slot):
-        """What one draw of the law may cost, in the session's currency."""
+        """Largest cost of one draw of the law, in the session's currency."""
         return self._whole_amount * (1.0 if self.capabilities.reports else slot.share)
 
     def _noisy(self, exact, slot, noise):
@@ -778,7 +778,7 @@ class Session(ABC):
         return self.n if slot.piece is None else len(slot.piece)
 
     def _size(self, slot):
-        """What the sum of a query is divided by for a mean over rows.
+        """Divisor that turns the sum of a query into a mean over rows.
 
         Persons count by the part of their places that has a row, as far as that is released.
         """
@@ -797,7 +797,7 @@ class Session(ABC):
         return question.sensitivity * self._reordered
 
     def _price(self, budget):
-        """What the whole session is charged."""
+        """The charge of the whole session."""
         return self.trust.price(self._currency)
 
     @abstractmethod

@@ -99,8 +99,9 @@ class AggregateSession(Session):
 
     A user rounds the vector of the own record to a grid, adds discrete Gaussian noise and sends
     shares that add up to the result modulo 2^64. All users are in every answer: shares of a fit
-    divide the budget, and the noise of an answer is that of a trusted curator. What can be had from
-    sums can be had here; choosing the largest coordinate of a sum that nobody sees cannot.
+    divide the budget, and the noise of an answer is that of a trusted curator. Everything that can
+    be had from sums can be had here; choosing the largest coordinate of a sum that nobody sees
+    cannot.
 
     Here the rows are at hand, and one draw stands for the noise of all users (the laws differ by a
     relative 1e-9). On devices the rows stay where they are: see :mod:`skpriv.protocol`.
@@ -160,7 +161,7 @@ class AggregateSession(Session):
         return SummedNoise(lattice.scale, lattice, size)
 
     def _left(self, budget):
-        """What the noise must meet: where shares are mixed, their security is taken off delta."""
+        """The condition on the noise: where shares are mixed, their security is taken off delta."""
         return Budget(budget.epsilon, budget.delta - self._owed(budget))
 
     def _owed(self, budget):
@@ -214,7 +215,7 @@ class LocalSession(Session):
         return Answer(value, len(users), law.summed(len(users)))
 
     def _answering(self, slot):
-        """Where the users who answer are in the public order."""
+        """Places of the users who answer in the public order."""
         place = Piece(self._position(slot.start), self._position(slot.stop))
         return place if slot.piece is None else place.common(slot.piece)
 
@@ -246,7 +247,7 @@ class ShuffleSession(LocalSession):
     Whom users trust: the shuffler, to drop names, times and order and not to collude with the
     analyst; and the other users, to report as told (if only m of n do, the guarantee is that of m).
     Without them a user still has the local guarantee of the own report, which is weaker. The
-    analyst is not trusted at all. That a user answers, and which query, is public.
+    analyst is not trusted at all. The fact that a user answers, and which query, is public.
 
     Accountants are charged the (epsilon, delta) guarantee: amplification has no tighter currency,
     so that the epsilons and deltas of several fits add up.
@@ -272,7 +273,7 @@ class ShuffleSession(LocalSession):
         return Budget(amplified_epsilon(self._budget, users, likely))
 
     def _largest_cost(self, question, slot):
-        """What one report may cost that hides among those that are shuffled with it."""
+        """Largest cost of one report that hides among those that are shuffled with it."""
         query, users = getattr(question, "query", question), getattr(question, "batch", None)
         budget = self._report_budget(query, self._count(slot) if users is None else users)
         return budget.epsilon if self._currency == "pure" else budget.mu**2
@@ -381,7 +382,7 @@ def open_stream(
         Public number of records between two reads; the shuffle and aggregate models need it.
     places : int, default=1
         Records that one unit may have, at most one of them between two reads: then the budget is
-        that of the unit. Of a curator's streams alone.
+        that of the unit. Streams of a curator alone.
 
     Returns
     -------

@@ -55,9 +55,9 @@ def split(session: Any, *sizes: Any) -> "list[Part]":
 class Part:
     """A session about some of the records of another one, with shares of its own.
 
-    It asks that session, which books every answer to the records that it is about: a part can
-    never use more than the budget of each. Where users answer once (local and shuffle), its shares
-    divide its own users, in the public order.
+    It asks that session, which books every answer to the records that it is about: a part can never
+    use more than the budget of each. If users answer once (local and shuffle), its shares divide
+    its own users, in the public order.
 
     Parameters
     ----------
