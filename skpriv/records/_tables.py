@@ -201,7 +201,8 @@ def from_table(
         Public number of rows, at least 1. None takes that of a stored table, or of y if it is
         passed to `fit` as an array. Without either what a query makes is refused, since how many
         rows it finds may depend on private values: a lazy frame, a relation, a frame of Dask, a
-        reader, a scanner, and a dataset of text or with a filter. A stated n is public; a pass that does not find n rows is refused.
+        reader, a scanner, and a dataset of text or with a filter. A stated n is public; a pass that
+        does not find n rows is refused.
 
     Returns
     -------
