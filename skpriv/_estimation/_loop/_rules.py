@@ -53,8 +53,9 @@ RESOLVED = 16.0
 SUBSET_RESOLUTIONS = (100.0, 1e4)
 
 # What is cut is asked from here on, which certified intervals alone need. At this resolution they
-# are .2 to .7 of the range wide, and at twice this one .05 to .25. The question makes standard errors
-# 3 to 8% larger here, 0 to 2% at three times this resolution, and a quarter at 40. Measured.
+# are .2 to .7 of half of the range wide, and at twice this one .05 to .25. The question makes
+# standard errors 4 to 9% larger here, 0 to 3% at five times this one, and a tenth to a quarter at
+# 40. Measured.
 CERTIFIED = 100.0
 
 # Numbers of steps.
