@@ -283,6 +283,16 @@ def test_what_one_pass_has_not_kept_is_no_piece_of_rows_without_an_order(room_fo
         split(fresh, 600, 300)[0].sum(Chosen(), 0.5)
 
 
+def test_a_piece_without_room_in_its_pass_is_not_read_in_another(room_for_half):
+    """Its places would hold other records than those of the smaller piece inside of it."""
+    session = open_session("none", _in_another_order_each_time(), None, BUDGET, 0, "who")
+    large, small = session.part(0.5), session.part(0.2)
+    session._pieces._bytes_left = 8 * 2 * N // 4  # what was kept since they were handed out
+    session.sum(Chosen(), 0.2, small)
+    with pytest.raises(ValueError, match="order"):
+        session.sum(Chosen(), 0.2, large)
+
+
 def test_rows_on_a_cluster_keep_a_piece_where_they_are(global_random_seed):
     da = pytest.importorskip("dask.array")
     made = []
