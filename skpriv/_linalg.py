@@ -321,6 +321,11 @@ class CompensatedSum:
             correction[part] += (a - (total - of_b)) + (b - of_b)
             before[part] = total
 
+    def decay(self, rate):
+        """Multiply by 1 - rate, where the rate is a power of two, whose products are exact."""
+        self.add(-rate * self._total)
+        self._correction *= 1.0 - rate
+
     def merge(self, other):
         """Add another sum with its correction: the sum of all terms of both."""
         self.add(other._total)

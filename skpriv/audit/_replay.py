@@ -166,14 +166,9 @@ def stream_cost(stream, changes, budget):
         return sum((noise.cost(size(change, "l2")) for change in changes if change.any()), Cost())
     if not isinstance(stream, FactorStream):
         raise TypeError(f"streams of type {type(stream).__name__} cannot be audited yet.")
-    return Cost.from_mu(float(np.linalg.norm(_rooted(flat))) / noise.scale)
-
-
-def _rooted(increments):
-    """R x for the root R of the matrix of running sums: Toeplitz, binom(2k, k) / 4^k."""
-    odd = 2.0 * np.arange(1, len(increments)) - 1.0
-    root = np.concatenate([[1.0], np.cumprod(odd / (odd + 1.0))])
-    return np.array([root[k::-1] @ increments[: k + 1] for k in range(len(increments))])
+    column = stream.column  # of the factor C, which is Toeplitz: noise is added to C x
+    shifts = [column[k::-1] @ flat[: k + 1] for k in range(len(flat))]
+    return Cost.from_mu(float(np.linalg.norm(shifts)) / noise.scale)
 
 
 @dataclass(frozen=True)

@@ -206,16 +206,19 @@ class Stream(ABC):
 
 @stored_in_policies
 class FactorStream(Stream):
-    """Running sums by a trusted curator, with the square root of the summation matrix.
+    """Running sums by a trusted curator, with a factor of the summation matrix.
 
-    The lower-triangular matrix of ones is R R, R Toeplitz with entries r_k = binom(2k, k) / 4^k.
-    Noise is added to R x, x the increments, and R is applied again: half the standard deviation of
-    a binary tree's or less (Chan, Shi and Song 2011), for a memory that grows with the reads.
+    The lower-triangular matrix of ones is B C, both Toeplitz. Noise is added to C x, x the
+    increments, and B is applied to what is released: half the standard deviation of a binary tree's
+    or less (Chan, Shi and Song 2011). The square root of the matrix, with the entries r_k = binom(2k,
+    k) / 4^k, is nearly the best factor. C has the entries c_k = sum_b w_b (1 - 2^-b)^k, with weights
+    w_b >= 0 for which they are close to r_k: the noise is within 0.01% of that of the root. Such
+    sums are made by one state for each b, so that memory does not grow with the reads.
 
     Notes
     -----
-    **Privacy guarantee**: a record is in one increment, hence moves R x by at most D ||r||, D the
-    query's sensitivity and ||r||^2 = r_0^2 + ... + r_{n_reads - 1}^2. Noise of scale D ||r|| / mu
+    **Privacy guarantee**: a record is in one increment, hence moves C x by at most D ||c||, D the
+    query's sensitivity and ||c||^2 = c_0^2 + ... + c_{n_reads - 1}^2. Noise of scale D ||c|| / mu
     is mu-Gaussian-DP, exactly, and so are the reads, which are post-processing; records may be
     chosen in view of earlier reads (Denisov et al. 2022, Theorem 2.1). Public: times and number of
     reads, and of the records before each.
@@ -224,6 +227,8 @@ class FactorStream(Stream):
     ----------
     S. Denisov, B. McMahan, K. Rush, A. Smith and A. Thakurta (2022). Improved differential privacy
     for SGD via optimal private linear operators on adaptive streams. NeurIPS.
+    K. Dvijotham, B. McMahan, K. Pillutla, T. Steinke and A. Thakurta (2024). Efficient and
+    near-optimal noise generation for streaming differential privacy. FOCS.
     H. Fichtenberger, M. Henzinger and J. Upadhyay (2023). Constant matters: fine-grained error
     bound on differentially private continual observation. ICML.
 
@@ -243,94 +248,80 @@ class FactorStream(Stream):
 
     def __init__(self, query: Any, n_reads: int, batch: int | None = None) -> None:
         super().__init__(query, n_reads, batch)
-        odd = 2.0 * np.arange(1, n_reads) - 1.0
-        self._root = np.concatenate([[1.0], np.cumprod(odd / (odd + 1.0))])  # r_k
-        self.sensitivity = sqrt(self._root @ self._root) * query.sensitivity
+        self._rates, self._weights = _geometric_root(n_reads)
+        powers = (1.0 - self._rates) ** np.arange(n_reads)[:, None]
+        self.column = powers @ self._weights  # c_k
+        self.sensitivity = sqrt(self.column @ self.column) * query.sensitivity
 
     def spread(self, places: int) -> None:
         """Calibrate to units with so many records, at most one of them between two reads.
 
-        Replacing them moves R x by at most D ||sum of the columns j in S of R||, since columns have
-        no negative product. The first a columns are the worst of all sets S of a places: the
-        product of columns i < j is the sum of r_k r_{k + j - i} over k < n_reads - j, which falls
-        with j and with j - i, and the b-th smallest of S is at least b. With f(a) the norm of that
-        sum, the scale is D c, c^2 = m max over a <= m of f(a)^2 / a. A unit that has a_p places in
-        stream p of several, m in all, then pays sum f_p(a_p)^2 / c_p^2 <= sum a_p / m = 1 of mu^2.
-        The bound holds for every sequence of records, hence for adaptive ones too.
+        Replacing them moves C x by at most D ||sum of the columns j in S of C||, since columns have
+        no negative product. Of all sets S of a places the first a columns are the worst: the
+        product of columns i < j is the sum of c_k c_{k + j - i} over k < n_reads - j, which falls
+        with j and with j - i, as c_k falls with k, and the b-th smallest of S is at least b. With
+        f(a) the norm of that sum, the scale is D f, f^2 = m max over a <= m of f(a)^2 / a. A unit
+        that has a_p places in stream p of several, m in all, then pays sum f_p(a_p)^2 / f_p^2 <=
+        sum a_p / m = 1 of mu^2. The bound holds for every sequence of records, hence for adaptive
+        ones too.
         """
-        sums, squares = np.cumsum(self._root), []
+        sums, squares = np.cumsum(self.column), []
         for a in range(1, min(places, self.n_reads) + 1):
-            column = sums.copy()  # row k: r_k + ... + r_{k - a + 1}
+            column = sums.copy()  # row k: c_k + ... + c_{k - a + 1}
             column[a:] -= sums[:-a]
             squares.append(column @ column / a)
         self.sensitivity = sqrt(places * max(squares)) * self.query.sensitivity
 
     def _prepare(self):
-        size = int(np.prod(self.query.shape))
-        self._exact, self._noisy = (_Product(self._root, size) for _ in range(2))
+        self._states = [CompensatedSum(self.query.shape) for _ in self._rates]
+        size = prod(self.query.shape) + 1  # and a sequence 1, 0, 0, ..., of which B makes its row
+        self._noisy_states, self._total = np.zeros((len(self._rates), size)), np.zeros(size)
+        self._row: list = []  # b_j
 
     def _release(self, increment, count):
-        noisy = self._add_noise(self._exact.take(increment.ravel()), self.noise)
-        value = self._noisy.take(noisy).reshape(self.query.shape)
-        row = self._root[: self.reads]
-        return value, GaussianNoise(self.noise.scale * sqrt(row @ row))
+        exact = np.zeros(self.query.shape)
+        for state, rate, weight in zip(self._states, self._rates, self._weights, strict=True):
+            state.decay(rate)
+            state.add(increment)
+            exact += weight * state.value
+        released = np.append(self._add_noise(exact, self.noise), float(self.reads == 1))
+        # The same states of what C makes into what was released; B's product is its running sum.
+        kept = (1.0 - self._rates)[:, None] * self._noisy_states
+        fresh = (released - self._weights @ kept) / self._weights.sum()
+        self._noisy_states, self._total = kept + fresh, self._total + fresh
+        self._row.append(self._total[-1])
+        return self._total[:-1].reshape(self.query.shape), self.between(0, self.reads)
 
     def between(self, first: int, last: int) -> GaussianNoise:
         """Law of the noise of the read ``last`` minus the read ``first``.
 
-        Read j adds r_{j-i} times the i-th draw, so that the difference of two reads has the
-        coefficients r_{last-i} - r_{first-i}, with r of a negative number 0.
+        Read j adds b_{j-i} times the i-th draw, so that the difference of two reads has the
+        coefficients b_{last-i} - b_{first-i}, with b of a negative number 0.
         """
-        row = self._root[:last][::-1].copy()
-        row[:first] -= self._root[:first][::-1]
+        row = np.array(self._row[:last][::-1])
+        row[:first] -= self._row[:first][::-1]
         return GaussianNoise(self.noise.scale * sqrt(row @ row))
 
 
-@stored_in_policies
-class _Product:
-    """Rows of R x, each as soon as its row of x is there.
+def _geometric_root(n_reads):
+    """Rates 2^-b and weights w_b >= 0 of sum_b w_b (1 - 2^-b)^k close to binom(2k, k) / 4^k.
 
-    Row j is the sum of r_{j-i} x_i over i <= j. All pairs i < j are in squares of indices [m, k)
-    times [k, 2k - m): each is added, ahead of time, when k rows are there. This takes k log(k)^2
-    time and linear memory for k rows in all.
+    The weights are those of the least squared error relative to the root's. The rates are powers of
+    two, so that exact sums are multiplied by them without rounding.
     """
+    from scipy.optimize import nnls
 
-    def __init__(self, coefficients, size):
-        self._r, self._k = coefficients, 0
-        self._x = np.zeros((min(64, len(coefficients)), size))
-        self._ahead = np.zeros_like(self._x)
-
-    def take(self, row):
-        """Add a row of x, and return that of R x."""
-        self._x[self._k] = row
-        product = self._ahead[self._k] + self._r[0] * row
-        self._k = k = self._k + 1
-        side = k & -k  # side of the square, the largest power of two that divides k
-        width = min(side, len(self._r) - k)
-        if k == len(self._x) and width:
-            more = np.zeros((min(len(self._r), 2 * k) - k, len(row)))
-            self._x = np.concatenate([self._x, more])
-            self._ahead = np.concatenate([self._ahead, more])
-        if width:
-            drawn, r = self._x[k - side : k], self._r[1 : side + width]
-            self._ahead[k : k + width] += _square(drawn, r, width)
-        return product
+    odd = 2.0 * np.arange(1, n_reads) - 1.0
+    root = np.concatenate([[1.0], np.cumprod(odd / (odd + 1.0))])
+    rates = 0.5 ** np.arange(1 + (n_reads - 1).bit_length())
+    powers = (1.0 - rates) ** np.arange(n_reads)[:, None]
+    weights, _ = nnls(powers / np.sqrt(root)[:, None], np.sqrt(root))
+    return rates[weights > 0.0], weights[weights > 0.0]
 
 
-def _square(rows, r, width):
-    """Sums of r_{j-i} x_i: j of the next ``width`` rows, i of these rows; r begins with r_1."""
-    side = len(rows)
-    # Up to 64 rows, multiplying by a matrix is faster than a convolution.
-    if side <= 64:
-        return r[side - 1 + np.arange(width)[:, None] - np.arange(side)] @ rows
-    from scipy.signal import oaconvolve  # takes a tenth of a second, and is seldom needed
-
-    return oaconvolve(rows, r[:, None], axes=0)[side - 1 : side - 1 + width]
-
-
-# The holders of records, of exact sums of them, or of who has come, wherever they are in an object.
-# A file that may be shown has none of it.
-BEFORE_NOISE = (Raw, Hashed, CompensatedSum, _Product)
+# What holds records, exact sums of them, or who has come, wherever it is in an object. A file that
+# may be shown has none of it.
+BEFORE_NOISE = (Raw, Hashed, CompensatedSum)
 stored_in_policies(CompensatedSum)
 
 

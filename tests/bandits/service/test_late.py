@@ -132,8 +132,10 @@ def test_without_a_reward_the_default_counts_at_the_cutoff(tmp_path):
     assert loop.n_learned == loop.policy.n_rounds_ == 20
     assert loop.reward("visit 3", 1.0) == "late"
     assert loop.reward("visit 20", 1.0) == "taken"
-    stream = loop.policy._sums._streams[0]
-    np.testing.assert_allclose(stream._exact._x[:, -1][:3] / 0.5, [0.0, 16.0, 0.0])
+    # The states are those of C x: the events of the first 16 ranks are in the second increment.
+    stream, expected = loop.policy._sums._streams[0], np.array([0.0, 16.0])
+    states = [state.value[-1] for state in stream._states]
+    np.testing.assert_allclose(stream._weights @ states / 0.5, stream.column[1::-1] @ expected)
 
 
 def test_the_number_of_rewards_in_a_sum_is_not_told(tmp_path):

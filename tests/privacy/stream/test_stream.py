@@ -222,20 +222,51 @@ def test_what_cannot_be_had_costs_nothing(options, message):
         open_stream(**{"query": Clipped(3), "budget": BUDGET, "n_reads": 1, **options})
 
 
-@pytest.mark.parametrize("n_reads", [1, 2, 63, 64, 65, 200, 700])
-def test_the_factor_multiplies_by_its_root(n_reads, global_random_seed, monkeypatch):
-    """What noise is added to is R x, and what is read is R (R x + z), by squares of both sizes."""
+@pytest.mark.parametrize("n_reads", [1, 2, 3, 65, 400, 700])
+def test_the_factors_make_running_sums(n_reads, global_random_seed, monkeypatch):
+    """What noise is added to is C x, and what is read is B (C x + z); the noise is the root's."""
     increments = np.random.RandomState(global_random_seed).uniform(-1.0, 1.0, size=(n_reads, 3))
-    stream, (released, _) = opened("central", n_reads), record_noise(monkeypatch)
-    values = []
+    stream, (released, noises) = opened("central", n_reads), record_noise(monkeypatch)
+    values, scales = [], []
     for row in increments:
-        values.append(stream.push(row[None], np.zeros(1)).read().value)
-    root = toeplitz(stream._root, np.zeros(n_reads))
+        answer = stream.push(row[None], np.zeros(1)).read()
+        values.append(answer.value)
+        scales.append(answer.noise.scale)
+    factor = toeplitz(stream.column, np.zeros(n_reads))
     exact = np.array([value for value, _ in released])
-    np.testing.assert_allclose(exact, root @ increments, rtol=1e-9, atol=1e-9)
-    scales = [stream.between(first, n_reads).scale for first in range(n_reads)]
-    rows = root[-1] - np.vstack([np.zeros(n_reads), root[:-1]])  # of draws between two reads
-    np.testing.assert_allclose(scales, stream.noise.scale * np.linalg.norm(rows, axis=1))
-    noise = np.linalg.solve(root, np.array(values)) - exact
+    np.testing.assert_allclose(exact, factor @ increments, rtol=1e-12, atol=1e-12)
+    row = np.cumsum(np.linalg.solve(factor, np.eye(n_reads)[0]))  # of B, by its definition
+    other = toeplitz(row, np.zeros(n_reads))
+    np.testing.assert_allclose(other @ factor, np.tri(n_reads), atol=1e-9)
+    between = [stream.between(first, n_reads).scale for first in range(n_reads)]
+    apart = other[-1] - np.vstack([np.zeros(n_reads), other[:-1]])  # of draws between two reads
+    np.testing.assert_allclose(between, stream.noise.scale * np.linalg.norm(apart, axis=1))
+    noise = np.linalg.solve(other, np.array(values)) - exact
     assert n_reads < 60 or 0.8 < noise.std() / stream.noise.scale < 1.2
-    np.testing.assert_allclose(root @ root @ increments, np.cumsum(increments, axis=0), atol=1e-9)
+    # The square root of the matrix is nearly the best factor: its noise is a bar.
+    odd = 2.0 * np.arange(1, n_reads) - 1.0
+    root = np.concatenate([[1.0], np.cumprod(odd / (odd + 1.0))])
+    bar = 2.0 * sqrt(3.0) / BUDGET.mu * np.linalg.norm(root) * np.sqrt(np.cumsum(root**2))
+    assert (np.array(scales) <= 1.02 * bar).all() and scales[-1] <= 1.001 * bar[-1]
+
+
+def test_exact_states_keep_every_digit():
+    """After many reads a record is still moved by C alone, however large the sums have become."""
+    column = []
+    for first in (0.0, 1.0):
+        stream = opened("central", 400, size=1)
+        stream._add_noise, values = lambda exact, noise: values.append(exact) or exact, []
+        for k in range(400):
+            stream._increment.add(np.array([2.0**40 / 3.0 + first * (k == 0)]))
+            stream.read()
+        column.append(np.ravel(values))
+    np.testing.assert_allclose(np.subtract(*column[::-1]), stream.column, atol=0.01)
+    assert stream.column[-1] < 0.03
+
+
+@pytest.mark.parametrize("n_reads", [400, 6400])
+def test_memory_does_not_grow_with_reads(n_reads):
+    stream = opened("central", n_reads, size=1000)
+    for _ in range(20):
+        stream.push(*records(1, size=1000)).read()
+    assert len(pickle.dumps(stream)) < 8 * 1000 * 48
