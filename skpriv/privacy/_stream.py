@@ -210,10 +210,10 @@ class FactorStream(Stream):
 
     The lower-triangular matrix of ones is B C, both Toeplitz. Noise is added to C x, x the
     increments, and B is applied to what is released: half the standard deviation of a binary tree's
-    or less (Chan, Shi and Song 2011). The square root of the matrix, with the entries r_k = binom(2k,
-    k) / 4^k, is nearly the best factor. C has the entries c_k = sum_b w_b (1 - 2^-b)^k, with weights
-    w_b >= 0 for which they are close to r_k: the noise is within 0.01% of that of the root. Such
-    sums are made by one state for each b, so that memory does not grow with the reads.
+    or less (Chan, Shi and Song 2011). The square root of the matrix, with the entries r_k =
+    binom(2k, k) / 4^k, is nearly the best factor. C has the entries c_k = sum_b w_b (1 - 2^-b)^k,
+    with weights w_b >= 0 for which they are close to r_k: the noise is within 0.01% of that of the
+    root. Such sums are made by one state for each b, so that memory does not grow with the reads.
 
     Notes
     -----

@@ -226,7 +226,7 @@ def test_what_cannot_be_had_costs_nothing(options, message):
 def test_the_factors_make_running_sums(n_reads, global_random_seed, monkeypatch):
     """What noise is added to is C x, and what is read is B (C x + z); the noise is the root's."""
     increments = np.random.RandomState(global_random_seed).uniform(-1.0, 1.0, size=(n_reads, 3))
-    stream, (released, noises) = opened("central", n_reads), record_noise(monkeypatch)
+    stream, (released, _) = opened("central", n_reads), record_noise(monkeypatch)
     values, scales = [], []
     for row in increments:
         answer = stream.push(row[None], np.zeros(1)).read()
