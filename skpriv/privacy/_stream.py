@@ -257,7 +257,7 @@ class FactorStream(Stream):
         """Calibrate to units with so many records, at most one of them between two reads.
 
         Replacing them moves C x by at most D ||sum of the columns j in S of C||, since columns have
-        no negative product. Of all sets S of a places the first a columns are the worst: the
+        no negative product. The first a columns are the worst of all sets S of a places: the
         product of columns i < j is the sum of c_k c_{k + j - i} over k < n_reads - j, which falls
         with j and with j - i, as c_k falls with k, and the b-th smallest of S is at least b. With
         f(a) the norm of that sum, the scale is D f, f^2 = m max over a <= m of f(a)^2 / a. A unit
