@@ -286,9 +286,9 @@ class FactorStream(Stream):
             exact += weight * state.value
         released = np.append(self._add_noise(exact, self.noise), float(self.reads == 1))
         # The same states of what C makes into what was released; B's product is its running sum.
-        kept = (1.0 - self._rates)[:, None] * self._noisy_states
-        fresh = (released - self._weights @ kept) / self._weights.sum()
-        self._noisy_states, self._total = kept + fresh, self._total + fresh
+        decayed = (1.0 - self._rates)[:, None] * self._noisy_states
+        fresh = (released - self._weights @ decayed) / self._weights.sum()
+        self._noisy_states, self._total = decayed + fresh, self._total + fresh
         self._row.append(self._total[-1])
         return self._total[:-1].reshape(self.query.shape), self.between(0, self.reads)
 
