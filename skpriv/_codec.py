@@ -5,8 +5,8 @@ names classes that say of themselves that they are stored (`_stored`), and nothi
 opens no file, imports no module by a name of the file, and calls no constructor that does more than
 assign. So the worst that a forged file can do is to hold wrong numbers.
 
-What an estimator keeps after `fit` is public or a released answer; the seed of its noise is
-neither, and is never written into a model: who knows it can take the noise off again.
+An estimator keeps public values and released answers after `fit`; the seed of its noise is neither,
+and is never written into a model: who knows it can take the noise off again.
 """
 
 import json
@@ -29,7 +29,8 @@ from ._version import VERSION
 
 MODEL_VERSION = 1
 _SECRET = "random_state"
-# What a process keeps beside the state of an object: its locks, and the accountants that it charges
+# The values that a process keeps beside the state of an object: its locks, and the accountants that
+# it charges
 _OF_A_PROCESS = ("_lock", "_skpriv")
 MOST_BYTES = 2**28  # of a model: a file that is larger is not read
 MOST_ENTRIES = 2**31  # bytes of the state of a policy, and of an array

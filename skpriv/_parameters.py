@@ -65,7 +65,7 @@ def parameters(kind: K) -> K:
 
     The constructor only assigns. Those of the bases come first, keyword-only ones last; a parameter
     that may be positional is ``field(kw_only=False)``, and an attribute that is none is
-    ``field(init=False)``. What scikit-learn checks follows from the annotations, and the section
+    ``field(init=False)``. The checks of scikit-learn follow from the annotations, and the section
     "Parameters" of the docstring is put together from those of the class and its bases.
 
     Parameters
@@ -108,7 +108,7 @@ def validated(function: F) -> F:
 
 
 def _limits(annotation):
-    """What scikit-learn checks of a value with this annotation; empty if that is nothing."""
+    """The checks of scikit-learn of a value with this annotation; empty if that is nothing."""
     if get_origin(annotation) in (Union, UnionType):
         parts = [_limits(part) for part in get_args(annotation)]
         return list(chain(*parts)) if all(parts) else []

@@ -20,8 +20,8 @@ _OF_POLICIES: set[type] = set()
 def stored(kind: K) -> K:
     """Let models of a class be written and read; a decorator, also for classes of other packages.
 
-    What stands in its attributes is written as it is: the class says by this that all of it is
-    public or a released answer. Whoever reads a file imports the package first.
+    Its attributes are written as they are: the class says by this that all of it is public or a
+    released answer. A reader of a file imports the package first.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def stored(kind: K) -> K:
         The class itself.
     """
     package, *rooms = kind.__module__.split(".")
-    # Of skpriv the room and the name: old models are read even if a class has moved in its room.
+    # For skpriv, the room and the name: old models are read even if a class has moved in its room.
     own = package == __package__
     name = f"{rooms[0]}.{kind.__name__}" if own else f"{kind.__module__}:{kind.__qualname__}"
     _STORED[name], _NAMES[kind] = kind, name
@@ -46,8 +46,7 @@ def stored(kind: K) -> K:
 def stored_in_policies(kind: K) -> K:
     """Let a class be written and read in the state of a policy alone, and in no model.
 
-    What a policy keeps in mid-run is sums of records, keys and numbers of answers, which no model
-    has.
+    A policy keeps sums of records, keys and numbers of answers in mid-run, which no model has.
     """
     _OF_POLICIES.add(kind)
     return stored(kind)

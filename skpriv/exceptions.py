@@ -70,5 +70,5 @@ class InvalidValues(SkprivError, ValueError, TypeError):
 class StorageError(SkprivError, OSError):
     """A file in which something must be kept cannot be read or written, such as on a full disk.
 
-    What was acknowledged before is kept. What raises this was not released.
+    Everything that was acknowledged before is kept. The answer that raises this was not released.
     """

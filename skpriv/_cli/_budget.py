@@ -44,7 +44,7 @@ def run_budget(args):
 def charged(args, purpose=""):
     """Charge what is released inside to the ledger of a command; its errors are one sentence.
 
-    What `with` gives is a list: the line about the ledger that the command prints, if there is one.
+    `with` gives a list: the line about the ledger that the command prints, if there is one.
     """
     unit = None if args.group is None else (args.group, args.max_rows or 1)
     accountant: Any = nullcontext()

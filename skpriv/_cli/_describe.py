@@ -40,7 +40,7 @@ def run_schema(args):
 
     Ranges and lists are left open: a person fills them in, from what the columns mean and never
     from the rows. The guesses come from the cells, so that the schema is for the curator until it
-    was read. What --sep, --encoding, --group and --max-rows say stands in it for all commands.
+    was read. It has --sep, --encoding, --group and --max-rows for all commands.
     """
     check_files(args, args.table, out=(".toml",))
     written = formatted(Schema({}), args)

@@ -127,7 +127,7 @@ def _left_out(args, schema, encoder):
 
 
 def _plan(args, schema, frame, groups):
-    """What the fit would ask, by the number of rows, of persons and of columns alone."""
+    """The questions of the fit, by the number of rows, of persons and of columns alone."""
     encoder = _encoder(args, schema, frame)
     model = _regressor(args, schema, encoder)
     n, width = len(frame), len(encoder.get_feature_names_out())
@@ -219,7 +219,7 @@ def _schema(args, schema, names):
 
 
 def _range(args, schema):
-    """What the target may be: classes, which are 0 and 1 of a truth value, or a range."""
+    """The possible kinds of the target: classes, which are 0 and 1 of a truth value, or a range."""
     column, kind = schema[args.target], f"--model {args.model}"
     if args.model != "logistic":
         refuse(

@@ -93,8 +93,8 @@ def chosen_columns(option, names, schema):
 def _of_persons(args, schema, names):
     """The schema with the person whose rows they are, and how many of each are used.
 
-    Of the column and of the number the options say most, then the schema, and then the ledger. What
-    is found is written into the arguments.
+    The options decide the column and the number, then the schema, and then the ledger. The findings
+    are written into the arguments.
     """
     written, unit = schema.table_format, unit_of(args.ledger)
     alone = "--max-rows needs --group, the column that says whose row it is."
@@ -122,10 +122,10 @@ def _of_persons(args, schema, names):
 def read_table(path, schema: Any = None) -> Any:
     """Frame of a file; all cells of a CSV file are texts.
 
-    What type the numbers of a column have would depend on all of its rows: a CSV file is read
-    cell by cell, and it is the schema that says what a cell means. Every file of rows can be read:
-    each line is a row, a short row has missing cells at its end, and what a long row has too much
-    is left out.
+    The type of the numbers of a column would depend on all of its rows: a CSV file is read cell by
+    cell, and it is the schema that says what a cell means. Every file of rows can be read: each
+    line is a row, a short row has missing cells at its end, and what a long row has too much is
+    left out.
 
     Parameters
     ----------
@@ -241,9 +241,9 @@ def strange_lines(path, schema):
 
 
 def _encoding(path, data, given, schema):
-    """What a file is written in: what it says itself, what was said, or UTF-8.
+    """The encoding of a file: what it says itself, what was said, or UTF-8.
 
-    Of the cells nothing is known: where letters that are not ASCII are written in their own way in
+    Nothing is known of the cells: where letters that are not ASCII are written in their own way in
     each encoding, and nothing says which one it is, in another one they would silently be none of
     those of the schema.
     """

@@ -39,10 +39,9 @@ def add_predict(parser):
 def run_predict(args):
     """Write a file with a column `prediction`, one row for each row of the table.
 
-    Beside it are the ends of a confidence interval for the mean of the target at the row. Of a
-    logistic model there are the probability of each class and its interval. The file says of each
-    row what follows from its cells: it is as private as the table, and only the model may be
-    published.
+    Beside it are the ends of a confidence interval for the mean of the target at the row. A
+    logistic model has the probability of each class and its interval. The file says of each row
+    what follows from its cells: it is as private as the table, and only the model may be published.
     """
     check_files(args, args.model, args.table, out=FORMATS)
     model = read_model(args.model)

@@ -1,4 +1,4 @@
-"""What may be read off a fitted model, in the units of its table."""
+"""Coefficients, curves and pages of a fitted model, in the units of its table."""
 
 from ._coefficient_display import CoefficientDisplay
 from ._curve_display import CurveDisplay, curves

@@ -1,12 +1,11 @@
 """Private counts, means, quantiles and histograms of the columns of a table, and of a vector.
 
-What is asked of the rows are bounded sums of each column, with their joint sensitivities. Rows are
-those of a `TableEncoder`: a number or a date is a pair (z, 0) with z in [-1, 1], or (0, 1) where
-the cell is missing, divided by the public norm; such a column is called a range below. A coded
-column is one of a public list of points.
-All statements are for replacing one record by another. The blocks of the columns stand side by side
-in one vector, so that their squared changes add up. The distribution of a column is found from the
-noisy counts of a binary tree.
+The questions are bounded sums of each column, with their joint sensitivities. Rows are those of a
+`TableEncoder`: a number or a date is a pair (z, 0) with z in [-1, 1], or (0, 1) where the cell is
+missing, divided by the public norm; such a column is called a range below. A coded column is one of
+a public list of points. All statements are for replacing one record by another. The blocks of the
+columns stand side by side in one vector, so that their squared changes add up. The distribution of
+a column is found from the noisy counts of a binary tree.
 """
 
 from dataclasses import astuple, dataclass, replace
@@ -292,7 +291,8 @@ class Distribution:
 
 
 def _crossing(rising, side=0):
-    """Where increasing values at equal steps on [0, 1] pass 0: inside a cell, or at its end."""
+    """The place where increasing values at equal steps on [0, 1] pass 0: inside a cell, or at its
+    end."""
     last = len(rising) - 1
     cell = int(np.clip(np.searchsorted(rising, 0.0) - 1, 0, last - 1))
     if side:
@@ -327,7 +327,7 @@ class Estimated:
 
 @dataclass(frozen=True)
 class RangeDescription:
-    """What is released of a column of numbers or dates.
+    """Released description of a column of numbers or dates.
 
     Attributes
     ----------
@@ -373,7 +373,7 @@ class RangeDescription:
 
 @dataclass(frozen=True)
 class CountsDescription:
-    """What is released of a column with a public list, or of a pair of columns.
+    """Released description of a column with a public list, or of a pair of columns.
 
     Attributes
     ----------
@@ -808,8 +808,8 @@ def describe(
         A table of pandas, polars, Arrow, Dask or another library that narwhals knows, or rows of
         :mod:`skpriv.records`.
     schema : Schema or mapping of str to column type
-        The public ranges and lists of the columns. What the schema does not name is left out, and a
-        target is described like any other column.
+        The public ranges and lists of the columns. Columns that the schema does not name are left
+        out, and a target is described like any other column.
     epsilon : float in (0, inf]
         Privacy parameter of the whole description; ``inf`` adds no noise.
     delta : float in (0, 1)

@@ -54,8 +54,8 @@ class WaldTest(NamedTuple):
 class Inference(Printed):
     """Coefficients of a private fit with standard errors, intervals and tests.
 
-    Made by :func:`inference`; prints as a table, in HTML too. What is not estimable is NaN, and
-    ``reason`` says why.
+    Made by :func:`inference`; prints as a table, in HTML too. A coefficient that is not estimable
+    is NaN, and ``reason`` says why.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Inference(Printed):
         What is taken to be independent of others: a row, or a person with all rows.
     hidden : tuple of str, default=()
         Coefficients that are told by no released answer, or, of contrasts, those that are weighed.
-        Where none is told, `reason` does not repeat their names.
+        If none is told, `reason` does not repeat their names.
     not_covered : tuple of str, default=()
         What was read or repeated outside of the fit, in sentences.
     """
@@ -144,7 +144,7 @@ class Inference(Printed):
 
     @property
     def ratio_name(self) -> str:
-        """What the exponential of an estimate is called, in two words."""
+        """The name of the exponential of an estimate, in two words."""
         return self.law.ratio_name
 
     @property
@@ -201,7 +201,7 @@ class Inference(Printed):
         Returns
         -------
         Inference
-            A table with one row for each contrast. Of more than two classes its ``estimand`` says
+            A table with one row for each contrast. For more than two classes its ``estimand`` says
             whether all weigh classes against each other: then the geometric mean drops out.
         """
         matrix = self._weights(weights)
@@ -280,7 +280,7 @@ class Inference(Printed):
         return matrix
 
     def _head(self):
-        """What is estimated, from how many, at what price: labels and texts."""
+        """The estimand, the number of records and the price: labels and texts."""
         yield "Estimand", self.law.estimand
         yield f"{'Persons' if self.unit == 'person' else 'Records'}", f"{self.law.n:,}"
         for i, line in enumerate(textwrap.wrap(self.guarantee, LINE - len("Covariance  "))):
@@ -389,22 +389,22 @@ def inference(
     **Privacy guarantee**: that of the fit. All of it is computed from released answers and public
     numbers, and costs nothing.
 
-    What is estimated is said by ``estimand`` of the answer: the line of this very fit, with its
-    clips and weights, or the least-squares line of the population, rows and targets clipped to
-    their public bounds. Neither needs a linear mean or a constant variance (the covariance is a
+    The ``estimand`` of the answer says what is estimated: the line of this very fit, with its clips
+    and weights, or the least-squares line of the population, rows and targets clipped to their
+    public bounds. Neither needs a linear mean or a constant variance (the covariance is a
     sandwich). With symmetric noise and a linear mean both are the same; ``distance`` bounds by how
     much they may differ, unless a few rows, too few to count, lie far from all others. Two fits
     have two limits, and so two fitted lines: compare the least-squares ones. The standard error
     counts the noise of privacy, with its second order, beside that of sampling. Estimates are not
-    shrunk, and so differ from ``coef_`` where that is. Where the released design does not stand out
-    of its noise, normal intervals would not hold: the answer is NaN and a reason. For a
+    shrunk, and so differ from ``coef_`` where that is. If the released design does not stand out of
+    its noise, normal intervals would not hold: the answer is NaN and a reason. For a
     ``LinearRegression`` with ``bounds_X`` it is a wide interval and a reason: that of lines which
     stay inside of ``bounds_y`` is added to it.
 
     Log-odds, logarithms of means and structural equations are those of the fitted model, whose
     class states what is estimated.
 
-    Of a fit with ``groups`` persons are independent of each other, and the rows of one person are
+    In a fit with ``groups`` persons are independent of each other, and the rows of one person are
     not: the covariance holds whatever their dependence is.
 
     Bounds that clip many rows or targets change the line itself, which no interval can tell

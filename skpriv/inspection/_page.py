@@ -1,4 +1,5 @@
-"""What is published beside a model: its coefficients as a table, its card, and one page."""
+"""The documents that are published beside a model: its coefficients as a table, its card, and one
+page."""
 
 import textwrap
 import tomllib
@@ -73,7 +74,7 @@ def _estimates(model):
 
 
 def shown_coefficients(model: Any, confidence_level: float) -> list:
-    """What is shown of a model: curves, coefficients with intervals, or estimates alone.
+    """The parts of a model that are shown: curves, coefficients with intervals, or estimates alone.
 
     Parameters
     ----------
@@ -182,7 +183,7 @@ def schema_of(model: Any) -> Schema | None:
 
 
 def _bounds(last, schema):
-    """What is public about the columns and the target."""
+    """Public facts about the columns and the target."""
     if hasattr(last, "classes_"):
         classes = ", ".join(map(str, last.classes_))
         yield f"The classes are {classes}. Nothing is learned from a row with any other label."
@@ -436,7 +437,7 @@ def _warned(text):
 
 
 def _warnings(report):
-    """What must be said of numbers that are not for release."""
+    """The words about numbers that are not for release."""
     if isinf(report.guarantee.epsilon):
         yield _warned("These numbers have no noise at all: do not publish them.")
     elif not report.secure:

@@ -107,7 +107,7 @@ def _input_names(steps):
 
 
 def _after(step, names, before, cells):
-    """What is known behind a step: names of effects, the map to them, and cells.
+    """The knowledge behind a step: names of effects, the map to them, and cells.
 
     ``before`` is the map from the coefficients in front of the step, None for the identity, and
     ``cells`` are functions of the rows in front of it.

@@ -185,7 +185,8 @@ class AdditiveMap(PublicRows):
         return (X < self.low) | (X > np.array([knots[-1] for knots in self.knots]))
 
     def missed(self, columns, points, heights):
-        """What lines between knots miss at points, of a sum of curves that bend as the fitted ones.
+        """The error of lines between knots at points, for a sum of curves that bend as the fitted
+        ones.
 
         A line between knots that are h apart misses a curve f by at most h^2 |f''| / 8, and a
         second difference of heights is h^2 f''. The larger of those at both ends of a cell counts.
@@ -211,7 +212,7 @@ class AdditiveMap(PublicRows):
             knots = self.knots[column]
             if len(knots) > 3 or not self.automatic[column]:
                 bend = np.abs(second_difference(knots) @ heights[self.blocks[column]])
-                # Of neighbouring cells of different widths it is f'' times the product of both.
+                # For neighbouring cells of different widths it is f'' times the product of both.
                 widths = np.diff(knots) / (knots[-1] - knots[0])
                 bend = np.pad(bend / (widths[1:] * widths[:-1]), 1)  # at the ends nothing is known
                 cell = np.searchsorted(knots[1:-1], x, side="right")
@@ -338,7 +339,7 @@ def smooth(knots, roughness):
     t = (knots - knots[0]) / (knots[-1] - knots[0]) * 2.0 - 1.0  # the middle favours no end
     steps = np.diff(t)
     bends = np.maximum(t[:, None] - t[None, 1:-1], 0.0) * np.sqrt((steps[1:] + steps[:-1]) / 2.0)
-    # What a line explains is in the line already
+    # The part that a line explains is in the line already
     plane = np.column_stack([np.ones(len(t)), t])
     bends = bends - plane @ np.linalg.lstsq(plane, bends, rcond=None)[0]
     bends = bends / sqrt(max(float((bends**2).sum()) / len(t), 1e-300))
@@ -457,8 +458,8 @@ def simultaneous_factor(covariance, confidence_level):
 def bands(fit, rows, target, columns, grid, average, heights, confidence_level):
     """Half widths and centres at points: (centre, pointwise, simultaneous), in the units of y.
 
-    Infinite where the fit does not tell the point from noise, or so few knots the shape. Of one
-    feature the band is for all of its range, of several for the points.
+    Infinite where the fit does not tell the point from noise, or so few knots the shape. The band
+    of one feature is for all of its range, that of several for the points.
 
     Parameters
     ----------
@@ -684,7 +685,7 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
         return {column_of(self, key): int(value) for key, value in given.items() if value}
 
     def _channel(self, records, maps):
-        """What users send, by public numbers."""
+        """The reports of users, by public numbers."""
 
         def size_of(effective):
             return maps.row_map(records.n, REPORTS_FACTOR * effective).size
@@ -735,7 +736,7 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
             A list is for features that stand for one thing, such as the columns of a category:
             their effects are added up, and the band is for all points at once.
         grid : array-like of shape (n_points,) or (n_points, n_features), default=None
-            Values of the feature; None is 101 of its range. Of a list, values of each.
+            Values of the feature; None is 101 of its range. For a list, values of each.
         confidence_level : float in (0, 1), default=0.95
             Confidence level of the interval at each point, and of the simultaneous band of the
             whole curve.

@@ -209,8 +209,8 @@ class CertifiedIntervals(PredictsAtPoints):
         """Confidence interval for the regression function at each row, not for a new y.
 
         The function is that of the clipped rows and targets: bounds that clip on purpose move it
-        away from the function of the rows as they are, and no interval counts that. What else is
-        assumed stands in the notes of the class, under "Intervals".
+        away from the function of the rows as they are, and no interval counts that. Further
+        assumptions stand in the notes of the class, under "Intervals".
 
         Parameters
         ----------
@@ -274,10 +274,10 @@ class AsymptoticIntervals(PredictsAtPoints):
     ) -> ConfidenceInterval:
         """Confidence interval for what is predicted at each row, not for a new y.
 
-        Of a regressor it is for the mean of y at the row, which is assumed to be linear in the row.
-        `AdditiveRegressor` assumes a sum of curves, and its interval counts what lines between
+        For a regressor it is for the mean of y at the row, which is assumed to be linear in the
+        row. `AdditiveRegressor` assumes a sum of curves, and its interval counts what lines between
         knots miss of these, as its bands do. Without such a mean the interval is for no particular
-        function. Of a classifier the interval is for the probability of ``classes_[1]``, or with
+        function. For a classifier the interval is for the probability of ``classes_[1]``, or with
         more than two classes for the probability of each class, with the stated level for each of
         them by itself.
 
@@ -303,7 +303,7 @@ class AsymptoticIntervals(PredictsAtPoints):
                 "two rows by its contrast(weights)."
             )
         X = self._interval_points(X, confidence_level, method)
-        # Where there are no rows, one empty block gives arrays of the right shape.
+        # If there are no rows, one empty block gives arrays of the right shape.
         blocks = list(blocks_of(X.shape[0], 2 * X.shape[1])) or [slice(0)]
         found = [self._interval(X[rows], confidence_level, method) for rows in blocks]
         return ConfidenceInterval(*map(np.concatenate, zip(*found, strict=True)))
@@ -642,8 +642,8 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
         return fit_rows(session, maps, rules, link, priors, start)
 
     def _rows_of(self, session, rows, channel):
-        """The public map of the rows of a session. Where users send reports, features are shorter
-        the less the reports can tell of slopes: see `balanced`.
+        """The public map of the rows of a session. If users send reports, features are shorter the
+        less the reports can tell of slopes: see `balanced`.
         """
         return balanced(session, rows) if channel == "codebook" else rows
 
@@ -658,7 +658,7 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
         self.intercept_ = level + maps.target_map.radius * fit.location
 
     def as_start(self: Any, *, public_rows: bool = False) -> Start:
-        """What another fit needs to begin where this one ended: released answers alone.
+        """The state that another fit needs to begin where this one ended: released answers alone.
 
         Parameters
         ----------

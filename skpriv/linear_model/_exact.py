@@ -66,8 +66,8 @@ class MaximumLikelihood(Procedure):
     """theta of the largest likelihood on clipped rows, of least norm if it is not unique.
 
     Newton steps, halved until the likelihood rises, up to one that hardly changes it: the error of
-    that step is the square of what was left. Where the classes can be separated there is no
-    maximum, and the steps end where next to nothing is left to gain.
+    that step is the square of what was left. If the classes can be separated, there is no maximum,
+    and the steps end where next to nothing is left to gain.
     """
 
     maps: RecordMap

@@ -139,7 +139,7 @@ class GeneralizedLinear(FitsBySteps):
     def _interval(self: Any, X, confidence_level, method):
         """The interval of the mean at checked rows: all of its range where eta is not resolved.
 
-        Where eta is above its largest value it ends there, with the width that it has.
+        If eta is above its largest value, it ends there, with the width that it has.
         """
         fit, eta = self._released, self._eta(X)
         value, half = fit.interval(self._record_map.rows(X), confidence_level, method)
@@ -272,7 +272,7 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
 
     @property
     def _law_words(self):
-        """What the law of the coefficients says of them."""
+        """Their values by the law of the coefficients."""
         words = {"estimand": "logarithm of the mean", "detail": "log-linear"}
         return words | {
             "ratio": "a rate ratio (of the intercept: a mean)",
@@ -699,7 +699,7 @@ def _each(y, n):
 class LabelledRows(ArrayRows):
     """Rows in memory whose targets are labels, and codes of public classes where they are read.
 
-    Whatever a label is, it becomes a code: that one is not a class is told by nothing.
+    Any label becomes a code: that one is not a class is told by nothing.
 
     Parameters
     ----------
@@ -800,8 +800,8 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
     classes_ : ndarray of shape (n_classes,)
         The public classes, in the order in which they were given.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Change of the log-odds of ``classes_[1]`` by one unit of each feature. Of more than two
-        classes a row for each, that adds up to 0 over the classes.
+        Change of the log-odds of ``classes_[1]`` by one unit of each feature. More than two classes
+        have a row each, and these add up to 0 over the classes.
     intercept_ : ndarray of shape (1,) or (n_classes,)
     privacy_report_ : PrivacyReport
         What was asked of the records, and at what price.
@@ -851,7 +851,8 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
 
     @property
     def law_estimands(self) -> tuple[str, ...]:
-        """What :func:`skpriv.inspection.inference` can be asked for; of several classes one."""
+        """The estimands that :func:`skpriv.inspection.inference` can be asked for; of several
+        classes one."""
         return ("fitted", "likelihood") if len(self.classes_) == 2 else ("fitted",)
 
     def _law(self, estimand):
@@ -974,7 +975,7 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
 
         Split conformal prediction by noisy counts, as in `LinearRegression.prediction_interval`: of
         new records of the same population as the rows, at least this part has its class in the set.
-        That holds over the rows, their random division, the noise and the new record, for any
+        This holds over the rows, their random division, the noise and the new record, for any
         number of rows and whether or not the model is right. A label that is none of the classes is
         counted as outside.
 

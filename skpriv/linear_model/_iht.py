@@ -1,8 +1,8 @@
 """Noisy iterative hard thresholding: features that are selected privately, and a fit on them.
 
-What is asked of the records comes first, of rows that are clipped entry by entry, dense or sparse.
-The fit is that of the loop, on the selected columns alone. There are two intervals: a certificate
-for all x at once, and one given the support.
+The questions about the records come first, of rows that are clipped entry by entry, dense or
+sparse. The fit is that of the loop, on the selected columns alone. There are two intervals: a
+certificate for all x at once, and one given the support.
 """
 
 from dataclasses import dataclass, replace
@@ -285,7 +285,7 @@ def choose(session, maps, start, n_nonzero, share, size_share):
         size = float(max(answer.value[0], 2.0 * answer.noise.scale) / answer.n)
         # Two deviations of normal residuals of this mean; at most 2, the range of residuals
         limits = (1.0, min(2.0, 2.0 * 1.25 * size))
-        # Where privacy noise is so small that clips would be all that matters, they stay wide.
+        # If privacy noise is so small that clips would be all that matters, they stay wide.
         noise = session.noise(mean, share / n_nonzero).scale
         if NOISE_TO_SAMPLING * size * sqrt(session.n) / noise < 2.0:
             limits = (SCREENING_LIMIT, min(1.0, SCREENING_LIMIT * size))

@@ -1,7 +1,7 @@
 """Improper gradient descent: regression whose error does not depend on the dimension.
 
-The steps, their number and their size follow from public numbers. What is asked of the records are
-clipped gradients, or whole descents, and their error.
+The steps, their number and their size follow from public numbers. The questions about the records
+are clipped gradients, or whole descents, and their error.
 """
 
 from dataclasses import dataclass, field
@@ -174,7 +174,7 @@ class ClippedGradientQuery(Query):
         return abs(self.maps.rows(X) @ self.theta) > 1.0 - NEARBY - ROUNDED
 
     def _excess(self, X, y):
-        """What clips take off a sum over rows."""
+        """The part that clips take off a sum over rows."""
         phi, clipped, _ = residuals(self.maps, self.theta, X, y)
         return (phi @ self.theta - clipped) @ phi
 

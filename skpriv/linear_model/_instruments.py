@@ -2,7 +2,7 @@
 
 The answers are the moments, one step, and the first stage; each joint release states its
 sensitivity. Rows phi have |phi| <= 1 and targets r lie in [-1, 1]. z are the coordinates of phi
-that are instruments or exogenous, x those of the structural equation. Of a person all sums are over
+that are instruments or exogenous, x those of the structural equation. All sums of a person are over
 the m places, each of which has a row or is empty.
 """
 
@@ -102,7 +102,7 @@ class InstrumentScoreQuery(PersonScores, Query):
 @stored
 @dataclass(frozen=True, eq=False)
 class InstrumentSums:
-    """What is read of the answer to an `InstrumentScoreQuery`, as sums over rows.
+    """The parts of the answer to an `InstrumentScoreQuery`, as sums over rows.
 
     Attributes
     ----------
@@ -276,9 +276,9 @@ def solve_two_stages(session, maps, exogenous, structural):
 def _inverted(sums):
     """The step, the covariances of its noises by sampling and by privacy, and the strength.
 
-    In the singular directions of the slope the answers are those of `inversion_excess`, with
-    the noise that the slope has at the part of the step in other directions in the variance. Where
-    the weakest direction is nothing its singular value is the length of l - k + 1 normal variables.
+    In the singular directions of the slope the answers are those of `inversion_excess`, with the
+    noise that the slope has at the part of the step in other directions in the variance. If the
+    weakest direction is empty, its singular value is the length of l - k + 1 normal variables.
     """
     left, values, right = np.linalg.svd(sums.slope, full_matrices=False)
     n_instruments, size = sums.slope.shape
@@ -395,7 +395,7 @@ class FirstStage(Printed):
 
     @property
     def warning(self) -> str:
-        """What a weak instrument means; empty if there is none."""
+        """The meaning of a weak instrument; empty if there is none."""
         if not self.weak:
             return ""
         low = self.f_statistics[self.f_statistics < WEAK]
@@ -506,10 +506,10 @@ class IVRegressor(AsymptoticIntervals, PrivateRegressor):
     records and all parameters.
 
     Residuals are clipped at five released deviations. Intervals invert the noise of the slope of
-    the equation on the instruments. Where its smallest singular value is not told from noise, or an
-    F statistic of a first stage, noise included, is below 10, the instruments are weak:
-    `skpriv.inspection.inference` says so and gives no interval. Of collinear instruments F may not
-    be known while their fit is. Where instruments are weak, a solution has no mean square error,
+    the equation on the instruments. If its smallest singular value is not told from noise, or an F
+    statistic of a first stage, noise included, is below 10, the instruments are weak:
+    `skpriv.inspection.inference` says so and gives no interval. The F of collinear instruments may
+    not be known while their fit is. If instruments are weak, a solution has no mean square error,
     which therefore need not fall with more records or a larger epsilon. The steps and their cost
     are in ``docs/mathematics/persons.md``.
 

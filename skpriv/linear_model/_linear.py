@@ -60,7 +60,7 @@ class Plan(Printed):
     shares : ndarray of shape (n_questions,)
         Fraction of the budget for each question; they add up to one.
     noise : ndarray of shape (n_questions,)
-        Standard deviation of the noise of each answer, which is a sum over records. That of a
+        Standard deviation of the noise of each answer, which is a sum over records. The noise of a
         step is up to 3% larger or smaller in a fit, by whether its limit clips any residual, and
         that of the line up to a fifth, by the counts of long scores.
     noise_of_mean : ndarray of shape (n_questions,)
@@ -354,11 +354,11 @@ class LinearRegression(FitsBySteps, PredictionIntervals):
         skewed targets where bias must stay below noise.
     channel : {"auto", "gaussian", "codebook"}, default="auto"
         What users send in the local and shuffle models: vectors with Gaussian noise for the steps
-        above, or one index of a public codebook each, for one set of normal equations. That is
-        pure (``delta=0``), and has so much less noise that no users are spent on other steps.
-        "auto" takes it, but in the local model under an accountant that adds up Gaussian noise, and
-        in the shuffle model with ``bounds_X`` and neither very few nor very many users, where
-        steps are worth more than less noise (docs/evidence/codebook.md).
+        above, or one index of a public codebook each, for one set of normal equations. It is pure
+        (``delta=0``), and has so much less noise that no users are spent on other steps. "auto"
+        takes it, but in the local model under an accountant that adds up Gaussian noise, and in the
+        shuffle model with ``bounds_X`` and neither very few nor very many users, where steps are
+        worth more than less noise (docs/evidence/codebook.md).
 
     Attributes
     ----------
@@ -528,12 +528,12 @@ class LinearRegression(FitsBySteps, PredictionIntervals):
     def plan(self, n: int, n_features: int) -> Plan:
         """List the questions that `fit` would ask, their shares and noise, before any data.
 
-        Nothing is charged and no data are needed: a fit to made-up rows asks the same questions.
-        It also says whether most coefficients will be estimable, and how many records or how much
-        epsilon would do. That is a rule for features that are not nearly the same as others. With
+        Nothing is charged and no data are needed: a fit to made-up rows asks the same questions. It
+        also says whether most coefficients will be estimable, and how many records or how much
+        epsilon would do. This is a rule for features that are not nearly the same as others. With
         5, 12 and 25 independent features and a curator, two thirds to nine tenths of all
         coefficients were estimable at ``records``. All were in 38 of 120 fits there, in 110 with
-        1.2 times as many, and in 120 with 1.5 times. Where users answer for themselves shares are
+        1.2 times as many, and in 120 with 1.5 times. If users answer for themselves, shares are
         parts of the users, and no questions are listed.
 
         Parameters

@@ -15,7 +15,7 @@ def keeps_rows(transformer):
     """Class decorator of transformers: rows that are read in batches stay what they are.
 
     scikit-learn puts what `transform` returns into the data frame that `set_output`, or
-    ``set_config(transform_output=...)``, asks for. That would read all rows, before a charge.
+    ``set_config(transform_output=...)``, asks for. This would read all rows, before a charge.
     """
     for name in ("transform", "fit_transform"):
         framed = getattr(transformer, name)
@@ -59,8 +59,8 @@ class PublicTransformer(TransformerMixin, BaseEstimator):
         Returns
         -------
         X_encoded : ndarray of shape (n_samples, n_encoded)
-            Rows of l2 norm at most 1. A data frame, if `set_output` asks for one. Of rows that
-            are read in batches, rows that are encoded when they are read.
+            Rows of l2 norm at most 1. A data frame, if `set_output` asks for one. Rows that are
+            read in batches give rows that are encoded when they are read.
 
         Raises
         ------

@@ -536,9 +536,9 @@ class Categorical(_Listed):
     -----
     K categories are the K corners of a regular simplex on the unit sphere of K - 1 dimensions.
     Every row has norm 1, and all pairs are equally far apart. Their mean squared distance is 2K /
-    (K - 1), the largest that K unit vectors can have. That of one-hot columns is 2. Their mean is
-    zero, so that the columns are not collinear with an intercept, and a ridge treats all categories
-    alike. There is a column for each category but the reference.
+    (K - 1), the largest that K unit vectors can have. The distance of one-hot columns is 2. Their
+    mean is zero, so that the columns are not collinear with an intercept, and a ridge treats all
+    categories alike. There is a column for each category but the reference.
 
     Examples
     --------
@@ -619,8 +619,8 @@ class Ordinal(_Listed, _Levels):
     Parameters
     ----------
     categories : list of str, int or bool
-        The levels, at least two, from the lowest to the highest: public, never from the rows.
-        What is not in the list is missing.
+        The levels, at least two, from the lowest to the highest: public, never from the rows. A
+        cell that is not in the list is missing.
     missing : None, "indicator" or a level, default=None
         What stands for a missing cell: halfway, a column of its own, or this level.
     spellings : mapping of str to level, default=None

@@ -129,12 +129,12 @@ class TableEncoder(SchemaEncoder):
     indicator the pair (z, 0) or (0, 1), a category a corner of a regular simplex on the unit sphere
     (:class:`Categorical`). The row is ``(b_1, ..., b_K) / sqrt(K)``: its squared norm is the mean
     of those of the blocks, at most 1. `norm_` is sqrt(K) rounded up by more than the rounding of
-    it. A block of many categories thus takes the room of one column. Of public weights whose
-    squares sum to 1 the smallest is at most 1 / sqrt(K), so that no others leave more room to the
-    column that has least. Each block reaches the sphere, in opposite or equally distant points, so
-    that none can be larger.
+    it. A block of many categories thus takes the room of one column. The smallest of public weights
+    whose squares sum to 1 is at most 1 / sqrt(K), so that no others leave more room to the column
+    that has least. Each block reaches the sphere, in opposite or equally distant points, so that
+    none can be larger.
 
-    Of k encoders and scalers side by side in a ``ColumnTransformer`` each makes a part of norm at
+    Each of k encoders and scalers side by side in a ``ColumnTransformer`` makes a part of norm at
     most 1, so that ``data_norm`` of the regressor is the square root of k. One encoder of all
     columns needs no ``ColumnTransformer``.
 

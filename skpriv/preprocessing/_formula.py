@@ -1,7 +1,7 @@
 """From a table to rows of the unit ball by a formula, as users of R and statsmodels write it.
 
-The package formulaic reads formulas, expands terms and codes levels. What the factors of a term are
-is computed here, from a short list of functions, so that no text of a formula is ever run.
+The package formulaic reads formulas, expands terms and codes levels. The factors of a term are
+computed here, from a short list of functions, so that no text of a formula is ever run.
 
 Symbol map: F are the columns of the terms in the user's units, shape (n, m). E = F A' + a are the
 encoded rows. So the user's coefficients of beta on E are A' beta, and the intercept grows by

@@ -1,4 +1,4 @@
-"""What is public about a table: the type of each column, with its range or its list."""
+"""Public facts about a table: the type of each column, with its range or its list."""
 
 import codecs
 import json
@@ -19,7 +19,7 @@ from ._columns import Boolean, Categorical, ColumnType, Date, Numeric, Ordinal, 
 from ._values import codes_of, days, number, text
 
 TYPES = {kind.kind: kind for kind in (Numeric, Categorical, Ordinal, Boolean, Date)}
-# What a column of texts may be; of those that read as many cells the first is taken.
+# The possible types of a column of texts; of those that read as many cells the first is taken.
 _GUESSED = (
     Boolean(), Numeric(), Date(), Numeric(decimal=","),
     *(Date(format=written) for written in ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y")),
@@ -91,7 +91,7 @@ class TableFormat:
             raise ValueError("limit needs person, the column that says whose row it is.")
 
     def given(self) -> dict[str, Any]:
-        """What was said, by name."""
+        """The statements, by name."""
         every = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in every.items() if value is not None}
 
@@ -366,7 +366,7 @@ class Schema(Mapping):
         Returns
         -------
         ndarray of shape (n_rows,)
-            Targets in `bounds_y`. What is missing is ``missing`` of the target's type where that
+            Targets in `bounds_y`. A missing target is ``missing`` of the target's type where that
             is a constant, else the middle of the range: rows are not left out, because the number
             of rows is public.
         """
@@ -436,8 +436,8 @@ class Schema(Mapping):
         -----
         Types are guesses from the dtypes of the frame, and no value is looked at: a column of
         numbers that are codes is "numeric" here, and one of dtype object or text "categorical",
-        numbers in texts included. What dtype a reader of CSV files gave to a column may depend on
-        a single cell, so that a person decides: change the type where the column means another.
+        numbers in texts included. The dtype that a reader of CSV files gave to a column may depend
+        on a single cell, so that a person decides: change the type where the column means another.
 
         Examples
         --------
@@ -516,7 +516,7 @@ class Schema(Mapping):
         return cls(columns, target=target, outcomes=roles["outcome"], **table_format)
 
     def write(self, path: Any) -> None:
-        """Write a TOML file. What is still open stands there as a comment, to be filled in.
+        """Write a TOML file. Open choices stand there as comments, to be filled in.
 
         Parameters
         ----------

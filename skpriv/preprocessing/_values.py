@@ -1,4 +1,4 @@
-"""What one cell of a table says, whatever the type of its column.
+"""The value of one cell of a table, for any type of its column.
 
 The type of a column is not public: one text among numbers makes it a column of texts, one hole
 makes integers into floats. So a cell is read for what it says: ``1``, ``1.0`` and ``"1"`` are the
@@ -80,19 +80,19 @@ def _plain_number(said, decimal, thousands):
         # Before two or three digits and another mark, and before the last three: 1.5 is not 15.
         said = re.sub(rf"(?<=\d){mark}(?=\d{{2,3}}{mark}|\d{{3}}(?!\d))", "", said)
     if decimal != ".":
-        # Where the decimal mark is another one, a text with a point is not a number.
+        # If the decimal mark is another one, a text with a point is not a number.
         said = said.replace(".", "\0").replace(decimal, ".")
     return ("-" if sign == "\u2212" else sign) + said
 
 
 def text(value):
-    """What a cell names (see :func:`skpriv.records.identity`); None where it is missing."""
+    """The name of a cell (see :func:`skpriv.records.identity`); None where it is missing."""
     said = identity(value)
     return None if said is None or said.casefold() in MISSING_WORDS else said
 
 
 def truth_word(value):
-    """What a cell of a column of truth values says, or None."""
+    """The truth value of a cell, or None."""
     said = identity(value)
     return None if said is None else said.casefold()
 
@@ -125,8 +125,8 @@ def days(value, format=None):
 def numbers_of(series, decimal=".", thousands=None):
     """Float array of a column, NaN where nothing can be read."""
     if series.dtype.is_numeric() and not series.dtype.is_decimal():
-        # What is missing goes first: pandas 2.1 makes objects of Arrow columns that have some.
-        # Arrow refuses a column for one integer that is not exact in floats.
+        # Missing cells go first: pandas 2.1 makes objects of Arrow columns that have some. Arrow
+        # refuses a column for one integer that is not exact in floats.
         with suppress(Exception):
             values = series.cast(nw.Float64).fill_null(0.0).to_numpy().astype(np.float64)
             values[series.is_null().to_numpy().astype(bool)] = np.nan
@@ -170,7 +170,7 @@ def codes_of(series, levels, unknown, missing):
     return _mapped(series, code).astype(np.intp)
 
 
-# Of these types, equal values say the same. Equal moments need not: they may be in two time zones.
+# Equal values of these types say the same. Equal moments need not: they may be in two time zones.
 _PLAIN = (str, int, float, bool, type(None))
 
 

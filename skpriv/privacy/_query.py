@@ -237,7 +237,7 @@ class Procedure(ABC):
     Attributes
     ----------
     name : str
-        What the privacy report calls it.
+        Its name in the privacy report.
     norm : str
         Norm in which the sensitivity is measured.
     sensitivity : float

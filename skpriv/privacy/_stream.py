@@ -114,7 +114,7 @@ class Stream(ABC):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What a record was promised for what was charged."""
+        """The promise to a record for what was charged."""
         return self.report.guarantee
 
     def push(self, X: Any, y: Any, count: int | None = None) -> Self:

@@ -92,7 +92,7 @@ class DeviceLedger:
 
     @property
     def spent(self) -> Budget:
-        """What the answers so far amount to."""
+        """The sum of the answers so far."""
         limit = self._ledger.bind() or self._limit(Budget(0.0))
         return limit.as_budget(self._ledger.total(limit.currency))
 

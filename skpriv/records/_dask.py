@@ -436,7 +436,7 @@ def _public_length(data):
     """Number of rows that is known without a query, else None.
 
     It is that of an array whose chunks are known, or of columns of a frame that is in memory or
-    stored in files that say how many rows they have. What is done with each cell alone keeps it.
+    stored in files that say how many rows they have. Work on each cell alone keeps it.
     """
     sizes = _array_sizes(data)
     if sizes is None and hasattr(data, "to_dask_array"):

@@ -177,7 +177,7 @@ class BinBound(NamedTuple):
 
 
 def _vector_quantile(d, tail):
-    """Of the norm of a sub-Gaussian vector (Hsu, Kakade and Zhang 2012)."""
+    """A bound on the norm of a sub-Gaussian vector (Hsu, Kakade and Zhang 2012)."""
     return sqrt(d + 2.0 * sqrt(d * tail) + 2.0 * tail)
 
 
@@ -398,7 +398,7 @@ class ErrorQuery(LevelQuery):
 
     @property
     def name(self):
-        """What the privacy report calls it."""
+        """Its name in the privacy report."""
         return f"level {self.level}, errors of {len(self.bins)} bins"
 
     @property
@@ -408,7 +408,7 @@ class ErrorQuery(LevelQuery):
 
     @property
     def sensitivity(self):
-        """Of the whole vector, see above."""
+        """Sensitivity of the whole vector, see above."""
         return sqrt(2.0) * ROUNDING
 
     def sum(self, X, y):
@@ -543,10 +543,10 @@ class LayeredRegressor(CertifiedIntervals, PrivateRegressor):
     """LPLR, layered private linear regression: each direction is estimated at its own scale.
 
     Records are put into bins by their norm and scaled up to the unit ball. In every bin the leading
-    directions are estimated. What they leave of each record is put into bins by its norm again, and
-    so on. So the noise is as small as the part of the records that is not yet explained, and the
-    error does not depend on the smallest eigenvalue of the Gram matrix, even in the local model. It
-    is mostly of interest for its tree and its uniform intervals: see the measurements in the Notes.
+    directions are estimated. The rest of each record is put into bins by its norm again, and so on.
+    So the noise is as small as the part of the records that is not yet explained, and the error
+    does not depend on the smallest eigenvalue of the Gram matrix, even in the local model. It is
+    mostly of interest for its tree and its uniform intervals: see the measurements in the Notes.
 
     Parameters
     ----------
@@ -615,7 +615,7 @@ class LayeredRegressor(CertifiedIntervals, PrivateRegressor):
     asks for cross moments of z and the resolved directions, which propagate errors of earlier
     levels linearly and exactly, and needs neither residual targets, nor counts, nor a second batch.
 
-    **What to expect** (local model, delta = 1e-6, no intercept, +-1 targets, mean absolute error
+    **Expected accuracy** (local model, delta = 1e-6, no intercept, +-1 targets, mean absolute error
     and half-width of the 95% interval; theirs hold at each x, these for all x at once):
 
     ==================  =====  ===========  ============  ==========  ============

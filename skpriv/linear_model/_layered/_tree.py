@@ -4,7 +4,7 @@ A level asks for the moments of all of its bins at once; by one codebook a user 
 random row of a Hadamard matrix. A bin releases noisy sums of z z' (d, d), and of z times further
 columns. Two quantiles serve the intervals: of the largest |eigenvalue| of the noise N of z z', and
 of ||N v|| for a fixed unit v. The noise of z times a column, given N, has a known standard
-deviation. Where noise has no exact law (reports), a bound on a norm takes the place of both.
+deviation. If noise has no exact law (reports), a bound on a norm takes the place of both.
 """
 
 from dataclasses import dataclass, field
@@ -390,7 +390,7 @@ class LevelQuery(Query):
 
     @property
     def name(self):
-        """What the privacy report calls it."""
+        """Its name in the privacy report."""
         return f"level {self.level}, {len(self.bins)} bins"
 
     @property
@@ -405,7 +405,7 @@ class LevelQuery(Query):
 
     @property
     def sensitivity(self):
-        """Of the whole vector over all bins, see above."""
+        """Sensitivity of the whole vector over all bins, see above."""
         extra = 2.0 if self.crossed else 1.0
         return sqrt(extra**2 / 2.0 + 2.0 * extra + 2.0) * ROUNDING
 

@@ -303,7 +303,7 @@ class BudgetAccountant(Printed):
 
     @property
     def status(self) -> str:
-        """What is spent and what is left, in one sentence."""
+        """The spent budget and the rest, in one sentence."""
         total, spent, left = self.budget, self.spent, self.remaining
         if isinf(total.epsilon):
             return f"Spent epsilon {spent.epsilon:.4g} at delta {total.delta:g}; it has no total."
