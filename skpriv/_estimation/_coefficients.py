@@ -39,13 +39,14 @@ FEW_ROWS = (
     "level needs about {enough:,.0f} rows at this budget, and twice as many to be nearly sure; "
     "no other coefficient depends on it"
 )
+NO_ROWS = "no row has this level"
 UNRESOLVED = (
     "noise hides some combinations of the features: in the weakest one the released design is "
     "{:.2g} times its noise, and must be at least {:g} times: more rows, a larger epsilon, "
     "narrower bounds or fewer columns that nearly determine each other would help; "
     "LinearRegression.plan says roughly how many rows"
 )
-COLLINEAR = "columns determine each other exactly"
+COLLINEAR = "columns determine each other exactly, as that of a level without any row does"
 FEWER_ROWS = "; a smaller max_rows_per_group, if it is above 1, may help too"
 BOUNDED = (
     "their intervals are so wide that bounds_X and bounds_y allow no more, for a line that stays "
@@ -337,8 +338,11 @@ def solved_equations(equations):
     across = found.equations
     if not _resolved(across):
         return UNRESOLVED.format(max(across.resolution, 0.0), MIN_RESOLUTION_FOR_COEFFICIENTS)
-    solved = _expansion(across, np.linalg.inv(across.design))
-    return Solved(*solved, found.vectors, found.held, _few_rows(equations, found.empty))
+    inverse = np.linalg.inv(across.design)
+    theta, sampling, privacy = _expansion(across, inverse)
+    privacy = privacy + inverse @ found.moved @ inverse.T
+    missing = _few_rows(equations, found.empty)
+    return Solved(theta, sampling, privacy, found.vectors, found.held, missing)
 
 
 def _resolved(equations):
@@ -362,6 +366,8 @@ def few_rows(along, scale, noise, square_kept, n):
     n : int
         Number of rows.
     """
+    if not scale:
+        return NO_ROWS
     most_rows = ((np.maximum(along, 0.0) + USUAL_QUANTILE * noise) / square_kept).max()
     enough = USUAL_QUANTILE * scale / square_kept.min()
     return FEW_ROWS.format(most=n * min(most_rows, 1.0), n=n, enough=n * min(enough, 1.0))

@@ -410,7 +410,8 @@ def solved_interval(equations, points, confidence_level):
     inverse = np.linalg.inv(equations.design)
     V, theta = points @ found.vectors @ inverse, inverse @ equations.target
     squares = np.einsum("ij,ij->i", V, V)
-    half = quantile * np.sqrt(_variance(equations, V, squares, theta))
+    variance = _variance(equations, V, squares, theta)
+    half = quantile * np.sqrt(variance + np.einsum("ij,ij->i", V @ found.moved, V))
     return np.where(in_reach, V @ equations.target, 0.0), np.where(in_reach, half, np.inf)
 
 

@@ -79,6 +79,9 @@ class NormalEquations:
         Weight of pooled sums: what the heaviest of them was divided by; 0 if nothing was pooled.
     cells : Cells or None
         Public cells of the table, as directions of theta.
+    row_cells : Cells or None
+        The same as directions n of rows e, with e'n > 0 in the rows of the cell; None where e is
+        phi.
     """
 
     design: np.ndarray
@@ -100,6 +103,7 @@ class NormalEquations:
     debias: float | None = None
     weight: float = 0.0
     cells: Cells | None = None
+    row_cells: Cells | None = None
 
     @classmethod
     def of_moments(cls, answer, p, square_weight):
@@ -171,17 +175,9 @@ class NormalEquations:
         smallest = float(np.linalg.svd(self.design, compute_uv=False)[-1])
         return smallest / (2.0 * self.design_scale * sqrt(p))
 
-    def across(self, left, right, square=0.0):
-        """The equations of right'theta, where theta is 0 across these directions.
-
-        Parameters
-        ----------
-        left, right : ndarray of shape (p, m)
-            Orthonormal columns, of the moments and of theta; the same where the design is
-            symmetric.
-        square : float
-            Square of a deviation that what was left out adds to the moments, whose direction is not
-            known: each has an equal part.
+    def across(self, left, right):
+        """The equations of right'theta, where theta is 0 across these orthonormal columns, weighed
+        by rows left'e.
         """
         grams = {
             name: None if matrix is None else left.T @ matrix @ left
@@ -191,18 +187,14 @@ class NormalEquations:
                 ("person_gram", self.person_gram),
             )
         }
-        more = square / max(right.shape[1], 1)
-        if self.law is not None:  # its residual Gram has all of the error
-            grams["residual_gram"] = grams["residual_gram"] + more * np.eye(right.shape[1])
+        thetas = tuple(tuple(np.asarray(theta) @ right) for theta in self.residual_thetas)
         return replace(
             self,
             design=left.T @ self.design @ right,
             target=left.T @ self.target,
-            target_scale=sqrt(self.target_scale**2 + more),
-            residual_thetas=tuple(
-                tuple(np.asarray(theta) @ right) for theta in self.residual_thetas
-            ),
+            residual_thetas=thetas,
             cells=None,
+            row_cells=None,
             **grams,
         )
 
@@ -224,9 +216,7 @@ class NormalEquations:
         p, scale = len(self.target), self.design_scale
         if self.cells is None or not len(self.cells.directions) or self.exact:
             return self._without([])
-        along = self.cells.along(self.design)
-        if not self.symmetric:  # rows of the cell may have any sign along it
-            along = np.linalg.norm(self.cells.unit @ self.design.T, axis=1) - scale * sqrt(p)
+        along = self._along
         order = np.argsort(along)
         first = int((along <= USUAL_QUANTILE * scale).sum())
         last = int((along <= WEAK_CELL * 2.0 * scale * sqrt(2.0 * p)).sum())
@@ -234,18 +224,29 @@ class NormalEquations:
         found = map(self._without, chosen or [self.cells.holdable(order[:first].tolist())])
         return next((one for one in found if resolved(one.equations)), self._without(chosen[0]))
 
+    @property
+    def _along(self):
+        """What the design has along the direction of each cell."""
+        weights = self.row_cells or self.cells
+        return np.einsum("ij,jk,ik->i", weights.unit, self.design, self.cells.unit)
+
     def _without(self, empty):
-        """The equations across the directions of these cells."""
+        """The equations across the directions of these cells.
+
+        What their rows add to the moments is a sum of rows, of the direction of which nothing is
+        known but that of all rows.
+        """
+        p = len(self.target)
         if not empty:
-            p = len(self.target)
-            return AcrossCells(self, np.eye(p), np.empty((p, 0)), [])
-        held, right = split(self.cells.unit[empty], len(self.target))
-        found = self.across(right, right)
+            return AcrossCells(self, np.eye(p), np.empty((p, 0)), [], np.zeros((p, p)))
+        weights = self.row_cells or self.cells
+        held, right = split(self.cells.unit[empty], p)
+        found = self.across(split(weights.unit[empty], p)[1], right)
         theta = right @ np.linalg.lstsq(found.design, found.target, rcond=None)[0]
-        length = sqrt(max(float(np.trace(found.gram)), 0.0) / self.n)
-        moment = self.target - self.design @ theta
-        square = moved(self.cells, empty, moment, self.spread(theta), length)
-        return AcrossCells(self.across(right, right, square), right, held, empty)
+        rows = psd_part(found.gram) / self.n
+        own = self.target - self.design @ theta
+        square = moved(weights, empty, own, self.spread(theta), 1.0)
+        return AcrossCells(found, right, held, empty, square * rows)
 
     def spread(self, theta):
         """Variance of the noise of target - design'theta in a direction across theta."""
@@ -360,12 +361,15 @@ class AcrossCells(NamedTuple):
         The directions, as orthonormal columns.
     empty : list of int
         The cells.
+    moved : ndarray of shape (m, m)
+        Covariance of what their rows add to the moments.
     """
 
     equations: NormalEquations
     vectors: np.ndarray
     held: np.ndarray
     empty: list
+    moved: np.ndarray
 
     def tells(self, points):
         """Whether each point has no part in a direction that is held."""

@@ -1,8 +1,12 @@
 """From a fitted pipeline to its regressor, and from its coefficients to the units of the table."""
 
+from typing import Any, NamedTuple
+
 import numpy as np
 from sklearn.compose import ColumnTransformer
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder
 from sklearn.utils.validation import check_is_fitted
 
 from .._compat import pipeline_steps
@@ -74,11 +78,9 @@ def _passed(steps):
     """Names of the table's effects, the map to them from coefficients of the last step, and the
     cells that it knows.
     """
-    names, step_map = _input_names(steps), None
-    cells = np.empty((0, len(names) + 1))
-    for step in steps[:-1]:
-        names, step_map, cells = _after(step, names, step_map, cells)
-    return names, step_map, cells
+    names = _input_names(steps)
+    found = _through(steps[:-1], names)
+    return found.effects or names, found.matrix, found.cells
 
 
 def _law_of(last, estimand):
@@ -106,37 +108,85 @@ def _input_names(steps):
     return [str(name) for name in found]
 
 
-def _after(step, names, before, cells):
-    """The knowledge behind a step: names of effects, the map to them, and cells.
+class StepMap(NamedTuple):
+    """What a step, or several, makes of columns.
 
-    ``before`` is the map from the coefficients in front of the step, None for the identity, and
-    ``cells`` are functions of the rows in front of it.
+    Attributes
+    ----------
+    effects : list of str or None
+        Names of effects, of steps that encode columns; None where they are those of the columns.
+    matrix : ndarray of shape (n_effects + 1, n_out + 1) or None
+        From coefficients and an intercept behind the step to effects and an intercept; None is the
+        identity.
+    cells : ndarray of shape (n_cells, n_out + 1)
+        Public cells, as functions of the rows behind it.
     """
+
+    effects: Any
+    matrix: Any
+    cells: np.ndarray
+
+    @classmethod
+    def identity(cls, size):
+        """A step that does nothing."""
+        return cls(None, None, np.empty((0, size + 1)))
+
+
+def _through(steps, names):
+    """The `StepMap` of one step after the other."""
+    found = StepMap.identity(len(names))
+    for step in steps:
+        if _does_nothing(step):
+            continue
+        first = found.matrix is None
+        selects = first or np.isin(found.matrix, (0.0, 1.0)).all()
+        columns = names
+        if not first:  # names of the columns behind a selection, which are all that matter
+            columns = [names[i] for i in found.matrix[: len(names), :-1].argmax(axis=0)]
+        after = _step_map(step, columns)
+        if after.effects is not None:
+            if not selects or isinstance(step, ColumnTransformer) and not first:
+                raise NoLaw(f"{type(step).__name__} must stand before what scales columns.")
+            found = after
+            continue
+        matrix = after.matrix if first else found.matrix @ after.matrix
+        cells = np.vstack([behind(found.cells, after.matrix), after.cells])
+        found = StepMap(found.effects, matrix, cells)
+    return found
+
+
+def _step_map(step, names):
+    """The `StepMap` of one step of a pipeline, or of the columns of a ColumnTransformer."""
+    size, identity = len(names), np.eye(len(names) + 1)
+    if hasattr(step, "coefficient_map"):
+        own = step.coefficient_map()
+        cells = np.empty((0, own.matrix.shape[1])) if own.cells is None else own.cells
+        return StepMap(None if isinstance(step, BoundsScaler) else own.names, own.matrix, cells)
     if _does_nothing(step):
-        return names, before, cells
-    if _encodes(step):
-        if before is not None and not np.isin(before, (0.0, 1.0)).all():
-            raise NoLaw(f"{type(step).__name__} must stand before what scales columns.")
-        effects = step.coefficient_map()
-        return list(effects.names), effects.matrix, _cells_known(effects)
-    size = len(names) if before is None else before.shape[1] - 1
-    if before is None and isinstance(step, ColumnTransformer):
-        effects, matrix, cells = _columns(step, size)
-        return [*names, *effects], matrix, cells
-    matrix = _map(step, size)
-    own = _cells_known(step.coefficient_map()) if isinstance(step, BoundsScaler) else ()
-    cells = behind(cells, matrix) if not len(own) else own
-    return names, matrix if before is None else before @ matrix, cells
-
-
-def _cells_known(effects):
-    """Cells that the map of a transformer knows."""
-    return np.empty((0, effects.matrix.shape[1])) if effects.cells is None else effects.cells
-
-
-def _encodes(step):
-    """Whether a step names the effects of a table, as encoders do, and does not only scale."""
-    return hasattr(step, "coefficient_map") and not isinstance(step, BoundsScaler)
+        return StepMap(None, identity, identity[:0])
+    if isinstance(step, Pipeline):
+        found = _through(pipeline_steps(step), names)
+        return found._replace(matrix=identity if found.matrix is None else found.matrix)
+    if isinstance(step, ColumnTransformer):
+        return _columns(step, names)
+    if isinstance(step, OneHotEncoder):
+        return _one_hot(step, names)
+    if isinstance(step, OrdinalEncoder):
+        _check_public(step, step.categories, "'auto'")
+        return StepMap(None, identity, identity[:0])
+    if isinstance(step, SimpleImputer) and step.strategy == "constant" and not step.add_indicator:
+        return StepMap(None, identity, identity[:0])
+    if hasattr(step, "get_support"):
+        matrix = identity[:, np.append(step.get_support(indices=True), size)]
+        return StepMap(None, matrix, matrix[:0])
+    raise NoLaw(
+        f"the units of the coefficients before a {type(step).__name__} are not known. Before the "
+        "regressor may stand BoundsScaler, TableEncoder, OneHotEncoder(categories=[...]) with "
+        "public lists, SimpleImputer(strategy='constant'), a ColumnTransformer of these as the "
+        "first step, a selection of columns ('passthrough', feature selection) or nothing. What is "
+        "learned from the rows, such as means or categories, is not private: BoundsScaler and "
+        "TableEncoder take public ranges and lists."
+    )
 
 
 def _does_nothing(step):
@@ -145,64 +195,76 @@ def _does_nothing(step):
     return nothing or isinstance(step, FunctionTransformer) and step.func is None
 
 
-def _map(step, n_features):
-    """Map from (coefficients, intercept) behind a step to those in front of it."""
-    if isinstance(step, BoundsScaler):
-        return step.coefficient_map().matrix
-    if _does_nothing(step):
-        return np.eye(n_features + 1)
-    if hasattr(step, "get_support"):
-        return np.eye(n_features + 1)[:, np.append(step.get_support(indices=True), n_features)]
-    if isinstance(step, ColumnTransformer):
-        effects, matrix, _ = _columns(step, n_features)
-        if not effects:
-            return matrix
-    raise NoLaw(
-        f"the units of the coefficients before a {type(step).__name__} are not known. Before the "
-        "regressor may stand BoundsScaler, TableEncoder, a ColumnTransformer of these as the first "
-        "step, a selection of columns ('passthrough', feature selection) or nothing."
-    )
+def _check_public(step, categories, learned):
+    """Refuse lists that were read off the rows."""
+    limits = [getattr(step, name) for name in ("min_frequency", "max_categories")]
+    if isinstance(categories, str) or any(limit is not None for limit in limits):
+        name = type(step).__name__
+        raise NoLaw(
+            f"{name}(categories={learned}), with min_frequency or max_categories, learns its list "
+            f"from the private rows: pass the public one, {name}(categories=[[...], ...]), or use "
+            "skpriv.preprocessing.TableEncoder with a schema."
+        )
 
 
-def _columns(step, n_features):
-    """Names of the effects of encoders, the map, and the cells of a ColumnTransformer.
+def _one_hot(step, names):
+    """Effects of levels against the one that is dropped, or the first one, and of other values.
 
-    The map is to the effects of the columns that are selected and scaled, then to those of the
-    encoders, from the coefficients in the order of its output.
+    Rows of values that are in no list have zeros, where the encoder ignores them: if no level is
+    dropped, they have an effect of their own.
     """
-    found = getattr(step, "feature_names_in_", np.arange(n_features))
-    place = {name: i for i, name in enumerate(found)}
+    _check_public(step, step.categories, "'auto'")
+    dropped = [None] * len(names) if step.drop_idx_ is None else step.drop_idx_
+    n_out = sum(len(levels) for levels in step.categories_) - sum(i is not None for i in dropped)
+    one, effects, rows, cells, start = np.eye(n_out + 1), [], [], [], 0
+    intercept = one[-1].copy()  # that of rows whose columns all have their reference level
+    for name, levels, drop in zip(names, step.categories_, dropped, strict=True):
+        with_column = [place for place in range(len(levels)) if place != drop]
+        columns = np.arange(start, start + len(with_column))
+        of_level = np.zeros((len(levels), n_out + 1))
+        of_level[with_column, columns] = 1.0
+        reference = 0 if drop is None else drop
+        intercept += of_level[reference]
+        others = [place for place in range(len(levels)) if place != reference]
+        effects += [f"{name}={levels[place]}" for place in others]
+        rows += [of_level[place] - of_level[reference] for place in others]
+        if drop is None and step.handle_unknown != "error":
+            effects.append(f"{name}=other")
+            rows.append(-of_level[reference])
+        cells += [*one[columns], one[-1] - one[columns].sum(axis=0)]
+        start += len(with_column)
+    return StepMap(effects, np.array([*rows, intercept]), np.array(cells))
+
+
+def _columns(step, names):
+    """The `StepMap` of a ColumnTransformer.
+
+    Its effects are those of the columns that are selected and scaled, then those of the encoders.
+    """
+    place = {name: i for i, name in enumerate(names)}
     effects: list = []
     blocks = []
     for _, transformer, columns in step.transformers_:
         if isinstance(transformer, str) and transformer == "drop":
             continue
-        if _encodes(transformer):
-            own = transformer.coefficient_map()
-            rows = n_features + len(effects) + np.arange(len(own.names))
-            effects += own.names
-            blocks.append((rows, own.matrix, _cells_known(own)))
-            continue
         mask = isinstance(columns, slice) or np.asarray(columns).dtype == bool
-        inner = np.arange(n_features)[columns] if mask else np.array(
+        inner = np.arange(len(names))[columns] if mask else np.array(
             [place[c] if isinstance(c, str) else c for c in np.atleast_1d(columns)], dtype=int
         )  # fmt: skip
-        matrix = _map(transformer, len(inner))
-        own_cells = (
-            _cells_known(transformer.coefficient_map())
-            if isinstance(transformer, BoundsScaler)
-            else ()
-        )
-        blocks.append((inner, matrix, np.reshape(own_cells, (-1, matrix.shape[1]))))
-    widths = [matrix.shape[1] - 1 for _, matrix, _ in blocks]
-    joined = np.zeros((n_features + len(effects) + 1, sum(widths) + 1))
+        own = _step_map(transformer, [names[i] for i in inner])
+        if own.effects is not None:
+            inner = len(names) + len(effects) + np.arange(len(own.effects))
+            effects += own.effects
+        blocks.append((inner, own))
+    widths = [own.matrix.shape[1] - 1 for _, own in blocks]
+    joined = np.zeros((len(names) + len(effects) + 1, sum(widths) + 1))
     joined[-1, -1] = 1.0
-    cells = []
-    for start, width, block in zip(np.cumsum([0, *widths]), widths, blocks, strict=False):
-        rows, matrix, own_cells = block
-        joined[np.append(rows, -1), start : start + width] = matrix[:, :-1]
-        cells.append(placed(own_cells, slice(start, start + width), sum(widths)))
-    return effects, joined, np.vstack(cells)
+    cells = [joined[:0]]
+    for start, width, (rows, own) in zip(np.cumsum([0, *widths]), widths, blocks, strict=False):
+        columns = slice(start, start + width)
+        joined[np.append(rows, -1), columns] = own.matrix[:, :-1]
+        cells.append(placed(own.cells, columns, sum(widths)))
+    return StepMap([*names, *effects] if effects else None, joined, np.vstack(cells))
 
 
 def public_widths(model):

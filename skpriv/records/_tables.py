@@ -414,6 +414,11 @@ def check_public(
         n_zeros = min(rows.n, 2) if rows.has_target else 2  # two rows of zeros stand for all
         zeros, names = np.zeros((n_zeros, rows.n_features)), named(rows.names)
         target = y if isinstance(y, str) else np.zeros(n_zeros) if rows.has_target else None
+    if not accept_sparse and issparse(X):
+        raise TypeError(
+            "X is sparse data, but dense rows are required: pass X.toarray(); in a pipeline pass "
+            "OneHotEncoder(sparse_output=False) and ColumnTransformer(sparse_threshold=0)."
+        )
     options = {"accept_sparse": accept_sparse, "dtype": np.float64, "ensure_all_finite": False}
     with aloud():  # that names are missing is public
         if reset:

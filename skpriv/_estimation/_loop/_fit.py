@@ -581,8 +581,9 @@ class LoopFit:
         unsigned = inversion_excess(values[seen], moments[seen], spread[seen], scale, inverted)
         unsigned = vectors[:, seen] * np.minimum(unsigned, size)
         noise += float(slope_noise @ slope_noise) + 0.5 * scale**2 * hidden.sum() * size**2
-        left_over = moved(cells, across_cells.empty, right - slope @ step, noise, self.length)
-        noise += left_over / len(values)
+        if scale:
+            left_over = right - slope @ step
+            noise += moved(cells, across_cells.empty, left_over, noise, self.length) / len(values)
         shared, solution, replies = slope_noise[:, None], start + step, dual
         others, tail = [], None
         if not self.link.linear:
