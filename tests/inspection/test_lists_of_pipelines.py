@@ -1,4 +1,4 @@
-"""Pipelines of scikit-learn's encoders: the table in their terms, and what they learn is refused."""
+"""Pipelines of scikit-learn's encoders: the table in their terms; learned lists are refused."""
 
 import numpy as np
 import pandas as pd
