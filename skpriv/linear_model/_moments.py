@@ -147,14 +147,16 @@ class MomentRegressor(CertifiedIntervals, FitsPersons, PredictionIntervals):
         check_is_fitted(self)
         found, basis = Cells.of_rows(self._scaling.row_map, cells), self._coordinates
         twin, (*whitening,) = copy(self), self._shapes
-        known = {"cells": found.turned(lambda lines: np.linalg.solve(basis, lines.T).T)}
+        cells_of_both = {"cells": found.turned(lambda lines: np.linalg.solve(basis, lines.T).T)}
         equations = self._equations
         if whitening and not equations.symmetric:  # rows e are U phi over their lengths
             U = whitening[0]
             # The mean of 1 / |U phi|, where |phi| is about 1, is n over this length
             length = equations.n / abs(float(np.trace(np.linalg.solve(U, equations.design))))
-            known["row_cells"] = found.turned(lambda lines: length * np.linalg.solve(U, lines.T).T)
-        twin._equations = replace(equations, **known)
+            cells_of_both["row_cells"] = found.turned(
+                lambda lines: length * np.linalg.solve(U, lines.T).T
+            )
+        twin._equations = replace(equations, **cells_of_both)
         return twin
 
     def _solution(self, equations):
