@@ -313,6 +313,7 @@ def _encoded():
 
 
 TARGETED = SCHEMA.with_target("x0")
+OF_PERSONS = preprocessing.Schema({"x1": preprocessing.Numeric(-1, 1)}, person="x0", limit=2)
 
 
 def _formula():
@@ -421,6 +422,7 @@ DOORS = {
     ),
     "Schema.read_target": lambda given: TARGETED.read_target(_table(given, "frame")),
     "Schema.read_labels": lambda given: TARGETED.read_labels(_table(given, "frame")),
+    "Schema.groups": lambda given: OF_PERSONS.groups(_table(given, "frame")),
     "Schema.template": lambda given: preprocessing.Schema.template(_table(given, "frame")),
     "Loop.rank": _loop,
     "Loop.reward": _loop,

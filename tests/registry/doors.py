@@ -20,10 +20,11 @@ ROWS = {
 # Parameters, names, released numbers, things that have learned: nobody's record.
 PUBLIC = {
     "accountant", "adding", "again", "alpha", "answer", "as_frame", "ax", "axes",
-    "block", "bound", "bounds", "bounds_y", "budget", "claim", "cls", "coef", "collection",
+    "block", "bound", "bounds", "cells", "bounds_y", "budget", "claim", "cls", "coef", "collection",
     "columns", "condition", "confidence_level", "constant", "correct", "correlation", "cost",
     "covariance", "currency", "curve", "cv", "data", "data_max", "data_norm", "delta",
-    "description", "effects", "env", "epsilon", "epsilons", "estimand", "estimator", "event_id",
+    "description", "effects", "explained", "env",
+    "epsilon", "epsilons", "estimand", "estimator", "event_id",
     "event_ids", "extra", "feature", "features", "file", "first", "force", "format", "found",
     "grid", "guesses", "high", "horizon", "input_features", "intercept",
     "interval_method", "k", "kind", "largest", "largest_epsilon", "least_propensity", "ledger",
@@ -38,8 +39,8 @@ PUBLIC = {
     "return_propensities", "rho", "rng", "rounds", "row_norm", "run", "rare_probability",
     "return_coef",
     "scale", "schema", "scoring", "show_reference", "smallest_share", "state", "statistic",
-    "target_name", "task", "text", "title", "totals", "transport", "unit", "user",
-    "users", "value", "verbose", "who",
+    "table_format", "target_name", "task", "text", "title", "totals", "transport", "unit", "user",
+    "users", "value", "verbose", "who", "written",
 }  # fmt: skip
 # Arguments that have the name of rows, and are none.
 NO_ROWS = {
