@@ -1,6 +1,8 @@
 """How results are shown: tables and sentences as text and HTML, and pictures by matplotlib."""
 
+import re
 import textwrap
+import unicodedata
 from dataclasses import dataclass
 from html import escape
 from math import floor, isfinite, isnan, log10
@@ -9,6 +11,15 @@ from typing import Any, Self
 import numpy as np
 
 LINE = 88  # width of a line of text in characters
+# Characters that are not shown, and control how others are: but for joiners, which some languages
+# need inside of words.
+CONTROLS = ("Cc", "Cf", "Zl", "Zp", "Cs")
+JOINERS = "\u200c\u200d"
+LATEX = {
+    **{character: f"\\{character}" for character in "{}$&#%_"},
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", "[": "{[}",
+}  # fmt: skip
 STYLE = """<style>
 .skpriv {font-family: sans-serif; line-height: 1.4}
 .skpriv table {border-collapse: collapse; font-variant-numeric: tabular-nums; margin: .6em 0}
@@ -18,6 +29,11 @@ STYLE = """<style>
 .skpriv tbody tr:hover {background: rgba(123, 182, 232, .15)}
 .skpriv ol {font-size: .9em; padding-left: 1.6em; max-width: 48em}
 </style>"""
+
+
+def _cell(text):
+    """A cell in one line; blanks of numbers, which stand for digits, stay."""
+    return text if text.isprintable() else one_line(text)
 
 
 @dataclass(frozen=True)
@@ -38,13 +54,15 @@ class Table:
     left: int = 1
 
     def __str__(self) -> str:
-        lines = [*filter(None, [tuple(self.header)]), *map(tuple, self.rows)]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        lines = [[_cell(cell) for cell in line] for line in (self.header, *self.rows) if line]
+        widths = [max(map(text_width, column)) for column in zip(*lines, strict=True)]
+
+        def shown(place, cell):
+            blanks = " " * (widths[place] - text_width(cell))
+            return cell + blanks if place < self.left else blanks + cell
+
         return "\n".join(
-            "  ".join(
-                cell.ljust(width) if place < self.left else cell.rjust(width)
-                for place, (cell, width) in enumerate(zip(line, widths, strict=True))
-            ).rstrip()
+            "  ".join(shown(place, cell) for place, cell in enumerate(line)).rstrip()
             for line in lines
         )
 
@@ -53,7 +71,8 @@ class Table:
             at = [' class="number"' * (place >= self.left) for place in range(len(cells))]
             # Blanks at the end of a number stand for digits, and HTML would drop them.
             said = (
-                escape(cell.replace(" ", "\u2007") if cell[-1:] == " " else cell) for cell in cells
+                escape(cell.replace(" ", "\u2007") if cell[-1:] == " " else _cell(cell))
+                for cell in cells
             )
             parts = (f"<{tag}{kind}>{text}</{tag}>" for kind, text in zip(at, said, strict=True))
             return f"<tr>{''.join(parts)}</tr>"
@@ -61,6 +80,105 @@ class Table:
         head = f"<thead>{line(self.header, 'th')}</thead>" if self.header else ""
         body = "".join(line(cells, "td") for cells in self.rows)
         return f"<table>{head}<tbody>{body}</tbody></table>"
+
+
+def one_line(text: Any) -> str:
+    """A text of a person in one line, without characters that control how others are shown.
+
+    Marks that turn the direction of what follows could exchange the digits of a number beside it.
+
+    Parameters
+    ----------
+    text : object
+        Its text is taken.
+    """
+    shown = (
+        letter if unicodedata.category(letter) not in CONTROLS or letter in JOINERS else " "
+        for letter in str(text)
+    )
+    return " ".join("".join(shown).split())
+
+
+def text_width(text: str) -> int:
+    """Columns of a terminal that a text takes: two for a wide letter, none for an accent alone."""
+    wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
+    none = sum(unicodedata.combining(character) > 0 for character in text)
+    return len(text) + wide - none
+
+
+def picture_text(text: Any, width: int = 32) -> str:
+    """A text of a person for a picture: one line, shortened in the middle, and never markup.
+
+    Parameters
+    ----------
+    text : object
+    width : int, default=32
+        Columns that it may take.
+    """
+    line = one_line(text)
+    if text_width(line) > width:
+        tail = _begin(line[::-1], (width - 1) // 2)[::-1]
+        line = f"{_begin(line, width - 1 - text_width(tail))}…{tail}"
+    # Two dollar signs would be mathematics. What is empty, or begins with an underscore, would be
+    # no entry of a legend, but for a character without width.
+    hidden = "" if line and line[0] != "_" else "\u200b"
+    return hidden + line.replace("$", r"\$")
+
+
+def _begin(line, width):
+    """The begin of a line that takes at most so many columns."""
+    size = len(line)
+    while text_width(line[:size]) > width:
+        size -= 1
+    return line[:size]
+
+
+def picture_texts(texts: Any, width: int = 32) -> list[str]:
+    """Texts for a picture; of those that are shortened to the same one, the later have numbers."""
+    met: dict[str, list] = {}
+    shown = []
+    for text in texts:
+        line = picture_text(text, width)
+        alike = met.setdefault(line, [])
+        if text not in alike:
+            alike.append(text)
+        place = alike.index(text)
+        shown.append(f"{line} ({place + 1})" if place else line)
+    return shown
+
+
+def save_picture(figure: Any, file: Any, **options: Any) -> None:
+    """Save a figure with all of its labels, however long they are.
+
+    Parameters
+    ----------
+    figure : matplotlib Figure
+    file : path-like or file
+    **options : dict
+        Options of ``savefig``.
+    """
+    figure.savefig(file, bbox_inches="tight", **options)
+
+
+def markdown_text(text: Any) -> str:
+    """A text as Markdown that shows it as it is: no emphasis, links, tables, mathematics or HTML.
+
+    Parameters
+    ----------
+    text : object
+    """
+    line = re.sub(r"([\\`*_\[\]<>&|$~])", r"\\\1", one_line(text))
+    return re.sub(r"^(\d*)([#+=.)-])(?=[\s#+=-]|$)", r"\1\\\2", line)
+
+
+def latex_text(text: Any) -> str:
+    """A text as LaTeX that shows it as it is, in a text or in a cell of a table.
+
+    Parameters
+    ----------
+    text : object
+    """
+    return "".join(LATEX.get(character, character) for character in one_line(text))
 
 
 def aligned(values: Any, errors: Any) -> list[str]:
@@ -111,7 +229,7 @@ def numbered(notes: Any) -> str:
     notes : sequence of str
     """
     return "\n".join(
-        textwrap.fill(note, LINE, initial_indent=f"{i}. ", subsequent_indent="   ")
+        textwrap.fill(one_line(note), LINE, initial_indent=f"{i}. ", subsequent_indent="   ")
         for i, note in enumerate(notes, 1)
     )
 
@@ -125,15 +243,20 @@ class Printed:
     _parts: Any
 
     def __str__(self) -> str:
-        return "\n".join(
-            numbered(part) if isinstance(part, list) else str(part) for part in self._parts()
-        )
+        return "\n".join(map(_plain_text, self._parts()))
 
     def __repr__(self) -> str:
         return str(self)
 
     def _repr_html_(self) -> str:
         return f'{STYLE}<div class="skpriv">{"".join(map(html, self._parts()))}</div>'
+
+
+def _plain_text(part):
+    """A part of what is printed, as text."""
+    if isinstance(part, str):
+        return "\n".join(map(_cell, part.split("\n")))
+    return numbered(part) if isinstance(part, list) else str(part)
 
 
 def html(part: Any) -> str:
@@ -146,8 +269,8 @@ def html(part: Any) -> str:
     if hasattr(part, "_repr_html_"):
         return str(part._repr_html_())
     if isinstance(part, list):
-        return f"<ol>{''.join(f'<li>{escape(note)}</li>' for note in part)}</ol>"
-    return f"<p>{escape(part)}</p>" if part else ""
+        return f"<ol>{''.join(f'<li>{escape(one_line(note))}</li>' for note in part)}</ol>"
+    return f"<p>{escape(one_line(part))}</p>" if part else ""
 
 
 class Display:

@@ -15,7 +15,7 @@ import skpriv
 from skpriv._cli import main
 from skpriv._cli._arguments import PRIVATE
 from skpriv._cli._frames import read_table
-from skpriv.preprocessing import Schema, TableEncoder
+from skpriv.preprocessing import Categorical, Numeric, Schema, TableEncoder
 from skpriv.privacy import capabilities
 
 SCHEMA = """
@@ -450,3 +450,20 @@ def test_a_schema_is_guessed_filled_in_and_used_by_a_formula(tmp_path, capsys):
     assert "ward" not in capsys.readouterr().out
     for wrong in (["--formula", "stay ~ log(smoker)"], ["--target", "stay", "--features", "x"]):
         assert main([*fitted, "--force", *wrong]) == 2
+
+
+def test_brackets_of_incomes_are_drawn(tmp_path, capsys):
+    """Two dollar signs in a level were mathematics to the drawing library, after the charge."""
+    rng, levels = np.random.default_rng(0), ["$0-$10k", "$10k_$20k"]
+    table = pd.DataFrame({"income": rng.choice(levels, 600), "y": rng.uniform(0, 10, 600)})
+    names = ("m.csv", "m.toml", "l.db", "m.json", "m.png", "m.html", "m.md")
+    data, schema, ledger, model, picture, page, card = (str(tmp_path / name) for name in names)
+    table.to_csv(data, index=False)
+    types = {"income": Categorical(levels, other=False), "y": Numeric(0, 10)}
+    Schema(types, target="y").write(schema)
+    fit = ["fit", data, "--schema", schema, "--epsilon", "5", "--ledger", ledger, "--out", model]
+    assert main([*fit, "--plot", picture, "--card", card]) == 0
+    assert main(["report", model, "--out", page]) == 0
+    assert "$10k_$20k" in capsys.readouterr().out
+    assert "$0-$10k" in (tmp_path / "m.html").read_text("utf-8")
+    assert r"\$0-\$10k" in (tmp_path / "m.md").read_text("utf-8")

@@ -10,7 +10,7 @@ from typing import Any
 
 from sklearn.base import clone
 
-from .._printing import Table, given_axes, pyplot
+from .._printing import Table, given_axes, pyplot, save_picture
 from ..exceptions import SkprivError
 from ..privacy import MODELS, capabilities
 
@@ -236,7 +236,7 @@ def panels(n_panels, *, share=False):
 def write(figure, path):
     """Write the picture, and say so."""
     with explained(f"--plot {path} cannot be written:", OSError):
-        figure.savefig(path, dpi=150)
+        save_picture(figure, path, dpi=150)
     pyplot("--plot").close(figure)
     print(f"Wrote {path}.", file=sys.stderr)
 

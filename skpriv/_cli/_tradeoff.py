@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils import Bunch
 
 from .. import linear_model
-from .._printing import numbered
+from .._printing import numbered, picture_text
 from ..datasets import load_mortgages, load_wages, load_warfarin
 from ..model_selection import PrivacyUtilityDisplay, privacy_utility_curve
 from ..preprocessing import BoundsScaler, Schema, numbers_of
@@ -261,7 +261,8 @@ def run_tradeoff(args):
             for i, curve in enumerate(curves):
                 display = PrivacyUtilityDisplay.from_curve(curve)
                 display.plot(ax, quantity=quantity, show_reference=i == len(curves) - 1)
-        figure.suptitle(f"{args.data}, {args.privacy} privacy, delta {args.delta:g}")
+        about = f"{args.privacy} privacy, delta {args.delta:g}"
+        figure.suptitle(f"{picture_text(args.data, 50)}, {about}")
         write(figure, args.plot)
     return 0
 

@@ -12,7 +12,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from .._estimation._intervals import two_sided_quantile
 from .._parameters import Count, RandomState, validated
-from .._printing import Display
+from .._printing import Display, picture_texts
 from .._progress import progress
 from ._base import MAX_SEED
 from ._environments import chosen
@@ -281,7 +281,8 @@ class RegretDisplay(Display):
         ax = self._axes(ax, figsize=(7.0, 3.6))
         x, means = self.rounds, self.regret.mean(axis=1)
         self.lines_, self.bands_ = [], []
-        for runs, mean, name in zip(self.regret, means, self.names, strict=True):
+        names = picture_texts(self.names)
+        for runs, mean, name in zip(self.regret, means, names, strict=True):
             self.lines_.extend(ax.plot(x, mean, label=name, linewidth=1.5))
             if len(runs) > 1:
                 half = two_sided_quantile(0.95) * runs.std(axis=0, ddof=1) / np.sqrt(len(runs))
@@ -296,7 +297,7 @@ class RegretDisplay(Display):
         if legend:
             order = np.argsort(-means[:, -1])
             ax.legend(
-                [self.lines_[i] for i in order], [self.names[i] for i in order],
+                [self.lines_[i] for i in order], [names[i] for i in order],
                 loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False,
             )  # fmt: skip
         return self._drawn(ax)

@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 
 from .._parameters import Level, Scale, validated
-from .._printing import Display
+from .._printing import Display, picture_text, picture_texts
 from ._inference import Inference, inference
 from ._units import INTERCEPT, public_widths
 
@@ -180,11 +180,11 @@ class CoefficientDisplay(Display):
         for place in heights[np.isnan(self.estimate)]:
             at = {"transform": ax.get_yaxis_transform(), "va": "center", "color": "0.4"}
             ax.text(0.02, place, "not estimable", **at)
-        ax.set_yticks(heights, self.names)
+        ax.set_yticks(heights, picture_texts(self.names))
         ax.set_ylim(len(heights) - 0.5, -0.5)
         if self.ratio:
             _ratio_axis(ax)
-        what = f"effect {self.unit}" if self.unit else self.ratio or "coefficient"
+        what = f"effect {picture_text(self.unit, 60)}" if self.unit else self.ratio or "coefficient"
         ax.set_xlabel(f"{what}, with {self.confidence_level:.0%} interval")
         ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
         return self._drawn(ax)

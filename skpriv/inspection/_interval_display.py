@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._compat import reaching_last
 from .._parameters import validated
-from .._printing import Display, pyplot
+from .._printing import Display, picture_text, picture_texts, pyplot
 from ..records import finite_numbers, present_names, silence
 from ._units import knowing_cells
 
@@ -280,7 +280,9 @@ class IntervalDisplay(Display):
             order = np.argsort(values, kind="stable")
             values, prediction, ends = values[order], prediction[order], ends[:, order]
         else:
-            values = np.array([str(value) for value in values])
+            labels = list(dict.fromkeys(map(str, values)))
+            values = np.array([labels.index(str(value)) for value in values])
+            ax.set_xticks(range(len(labels)), picture_texts(labels))
         joined = ordered and self.joined
         (self.line_,) = ax.plot(values, prediction, "-" if joined else "o")
         style = {"color": self.line_.get_color(), "label": self.label}
@@ -288,7 +290,8 @@ class IntervalDisplay(Display):
             self.band_ = ax.fill_between(values, *ends, alpha=0.2, **style)
         else:
             self.band_ = ax.vlines(values, *ends, **style)
-        ax.set(xlabel=self.feature_name, ylabel=self.target_name)
+        names = self.feature_name, self.target_name
+        ax.set(**dict(zip(("xlabel", "ylabel"), (picture_text(name, 40) for name in names))))
         if self.label is not None:
             ax.legend()
         return self._drawn(ax)

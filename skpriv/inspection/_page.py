@@ -1,6 +1,7 @@
 """The documents that are published beside a model: its coefficients as a table, its card, and one
 page."""
 
+import re
 import textwrap
 import tomllib
 from collections.abc import Iterator
@@ -8,7 +9,7 @@ from dataclasses import replace
 from html import escape
 from importlib.metadata import version
 from io import StringIO
-from math import exp, isinf
+from math import exp, isinf, log
 from typing import Any, Literal
 
 import numpy as np
@@ -18,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._compat import pipeline_steps
 from .._estimation._coefficients import CoefficientLaw, LinearSource, NoLaw, Solved
 from .._parameters import validated
-from .._printing import LINE, STYLE, Table, html, sentence
+from .._printing import LINE, STYLE, Table, html, markdown_text, save_picture, sentence
 from .._version import VERSION
 from ..preprocessing import FormulaEncoder, Schema, TableEncoder, as_schema
 from ..privacy import learns_nothing
@@ -225,12 +226,14 @@ def _strange_steps(model):
 def _markdown(part):
     """Markdown of one part of a section."""
     if isinstance(part, str):
-        return part
+        return markdown_text(part)
     if isinstance(part, list):
-        return "\n".join(f"- {text}" for text in part)
+        return "\n".join(f"- {markdown_text(text)}" for text in part)
     if not isinstance(part, Table):
-        return f"```\n{part}\n```"
-    rows = [[cell.replace("|", "\\|") for cell in row] for row in (part.header, *part.rows)]
+        text = str(part)
+        fence = "`" * max([3, *(1 + len(run) for run in re.findall("`+", text))])
+        return f"{fence}\n{text}\n{fence}"
+    rows = [[markdown_text(cell) for cell in row] for row in (part.header, *part.rows)]
     rows.insert(1, ["---"] * len(part.header))
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
@@ -359,8 +362,8 @@ def model_card(
         return release_page(model, title=title, confidence_level=confidence_level)
     check_is_fitted(model)
     lines = [
-        f"# Model card: {title or _name(model)}",
-        _summary(pipeline_steps(model)[-1].privacy_report_),
+        f"# Model card: {markdown_text(title or _name(model))}",
+        markdown_text(_summary(pipeline_steps(model)[-1].privacy_report_)),
     ]
     for heading, contents in _sections(model, confidence_level).items():
         lines += [f"## {heading}", *map(_markdown, contents)]
@@ -392,8 +395,10 @@ def meaning(report: Any) -> Iterator[str]:
             "give away what single rows hold."
         )
         return
-    factor = exp(epsilon)
+    factor = exp(min(epsilon, 700.0))
     shown = f"{factor:.2g}" if factor < 1000 else f"{factor:.0e}"
+    if epsilon > 700.0:
+        shown = f"1e+{epsilon / log(10.0):.0f}"
     yield (
         f"Suppose that somebody wants to find out something about one {unit}, and that they know "
         "everything about all the others. With this release in their hands they are hardly better "
@@ -485,7 +490,7 @@ def _picture_html(model, confidence_level):
     out = StringIO()
     # Texts stay texts, so that the page can be searched. A date would make each page another one.
     with pyplot.rc_context({"svg.fonttype": "none", "svg.hashsalt": "skpriv"}):
-        display.figure_.savefig(out, format="svg", bbox_inches="tight", metadata={"Date": None})
+        save_picture(display.figure_, out, format="svg", metadata={"Date": None})
     pyplot.close(display.figure_)
     svg = out.getvalue()
     return _Html(f"<figure>{svg[svg.index('<svg') :]}</figure>")

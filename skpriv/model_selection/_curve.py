@@ -14,7 +14,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from .._compat import HasMethods, pipeline_steps, reaching_last, safe_indexing
 from .._parameters import ArrayLike, Count, IntervalMethod, Level, RandomState, validated
-from .._printing import Display, pyplot
+from .._printing import Display, picture_text, pyplot
 from .._progress import progress
 from ..metrics import interval_coverage_score, interval_mean_width
 from ..privacy import learns_nothing
@@ -580,7 +580,8 @@ class PrivacyUtilityDisplay(Display):
         low, high = np.quantile(values, [0.1, 0.9], axis=1, method="inverted_cdf")
         middle = np.median(values, axis=1)
         ax = self._axes(ax)
-        (self.line_,) = ax.plot(x, middle, marker="o", label=name or self.estimator_name)
+        label_of_line = picture_text(name or self.estimator_name)
+        (self.line_,) = ax.plot(x, middle, marker="o", label=label_of_line)
         self.band_ = ax.fill_between(x, low, high, alpha=0.2, color=self.line_.get_color())
         self.reference_line_ = None
         if reference is not None and show_reference:
@@ -590,6 +591,6 @@ class PrivacyUtilityDisplay(Display):
         ax.set(xscale="log", xlabel="epsilon")
         if "width" in quantity:
             ax.set_ylim(bottom=0.0)  # Widths are compared by their length.
-        ax.set_ylabel(label.format(self.score_name))
+        ax.set_ylabel(label.format(picture_text(self.score_name)))
         ax.legend()
         return self._drawn(ax)
