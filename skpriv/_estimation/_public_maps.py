@@ -84,6 +84,14 @@ def column_bounds(given, names, n_features, parameter):
         if absent:
             raise ValueError(f"{parameter} has no range for {absent}: add a (low, high) for each.")
         given = [given[name] for name in found]
+    of_lists = isinstance(given, tuple) and all(isinstance(x, list | np.ndarray) for x in given)
+    if of_lists and n_features == 2 and [np.size(x) for x in given] == [2, 2]:
+        pairs, ends = np.asarray(given).tolist(), np.transpose(given).tolist()
+        raise ValueError(
+            f"{parameter} is a tuple of two lists, which may be the ranges of two columns or the "
+            f"lowest and the highest values: pass a list of pairs, {[*map(tuple, pairs)]} or "
+            f"{[*map(tuple, ends)]}."
+        )
     try:
         pairs = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError) as error:

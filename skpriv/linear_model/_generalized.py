@@ -44,7 +44,20 @@ from .._parameters import (
 from .._stored import stored
 from ..exceptions import PrivacyError
 from ..privacy import ROUNDING, SIDE_SHARE, Query, models_that
-from ..records import ArrayRows, cells, decoded, identity, public_shape, silence
+from ..records import (
+    ArrayRows,
+    NUMBERS,
+    TEXTS,
+    TRUTHS,
+    cells,
+    decoded,
+    dtypes_of,
+    identity,
+    kind_of,
+    public_shape,
+    refuse_dtypes,
+    silence,
+)
 from ._base import FitsBySteps, PredictsAtPoints, PrivateEstimator, rowwise
 from ._exact import MaximumLikelihood
 from ._opening import public_bounds, public_row_map, public_rows
@@ -634,16 +647,15 @@ def check_kind(y, classes):
     ValueError
         If the labels are text and the classes numbers, or the other way round.
     """
-    dtype = getattr(y, "dtype", None)
-    text = getattr(dtype, "kind", "") in "US" or str(dtype).startswith("str")
-    numbers = getattr(dtype, "kind", "O") in "biuf"
-    of_text = classes.dtype.kind == "U"
-    if dtype is not None and (numbers if of_text else text):
-        raise ValueError(
-            f"classes={tuple(classes.tolist())!r} are {'text' if of_text else 'numbers'}, and y "
-            f"has the dtype {dtype}: no label would be one of the classes. Pass classes of the "
-            "kind of the labels."
-        )
+    of_text, dtypes = classes.dtype.kind == "U", dtypes_of(y)
+    refuse_dtypes(dtypes, "y")
+    for dtype in dtypes.values():
+        if kind_of(dtype) in ((NUMBERS, TRUTHS) if of_text else (TEXTS,)):
+            raise ValueError(
+                f"classes={tuple(classes.tolist())!r} are {'text' if of_text else 'numbers'}, and "
+                f"y has the dtype {dtype}: no label would be one of the classes. Pass classes of "
+                "the kind of the labels."
+            )
 
 
 @silence()

@@ -237,6 +237,7 @@ def check_table(
     columns = [name for name, own in named if own is not None or name != schema.target]
     present_names(columns or schema, names, "schema", "the table")
     schema.check_filled(columns)
+    schema.check_dtypes(table, columns)
 
     def states(frame):
         frame = columns_of(frame, columns)

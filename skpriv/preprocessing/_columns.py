@@ -15,9 +15,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._stored import stored
-from ..records import silence
+from ..records import (
+    CLOCKS, DATES, DURATIONS, INTERVALS, PERIODS, READ_AS_NUMBERS, TRUTHS, refuse_dtypes, silence,
+)  # fmt: skip
 from ._values import (
-    booleans_of, codes_of, composed, days, days_of, number, numbers_of, text, truth_word,
+    SECONDS, booleans_of, codes_of, composed, days, days_of, number, numbers_of, text, truth_word,
 )  # fmt: skip
 
 INDICATOR = "indicator"
@@ -81,9 +83,15 @@ class ColumnType:
     kind: ClassVar[str]
     to_fill_in: ClassVar[tuple[str, ...]] = ()
     to_consider: ClassVar[tuple[str, ...]] = ('missing = "indicator"',)
+    readable: Any = READ_AS_NUMBERS  # kinds of dtypes whose cells it can read
     is_open: Any = False
     coded: Any = None
     missing: Any
+
+    def check_dtype(self, name: str, dtype: Any) -> None:
+        """Refuse a column of this name whose dtype, a public one, it cannot read."""
+        why = f"the type {self.kind!r} does not read"
+        refuse_dtypes({name: dtype}, "the table", why, self.readable)
 
     @property
     def has_indicator(self) -> bool:
@@ -254,7 +262,8 @@ class Numeric(_Range):
         range, which may be far from every row. It changes the table of coefficients, and not what
         is released.
     unit : str, default=None
-        The unit of the numbers, for tables of coefficients: with "year", "age per year".
+        The unit of the numbers, for tables of coefficients: with "year", "age per year". Durations
+        are read in it, where it is "second", "minute", "hour", "day" or "week".
     decimal : str, default="."
         The decimal mark of numbers that are texts, as in ``pandas.read_csv``. With "," the text
         "12,5" is read as 12.5, and a text with a point is missing.
@@ -321,7 +330,17 @@ class Numeric(_Range):
     _value = _number
 
     def _read(self, series):
-        return numbers_of(series, self.decimal or ".", self.thousands)
+        return numbers_of(series, self.decimal or ".", self.thousands, self._seconds)
+
+    @property
+    def _seconds(self):
+        """Length of the unit; NaN of what has no fixed length, or is no time."""
+        return SECONDS.get((self.unit or "").removesuffix("s"), np.nan)
+
+    @property
+    def readable(self) -> Any:
+        """Kinds of dtypes whose cells it can read."""
+        return READ_AS_NUMBERS if np.isnan(self._seconds) else READ_AS_NUMBERS | {DURATIONS}
 
     def _effect(self, name):
         return f"{name} per {self.unit}" if self.unit else name
@@ -369,6 +388,7 @@ class Date(_Range):
 
     format: str | None = field(default=None, kw_only=True)
     kind: ClassVar[str] = "date"
+    readable: ClassVar[Any] = READ_AS_NUMBERS - {TRUTHS} | {DATES, PERIODS}
     to_fill_in: ClassVar[tuple[str, ...]] = ("low = 2015-01-01", "high = 2024-12-31")
 
     def __post_init__(self):
@@ -489,6 +509,7 @@ class _Listed(ColumnType):
 
     categories: Any
     spellings: Any
+    readable: ClassVar[Any] = READ_AS_NUMBERS | {DATES, PERIODS, CLOCKS, INTERVALS}
     to_fill_in: ClassVar[tuple[str, ...]] = ("categories = []",)
     to_consider: ClassVar[tuple[str, ...]] = (
         'spellings = { "..." = "..." }', 'missing = "indicator"',

@@ -54,6 +54,7 @@ class SchemaEncoder(PublicTransformer):
         names, schema = column_names(X), as_schema(self.schema)
         self.columns_ = self._chosen(schema, names)
         schema.check_filled(self.columns_)
+        schema.check_dtypes(X, self.columns_)
         self.feature_names_in_ = np.array(names, dtype=object)
         self.n_features_in_ = len(names)
         self._learn(schema)
@@ -61,6 +62,7 @@ class SchemaEncoder(PublicTransformer):
 
     def _checked(self, X):
         present_names(self.columns_, column_names(X), "The fitted encoder", "X")
+        as_schema(self.schema).check_dtypes(X, self.columns_)
         return as_rows(X) if is_lazy(X) else None
 
     @property

@@ -14,7 +14,10 @@ import numpy as np
 
 from .._printing import first_names
 from .._stored import stored
-from ..records import as_rows, cells, is_lazy, present_names, same_names, silence
+from ..records import (
+    DATES, DURATIONS, INTERVALS, NUMBERS, PERIODS, TEXTS, TRUTHS, as_rows, cells, dtypes_of,
+    held_back, is_lazy, kind_of, present_names, same_names, silence,
+)  # fmt: skip
 from ._columns import Boolean, Categorical, ColumnType, Date, Numeric, Ordinal, codes_by_text
 from ._values import codes_of, days, number, text
 
@@ -340,6 +343,20 @@ class Schema(Mapping):
                     "column means and never from the rows."
                 )
 
+    def check_dtypes(self, table: Any, names: Any) -> None:
+        """Refuse columns whose dtypes, which are public, let nobody read a cell; with the remedy.
+
+        Parameters
+        ----------
+        table : data frame or rows
+        names : iterable of str
+            The columns of the schema that are read.
+        """
+        dtypes = as_rows(table).dtypes if is_lazy(table) else dtypes_of(table)
+        for name, own in zip(names, same_names(names, dtypes), strict=True):
+            if own is not None:
+                self[name].check_dtype(own, dtypes[own])
+
     @property
     def bounds_y(self) -> tuple[float, float]:
         """Public range (low, high) of the target, for ``bounds_y`` of a regressor."""
@@ -361,7 +378,7 @@ class Schema(Mapping):
         Parameters
         ----------
         frame : data frame
-            A frame with a column of the target's name.
+            A frame in memory with a column of the target's name.
 
         Returns
         -------
@@ -371,8 +388,12 @@ class Schema(Mapping):
             of rows is public.
         """
         low, high = self.bounds_y
-        z = self[self.target].encode(self._cells(frame))[:, 0]
-        return np.clip(low + (z + 1.0) * (high / 2.0 - low / 2.0), low, high)
+
+        def numbers(cells):
+            z = self[self.target].encode(cells)[:, 0]
+            return np.clip(low + (z + 1.0) * (high / 2.0 - low / 2.0), low, high)
+
+        return self._read(numbers, frame, np.nan)
 
     @property
     def classes(self) -> tuple:
@@ -403,18 +424,33 @@ class Schema(Mapping):
             Members of `classes` as objects, and None where a cell is none of them.
         """
         column = None if self.target is None else self[self.target]
-        if isinstance(column, Boolean):  # A missing cell is .5, or a constant.
-            found = np.array([0, 2, 1])[(2.0 * self.read_target(frame)).astype(int)]
-        elif isinstance(column, Categorical | Ordinal):
-            codes = codes_by_text(column.categories, column.spellings)
-            found = codes_of(self._cells(frame), codes, -1, -1)
-        else:
+        if not isinstance(column, Boolean | Categorical | Ordinal):
             return self.read_target(frame)
-        return np.array([*self.classes, None], dtype=object)[found]
 
-    def _cells(self, frame):
-        """The column of the target, of frames that are lazy as well."""
-        return columns_of(frame, [self.target]).get_column(self.target)
+        def labels(cells):
+            if isinstance(column, Boolean):  # A missing cell is .5, or a constant.
+                found = np.array([0, 2, 1])[column.encode(cells)[:, 0].astype(int) + 1]
+            else:
+                listed = codes_by_text(column.categories, column.spellings)
+                found = codes_of(cells, listed, -1, -1)
+            return np.array([*self.classes, None], dtype=object)[found]
+
+        return self._read(labels, frame, None)
+
+    def _read(self, read, frame, nothing):
+        """What is read of the cells of the target, before a charge."""
+        if is_lazy(frame):
+            raise TypeError(
+                f"frame must be in memory, and not a {type(frame).__name__}: pass what its "
+                "collect() or compute() returns."
+            )
+        self.check_dtypes(frame, [self.target])
+        present_names([self.target], column_names(frame), "The schema", "the table")
+
+        def evaluate(table):
+            return read(columns_of(table, [self.target]).get_column(self.target))
+
+        return held_back(evaluate, frame, nothing)
 
     @classmethod
     def template(cls, frame: Any, *, target: Any = None) -> "Schema":
@@ -452,8 +488,8 @@ class Schema(Mapping):
         # missing = "indicator"
         <BLANKLINE>
         """
-        dtypes = nw.from_native(frame).collect_schema()
-        return cls({str(name): _open_type(dtype) for name, dtype in dtypes.items()}, target=target)
+        columns = {str(name): _open_type(dtype) for name, dtype in dtypes_of(frame).items()}
+        return cls(columns, target=target)
 
     @classmethod
     def read(cls, path: Any) -> "Schema":
@@ -561,15 +597,11 @@ def as_frame(X):
 
 
 def columns_of(X, names):
-    """A frame of some columns of a table in memory, by these names and not as the table has them.
-
-    Lazy frames are collected.
-    """
+    """A frame of some columns of a table in memory, by these names and not by the table's."""
     frame = as_frame(X)
-    columns = present_names(names, frame.collect_schema().names(), "The schema", "the table")
+    columns = present_names(names, frame.columns, "The schema", "the table")
     own = zip(names, columns, strict=True)
-    found: Any = frame.select(nw.col(column).alias(name) for name, column in own)
-    return found.collect() if isinstance(found, nw.LazyFrame) else found
+    return frame.select(nw.col(column).alias(name) for name, column in own)
 
 
 def column_names(X):
@@ -598,13 +630,15 @@ def _column(name, table):
         raise ValueError(f"Column {name!r}: {error}") from None
 
 
+_OF_KINDS = {
+    NUMBERS: Numeric(), TRUTHS: Boolean(), DATES: Date(), PERIODS: Date(), INTERVALS: Ordinal(),
+    DURATIONS: Numeric(unit="day"),
+}  # fmt: skip
+
+
 def _open_type(dtype):
     """The type of a column by that of the frame; the categories of a frame are its values."""
-    if isinstance(dtype, nw.Boolean):
-        return Boolean()
-    if isinstance(dtype, nw.Date | nw.Datetime):
-        return Date()
-    return Numeric() if dtype.is_numeric() else Categorical()
+    return _OF_KINDS.get(kind_of(dtype), Categorical())
 
 
 @silence()
@@ -623,8 +657,9 @@ def guessed_type(series: Any) -> ColumnType:
     ColumnType
         A type without its range or list. It is a guess about private cells, for the curator.
     """
-    if not isinstance(series.dtype, nw.String | nw.Object):
-        return _open_type(series.dtype)
+    (dtype,) = dtypes_of(series).values()
+    if kind_of(dtype) not in (TEXTS, None):
+        return _open_type(dtype)
     filled = sum(text(cell) is not None for cell in cells(series))
     best: ColumnType = Categorical()
     most_read = 0

@@ -10,6 +10,7 @@ import re
 import unicodedata
 from contextlib import suppress
 from datetime import date, datetime, timedelta, timezone
+from enum import Enum
 from functools import partial
 from math import isfinite
 
@@ -21,6 +22,10 @@ from ..records import MISSING_WORDS, cells, identity, moment, silence
 _TRUTHS = dict.fromkeys(("yes", "y", "t", "1"), 1.0) | dict.fromkeys(("no", "n", "f", "0"), 0.0)
 _EPOCH = datetime(1970, 1, 1)
 DAY = timedelta(days=1).total_seconds()
+LONGEST = 2.0**62  # microseconds: of twice as many there are no integers
+_INTERVAL = re.compile(r"(?<=^[\[(])([^,]+), ([^,]+)(?=[\])]$)")
+# Units of a fixed length, in seconds
+SECONDS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": DAY, "week": 7.0 * DAY}
 # Blanks between groups of digits: the plain, no-break, narrow no-break, thin and figure space.
 _BLANKS = " \u00a0\u202f\u2009\u2007"
 
@@ -40,7 +45,7 @@ def real(value):
     return value.real if is_complex and value.imag == 0.0 else value
 
 
-def number(value, decimal=".", thousands=None):
+def number(value, decimal=".", thousands=None, seconds=np.nan):
     """The finite number of a cell, else NaN.
 
     Parameters
@@ -50,15 +55,21 @@ def number(value, decimal=".", thousands=None):
         The decimal mark of numbers in texts.
     thousands : str or None
         The mark between groups of digits in texts; a blank stands for all kinds of blanks.
+    seconds : float
+        Length of the unit in which durations are told; NaN where they are no numbers.
     """
     if isinstance(value, str):
         value = composed(value)
         if value.casefold() in ("true", "false"):
             return float(value.casefold() == "true")
         value = _plain_number(value, decimal, thousands)
-    if isinstance(value, np.datetime64 | np.timedelta64):
+    if isinstance(value, np.datetime64):
         return float("nan")  # A column of times has no numbers either.
     try:
+        if isinstance(value, timedelta):  # of pandas too, whose nanoseconds are cut
+            value = np.timedelta64(timedelta(value.days, value.seconds, value.microseconds))
+        if isinstance(value, np.timedelta64):
+            value = _in_units(value, seconds)
         result = float(real(value))
     except Exception:  # A cell may hold any object, which may raise any error.
         return float("nan")
@@ -86,9 +97,14 @@ def _plain_number(said, decimal, thousands):
 
 
 def text(value):
-    """The name of a cell (see :func:`skpriv.records.identity`); None where it is missing."""
+    """The name of a cell (see :func:`skpriv.records.identity`); None where it is missing.
+
+    The ends of an interval are numbers: a missing cell makes floats of those of all others.
+    """
     said = identity(value)
-    return None if said is None or said.casefold() in MISSING_WORDS else said
+    if said is None or said.casefold() in MISSING_WORDS:
+        return None
+    return _INTERVAL.sub(lambda ends: f"{identity(ends[1])}, {identity(ends[2])}", said)
 
 
 def truth_word(value):
@@ -107,7 +123,7 @@ def days(value, format=None):
         The format of dates in texts, as of ``datetime.strptime``; None is ISO 8601.
     """
     try:
-        value = moment(value)
+        value = moment(value.start_time if type(value).__name__ == "Period" else value)
         if isinstance(value, str) and format is not None:
             value = datetime.strptime(composed(value), format)
         elif not isinstance(value, date):
@@ -122,8 +138,20 @@ def days(value, format=None):
         return float("nan")
 
 
-def numbers_of(series, decimal=".", thousands=None):
+def _in_units(durations, seconds):
+    """Durations of NumPy as numbers of units of so many seconds, NaN where they are missing."""
+    durations = np.asarray(durations)
+    parts = durations.astype("timedelta64[us]")
+    unit = np.ones((), durations.dtype) / np.timedelta64(1, "us")
+    lost = np.isnat(parts) | (np.abs(durations.astype(np.float64)) * unit >= LONGEST)
+    return np.where(lost, np.nan, parts.astype(np.float64) / (1e6 * seconds))
+
+
+def numbers_of(series, decimal=".", thousands=None, seconds=np.nan):
     """Float array of a column, NaN where nothing can be read."""
+    if series.dtype == nw.Duration:
+        with suppress(Exception):
+            return _in_units(series.to_numpy(), seconds)
     if series.dtype.is_numeric() and not series.dtype.is_decimal():
         # Missing cells go first: pandas 2.1 makes objects of Arrow columns that have some. Arrow
         # refuses a column for one integer that is not exact in floats.
@@ -131,7 +159,7 @@ def numbers_of(series, decimal=".", thousands=None):
             values = series.cast(nw.Float64).fill_null(0.0).to_numpy().astype(np.float64)
             values[series.is_null().to_numpy().astype(bool)] = np.nan
             return np.where(np.isfinite(values), values, np.nan)
-    return _mapped(series, partial(number, decimal=decimal, thousands=thousands))
+    return _mapped(series, partial(number, decimal=decimal, thousands=thousands, seconds=seconds))
 
 
 def booleans_of(series, words):
@@ -202,7 +230,11 @@ def _looked_up(column, function):
 
 
 def _said(function, value):
-    """What a cell says; one that lets nobody read it is missing."""
+    """What a cell says; one that lets nobody read it is missing.
+
+    Bytes are a text in UTF-8, as some programs write it, and a member of an enumeration its value.
+    """
     with suppress(Exception):
-        return function(value)
+        value = value.decode() if isinstance(value, bytes) else value
+        return function(value.value if isinstance(value, Enum) else value)
     return function(None)

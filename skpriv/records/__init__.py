@@ -3,6 +3,10 @@
 from ._base import CHUNK_ROWS, KEPT_BYTES, ArrayRows, Rows, WeightedRows, canonical, in_threads
 from ._batches import BatchRows, LazyValues, check_length
 from ._dask import DaskRows, positional
+from ._dtypes import (
+    CLOCKS, DATES, DURATIONS, INTERVALS, NUMBERS, PERIODS, READ_AS_NUMBERS, TEXTS, TRUTHS,
+    dtypes_of, kind_of, refuse_dtypes,
+)  # fmt: skip
 from ._identity import (
     MISSING_WORDS, codes, identity, moment, name_of, present_names, same_names,
 )  # fmt: skip
@@ -18,6 +22,15 @@ from ._values import (
 )  # fmt: skip
 
 __all__ = [
+    "DATES",
+    "DURATIONS",
+    "CLOCKS",
+    "INTERVALS",
+    "NUMBERS",
+    "PERIODS",
+    "READ_AS_NUMBERS",
+    "TEXTS",
+    "TRUTHS",
     "CHUNK_ROWS",
     "KEPT_BYTES",
     "INVALID_VALUES",
@@ -41,6 +54,7 @@ __all__ = [
     "check_shape",
     "codes",
     "decoded",
+    "dtypes_of",
     "finite",
     "finite_numbers",
     "floats",
@@ -52,6 +66,7 @@ __all__ = [
     "in_memory",
     "in_threads",
     "is_lazy",
+    "kind_of",
     "moment",
     "name_of",
     "named",
@@ -62,6 +77,7 @@ __all__ = [
     "quietly",
     "read_in_batches",
     "readable",
+    "refuse_dtypes",
     "same_names",
     "silence",
 ]

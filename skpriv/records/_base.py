@@ -23,6 +23,7 @@ from scipy.sparse import csr_matrix, issparse
 from .._linalg import BLOCK_ENTRIES, CompensatedSum, one_blas_thread
 from .._progress import progress
 from ..exceptions import InvalidValues
+from ._dtypes import dtypes_of, refuse_dtypes
 from ._subset import BATCH_ROWS, SeededOrder, Subset
 from ._values import INVALID_VALUES, OTHER_ROWS, finite, numeric, public_shape, quietly, silence
 
@@ -152,6 +153,8 @@ class Rows(ABC):
         Threads that sum chunks at the same time, as in joblib; the sum does not depend on it.
     names : list of str or None
         Public names of the columns of X, where they are known here.
+    dtypes : dict
+        Public dtypes of the columns that are read, y among them, by their names in the table.
     passes : int or None
         How often the rows were read; None if they are in memory.
     has_target : bool
@@ -174,6 +177,7 @@ class Rows(ABC):
     n_features: int
     n_jobs: int | None = -1
     names: list[str] | None = None
+    dtypes: Any = {}  # of no column
     passes: int | None = None  # a number where rows are not in memory
     shown = False
     has_target = True
@@ -412,6 +416,8 @@ class ArrayRows(Rows):
     def __init__(self, X: Any, y: Any, n_jobs: int | None = -1) -> None:
         self._X, self._y, self.n_jobs = X, y, n_jobs
         self.n, self.n_features = public_shape(X)
+        refuse_dtypes(dtypes_of(X), "X")
+        refuse_dtypes(dtypes_of(y), "y")
         # One target must not stand for several rows.
         if y is not None and public_shape(y) not in ((self.n,), (self.n, 1)):
             raise ValueError(OTHER_ROWS)

@@ -185,7 +185,7 @@ class FetchedRows(Rows):
         It is given float64 arrays, or if not ``numeric`` the tables as they are.
         """
         steps = (*self._steps, partial(step, function, numeric))
-        return self._changed(_steps=steps, n_features=int(n_features), names=names)
+        return self._changed(_steps=steps, n_features=int(n_features), names=names, dtypes={})
 
     def _changed(self, **attributes):
         """The same rows with other attributes, of which no pass was made and nothing is refused."""

@@ -13,6 +13,7 @@ from ._base import ArrayRows, Rows, computed
 from ._batches import (
     OTHER_LENGTH, BatchRows, FetchedRows, chosen_columns, dense, length, pick, stated,
 )  # fmt: skip
+from ._dtypes import dtypes_of
 from ._subset import Subset
 from ._values import INVALID_VALUES, OTHER_ROWS, is_dask, public_shape
 
@@ -138,7 +139,11 @@ class DaskRows(FetchedRows):
 
         n = _public_length(X) if n is None else n
         rows = cls([], [], width, names, has_target=target is not None, n=n)
-        rows = rows._changed(_partitions=Partitions(find))
+        dtypes = dtypes_of(X)
+        read = dtypes if names is None else [*chosen, *([] if target is None else [target])]
+        rows = rows._changed(
+            _partitions=Partitions(find), dtypes={str(name): dtypes[name] for name in read}
+        )
         return rows if y is None else rows.with_target(y)
 
     @property

@@ -8,7 +8,7 @@ with them is one fixed sentence.
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
@@ -20,6 +20,7 @@ from ..exceptions import InvalidValues
 from ._base import KEPT_BYTES, ArrayRows, Rows, canonical
 from ._batches import BatchRows, check_length, chosen_columns, frame, is_table, length, split
 from ._dask import DaskRows
+from ._dtypes import dtypes_of, inner, refuse_dtypes
 from ._subset import BATCH_ROWS
 from ._values import (
     INVALID_VALUES, aloud, finite, floats, is_dask, named, numeric, public_shape, quietly, stand_in,
@@ -95,23 +96,25 @@ class Source:
     table: Any
     names: list
     stable: bool = True
+    dtypes: Any = field(default_factory=dict)
 
     @classmethod
     def of(cls, table):
         """Source of a table that can be read in batches, else None; no row is looked at."""
         kind, library = type(table).__name__, type(table).__module__.partition(".")[0]
         if library == "pyarrow" and kind == "RecordBatchReader":
-            return cls(ReadOnce(table), list(table.schema.names))
-        if library == "pyarrow" and kind == "Scanner":
-            return cls(table, list(table.projected_schema.names))
+            table = ReadOnce(table)
         stored = hasattr(table, "count_rows") and hasattr(table, "schema")
-        if stored or (library == "pyarrow" and kind in ("Table", "RecordBatch")):
-            return cls(table, list(table.schema.names))
+        of_arrow = library == "pyarrow" and kind in ("Table", "RecordBatch", "Scanner")
+        if isinstance(table, ReadOnce) or stored or of_arrow:
+            schema = table.projected_schema if kind == "Scanner" else table.schema
+            dtypes = dict(zip(schema.names, map(inner, schema.types), strict=True))
+            return cls(table, list(schema.names), True, dtypes)
         found = nw.from_native(table, pass_through=True)
         if isinstance(found, nw.LazyFrame):
-            return cls(found, found.collect_schema().names(), False)
+            return cls(found, found.collect_schema().names(), False, dtypes_of(found))
         if isinstance(found, nw.DataFrame):
-            return cls(found.to_native(), found.columns)
+            return cls(found.to_native(), found.columns, True, dtypes_of(found))
         return None
 
     def count(self):
@@ -245,7 +248,9 @@ def from_table(
     n, names = source.count() if n is None else n, list(map(str, features))
     targets = None if target is None else partial(source.column, target)
     options: Any = {"stable": source.stable, "has_target": target is not None, "targets": targets}
-    return BatchRows(blocks, n, len(features), names, **options)
+    rows = BatchRows(blocks, n, len(features), names, **options)
+    rows.dtypes = {name: source.dtypes[name] for name in columns}
+    return rows
 
 
 def from_parquet(path: Any, target: Any = None, features: Any = None) -> BatchRows:
@@ -419,6 +424,8 @@ def check_public(
             "X is sparse data, but dense rows are required: pass X.toarray(); in a pipeline pass "
             "OneHotEncoder(sparse_output=False) and ColumnTransformer(sparse_threshold=0)."
         )
+    refuse_dtypes(dtypes_of(X) if rows is None else rows.dtypes, "X" if rows is None else "X or y")
+    refuse_dtypes(dtypes_of(given), "y")
     options = {"accept_sparse": accept_sparse, "dtype": np.float64, "ensure_all_finite": False}
     with aloud():  # that names are missing is public
         if reset:
@@ -474,6 +481,7 @@ def finite_numbers(data: Any, name: str, shape: Any = None) -> np.ndarray:
 def check_shape(data: Any, name: str, shape: Any) -> None:
     """Refuse an argument of another public shape; None in it is any length."""
     found = public_shape(data)
+    refuse_dtypes(dtypes_of(data), name)
     if shape is None:
         return
     if len(found) != len(shape) or any(w not in (None, f) for w, f in zip(shape, found)):

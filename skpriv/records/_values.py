@@ -152,7 +152,7 @@ def public_shape(data: Any, depth: int = 4) -> tuple:
         return (len(data), *(shapes[0][0] if shapes else ()))
     if issubclass(kind, PLAIN):
         return ()
-    if not isinstance(nw.from_native(data, pass_through=True), nw.LazyFrame):
+    if is_dask(data) or not isinstance(nw.from_native(data, pass_through=True), nw.LazyFrame):
         shape = getattr(data, "shape", None)
         if isinstance(shape, tuple) and all(isinstance(size, int | np.integer) for size in shape):
             return tuple(map(int, shape))

@@ -1,0 +1,120 @@
+"""What the dtype of a column, which is public, says of its cells: some can be no number.
+
+A column whose cells nobody can read would be missing as a whole, after the charge. What a dtype
+cannot be is refused before it, with the remedy.
+"""
+
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from ._values import is_dask
+
+NUMBERS, TRUTHS, TEXTS = "numbers", "truth values", "texts"
+DATES, PERIODS, CLOCKS = "dates", "periods", "times of day"
+DURATIONS, INTERVALS, PARTS = "durations", "intervals", "lists or records"
+# How the names of dtypes begin, in all libraries, and what their cells are; the first one counts.
+_BEGINNINGS = {
+    "timedelta": DURATIONS, "duration": DURATIONS, "timestamp": DATES, "date": DATES,
+    "period": PERIODS, "interval": INTERVALS, "time": CLOCKS, "month_day": PARTS, "list": PARTS,
+    "large_list": PARTS, "fixed_size_list": PARTS, "array": PARTS, "struct": PARTS, "map": PARTS,
+    "bool": TRUTHS, "str": TEXTS, "large_string": TEXTS, "categorical": TEXTS, "binary": TEXTS,
+    "int": NUMBERS, "uint": NUMBERS, "float": NUMBERS, "double": NUMBERS, "halffloat": NUMBERS,
+    "decimal": NUMBERS,
+}  # fmt: skip
+# The same of NumPy, by its own letters
+_LETTERS = {
+    "m": DURATIONS, "M": DATES, "V": PARTS, "b": TRUTHS, "U": TEXTS, "S": TEXTS, "i": NUMBERS,
+    "u": NUMBERS, "f": NUMBERS,
+}  # fmt: skip
+REMEDIES = {
+    TRUTHS: "describe it as Boolean() in a schema.",
+    DATES: (
+        "describe it as Date(low, high) in a schema, which TableEncoder reads, or pass numbers, "
+        "such as days since a public date."
+    ),
+    PERIODS: (
+        "describe it as Date(low, high) in a schema, which reads where a period begins, or pass "
+        "numbers, such as days since a public date."
+    ),
+    CLOCKS: (
+        "pass numbers, such as hours since midnight, or describe it as Categorical in a schema."
+    ),
+    DURATIONS: (
+        "describe it as Numeric(low, high, unit='day') in a schema, or with unit='week', 'hour', "
+        "'minute' or 'second', or pass its number of such units."
+    ),
+    INTERVALS: (
+        "describe it as Ordinal or Categorical in a schema, with the intervals as texts, or pass "
+        "numbers, such as their middles."
+    ),
+    PARTS: "make a column of each of its parts.",
+}
+
+
+def dtypes_of(data: Any) -> dict:
+    """Dtype of each column by its name, which is "" where it has none; no value is looked at.
+
+    Parameters
+    ----------
+    data : object
+        A table, a column, an array or rows; anything else has no dtypes.
+    """
+    if is_dask(data):
+        frame = data.ndim == 2 and hasattr(data, "columns")
+        return dict(data.dtypes.items()) if frame else {"": data.dtype}
+    found: Any = nw.from_native(data, pass_through=True, allow_series=True)
+    if isinstance(found, nw.DataFrame):
+        columns = ((name, found.get_column(name).to_native()) for name in found.columns)
+        return {name: _of_column(column) for name, column in columns}
+    if isinstance(found, nw.LazyFrame):
+        return dict(found.collect_schema())
+    dtype = _of_column(nw.to_native(data, pass_through=True))
+    return {} if dtype is None else {"": dtype}
+
+
+def _of_column(column):
+    """Dtype of a column, or None of what is no column."""
+    arrow = type(column).__module__.startswith("pyarrow.")
+    return inner(getattr(column, "type" if arrow else "dtype", None))
+
+
+def inner(dtype: Any) -> Any:
+    """The dtype of the categories of a dtype that has such."""
+    categories = getattr(dtype, "categories", None)
+    if hasattr(categories, "dtype"):
+        return categories.dtype
+    return dtype.value_type if hasattr(dtype, "index_type") else dtype
+
+
+def kind_of(dtype: Any) -> str | None:
+    """What cells of a dtype are; None of objects, which can be anything, and of unknown ones."""
+    if isinstance(dtype, np.dtype):
+        return _LETTERS.get(dtype.kind)
+    said = str(dtype).lower()
+    return next((kind for word, kind in _BEGINNINGS.items() if said.startswith(word)), None)
+
+
+READ_AS_NUMBERS = frozenset({NUMBERS, TRUTHS, TEXTS, None})  # a text is the number that it writes
+
+
+def refuse_dtypes(
+    dtypes: dict, where: str, why: str = "are no numbers", readable: Any = READ_AS_NUMBERS
+) -> None:
+    """Refuse columns whose cells cannot be read, by their dtypes alone.
+
+    Parameters
+    ----------
+    dtypes : dict
+        What `dtypes_of` returns.
+    where, why : str
+        The argument, and why its cells cannot be read, for the error.
+    readable : set of (str or None), default=READ_AS_NUMBERS
+    """
+    for name, dtype in dtypes.items():
+        if (kind := kind_of(dtype)) not in readable:
+            who = f"The column {name!r} of {where}" if name else where
+            raise ValueError(
+                f"{who} holds {kind} (its dtype is {dtype}), which {why}: {REMEDIES[kind]}"
+            )
