@@ -168,4 +168,5 @@ def test_the_curator_hears_what_is_strange(tmp_path, capsys):
     said = capsys.readouterr()
     for words in ("have more cells", "have no separator", "have a carriage return"):
         assert f"1 lines {words}" in said.err
-    assert said.out.count("type = ") == 2 and "# low =" in said.out and "role =" in said.out
+    assert said.out.count("\ntype = ") == 2 and '\nencoding = "utf-8"\n' in said.out
+    assert "# low =" in said.out and "role =" in said.out

@@ -22,7 +22,7 @@ from ._arguments import (
     write,
 )
 from ._budget import charged
-from ._frames import chosen_columns, formatted, opened, read_table, strange_lines
+from ._frames import chosen_columns, formatted, opened, read_table, text_of
 
 
 def add_schema(parser):
@@ -44,6 +44,9 @@ def run_schema(args):
     """
     check_files(args, args.table, out=(".toml",))
     written = formatted(Schema({}), args)
+    text = text_of(args.table, written)
+    if text is not None:
+        written = written.with_format(encoding=text.encoding)
     frame = nw.from_native(read_table(args.table, written))
     names = frame.columns
     for option in ("target", "group"):  # The first line may be a row, which is not repeated.
@@ -59,7 +62,7 @@ def run_schema(args):
         print(schema.to_toml(explained=True), end="")
     else:
         schema.write(args.out)
-    for words in strange_lines(args.table, written):
+    for words in text.strange() if text else ():
         print(words, file=sys.stderr)
     where = "The schema is open" if args.out is None else f"Wrote {args.out}"
     print(f"{where}: fill in what stands behind #.", file=sys.stderr)
@@ -152,7 +155,8 @@ def run_check(args):
         found = check_table(frame, schema, **price)
     print(found, *ledger, sep="\n")
     if not args.private:
-        lines = [*_persons(schema.groups(frame), args.group), *strange_lines(args.table, schema)]
+        text = text_of(args.table, schema)
+        lines = [*_persons(schema.groups(frame), args.group), *(text.strange() if text else ())]
         print(*lines, sep="\n", end="\n" * bool(lines))
     return 0
 

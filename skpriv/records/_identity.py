@@ -28,6 +28,7 @@ MISSING_WORDS = {
 }  # fmt: skip
 _TRUTHS = {"true": "1", "false": "0"}
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?", re.IGNORECASE)
+_COMMA = re.compile(r"^([+-]?\d+),00?$")  # whole numbers of files with a decimal comma
 _MIDNIGHT = re.compile(r"(\d{4}-\d\d-\d\d)[T ]00:00(:00(\.0+)?)?", re.ASCII)
 # Dashes and apostrophes, which programs replace while one types.
 _ALIKE = str.maketrans(dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-"))
@@ -82,7 +83,7 @@ def _text_of(value):
 def _text_of_text(text):
     if not (text.isascii() and text.isprintable()):
         text = _folded(text)
-    text = " ".join(text.split())
+    text = _COMMA.sub(r"\1", " ".join(text.split()))
     if _NUMBER.fullmatch(text):
         return _text_of_number(Decimal(text))
     midnight = _MIDNIGHT.fullmatch(text)
@@ -187,16 +188,19 @@ def _name(person):
             person = list(person.values())
         if isinstance(person, tuple | list) or isinstance(person, np.ndarray) and person.ndim:
             return _name_of_parts([_name(part) for part in person])
-        if isinstance(person, float | np.floating):
-            exact = 2.0 ** (min(np.finfo(type(person)).nmant, 52) + 1)
-            if not abs(float(person)) < exact:
-                return None
+        if isinstance(person, float | np.floating) and _rounded(person, type(person)):
+            return None
         text = identity(person)
         if text is None and isinstance(person, bytes):
             return person or None  # a digest, which is no text
         if text is not None and text.casefold() not in MISSING_WORDS:
             return text.encode(errors="surrogatepass")
     return None
+
+
+def _rounded(numbers, kind):
+    """Whether floats may stand for several whole numbers, or for none."""
+    return ~(np.abs(numbers) < 2.0 ** (min(np.finfo(kind).nmant, 52) + 1))
 
 
 def _name_of_parts(parts):
@@ -216,9 +220,12 @@ def codes(people: Any) -> np.ndarray:
     """
     found, places = _labels(people), None
     if isinstance(found, np.ndarray):
+        if found.dtype.kind == "f":
+            found = np.where(_rounded(found, found.dtype), np.nan, found)  # nobody
         found, places = np.unique(found, return_inverse=True)
-        if found.dtype.kind in "biu":  # they are as different as their names
-            return places.reshape(-1)
+        places = places.reshape(-1)
+        if found.dtype.kind in "biuf":  # they are as different as their names
+            return places
     numbered: dict = {}  # by name
     read: dict = {}  # by what was read, of plain types alone: equal ones have equal names
     numbers = np.empty(len(found), dtype=np.intp)
@@ -230,7 +237,7 @@ def codes(people: Any) -> np.ndarray:
             if plain:
                 read[label] = number
         numbers[at] = number
-    return numbers if places is None else numbers[places.reshape(-1)]
+    return numbers if places is None else numbers[places]
 
 
 def _labels(labels):

@@ -34,6 +34,15 @@ def test_people_are_numbered_by_their_names_and_nobody_is_one_of_them():
         assert Groups(labels, 1).codes.tolist() == expected.tolist()
 
 
+@given(st.lists(st.floats(), min_size=1), st.sampled_from(["f2", "f4", "f8"]))
+def test_an_array_of_floats_is_as_its_cells(values, kind):
+    with np.errstate(over="ignore"):
+        array = np.array(values * 2, dtype=kind)
+    of_array, of_cells = codes(array), codes(list(array))
+    assert len(set(zip(of_array.tolist(), of_cells.tolist()))) == len(set(of_cells.tolist()))
+    assert set(of_array.tolist()) == set(range(len(set(of_cells.tolist()))))
+
+
 @given(st.text(), st.text())
 def test_what_a_text_names_names_itself(first, second):
     said = identity(first)

@@ -10,7 +10,7 @@ import pandas as pd
 # Each list is one person, and two lists are two.
 SAME = (
     [1, 1.0, True, np.int64(1), np.uint8(1), np.float32(1.0), np.bool_(True), Decimal("1.00"),
-     Fraction(1), "1", "1.0", np.str_("1"), b"1", np.array(1.0), " 1", "1e0", "001", "true",
+     Fraction(1), "1", "1.0", np.str_("1"), b"1", np.array(1.0), " 1", "1e0", "001", "true", "1,0",
      1 + 0j, np.complex128(1), "\u00a01\u202f", "\uff11"],
     [0, -0.0, False, "0", "-0", "00"],
     [1.5, Decimal("1.5"), Fraction(3, 2), np.float64(1.5), "1.5", "1.50"],
@@ -22,7 +22,7 @@ SAME = (
     [("a", 1), ("a", 1.0), ["a", "1"], ("a ", np.int64(1)), {"x": "a", "y": 1}],
     ["('a', 1)"], [(("a",), 1)], ["10\u00b2"], [102, "102", "102.00"],
     [2**60, str(2**60), f"{2**60}.0", Decimal(2**60)], [2**60 + 1],
-    [b"\xff\x00"], ["(1+0j)"], ["a_1"], ["1_000"],
+    [b"\xff\x00"], ["(1+0j)"], ["a_1"], ["1_000"], ["1,000"],
     [dt.date(2020, 1, 31), dt.datetime(2020, 1, 31), np.datetime64("2020-01-31"), "2020-01-31",
      pd.Timestamp("2020-01-31"), "2020-01-31 00:00:00"],
 )  # fmt: skip
