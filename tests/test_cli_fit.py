@@ -174,6 +174,25 @@ def test_parquet(argv, tmp_path):
         np.testing.assert_allclose(read(out)["prediction"], found.predict(frame), atol=0.00501)
 
 
+def test_a_stay_as_a_duration_needs_a_unit(argv, tmp_path, capsys):
+    """Every target was the middle of the range, in silence and after the charge."""
+    frame = table()
+    frame["stay"] = pd.to_timedelta(frame["stay"].round(), unit="D")
+    path, schema = tmp_path / "stays.parquet", tmp_path / "days.toml"
+    frame.drop(columns=["age", "bmi", "sex"]).to_parquet(path)
+    columns = ["ward", "smoker", "stay"]
+    text = "".join(f"[{part}" for part in SCHEMA.split("\n[")[1:] if part.split("]")[0] in columns)
+    options = {"table": str(path), "schema": str(schema), "ledger": str(tmp_path / "stays.db")}
+    options |= {"epsilon": "3", "seed": "0"}
+    schema.write_text(text)
+    refused(fit(argv, **options), capsys, "'stay' of the table holds durations", "unit='day'")
+    schema.write_text(text + 'unit = "day"\n')
+    assert fit(argv, **options) == 0  # for all that the ledger has
+    lines = map(str.split, capsys.readouterr().out.splitlines())
+    found = {words[0]: float(words[1]) for words in lines if words and words[0] == "smoker=True"}
+    assert 1.0 < found["smoker=True"] < 3.0
+
+
 def test_a_ledger_pays_until_nothing_is_left(argv, tmp_path, capsys):
     ledger = str(tmp_path / "ledger.db")
     asked = {name: value for name, value in argv.items() if name != "--out"}

@@ -4,17 +4,26 @@ A warning or an error before the charge would answer a question about a single r
 The doors are those of `registry/doors.py`, so that a new one is tried as it comes.
 """
 
+import inspect
 import warnings
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 
 import numpy as np
+import pandas as pd
 import pytest
 from registry.door_makers import DOORS, SIMULATED, Clean, prepare
-from registry.doors import wanted
+from registry.doors import public, wanted
+from registry.refusals import charged
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
 
 from skpriv import BudgetAccountant
 from skpriv.exceptions import InvalidValues
+from skpriv.linear_model import SSPRegressor
+from skpriv.preprocessing import BoundsScaler, FormulaEncoder, Numeric, Schema, TableEncoder
+from skpriv.preprocessing._base import PublicTransformer
+from skpriv.records import aloud, from_batches, silence
 
 AUDITS = ("worst_pairs", "lower_bound", "replay")  # of rows that are made up
 WANTED = sorted(
@@ -65,6 +74,64 @@ def seen(name, given, filters, state):
             error = caught
     words = {str(one.message) for one in told}
     return error, (type(error), str(error)), (words, len(accountant.charges), printed.getvalue())
+
+
+def test_every_transformer_runs_in_the_guard_of_their_base_class():
+    found = [
+        kind for kind in public().values() if inspect.isclass(kind) and hasattr(kind, "transform")
+    ]
+    assert found
+    for kind in found:
+        assert issubclass(kind, PublicTransformer)
+        assert kind.transform is PublicTransformer.transform
+
+
+SCHEMA = {"a": Numeric(-1, 1), "b": Numeric(-1, 1)}
+TRANSFORMERS = [
+    TableEncoder(SCHEMA), FormulaEncoder("a + I(b**2)", SCHEMA), BoundsScaler((-1, 1)),
+]  # fmt: skip
+
+
+class PanicException(BaseException):
+    """As polars raises it: no `Exception`."""
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("error", [ValueError, PanicException, FloatingPointError, Warning])
+@pytest.mark.parametrize("transformer", TRANSFORMERS, ids=lambda one: type(one).__name__)
+def test_an_error_of_a_transformer_is_told_after_the_charge(transformer, error, lazy, monkeypatch):
+    def encode(self, X):
+        warnings.warn("HIV positive", error if error is Warning else UserWarning, stacklevel=1)
+        raise error("HIV positive")
+
+    monkeypatch.setattr(type(transformer), "_encoded", encode)
+    X, y = pd.DataFrame(np.zeros((9, 2)), columns=["a", "b"]), np.zeros(9)
+    rows = from_batches(lambda: [X], n=9) if lazy else X
+    model = make_pipeline(clone(transformer), SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)))
+    with warnings.catch_warnings(record=True, action="always") as told, charged():
+        model.fit(rows, y)
+    assert not told
+
+
+@pytest.mark.parametrize("name", ["read_target", "read_labels"])
+def test_so_is_that_of_a_target(name, monkeypatch):
+    def fail(self, series):
+        raise ValueError("HIV positive")
+
+    monkeypatch.setattr(Numeric, "encode", fail)
+    schema = Schema({"y": Numeric(-1, 1)}, target="y")
+    y = getattr(schema, name)(pd.DataFrame({"y": np.zeros(9)}))
+    with charged():
+        SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)).fit(np.zeros((9, 2)), y)
+
+
+def test_what_is_public_is_heard_in_silence():
+    with warnings.catch_warnings(record=True, action="always") as told, silence():
+        warnings.warn("HIV positive", stacklevel=1)
+        with aloud():
+            warnings.warn("a name is missing", stacklevel=1)
+        warnings.warn("HIV positive", stacklevel=1)
+    assert [str(one.message) for one in told] == ["a name is missing"]
 
 
 @pytest.fixture(autouse=True, scope="module")

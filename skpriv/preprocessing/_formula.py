@@ -59,8 +59,9 @@ class FormulaEncoder(SchemaEncoder):
         The right-hand side, or "target ~ right-hand side", where the target is a column of the
         schema. ``+``, ``:``, ``*``, ``^`` and parentheses have their usual meaning, and are read
         by the package formulaic. A term may be a column, ``I(...)`` with +, -, \\*, / and \\*\\*,
-        abs, exp, sqrt, log, log2, log10, log1p, or ``C(column)`` for levels. The intercept belongs
-        to the regressor, not to the formula.
+        abs, exp, sqrt, log, log2, log10, log1p, or ``C(column)`` for levels. A column with another
+        name than a variable of Python is quoted by backticks. The intercept belongs to the
+        regressor, not to the formula.
     schema : Schema or mapping of str to column type
         The public type of each column that the formula names.
 
@@ -85,7 +86,9 @@ class FormulaEncoder(SchemaEncoder):
     -----
     **Privacy guarantee**: `fit` reads the names of the columns and nothing from the rows;
     `transform` maps each row by itself. A cell that is no level, or cannot be read, is what the
-    schema says of it, and no error tells of it. Values are clipped to the range of the schema.
+    schema says of it, and no error tells of it. Values are clipped to the range of the schema. Each
+    part of a term has public ends, which follow from the ranges: ``I(1 / (1 + exp(x)))`` of an x up
+    to 1000 is refused by `fit`, since its part exp(x) is no number there, and would say so.
 
     Terms such as x and x**2 are nearly the same function where x is far from 0, and noise would
     hide both. So terms of the same columns are one block. A block is made orthogonal to the

@@ -1,5 +1,7 @@
 """Formulas: the same span and coefficients as statsmodels', bounded rows, and clear refusals."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -290,3 +292,18 @@ def test_a_boolean_has_levels():
     np.testing.assert_allclose(
         encoder.transform(frame)[known], plain.transform(frame)[known], atol=1e-12
     )
+
+
+def test_what_is_too_small_for_a_number_is_not_heard():
+    """Neither a part that is rounded to 0, nor a product."""
+    schema = {"x": Numeric(0, 1000), "z": Numeric(0, 1e-200)}
+    encoder = FormulaEncoder("exp(-x) + I(1 / (1 + exp(-x))) + x:z", schema)
+    with warnings.catch_warnings(), np.errstate(all="raise"):
+        warnings.simplefilter("error")
+        found = [
+            encoder.fit_transform(pd.DataFrame({"x": [0.0, 1.0, cell], "z": [0.0, 1e-200, 1e-200]}))
+            for cell in (2.0, 700.0, 745.2, 1000.0, 5e-324, np.inf, np.nan)
+        ]
+    assert all(np.isfinite(rows).all() for rows in found)
+    for rows in found[1:]:
+        np.testing.assert_array_equal(rows[:2], found[0][:2])

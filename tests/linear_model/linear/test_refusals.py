@@ -50,6 +50,19 @@ def test_a_bound_that_is_no_number_is_refused_with_the_remedy(model):
         model.fit(*rows())
 
 
+def test_two_lists_of_two_columns_are_read_in_two_ways():
+    """As other libraries write (lowest values, highest values), and as two ranges."""
+    for bounds in (([0, 100], [1, 200]), (np.array([0, 100]), np.array([1, 200]))):
+        both = r"\[\(0, 100\), \(1, 200\)\] or \[\(0, 1\), \(100, 200\)\]"
+        with uncharged(both):
+            LinearRegression(**{**PUBLIC, "bounds_X": bounds}).fit(*rows())
+        with pytest.raises(ValueError, match=both):
+            BoundsScaler(bounds).fit(rows()[0])
+    for bounds in ([[0, 100], [1, 200]], [(0, 100), (1, 200)], ((0, 100), (1, 200))):
+        assert BoundsScaler(bounds).fit(rows()[0]).low_.tolist() == [0.0, 1.0]
+    BoundsScaler(([0, 1],)).fit(rows()[0][["a"]])
+
+
 @pytest.mark.parametrize("bounds", [
     pd.DataFrame({"low": [-2.0, -1.0], "high": [4.0, 1.0]}, index=["b", "a"]),
     pd.Series({"b": (-2.0, 4.0), "a": (-1.0, 1.0)}),
