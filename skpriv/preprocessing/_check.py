@@ -110,6 +110,8 @@ class TableCheck(Printed):
     strange : dict of str to list of (str, int)
         The most frequent cells that are not listed or cannot be read, with their numbers, where
         counts are exact.
+    stand_ins : dict of str to str
+        By column, what a cell without a value counts as where the schema does not say it.
     """
 
     columns: list
@@ -119,6 +121,7 @@ class TableCheck(Printed):
     confidence_level: float = 0.95
     report: Any = None
     strange: dict = field(default_factory=dict)
+    stand_ins: dict = field(default_factory=dict)
 
     def _parts(self):
         half = two_sided_quantile(self.confidence_level) * self.std_error
@@ -138,6 +141,11 @@ class TableCheck(Printed):
         for name, found in self.strange.items():
             listed = ", ".join(f"{cell!r} ({number:,})" for cell, number in found)
             yield f"In {name} are not listed or cannot be read: {listed}"
+        lost = self.counts[:, STATES.index("unreadable") :].sum(axis=1)
+        for name, count in zip(self.columns, lost, strict=True):
+            if name in self.stand_ins and count > half * sqrt(2.0):
+                lost_cells = f"{name}: cells without a value (about {count:,.0f}) count as"
+                yield f"{lost_cells} {self.stand_ins[name]}, unless `missing` is given."
 
     def to_frame(self) -> Any:
         """The counts as a pandas data frame, one row a column.
@@ -224,6 +232,8 @@ def check_table(
     day        1        0      0           1        1
     In age are not listed or cannot be read: '?' (1)
     In day are not listed or cannot be read: '31/12/2020' (1)
+    age: cells without a value (about 1) count as the middle of the range, unless `missing` is given.
+    day: cells without a value (about 2) count as the middle of the range, unless `missing` is given.
     """
     if epsilon is None and (delta is not None or groups is not None):
         raise ValueError("delta and groups need epsilon: without it the counts are exact.")
@@ -245,10 +255,11 @@ def check_table(
 
     cells = as_rows(rows).mapped(states, len(columns), columns, numeric=False)
     query = CountsQuery(tuple((CellStates(at),) for at in range(len(columns))), "states of cells")
+    stand_ins = {name: schema[name].stand_in for name in columns if schema[name].stand_in}
     if epsilon is None:
         counts = cells.sum(query).reshape(len(columns), -1)
         strange = {} if is_lazy(table) else _strange(columns_of(table, columns), schema)
-        return TableCheck(columns, counts, cells.n, strange=strange)
+        return TableCheck(columns, counts, cells.n, strange=strange, stand_ins=stand_ins)
     if delta is None:
         raise ValueError("delta is required with epsilon: choose it well below 1 over the rows.")
     budget = Budget(epsilon, delta)
@@ -257,7 +268,8 @@ def check_table(
     answer = session.sum(query, 1.0)
     counts = answer.value.reshape(len(columns), -1)
     scale = answer.noise.scale
-    return TableCheck(columns, counts, session.n, scale, confidence_level, session.report)
+    fields = confidence_level, session.report, {}, stand_ins
+    return TableCheck(columns, counts, session.n, scale, *fields)
 
 
 def _strange(frame, schema):

@@ -94,6 +94,11 @@ class ColumnType:
         refuse_dtypes({name: dtype}, "the table", why, self.readable)
 
     @property
+    def stand_in(self) -> str:
+        """What a cell without a value counts as where nobody said it; empty if somebody did."""
+        return "" if self.missing is not None else "the middle of the range"
+
+    @property
     def has_indicator(self) -> bool:
         """Whether missing cells have a column of their own."""
         return self.missing == INDICATOR
@@ -578,6 +583,12 @@ class Categorical(_Listed):
         super().__post_init__()
         if not isinstance(self.other, bool):
             raise ValueError("other must be true or false.")
+
+    @property
+    def stand_in(self) -> str:
+        """What a cell without a value, or one that is not listed, counts as where nobody said it."""
+        said = self.other or self.missing is not None
+        return "" if said else "the mean of all levels"
 
     @property
     def levels(self) -> list:

@@ -92,3 +92,28 @@ def test_other_spellings_are_listed_and_read():
     assert schema.read_labels(table).tolist()[:3] == ["Médecine"] * 3
     with pytest.raises(ValueError, match="'x' stands for 'Soins', not in categories"):
         replace(ward, spellings={"x": "Soins"})
+
+
+def test_cells_that_count_as_something_else_in_silence_are_named():
+    """The middle of a range, or the mean of all levels: unless the schema says what they are."""
+    frame = pd.DataFrame(
+        {"age": [30.0, None, None], "sex": ["F", "?", "M"], "ill": [True, None, True]}
+    )
+    schema = {
+        "age": Numeric(0, 120), "sex": Categorical(["F", "M"], other=False), "ill": Boolean(missing=False)
+    }  # fmt: skip
+    text = str(check_table(frame, Schema(schema)))
+    assert "age: cells without a value (about 2) count as the middle of the range" in text
+    assert "sex: cells without a value (about 1) count as the mean of all levels" in text
+    assert "ill: cells" not in text
+    said = {"age": Numeric(0, 120, missing="indicator"), "sex": Categorical(["F", "M"])}
+    assert "count as" not in str(check_table(frame[["age", "sex"]], Schema(said)))
+    many = pd.DataFrame({"age": [30.0] * 900 + [None] * 100})
+    noisy = str(check_table(many, Schema({"age": Numeric(0, 120)}), epsilon=3.0, delta=1e-6,
+                            random_state=0))  # fmt: skip
+    assert "count as the middle" in noisy
+    full = pd.DataFrame({"age": [30.0] * 1000})
+    noisy = check_table(
+        full, Schema({"age": Numeric(0, 120)}), epsilon=3.0, delta=1e-6, random_state=0
+    )
+    assert "count as the middle" not in str(noisy)
