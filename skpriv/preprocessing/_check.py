@@ -145,7 +145,7 @@ class TableCheck(Printed):
         for name, count in zip(self.columns, lost, strict=True):
             if name in self.stand_ins and count > half * sqrt(2.0):
                 lost_cells = f"{name}: cells without a value (about {count:,.0f}) count as"
-                yield f"{lost_cells} {self.stand_ins[name]}, unless `missing` is given."
+                yield f"{lost_cells} {self.stand_ins[name]}: `missing` is not given."
 
     def to_frame(self) -> Any:
         """The counts as a pandas data frame, one row a column.
@@ -232,8 +232,8 @@ def check_table(
     day        1        0      0           1        1
     In age are not listed or cannot be read: '?' (1)
     In day are not listed or cannot be read: '31/12/2020' (1)
-    age: cells without a value (about 1) count as the middle of the range, unless `missing` is given.
-    day: cells without a value (about 2) count as the middle of the range, unless `missing` is given.
+    age: cells without a value (about 1) count as the middle of the range: `missing` is not given.
+    day: cells without a value (about 2) count as the middle of the range: `missing` is not given.
     """
     if epsilon is None and (delta is not None or groups is not None):
         raise ValueError("delta and groups need epsilon: without it the counts are exact.")

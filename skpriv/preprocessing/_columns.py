@@ -586,7 +586,7 @@ class Categorical(_Listed):
 
     @property
     def stand_in(self) -> str:
-        """What a cell without a value, or one that is not listed, counts as where nobody said it."""
+        """What a cell that is missing or not listed counts as where nobody said it."""
         said = self.other or self.missing is not None
         return "" if said else "the mean of all levels"
 
