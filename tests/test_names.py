@@ -4,7 +4,7 @@ import matplotlib
 import numpy as np
 import pytest
 from registry.doors import arguments, public
-from registry.names import CLEAN, CLEAN_PEOPLE, COLUMNS, DOORS, EXEMPT, ODD, ODD_PEOPLE, PEOPLE
+from registry.named import CLEAN, CLEAN_PEOPLE, COLUMNS, DOORS, EXEMPT, ODD, ODD_PEOPLE, PEOPLE
 
 matplotlib.use("Agg")
 

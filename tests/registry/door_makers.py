@@ -422,6 +422,7 @@ DOORS = {
     ),
     "Schema.read_target": lambda given: TARGETED.read_target(_table(given, "frame")),
     "Schema.read_labels": lambda given: TARGETED.read_labels(_table(given, "frame")),
+    "Schema.check_dtypes": lambda given: SCHEMA.check_dtypes(_table(given, "table"), ["x0"]),
     "Schema.groups": lambda given: OF_PERSONS.groups(_table(given, "frame")),
     "Schema.template": lambda given: preprocessing.Schema.template(_table(given, "frame")),
     "Loop.rank": _loop,

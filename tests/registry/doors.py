@@ -23,7 +23,7 @@ PUBLIC = {
     "block", "bound", "bounds", "cells", "bounds_y", "budget", "claim", "cls", "coef", "collection",
     "columns", "condition", "confidence_level", "constant", "correct", "correlation", "cost",
     "covariance", "currency", "curve", "cv", "data", "data_max", "data_norm", "delta",
-    "description", "effects", "explained", "env",
+    "description", "dtype", "effects", "explained", "env",
     "epsilon", "epsilons", "estimand", "estimator", "event_id",
     "event_ids", "extra", "feature", "features", "file", "first", "force", "format", "found",
     "grid", "guesses", "high", "horizon", "input_features", "intercept",
