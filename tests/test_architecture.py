@@ -152,6 +152,19 @@ def store_offenders(file, tree):
         )
 
 
+PICKLES = {"cloudpickle", "dill", "marshal", "pickle", "shelve"}
+
+
+def pickle_offenders(file, tree):
+    """A file that runs code when it is read: `_codec` writes and reads all that is kept."""
+    for line, name in imports(file, tree):
+        if name.split(".")[0] in PICKLES:
+            yield f"{file}:{line} imports {name}: keep values by _codec.encoded"
+    for node in nodes(tree):
+        if isinstance(node, ast.Call) and dotted(node.func) in ("eval", "exec", "joblib.load"):
+            yield f"{file}:{node.lineno} calls {dotted(node.func)}"
+
+
 def filter_offenders(file, tree):
     """Filters of warnings are those of all threads: `records.silence` alone sets one in fits."""
     if file not in ("records/_values.py", "audit/_runs.py"):
@@ -321,7 +334,7 @@ MAKER = "two_sided_quantile"
 RULES = [
     level_offenders, folder_offenders, generator_offenders, sklearn_offenders,
     class_offenders, model_offenders, quantile_offenders, store_offenders, seed_offenders,
-    filter_offenders, riddle_offenders, sentence_offenders,
+    filter_offenders, riddle_offenders, sentence_offenders, pickle_offenders,
 ]  # fmt: skip
 
 
@@ -507,6 +520,8 @@ def test_every_room_has_a_level():
         (seed_offenders, "metrics/_a.py", "0 if not random_state else 1"),
         (filter_offenders, "protocol/_a.py", "with warnings.catch_warnings(): pass"),
         (sentence_offenders, "inspection/_a.py", "self.law.estimand.partition(', ')"),
+        (pickle_offenders, "bandits/_a.py", "import pickle"),
+        (pickle_offenders, "bandits/_a.py", "eval(text)"),
         (sentence_offenders, "inspection/_a.py", "str(report.guarantee).startswith('no')"),
         (sentence_offenders, "inspection/_a.py", "str(getattr(last, 'estimand', '')).split(',')"),
         (sentence_offenders, "inspection/_a.py", "'odds' in self.law.ratio"),
