@@ -142,6 +142,17 @@ def test_formats_of_saved_files_are_the_documented_ones():
     }
 
 
+def test_links_of_the_readme_work_on_an_index():
+    """They are absolute, and those to the documentation lead to pages that are there."""
+    site = "https://skpriv.readthedocs.io/en/stable/"
+    text = (ROOT / "README.md").read_text("utf-8")
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        assert target.startswith("https://"), target
+        page = target.removeprefix(site)
+        if page not in ("", target):
+            assert (ROOT / "docs" / page.removesuffix(".html")).with_suffix(".md").exists(), target
+
+
 def test_links_lead_somewhere():
     dead = []
     for page in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")):
