@@ -15,12 +15,24 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
+    "sphinx.ext.viewcode",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "_templates"]
 html_theme = "pydata_sphinx_theme"
-html_theme_options = {"show_prev_next": False}
+html_theme_options = {
+    "show_prev_next": False,
+    "logo": {"image_light": "_static/logo.svg", "image_dark": "_static/logo.svg"},
+    "github_url": "https://github.com/skpriv/skpriv",
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+}
+html_title = f"skpriv {release}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_favicon = "_static/logo.svg"
+templates_path = ["_templates"]
 myst_heading_anchors = 3
 myst_enable_extensions = ["dollarmath"]
 
