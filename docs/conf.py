@@ -25,7 +25,7 @@ html_theme_options = {
     "show_prev_next": False,
     "logo": {"image_light": "_static/logo.svg", "image_dark": "_static/logo.svg"},
     "github_url": "https://github.com/skpriv/skpriv",
-    "show_toc_level": 2,
+    "show_toc_level": 1,
     "navigation_with_keys": False,
 }
 html_title = f"skpriv {release}"
@@ -37,6 +37,7 @@ myst_heading_anchors = 3
 myst_enable_extensions = ["dollarmath"]
 
 autosummary_generate = True
+autodoc_typehints = "none"  # the sections of parameters have the types in words
 autodoc_default_options = {"members": True, "inherited-members": True}
 numpydoc_show_class_members = False  # autosummary lists them
 
