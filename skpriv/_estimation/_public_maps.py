@@ -625,8 +625,8 @@ class RecordMap:
     target_map: Any
 
     @classmethod
-    def of_norm(cls, row_bound, bounds_y, fit_intercept, n_features):
-        """Maps of rows of bounded norm, whose features are as long as the constant.
+    def of_norm(cls, row_bound, bounds_y, fit_intercept, n_features, feature_length=1.0):
+        """Maps of rows of bounded norm, whose features are so many times as long as the constant.
 
         Parameters
         ----------
@@ -635,8 +635,9 @@ class RecordMap:
         bounds_y : (float, float)
         fit_intercept : bool
         n_features : int
+        feature_length : float
         """
-        rows = RowMap(None, None, row_bound, fit_intercept, n_features, feature_length=1.0)
+        rows = RowMap(None, None, row_bound, fit_intercept, n_features, feature_length)
         return cls(rows, TargetMap(bounds_y, fit_intercept))
 
     def weighted(self):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skpriv import BudgetAccountant, BudgetExceeded
-from skpriv.bandits import private_off_policy_value
+from skpriv.bandits import _off_policy, private_off_policy_value
 
 
 def logs(n, seed):
@@ -131,3 +131,45 @@ def test_a_round_at_the_edge_is_not_clipped():
     assert value.value == pytest.approx(5.5, abs=0.01)  # the middle, and 10 times the half range
     # A mean weight of 10 contradicts E[W] <= 1, so that nothing is known.
     assert private_off_policy_value(*given, **options)[1:3] == (0.0, 1.0)
+
+
+CASES = {
+    "covered": (_off_policy.ValueQuery, _off_policy._unclipped, [0.02, 0.05]),
+    "clipped": (_off_policy.FilledQuery, _off_policy._filled, [0.02, 0.2, 0.01, 0.01]),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_noise_of_an_end_is_that_of_its_sums(case):
+    """An end is linear in two sums, by whose finite differences the noise is multiplied."""
+    kind, interval, means = CASES[case]
+    query, sigma, quantile, n, step = kind(0.0, 1.0, 5.0), 1e-5, 1.96, 10**15, 1e-4
+    found, exact = (interval(query, np.array(means), scale, n, quantile) for scale in (sigma, 0.0))
+    for end in ("low", "high"):
+        slopes = []
+        for place in range(2):
+            away = step * np.eye(len(means))[place]
+            up, down = (interval(query, means + move, 0.0, n, quantile) for move in (away, -away))
+            slopes.append((getattr(up, end) - getattr(down, end)) / (2.0 * step))
+        width = abs(getattr(found, end) - getattr(exact, end))
+        assert width == pytest.approx(quantile * sigma * np.linalg.norm(slopes), rel=1e-3)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_squares_that_noise_made_small_make_no_interval_narrower(case):
+    kind, interval, means = CASES[case]
+    query, sigma, quantile, n = kind(0.0, 1.0, 5.0), 1e-3, 1.96, 10
+    exact, low = interval(query, np.array(means), 0.0, n, quantile), np.array(means)
+    low[slice(1, 2) if case == "covered" else slice(2, 4)] -= quantile * sigma
+    found = interval(query, low, sigma, n, quantile)
+    assert found.low <= exact.low + 1e-12 and found.high >= exact.high - 1e-12
+
+
+def test_ratios_count_as_never_clipped_only_where_none_is():
+    """Ratios of 4 are cut to 3: the value is 1, and only an interval that allows for it has it."""
+    played = (np.random.RandomState(0).rand(20_000) < 0.25).astype(int)
+    value = private_off_policy_value(
+        np.ones(20_000, dtype=int), played, np.ones(20_000), np.where(played, 0.25, 0.75),
+        epsilon=1e6, delta=0.5, max_weight=3.0, least_propensity=0.25, random_state=0,
+    )  # fmt: skip
+    assert value.high > 0.99

@@ -11,7 +11,7 @@ from ..._stored import stored_in_policies
 from ...privacy import MODELS
 from .._draws import HALF_NORMAL, flat, inverse_gap, optimistic
 from ._running import RunningSumsPolicy
-from ._sums import asymptotic, ball, certified, self_normalized, without_blanks
+from ._sums import ball, certified, self_normalized, without_blanks
 
 GAP_WEIGHT = 30.0
 Bonus = NotNegative | Literal["auto"]
@@ -39,7 +39,8 @@ class UnderAnyTrust(RunningSumsPolicy):
         None learns from all rounds, as does a certified width.
     fit_intercept : bool, default=True
         Whether to fit an intercept, the same for all actions, which need not be among the features.
-        It is fitted with ``shared=True``, an asymptotic width and without ``max_visits``.
+        It is fitted with ``shared=True``, an asymptotic width, and without ``max_visits`` and
+        ``reward_offset``.
     """
 
     privacy: Annotated[PrivacyModel, StrOptions(MODELS.keys())] = "central"
@@ -102,9 +103,10 @@ class OptimisticPolicy(RunningSumsPolicy):
 
     def _make_region(self, equations):
         if not self._certified:
-            least = self.coef_norm**2 / self._scaling.size
+            length = self._scaling.row_map.parts[0]  # of the longest features
+            least = (self.coef_norm / length) ** 2 / self._scaling.n_features
             equations = equations if self._max_visits is None else without_blanks(equations)
-            return asymptotic(equations, least, self._gram_blocks)
+            return self._posterior(equations, least)
         if self._trust.exact:
             failure = 1.0 - self.confidence_level
             return self_normalized(equations, self.alpha, self.coef_norm, failure)
@@ -255,10 +257,11 @@ class LinSquareCB(UnderAnyTrust):
         All of that is released, or follows from what is: the mean square of phi'(centre - theta)
         over the rows is the trace of the posterior covariance times their noisy Gram matrix.
         """
-        fit = asymptotic(equations, blocks=self._gram_blocks)
-        square = max(0.0, float((equations.gram * fit.form).sum()) / equations.n)
+        fit, d = self._posterior(equations), self._scaling.n_features
+        gram, form = equations.gram[:d, :d], fit.form[:d, :d]
+        square = max(0.0, float((gram * form).sum()) / equations.n)
         # At least the error of rows of the mean length in the direction that is known best.
-        least = np.linalg.eigvalsh(fit.form)[0] * max(np.trace(equations.gram), 0.0) / equations.n
+        least = np.linalg.eigvalsh(form)[0] * max(np.trace(gram), 0.0) / equations.n
         self._error = sqrt(max(square, least, 1e-30))
         return fit
 

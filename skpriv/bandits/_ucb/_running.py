@@ -18,8 +18,12 @@ from ..._wire import WIRE_VERSION, is_known, read_report, reported_directions, t
 from ...privacy import Budget, Guarantee, LiftedReports, Trust, adds_up_gaussians, capabilities
 from .._base import NO_LIMIT, BasePolicy, divided_budget
 from .._visits import Visits
-from ._sums import PhasedSums, Windows
+from ._sums import PhasedSums, Region, Windows, asymptotic
 
+# Length of features over that of the constant. The intercept is the same for all actions, and need
+# not be known as well as slopes: with equal lengths regret was 1.2 to 1.5 times as large where the
+# mean reward of a zero feature is the middle of the range.
+FEATURE_LENGTH = 2.5
 UNSHUFFLED = "local"  # the model of reports that nobody shuffles
 
 
@@ -101,8 +105,9 @@ class RunningSumsPolicy(BasePolicy):
     bounds_y : (float, float), default=(-1, 1)
         Public range (low, high) to which rewards are clipped.
     reward_offset : float or None, default=None
-        Public expected reward of a zero feature, subtracted from all rewards. None is the middle of
-        ``bounds_y``, of which the least is left to be hidden.
+        Public expected reward of a zero feature, subtracted from all rewards. A number makes an
+        intercept superfluous, and none is fitted. None is the middle of ``bounds_y``, of which the
+        least is left to be hidden.
     random_state : None, int or RandomState, default=None
         None draws secure noise for a real release, anything else reproducible noise for study.
 
@@ -188,7 +193,7 @@ class RunningSumsPolicy(BasePolicy):
         self._reads = 0
         bounds = tuple(float(bound) - self._offset for bound in self.bounds_y)
         data_norm, has_intercept = float(self.data_norm), self._has_intercept
-        self._scaling = RecordMap.of_norm(data_norm, bounds, has_intercept, n_phi)
+        self._scaling = RecordMap.of_norm(data_norm, bounds, has_intercept, n_phi, FEATURE_LENGTH)
         self._opened_model = UNSHUFFLED if self._gains_nothing else self.privacy
         self._opened_budget = Budget(self.epsilon, self.delta)
         self._sums = self._open_sums()
@@ -196,6 +201,7 @@ class RunningSumsPolicy(BasePolicy):
             persons = self._max_visits is not None
             query, exact = self._sums.query, self._trust.exact
             self._windows = Windows(query, persons, self._gram_blocks, exact)
+            self._windows.intercept = 0.0 if has_intercept else None
         if self._out_of_order:
             self._events = Visits(1, self._numbering.part("events"))
 
@@ -220,9 +226,10 @@ class RunningSumsPolicy(BasePolicy):
     def _has_intercept(self):
         """Whether rows get a constant: with weights for each action they have their own.
 
-        Blank rounds of people who came too often would add to it, and pull it to the middle.
+        Blank rounds of people who came too often would add to it, and pull it to the middle. A
+        ``reward_offset`` that is named is the intercept.
         """
-        wanted = self.fit_intercept and self._shared
+        wanted = self.fit_intercept and self._shared and self.reward_offset is None
         return wanted and self._max_visits is None and not self._certified
 
     @property
@@ -386,6 +393,8 @@ class RunningSumsPolicy(BasePolicy):
     def _learn(self, equations):
         """Take over the last read of an update."""
         self._region = self._make_region(equations)
+        if self._windows is not None and self._windows.intercept is not None:
+            self._windows.intercept = float(self._region.centre[-1])
         self.coef_, intercept = self._scaling.coefficients(self._region.centre)
         self.intercept_ = intercept + self._offset
 
@@ -399,6 +408,20 @@ class RunningSumsPolicy(BasePolicy):
 
     def _features(self, rows):
         return self._scaling.features(rows)
+
+    def _posterior(self, equations, least_variance=0.0):
+        """Posterior of the weights, without the error of what is common to all actions.
+
+        The intercept is the same for all actions of a round: its error is no part of the width of
+        one of them.
+        """
+        constant = self._scaling.row_map.parts[1]
+        fit = asymptotic(equations, least_variance, self._gram_blocks, constant=constant)
+        if not constant:
+            return fit
+        form = fit.form.copy()
+        form[-1], form[:, -1] = 0.0, 0.0
+        return Region(fit.centre, form)
 
     def _rule(self):
         """Numbers of the rule by which an action is chosen."""

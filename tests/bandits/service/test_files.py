@@ -89,3 +89,11 @@ def test_an_event_has_a_name_of_some_size(name, tmp_path):
     with pytest.raises(ValueError, match="1 to 1,000 bytes|needs a name"):
         service.reward(name, 1.0)
     assert service.n_events == 0 and service.rank("x" * 1_000, np.full((3, 2), 0.1))
+
+
+def test_workers_that_load_an_unseeded_policy_draw_actions_of_their_own(tmp_path):
+    loop = Loop(LinUCB(bounds_y=(0, 1)), tmp_path / "events.sqlite")
+    loop.rank("a", np.eye(2))
+    with loop._store.looking() as held:
+        draws = [held.policy()._rng.random_sample(4).tolist() for _ in range(2)]
+    assert draws[0] != draws[1]

@@ -11,7 +11,7 @@ from skpriv import BudgetAccountant, BudgetExceeded
 from skpriv._estimation._moments import MomentsQuery
 from skpriv._estimation._public_maps import RecordMap
 from skpriv.bandits import LinSquareCB, LinUCB, load
-from skpriv.bandits._ucb import _lin_ucb
+from skpriv.bandits._ucb import _lin_ucb, _running
 from skpriv.bandits._ucb._sums import certified, noise_bound, rewards_bound
 from skpriv.exceptions import PrivacyError
 from skpriv.privacy import Budget, open_stream
@@ -171,13 +171,13 @@ def test_reads_share_the_failure_probability(monkeypatch):
 def test_noise_of_past_phases_is_counted(monkeypatch, global_random_seed):
     """Sums of nothing are noise, of the scale that is told: a hundred coordinates, in phase two."""
     seen = []
-    asymptotic = _lin_ucb.asymptotic
+    asymptotic = _running.asymptotic
 
-    def spy(equations, *rest):
+    def spy(equations, *rest, **named):
         seen.append(equations)
-        return asymptotic(equations, *rest)
+        return asymptotic(equations, *rest, **named)
 
-    monkeypatch.setattr(_lin_ucb, "asymptotic", spy)
+    monkeypatch.setattr(_running, "asymptotic", spy)
     policy = LinUCB(
         privacy="central",
         width="asymptotic",

@@ -1,10 +1,15 @@
-"""The certified region of running sums: what its proof needs of its parts."""
+"""The certified region of running sums, and the posterior: what they need of their parts."""
 
 import numpy as np
+import pytest
 
 from skpriv._estimation._intervals import operator_quantile
-from skpriv._estimation._moments import NormalEquations
+from skpriv._estimation._moments import PRIOR_VARIANCES, NormalEquations
+from skpriv.bandits import LinUCB
 from skpriv.bandits._ucb import _sums as _region
+from skpriv.bandits._ucb._sums import (
+    INTERCEPT_VARIANCES, asymptotic, rewards_bound, without_blanks,
+)  # fmt: skip
 
 
 def test_the_metric_dominates_the_exact_design_and_the_ridge(monkeypatch):
@@ -34,3 +39,67 @@ def test_the_metric_dominates_the_exact_design_and_the_ridge(monkeypatch):
     beyond, metric = seen
     ridge = float((metric / growths[0])[0])
     assert ridge >= alpha and np.linalg.eigvalsh(beyond)[0] >= ridge * (1.0 - 1e-9)
+
+
+def equations_of(design, target, square=40.0, n=200):
+    return NormalEquations(
+        design=design, target=target, gram=design, square=square, n=n, symmetric=True,
+        design_scale=8.0, target_scale=3.0, gram_scale=8.0,
+    )  # fmt: skip
+
+
+def test_a_bound_of_rewards_is_that_of_the_theorem():
+    assert rewards_bound(np.ones(3), 2.0) == pytest.approx(2.0)  # sqrt(2 log(1 / f))
+    assert rewards_bound(np.array([np.e, 1.0]), 1.5) == pytest.approx(2.0)
+
+
+def test_a_posterior_of_one_coordinate_by_hand():
+    found = asymptotic(equations_of(100.0 * np.eye(1), np.array([50.0])), 1e9)  # of a flat prior
+    theta = found.centre[0]
+    variance = (0.2 * 100.0 + 9.0 + 64.0 * theta**2 / 2.0) / 100.0**2
+    assert theta == pytest.approx(0.5, rel=1e-3)
+    assert found.form[0, 0] == pytest.approx(variance, rel=1e-2)
+
+
+def test_blank_rounds_do_not_count():
+    assert without_blanks(equations_of(20.0 * np.eye(2), np.zeros(2))).n == 40.0
+
+
+@pytest.mark.parametrize("constant", [0.0, 0.5])
+def test_a_posterior_is_that_of_its_prior_and_errors(constant, global_random_seed):
+    """The rank-one change of the prior is that of a dense normal posterior."""
+    rng = np.random.RandomState(global_random_seed)
+    design = 30.0 * np.cov(rng.normal(size=(4, 40))) + 40.0 * np.eye(4)
+    theta = np.array([0.5, -0.3, 0.2, 1.2])
+    equations = equations_of(design, design @ theta)
+    found = asymptotic(equations, 1e-7, constant=constant)
+    spread = 9.0 + 64.0 * found.centre @ found.centre / 2.0
+    errors, densest = 0.2 * design + spread * np.eye(4), []
+    for tau in PRIOR_VARIANCES:
+        for own in INTERCEPT_VARIANCES / constant**2 if constant else [tau]:
+            prior = np.diag([tau, tau, tau, own])
+            total = design @ prior @ design + errors
+            odds = 2.0 * (constant > 0.0 and own * constant**2 > 2e-6)
+            fit = equations.target @ np.linalg.solve(total, equations.target)
+            evidence = -np.linalg.slogdet(total)[1] - fit - odds
+            precision = np.linalg.inv(prior) + design @ np.linalg.solve(errors, design)
+            densest.append((evidence, np.linalg.inv(precision)))
+    _, covariance = max(densest, key=lambda each: each[0])
+    np.testing.assert_allclose(found.form, covariance, rtol=0.02, atol=0.02 * covariance.max())
+    mean = covariance @ design @ np.linalg.solve(errors, equations.target)
+    np.testing.assert_allclose(found.centre, mean, rtol=0.02, atol=0.02)
+
+
+@pytest.mark.parametrize("named", [None, 0.85])
+def test_an_intercept_is_out_of_the_width_and_not_fitted_where_it_is_named(named):
+    policy = LinUCB(epsilon=5.0, bounds_y=(0, 1), reward_offset=named, random_state=0)
+    contexts = np.random.RandomState(0).normal(size=(40, 3, 2)) / 3.0
+    policy.update(contexts, policy.act(contexts), np.full(40, 0.85))
+    region = policy._region
+    assert policy._scaling.size == (3 if named is None else 2)
+    assert (region.form[-1] == 0.0).all() == (named is None)
+    if named is None:
+        long, short = policy._scaling.row_map.parts
+        assert long == pytest.approx(2.5 * short) and policy._windows.intercept == region.centre[-1]
+    else:
+        assert policy.intercept_ == named and policy._windows.intercept is None

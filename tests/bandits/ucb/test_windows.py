@@ -9,7 +9,7 @@ from scipy import stats
 from sklearn.datasets import load_iris
 
 from skpriv.bandits import LinearEnvironment, LinSquareCB, LinUCB, SupervisedEnvironment
-from skpriv.bandits._ucb._sums import NOTHING, Mark, Region, Windows, asymptotic
+from skpriv.bandits._ucb._sums import NOTHING, Mark, Region, Windows
 from skpriv.privacy import Answer, GaussianNoise
 
 HORIZON = 2000
@@ -45,7 +45,7 @@ def test_a_window_of_everything_is_the_whole_sum():
     mark = policy._sums.mark
     whole = policy._windows._equations(mark.answer)
     assert whole.n == mark.rounds
-    region = asymptotic(whole, policy.coef_norm**2 / policy._scaling.size)
+    region = policy._make_region(whole)
     np.testing.assert_array_equal(region.centre, policy._region.centre)
 
 
@@ -96,10 +96,10 @@ def test_thresholds_of_all_reads_add_up_to_the_stated_rate_of_false_alarms():
 def test_directions_below_twice_the_noise_are_not_compared():
     _, policy = run(LinUCB(epsilon=4.0, random_state=0), 1000)
     equations = policy._windows._equations(policy._sums.mark.answer)
-    p = len(equations.target)
+    p = len(equations.target) - 1  # slopes, which alone are compared
     noise = equations.design_scale * np.sqrt(2.0 * p)
     for size, known in ((1.9, False), (2.1, True)):
-        large = replace(equations, design=size * noise * np.eye(p))
+        large = replace(equations, design=size * noise * np.eye(p + 1))
         form = policy._windows._estimate(large)[0].form
         assert (np.diagonal(form) < 10.0).all() == known
 
