@@ -161,9 +161,9 @@ def asymptotic(equations, least_variance=0.0, blocks=1, resolved=0.0, constant=0
     return Region(centre, form)
 
 
-# Prior variance of the intercept, for rewards in [-1, 1]: a public grid, whose first value says that
-# a zero feature earns the middle of the range. The others pay twice their log odds: with less, noise
-# moved the intercept of worlds that have none, and with 5 it was found too late in a world with a
+# Prior variance of the intercept, for rewards in [-1, 1]: a public grid. Its first value says that
+# a zero feature earns the middle of the range, and the others pay twice their log odds. With less,
+# noise moved the intercept of worlds that have none. With 5 it was found too late in a world with a
 # mean reward of .85.
 INTERCEPT_VARIANCES = np.array([1e-6, 1e-3, 1e-2, 0.1, 1.0])
 INTERCEPT_ODDS = np.array([0.0, 2.0, 2.0, 2.0, 2.0])
