@@ -489,32 +489,43 @@ class MomentsQuery(Query):
     records the product is <z, z'>^2 >= 0, and each has a squared norm of at most 9/4, half of the
     squared sensitivity. So a record that leaves one sum and enters another, each with noise for the
     sensitivity, pays in both together what a replaced one pays in one sum.
+
+    Rows that are zero but for the block of one action have no products of two blocks, which are
+    left out: what is left is a part of the vector above, and moves by no more.
     """
 
     maps: RecordMap
     name: str = "moments"
     sensitivity: float = 3.0 / sqrt(2.0) * ROUNDING
     square_weight: float = SQUARE_WEIGHT  # w
+    blocks: int = 1  # of equal size, into which phi is divided
 
     @property
     def shape(self):
         """Number of coordinates."""
         p = self.maps.size
-        return (p + vech_size(p) + 1,)
+        return (p + self.blocks * vech_size(p // self.blocks) + 1,)
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
         r, p = self.maps.target(y), self.maps.size
-        target, gram = np.zeros(p), np.zeros((p, p))
+        size = p // self.blocks
+        target, grams = np.zeros(p), np.zeros((self.blocks, size, size))
         for block, phi in self.maps.row_map.in_blocks(X):
             target += np.dot(r[block], phi)  # without the interpreter's lock, see `add_gram`
-            add_gram(gram, phi)
-        return np.concatenate([target, vech(gram), [self.square_weight * (r @ r)]])
+            for at, gram in enumerate(grams):
+                add_gram(gram, phi[:, at * size : (at + 1) * size])
+        return np.concatenate([target, *map(vech, grams), [self.square_weight * (r @ r)]])
 
     def equations(self, answer):
         """Normal equations of an answer; the public entry of the intercept is put back exactly."""
-        size = self.maps.size
-        found = NormalEquations.of_moments(answer, size, self.square_weight)
+        p = self.maps.size
+        if self.blocks > 1:
+            coordinates = answer.value[p:-1].reshape(self.blocks, -1)
+            grams = [unvech(each, p // self.blocks) for each in coordinates]
+            dense_moments = answer.value[:p], vech(linalg.block_diag(*grams)), answer.value[-1:]
+            answer = replace(answer, value=np.concatenate(dense_moments))
+        found = NormalEquations.of_moments(answer, p, self.square_weight)
         if self.maps.fit_intercept and answer.counted:
             constant = self.maps.row_map.parts[1]
             found.design[-1, -1] = answer.n * constant**2  # of the Gram matrix, too

@@ -48,6 +48,7 @@ class LiftedMomentsQuery(Query):
     sensitivity: float = 3.0 / sqrt(2.0) * ROUNDING
     use: ClassVar[str] = "moments"  # what the code is best for
 
+    blocks: ClassVar[int] = 1
     shape = MomentsQuery.shape
 
     def records(self, X, y):

@@ -9,7 +9,6 @@ from typing import Any, Literal, Self
 from sklearn.exceptions import NotFittedError
 
 from ..._estimation._reports import best_channel, moments_query, report_noises
-from ..._estimation._moments import MomentsQuery
 from ..._estimation._public_maps import RecordMap
 from ..._parameters import ArrayLike, Count, Delta, Epsilon, Finite, Positive, parameters
 from ..._stored import stored_in_policies
@@ -23,7 +22,7 @@ from ._sums import PhasedSums, Region, Windows, asymptotic
 # Length of features over that of the constant. The intercept is the same for all actions, and need
 # not be known as well as slopes: with equal lengths regret was 1.2 to 1.5 times as large where the
 # mean reward of a zero feature is the middle of the range.
-FEATURE_LENGTH = 2.5
+FEATURES_TO_CONSTANT = 2.5
 UNSHUFFLED = "local"  # the model of reports that nobody shuffles
 
 
@@ -193,7 +192,9 @@ class RunningSumsPolicy(BasePolicy):
         self._reads = 0
         bounds = tuple(float(bound) - self._offset for bound in self.bounds_y)
         data_norm, has_intercept = float(self.data_norm), self._has_intercept
-        self._scaling = RecordMap.of_norm(data_norm, bounds, has_intercept, n_phi, FEATURE_LENGTH)
+        self._scaling = RecordMap.of_norm(
+            data_norm, bounds, has_intercept, n_phi, FEATURES_TO_CONSTANT
+        )
         self._opened_model = UNSHUFFLED if self._gains_nothing else self.privacy
         self._opened_budget = Budget(self.epsilon, self.delta)
         self._sums = self._open_sums()
@@ -322,9 +323,11 @@ class RunningSumsPolicy(BasePolicy):
 
     def _query(self, maps):
         """Moments; a round that is learned from at another time moves two reads by no more."""
-        if self._out_of_order:
-            return MomentsQuery(maps, square_weight=0.5)
-        return moments_query(maps, self._sent_channel)
+        query = moments_query(maps, self._sent_channel)
+        if self._sent_channel == "codebook":
+            return query
+        weight = 0.5 if self._out_of_order else query.square_weight
+        return replace(query, square_weight=weight, blocks=self._gram_blocks)
 
     @property
     def _can_be_late(self):

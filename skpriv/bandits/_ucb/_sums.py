@@ -14,6 +14,7 @@ used (the idea is that of Bifet and Gavalda 2007, for means of exact numbers).
 
 import uuid
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import log, sqrt
 from typing import Any
 
@@ -128,6 +129,12 @@ def without_blanks(equations):
     return replace(equations, n=float(np.clip(np.trace(equations.design), 1.0, equations.n)))
 
 
+def slices(size, blocks):
+    """The blocks of equal length of so many weights."""
+    length = size // blocks
+    return [slice(start, start + length) for start in range(0, size, length)]
+
+
 def asymptotic(equations, least_variance=0.0, blocks=1, resolved=0.0, constant=0.0):
     """Posterior of theta with the noise's exact law, and a normal prior chosen by its evidence.
 
@@ -151,10 +158,9 @@ def asymptotic(equations, least_variance=0.0, blocks=1, resolved=0.0, constant=0
     -------
     Region
     """
-    size = len(equations.target) // blocks
-    centre, form = np.zeros(blocks * size), np.zeros((blocks * size, blocks * size))
-    for start in range(0, blocks * size, size):
-        at = slice(start, start + size)
+    size = len(equations.target)
+    centre, form = np.zeros(size), np.zeros((size, size))
+    for at in slices(size, blocks):
         block = replace(equations, design=equations.design[at, at], target=equations.target[at])
         part = _posterior(block, least_variance, resolved, constant)
         centre[at], form[at, at] = part.centre, part.form
@@ -216,6 +222,7 @@ def _posterior(equations, least_variance, resolved, constant=0.0):
 
 # Where a window may begin and be cut: parts of the rounds so far, as public as the reads are.
 FRACTIONS = (0.1, 0.25, 0.5, 0.7, 0.8, 0.9, 0.95)
+SPACING = 0.2  # of marks, see `Windows.add`: regret in worlds that change is the same within 1%
 # Rounds of a part of a window, at least: with any useful budget, fewer tell less than the noise.
 LEAST_ROUNDS = 60
 # Where rewards are not linear in the features, the fitted weights depend on which actions are
@@ -307,8 +314,24 @@ class Windows:
         self.changes: list[int] = []
 
     def add(self, mark: Any) -> None:
-        """Note a read."""
-        self._marks.append(mark)
+        """Note a read, and drop those of the past that are not needed.
+
+        No window will begin before the first of FRACTIONS of the rounds so far, so that one mark
+        before it is enough. The middle one of three neighbours is dropped where they are closer
+        than SPACING of their distance from the newest read and from the origin. Their number grows
+        with the logarithm of the rounds, and depends on public numbers alone.
+        """
+        now, origin = mark.rounds, self._origin
+        first = origin + FRACTIONS[0] * (now - origin)
+        marks = [each for each in self._marks if each.rounds >= origin]
+        alone = marks[:1] if origin else []  # a window may begin at the last alarm
+        marks = marks[max(sum(each.rounds <= first for each in marks) - 1, len(alone)) :]
+        spaced = marks[:1]
+        for middle, later in pairwise(marks[1:]):
+            away = min(now - later.rounds, spaced[-1].rounds - origin)
+            if later.rounds - spaced[-1].rounds > SPACING * away:
+                spaced.append(middle)
+        self._marks = [*alone, *spaced, *marks[1:][-1:], mark]
 
     def _equations(self, answer):
         """Equations of the answer of a window."""
@@ -387,10 +410,12 @@ class Windows:
                 regions[key] = self._estimate(self._since(first, last))
             parts.append(regions[key])
         (old, _), (new, rows) = parts
-        scatter = (1.0 + self._correlation(start, cut, now)) * (old.form + new.form)
-        scatter += misfit**2 * np.linalg.inv(rows)
+        wider, square = 1.0 + self._correlation(start, cut, now), 0.0
         difference = new.centre - old.centre
-        square = float(difference @ np.linalg.solve(scatter, difference))
+        for at in slices(len(rows), self._blocks):
+            scatter = wider * (old.form[at, at] + new.form[at, at])
+            scatter += misfit**2 * np.linalg.inv(rows[at, at])
+            square += float(difference[at] @ np.linalg.solve(scatter, difference[at]))
         return float(chdtrc(len(difference), square))  # the tail of chi squared
 
     def _correlation(self, start, cut, now):
@@ -412,8 +437,11 @@ def window_estimate(equations, persons=False, blocks=1):
     """
     equations = without_blanks(equations) if persons else equations
     least = 1.0 / len(equations.target)
-    noise = equations.design_scale * sqrt(2.0 * len(equations.design))
-    rows = psd_part(equations.design, max(noise, equations.n * RELATIVE_ZERO)) / equations.n
+    size = len(equations.target) // blocks
+    floor = max(equations.design_scale * sqrt(2.0 * size), equations.n * RELATIVE_ZERO)
+    rows = np.zeros_like(equations.design)
+    for at in slices(len(rows), blocks):
+        rows[at, at] = psd_part(equations.design[at, at], floor) / equations.n
     return asymptotic(equations, least, blocks, resolved=2.0), rows
 
 

@@ -157,3 +157,32 @@ def test_a_misfit_explains_away_alarms_and_without_noise_doubts_too():
             windows.add(Told(n, Answer(value, n, law), lambda earlier: GaussianNoise(0.0)))
             chosen = windows.choose()
         assert not windows.changes and (chosen.n == 1000) == exact
+
+
+def test_few_marks_are_enough_however_many_rounds_come():
+    """Those that are kept are near each place at which a window may begin."""
+    windows, rounds = Windows(None), 0
+    for read in range(300):
+        rounds += max(20, rounds // 20)
+        windows.add(Mark(rounds, None, None, read))
+        kept = np.array([mark.rounds for mark in windows._marks])
+        places = np.array([0.1, 0.25, 0.5, 0.7, 0.8, 0.9]) * rounds
+        before = [kept[kept <= place].max(initial=0) for place in places[places > 60]]
+        assert (np.array(before) >= 0.7 * places[places > 60]).all()
+    assert len(kept) <= 30
+
+
+def test_weights_of_each_action_have_sums_of_their_own_alone():
+    """What is released grows with the actions, and is the part of the dense sums that can be."""
+    policy = LinUCB(epsilon=np.inf, shared=False, n_actions=3, window=None, random_state=0)
+    X = np.random.RandomState(0).uniform(-0.5, 0.5, (40, 4))
+    policy.update(X, actions := policy.act(X), X[:, 0])
+    query = policy._sums.query
+    assert query.shape == (3 * 4 + 3 * 10 + 1,)
+    rows = policy._blocks(X, actions)
+    dense = replace(query, blocks=1)
+    exact, whole = (Answer(q.sum(rows, X[:, 0]), 40, GaussianNoise(0.0)) for q in (query, dense))
+    found, expected = query.equations(exact), dense.equations(whole)
+    np.testing.assert_allclose(found.design, expected.design, atol=1e-12)
+    np.testing.assert_allclose(found.target, expected.target, atol=1e-12)
+    assert query.sensitivity == dense.sensitivity
