@@ -243,7 +243,7 @@ class FactorStream(Stream):
     >>> stream = open_stream("central", ClippedTotal(), Budget(1.0, 1e-6), 200, random_state=0)
     >>> scales = [stream.push(np.ones((5, 1)), np.ones(5)).read().noise.scale for _ in range(8)]
     >>> np.round(scales, 1)
-    array([7. , 7.8, 8.3, 8.6, 8.8, 8.9, 9.1, 9.2])
+    array([7. , 7.9, 8.3, 8.5, 8.8, 8.9, 9.1, 9.2])
     """
 
     def __init__(self, query: Any, n_reads: int, batch: int | None = None) -> None:
