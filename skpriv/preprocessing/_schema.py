@@ -353,6 +353,7 @@ class Schema(Mapping):
             The columns of the schema that are read.
         """
         dtypes = as_rows(table).dtypes if is_lazy(table) else dtypes_of(table)
+        names = present_names(names, self, "names", "the schema")
         for name, own in zip(names, same_names(names, dtypes), strict=True):
             if own is not None:
                 self[name].check_dtype(own, dtypes[own])

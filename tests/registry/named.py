@@ -38,7 +38,7 @@ POLICIES = (
     "LinUCB OnlineLinUCB RandomPolicy SquareCB"
 ).split()
 TYPES = ("Boolean", "Categorical", "Date", "Numeric", "Ordinal")
-METHODS = ("block", "missing_effect")
+METHODS = ("block", "missing_effect", "check_dtype")
 LEVELS = ("Categorical", "missing_effect")  # which there is not
 EXEMPT = {
     **{(f"{policy}.{method}", "users"): "people go to `Visits`, as those of LinUCB.update do"
@@ -46,10 +46,6 @@ EXEMPT = {
        if (policy, method) != ("LinUCB", "update")},
     **{(f"{kind}.{method}", "name"): "makes names of new columns"
        for kind in TYPES for method in METHODS if (kind, method) != LEVELS},
-    **{(f"{kind}.check_dtype", "name"): "the column that an error names" for kind in TYPES},
-    ("Schema.check_dtypes", "names"): "columns of the schema, as it has them",
-    ("Schema.select", "names"): "columns of the schema, as it has them",
-    ("Schema.groups", "frame"): "people go to `fit`, `describe` or `check_table`",
     ("Collector.add", "user"): "the number of a device",
     ("ShareServer.add", "user"): "the number of a device",
     ("ShareServer.total", "users"): "numbers of devices",
@@ -240,6 +236,11 @@ DOORS = {
     ("Schema", "columns"): lambda name: Schema(_schema(name), target=name).read_target(TABLE),
     ("Schema", "target"): lambda name: Schema(MAYBE, target=name).target,
     ("Schema.template", "target"): lambda name: Schema.template(TABLE, target=name).target,
+    ("Schema.check_dtypes", "names"): lambda name: Schema(MAYBE).check_dtypes(TABLE, [name]),
+    ("Schema.select", "names"): lambda name: Schema(MAYBE).select([name]),
+    ("Schema.groups", "frame"): lambda name: Schema(_schema("other"), person=CLEAN).groups(
+        TABLE.rename(columns={CLEAN: name})
+    )["groups"].tolist(),
     ("Schema.with_target", "target"): lambda name: Schema(MAYBE).with_target(name).target,
     ("Schema.check_filled", "names"): lambda name: Schema(MAYBE).check_filled([name]),
     ("Schema.read_target", "frame"): lambda name: Schema(MAYBE, target=CLEAN).read_target(
