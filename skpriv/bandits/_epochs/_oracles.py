@@ -42,10 +42,10 @@ def paid_in(oracle):
     reports = can.alone or can.amplifies  # users send reports, which may be indices of a codebook
     if reports and (can.amplifies or getattr(oracle, "channel", None) != "gaussian"):
         return None
-    kind = type(oracle)
-    if kind is not getattr(linear_model, kind.__name__, None):  # another one may cost anything
+    # A subclass is paid as its parent; another oracle may cost anything.
+    if not isinstance(oracle, tuple(getattr(linear_model, name) for name in linear_model.__all__)):
         return None
-    return "zcdp" if kind is linear_model.IHTRegressor else "gdp"
+    return "zcdp" if isinstance(oracle, linear_model.IHTRegressor) else "gdp"
 
 
 def split_oracle(oracle, releases):

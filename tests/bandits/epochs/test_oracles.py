@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from registry.estimators import NOISY, VARIANTS, bounded, targets
 
-from skpriv.bandits._epochs._oracles import paid_in, trust_of
+from skpriv.bandits._epochs._oracles import paid_in, split_oracle, trust_of
+from skpriv.linear_model import SSPRegressor
 from skpriv.privacy import noticed_charges
 
 
@@ -19,3 +20,12 @@ def test_an_oracle_is_charged_in_the_currency_that_policies_divide(Estimator, pr
             assert charged == [trust_of(oracle).price(currency)]
         else:  # then epsilon and delta are added up, which always holds
             assert privacy in ("local", "shuffle") and len(charged) == 1
+
+
+def test_a_subclass_has_the_part_of_the_budget_that_its_parent_has():
+    class Renamed(SSPRegressor):
+        pass
+
+    given = {"epsilon": 1.0, "data_norm": 1.0, "bounds_y": (0, 1)}
+    parts = [split_oracle(kind(**given), 3).epsilon for kind in (SSPRegressor, Renamed)]
+    assert parts[0] == parts[1] > 0.5
