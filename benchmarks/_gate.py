@@ -1,4 +1,4 @@
-"""Compares the cells of all records with those of the last ones, so that nothing gets worse unseen.
+"""Compares the cells of all records with the last ones, so that nothing gets worse unseen.
 
 Run: python benchmarks/_gate.py            prints the cells that became worse, and what is named
      python benchmarks/_gate.py --release  makes the cells of now those that follow are compared with
@@ -43,6 +43,8 @@ class Measure:
     relative : bool
     enough : float
         From where on more is no better, as of a coverage its level.
+    worst : float
+        From where on less is no worse, as of an R2 that a single wild fit may make -1e200.
     least : bool
         Whether the least of the runs is compared, as of times on a busy machine.
     """
@@ -51,11 +53,12 @@ class Measure:
     slack: float
     relative: bool = False
     enough: float = np.inf
+    worst: float = -np.inf
     least: bool = False
 
 
 MEASURES = {
-    "r2": Measure(1, 0.005),
+    "r2": Measure(1, 0.005, worst=-1.0),
     "covered at .9": Measure(1, 0.02, enough=0.9),
     "covered at .95": Measure(1, 0.02, enough=0.95),
     "told": Measure(1, 0.03, relative=True),
@@ -63,6 +66,9 @@ MEASURES = {
     "width": Measure(-1, 0.03, relative=True),
     "regret": Measure(-1, 0.03, relative=True),
     "cost": Measure(-1, 0.15, relative=True, least=True),
+    # Of fits of milliseconds, in units of a product of .1 ms: neighbours in the caches of a busy
+    # machine move these by a factor of 1.8
+    "rough cost": Measure(-1, 1.0, relative=True, least=True),
     "speed": Measure(1, 0.3, relative=True),
 }
 
@@ -255,7 +261,7 @@ def _every_model(numbers):
     for key, found in numbers.items():
         level = "covered at .9" if key.startswith("prediction") else "covered at .95"
         for name, runs in found.items():
-            measure = {"covered": level}.get(name, name)
+            measure = {"covered": level, "cost": "rough cost"}.get(name, name)
             yield f"{key}, {name}", _cell(key.split(",")[0], measure, runs)
 
 
@@ -331,7 +337,7 @@ def difference(last, new):
     measure = MEASURES[last.measure]
     shared = sorted(last.runs.keys() & new.runs.keys())
     before, now = (
-        np.minimum([cell.runs[key] for key in shared or cell.runs], measure.enough)
+        np.clip([cell.runs[key] for key in shared or cell.runs], measure.worst, measure.enough)
         for cell in (last, new)
     )
     if not measure.relative:
@@ -340,9 +346,10 @@ def difference(last, new):
         scale = max(float(before.min()), 1e-300)
     else:
         scale = max(abs(float(before.mean())), 1e-300)
-    if measure.least:
-        worse = measure.better * (before.min() - now.min()) / scale
-        return worse, measure.slack + (np.median(before) - before.min()) / scale
+    if measure.least:  # by which factor, so that half counts as much as twice
+        spread = np.log(max(np.median(before), scale) / scale)
+        worse = -measure.better * np.log(max(float(now.min()), 1e-300) / scale)
+        return float(worse), float(np.log1p(measure.slack) + spread)
     worse = measure.better * (before.mean() - now.mean()) / scale
     if len(shared) > 2:
         noise = (before - now).std(ddof=1) / np.sqrt(len(shared))
@@ -368,7 +375,7 @@ def worse_cells(last, now):
             continue
         worse, error = difference(cell, now[key])
         if cell.runs != now[key].runs:
-            kinds[key.partition(":")[0], cell.kind].append(worse)
+            kinds[key.partition(":")[0], cell.kind].append(float(np.clip(worse, -1.0, 1.0)))
         if worse > error:
             found[key] = f"is worse by {worse:.3g}, where {error:.3g} may be chance"
     for (record, kind), changes in kinds.items():

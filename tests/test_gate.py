@@ -60,7 +60,9 @@ def test_a_cell_is_worse_by_more_than_the_error_of_the_same_seeds(by, noise, is_
 
 @pytest.mark.parametrize("measure, factor, is_worse", [
     ("regret", 1.2, True), ("regret", 1.02, False), ("regret", 0.5, False),
-    ("cost", 1.2, True), ("cost", 1.1, False), ("told", 0.9, True), ("told", 0.98, False),
+    ("cost", 1.2, True), ("cost", 1.1, False),
+    ("rough cost", 1.9, False), ("rough cost", 2.1, True),
+    ("told", 0.9, True), ("told", 0.98, False),
     ("covered at .95", 0.96, False), ("covered at .9", 0.85, True), ("speed", 0.6, True),
 ])  # fmt: skip
 def test_more_is_better_or_worse(measure, factor, is_worse):
