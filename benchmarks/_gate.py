@@ -165,6 +165,15 @@ def _line_intervals(numbers):
         yield f"{key}, width", _cell(method, "width", row[2])
 
 
+def _estimable(numbers):
+    for key, found in numbers.items():
+        if key.startswith("after"):
+            kind = key.split(", ")[0]
+            yield f"{key}, told", _cell(kind, "told", found["estimable"])
+            yield f"{key}, covered", _cell(kind, "covered at .95", found["coverage"])
+            yield f"{key}, width", _cell(kind, "width", found["std_error"])
+
+
 def _prediction(numbers):
     for key, found in numbers.items():
         method = key.split()[-2]
@@ -275,6 +284,7 @@ CELLS = {
     "glm": _glm,
     "inference": _inference,
     "linear_intervals": _line_intervals,
+    "estimable": _estimable,
     "prediction_intervals": _prediction,
     "prediction_intervals_local": _prediction,
     "panels": _panels,
