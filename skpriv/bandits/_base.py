@@ -20,7 +20,7 @@ from ..exceptions import PrivacyError
 from ..privacy import (
     Accounted, Budget, Cost, Guarantee, Numbering, PrivacyReport, TurnLock, protecting,
 )  # fmt: skip
-from ..records import check_shape, finite, floats, public_shape, silence
+from ..records import check_shape, finite, floats, in_memory, public_shape, silence
 from ._draws import by_chance, in_blocks, uniform
 from ._state import save, tell_taken
 from ._visits import Visits
@@ -663,6 +663,10 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
                 "users are counted by a policy with max_visits=: how many rounds of a person it "
                 "may learn from."
             )
+        if not in_memory(users):
+            raise TypeError(
+                f"users must be in memory: pass numpy.asarray of this {type(users).__name__}."
+            )
         if public_shape(users) != (n_rounds,):
             raise ValueError(
                 f"users of shape {public_shape(users)} must have shape ({n_rounds},): who came in "
@@ -820,7 +824,7 @@ def checked_available(available, n_rounds, n_actions):
     if available is None:
         return None
     try:
-        available = np.asarray(available)
+        available = np.asarray(available) if in_memory(available) else np.empty(0)
     except Exception:  # ragged, or of objects of their own kind
         available = np.empty(0)
     if available.dtype != bool or available.shape not in ((n_rounds, n_actions), (n_actions,)):

@@ -37,6 +37,9 @@ FUNCTIONS = {"I": np.positive, "abs": np.absolute, **INCREASING}
 # Largest size of a part of a term on the public ranges, and smallest one of a term: of larger and
 # smaller ones the factors of encoded rows would leave the numbers of float64, 2e-308 to 2e308.
 SMALLEST, LARGEST = 1e-290, 1e300
+# Between points of the grid a term may have a peak, of which so many times the largest value on the
+# grid is kept: the row is cut to the unit ball anyway, and its squared norm has to be a number.
+BEYOND = 1e12
 WORD_PREFIX = "_column_named_"  # before the name of a column that is a word of Python
 REMEDY = "change the public range in the schema, or the term."
 GRID = 20_000  # public points at which functions of several columns are compared
@@ -114,6 +117,7 @@ class FormulaEncoder(SchemaEncoder):
 
     formula: str = field(kw_only=False)
     schema: Any = field(kw_only=False)
+    _largest: Any = field(init=False, default=np.inf)  # of encoders that are older than it
 
     def _chosen(self, schema, names):
         """Columns of the schema that the formula has."""
@@ -130,10 +134,12 @@ class FormulaEncoder(SchemaEncoder):
         self.terms_, blocks = design.blocks(one, schema)
         size = len(self.terms_)
         self._matrix, self._shift = np.zeros((size, size)), np.zeros(size)
+        self._largest = np.zeros(size)
         for block, at in blocks.items():
             lower = [where for other, where in blocks.items() if other < block]
             inside = np.concatenate([np.empty(0, dtype=int), *lower])
             F = design.matrix(one | _grid(block, schema), schema)
+            self._largest[at] = BEYOND * np.abs(F[:, at]).max(axis=0)
             maps = _orthogonal(F[:, inside], F[:, at], [self.terms_[i] for i in at])
             self._matrix[np.ix_(at, inside)], self._matrix[np.ix_(at, at)], self._shift[at] = maps
         # In a column of categories a missing cell has a level, and needs no indicator.
@@ -155,8 +161,8 @@ class FormulaEncoder(SchemaEncoder):
     def _rows(self, read, schema):
         """Rows, but for the norm, of what was read: values, and whether they are missing."""
         cells = {name: values for name, (values, _) in read.items()}
-        rows = _parsed(self.formula, schema)[1].matrix(cells, schema)
-        rows = rows @ self._matrix.T + self._shift
+        F = _parsed(self.formula, schema)[1].matrix(cells, schema)
+        rows = np.clip(F, -self._largest, self._largest) @ self._matrix.T + self._shift
         for name, at in zip(self._missing, self._own, strict=True):
             absent = read[name][1]
             rows[np.ix_(absent, at)] = 0.0

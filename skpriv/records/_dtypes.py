@@ -61,6 +61,8 @@ def dtypes_of(data: Any) -> dict:
     data : object
         A table, a column, an array or rows; anything else has no dtypes.
     """
+    if isinstance(data, np.ndarray):
+        return {"": data.dtype}
     if is_dask(data):
         frame = data.ndim == 2 and hasattr(data, "columns")
         return dict(data.dtypes.items()) if frame else {"": data.dtype}

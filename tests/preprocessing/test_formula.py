@@ -268,6 +268,15 @@ def test_rows_between_the_points_of_the_grid_are_cut_to_the_unit_ball(monkeypatc
     np.testing.assert_allclose(rows[:, 0], np.clip(uncut, -1.0, 1.0), atol=1e-12)
 
 
+@pytest.mark.parametrize("peak", ["1 / (1e-300 + abs(x - 7))", "1e-200 / (1e-300 + abs(x - 7))"])
+def test_a_peak_between_them_is_the_longest_row_and_not_the_shortest(peak):
+    """Its squared norm was infinite, and the row 0."""
+    frame = pd.DataFrame({"x": [7.0, 7.0 + 2**-40, 2.0**19]})
+    rows = FormulaEncoder(f"I({peak})", {"x": Numeric(0, 2**20)}).fit_transform(frame)
+    np.testing.assert_allclose(np.abs(rows[:2]), 1.0)
+    assert abs(rows[2, 0]) < 1.0
+
+
 @pytest.mark.parametrize("name", ["class", "from", "lambda", "in", "None"])
 def test_columns_may_have_the_names_of_words_of_python(name):
     schema = {name: Numeric(0, 2), "b": Numeric(0, 1)}

@@ -134,7 +134,7 @@ LATER = {
 }  # fmt: skip
 
 
-def releases(name):
+def releases(name, words=RELEASES):
     """Whether a door releases something about its rows at once."""
     first, _, last = name.rpartition(".")
-    return (last or first).startswith(RELEASES) and first not in LATER
+    return (last or first).startswith(words) and first not in LATER
