@@ -223,7 +223,8 @@ class MomentRegressor(CertifiedIntervals, FitsPersons, PredictionIntervals):
         """Mean and covariance of (coefficients, intercept), by released sums and their noise.
 
         The prior is normal, of a size chosen by its evidence, but not smaller than ``coef_norm``
-        says: so the mean may differ from `coef_`, where little is known.
+        says, where None stands for 1: coefficients of which little is known are not taken for 0.
+        So the mean may differ from `coef_`.
 
         Returns
         -------
@@ -233,7 +234,7 @@ class MomentRegressor(CertifiedIntervals, FitsPersons, PredictionIntervals):
         """
         check_is_fitted(self)
         maps = self._scaling
-        bound = 0.0 if self.coef_norm is None else maps.theta_bound(self.coef_norm)
+        bound = 1.0 if self.coef_norm is None else maps.theta_bound(self.coef_norm)
         theta, covariance = self._posterior(self._equations, bound**2 / maps.size)
         matrix, shift = (part[: maps.size] for part in maps.units)
         return matrix @ theta + shift, matrix @ covariance @ matrix.T

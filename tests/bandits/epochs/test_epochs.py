@@ -361,3 +361,17 @@ def test_an_oracle_that_does_not_suit_is_refused_before_anybody_is_served(policy
     with pytest.raises(ValueError, match=message):
         policy.act(np.zeros((2, 3, 4)))
     assert not hasattr(policy, "n_rounds_")
+
+
+def test_an_action_that_comes_later_is_tried():
+    """Nothing is known of it, and a prior of the size of the others' weights would hide that."""
+    oracle = SSPRegressor(epsilon=5.0, data_norm=1.0, bounds_y=(0, 1), random_state=0)
+    policy = EpochGreedy(oracle, shared=False, n_actions=3, schedule=500, random_state=0)
+    rng, played = np.random.RandomState(0), 0
+    for start in range(0, 4000, 100):
+        X, mask = np.ones((100, 1)), np.array([True, True, start >= 1000])
+        actions = policy.act(X, available=mask)
+        played += int((actions == 2).sum())
+        rewards = (rng.uniform(size=100) < np.array([0.5, 0.4, 0.9])[actions]).astype(float)
+        policy.update(X, actions, rewards)
+    assert played > 1000
