@@ -29,7 +29,7 @@ LEVELS = {
     "privacy": 2,
     "_estimation": 3,
     "linear_model": 4,
-    "preprocessing": 4,
+    "preprocessing": 3.5,  # a plan reads what is public about a table
     "metrics": 4,
     "inspection": 5,
     "bandits": 5,
@@ -495,7 +495,7 @@ def test_every_room_has_a_level():
         (folder_offenders, "linear_model/_a.py", "from ._layered._tree import b"),
         (level_offenders, "privacy/_a.py", "from ..linear_model import b"),
         (level_offenders, "privacy/_a.py", "def f():\n    import skpriv.bandits"),
-        (level_offenders, "metrics/_a.py", "from ..preprocessing import BoundsScaler"),
+        (level_offenders, "metrics/_a.py", "from ..linear_model import SSPRegressor"),
         (level_offenders, "metrics/_a.py", "from .. import BudgetAccountant"),
         (level_offenders, "metrics/_a.py", "import skpriv"),
         (level_offenders, "metrics/_a.py", "from ..privacy._noise import b"),

@@ -1,12 +1,10 @@
 """`python -m skpriv fit`: a private model of a table, and its coefficients, for publication."""
 
 import sys
-from math import inf
 from pathlib import Path
 from typing import Literal
 
 import narwhals.stable.v2 as nw
-import numpy as np
 from sklearn.pipeline import make_pipeline
 
 from .. import linear_model
@@ -14,7 +12,7 @@ from .._codec import save
 from .._printing import first_names
 from ..inspection import coefficient_table, model_card, picture
 from ..preprocessing import FormulaEncoder, Schema, TableEncoder
-from ..privacy import Cost, capabilities, prepaid
+from ..privacy import capabilities
 from ..records import codes, present_names, same_names
 from ._arguments import (
     GROUP_OPTIONS,
@@ -27,6 +25,7 @@ from ._arguments import (
     check_files,
     explained,
     names_in,
+    probability,
     refuse,
     write,
 )
@@ -65,8 +64,12 @@ def add_fit(parser):
         "likelihood of --model logistic and poisson")  # fmt: skip
     add(
         "--plan", action="store_true",
-        help="print what the fit would ask, and its noise: it charges and writes nothing",
+        help="print which standard errors the table would have, what the fit would ask, and its "
+        "noise: it charges and writes nothing",
     )  # fmt: skip
+    add("--smallest-level", type=probability, metavar="SHARE",
+        help="with --plan: the expected share of the smallest level of each list; by default all "
+        "are alike")  # fmt: skip
     add("--card", metavar="FILE", help="write a model card, too: .md or .html")
     add_options(
         parser, "--epsilon", "--delta", "--ledger", "--out", "--plot", "--confidence-level",
@@ -127,26 +130,16 @@ def _left_out(args, schema, encoder):
 
 
 def _plan(args, schema, frame, groups):
-    """The questions of the fit, by the number of rows, of persons and of columns alone."""
+    """The questions of the fit and its standard errors, by public numbers and the schema alone."""
     encoder = _encoder(args, schema, frame)
-    model = _regressor(args, schema, encoder)
-    n, width = len(frame), len(encoder.get_feature_names_out())
+    model, n = _regressor(args, schema, encoder), len(frame)
     if groups:  # The number of persons is public; how many rows each of them has is private.
         n = int(codes(groups["groups"]).max()) + 1
-        groups = {**groups, "groups": np.arange(n)}
-    elif hasattr(model, "plan"):
-        return model.plan(n, width)
-    rng = np.random.default_rng(0)
-    rows = rng.uniform(-1.0, 1.0, (n, width)) / np.sqrt(width)
-    if args.model == "additive":
-        rows = np.clip(rows, *np.transpose(encoder.bounds_out_))
-    targets = rng.choice(_range(args, schema), n)  # two classes, or the ends of a range
-    with prepaid(Cost.from_mu(inf), "gdp"):  # Random rows are free.
-        model.set_params(random_state=0).fit(rows, targets, **groups)
-    model.privacy_report_.secure = args.seed is None  # as in the fit that is planned
+        model.set_params(max_rows_per_group=groups["max_rows_per_group"])
+    plan = model.plan(n, schema=encoder, smallest_level=args.smallest_level)
     return (
-        f"{model.privacy_report_}\n\nThis was a rehearsal with random rows in place of the table: "
-        "nothing was charged, and nothing but public numbers was taken from it."
+        f"{plan}\n\nThis was a rehearsal with made-up rows in place of the table: nothing was "
+        "charged, and nothing but public numbers was taken from it."
     )
 
 

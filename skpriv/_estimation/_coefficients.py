@@ -579,6 +579,18 @@ class LoopSource(LawSource):
         return np.where(has_law, distance, np.nan)
 
 
+def rows_of_cells(fit):
+    """Rows that a cell of the table needs for half of a chance to be told from an empty one.
+
+    Rows of a cell with few of them are stretched along its direction, up to length 1 of a row.
+    """
+    slope = 1.0  # of the mean of a usual row
+    if not fit.link.linear:
+        slope = min(float(np.trace(fit.gram)) / fit.length**2, 1.0)
+    rows = USUAL_QUANTILE * fit.n * fit.rows_per_record
+    return rows * fit.pooled(FITTED).slope_scale / max(slope, 1e-300)
+
+
 def _few_rows_of(fit, law):
     """What is said of cells that may be empty, of a fit of the loop.
 

@@ -523,6 +523,7 @@ def monotone_heights(heights, metric, blocks, directions):
     return back @ np.clip(found.x, low, high)
 
 
+PLANNED_POINTS, USUAL_LEVEL = 21, 0.95  # of a curve, at which a plan tells its errors
 REPORTS_FACTOR = 0.5  # one answer has no steps that mend it: knots need twice the resolution
 TYPICAL_KNOTS = 5  # knots of a feature that are assumed where the channel is chosen before them
 
@@ -726,6 +727,18 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
         centre, half = self._released.interval(maps.rows(X), confidence_level, method)
         half = half + maps.row_map.missed(range(X.shape[1]), X, heights)
         return inside_bounds(maps, centre, half, self._predicted(X))
+
+    def _planned_errors(self, matrix):
+        """Standard errors of the effect of each feature, root mean square over its range."""
+        rows, fit, found = self._record_map.row_map, self._released, []
+        heights = np.concatenate(self.heights_) / self._record_map.radius
+        for column, knots in enumerate(rows.knots):
+            points = np.linspace(knots[0], knots[-1], PLANNED_POINTS)[:, None]
+            given = [column], points, self._average, heights, USUAL_LEVEL
+            _, half, _ = bands(fit, rows, self._record_map.target_map, *given)
+            found.append(sqrt(np.mean(np.square(half))) / two_sided_quantile(USUAL_LEVEL))
+        errors = np.where(np.isfinite(found), found, np.nan)
+        return errors, np.full(len(errors), np.nan)
 
     def curve(self, feature: Any, grid: Any = None, *, confidence_level: float = 0.95) -> Curve:
         """The effect of one feature on the prediction, with bands; or of several together.

@@ -11,7 +11,7 @@ from math import sqrt
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import special
+from scipy import special, stats
 from sklearn.base import ClassifierMixin
 
 from .._estimation._coefficients import NOISE, CoefficientLaw, loop_law
@@ -310,6 +310,16 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
     def _function(self, X):
         """Predictions for checked rows."""
         return self._mean(self._linear(X))
+
+    def _imagined_target(self, quantiles, mean, deviation):
+        """Made-up counts: Poisson's law, or the negative binomial one with more deviation."""
+        low, high = public_bounds(self)
+        mean = high / 8.0 if mean is None else mean
+        over = 0.0 if deviation is None else deviation**2 - mean
+        if over <= 0.0:
+            return stats.poisson.ppf(quantiles, mean)
+        size = mean**2 / over
+        return stats.nbinom.ppf(quantiles, size, size / (size + mean))
 
     def _mean(self, eta):
         """Mean of the target at values of the linear part."""
@@ -863,9 +873,28 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
 
     @property
     def law_estimands(self) -> tuple[str, ...]:
-        """The estimands that :func:`skpriv.inspection.inference` can be asked for; of several
-        classes one."""
-        return ("fitted", "likelihood") if len(self.classes_) == 2 else ("fitted",)
+        """What :func:`skpriv.inspection.inference` can be asked for; of several classes one."""
+        return ("fitted", "likelihood") if np.size(self.classes) == 2 else ("fitted",)
+
+    def _for_rehearsal(self, estimand):
+        """An unfitted estimator of the codes of the classes."""
+        codes = tuple(range(len(checked_classes(self.classes))))
+        return super()._for_rehearsal(estimand).set_params(classes=codes)
+
+    def _imagined_target(self, quantiles, mean, deviation):
+        """Made-up codes of classes: one rate of the second class, or equal rates of all."""
+        count = len(checked_classes(self.classes))
+        rate = 1.0 / count if mean is None else mean
+        others = (1.0 - rate) / (count - 1)
+        rates = np.array([others, rate, *[others] * (count - 2)])
+        return np.searchsorted(np.cumsum(rates)[:-1], quantiles, side="right").astype(float)
+
+    def _planned_names(self, names):
+        """Names of coefficients, those of each of several classes for themselves."""
+        classes = checked_classes(self.classes).tolist()
+        return (
+            names if len(classes) == 2 else [f"{one}: {name}" for one in classes for name in names]
+        )
 
     def _law(self, estimand):
         law = super()._law(estimand)

@@ -1,201 +1,30 @@
-"""Private linear regression by the loop of whitened, clipped steps: its plan, and pooled fits.
+"""Private linear regression by the loop of whitened, clipped steps, and pooled fits.
 
 A fit of the loop has equations D_k (b* - b_k) = z_k + error for b = W^-T theta, with a whitening W
 of its own. Each is as much as a normal likelihood of theta, and likelihoods of disjoint records
 multiply: their precisions add up, in the coordinates of theta, which all fits share.
 """
 
-from collections import Counter
-from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass
-from math import ceil, inf, sqrt
+from math import sqrt
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import ndtri
-from scipy.stats import qmc
-from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
 from .._estimation._coefficients import NOISE, CoefficientLaw, NoLaw, equations_law, loop_law
 from .._estimation._intervals import two_sided_quantile
 from .._estimation._loop._fit import FITTED, LoopFit, noise_floor
 from .._estimation._moments import normal_posterior
-from .._estimation._public_maps import column_bounds
 from .._estimation._reports import ReportedFit
-from .._linalg import RELATIVE_ZERO, CompensatedSum, psd_part
+from .._linalg import RELATIVE_ZERO, psd_part
 from .._parameters import Channel, DataNorm, Estimand, LineEstimand, Positive, parameters
-from .._printing import Printed, Table
 from .._stored import stored
-from ..privacy import LARGEST_EPSILON, Budget, capabilities
-from ..records import Rows, check_length
+from ..privacy import capabilities
 from ._opening import CONSTANT, WITHIN, best_reports, public_maps, public_rows, within_maps
 from ._prediction_intervals import PredictionIntervals
 from ._base import FitsBySteps
-
-# Number of made-up rows by which a plan rehearses a fit. A plan tells the noise of the answers,
-# which hardly depends on the rows, so that few of them can stand for all.
-IMAGINED = 4096
-
-# A whitened Gram matrix of p columns has eigenvalues of about .9 / p. The noise of its mean has the
-# operator norm 4 sqrt(2 p) / N, with N = n mu effective records. The matrix is known to
-# a factor of two where the first is twice the second: where N / p^1.5 exceeds this number.
-ESTIMABLE = 2.0 * 4.0 * sqrt(2.0) / 0.9
-
-
-@dataclass(frozen=True, repr=False)
-class Plan(Printed):
-    """The questions that a fit will ask.
-
-    Attributes
-    ----------
-    n : int
-        Number of records.
-    n_features : int
-        Number of features.
-    questions : list of str
-        What is asked, in this order.
-    shares : ndarray of shape (n_questions,)
-        Fraction of the budget for each question; they add up to one.
-    noise : ndarray of shape (n_questions,)
-        Standard deviation of the noise of each answer, which is a sum over records. The noise of a
-        step is up to 3% larger or smaller in a fit, by whether its limit clips any residual, and
-        that of the line up to a fifth, by the counts of long scores.
-    noise_of_mean : ndarray of shape (n_questions,)
-        The same of a mean over records: a question's answers lie between -1 and 1.
-    std_error : ndarray of shape (n_features,)
-        What privacy alone would add to the standard error of each coefficient, in the units of the
-        result, for features that are spread evenly over their ranges and residuals with a fifth of
-        the half-range of the target. NaN where it is not estimable.
-    guarantee : str
-        What the fit would promise.
-    resolution : float
-        Effective records N = n mu (the square root of n times mu where users answer for
-        themselves) over p^1.5, with p columns, the constant included.
-    records : int
-        Number of records from which most coefficients of features that are not nearly the same are
-        estimable, at this epsilon.
-    epsilon : float
-        The epsilon from which they are, with this number of records; infinite if none below 100 is.
-    """
-
-    n: int
-    n_features: int
-    questions: list
-    shares: np.ndarray
-    noise: np.ndarray
-    noise_of_mean: np.ndarray
-    std_error: np.ndarray
-    guarantee: str
-    resolution: float
-    records: int
-    epsilon: float
-
-    @property
-    def estimable(self) -> bool:
-        """Whether most coefficients would be estimable: a rule for features that differ."""
-        return self.resolution >= ESTIMABLE
-
-    @property
-    def _advice(self):
-        said = f"effective sample size over columns^1.5: {self.resolution:.3g}. "
-        if self.estimable:
-            return said + (
-                f"Most coefficients are estimable, from {self.records:,} records on; as a rough "
-                "guide, all are from half as many again."
-            )
-        epsilon = f" or epsilon {self.epsilon:.2g}" if self.epsilon < inf else ""
-        return said + (
-            f"Many coefficients may not be estimable: {self.records:,} records{epsilon} would do "
-            "for most and, as a rough guide, half as much again for all."
-        )
-
-    def _parts(self):
-        yield f"{self.n:,} records, {self.n_features} features: {self.guarantee}"
-        yield self._advice
-        if not self.questions:
-            return
-        yield ""
-        numbers = zip(self.questions, self.shares, self.noise, self.noise_of_mean, strict=True)
-        rows = [(q, f"{s:.4f}", f"{x:.4g}", f"{m:.4g}") for q, s, x, m in numbers]
-        counts = Counter(rows)  # equal ones are told once, where the first of them is asked
-        questions = [(f"{q} ({k} times)" if k > 1 else q, *row) for (q, *row), k in counts.items()]
-        yield Table(("question", "share", "noise", "of a mean"), questions)
-        yield ""
-        estimable = self.std_error[np.isfinite(self.std_error)]
-        said = f"{np.median(estimable):.3g} in the median" if len(estimable) else "not estimable"
-        yield f"standard error that privacy adds to a coefficient: {said}"
-
-    def to_frame(self) -> Any:
-        """The questions as a pandas data frame.
-
-        Returns
-        -------
-        pandas.DataFrame
-        """
-        import pandas as pd
-
-        columns = {"question": self.questions, "share": self.shares, "noise": self.noise}
-        return pd.DataFrame({**columns, "noise_of_mean": self.noise_of_mean})
-
-
-def _needed(trust, n, p):
-    """The resolution of a plan, and the records and the epsilon from which it is large enough."""
-    resolution_per_mu = (n if trust.can.same_rows else sqrt(n)) / p**1.5
-
-    def surplus(epsilon):
-        return resolution_per_mu * Budget(epsilon, trust.budget.delta).mu - ESTIMABLE
-
-    resolution = resolution_per_mu * trust.budget.mu
-    ratio = ESTIMABLE / resolution
-    records = ceil(n * ratio if trust.can.same_rows else n * ratio**2)
-    if surplus(LARGEST_EPSILON) < 0.0:
-        return resolution, records, inf
-    return resolution, records, float(brentq(surplus, 1e-6, LARGEST_EPSILON, xtol=1e-4))
-
-
-def _std_error(model, n_features):
-    """Part of the standard errors that privacy adds, without the intercept."""
-    try:
-        law = model.coefficient_law()
-    except (NotImplementedError, ValueError):
-        return np.full(n_features, np.nan)
-    variances = np.diagonal(np.asarray(law.privacy))[:n_features]
-    return np.sqrt(np.where(np.asarray(law.resolved)[:n_features], variances, np.nan))
-
-
-class _Imagined(Rows):
-    """Made-up rows inside of public bounds: each of a few stands for many."""
-
-    paid_for = True  # nothing of anybody is in them
-
-    def __init__(self, n, n_features, model):
-        self.n, self.n_features = n, n_features
-        self.names = list(model.bounds_X) if isinstance(model.bounds_X, Mapping) else None
-        # Spread evenly over the unit cube, without chance; the first point is the corner 0
-        cube = qmc.Sobol(n_features + 1, scramble=False).fast_forward(1).random(IMAGINED)
-        part, error = 2.0 * cube[:, :-1] - 1.0, ndtri(cube[:, -1])
-        if model.bounds_X is None:
-            self._X = part * (model.data_norm or 1.0) / np.sqrt(n_features)
-        else:
-            low, high = column_bounds(model.bounds_X, self.names or (), n_features, "bounds_X")
-            self._X = low + (high - low) * (part + 1.0) / 2.0
-        low, high = map(float, model.bounds_y)
-        self._y = (low + high) / 2.0 + (high - low) / 10.0 * error
-
-    def pieces(self, max_rows, subset=None, sparse=True):
-        """The few rows, whatever was asked for."""
-        yield lambda: (self._X, self._y)
-
-    def total(self, query, subset=None):
-        """Sum over as many rows as were asked for."""
-        count = self.n if subset is None else len(subset)
-        total = CompensatedSum(query.shape)
-        with np.errstate(all="ignore"):
-            total.add(query.sum(self._X, self._y) * (count / IMAGINED))
-        return total
 
 
 @stored
@@ -524,65 +353,3 @@ class LinearRegression(FitsBySteps, PredictionIntervals):
             The root mean square, in the units of y.
         """
         return self._record_map.radius * self._information.error()
-
-    def plan(self, n: int, n_features: int) -> Plan:
-        """List the questions that `fit` would ask, their shares and noise, before any data.
-
-        Nothing is charged and no data are needed: a fit to made-up rows asks the same questions. It
-        also says whether most coefficients will be estimable, and how many records or how much
-        epsilon would do. This is a rule for features that are not nearly the same as others. With
-        5, 12 and 25 independent features and a curator, two thirds to nine tenths of all
-        coefficients were estimable at ``records``. All were in 38 of 120 fits there, in 110 with
-        1.2 times as many, and in 120 with 1.5 times. If users answer for themselves, shares are
-        parts of the users, and no questions are listed.
-
-        Parameters
-        ----------
-        n : int
-            Number of records.
-        n_features : int
-            Number of features.
-
-        Returns
-        -------
-        Plan
-            It prints as a table.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is wrong, or no noise is added.
-
-        Examples
-        --------
-        >>> from skpriv.linear_model import LinearRegression
-        >>> model = LinearRegression(epsilon=1.0, bounds_X=(0, 1), bounds_y=(0, 1))
-        >>> plan = model.plan(n=20_000, n_features=4)
-        >>> round(float(plan.shares.sum()), 6)
-        1.0
-        """
-        n, n_features = check_length(n), check_length(n_features, "n_features")
-        trust = self._trust
-        if trust.exact:
-            raise ValueError(f"privacy={trust.model!r} has no plan: no noise is added.")
-        needed = _needed(trust, n, n_features + 1)
-        if not trust.can.same_rows:
-            none, unknown = np.empty(0), np.full(n_features, np.nan)
-            guarantee = str(trust.guarantee("record"))
-            return Plan(n, n_features, [], none, none, none, unknown, guarantee, *needed)
-        model = clone(self).set_params(random_state=0)
-        model.fit(_Imagined(n, n_features, model))
-        rows = model.privacy_report_.rows
-        records = np.array([float(row.records) for row in rows])
-        noise = np.array([float(row.scale) for row in rows])
-        return Plan(
-            n,
-            n_features,
-            [row.query for row in rows],
-            np.array([float(row.share) for row in rows]),
-            noise,
-            noise / records,
-            _std_error(model, n_features),
-            str(model.privacy_report_.guarantee),
-            *needed,
-        )

@@ -13,7 +13,9 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import ndtri
 
+from .._estimation._intervals import two_sided_quantile
 from .._stored import stored
 from ..records import (
     CLOCKS, DATES, DURATIONS, INTERVALS, PERIODS, READ_AS_NUMBERS, TRUTHS, refuse_dtypes, silence,
@@ -22,9 +24,10 @@ from ._values import (
     SECONDS, booleans_of, codes_of, composed, days, days_of, number, numbers_of, text, truth_word,
 )  # fmt: skip
 
-INDICATOR = "indicator"
+INDICATOR, OTHER, MISSING = "indicator", "other", "missing"
 # States of a cell: it is taken as it is, moved to an end of the range, "other", or cannot be read.
 READ, CLIPPED, UNLISTED, LOST = range(4)
+USUAL_DEVIATIONS = 2.0 * two_sided_quantile(0.9)  # of a normal variable, between the usual ends
 DAYS_PER_YEAR = (date(401, 1, 1) - date(1, 1, 1)).days / 400  # the mean of the calendar
 
 
@@ -102,6 +105,62 @@ class ColumnType:
     def has_indicator(self) -> bool:
         """Whether missing cells have a column of their own."""
         return self.missing == INDICATOR
+
+    def expected_shares(self, given: Any = None, smallest: float | None = None) -> dict:
+        """Expected shares of the levels of a column, of which some are given.
+
+        Parameters
+        ----------
+        given : mapping of str to float, default=None
+            Shares of some levels. The others have equal parts of the rest, but for "other" and
+            "missing", which have none.
+        smallest : float, default=None
+            Share of the last level, where nothing is given.
+
+        Returns
+        -------
+        dict of str to float
+        """
+        levels = [] if self.coded is None else self.coded[0]
+        beside = [MISSING] if self.has_indicator else []
+        beside += [OTHER] if OTHER in levels else []
+        usual = [level for level in levels if level not in beside]
+        named = dict(given or {})
+        if smallest is not None and not named and len(usual) > 1:
+            named = {usual[-1]: smallest}
+        for level, share in named.items():
+            if level not in [*usual, *beside]:
+                raise ValueError(
+                    f"shares: {level!r} is no level: they are {', '.join([*usual, *beside])}."
+                )
+            if not 0.0 <= share <= 1.0:
+                raise ValueError(f"shares: {level!r} has the share {share!r}, not one in [0, 1].")
+        rest = [level for level in usual if level not in named]
+        left = 1.0 - sum(named.values())
+        if left < -1e-9 or left > 1e-9 and usual and not rest:
+            raise ValueError("shares must add up to 1, or leave out a level that has the rest.")
+        return named | {level: max(left, 0.0) / len(rest) for level in rest}
+
+    @property
+    def usual_moments(self) -> tuple:
+        """Mean and standard deviation by the usual range, (None, None) where there is none."""
+        return None, None
+
+    def imagined(self, quantiles: np.ndarray, shares: Any) -> np.ndarray:
+        """Block of made-up cells, which have these shares of levels.
+
+        Parameters
+        ----------
+        quantiles : ndarray of shape (n_rows,)
+            Numbers in (0, 1), spread evenly.
+        shares : dict of str to float
+            What `expected_shares` returns.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, width)
+        """
+        raise NotImplementedError
 
 
 class _Line(ColumnType):
@@ -200,6 +259,18 @@ class _Line(ColumnType):
 
     def _column_name(self, name):
         return name
+
+    def imagined(self, quantiles: np.ndarray, shares: Any) -> np.ndarray:
+        """Block of made-up cells: numbers that are spread over the range, and missing ones."""
+        absent = shares.get(MISSING, 0.0) if self.has_indicator else 0.0
+        is_absent = quantiles < absent
+        z = self._spread(np.clip((quantiles - absent) / max(1.0 - absent, 1e-9), 0.0, 1.0), shares)
+        z = np.where(is_absent, 0.0, z)
+        return np.column_stack([z, is_absent]) if self.has_indicator else z[:, None]
+
+    def _spread(self, quantiles, shares):
+        """Positions of made-up values at these quantiles."""
+        return 2.0 * quantiles - 1.0
 
 
 @dataclass(frozen=True, repr=False)
@@ -323,6 +394,21 @@ class Numeric(_Range):
             )
         vars(self)["usual"] = low, high
 
+    def _spread(self, quantiles, shares):
+        """Nine tenths of the values lie in the usual range, where there is one, and are normal."""
+        if self.usual is None:
+            return super()._spread(quantiles, shares)
+        mean, deviation = self.usual_moments
+        return self._position(mean + deviation * ndtri(quantiles))
+
+    @property
+    def usual_moments(self) -> tuple:
+        """Mean and standard deviation by the usual range, (None, None) where there is none."""
+        if self.usual is None:
+            return None, None
+        low, high = self.usual
+        return (low + high) / 2.0, (high - low) / USUAL_DEVIATIONS
+
     def _checked(self, name, value):
         if isinstance(value, bool) or not isinstance(value, Real) or np.isnan(number(value)):
             allowed = 'a finite number, or "indicator"' if name == "missing" else "a finite number"
@@ -432,6 +518,12 @@ class _Levels(_Line):
     def _value(self, number):
         return self._levels[round(number)]
 
+    def _spread(self, quantiles, shares):
+        """Places of levels, each as often as its share."""
+        levels = [name for name in self.coded[0] if name != MISSING or not self.has_indicator]
+        places = _places(quantiles, [shares.get(name, 0.0) for name in levels])
+        return self._position(places.astype(float))
+
     @property
     def _ends(self):
         return 0.0, len(self._levels) - 1.0
@@ -504,9 +596,6 @@ class Boolean(_Levels):
         return f"{name}=True"
 
     _column_name = _effect
-
-
-OTHER, MISSING = "other", "missing"
 
 
 class _Listed(ColumnType):
@@ -633,6 +722,10 @@ class Categorical(_Listed):
         shifts, cells = corners[1:] - corners[0], level_cells(corners)
         return Block(names, ranges, list(names), shifts, corners[0], cells)
 
+    def imagined(self, quantiles: np.ndarray, shares: Any) -> np.ndarray:
+        """Block of made-up cells: each level as often as its share."""
+        return self._corners[_places(quantiles, [shares.get(name, 0.0) for name in self.levels])]
+
     @property
     def coded(self) -> Any:
         """Levels and their rows of the block."""
@@ -709,6 +802,12 @@ def simplex(size):
     corners[0] = -1.0 / sqrt(m)
     # Each entry was rounded a few times, and m squares are summed for the norm.
     return corners * (1.0 - (m + 8) * np.finfo(np.float64).eps)
+
+
+def _places(quantiles, shares):
+    """Places of levels with these shares at quantiles."""
+    ends = np.cumsum(shares) / max(float(np.sum(shares)), 1e-300)
+    return np.minimum(np.searchsorted(ends, quantiles, side="right"), len(shares) - 1)
 
 
 def _checked_list(values, name="categories"):

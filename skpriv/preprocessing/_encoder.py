@@ -2,6 +2,7 @@
 
 from dataclasses import field
 from difflib import get_close_matches
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -64,6 +65,58 @@ class SchemaEncoder(PublicTransformer):
         present_names(self.columns_, column_names(X), "The fitted encoder", "X")
         as_schema(self.schema).check_dtypes(X, self.columns_)
         return as_rows(X) if is_lazy(X) else None
+
+    def level_shares(self, given: Any, smallest: float | None = None) -> dict:
+        """Expected shares of the levels of each encoded column, for made-up rows.
+
+        Parameters
+        ----------
+        given : mapping of str to (mapping of str to float, or float)
+            Shares of levels by column. A number is the share of true of a truth value.
+        smallest : float, default=None
+            Share of the smallest level of each list for which nothing is given.
+
+        Returns
+        -------
+        dict of str to dict of str to float
+        """
+        check_is_fitted(self)
+        schema = as_schema(self.schema)
+        present_names(list(given), self.columns_, "shares", "the encoder")
+        found = {}
+        for name in self.columns_:
+            share = given.get(name)
+            share = {"true": share} if isinstance(share, Real) else share
+            found[name] = schema[name].expected_shares(share, smallest)
+        return found
+
+    @property
+    def usual_target(self) -> tuple:
+        """Mean and standard deviation of the target by its usual range, None where it has none."""
+        schema = as_schema(self.schema)
+        return (None, None) if schema.target is None else schema[schema.target].usual_moments
+
+    def imagined(self, cube: np.ndarray, shares: dict) -> np.ndarray:
+        """Encoded rows of a made-up table, whose columns do not depend on each other.
+
+        Parameters
+        ----------
+        cube : ndarray of shape (n_rows, n_columns)
+            Numbers in (0, 1) that are spread evenly: quantiles of the columns.
+        shares : dict
+            What `level_shares` returns.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_encoded)
+        """
+        check_is_fitted(self)
+        schema = as_schema(self.schema)
+        blocks = {
+            name: schema[name].imagined(quantiles, shares[name])
+            for name, quantiles in zip(self.columns_, cube.T, strict=True)
+        }
+        return self._rows_of(blocks, schema)
 
     @property
     def _n_features_out(self):
@@ -195,8 +248,11 @@ class TableEncoder(SchemaEncoder):
     def _encoded(self, X):
         """Encoded rows of a table in memory."""
         frame, schema = columns_of(X, self.columns_), as_schema(self.schema)
-        blocks = [schema[name].encode(frame[name]) for name in self.columns_]
-        rows = np.hstack(blocks)
+        return self._rows_of({name: schema[name].encode(frame[name]) for name in self.columns_})
+
+    def _rows_of(self, blocks, schema=None):
+        """Rows of the blocks of all columns."""
+        rows = np.hstack(list(blocks.values()))
         rows /= self.norm_
         return rows
 

@@ -154,8 +154,15 @@ class FormulaEncoder(SchemaEncoder):
         """Encoded rows of a table in memory."""
         frame, schema = columns_of(X, self.columns_), as_schema(self.schema)
         read = {name: _read(schema[name], frame[name]) for name in self.columns_}
-        rows = self._rows(read, schema)
-        # Between two points of the grid a row may be a little longer than at any of them.
+        return self._of_length(self._rows(read, schema))
+
+    def _rows_of(self, blocks, schema):
+        """Rows of the blocks that columns have in a table."""
+        read = {name: _values(schema[name], block) for name, block in blocks.items()}
+        return self._of_length(self._rows(read, schema))
+
+    def _of_length(self, rows):
+        """Rows of norm at most 1: between two points of the grid one may be a little longer."""
         return rows / np.maximum(self._norm, np.linalg.norm(rows, axis=1))[:, None]
 
     def _rows(self, read, schema):
@@ -525,7 +532,14 @@ def _read(column, series):
     if isinstance(column, Categorical):
         # A cell that is none of the levels counts as the reference level.
         return column._codes(series) % len(column.levels), np.zeros(len(series), dtype=bool)
-    encoded = column.encode(series)
+    return _values(column, column.encode(series))
+
+
+def _values(column, encoded):
+    """Values of the rows of a block, or codes of their levels; and whether they are missing."""
+    if isinstance(column, Categorical):
+        codes = np.argmax(encoded @ column.coded[1].T, axis=1)
+        return codes, np.zeros(len(encoded), dtype=bool)
     absent = (encoded[:, -1] > 0.5) & column.has_indicator
     return np.where(absent, _reference(column), column._in_units(encoded[:, 0])), absent
 

@@ -202,7 +202,7 @@ def test_a_ledger_pays_until_nothing_is_left(argv, tmp_path, capsys):
     for other in ({"model": "logistic", "target": "smoker"}, {"group": "name"}):
         with skpriv.BudgetAccountant(9.0, 1e-5) as accountant:  # active, and not charged either
             assert fit(asked, "--plan", ledger=ledger, **other) == 0 and not accountant.charges
-        assert "random rows" in capsys.readouterr().out and not [*tmp_path.iterdir()]
+        assert "made-up rows" in capsys.readouterr().out and not [*tmp_path.iterdir()]
     assert main(["budget", ledger, "--epsilon", "2"]) == 0
     assert "left epsilon 2" in capsys.readouterr().out
     assert fit(argv, ledger=ledger) == 0

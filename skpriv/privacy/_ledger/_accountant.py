@@ -481,7 +481,8 @@ def adds_up_gaussians() -> bool:
 
     Public: which accountants are active follows from no record.
     """
-    return allowance() is not None or any(a.currency != "pure" for a in active())
+    paid = allowance()  # inside of what was charged as a whole no accountant is charged
+    return paid.currency != "pure" if paid else any(a.currency != "pure" for a in active())
 
 
 def active_ledgers() -> list[tuple[str, str]]:

@@ -1,0 +1,532 @@
+"""What a fit will ask and what it will tell, before anybody has seen a row: a rehearsal.
+
+A fit to made-up rows asks the same questions with the same noise, and its table has the standard
+errors of a fit to real rows that are spread in the same way. A few made-up rows stand for all.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil, inf, isfinite, log, sqrt
+from typing import Any
+from warnings import catch_warnings
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+from scipy.stats import qmc
+from sklearn.base import BaseEstimator, clone
+
+from .._estimation._coefficients import rows_of_cells
+from .._estimation._intervals import check_level, two_sided_quantile
+from .._estimation._loop._fit import LoopFit
+from .._estimation._public_maps import column_bounds
+from .._linalg import CompensatedSum
+from .._printing import Printed, Table, aligned
+from ..preprocessing import TableEncoder
+from ..privacy import Cost, adds_up_gaussians, prepaid
+from ..records import Rows, check_length
+from ._opening import public_norm
+
+# Made-up rows of a rehearsal. Errors hardly depend on how many stand for all: a rare level has
+# `ROWS_OF_LEVEL` of them at least.
+IMAGINED, MOST_IMAGINED = 2**12, 2**16
+ROWS_OF_LEVEL = 16
+# Correlation of the columns of made-up rows. With it and `SKEWED` errors of a target standard errors
+# of plans are .92 of those of fits in the median over 17 real tables (docs/evidence/plans.md).
+IN_COMMON = 0.25
+LEFT_BY_LINE = 0.87  # of the deviation of a target: R2 is about .25
+REHEARSALS = 3  # rehearsals, whose median is told: each draws noise of its own
+# Most users whose reports are simulated: beyond, errors fall like 1 / sqrt(n). And most rows of
+# persons.
+SIMULATED, MOST_SIMULATED = 100_000, 2_000_000
+SEARCHES = 40  # most sizes that are tried for a number of people
+MOST_RECORDS = 10**9
+SAME_SIZE = 1.03  # ratio of two numbers of people that are the same
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """What a rehearsal of one estimand tells.
+
+    Attributes
+    ----------
+    std_error : ndarray of shape (n_coefficients,)
+        Without the intercept; NaN where it is not estimable.
+    sampling_error : ndarray of shape (n_coefficients,)
+        What remains of it without privacy noise.
+    report : PrivacyReport
+    level_records : float
+        Records of a level from which noise does not hide it.
+    """
+
+    std_error: np.ndarray
+    sampling_error: np.ndarray
+    report: Any
+    level_records: float
+
+
+@dataclass(frozen=True, repr=False)
+class Plan(Printed):
+    """What a fit will ask, and which standard errors its table will have.
+
+    Attributes
+    ----------
+    n : int
+        Number of records: of persons, where those are the records.
+    n_features : int
+        Number of columns of X, encoded ones with a schema.
+    names : list of str
+        Coefficients without the intercept. With a schema they are those of the table. For an
+        additive model they are the features, and the errors those of effects at typical values.
+    estimand : str
+        The one that the estimator declares.
+    std_error : ndarray of shape (n_coefficients,)
+        Standard error of each coefficient of that estimand, by sampling and by privacy, in the
+        units of the table; NaN where it is not estimable.
+    sampling_error : ndarray of shape (n_coefficients,)
+        The part of it that sampling has alone.
+    std_errors : dict of str to ndarray
+        Standard errors of each estimand, for a fit that declares it.
+    questions : list of str
+        What is asked, in this order.
+    shares : ndarray of shape (n_questions,)
+        Fraction of the budget for each question, or of the users; they add up to one.
+    noise : ndarray of shape (n_questions,)
+        Standard deviation of the noise of each answer, which is a sum over records. That of a
+        step is up to 3% larger or smaller in a fit, by whether its limit clips any residual, and
+        that of the line up to a fifth, by the counts of long scores.
+    noise_of_mean : ndarray of shape (n_questions,)
+        The same of a mean over records: a question's answers lie between -1 and 1.
+    guarantee : str
+        What the fit would promise.
+    resolution : float
+        Effective records N = n mu (the square root of n times mu where users answer for
+        themselves) over p^1.5, with p columns, the constant included.
+    level_records : float
+        Number of records that a level of a list needs for half of a chance to be estimable; with
+        twice as many it nearly always is. NaN without lists, and where only a mean is asked.
+    rehearse : callable
+        ``rehearse(n, estimand)`` is the same rehearsal with another number of records.
+    quick : bool
+        Whether a few made-up rows stand for all, so that a rehearsal takes no time.
+    largest_n : int
+        The largest number of records that can be rehearsed.
+    unit : {"record", "person"}
+    """
+
+    n: int
+    n_features: int
+    names: list
+    estimand: str
+    std_error: np.ndarray
+    sampling_error: np.ndarray
+    std_errors: dict
+    questions: list
+    shares: np.ndarray
+    noise: np.ndarray
+    noise_of_mean: np.ndarray
+    guarantee: str
+    resolution: float
+    level_records: float
+    rehearse: Callable
+    largest_n: int
+    quick: bool = True
+    unit: str = "record"
+
+    @property
+    def estimable(self) -> np.ndarray:
+        """Whether each coefficient will be estimable, shape (n_coefficients,)."""
+        return np.isfinite(self.std_error)
+
+    @cached_property
+    def possible(self) -> np.ndarray:
+        """Whether each coefficient is estimable with ``largest_n``, shape (n_coefficients,)."""
+        found = self.rehearse(self.largest_n, self.estimand).std_error
+        return self.estimable | np.isfinite(found)
+
+    @cached_property
+    def records(self) -> float:
+        """Smallest number of records from which all possible coefficients are estimable, up to 3%.
+
+        It is found by rehearsals with more and fewer records.
+        """
+        places = np.flatnonzero(self.possible)
+        return self._smallest(lambda errors: 0.5 if np.isfinite(errors[places]).all() else inf)
+
+    def people_needed(
+        self,
+        effect: float,
+        power: float = 0.8,
+        *,
+        name: str | None = None,
+        estimand: str | None = None,
+        confidence_level: float = 0.95,
+    ) -> float:
+        """Number of records with which a test finds an effect of this size.
+
+        Parameters
+        ----------
+        effect : float
+            The coefficient, in the units of the table.
+        power : float in (0, 1), default=0.8
+            Probability that the two-sided test finds it.
+        name : str, default=None
+            Name of the coefficient; None is all of them, each of this size.
+        estimand : str, default=None
+            The estimand that the fit declares; None is that of the plan.
+        confidence_level : float in (0, 1), default=0.95
+            One minus the level of the test.
+
+        Returns
+        -------
+        float
+            A whole number, up to 3%; infinite if ``largest_n`` are not enough.
+
+        Examples
+        --------
+        >>> from skpriv.linear_model import LinearRegression
+        >>> model = LinearRegression(epsilon=1.0, bounds_X=(0, 1), bounds_y=(0, 1))
+        >>> few = model.plan(10_000, 2).people_needed(0.1)
+        >>> 500 < few < 5_000
+        True
+        """
+        for level in (power, confidence_level):
+            check_level(level)
+        if name is not None and name not in self.names:
+            raise ValueError(f"name={name!r} is no coefficient: they are {', '.join(self.names)}.")
+        if estimand is not None and estimand not in self.std_errors:
+            raise ValueError(
+                f"estimand={estimand!r} is not one that this estimator can declare: pass "
+                f"{' or '.join(map(repr, self.std_errors))}."
+            )
+        if not 0.0 < abs(effect) < inf:
+            raise ValueError(f"effect={effect!r} must be a finite number, and not 0.")
+        places = [self.names.index(name)] if name is not None else slice(None)
+        largest = abs(effect) / (two_sided_quantile(confidence_level) + float(ndtri(power)))
+
+        def excess(errors):
+            errors = errors[places]
+            return float(errors.max()) / largest if np.isfinite(errors).all() else inf
+
+        return self._smallest(excess, estimand)
+
+    def _smallest(self, excess, estimand=None):
+        """Smallest number of records whose errors have an excess of at most 1.
+
+        The excess falls with the number of records, at least like a power of it. It is infinite
+        where something is not estimable.
+        """
+        low, high, n = 0.0, inf, float(self.n)
+        below, above = inf, 0.0  # excesses at the ends
+        for _ in range(SEARCHES):
+            found = excess(self.rehearse(ceil(n), estimand or self.estimand).std_error)
+            if found <= 1.0:
+                high, above = n, found
+            else:
+                low, below = n, found
+            if high <= SAME_SIZE * max(low, 1.0):
+                return float(ceil(high))
+            if high == inf:
+                if n >= self.largest_n:
+                    return inf
+                n = min(n * min(max(below, 1.5) ** 1.2, 8.0), float(self.largest_n))
+            elif low == 0.0:
+                n = max(n * max(above, 0.1) ** 1.2, 1.0) / 1.1
+            else:
+                part = 0.5
+                if below < inf and 0.5 < above:
+                    part = min(max(log(below) / (log(below) - log(above)), 0.1), 0.9)
+                n = low * (high / low) ** part
+        return float(ceil(high))
+
+    def _parts(self):
+        unit = "persons" if "person" in self.unit else "records"
+        yield f"{self.n:,} {unit}, {self.n_features} features: {self.guarantee}"
+        estimands = list(self.std_errors)
+        if self.names:
+            yield ""
+            yield Table(("", *self._titles(estimands), "sampling alone"), self._rows(estimands))
+            yield ""
+        if not self.estimable.all():
+            yield self._hidden()
+        if isfinite(self.level_records):
+            yield (
+                f"A level of a list needs about {self.level_records:,.0f} records to be estimable, "
+                "and twice that to be so nearly always. Rarer levels have a dash, and change no "
+                "other line."
+            )
+        yield from self._questions()
+
+    def _hidden(self):
+        """What is not estimable, and from how many records on."""
+        words = f"Not estimable (-): {(~self.estimable).sum()} of {len(self.names)} coefficients. "
+        if not self.quick:
+            return words.strip()
+        never = [name for name, can in zip(self.names, self.possible, strict=True) if not can]
+        if never:
+            words += f"No records are expected that tell {', '.join(never)}. "
+        if (self.possible & ~self.estimable).any():
+            words += f"The others are estimable from about {self.records:,.0f} records on."
+        return words.strip()
+
+    def _titles(self, estimands):
+        if len(estimands) == 1:
+            return ["std. error"]
+        return [f"std. error, {estimand}" for estimand in estimands]
+
+    def _rows(self, estimands):
+        errors = [self.std_errors[estimand] for estimand in estimands] + [self.sampling_error]
+        return list(zip(self.names, *(aligned(one, one) for one in errors), strict=True))
+
+    def _questions(self):
+        if not self.questions:
+            return
+        yield ""
+        numbers = zip(self.questions, self.shares, self.noise, self.noise_of_mean, strict=True)
+        rows = [(q, f"{s:.4f}", f"{x:.4g}", f"{m:.4g}") for q, s, x, m in numbers]
+        counts = Counter(rows)  # equal ones are told once, where the first of them is asked
+        questions = [(f"{q} ({k} times)" if k > 1 else q, *row) for (q, *row), k in counts.items()]
+        yield Table(("question", "share", "noise", "of a mean"), questions)
+
+    def to_frame(self) -> Any:
+        """The standard errors as a pandas data frame, with the coefficients as its index.
+
+        Returns
+        -------
+        pandas.DataFrame
+        """
+        import pandas as pd
+
+        errors = {f"std_error_{name}": found for name, found in self.std_errors.items()}
+        return pd.DataFrame({**errors, "sampling_error": self.sampling_error}, index=self.names)
+
+    def questions_frame(self) -> Any:
+        """The questions as a pandas data frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+        """
+        import pandas as pd
+
+        columns = {"question": self.questions, "share": self.shares, "noise": self.noise}
+        return pd.DataFrame({**columns, "noise_of_mean": self.noise_of_mean})
+
+
+class MadeUpRows(Rows):
+    """Made-up rows inside of public bounds: each of a few stands for many."""
+
+    paid_for = True  # nothing of anybody is in them
+
+    def __init__(self, n, X, y, names=None):
+        self.n, self.n_features, self.names = n, X.shape[1], names
+        self._X, self._y = X, y
+
+    def pieces(self, max_rows, subset=None, sparse=True):
+        """The few rows, whatever was asked for."""
+        yield lambda: (self._X, self._y)
+
+    def total(self, query, subset=None):
+        """Sum over as many rows as were asked for."""
+        count = self.n if subset is None else len(subset)
+        total = CompensatedSum(query.shape)
+        with np.errstate(all="ignore"):
+            total.add(query.sum(self._X, self._y) * (count / len(self._X)))
+        return total
+
+
+@dataclass(frozen=True, eq=False)
+class _Imagined:
+    """How made-up rows are spread, and the way from their coefficients to those of the table.
+
+    Parameters
+    ----------
+    model : estimator
+        Unfitted.
+    n_features : int
+        Columns of X.
+    encoder : TableEncoder, FormulaEncoder or None
+    shares : dict
+        Expected shares of levels by column.
+    mean, deviation : float or None
+        Moments of the target.
+    """
+
+    model: Any
+    n_features: int
+    encoder: Any
+    shares: Mapping
+    mean: Any
+    deviation: Any
+
+    @property
+    def names(self):
+        """Names of the columns of X that the model needs, where its bounds have names."""
+        bounds = self.model.bounds_X
+        return list(bounds) if self.encoder is None and isinstance(bounds, Mapping) else None
+
+    @cached_property
+    def effects(self):
+        """Names of the coefficients, the map to them from those of X, and the cells of the table.
+
+        Without an encoder the map is None, and no cells are known.
+        """
+        if self.encoder is None:
+            return self.names or [f"x{i}" for i in range(self.n_features)], None, ()
+        effects = self.encoder.coefficient_map()
+        return list(effects.names), effects.matrix, effects.cells
+
+    def rows(self, points):
+        """Made-up rows X and targets y at points of the unit cube.
+
+        The first coordinate of a point is what all columns have in common.
+        """
+        model, normal = self.model, ndtri(points[:, :-1])
+        cube = ndtr(sqrt(IN_COMMON) * normal[:, :1] + sqrt(1.0 - IN_COMMON) * normal[:, 1:])
+        y = model._imagined_target(points[:, -1], self.mean, self.deviation)
+        if self.encoder is not None:
+            return self.encoder.imagined(cube, self.shares), y
+        if model.bounds_X is None:
+            norm = public_norm(model)
+            return (2.0 * cube - 1.0) * norm / np.sqrt(self.n_features), y
+        names = self.names or ()
+        low, high = column_bounds(model.bounds_X, names, self.n_features, "bounds_X")
+        return low + (high - low) * cube, y
+
+    @property
+    def dimensions(self):
+        """Dimensions of the cube."""
+        return 2 + (self.n_features if self.encoder is None else len(self.encoder.columns_))
+
+    @cached_property
+    def few_rows(self):
+        """Made-up rows and targets that stand for all: spread evenly, without chance."""
+        shares = [share for levels in self.shares.values() for share in levels.values()]
+        smallest = min((share for share in shares if share > 0.0), default=1.0)
+        count = min(max(IMAGINED, ROWS_OF_LEVEL / smallest), MOST_IMAGINED)
+        return self.rows(self.points(2 ** ceil(np.log2(count))))
+
+    def points(self, count):
+        """So many points of the cube: spread evenly, without chance, and without its corner."""
+        points = qmc.Sobol(self.dimensions, scramble=False).fast_forward(1)
+        return points.random(2 ** ceil(np.log2(count)))[:count]
+
+    @property
+    def each(self):
+        """Whether all rows are made up, and not a few that stand for all."""
+        return self.model._trust.can.reports or self.model.max_rows_per_group is not None
+
+    @property
+    def largest_n(self):
+        """The largest number of records that can be rehearsed."""
+        if self.model.max_rows_per_group is None:
+            return MOST_RECORDS
+        return MOST_SIMULATED // self.model.max_rows_per_group
+
+    def rehearse(self, n, estimand):
+        """The `Rehearsal` with n records: the median of some fits, of which each draws noise."""
+        if n > self.largest_n:
+            raise ValueError(
+                f"n={n} persons are too many for a plan: with max_rows_per_group="
+                f"{self.model.max_rows_per_group!r} at most {self.largest_n:,} can be rehearsed."
+            )
+        seeds = range(1 if self.each else REHEARSALS)
+        found = [self._rehearsed(n, estimand, seed) for seed in seeds]
+        with catch_warnings(action="ignore"):  # of columns without a number
+            errors, sampling = np.median([pair for pair, *_ in found], axis=0)
+        _, report, levels = found[0]
+        return Rehearsal(errors, sampling, report, levels)
+
+    def _rehearsed(self, n, estimand, seed):
+        """Errors of one fit, its report, and the records that a level needs."""
+        model = self.model._for_rehearsal(estimand).set_params(random_state=seed)
+        factor = 1.0
+        if self.each:
+            size = min(n, SIMULATED) if model._trust.can.reports else n
+            factor = sqrt(size / n)
+            self._fit_each(model, size)
+        else:
+            model.fit(MadeUpRows(n, *self.few_rows, self.names))
+        _, matrix, cells = self.effects
+        model = model.with_cells(cells) if len(cells) else model
+        errors, fit = factor * np.array(model._planned_errors(matrix)), model._released
+        stepped = isinstance(fit, LoopFit) and fit.equations and len(cells)
+        return errors, model.privacy_report_, rows_of_cells(fit) if stepped else np.nan
+
+    def _fit_each(self, model, n):
+        """Fit one row of each user, or of each person as many as are used at most."""
+        each = model.max_rows_per_group or 1
+        points = self.points(n * each)
+        places = np.arange(n * each).reshape(each, n).T.ravel()  # rows of a person are far apart
+        people: dict = {}
+        if model.max_rows_per_group is not None:
+            people = {"groups": np.repeat(np.arange(n), each)}
+        X, y = self.rows(points[places])
+        if self.names is not None:
+            import pandas as pd
+
+            X = pd.DataFrame(X, columns=self.names)
+        with self.model._accounting():  # what users send depends on it
+            currency = "gdp" if adds_up_gaussians() else "pure"
+        with prepaid(Cost.from_mu(inf), currency):  # made-up rows are free
+            model.fit(X, y, **people)
+
+
+def plan_of(model, n, n_features, schema, shares, smallest_level, mean, deviation):
+    """The `Plan` of an estimator, see `FitsBySteps.plan`."""
+    n, encoder = check_length(n), None
+    if schema is not None:
+        if n_features is not None:
+            raise ValueError("plan takes n_features or a schema, whose columns it counts.")
+        encoder = _encoder_of(schema)
+        n_features = len(encoder.get_feature_names_out())
+    n_features = check_length(n_features, "n_features")
+    if model._trust.exact:
+        raise ValueError(f"privacy={model.privacy!r} has no plan: no noise is added.")
+    if encoder is None and (shares or smallest_level is not None):
+        raise ValueError("shares and smallest_level are those of levels, which a schema lists.")
+    levels: dict = {}
+    if encoder is not None:
+        levels = encoder.level_shares(shares or {}, smallest_level)
+        usual = encoder.usual_target
+        mean = usual[0] if mean is None else mean
+        if deviation is None and usual[1] is not None:
+            deviation = LEFT_BY_LINE * usual[1]
+    imagined = _Imagined(model, n_features, encoder, levels, mean, deviation)
+    errors = {name: imagined.rehearse(n, name) for name in model.law_estimands}
+    declared = errors[model.estimand]
+    rows, (names, *_) = declared.report.rows, imagined.effects
+    noise, records = (np.array([float(x) for x in many]) for many in (
+        [row.scale for row in rows], [row.records for row in rows],
+    ))  # fmt: skip
+    p = n_features + 1
+    effective = (n if model._trust.can.same_rows else sqrt(n)) * model._trust.budget.mu
+    return Plan(
+        n=n,
+        n_features=n_features,
+        names=model._planned_names(names),
+        estimand=model.estimand,
+        std_error=declared.std_error,
+        sampling_error=declared.sampling_error,
+        std_errors={name: found.std_error for name, found in errors.items()},
+        questions=[row.query for row in rows],
+        shares=np.array([float(row.share) for row in rows]),
+        noise=noise,
+        noise_of_mean=noise / records,
+        guarantee=str(declared.report.guarantee),
+        resolution=effective / p**1.5,
+        level_records=declared.level_records,
+        rehearse=imagined.rehearse,
+        largest_n=imagined.largest_n,
+        quick=not imagined.each,
+        unit=declared.report.unit,
+    )
+
+
+def _encoder_of(schema):
+    """An encoder that is fitted to names alone; a schema, also as a mapping, has one of a table."""
+    encoder = schema if isinstance(schema, BaseEstimator) else TableEncoder(schema)
+    names = list(encoder.schema)
+    nothing = np.zeros((1, len(names)))
+    return clone(encoder).fit(MadeUpRows(1, nothing, np.zeros(1), names))

@@ -1,0 +1,253 @@
+"""A plan says what a fit asks and tells, without data and without a charge, and it is true."""
+
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+
+from skpriv import BudgetAccountant
+from skpriv.inspection import inference
+from skpriv.linear_model import (
+    AdditiveRegressor, LinearRegression, LogisticRegression, PoissonRegressor,
+)  # fmt: skip
+from skpriv.preprocessing import Boolean, Categorical, FormulaEncoder, Numeric, TableEncoder
+
+BOUNDS = {"age": (20, 60), "dose": (0, 1)}
+RANGES = {"epsilon": 1.0, "random_state": 1}
+MODELS = {
+    "line": (LinearRegression, {"bounds_y": (0, 10)}),
+    "counts": (PoissonRegressor, {"bounds_y": (0, 30)}),
+    "classes": (LogisticRegression, {"classes": (0, 1)}),
+    "curves": (AdditiveRegressor, {"bounds_y": (0, 10)}),
+}
+
+
+def model_of(kind, **settings):
+    Estimator, own = MODELS[kind]
+    return Estimator(**{**RANGES, "bounds_X": BOUNDS, **own, **settings})
+
+
+def made(kind, n, seed=0):
+    """A frame of two features, and targets that hardly depend on them."""
+    pd, rng = pytest.importorskip("pandas"), np.random.RandomState(seed)
+    X = pd.DataFrame({name: rng.uniform(*ends, n) for name, ends in BOUNDS.items()})
+    if kind == "counts":
+        return X, rng.poisson(np.exp(1.2 + 0.2 * X["dose"])).astype(float)
+    if kind == "classes":
+        return X, (rng.uniform(size=n) < 1.0 / (1.0 + np.exp(0.3 - 0.6 * X["dose"]))).astype(int)
+    return X, 5.0 + 0.2 * X["dose"].to_numpy() + rng.normal(0, 1, n)
+
+
+def errors_of(model):
+    """Standard errors of a fit, as a plan tells them."""
+    if not isinstance(model, AdditiveRegressor):
+        return inference(model).std_error[:-1]
+    found = []
+    for name, (low, high) in BOUNDS.items():
+        curve = model.curve(name, np.linspace(low, high, 21))
+        found.append(np.sqrt(np.mean(((curve.high - curve.low) / 3.92) ** 2)))
+    return np.array(found)
+
+
+@pytest.mark.parametrize("kind, n, privacy", [
+    ("line", 300, "central"), ("line", 5000, "central"), ("line", 150_000, "central"),
+    ("line", 5000, "aggregate"), ("counts", 20_000, "central"), ("classes", 20_000, "central"),
+    ("curves", 20_000, "central"), ("line", 3000, "local"),
+])  # fmt: skip
+def test_it_agrees_with_the_report_of_a_fit(kind, n, privacy):
+    model = model_of(kind, privacy=privacy)
+    plan = model.plan(n, 2)
+    rows = model.fit(*made(kind, n)).privacy_report_.rows
+    assert plan.questions == [row.query for row in rows]
+    np.testing.assert_allclose(plan.shares, [row.share for row in rows], rtol=1e-9)
+    # That of the line depends on how many long scores were counted
+    of_line = np.array(["of the line" in question for question in plan.questions])
+    ratio = plan.noise / [row.scale for row in rows]
+    np.testing.assert_allclose(ratio[~of_line], 1.0, rtol=0.035)
+    np.testing.assert_allclose(ratio[of_line], 1.0, rtol=0.2)
+    records = [row.records for row in rows]
+    np.testing.assert_allclose(plan.noise_of_mean, plan.noise / records)
+    assert plan.guarantee == str(model.privacy_report_.guarantee)
+    lines = list(filter(None, str(plan).splitlines()))
+    assert len(set(lines)) == len(lines)
+
+
+@pytest.mark.parametrize("kind, estimand, n", [
+    ("line", "fitted", 3000), ("line", "fitted", 100_000), ("line", "least_squares", 10_000),
+    ("line", "least_squares", 100_000), ("counts", "fitted", 10_000),
+    ("counts", "likelihood", 100_000), ("classes", "fitted", 10_000),
+    ("classes", "likelihood", 30_000), ("curves", "fitted", 10_000),
+])  # fmt: skip
+def test_its_errors_are_those_of_fits(kind, estimand, n):
+    """The median of three fits. A variance for an error, or rows in half of the ranges, are not."""
+    settings = {} if kind == "curves" else {"estimand": estimand}
+    plan = model_of(kind, **settings).plan(n, 2)
+    fits = [errors_of(model_of(kind, **settings).fit(*made(kind, n, seed))) for seed in range(3)]
+    ratio = plan.std_error / np.median(fits, axis=0)
+    assert (0.77 < ratio).all() and (ratio < 1.3).all()
+    assert plan.estimand == estimand and plan.names == list(BOUNDS)
+
+
+@pytest.mark.parametrize("settings", [
+    {"privacy": "shuffle"}, {"privacy": "local", "epsilon": 8.0}, {"max_rows_per_group": 2},
+], ids=lambda found: "-".join(map(str, found.values())))  # fmt: skip
+def test_its_errors_hold_in_other_models_and_for_persons(settings):
+    n, model = 20_000, model_of("line", **settings)
+    plan = model.plan(n, 2)
+    X, y = made("line", n * settings.get("max_rows_per_group", 1))
+    people = {"groups": np.arange(len(y)) // 2} if "max_rows_per_group" in settings else {}
+    ratio = plan.std_error / errors_of(model.fit(X, y, **people))
+    assert (0.77 < ratio).all() and (ratio < 1.3).all()
+    assert ("20,000 persons" in str(plan)) == bool(people)
+
+
+def test_it_costs_nothing_and_changes_nothing():
+    model = LinearRegression(epsilon=1.0, bounds_X=(0, 1), bounds_y=(0, 1))
+    with BudgetAccountant(0.5, 1e-6) as accountant:
+        first, second = model.plan(1000, 3), model.plan(1000, 3)
+        model.set_params(privacy="shuffle").plan(1000, 3)
+        assert not accountant.charges
+    assert str(first) == str(second) and not hasattr(model, "coef_")
+    assert list(first.questions_frame()["question"]) == first.questions
+    assert list(first.to_frame().index) == ["x0", "x1", "x2"]
+    assert model.random_state is None
+
+
+def test_more_epsilon_and_more_records_have_smaller_errors():
+    def planned(n, epsilon):
+        model = LinearRegression(epsilon=epsilon, bounds_X=(0, 1), bounds_y=(0, 1))
+        return float(np.median(model.plan(n, 4).std_error))
+
+    for errors in ([planned(20_000, epsilon) for epsilon in (0.5, 1.0, 4.0)],
+                   [planned(n, 1.0) for n in (5_000, 20_000, 80_000)]):  # fmt: skip
+        assert errors[0] > errors[1] > errors[2] > 0.0
+
+
+@pytest.mark.parametrize("estimand", ["fitted", "least_squares"])
+def test_as_many_people_as_are_needed_find_an_effect(estimand):
+    """With them the error is the effect over 1.96 + .84, and with a tenth fewer it is larger."""
+    model = model_of("line", estimand=estimand)
+    plan = model.plan(1000, 2)
+    n = plan.people_needed(0.3, name="dose")
+    place = plan.names.index("dose")
+    assert model.plan(int(n), 2).std_error[place] <= 0.3 / 2.8016
+    assert model.plan(int(0.9 * n), 2).std_error[place] > 0.3 / 2.8016
+    assert n < plan.people_needed(0.3, 0.95, name="dose")
+    # An effect of .3 for each year of age is far larger
+    assert plan.people_needed(-0.3, estimand=estimand) == n
+
+
+def test_from_so_many_records_on_all_are_estimable():
+    model = LinearRegression(epsilon=0.5, bounds_X=(0, 1), bounds_y=(0, 1))
+    plan = model.plan(300, 7)
+    assert not plan.estimable.all() and f"{plan.records:,.0f} records" in str(plan)
+    assert model.plan(int(plan.records), 7).estimable.all()
+    assert not model.plan(int(0.9 * plan.records), 7).estimable.all()
+    assert "Not estimable" not in str(model.plan(int(1.1 * plan.records), 7))
+
+
+SCHEMA = {
+    "age": Numeric(0, 120, usual=(20, 60)),
+    "site": Categorical(["A", "B", "C"], other=False),
+    "ill": Boolean(),
+    "pay": Numeric(0, 1e6, usual=(1e4, 1e5), missing="indicator"),
+}
+SHARES = {"site": {"B": 0.3, "C": 0.05}, "ill": 0.1, "pay": {"missing": 0.08}}
+
+
+def table(n, seed=0):
+    """A table as the schema and the shares say."""
+    pd, rng = pytest.importorskip("pandas"), np.random.RandomState(seed)
+    pay = rng.normal(55_000, 90_000 / 3.29, n).clip(0, 1e6)
+    pay[rng.uniform(size=n) < 0.08] = np.nan
+    frame = pd.DataFrame({
+        "age": rng.normal(40, 40 / 3.29, n).clip(0, 120),
+        "site": rng.choice(["A", "B", "C"], n, p=[0.65, 0.3, 0.05]),
+        "ill": rng.uniform(size=n) < 0.1,
+        "pay": pay,
+    })  # fmt: skip
+    return frame, 5.0 + 0.01 * frame["age"].to_numpy() + rng.normal(0, 1, n)
+
+
+@pytest.mark.parametrize("encoder", [
+    TableEncoder(SCHEMA), FormulaEncoder("age + I(age**2) + site + ill:age", SCHEMA),
+], ids=["table", "formula"])  # fmt: skip
+def test_of_a_schema_it_tells_the_coefficients_of_the_table(encoder):
+    pytest.importorskip("formulaic")
+    model = LinearRegression(data_norm=1.0, bounds_y=(0, 10), estimand="least_squares", **RANGES)
+    if isinstance(encoder, FormulaEncoder):
+        shares = {name: share for name, share in SHARES.items() if name != "pay"}
+        plan = model.plan(40_000, schema=encoder, shares=shares)
+    else:
+        plan = model.plan(40_000, schema=SCHEMA, shares=SHARES)
+    found = inference(make_pipeline(encoder, model).fit(*table(40_000)))
+    assert plan.names == found.names[:-1]
+    ratio = plan.std_error / found.std_error[:-1]
+    assert 0.77 < np.median(ratio) < 1.3 and (0.6 < ratio).all() and (ratio < 1.67).all()
+    assert "A level of a list needs about" in str(plan)
+
+
+def test_a_usual_target_is_as_wide_as_it_says():
+    model = LinearRegression(data_norm=1.0, bounds_y=(0, 100), **RANGES)
+    schema = {"age": Numeric(0, 120), "pay": Numeric(0, 100, usual=(20, 60))}
+    with_target = TableEncoder(dict(schema)).schema
+    from skpriv.preprocessing import Schema
+
+    plan = model.plan(20_000, schema=Schema(with_target, target="pay"))
+    given = model.plan(
+        20_000, schema={"age": Numeric(0, 120)}, target_mean=40.0,
+        target_deviation=0.87 * 40.0 / 3.2897,
+    )  # fmt: skip
+    assert plan.std_error == pytest.approx(given.std_error, rel=1e-3)
+
+
+def test_a_level_needs_as_many_rows_as_are_said():
+    """With a quarter of them a level of a list is hidden, and with four times as many it is told."""
+    model = LinearRegression(data_norm=1.0, bounds_y=(0, 10), **RANGES)
+    schema = {"site": Categorical(["A", "B", "C"], other=False), "age": Numeric(0, 120)}
+    needed = model.plan(20_000, schema=schema).level_records
+    found = [
+        model.plan(20_000, schema=schema, smallest_level=factor * needed / 20_000)
+        for factor in (0.25, 4.0)
+    ]
+    place = found[0].names.index("site=C")
+    assert [bool(plan.estimable[place]) for plan in found] == [False, True]
+
+
+def test_small_integers_of_numpy_do_not_overflow():
+    model = LinearRegression(epsilon=9.0, bounds_X=(0, 1), bounds_y=(0, 1))
+    plan = model.plan(np.uint8(200), np.uint8(3))
+    assert repr(plan) == str(plan)
+    assert type(plan.n) is int and str(plan) == str(model.plan(200, 3))
+
+
+@pytest.mark.parametrize(("settings", "given", "words"), [
+    *(({}, {"n": size, "n_features": 2}, "n must be a positive integer")
+      for size in (0, True, 2.5, "3")),
+    ({}, {"n": np.full((4, 2), 7), "n_features": 2},
+     "n must be a positive integer: a public number, not the rows.$"),
+    ({}, {"n": 1000, "n_features": [2, 3]}, "n_features must be a positive integer"),
+    ({}, {"n": 1000}, "n_features must be a positive integer"),
+    ({"privacy": "none"}, {"n": 1000, "n_features": 2}, "has no plan"),
+    ({"bounds_X": BOUNDS}, {"n": 100, "n_features": 3}, "shape .2, 2., but X has 3 features"),
+    ({}, {"n": 100, "n_features": 3, "smallest_level": 0.1}, "which a schema lists"),
+    ({}, {"n": 100, "n_features": 3, "schema": SCHEMA}, "n_features or a schema"),
+    ({}, {"n": 100, "schema": SCHEMA, "shares": {"site": {"D": 0.1}}}, "'D' is no level"),
+    ({}, {"n": 100, "schema": SCHEMA, "shares": {"site": {"A": 1.5}}}, "not one in .0, 1."),
+    ({}, {"n": 100, "schema": SCHEMA, "shares": {"ill": {"true": 0.5, "false": 0.1}}}, "add up"),
+    ({}, {"n": 100, "schema": SCHEMA, "shares": {"sex": 0.5}}, "'sex'"),
+])  # fmt: skip
+def test_what_cannot_be_planned_is_refused_in_words(settings, given, words):
+    bounds = {"bounds_X": (0, 1), "bounds_y": (0, 1)}
+    with pytest.raises(ValueError, match=words):
+        LinearRegression(**{**bounds, **settings}).plan(**given)
+
+
+@pytest.mark.parametrize(("given", "words"), [
+    ({"effect": 0.0}, "effect=0.0"), ({"effect": 1.0, "name": "x9"}, "name='x9' is no coefficient"),
+    ({"effect": 1.0, "estimand": "likelihood"}, "estimand='likelihood'"),
+    ({"effect": 1.0, "power": 1.0}, "confidence_level"),
+])  # fmt: skip
+def test_effects_that_are_none_are_refused_in_words(given, words):
+    plan = LinearRegression(bounds_X=(0, 1), bounds_y=(0, 1)).plan(1000, 2)
+    with pytest.raises(ValueError, match=words):
+        plan.people_needed(**given)
