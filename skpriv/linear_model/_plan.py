@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from math import ceil, inf, isfinite, log, sqrt
+from math import ceil, inf, isfinite, sqrt
 from typing import Any
 from warnings import catch_warnings
 
@@ -40,7 +40,6 @@ REHEARSALS = 3  # rehearsals, whose median is told: each draws noise of its own
 # Most users whose reports are simulated: beyond, errors fall like 1 / sqrt(n). And most rows of
 # persons.
 SIMULATED, MOST_SIMULATED = 100_000, 2_000_000
-SEARCHES = 40  # most sizes that are tried for a number of people
 MOST_RECORDS = 10**9
 SAME_SIZE = 1.03  # ratio of two numbers of people that are the same
 
@@ -151,8 +150,7 @@ class Plan(Printed):
 
         It is found by rehearsals with more and fewer records.
         """
-        places = np.flatnonzero(self.possible)
-        return self._smallest(lambda errors: 0.5 if np.isfinite(errors[places]).all() else inf)
+        return self._smallest(lambda errors: np.isfinite(errors[self.possible]).all())
 
     def people_needed(
         self,
@@ -202,51 +200,37 @@ class Plan(Printed):
             )
         if not 0.0 < abs(effect) < inf:
             raise ValueError(f"effect={effect!r} must be a finite number, and not 0.")
-        places = [self.names.index(name)] if name is not None else slice(None)
         largest = abs(effect) / (two_sided_quantile(confidence_level) + float(ndtri(power)))
+        places = [self.names.index(name)] if name is not None else slice(None)
+        return self._smallest(lambda errors: (errors[places] <= largest).all(), estimand)
 
-        def excess(errors):
-            errors = errors[places]
-            return float(errors.max()) / largest if np.isfinite(errors).all() else inf
+    def _smallest(self, suffices, estimand=None):
+        """Smallest number of records whose standard errors suffice, up to 3%; infinite if none."""
+        estimand, low, high = estimand or self.estimand, 0, self.n
 
-        return self._smallest(excess, estimand)
+        def enough(n):
+            return suffices(self.rehearse(n, estimand).std_error)
 
-    def _smallest(self, excess, estimand=None):
-        """Smallest number of records whose errors have an excess of at most 1.
-
-        The excess falls with the number of records, at least like a power of it. It is infinite
-        where something is not estimable.
-        """
-        low, high, n = 0.0, inf, float(self.n)
-        below, above = inf, 0.0  # excesses at the ends
-        for _ in range(SEARCHES):
-            found = excess(self.rehearse(ceil(n), estimand or self.estimand).std_error)
-            if found <= 1.0:
-                high, above = n, found
-            else:
-                low, below = n, found
-            if high <= SAME_SIZE * max(low, 1.0):
-                return float(ceil(high))
-            if high == inf:
-                if n >= self.largest_n:
-                    return inf
-                n = min(n * min(max(below, 1.5) ** 1.2, 8.0), float(self.largest_n))
-            elif low == 0.0:
-                n = max(n * max(above, 0.1) ** 1.2, 1.0) / 1.1
-            else:
-                part = 0.5
-                if below < inf and 0.5 < above:
-                    part = min(max(log(below) / (log(below) - log(above)), 0.1), 0.9)
-                n = low * (high / low) ** part
-        return float(ceil(high))
+        while not enough(high):
+            if high == self.largest_n:
+                return inf
+            low, high = high, min(2 * high, self.largest_n)
+        while not low and high > 1 and enough(high // 2):
+            high //= 2
+        low = low or high // 2
+        while high > SAME_SIZE * low + 1:
+            middle = ceil(sqrt(low * high))
+            low, high = (low, middle) if enough(middle) else (middle, high)
+        return high
 
     def _parts(self):
         unit = "persons" if "person" in self.unit else "records"
         yield f"{self.n:,} {unit}, {self.n_features} features: {self.guarantee}"
-        estimands = list(self.std_errors)
         if self.names:
+            errors = self.std_errors | {"sampling alone": self.sampling_error}
+            columns = [aligned(one, one) for one in errors.values()]
             yield ""
-            yield Table(("", *self._titles(estimands), "sampling alone"), self._rows(estimands))
+            yield Table(("std. error", *errors), [*zip(self.names, *columns, strict=True)])
             yield ""
         if not self.estimable.all():
             yield self._hidden()
@@ -270,15 +254,6 @@ class Plan(Printed):
             words += f"The others are estimable from about {self.records:,.0f} records on."
         return words.strip()
 
-    def _titles(self, estimands):
-        if len(estimands) == 1:
-            return ["std. error"]
-        return [f"std. error, {estimand}" for estimand in estimands]
-
-    def _rows(self, estimands):
-        errors = [self.std_errors[estimand] for estimand in estimands] + [self.sampling_error]
-        return list(zip(self.names, *(aligned(one, one) for one in errors), strict=True))
-
     def _questions(self):
         if not self.questions:
             return
@@ -300,18 +275,6 @@ class Plan(Printed):
 
         errors = {f"std_error_{name}": found for name, found in self.std_errors.items()}
         return pd.DataFrame({**errors, "sampling_error": self.sampling_error}, index=self.names)
-
-    def questions_frame(self) -> Any:
-        """The questions as a pandas data frame.
-
-        Returns
-        -------
-        pandas.DataFrame
-        """
-        import pandas as pd
-
-        columns = {"question": self.questions, "share": self.shares, "noise": self.noise}
-        return pd.DataFrame({**columns, "noise_of_mean": self.noise_of_mean})
 
 
 class MadeUpRows(Rows):
