@@ -79,9 +79,6 @@ class LawSums(NamedTuple):
         Whether normal intervals hold; what is not estimable is NaN above.
     reason : str
         Why some are not estimable; empty if all are.
-    distance : ndarray of shape (q,) or None
-        Bound on how far each sum of the least-squares line may be from what is estimated; None
-        where they are the same.
     bounded : ndarray of bool of shape (q,) or None
         Where released answers do not tell a sum, and its interval rests on public bounds.
     factor : float or None
@@ -94,7 +91,6 @@ class LawSums(NamedTuple):
     privacy: np.ndarray
     resolved: np.ndarray
     reason: str = ""
-    distance: np.ndarray | None = None
     bounded: np.ndarray | None = None
     factor: float | None = None
 
@@ -221,6 +217,8 @@ class CoefficientLaw:
         What the exponential of a coefficient means, such as an odds ratio; empty if nothing.
     ratio_name : str
         The same in two words.
+    compared : str
+        How the textbook's line or curve differs; empty if it is what is estimated.
     classes : int
         Number of classes whose coefficients stand one block after the other; 0 if they do not.
     epsilon : float
@@ -240,6 +238,7 @@ class CoefficientLaw:
     leverage: float | None = None
     detail: str = ""
     ratio_name: str = ""
+    compared: str = ""
 
     @classmethod
     def of(cls, source: LawSource, size: int, n: int, **words: Any) -> "CoefficientLaw":
@@ -261,7 +260,6 @@ class CoefficientLaw:
     privacy = property(attrgetter("sums.privacy"), doc="Covariance by privacy, shape (q, q).")
     resolved = property(attrgetter("sums.resolved"), doc="Whether normal intervals hold.")
     reason = property(attrgetter("sums.reason"), doc="Why some are not estimable.")
-    distance = property(attrgetter("sums.distance"), doc="Bound on the distance of another line.")
     bounded = property(attrgetter("sums.bounded"), doc="Where an interval rests on public bounds.")
 
     @property
@@ -529,11 +527,7 @@ class LoopSource(LawSource):
         return self._chosen.estimable_weights(self.fit.points(matrix @ self.base))
 
     def at(self, matrix, shift):
-        """The law of ``matrix @ coefficients + shift``.
-
-        Its ``distance`` bounds by what was released of both how far the least-squares line, or the
-        curve of maximum likelihood, is; it is infinite without an equation of that.
-        """
+        """The law of ``matrix @ coefficients + shift``."""
         fit, maps, radius = self.fit, self.maps, self.maps.radius
         reason, factor = self._reason
         if reason:
@@ -560,23 +554,8 @@ class LoopSource(LawSource):
             np.where(both, privacy, np.nan),
             has_law,
             reason,
-            self._distance(points, has_law, 2.0 * np.where(bounded, largest, 0.0)),
             bounded,
         )
-
-    def _distance(self, points, has_law, more):
-        """Bound on the distance of the textbook line or curve, with some more."""
-        fit = self.fit
-        # Without noise no row of a link that bends weighs less
-        if not self.fitted or not (fit.link.linear or fit.last.slope_scale):
-            return None
-        if fit.line is None:
-            return np.where(has_law, inf, np.nan)
-        estimate, line = self._chosen, fit.law(LEAST_SQUARES)
-        noise = np.sqrt(line.variances(points)[1] + estimate.variances(points)[1])
-        apart = np.abs(points @ (line.solution - estimate.solution))
-        distance = self.maps.radius * (apart + USUAL_QUANTILE * noise) + more
-        return np.where(has_law, distance, np.nan)
 
 
 def rows_of_cells(fit):

@@ -19,17 +19,6 @@ from ._units import INTERCEPT, law_in_units
 
 COLUMNS = ("estimate", "std_error", "low", "high", "statistic", "p_value", "privacy_share")
 RATIOS = ("ratio", "ratio_low", "ratio_high")
-STRAIGHT = (
-    "Large residuals and far rows count for less in this line than in least squares; an estimator "
-    "with estimand='least_squares' fits the least-squares line"
-)
-CURVE = (
-    "Far rows count for less in this curve than in maximum likelihood; an estimator with "
-    "estimand='likelihood' fits the curve of maximum likelihood"
-)
-SEVERAL = "Far rows count for less in this curve than in maximum likelihood"
-# Standard errors up to which a bound on the distance of two lines is worth a sentence.
-NEAR = 2.0
 BETWEEN = "log-odds of classes against each other"
 BETWEEN_RATIO = "an odds ratio between these classes (of intercepts: odds)"
 
@@ -127,15 +116,6 @@ class Inference(Printed):
     def estimand(self) -> str:
         """What is estimated: begins with the ``estimand`` where several can be asked."""
         return ", ".join(filter(None, (self.law.estimand, self.law.detail)))
-
-    @property
-    def distance(self) -> np.ndarray:
-        """Bound on how far each coefficient of the least-squares line may be; 0 if it is that.
-
-        Infinite where no released answer tells it: of links other than a line, there is none.
-        """
-        distance = self.law.distance
-        return np.where(self.law.resolved, 0.0, np.nan) if distance is None else distance
 
     @property
     def ratio(self) -> np.ndarray:
@@ -297,12 +277,8 @@ class Inference(Printed):
         if self.reason:
             resolved = self.law.resolved.all()
             yield f"{'Wide by public bounds' if resolved else 'Not estimable (-)'}: {self.reason}."
-        if self.law.distance is not None and self.law.resolved.any():
-            weighs = STRAIGHT if not self.law.ratio else CURVE
-            weighs = SEVERAL if np.isinf(self.distance).any() else weighs
-            farthest = _ratio(self.distance, self.std_error)[self.law.resolved].max()
-            near = f". The two differ by at most {farthest:.2g} std_error in each coefficient"
-            yield f"{weighs}{near * bool(farthest <= NEAR)}."
+        if self.law.compared and self.law.resolved.any():
+            yield f"{self.law.compared}."
         if self.law.leverage is not None:
             yield (
                 "A few far rows, which no private count can tell from none, may move the "
@@ -392,9 +368,8 @@ def inference(
     The ``estimand`` of the answer says what is estimated: the line of this very fit, with its clips
     and weights, or the least-squares line of the population, rows and targets clipped to their
     public bounds. Neither needs a linear mean or a constant variance (the covariance is a
-    sandwich). With symmetric noise and a linear mean both are the same; ``distance`` bounds by how
-    much they may differ, unless a few rows, too few to count, lie far from all others. Two fits
-    have two limits, and so two fitted lines: compare the least-squares ones. The standard error
+    sandwich). With symmetric noise and a linear mean both are the same. Two fits have two limits,
+    and so two fitted lines: compare the least-squares ones. The standard error
     counts the noise of privacy, with its second order, beside that of sampling. Estimates are not
     shrunk, and so differ from ``coef_`` where that is. If the released design does not stand out of
     its noise, normal intervals would not hold: the answer is NaN and a reason. For a

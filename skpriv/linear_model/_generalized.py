@@ -65,6 +65,10 @@ from ._prediction_intervals import PredictionIntervals, calibration, released_qu
 
 WEIGHTED, LIKELIHOOD = "curve of the weighted scores", "curve of maximum likelihood"
 UNIT = TargetMap((-1.0, 1.0), True)  # of linear parts, which have no other unit
+COMPARED = (
+    "Far rows count for less in this curve than in maximum likelihood: an estimator with "
+    "estimand='likelihood' fits the curve of maximum likelihood"
+)
 NEEDS_A_SUM = (
     "privacy={privacy!r}: {name} needs somebody who adds up. Where every user answers once, with "
     "noise of their own, the dozen score steps of a curve that bends would each be asked of a "
@@ -190,6 +194,7 @@ class GeneralizedLinear(FitsBySteps):
         maps, words = replace(self._record_map, target_map=UNIT), self._law_words
         words |= {"estimand": f"{estimand}: {words['estimand']}", "epsilon": self.epsilon}
         words["detail"] = f"by the {words['detail']} {curve}"
+        words["compared"] = COMPARED if curve == WEIGHTED else ""
         return loop_law(self._released, maps, fitted, **words)
 
 
@@ -899,7 +904,7 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
     def _law(self, estimand):
         law = super()._law(estimand)
         if len(self.classes_) > 2:
-            law = replace(law, classes=len(self.classes_), **AMONG_CLASSES)
+            law = replace(law, classes=len(self.classes_), compared="", **AMONG_CLASSES)
         return law
 
     @property

@@ -27,6 +27,12 @@ from ._prediction_intervals import PredictionIntervals
 from ._base import FitsBySteps
 
 
+STRAIGHT = (
+    "In least squares all residuals and rows count in full: an estimator with "
+    "estimand='least_squares' fits that line"
+)
+
+
 @stored
 @dataclass(frozen=True, eq=False)
 class Information:
@@ -276,6 +282,7 @@ class LinearRegression(FitsBySteps, PredictionIntervals):
         estimand, fit = estimand or self.estimand, self._released
         line, detail = self._line(estimand == "fitted")
         stated = {"estimand": f"{estimand}: {line}", "detail": detail, "epsilon": self.epsilon}
+        stated["compared"] = STRAIGHT if detail else ""
         stated["leverage"] = fit.leverage(self._record_map.row_map)
         hiding = NOISE if self.effects is None else CONSTANT
         stated |= {} if self.effects is None else WITHIN

@@ -25,13 +25,10 @@ from .._linalg import CompensatedSum
 from .._printing import Printed, Table, aligned
 from ..preprocessing import TableEncoder
 from ..privacy import Cost, adds_up_gaussians, prepaid
-from ..records import Rows, check_length
+from ..records import Rows, check_length, present_names
 from ._opening import public_norm
 
-# Made-up rows of a rehearsal. Errors hardly depend on how many stand for all: a rare level has
-# `ROWS_OF_LEVEL` of them at least.
-IMAGINED, MOST_IMAGINED = 2**12, 2**16
-ROWS_OF_LEVEL = 16
+IMAGINED = 2**13  # made-up rows of a rehearsal: errors hardly depend on how many stand for all
 # Correlation of the columns of made-up rows. With it and `SKEWED` errors of a target standard errors
 # of plans are .92 of those of fits in the median over 17 real tables (docs/evidence/plans.md).
 IN_COMMON = 0.25
@@ -107,8 +104,6 @@ class Plan(Printed):
         twice as many it nearly always is. NaN without lists, and where only a mean is asked.
     rehearse : callable
         ``rehearse(n, estimand)`` is the same rehearsal with another number of records.
-    quick : bool
-        Whether a few made-up rows stand for all, so that a rehearsal takes no time.
     largest_n : int
         The largest number of records that can be rehearsed.
     unit : {"record", "person"}
@@ -130,7 +125,6 @@ class Plan(Printed):
     level_records: float
     rehearse: Callable
     largest_n: int
-    quick: bool = True
     unit: str = "record"
 
     @property
@@ -138,19 +132,14 @@ class Plan(Printed):
         """Whether each coefficient will be estimable, shape (n_coefficients,)."""
         return np.isfinite(self.std_error)
 
-    @cached_property
-    def possible(self) -> np.ndarray:
-        """Whether each coefficient is estimable with ``largest_n``, shape (n_coefficients,)."""
-        found = self.rehearse(self.largest_n, self.estimand).std_error
-        return self.estimable | np.isfinite(found)
-
-    @cached_property
+    @property
     def records(self) -> float:
-        """Smallest number of records from which all possible coefficients are estimable, up to 3%.
+        """Smallest number of records from which all coefficients are estimable, up to 3%.
 
-        It is found by rehearsals with more and fewer records.
+        It is found by rehearsals with more and fewer records; infinite if ``largest_n`` are not
+        enough, as where no records of a level are expected.
         """
-        return self._smallest(lambda errors: np.isfinite(errors[self.possible]).all())
+        return self._smallest(lambda errors: np.isfinite(errors).all(), self.estimand)
 
     def people_needed(
         self,
@@ -191,22 +180,18 @@ class Plan(Printed):
         """
         for level in (power, confidence_level):
             check_level(level)
-        if name is not None and name not in self.names:
-            raise ValueError(f"name={name!r} is no coefficient: they are {', '.join(self.names)}.")
-        if estimand is not None and estimand not in self.std_errors:
-            raise ValueError(
-                f"estimand={estimand!r} is not one that this estimator can declare: pass "
-                f"{' or '.join(map(repr, self.std_errors))}."
-            )
+        names = present_names(self.names if name is None else [name], self.names, "name", "X")
+        estimand = self.estimand if estimand is None else estimand
+        present_names([estimand], self.std_errors, "estimand", "what can be declared")
         if not 0.0 < abs(effect) < inf:
             raise ValueError(f"effect={effect!r} must be a finite number, and not 0.")
         largest = abs(effect) / (two_sided_quantile(confidence_level) + float(ndtri(power)))
-        places = [self.names.index(name)] if name is not None else slice(None)
+        places = [self.names.index(one) for one in names]
         return self._smallest(lambda errors: (errors[places] <= largest).all(), estimand)
 
-    def _smallest(self, suffices, estimand=None):
+    def _smallest(self, suffices, estimand):
         """Smallest number of records whose standard errors suffice, up to 3%; infinite if none."""
-        estimand, low, high = estimand or self.estimand, 0, self.n
+        low, high = 0, self.n
 
         def enough(n):
             return suffices(self.rehearse(n, estimand).std_error)
@@ -233,7 +218,8 @@ class Plan(Printed):
             yield Table(("std. error", *errors), [*zip(self.names, *columns, strict=True)])
             yield ""
         if not self.estimable.all():
-            yield self._hidden()
+            hidden = [self.names[place] for place in np.flatnonzero(~self.estimable)]
+            yield f"Not estimable (-) with these records and this budget: {', '.join(hidden)}."
         if isfinite(self.level_records):
             yield (
                 f"A level of a list needs about {self.level_records:,.0f} records to be estimable, "
@@ -242,21 +228,7 @@ class Plan(Printed):
             )
         yield from self._questions()
 
-    def _hidden(self):
-        """What is not estimable, and from how many records on."""
-        words = f"Not estimable (-): {(~self.estimable).sum()} of {len(self.names)} coefficients. "
-        if not self.quick:
-            return words.strip()
-        never = [name for name, can in zip(self.names, self.possible, strict=True) if not can]
-        if never:
-            words += f"No records are expected that tell {', '.join(never)}. "
-        if (self.possible & ~self.estimable).any():
-            words += f"The others are estimable from about {self.records:,.0f} records on."
-        return words.strip()
-
     def _questions(self):
-        if not self.questions:
-            return
         yield ""
         numbers = zip(self.questions, self.shares, self.noise, self.noise_of_mean, strict=True)
         rows = [(q, f"{s:.4f}", f"{x:.4g}", f"{m:.4g}") for q, s, x, m in numbers]
@@ -364,11 +336,8 @@ class _Imagined:
 
     @cached_property
     def few_rows(self):
-        """Made-up rows and targets that stand for all: spread evenly, without chance."""
-        shares = [share for levels in self.shares.values() for share in levels.values()]
-        smallest = min((share for share in shares if share > 0.0), default=1.0)
-        count = min(max(IMAGINED, ROWS_OF_LEVEL / smallest), MOST_IMAGINED)
-        return self.rows(self.points(2 ** ceil(np.log2(count))))
+        """Made-up rows and targets that stand for all."""
+        return self.rows(self.points(IMAGINED))
 
     def points(self, count):
         """So many points of the cube: spread evenly, without chance, and without its corner."""
@@ -438,51 +407,43 @@ class _Imagined:
 
 def plan_of(model, n, n_features, schema, shares, smallest_level, mean, deviation):
     """The `Plan` of an estimator, see `FitsBySteps.plan`."""
-    n, encoder = check_length(n), None
-    if schema is not None:
-        if n_features is not None:
-            raise ValueError("plan takes n_features or a schema, whose columns it counts.")
-        encoder = _encoder_of(schema)
-        n_features = len(encoder.get_feature_names_out())
-    n_features = check_length(n_features, "n_features")
-    if model._trust.exact:
+    n, encoder, levels, trust = check_length(n), None, {}, model._trust
+    if trust.exact:
         raise ValueError(f"privacy={model.privacy!r} has no plan: no noise is added.")
-    if encoder is None and (shares or smallest_level is not None):
-        raise ValueError("shares and smallest_level are those of levels, which a schema lists.")
-    levels: dict = {}
-    if encoder is not None:
-        levels = encoder.level_shares(shares or {}, smallest_level)
+    if (schema is None) == (n_features is None) or schema is None and (shares or smallest_level):
+        raise ValueError(
+            "plan takes n_features, or a schema, whose columns it counts. Only a schema has levels "
+            "with shares."
+        )
+    if schema is not None:
+        encoder = _encoder_of(schema)
+        n_features, levels = encoder._n_features_out, encoder.level_shares(shares, smallest_level)
         usual = encoder.usual_target
-        mean = usual[0] if mean is None else mean
-        if deviation is None and usual[1] is not None:
-            deviation = LEFT_BY_LINE * usual[1]
+        mean = usual[0] if mean is None and usual else mean
+        deviation = LEFT_BY_LINE * usual[1] if deviation is None and usual else deviation
+    n_features = check_length(n_features, "n_features")
     imagined = _Imagined(model, n_features, encoder, levels, mean, deviation)
-    errors = {name: imagined.rehearse(n, name) for name in model.law_estimands}
-    declared = errors[model.estimand]
-    rows, (names, *_) = declared.report.rows, imagined.effects
-    noise, records = (np.array([float(x) for x in many]) for many in (
-        [row.scale for row in rows], [row.records for row in rows],
-    ))  # fmt: skip
-    p = n_features + 1
-    effective = (n if model._trust.can.same_rows else sqrt(n)) * model._trust.budget.mu
+    found = {name: imagined.rehearse(n, name) for name in model.law_estimands}
+    declared, effective = found[model.estimand], n if trust.can.same_rows else sqrt(n)
+    rows = declared.report.rows
+    noise = np.array([float(row.scale) for row in rows])
     return Plan(
         n=n,
         n_features=n_features,
-        names=model._planned_names(names),
+        names=model._planned_names(imagined.effects[0]),
         estimand=model.estimand,
         std_error=declared.std_error,
         sampling_error=declared.sampling_error,
-        std_errors={name: found.std_error for name, found in errors.items()},
+        std_errors={name: one.std_error for name, one in found.items()},
         questions=[row.query for row in rows],
         shares=np.array([float(row.share) for row in rows]),
         noise=noise,
-        noise_of_mean=noise / records,
+        noise_of_mean=noise / [float(row.records) for row in rows],
         guarantee=str(declared.report.guarantee),
-        resolution=effective / p**1.5,
+        resolution=effective * trust.budget.mu / (n_features + 1) ** 1.5,
         level_records=declared.level_records,
         rehearse=imagined.rehearse,
         largest_n=imagined.largest_n,
-        quick=not imagined.each,
         unit=declared.report.unit,
     )
 

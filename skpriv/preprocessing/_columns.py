@@ -17,9 +17,7 @@ from scipy.special import ndtri
 
 from .._estimation._intervals import two_sided_quantile
 from .._stored import stored
-from ..records import (
-    CLOCKS, DATES, DURATIONS, INTERVALS, PERIODS, READ_AS_NUMBERS, TRUTHS, refuse_dtypes, silence,
-)  # fmt: skip
+from ..records import CLOCKS, DATES, DURATIONS, INTERVALS, PERIODS, READ_AS_NUMBERS, TRUTHS, fmt, present_names, refuse_dtypes, silence, skip
 from ._values import (
     SECONDS, booleans_of, codes_of, composed, days, days_of, number, numbers_of, text, truth_word,
 )  # fmt: skip
@@ -68,6 +66,12 @@ def level_cells(rows):
     return np.linalg.pinv(with_one).T
 
 
+def usual_moments(column):
+    """Mean and deviation of normal values of which nine tenths lie in the usual range."""
+    low, high = column.usual
+    return (low + high) / 2.0, (high - low) / USUAL_DEVIATIONS
+
+
 class ColumnType:
     """Base class of the types of columns; not for direct use.
 
@@ -89,6 +93,7 @@ class ColumnType:
     readable: Any = READ_AS_NUMBERS  # kinds of dtypes whose cells it can read
     is_open: Any = False
     coded: Any = None
+    usual: ClassVar[Any] = None
     missing: Any
 
     def check_dtype(self, name: str, dtype: Any) -> None:
@@ -121,30 +126,18 @@ class ColumnType:
         -------
         dict of str to float
         """
-        levels = [] if self.coded is None else self.coded[0]
-        beside = [MISSING] if self.has_indicator else []
-        beside += [OTHER] if OTHER in levels else []
-        usual = [level for level in levels if level not in beside]
-        named = dict(given or {})
+        levels = [] if self.coded is None else list(self.coded[0])
+        usual, named = (
+            [level for level in levels if level not in (OTHER, MISSING)],
+            dict(given or {}),
+        )
         if smallest is not None and not named and len(usual) > 1:
             named = {usual[-1]: smallest}
-        for level, share in named.items():
-            if level not in [*usual, *beside]:
-                raise ValueError(
-                    f"shares: {level!r} is no level: they are {', '.join([*usual, *beside])}."
-                )
-            if not 0.0 <= share <= 1.0:
-                raise ValueError(f"shares: {level!r} has the share {share!r}, not one in [0, 1].")
-        rest = [level for level in usual if level not in named]
-        left = 1.0 - sum(named.values())
-        if left < -1e-9 or left > 1e-9 and usual and not rest:
-            raise ValueError("shares must add up to 1, or leave out a level that has the rest.")
-        return named | {level: max(left, 0.0) / len(rest) for level in rest}
-
-    @property
-    def usual_moments(self) -> tuple:
-        """Mean and standard deviation by the usual range, (None, None) where there is none."""
-        return None, None
+        present_names(named, [*levels, MISSING], "shares", "this type")
+        left, rest = 1.0 - sum(named.values()), [level for level in usual if level not in named]
+        if min([left, *named.values()]) < -1e-9:
+            raise ValueError("shares must not be negative, nor add up to more than 1.")
+        return named | dict.fromkeys(rest, max(left, 0.0) / max(len(rest), 1))
 
     def imagined(self, quantiles: np.ndarray, shares: Any) -> np.ndarray:
         """Block of made-up cells, which have these shares of levels.
@@ -154,13 +147,15 @@ class ColumnType:
         quantiles : ndarray of shape (n_rows,)
             Numbers in (0, 1), spread evenly.
         shares : dict of str to float
-            What `expected_shares` returns.
+            The levels and their shares, from `expected_shares`.
 
         Returns
         -------
         ndarray of shape (n_rows, width)
         """
-        raise NotImplementedError
+        names, rows = self.coded
+        ends = np.cumsum([shares.get(name, 0.0) for name in names])
+        return rows[np.searchsorted(ends[:-1], quantiles * ends[-1], side="right")]
 
 
 class _Line(ColumnType):
@@ -260,18 +255,6 @@ class _Line(ColumnType):
     def _column_name(self, name):
         return name
 
-    def imagined(self, quantiles: np.ndarray, shares: Any) -> np.ndarray:
-        """Block of made-up cells: numbers that are spread over the range, and missing ones."""
-        absent = shares.get(MISSING, 0.0) if self.has_indicator else 0.0
-        is_absent = quantiles < absent
-        z = self._spread(np.clip((quantiles - absent) / max(1.0 - absent, 1e-9), 0.0, 1.0), shares)
-        z = np.where(is_absent, 0.0, z)
-        return np.column_stack([z, is_absent]) if self.has_indicator else z[:, None]
-
-    def _spread(self, quantiles, shares):
-        """Positions of made-up values at these quantiles."""
-        return 2.0 * quantiles - 1.0
-
 
 @dataclass(frozen=True, repr=False)
 class _Range(_Line):
@@ -303,6 +286,17 @@ class _Range(_Line):
                 raise ValueError(f"{name}={value!r} must be a public constant from low to high.")
         if self.typical is not None and not self.has_indicator:
             raise ValueError('typical is for missing="indicator": take it out, or set that.')
+
+    def imagined(self, quantiles: np.ndarray, shares: Any) -> np.ndarray:
+        """Block of made-up cells: numbers that are spread over the range, and missing ones."""
+        absent = shares.get(MISSING, 0.0) * self.has_indicator
+        z = 2.0 * np.maximum(quantiles - absent, 0.0) / (1.0 - absent) - 1.0
+        if self.usual:  # nine tenths of them, and normal
+            mean, deviation = usual_moments(self)
+            z = self._position(mean + deviation * ndtri(np.clip((z + 1.0) / 2.0, 1e-9, 1.0 - 1e-9)))
+        is_absent = quantiles < absent
+        rows = np.column_stack([np.where(is_absent, 0.0, z), is_absent])
+        return rows[:, : 1 + self.has_indicator]
 
     @property
     def is_open(self) -> bool:
@@ -393,21 +387,6 @@ class Numeric(_Range):
                 f"usual={self.usual!r} must be a range inside the public one, from low to high."
             )
         vars(self)["usual"] = low, high
-
-    def _spread(self, quantiles, shares):
-        """Nine tenths of the values lie in the usual range, where there is one, and are normal."""
-        if self.usual is None:
-            return super()._spread(quantiles, shares)
-        mean, deviation = self.usual_moments
-        return self._position(mean + deviation * ndtri(quantiles))
-
-    @property
-    def usual_moments(self) -> tuple:
-        """Mean and standard deviation by the usual range, (None, None) where there is none."""
-        if self.usual is None:
-            return None, None
-        low, high = self.usual
-        return (low + high) / 2.0, (high - low) / USUAL_DEVIATIONS
 
     def _checked(self, name, value):
         if isinstance(value, bool) or not isinstance(value, Real) or np.isnan(number(value)):
@@ -517,12 +496,6 @@ class _Levels(_Line):
 
     def _value(self, number):
         return self._levels[round(number)]
-
-    def _spread(self, quantiles, shares):
-        """Places of levels, each as often as its share."""
-        levels = [name for name in self.coded[0] if name != MISSING or not self.has_indicator]
-        places = _places(quantiles, [shares.get(name, 0.0) for name in levels])
-        return self._position(places.astype(float))
 
     @property
     def _ends(self):
@@ -722,10 +695,6 @@ class Categorical(_Listed):
         shifts, cells = corners[1:] - corners[0], level_cells(corners)
         return Block(names, ranges, list(names), shifts, corners[0], cells)
 
-    def imagined(self, quantiles: np.ndarray, shares: Any) -> np.ndarray:
-        """Block of made-up cells: each level as often as its share."""
-        return self._corners[_places(quantiles, [shares.get(name, 0.0) for name in self.levels])]
-
     @property
     def coded(self) -> Any:
         """Levels and their rows of the block."""
@@ -802,12 +771,6 @@ def simplex(size):
     corners[0] = -1.0 / sqrt(m)
     # Each entry was rounded a few times, and m squares are summed for the norm.
     return corners * (1.0 - (m + 8) * np.finfo(np.float64).eps)
-
-
-def _places(quantiles, shares):
-    """Places of levels with these shares at quantiles."""
-    ends = np.cumsum(shares) / max(float(np.sum(shares)), 1e-300)
-    return np.minimum(np.searchsorted(ends, quantiles, side="right"), len(shares) - 1)
 
 
 def _checked_list(values, name="categories"):

@@ -17,7 +17,7 @@ from ..records import (
 from ._base import PublicTransformer
 from ._bounds_scaler import CoefficientMap
 from .._stored import stored
-from ._columns import Boolean, Numeric
+from ._columns import Boolean, Numeric, usual_moments
 from ._schema import Schema, column_names, columns_of
 
 
@@ -81,20 +81,19 @@ class SchemaEncoder(PublicTransformer):
         dict of str to dict of str to float
         """
         check_is_fitted(self)
-        schema = as_schema(self.schema)
-        present_names(list(given), self.columns_, "shares", "the encoder")
-        found = {}
-        for name in self.columns_:
-            share = given.get(name)
+        schema, shares = as_schema(self.schema), dict.fromkeys(self.columns_)
+        present_names(given or {}, shares, "shares", "the encoder")
+        for name, share in (shares | dict(given or {})).items():
             share = {"true": share} if isinstance(share, Real) else share
-            found[name] = schema[name].expected_shares(share, smallest)
-        return found
+            shares[name] = schema[name].expected_shares(share, smallest)
+        return shares
 
     @property
     def usual_target(self) -> tuple:
-        """Mean and standard deviation of the target by its usual range, None where it has none."""
+        """Mean and standard deviation of the target by its usual range; empty without one."""
         schema = as_schema(self.schema)
-        return (None, None) if schema.target is None else schema[schema.target].usual_moments
+        known = schema.target and schema[schema.target].usual
+        return usual_moments(schema[schema.target]) if known else ()
 
     def imagined(self, cube: np.ndarray, shares: dict) -> np.ndarray:
         """Encoded rows of a made-up table, whose columns do not depend on each other.

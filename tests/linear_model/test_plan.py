@@ -138,7 +138,7 @@ def test_as_many_people_as_are_needed_find_an_effect(estimand):
 def test_from_so_many_records_on_all_are_estimable():
     model = LinearRegression(epsilon=0.5, bounds_X=(0, 1), bounds_y=(0, 1))
     plan = model.plan(300, 7)
-    assert not plan.estimable.all() and f"{plan.records:,.0f} records" in str(plan)
+    assert not plan.estimable.all() and "Not estimable (-)" in str(plan)
     assert model.plan(int(plan.records), 7).estimable.all()
     assert not model.plan(int(0.9 * plan.records), 7).estimable.all()
     assert "Not estimable" not in str(model.plan(int(1.1 * plan.records), 7))
@@ -225,14 +225,13 @@ def test_small_integers_of_numpy_do_not_overflow():
     ({}, {"n": np.full((4, 2), 7), "n_features": 2},
      "n must be a positive integer: a public number, not the rows.$"),
     ({}, {"n": 1000, "n_features": [2, 3]}, "n_features must be a positive integer"),
-    ({}, {"n": 1000}, "n_features must be a positive integer"),
+    ({}, {"n": 1000}, "n_features, or a schema"),
     ({"privacy": "none"}, {"n": 1000, "n_features": 2}, "has no plan"),
     ({"bounds_X": BOUNDS}, {"n": 100, "n_features": 3}, "shape .2, 2., but X has 3 features"),
-    ({}, {"n": 100, "n_features": 3, "smallest_level": 0.1}, "which a schema lists"),
-    ({}, {"n": 100, "n_features": 3, "schema": SCHEMA}, "n_features or a schema"),
-    ({}, {"n": 100, "schema": SCHEMA, "shares": {"site": {"D": 0.1}}}, "'D' is no level"),
-    ({}, {"n": 100, "schema": SCHEMA, "shares": {"site": {"A": 1.5}}}, "not one in .0, 1."),
-    ({}, {"n": 100, "schema": SCHEMA, "shares": {"ill": {"true": 0.5, "false": 0.1}}}, "add up"),
+    ({}, {"n": 100, "n_features": 3, "smallest_level": 0.1}, "Only a schema has levels"),
+    ({}, {"n": 100, "n_features": 3, "schema": SCHEMA}, "n_features, or a schema"),
+    ({}, {"n": 100, "schema": SCHEMA, "shares": {"site": {"D": 0.1}}}, "shares names 'D'"),
+    ({}, {"n": 100, "schema": SCHEMA, "shares": {"site": {"A": 1.5}}}, "add up to more"),
     ({}, {"n": 100, "schema": SCHEMA, "shares": {"sex": 0.5}}, "'sex'"),
 ])  # fmt: skip
 def test_what_cannot_be_planned_is_refused_in_words(settings, given, words):
@@ -242,8 +241,8 @@ def test_what_cannot_be_planned_is_refused_in_words(settings, given, words):
 
 
 @pytest.mark.parametrize(("given", "words"), [
-    ({"effect": 0.0}, "effect=0.0"), ({"effect": 1.0, "name": "x9"}, "name='x9' is no coefficient"),
-    ({"effect": 1.0, "estimand": "likelihood"}, "estimand='likelihood'"),
+    ({"effect": 0.0}, "effect=0.0"), ({"effect": 1.0, "name": "x9"}, "name names 'x9'"),
+    ({"effect": 1.0, "estimand": "likelihood"}, "estimand names 'likelihood'"),
     ({"effect": 1.0, "power": 1.0}, "confidence_level"),
 ])  # fmt: skip
 def test_effects_that_are_none_are_refused_in_words(given, words):
