@@ -17,7 +17,18 @@ from scipy.special import ndtri
 
 from .._estimation._intervals import two_sided_quantile
 from .._stored import stored
-from ..records import CLOCKS, DATES, DURATIONS, INTERVALS, PERIODS, READ_AS_NUMBERS, TRUTHS, fmt, present_names, refuse_dtypes, silence, skip
+from ..records import (
+    CLOCKS,
+    DATES,
+    DURATIONS,
+    INTERVALS,
+    PERIODS,
+    READ_AS_NUMBERS,
+    TRUTHS,
+    present_names,
+    refuse_dtypes,
+    silence,
+)
 from ._values import (
     SECONDS, booleans_of, codes_of, composed, days, days_of, number, numbers_of, text, truth_word,
 )  # fmt: skip

@@ -92,8 +92,8 @@ class SchemaEncoder(PublicTransformer):
     def usual_target(self) -> tuple:
         """Mean and standard deviation of the target by its usual range; empty without one."""
         schema = as_schema(self.schema)
-        known = schema.target and schema[schema.target].usual
-        return usual_moments(schema[schema.target]) if known else ()
+        column = schema.get(schema.target)
+        return usual_moments(column) if column is not None and column.usual else ()
 
     def imagined(self, cube: np.ndarray, shares: dict) -> np.ndarray:
         """Encoded rows of a made-up table, whose columns do not depend on each other.
