@@ -1,0 +1,115 @@
+"""Standard errors that plans tell, beside those of fits, on real tables.
+
+Run: python benchmarks/plans.py [--repeats 4]
+
+A plan knows what somebody would say of a table who has not seen it: usual ranges are the 5% and 95%
+quantiles of a column, rounded to two digits, shares of truth values are rounded likewise, and the
+deviation of a target is .87 of that of a normal one with its usual range, of counts their own. Rows
+are drawn from the table with replacement. Columns: the median and the extremes of the ratio of the
+standard error of the plan to the median one of the fits, over coefficients that both tell, and the
+parts of the coefficients that the plan and the fits tell.
+"""
+
+import argparse
+import warnings
+
+import numpy as np
+from _class_tables import BINARY, COUNTS
+from _more_tables import MORE_TABLES
+from _record import record
+from _tables import TABLES
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+
+from skpriv.inspection import inference
+from skpriv.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
+from skpriv.preprocessing import Boolean, Numeric, TableEncoder
+
+SIZES = ((10_000, 1.0), (60_000, 1.0), (20_000, 0.3))
+LINES = (
+    "wages", "cps1988", "computers", "log_incomes", "food_share", "census", "hours", "chemistry",
+    "visits",
+)  # fmt: skip
+BOTH = "fitted", "least_squares"
+OTHERS = {
+    "classes": ("families", "insurance", "wells", "late_payers"),
+    "counts": ("german_visits", "children"),
+}
+
+
+def rounded(value):
+    """A number with two digits."""
+    return float(f"{value:.2g}")
+
+
+def public(table):
+    """The schema of a table, and shares of its truth values."""
+    schema, shares = {}, {}
+    for name in table.data.columns:
+        values, (low, high) = table.data[name].to_numpy(dtype=float), table.bounds[name]
+        if set(np.unique(values)) <= {0.0, 1.0}:
+            schema[name], shares[name] = Boolean(), max(rounded(values.mean()), 0.001)
+            continue
+        usual = [rounded(end) for end in np.quantile(values, [0.05, 0.95])]
+        usual = max(usual[0], low), min(usual[1], high)
+        schema[name] = Numeric(low, high, usual=usual if usual[0] < usual[1] else None)
+    return schema, shares
+
+
+def estimator(kind, table, epsilon, estimand):
+    """An estimator, and what its plan knows of the target."""
+    y, common = np.clip(table.target, *table.bounds_y), {"epsilon": epsilon, "data_norm": 1.0}
+    low, high = np.quantile(y, [0.05, 0.95])
+    common["estimand"] = estimand
+    if kind == "classes":
+        return LogisticRegression(classes=(0, 1), **common), {"target_mean": rounded(y.mean())}
+    if kind == "counts":
+        moments = {"target_mean": rounded(y.mean()), "target_deviation": rounded(y.std())}
+        return PoissonRegressor(bounds_y=table.bounds_y, **common), moments
+    moments = {"target_deviation": rounded(0.87 * (high - low) / 3.29)}
+    moments["target_mean"] = rounded((low + high) / 2.0)
+    return LinearRegression(bounds_y=table.bounds_y, **common), moments
+
+
+def compared(kind, table, n, epsilon, estimand, repeats):
+    """The ratios of one table, and what plan and fits tell."""
+    (schema, shares), y = public(table), np.clip(table.target, *table.bounds_y)
+    model, moments = estimator(kind, table, epsilon, estimand)
+    plan = model.plan(n, schema=schema, shares=shares, **moments)
+    frame = table.data.astype({name: bool for name in shares})
+    errors = []
+    for seed in range(repeats):
+        rows = np.random.RandomState(seed).randint(len(y), size=n)
+        fitted = make_pipeline(TableEncoder(schema), clone(model).set_params(random_state=seed))
+        target = y[rows].astype(int) if kind == "classes" else y[rows]
+        found = inference(fitted.fit(frame.iloc[rows].reset_index(drop=True), target))
+        errors.append(np.where(found.law.hidden, np.nan, found.std_error)[:-1])
+    ratio = plan.std_error / np.nanmedian(errors, axis=0)
+    ends = np.nanmedian(ratio), np.nanmin(ratio), np.nanmax(ratio)
+    return *ends, plan.estimable.mean(), np.isfinite(errors).mean()
+
+
+def main():
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=4)
+    options = parser.parse_args()
+    every = {**TABLES, **MORE_TABLES, **BINARY, **COUNTS}
+    cases = [("lines", name, kind) for name in LINES for kind in BOTH]
+    for kind, names in OTHERS.items():
+        cases += [(kind, name, estimand) for name in names for estimand in ("fitted", "likelihood")]
+    numbers = {}
+    for n, epsilon in SIZES:
+        for kind, name, estimand in cases:
+            row = compared(kind, every[name](), n, epsilon, estimand, options.repeats)
+            numbers[f"{name} {estimand} {n} {epsilon:g}"] = [float(value) for value in row]
+            print(f"{name:14} {estimand:14} {n:7,} {epsilon:4g}", *(f"{x:6.2f}" for x in row))
+    middles = np.array([row[0] for row in numbers.values()])
+    within = np.mean((middles > 1.0 / 1.3) & (middles < 1.3))
+    print(f"median {np.median(middles):.2f}, within 30% {within:.2f}")
+    record("plans", numbers)
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    main()
