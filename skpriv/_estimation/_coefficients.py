@@ -13,7 +13,7 @@ law is given. The same answers tell what a report says of public bounds: too nar
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import ceil, floor, inf, log10, nan, sqrt
+from math import ceil, floor, log10, nan, sqrt
 from operator import attrgetter
 from typing import Any, NamedTuple
 

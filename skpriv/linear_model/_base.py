@@ -36,7 +36,7 @@ from ._opening import hold_out, open_fit, persons_of, public_bounds, weighted_ro
 from ._plan import Plan, plan_of
 
 
-# Shape of the gamma law of the errors of made-up targets: it has a skewness of 1. With normal errors
+# Shape of the gamma law of the errors of made-up targets, with a skewness of 1. With normal errors
 # a plan says .8 of the standard errors of a declared least-squares line (docs/evidence/plans.md).
 SKEWED = 4.0
 

@@ -29,7 +29,7 @@ from ..records import Rows, check_length, present_names
 from ._opening import public_norm
 
 IMAGINED = 2**13  # made-up rows of a rehearsal: errors hardly depend on how many stand for all
-# Correlation of the columns of made-up rows. With it and `SKEWED` errors of a target standard errors
+# Correlation of columns of made-up rows. With it and `SKEWED` errors of a target standard errors
 # of plans are .92 of those of fits in the median over 17 real tables (docs/evidence/plans.md).
 IN_COMMON = 0.25
 LEFT_BY_LINE = 0.87  # of the deviation of a target: R2 is about .25

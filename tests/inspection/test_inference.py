@@ -1,7 +1,7 @@
 """Coefficients in original units: equal to the textbook, to any scaling, and to the release."""
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd

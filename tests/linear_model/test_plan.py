@@ -200,7 +200,7 @@ def test_a_usual_target_is_as_wide_as_it_says():
 
 
 def test_a_level_needs_as_many_rows_as_are_said():
-    """With a quarter of them a level of a list is hidden, and with four times as many it is told."""
+    """With a quarter of them a level of a list is hidden, and with four times as many it is not."""
     model = LinearRegression(data_norm=1.0, bounds_y=(0, 10), **RANGES)
     schema = {"site": Categorical(["A", "B", "C"], other=False), "age": Numeric(0, 120)}
     needed = model.plan(20_000, schema=schema).level_records
