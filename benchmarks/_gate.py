@@ -1,7 +1,7 @@
 """Compares the cells of all records with the last ones, so that nothing gets worse unseen.
 
 Run: python benchmarks/_gate.py            prints the cells that became worse, and what is named
-     python benchmarks/_gate.py --release  makes the cells of now those that follow are compared with
+     python benchmarks/_gate.py --release  makes the cells of now the last ones
 
 A cell is a measure of one method in one place: R2, coverage, coefficients found to be different
 from zero, width, error, regret or cost. `CELLS` reads them from each record. The last cells are in
@@ -451,7 +451,7 @@ def _named(runs):
 
 
 def keep_better(folder, name):
-    """Put the cells of a record that are new, or better by more than their error, among the last."""
+    """Put cells of a record that are new, or better by more than their error, among the last."""
     last, now = read_last(folder), cells_of(folder, name)
     for key, cell in now.items():
         if key in last:

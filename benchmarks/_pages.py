@@ -143,7 +143,8 @@ def square_cb():
     found = numbers_of("bandit_square_cb")
     names = ("improper descent", "SSP", "improper descent, not private")
     rows = [
-        [f"{d:,}", *(f"{part(cells[name][0])} ± {part(cells[name][1])}" if name in cells else "not run"
+        [f"{d:,}", *(f"{part(cells[name][0])} ± {part(cells[name][1])}"
+                     if name in cells else "not run"
                      for name in names)]
         for d, cells in zip(found["features"], found["mean and standard error"])
     ]  # fmt: skip

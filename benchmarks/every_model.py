@@ -325,7 +325,9 @@ FITS = {
         fitted, LinearRegression, **BOX, epsilon=epsilon) for epsilon in (0.2, 5.0)},
     "LinearRegression, n=1,000 and p=5": partial(
         fitted, LinearRegression, **BOX, world={"n": 1_000, "d": 5}),
-    "LinearRegression, p=100": partial(fitted, LinearRegression, **BOX, world={"n": 60_000, "d": 100}),
+    "LinearRegression, p=100": partial(
+        fitted, LinearRegression, **BOX, world={"n": 60_000, "d": 100}
+    ),
     "LinearRegression, parts of 300,000 rows": partial(
         fitted, LinearRegression, **BOX, world={"n": 300_000, "d": 20}),
     "LinearRegression, shuffled parts": partial(

@@ -39,7 +39,17 @@ def plain(**changes):
     return values
 
 
-@pytest.mark.parametrize("case", OLD, ids=lambda case: case["name"])
+def test_an_old_fit_with_instruments_is_refused_with_the_remedy():
+    """Its first stage had other parts."""
+    (case,) = [case for case in OLD if case["name"] == "instruments"]
+    with pytest.raises(ValueError, match="fit again"):
+        from_dict(case["model"])
+
+
+READ = [case for case in OLD if case["name"] != "instruments"]
+
+
+@pytest.mark.parametrize("case", READ, ids=lambda case: case["name"])
 def test_models_of_version_0_2_are_read(case):
     model = from_dict(case["model"])
     table = isinstance(case["rows"], dict)

@@ -116,8 +116,8 @@ class StepMap(NamedTuple):
     effects : list of str or None
         Names of effects, of steps that encode columns; None where they are those of the columns.
     matrix : ndarray of shape (n_effects + 1, n_out + 1) or None
-        From coefficients and an intercept behind the step to effects and an intercept; None is the
-        identity.
+        The map from coefficients and an intercept behind the step to effects and an intercept; None
+        is the identity.
     cells : ndarray of shape (n_cells, n_out + 1)
         Public cells, as functions of the rows behind it.
     """

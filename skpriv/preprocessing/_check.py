@@ -111,7 +111,7 @@ class TableCheck(Printed):
         The most frequent cells that are not listed or cannot be read, with their numbers, where
         counts are exact.
     stand_ins : dict of str to str
-        By column, what a cell without a value counts as where the schema does not say it.
+        What a cell of a column without a value counts as where the schema does not say it.
     """
 
     columns: list

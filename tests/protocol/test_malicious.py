@@ -206,7 +206,9 @@ def test_an_action_that_there_is_not_is_a_row_of_zeros(action, monkeypatch):
     seen = []
     monkeypatch.setattr(_device, "draw_index", lambda secret, *_: seen.append(secret) or 0)
     report(state, np.ones((2, 2)), 1.0, user=0, action=action)
-    np.testing.assert_allclose(np.abs(seen[0]), np.sqrt([0.0, 0.0, 0.5, 0.5]))
+    # A row of zeros leaves the constant, which is 1 / 2.5 of the features, and the reward
+    expected = np.array([0.0, 0.0, 0.4, 1.0]) / np.hypot(0.4, 1.0)
+    np.testing.assert_allclose(np.abs(seen[0]), expected)
     with pytest.raises(ValueError, match="action is missing"):
         report(state, np.ones((2, 2)), 1.0, user=0)
 

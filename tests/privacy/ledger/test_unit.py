@@ -126,8 +126,8 @@ def test_commands_go_by_the_unit_of_the_ledger(command, hospital, capsys):
     ledger, group = hospital["ledger"], ["--group", "patient", "--max-rows", "3"]
     assert main(["budget", ledger, "--epsilon", "2", "--unit", "patient:9"]) == 0
     assert "for a person (column 'patient', at most 9 rows)" in capsys.readouterr().out
-    assert main([*hospital[command], "--ledger", ledger]) == 2
-    assert "--group 'patient' --max-rows 9" in capsys.readouterr().err
+    assert main([*hospital[command], "--ledger", ledger]) == 0  # the unit is the default
+    assert "for a person (column 'patient', at most 9 rows)" in capsys.readouterr().out
     assert main([*hospital[command], "--ledger", ledger, *group]) == 0
     assert "for a person (column 'patient'" in capsys.readouterr().out
     assert main(["budget", ledger]) == 0
