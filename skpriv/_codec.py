@@ -271,7 +271,7 @@ class _Encoder:
         self,
         packed: bool = False,
         of_policies: bool = False,
-        apart: list | None = None,
+        apart: Any = None,
         apart_kinds: tuple = (),
         apart_names: tuple = (),
     ) -> None:
@@ -315,10 +315,11 @@ class _Encoder:
 
     def _reference(self, value):
         if id(value) in self._met:
-            _, plain = self._met[id(value)]
-            if "#id" not in plain:
-                plain["#id"], self._count = self._count, self._count + 1
-            return {"ref": plain["#id"]}
+            _, met = self._met[id(value)]
+            if "#id" not in met:
+                met["#id"] = self._count
+                self._count += 1
+            return {"ref": met["#id"]}
         plain: dict = {}
         self._met[id(value)] = value, plain
         if type(value) is np.ndarray:
@@ -328,9 +329,9 @@ class _Encoder:
         elif self._of_policies and type(value) is np.random.RandomState:
             plain.update(self._generator(value))
         else:
-            kind = type(value)
+            kind: Any = type(value)
             plain["object"] = self._name(kind)
-            of_class = () if is_dataclass(kind) else _names_of_class(kind)
+            of_class = () if _has_fields(kind) else _names_of_class(kind)
             plain["state"] = self._state(_remembered(value), of_class)
         return plain
 
@@ -353,7 +354,7 @@ class _Encoder:
         start: Any = public.get("start")
         if hasattr(start, "as_start"):  # so that a chain of fits is not written
             public["start"] = start.as_start()
-        kind = type(value)
+        kind: Any = type(value)
         fitted = {name: item for name, item in vars(value).items() if name not in params}
         attributes = self._state(fitted, _names_of_class(kind))
         return {"estimator": self._name(kind), "params": self._state(public), "fitted": attributes}
@@ -380,6 +381,11 @@ class _Encoder:
         return {"apart": len(self._apart) - 1}
 
 
+def _has_fields(kind: Any) -> bool:
+    """Whether a class is a dataclass."""
+    return is_dataclass(kind)
+
+
 def _text_of(value):
     return b64encode(value).decode("ascii")
 
@@ -387,9 +393,10 @@ def _text_of(value):
 def _remembered(value):
     """Attributes of an object; of a dataclass the fields alone, from which the rest is computed."""
     state = value.__getstate__() or {}  # None of an object without attributes
-    if not is_dataclass(value):
+    kind: Any = type(value)
+    if not _has_fields(kind):
         return state
-    return {f.name: state[f.name] for f in _kept_fields(type(value)) if f.name in state}
+    return {f.name: state[f.name] for f in _kept_fields(kind) if f.name in state}
 
 
 @cache
@@ -401,7 +408,7 @@ def _kept_fields(kind):
 @cache
 def _names_of_class(kind):
     """Names that an attribute of an object cannot have: those of the methods of its class."""
-    own = {item.name for item in fields(kind)} if is_dataclass(kind) else set()
+    own = {item.name for item in fields(kind)} if _has_fields(kind) else set()
     return set(dir(kind)) - own
 
 
@@ -451,7 +458,7 @@ class _Decoder:
         self._of_policies, self._apart = of_policies, apart
         self._met: dict[int, Any] = {}
         self._places: dict[int, Any] = {}  # objects by their numbers, wherever they stand
-        waiting = [([plain], -1)]
+        waiting: list[tuple[Any, int]] = [([plain], -1)]
         while waiting:
             value, depth = waiting.pop()
             if depth > MOST_DEPTH:
@@ -543,7 +550,8 @@ class _Decoder:
         if not DTYPE.fullmatch(value["dtype"]):
             raise TypeError("a type that arrays of a model do not have")
         kind, shape = np.dtype(value["dtype"]), tuple(map(_natural, _items(value["shape"])))
-        size, order = prod(shape), "F" if value.get("order") == "F" else "C"
+        size = prod(shape)
+        across = value.get("order") == "F"
         if max(size, *shape, 1) * kind.itemsize > MOST_ENTRIES:
             raise TypeError("an array that is too large")
         if isinstance(items, str):
@@ -551,7 +559,7 @@ class _Decoder:
                 raise TypeError("bytes of no numbers")
             array = np.frombuffer(_bytes_of(items, size * kind.itemsize), kind)
             # A copy is writable
-            return array.reshape(shape, order=order).copy("K")
+            return array.reshape(shape, order="F" if across else "C").copy("K")
         flat = self.decode(_items(items, size))
         allowed = {"b": bool, "i": int, "u": int, "f": int | float, "U": str}
         scalars = allowed.get(kind.kind, bool | int | float | str | None)
@@ -594,7 +602,7 @@ class _Decoder:
             raise TypeError("an estimator, which has parameters")
         # The object is known before its attributes, which may refer to it.
         result = self._place(value, object.__new__(kind))
-        if not is_dataclass(kind):
+        if not _has_fields(kind):
             vars(result).update(self._state(state, _names_of_class(kind)))
             return result
         state = self._state(state)

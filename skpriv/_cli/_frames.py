@@ -313,7 +313,7 @@ def _names(path, cells, schema):
     places: dict = {}
     for at, name in names.items():
         places.setdefault(identity(name) or name, []).append(at + 1)
-    twice = next((at for at in places.values() if len(at) > 1), [])
+    twice: list = next((at for at in places.values() if len(at) > 1), [])
     where = " and ".join(map(str, twice))
     refuse(twice, f"The table {path} has the same name for the columns {where}: rename one.")
     return names
@@ -326,7 +326,7 @@ def rows_of(lines, sep):
     ends with its line, an empty line is a row without cells, and a carriage return within a line is
     a blank.
     """
-    rows = []
+    rows: list = []
     limit = csv.field_size_limit(sys.maxsize)  # Long cells are allowed.
     try:
         for line in lines:

@@ -178,11 +178,12 @@ class LinearSource(LawSource):
             return LawSums.unknown(len(matrix), solved)
         resolved = across_all(points, solved.held)
         both, across = np.outer(resolved, resolved), points @ solved.vectors
-        parts = (across @ part @ across.T for part in (solved.sampling, solved.privacy))
+        sampling, privacy = (across @ part @ across.T for part in (solved.sampling, solved.privacy))
         estimate = across @ solved.theta + matrix @ self.origin + shift
         return LawSums(
             np.where(resolved, estimate, np.nan),
-            *(np.where(both, part, np.nan) for part in parts),
+            np.where(both, sampling, np.nan),
+            np.where(both, privacy, np.nan),
             resolved,
             "" if resolved.all() else solved.missing,
         )
@@ -331,7 +332,8 @@ def solved_equations(equations):
     """The `Solved` parameter of noisy normal equations, or the reason why it is not estimable."""
     if equations.exact:
         inverse, null = _inverse(equations)
-        return Solved(*_expansion(equations, inverse), np.eye(len(inverse)), null, COLLINEAR)
+        theta, sampling, privacy = _expansion(equations, inverse)
+        return Solved(theta, sampling, privacy, np.eye(len(inverse)), null, COLLINEAR)
     found = equations.across_empty_cells(_resolved)
     across = found.equations
     if not _resolved(across):

@@ -3,7 +3,7 @@
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from math import hypot, inf, sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg
@@ -22,7 +22,7 @@ from .._linalg import (
 )
 from .._stored import stored, stored_in_policies
 from ..privacy import ROUNDING, CodebookNoise, Query
-from ._cells import WEAK_CELL, Cells, across_all, moved, split
+from ._cells import WEAK_CELL, across_all, moved, split
 from ._intervals import USUAL_QUANTILE
 from ._loop._queries import OfPersons, person_sums
 from ._public_maps import RecordMap
@@ -102,8 +102,8 @@ class NormalEquations:
     person_gram: np.ndarray | None = None
     debias: float | None = None
     weight: float = 0.0
-    cells: Cells | None = None
-    row_cells: Cells | None = None
+    cells: Any = None
+    row_cells: Any = None
 
     @classmethod
     def of_moments(cls, answer, p, square_weight):
@@ -179,7 +179,7 @@ class NormalEquations:
         """The equations of right'theta, where theta is 0 across these orthonormal columns, weighed
         by rows left'e.
         """
-        grams = {
+        grams: dict[str, Any] = {
             name: None if matrix is None else left.T @ matrix @ left
             for name, matrix in (
                 ("gram", self.gram),

@@ -84,8 +84,9 @@ class PredictsAtPoints(KnowsCells, Documented):
 
     interval_estimand: ClassVar[str | None] = None
     estimand: Any = "fitted"
+    effects: Any = None  # of persons, where an estimator has them
     interval_claims: ClassVar[tuple[str, ...]] = ()
-    law_estimands: ClassVar[tuple[str, ...]] = ("fitted",)
+    law_estimands: Any = ("fitted",)
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -258,7 +259,7 @@ class AsymptoticIntervals(PredictsAtPoints):
     def with_cells(self, cells: Any) -> Self:
         check_is_fitted(self)
         twin = copy(self)
-        within = getattr(self, "effects", None) is not None
+        within = self.effects is not None
         found = Cells.of_rows(self._record_map.row_map, cells, within)
         twin._released = self._released.knowing(found)
         return twin
@@ -422,8 +423,8 @@ class PrivateEstimator(Accounted, BaseEstimator):
     privacy_report_: PrivacyReport = field(init=False)
 
     # Parameters that only some estimators have, and what they are for all others.
-    effects = coef_norm = calibration_size = bounds_X = data_norm = start = None
-    clip, n_jobs = "auto", -1
+    effects = coef_norm = calibration_size = bounds_X = data_norm = start = cast(Any, None)
+    clip, n_jobs = cast(Any, ("auto", -1))
     # The parameter that bounds rows, and what of a row it bounds.
     _row_bound: ClassVar[tuple] = ("data_norm", "l2 norm of a row")
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from math import sqrt
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from scipy import special, stats
@@ -286,7 +286,7 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
     )
     interval_claims: ClassVar[tuple[str, ...]] = ("asymptotic",)
 
-    law_estimands: ClassVar[tuple[str, ...]] = ("fitted", "likelihood")
+    law_estimands: Any = ("fitted", "likelihood")
 
     @property
     def _law_words(self):
@@ -705,8 +705,8 @@ def class_codes(y, classes, n):
         for i, label in zip(range(n), _each(y, n), strict=False):
             found[i] = places.get(identity(label), found[i])
     elif classes.dtype.kind == "U":  # those that are written in another way
-        for i in np.flatnonzero(found == len(classes)):
-            found[i] = places.get(identity(labels[i]), found[i])
+        for place in np.flatnonzero(found == len(classes)):
+            found[place] = places.get(identity(labels[place]), found[place])
     return found
 
 
@@ -879,7 +879,7 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
     @property
     def law_estimands(self) -> tuple[str, ...]:
         """What :func:`skpriv.inspection.inference` can be asked for; of several classes one."""
-        return ("fitted", "likelihood") if np.size(self.classes) == 2 else ("fitted",)
+        return ("fitted", "likelihood") if np.size(cast(Any, self.classes)) == 2 else ("fitted",)
 
     def _for_rehearsal(self, estimand):
         """An unfitted estimator of the codes of the classes."""

@@ -258,7 +258,7 @@ class LinearRegression(FitsBySteps, PredictionIntervals):
         channel = best_reports(self, maps.size, records)
         self._fit_steps(records, maps, groups, weights, channel=channel)
 
-    law_estimands: ClassVar[tuple[str, ...]] = ("fitted", "least_squares")
+    law_estimands: Any = ("fitted", "least_squares")
 
     def coefficient_law(self, estimand: Estimand | None = None) -> CoefficientLaw:
         """Distribution of the coefficients, for :func:`skpriv.inspection.inference`.

@@ -379,7 +379,8 @@ class _Imagined:
             factor = sqrt(size / n)
             self._fit_each(model, size)
         else:
-            model.fit(MadeUpRows(n, *self.few_rows, self.names))
+            X, y = self.few_rows
+            model.fit(MadeUpRows(n, X, y, self.names))
         _, matrix, cells = self.effects
         model = model.with_cells(cells) if len(cells) else model
         errors, fit = factor * np.array(model._planned_errors(matrix)), model._released

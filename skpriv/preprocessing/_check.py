@@ -268,8 +268,8 @@ def check_table(
     answer = session.sum(query, 1.0)
     counts = answer.value.reshape(len(columns), -1)
     scale = answer.noise.scale
-    fields = confidence_level, session.report, {}, stand_ins
-    return TableCheck(columns, counts, session.n, scale, *fields)
+    report = session.report
+    return TableCheck(columns, counts, session.n, scale, confidence_level, report, {}, stand_ins)
 
 
 def _strange(frame, schema):

@@ -10,7 +10,7 @@ from datetime import date
 from functools import cached_property
 from math import sqrt
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from scipy.special import ndtri
@@ -101,10 +101,10 @@ class ColumnType:
     kind: ClassVar[str]
     to_fill_in: ClassVar[tuple[str, ...]] = ()
     to_consider: ClassVar[tuple[str, ...]] = ('missing = "indicator"',)
-    readable: Any = READ_AS_NUMBERS  # kinds of dtypes whose cells it can read
+    readable: ClassVar[Any] = READ_AS_NUMBERS  # kinds of dtypes whose cells it can read
     is_open: Any = False
     coded: Any = None
-    usual: ClassVar[Any] = None
+    usual: Any = None
     missing: Any
 
     def check_dtype(self, name: str, dtype: Any) -> None:
@@ -191,7 +191,8 @@ class _Line(ColumnType):
 
     def __repr__(self):
         # Parameters that were not set are left out: there are many, and a column has few.
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        names = [field.name for field in fields(cast(Any, self))]
+        values = {name: getattr(self, name) for name in names}
         said = ", ".join(f"{name}={value!r}" for name, value in values.items() if value is not None)
         return f"{type(self).__name__}({said})"
 

@@ -239,7 +239,7 @@ class Schema(Mapping):
 
     def __repr__(self):
         columns = ", ".join(f"{name!r}: {column!r}" for name, column in self.items())
-        said = {} if self.target is None else {"target": self.target}
+        said: dict = {} if self.target is None else {"target": self.target}
         said |= {"outcomes": list(self.outcomes)} if self.outcomes else {}
         said |= self.table_format.given()
         options = "".join(f", {name}={value!r}" for name, value in said.items())
@@ -631,7 +631,7 @@ def _column(name, table):
         raise ValueError(f"Column {name!r}: {error}") from None
 
 
-_OF_KINDS = {
+_OF_KINDS: dict[str | None, Any] = {
     NUMBERS: Numeric(), TRUTHS: Boolean(), DATES: Date(), PERIODS: Date(), INTERVALS: Ordinal(),
     DURATIONS: Numeric(unit="day"),
 }  # fmt: skip

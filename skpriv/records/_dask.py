@@ -366,7 +366,8 @@ def _chosen_rows(part, steps, local, n_features):
     rows = _rows(part, steps)
     chunks = [*rows.each(lambda X, y: (X, y), _unpacked(local, rows.n))]
     chunks.append((np.empty((0, n_features)), np.empty(0)))
-    return ArrayRows(*map(np.concatenate, zip(*chunks, strict=True)), 1)
+    X, y = map(np.concatenate, zip(*chunks, strict=True))
+    return ArrayRows(X, y, 1)
 
 
 def _targets_alone(part, steps, local, n_features):

@@ -84,7 +84,7 @@ def _of_column(column):
 
 def inner(dtype: Any) -> Any:
     """The dtype of the categories of a dtype that has such."""
-    categories = getattr(dtype, "categories", None)
+    categories: Any = getattr(dtype, "categories", None)
     if hasattr(categories, "dtype"):
         return categories.dtype
     return dtype.value_type if hasattr(dtype, "index_type") else dtype
@@ -118,5 +118,5 @@ def refuse_dtypes(
         if (kind := kind_of(dtype)) not in readable:
             who = f"The column {name!r} of {where}" if name else where
             raise ValueError(
-                f"{who} holds {kind} (its dtype is {dtype}), which {why}: {REMEDIES[kind]}"
+                f"{who} holds {kind} (its dtype is {dtype}), which {why}: {REMEDIES[str(kind)]}"
             )

@@ -75,7 +75,7 @@ def _text_of(value):
     if isinstance(value, date | np.datetime64):
         value = moment(value)
         return None if value is None else _text_of_text(value.isoformat())
-    kind = type(value)
+    kind: Any = type(value)
     unnamed = kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__
     return None if unnamed else _text_of_text(str(value))  # such as an interval or a UUID
 
@@ -122,7 +122,7 @@ def same_names(names: Any, present: Any) -> list:
     for column in present:
         alike.setdefault(identity(column), []).append(column)
     alike[None] = [None]  # a column without a name is not meant
-    found = []
+    found: list = []
     for name in names:
         columns = [name] if name in present else alike.get(identity(name), [None])
         if len(columns) > 1:
@@ -240,13 +240,13 @@ def codes(people: Any) -> np.ndarray:
     return numbers if places is None else numbers[places]
 
 
-def _labels(labels):
+def _labels(labels: Any) -> Any:
     """An array of a plain type, or a list of objects that were never brought to one type."""
     series: Any = nw.from_native(labels, series_only=True, pass_through=True)
     if isinstance(series, nw.Series) and series.dtype == nw.Float32:
         labels = series.fill_null(float("nan")).to_numpy()  # as a list they would be of 64 bits
     if isinstance(labels, np.ma.MaskedArray):
-        labels = labels.astype(object).filled(None)
+        labels = np.ma.filled(labels.astype(object), None)
     labels = nw.to_native(labels, pass_through=True)
     if not hasattr(labels, "__array__"):
         return list(labels)

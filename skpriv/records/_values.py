@@ -121,8 +121,11 @@ def held_back(evaluate: Any, data: Any, nothing: Any) -> Any:
         What each row becomes where that fails, such as NaN: a fit refuses it after its charge, in
         the fixed sentence, or takes the cells as missing.
     """
+    found: list = []
     with unsaid():
-        return evaluate(data)
+        found.append(evaluate(data))
+    if found:
+        return found[0]
     nothing = np.asarray(nothing)
     return np.broadcast_to(nothing, (public_shape(data)[0], *nothing.shape)).copy()
 
