@@ -1,6 +1,13 @@
-"""The errors that skpriv raises on its own account."""
+"""The errors that skpriv raises on its own account, and its warning."""
 
-__all__ = ["BudgetExceeded", "InvalidValues", "PrivacyError", "SkprivError", "StorageError"]
+__all__ = [
+    "BudgetExceeded",
+    "InvalidValues",
+    "PrivacyError",
+    "PrivacyWarning",
+    "SkprivError",
+    "StorageError",
+]
 
 
 class SkprivError(Exception):
@@ -71,4 +78,29 @@ class StorageError(SkprivError, OSError):
     """A file in which something must be kept cannot be read or written, such as on a full disk.
 
     Everything that was acknowledged before is kept. The answer that raises this was not released.
+    """
+
+
+class PrivacyWarning(UserWarning):
+    """A release promises less than it seems to, or can tell little.
+
+    It is about public facts alone and costs nothing: an epsilon above 10, a delta of at least one
+    over the number of records, steps of a Pipeline that learn from the rows before the fit, a
+    search by scores that are not private, and records that are too few for anything but a mean. No
+    row decides whether it is given. It names the line that called the fit; a search gives each
+    warning once.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> from skpriv.exceptions import PrivacyWarning
+    >>> from skpriv.linear_model import SSPRegressor
+    >>> X = np.linspace(-1.0, 1.0, 1000)[:, None]
+    >>> with warnings.catch_warnings(record=True, action="always") as caught:
+    ...     model = SSPRegressor(epsilon=20.0, data_norm=1.0, bounds_y=(-1, 1)).fit(X, X[:, 0])
+    >>> caught[0].category is PrivacyWarning
+    True
+    >>> print(str(caught[0].message)[:30])
+    epsilon=20 is above 10 and pro
     """

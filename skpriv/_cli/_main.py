@@ -3,6 +3,7 @@
 import argparse
 import os
 import sys
+import warnings
 from importlib import import_module
 from pathlib import Path
 
@@ -55,6 +56,8 @@ def main(argv=None):
             command.description = run.__doc__
             command.set_defaults(run=run)
     args = parser.parse_args(argv)
+    python = warnings.showwarning
+    warnings.showwarning = _said(f"{parser.prog} {args.command}")
     try:
         code = args.run(args)
         sys.stdout.flush()
@@ -67,3 +70,14 @@ def main(argv=None):
         return 2
     except KeyboardInterrupt:
         return 130
+    finally:
+        warnings.showwarning = python
+
+
+def _said(command):
+    """A function that shows a warning in one line, without the line of Python that it is about."""
+
+    def show(message, category, filename, lineno, file=None, line=None):
+        print(f"{command}: warning: {message}", file=sys.stderr)
+
+    return show

@@ -9,12 +9,13 @@ from .._wire import (
     codebook, draw_index, draw_ranks, draw_sign, index_weights, is_known, lifted, read_report,
     read_task, report_bytes, reported_directions, task_hash, user_seed,
 )  # fmt: skip
+from ._accounting._callers import Callers, learns_nothing
 from ._accounting._cost import Budget, Cost
 from ._accounting._guarantee import Capabilities, Guarantee, Trust, capabilities, models_that
 from ._accounting._lattice import (
     MODULUS, NO_ROOM, Devices, Lattice, shares_needed, sharing_security,
 )  # fmt: skip
-from ._accounting._report import PrivacyReport, ReportRow, learns_nothing
+from ._accounting._report import PrivacyReport, ReportRow
 from ._amplification import amplified, amplified_epsilon
 from ._ledger._accountant import (
     Accounted, BudgetAccountant, Lineage, activated, active_ledgers, adds_up_gaussians, capture,

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from ..._linalg import RELATIVE_ZERO
-from ...privacy import TOLD_ABOVE
+from ...privacy import TOLD_ABOVE, Callers
 from ...records import in_threads
 from .._moments import cluster_degrees
 from ._fit import FITTED, KnownMean, LoopFit, weights_move_mean
@@ -318,24 +318,29 @@ def mean_only(session, maps, rules, link=IDENTITY):
     if maps.row_map.constant is not None:
         mean, scale, _ = _noisy_mean(session, maps, link, 1.0)
         location = link.linear_part(mean)
-    session.report.add_note(_words(session, rules, maps.row_map, link, scale))
+    words = _words(session, rules, maps.row_map, link)
+    called = Callers.now()
+    if not called.in_policy:  # whose early epochs have few records
+        called.warn(words)
+    if maps.row_map.constant is not None and link.parts == 1:
+        of_range = 100.0 * scale / (1.0 - link.low)
+        words += f" Noise of the mean: {of_range:.2g}% of its range (standard deviation)."
+    session.report.add_note(words)
     # A target in [-1, 1] with this mean has no larger variance.
     nothing, variance = np.zeros((p, p)), 1.0 if link.parts > 1 else 1.0 - mean**2
     return LoopFit(location, np.eye(p), nothing[0], variance, nothing, (), None, True, session.n,
                    rules.effective_records, link=link)  # fmt: skip
 
 
-def _words(session, rules, row_map, link, scale):
-    """What the report says of a constant fit."""
+def _words(session, rules, row_map, link):
+    """What the report says of a constant fit, by public numbers."""
     p = row_map.size * link.parts
     if row_map.constant is None:
         return NO_INTERCEPT
-    if link.parts > 1:
-        return f"{RATES_ONLY} {more_needed(session, rules, link.enough(p))}"
     alone = link.linear and rules.mean_only
     least = link.mean_effective_records if alone else link.enough(p)
-    words = f"{MEAN_ONLY} {more_needed(session, rules, least)} Noise of the mean:"
-    return f"{words} {100.0 * scale / (1.0 - link.low):.2g}% of its range (standard deviation)."
+    words = RATES_ONLY if link.parts > 1 else MEAN_ONLY
+    return f"{words} {more_needed(session, rules, least)}"
 
 
 def more_needed(session, rules, effective_records):

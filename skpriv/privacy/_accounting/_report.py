@@ -1,32 +1,17 @@
 """The questions of a fit about its records, and their price."""
 
-import sys
 from dataclasses import dataclass, field
 from itertools import groupby
 from math import exp, isfinite, sqrt
-from types import FrameType
 from typing import Any
 
 from ..._printing import Printed, Table
 from ..._stored import stored
+from ._callers import CALLED, PIPELINE, Callers
 from ._cost import Budget, Cost
 from ._guarantee import Guarantee, capabilities
 from ._lattice import Devices
 
-PIPELINE = (
-    "covers the last step of the Pipeline alone: what steps before it learned from the data is "
-    "neither counted nor protected"
-)
-CALLED = (
-    "covers this fit on the rows that {} gave to it: rows that stood in it several times "
-    "(resampling), and what was read of the rows besides (by other steps, by a final estimator, by "
-    "a choice by scores), are neither counted nor protected"
-)
-# Modules of scikit-learn that pass a fit on and read no rows. PIPELINE is about what the other
-# steps of a Pipeline read.
-PASSING = ("sklearn.base", "sklearn.pipeline", "sklearn.utils", "sklearn.externals")
-# Transformers of skpriv.preprocessing that learn nothing from rows.
-PUBLIC = ("BoundsScaler", "FormulaEncoder", "TableEncoder")
 PUBLISHED = ("size", "rows_per_unit", "person_column", "secure", "not_covered")  # by `to_dict`
 HEADERS = ("query", "norm", "sensitivity", "share", "records", "noise", "scale", "mu")
 
@@ -36,61 +21,6 @@ def amount(cost):
     if cost.pure or cost.approximate:
         return cost.epsilon(cost.delta)
     return sqrt(2.0 * cost.amount("zcdp"))
-
-
-def callers():
-    """Who called the running fit, and may have read the rows or repeated them.
-
-    Returns
-    -------
-    pipeline : bool
-        Whether it was the fit of a scikit-learn Pipeline in which steps before the last one may
-        have learned from the rows: all but those with public bounds may.
-    within : tuple of str
-        Names of other estimators, and of functions of scikit-learn that fit (in workers of a
-        bagging, the estimator itself is out of sight).
-    """
-    pipeline, names = False, []
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        module = str(frame.f_globals.get("__name__", ""))
-        # The locals of a frame are looked at in functions that fit alone, since that keeps rows
-        # alive.
-        fits = frame.f_code.co_name.lstrip("_").startswith("fit")
-        owner = frame.f_locals.get("self") if fits and not module.startswith("skpriv.") else None
-        if module == "sklearn.pipeline" and fits:
-            steps = getattr(owner, "steps", [(None, None), (None, None)])
-            pipeline = pipeline or not all(learns_nothing(step) for _, step in steps[:-1])
-        elif not module.startswith(("skpriv.", *PASSING)):
-            kinds = [kind.__module__ for kind in type(owner).__mro__]
-            if "sklearn.base" in kinds:
-                if not any(kind.startswith("skpriv.") for kind in kinds):
-                    names.append(type(owner).__name__)
-            elif module.startswith("sklearn.") and not names:
-                names.append(".".join(module.split(".")[:2]))
-        frame = frame.f_back
-    return pipeline, tuple(dict.fromkeys(names))
-
-
-def learns_nothing(step: Any) -> bool:
-    """Whether a step of a Pipeline is empty, or learns no rows: transformers of skpriv, each by
-    itself or for columns that are given to a ColumnTransformer."""
-    kind = type(step)
-    if kind.__name__ == "ColumnTransformer" and kind.__module__.startswith("sklearn.compose."):
-        # Values that pass through may be sparse, and its zeros decide whether the output is.
-        used = [part for part in step.transformers if not _is(part[1], "drop")]
-        given = all(_is_ours(part[1]) and not callable(part[2]) for part in used)
-        return given and _is(step.remainder, "drop")
-    return _is_ours(step) or step is None or _is(step, "passthrough")
-
-
-def _is(step, word):
-    return isinstance(step, str) and step == word
-
-
-def _is_ours(step):
-    kind = type(step)
-    return kind.__module__.startswith("skpriv.preprocessing.") and kind.__name__ in PUBLIC
 
 
 def _dearest(costs):
@@ -199,7 +129,8 @@ class PrivacyReport(Printed):
 
     def __post_init__(self) -> None:
         if self.pipeline is None:  # a saved report has its own value
-            self.pipeline, self.within = callers()
+            called = Callers.now()
+            self.pipeline, self.within = called.pipeline, called.within
 
     def add_note(self, words: str | None) -> None:
         """Append a sentence to the note; an empty one changes nothing."""

@@ -20,6 +20,7 @@ from ...exceptions import PrivacyError
 from ...records import (
     KEPT_BYTES, ArrayRows, PersonRows, Subset, codes, in_memory, public_shape, silence,
 )  # fmt: skip
+from .._accounting._callers import Callers
 from .._accounting._cost import SHARE_SLACK, Cost
 from .._accounting._guarantee import (
     Capabilities, Trust, capabilities, check_gaussian, models_that, state,
@@ -457,9 +458,13 @@ class Session(ABC):
         self._reordered = reordered(most_rows) if self.capabilities.curator else 1.0
         price = self._price(budget)
         self._whole_amount = price.amount(currency)  # what the shares divide
+        called = Callers.now()
         with nullcontext() if groups is None else protecting(groups.name, groups.largest):
             column = unit_now().rpartition(":")[0]  # of "column:rows", "" where rows are protected
             if not rows.paid_for:
+                if not self.capabilities.exact:
+                    unit = "record" if groups is None else "person"
+                    called.warn_of_budget(budget, rows.n if groups is None else groups.n, unit)
                 charge(price, name, lineage=rows.lineage)
         self._budget = budget
         self._source = NoiseSource(random_state, rows.n_jobs)
@@ -478,7 +483,10 @@ class Session(ABC):
         order = NoiseSource(0) if fixed else self._source
         self._pieces = Pieces(rows, order, self.capabilities.curator)
         self._unit = 1.0  # fraction of the whole session that a share of 1 stands for
-        options: Any = {"charged": price, "rows_per_unit": self.persons, "person_column": column}
+        options: Any = {
+            "charged": price, "rows_per_unit": self.persons, "person_column": column,
+            "pipeline": called.pipeline, "within": called.within,
+        }  # fmt: skip
         self.report = PrivacyReport(name, self.model, budget, self._source.secure, **options)
         self._filled = 1.0  # fraction of the places of persons that have a row, rounded up
         if groups is not None:

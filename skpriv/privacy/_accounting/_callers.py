@@ -1,0 +1,170 @@
+"""Who called a fit, and the warnings about it: of public facts alone, at the line of the user."""
+
+import sys
+import warnings
+from dataclasses import dataclass
+from math import isinf
+from types import FrameType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from ...exceptions import PrivacyWarning
+from ...records import aloud
+
+PIPELINE = (
+    "covers the last step of the Pipeline alone: what steps before it learned from the data is "
+    "neither counted nor protected"
+)
+CALLED = (
+    "covers this fit on the rows that {} gave to it: rows that stood in it several times "
+    "(resampling), and what was read of the rows besides (by other steps, by a final estimator, by "
+    "a choice by scores), are neither counted nor protected"
+)
+# Modules of scikit-learn that pass a fit on and read no rows. PIPELINE is about what the other
+# steps of a Pipeline read.
+PASSING = ("sklearn.base", "sklearn.pipeline", "sklearn.utils", "sklearn.externals")
+# Transformers of skpriv.preprocessing that learn nothing from rows.
+PUBLIC = ("BoundsScaler", "FormulaEncoder", "TableEncoder")
+LIBRARIES = ("skpriv", "sklearn", "joblib", "contextlib")
+# Modules that run tasks in other threads and processes, where no line of the user is in sight
+WORKERS = ("joblib.externals", "multiprocessing", "concurrent", "threading", "distributed", "dask")
+LARGE_EPSILON = 10.0
+# Facts that a search, or another loop of many fits, was warned of
+_warned: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class Callers:
+    """Who called the running fit, and may have read the rows or repeated them.
+
+    Attributes
+    ----------
+    pipeline : bool
+        Whether it was the fit of a scikit-learn Pipeline in which steps before the last one may
+        have learned from the rows: all but those with public bounds may.
+    within : tuple of str
+        Names of other estimators, and of functions of scikit-learn that fit (in workers of a
+        bagging, the estimator itself is out of sight).
+    in_policy : bool
+        Whether a bandit policy fits, whose early epochs have few records by design.
+    repeated_by : object
+        The outermost search or loop of scikit-learn that may fit many times, or None.
+    line : frame or None
+        Where the user called; None in the worker of another process or thread.
+    """
+
+    pipeline: bool
+    within: tuple[str, ...]
+    in_policy: bool
+    repeated_by: Any
+    line: FrameType | None
+
+    @classmethod
+    def now(cls) -> "Callers":
+        """The callers of the code that runs."""
+        pipeline, names, policy, outermost, line, worker = False, [], False, None, None, False
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            module, name = str(frame.f_globals.get("__name__", "")), frame.f_code.co_name
+            # The locals of a frame are looked at in functions that fit or loop alone, since that
+            # keeps rows alive.
+            fits = name.lstrip("_").startswith("fit")
+            loop = module == "joblib.parallel"
+            looked_at = loop or fits and not module.startswith("skpriv.")
+            owner = frame.f_locals.get("self") if looked_at else None
+            if module == "sklearn.pipeline" and fits:
+                steps = getattr(owner, "steps", [(None, None), (None, None)])
+                pipeline = pipeline or not all(learns_nothing(step) for _, step in steps[:-1])
+            elif not module.startswith(("skpriv.", *PASSING)):
+                kinds = [kind.__module__ for kind in type(owner).__mro__]
+                if "sklearn.base" in kinds:
+                    outermost = owner
+                    if not any(kind.startswith("skpriv.") for kind in kinds):
+                        names.append(type(owner).__name__)
+                elif module.startswith("sklearn.") and not names:
+                    names.append(".".join(module.split(".")[:2]))
+            if loop and owner is not None:
+                outermost = owner
+            policy = policy or module.startswith("skpriv.bandits.")
+            worker = worker or module.startswith(WORKERS)
+            if line is None and not worker and module.partition(".")[0] not in LIBRARIES:
+                line = frame
+            frame = frame.f_back
+        return cls(pipeline, tuple(dict.fromkeys(names)), policy, outermost, line)
+
+    def warn(self, message: str, fact: str = "") -> None:
+        """Give a `PrivacyWarning` at the line of the user.
+
+        A search gives one of each fact, or of each message where no fact is named.
+        """
+        fact = fact or message
+        known_facts: set[str] = set()
+        if self.repeated_by is not None:
+            known_facts = _warned.setdefault(self.repeated_by, known_facts)
+        if self.line is None or fact in known_facts:
+            return
+        known_facts.add(fact)
+        names, place = self.line.f_globals, self.line.f_lineno
+        with aloud():  # no cell is looked at meanwhile
+            warnings.warn_explicit(
+                message, PrivacyWarning, self.line.f_code.co_filename, place,
+                names.get("__name__"), names.setdefault("__warningregistry__", {}),
+            )  # fmt: skip
+
+    def warn_of_budget(self, budget: Any, n: int, unit: str) -> None:
+        """Warn of a guarantee that promises little, by public numbers; before it is charged.
+
+        Parameters
+        ----------
+        budget : Budget
+        n : int
+            Number of records, 0 where they are yet to come.
+        unit : str
+            The word for one of them.
+        """
+        if isinf(budget.epsilon):  # no privacy is promised
+            return
+        if budget.epsilon > LARGE_EPSILON:
+            self.warn(
+                f"epsilon={budget.epsilon:g} is above {LARGE_EPSILON:g} and promises little "
+                "protection: pass an epsilon of about 1, or say in the release why that was not "
+                "enough."
+            )
+        if 0 < n and 1.0 <= budget.delta * n and not self.in_policy:
+            self.warn(
+                f"delta={budget.delta:g} is at least 1/n for n={n:,} {unit}s: it would allow to "
+                f"publish the data of one {unit} as they are. Pass a delta well below {1.0 / n:.0e}"
+                ", such as 1e-8."
+            )
+        if self.pipeline:
+            self.warn(
+                f"The guarantee {PIPELINE}. Pass public ranges and lists to BoundsScaler or "
+                "TableEncoder in place of these steps."
+            )
+        if self.within:
+            self.warn(
+                f"The guarantee {CALLED.format(', '.join(self.within))}. PrivateSearchCV and "
+                "private_score choose and measure privately.",
+                "within",
+            )
+
+
+def learns_nothing(step: Any) -> bool:
+    """Whether a step of a Pipeline is empty, or learns no rows: transformers of skpriv, each by
+    itself or for columns that are given to a ColumnTransformer."""
+    kind = type(step)
+    if kind.__name__ == "ColumnTransformer" and kind.__module__.startswith("sklearn.compose."):
+        # Values that pass through may be sparse, and its zeros decide whether the output is.
+        used = [part for part in step.transformers if not _is(part[1], "drop")]
+        given = all(_is_ours(part[1]) and not callable(part[2]) for part in used)
+        return given and _is(step.remainder, "drop")
+    return _is_ours(step) or step is None or _is(step, "passthrough")
+
+
+def _is(step, word):
+    return isinstance(step, str) and step == word
+
+
+def _is_ours(step):
+    kind = type(step)
+    return kind.__module__.startswith("skpriv.preprocessing.") and kind.__name__ in PUBLIC
