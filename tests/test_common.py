@@ -22,7 +22,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import skpriv
 from skpriv import Budget, BudgetAccountant
-from skpriv.exceptions import BudgetExceeded, InvalidValues, PrivacyError
+from skpriv.exceptions import BudgetExceeded, InvalidValues, PrivacyError, PrivacyWarning
 from skpriv.extend import COMPUTED_SHAPES
 from skpriv.linear_model import (
     AdditiveRegressor, IHTRegressor, ImproperSGDRegressor, LayeredRegressor, LinearRegression,

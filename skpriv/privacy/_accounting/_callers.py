@@ -30,7 +30,7 @@ LIBRARIES = ("skpriv", "sklearn", "joblib", "contextlib")
 WORKERS = ("joblib.externals", "multiprocessing", "concurrent", "threading", "distributed", "dask")
 LARGE_EPSILON = 10.0
 # Facts that a search, or another loop of many fits, was warned of
-_warned: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
+_known_facts: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Callers:
         fact = fact or message
         known_facts: set[str] = set()
         if self.repeated_by is not None:
-            known_facts = _warned.setdefault(self.repeated_by, known_facts)
+            known_facts = _known_facts.setdefault(self.repeated_by, known_facts)
         if self.line is None or fact in known_facts:
             return
         known_facts.add(fact)
