@@ -52,9 +52,9 @@ FACTS = {
     "epsilon": (lambda X, Y: ssp(epsilon=11.0).fit(X, Y), "epsilon=11 is above 10"),
     "delta": (lambda X, Y: ssp(delta=1.0 / N).fit(X, Y), "at least 1/n for n=2,000 records"),
     "persons": (
-        lambda X, Y: LinearRegression(**BOUNDS, epsilon=9.0, delta=1.0 / 20, max_rows_per_group=100).fit(
-            X, Y, groups=np.arange(N) % 20
-        ),
+        lambda X, Y: LinearRegression(
+            **BOUNDS, epsilon=9.0, delta=1.0 / 20, max_rows_per_group=100
+        ).fit(X, Y, groups=np.arange(N) % 20),
         "n=20 persons",
     ),
     "steps": (
@@ -76,7 +76,9 @@ FACTS = {
     "few classes": (few(LogisticRegression, classes=(0, 1)), "Only the"),
     "rates": (few(LogisticRegression, classes=(0, 1, 2)), "Only the rates of the classes"),
     "describe": (
-        lambda X, Y: describe(pd.DataFrame({"a": X[:, 0]}), {"a": Numeric(-1, 1)}, epsilon=20.0, delta=1e-6),
+        lambda X, Y: describe(
+            pd.DataFrame({"a": X[:, 0]}), {"a": Numeric(-1, 1)}, epsilon=20.0, delta=1e-6
+        ),
         "epsilon=20",
     ),
     "quantiles": (
