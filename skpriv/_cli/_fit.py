@@ -234,7 +234,7 @@ def _range(args, schema):
 def _regressor(args, schema, encoder):
     """The regressor for encoded rows; curves need the range of each column, lines the norm."""
     kind = getattr(linear_model, MODELS[args.model])
-    options = {"data_norm": 1.0}
+    options = {"data_norm": 1.0, "usual_X": encoder.usual_out_}
     if args.model == "additive":  # Numbers and dates have curves, other columns have lines.
         options = {"bounds_X": encoder.bounds_out_, "linear_features": encoder.linear_features_out_}
     options["classes" if args.model == "logistic" else "bounds_y"] = _range(args, schema)

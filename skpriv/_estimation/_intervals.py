@@ -203,6 +203,8 @@ def two_sided_quantile(confidence_level):
 # Deviations of its noise above which a number counts as told from it, and that a released count or
 # distance may be off: of the level of most intervals.
 USUAL_QUANTILE = two_sided_quantile(0.95)
+# Deviations of a normal variable between the ends of its usual range, which holds nine tenths.
+USUAL_DEVIATIONS = 2.0 * two_sided_quantile(0.9)
 
 
 def noise_share(robust, equal, noise, unequal=1.0):

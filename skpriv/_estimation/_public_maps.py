@@ -20,6 +20,7 @@ import numpy as np
 from .._linalg import blocks_of, row_norms
 from ..records import same_names
 from .._stored import stored
+from ._intervals import USUAL_DEVIATIONS
 
 # Half-widths of ranges, and units of coefficients: far enough from the ends of float64, 2e-308 and
 # 2e308, for the factors of a fit. At 1e-12 of its largest number a range has four digits left.
@@ -443,6 +444,29 @@ class RowMap(PublicRows):
             matrix[-1, : self.n_features] = -slopes * self.offset
             matrix[-1, -1] = short
         return matrix
+
+    def whitening(self, mean, variance):
+        """W that gives features mean 0 and variance 1, if these are their moments in half-ranges.
+
+        Without an intercept their mean squares are 1. Of rows of bounded norm, half of a range is
+        the norm over sqrt(d).
+        """
+        d, (long, short) = self.n_features, self.parts
+        W = np.eye(self.size)
+        if self.fit_intercept:
+            W /= short
+            W[:d, :d] *= short / long * sqrt(d)
+            W[:d, d] = -mean / short
+        else:
+            W[:d, :d] *= sqrt(d) / long
+            variance = variance + mean**2
+        W[:d] /= np.sqrt(np.clip(variance, 1e-14, 1.0))[:, None]
+        return W
+
+    def half_range_moments(self, low, high):
+        """Mean and variance, in half-ranges, of normal features by their usual ranges."""
+        ends = (np.array([low, high]) - self.offset) / self.divisor * sqrt(self.n_features)
+        return ends.mean(axis=0), ((ends[1] - ends[0]) / USUAL_DEVIATIONS) ** 2
 
     def theta_bound(self, coef_norm):
         """Bound on |theta| where (coef * half-width, intercept) has norm at most ``coef_norm``."""

@@ -633,7 +633,7 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
         """The hats on the knots that this many records can fill."""
         return rows(session.n, self._effective_records(session, channel))
 
-    def _release(self, session, maps, link, channel, start):
+    def _release(self, session, maps, link, channel, start, usual):
         """All that is released; hats are made once, and not for each question, where that fits."""
         row_map = self._record_map.row_map
         if start:  # the heights of its curves at these knots
@@ -645,7 +645,7 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
         steps = not session.trust.exact and channel == "gaussian" and maps is self._record_map
         if steps and hasattr(session, "keep") and session.keep(kept_map.made, kept_map.width):
             maps = replace(maps, row_map=kept_map)
-        return super()._release(session, maps, link, channel, start)
+        return super()._release(session, maps, link, channel, start, usual)
 
     def _start(self, records, maps, link, channel, plain):
         """The start, which may have other knots where they are chosen; nothing is charged yet.

@@ -32,7 +32,7 @@ from ..records import (
     WeightedRows, check_public, finite_numbers, is_lazy, public_shape, readable, silence,
 )  # fmt: skip
 from ._exact import fit_exactly
-from ._opening import hold_out, open_fit, persons_of, public_bounds, weighted_rows
+from ._opening import hold_out, open_fit, persons_of, public_bounds, usual_moments, weighted_rows
 from ._plan import Plan, plan_of
 
 
@@ -424,6 +424,7 @@ class PrivateEstimator(Accounted, BaseEstimator):
 
     # Parameters that only some estimators have, and what they are for all others.
     effects = coef_norm = calibration_size = bounds_X = data_norm = start = cast(Any, None)
+    usual_X = cast(Any, None)
     clip, n_jobs = cast(Any, ("auto", -1))
     # The parameter that bounds rows, and what of a row it bounds.
     _row_bound: ClassVar[tuple] = ("data_norm", "l2 norm of a row")
@@ -616,6 +617,7 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
         if self.start is not None and not self._trust.exact:
             start = self._start(records, maps, link, channel, plain)
         self._begun_at = start.chain if start else ()
+        usual = usual_moments(self, maps)
         session = open_fit(self, records, channel, groups=groups)
         del records  # only the session has the data now
         session, held_out = hold_out(self, session)
@@ -625,7 +627,7 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
             session_maps = maps.weighted()
             if not link.linear:  # a target that is none of the labels stays NaN
                 session_maps = replace(session_maps, target_map=ScaledAlready())
-        self._released = self._release(session, session_maps, link, channel, start)
+        self._released = self._release(session, session_maps, link, channel, start, usual)
         if isinstance(self._released, LoopFit):
             of_fit = self._released, maps.row_map, names_in(self)
             session.report.add_note(narrow_bounds(*of_fit))
@@ -732,7 +734,7 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
         errors = np.sqrt(np.where(law.hidden, np.nan, variances))
         return errors.reshape(2, blocks, -1)[:, :, :-1].reshape(2, -1)
 
-    def _release(self: Any, session, maps, link, channel, start):
+    def _release(self: Any, session, maps, link, channel, start, usual):
         """All that is released of a session: a `LoopFit`, or a `ReportedFit`."""
         if session.trust.exact:
             return self._exact(session, maps, link)
@@ -744,7 +746,7 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
         clip, ranged = self.clip, self.bounds_X is not None
         textbook = self.estimand != "fitted"
         rules = public_rules(session, maps.row_map, clip, ranged, link, textbook)
-        return fit_rows(session, maps, rules, link, priors, start)
+        return fit_rows(session, maps, rules, link, priors, start, usual)
 
     def _rows_of(self, session, rows, channel):
         """The public map of the rows of a session. If users send reports, features are shorter the
@@ -826,6 +828,24 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
                 "the same order, as those of this fit."
             )
         return start
+
+
+@parameters
+class FitsLines(FitsBySteps):
+    """Mixin of those whose linear part is one of the columns themselves; not for direct use.
+
+    Parameters
+    ----------
+    usual_X : mapping, array-like of shape (n_features, 2) or (low, high), default=None
+        Public guess of where most values of each feature lie, inside of its range and in the same
+        units: ages from 0 to 120 may usually be from 20 to 60. Nine tenths of the values should lie
+        there, and a guess that is wrong by a factor of four still helps. It says in which units
+        noise is added where the records are too few for released means and spreads of the features
+        (docs/linear_regression.md). It comes from what the features mean, costs nothing, and clips
+        nothing. A feature that a mapping leaves out, or whose ends are NaN, has no guess.
+    """
+
+    usual_X: Any = None
 
 
 class ScaledAlready(PublicTargets):

@@ -58,7 +58,7 @@ from ..records import (
     refuse_dtypes,
     silence,
 )
-from ._base import FitsBySteps, PredictsAtPoints, PrivateEstimator, rowwise
+from ._base import FitsLines, PredictsAtPoints, PrivateEstimator, rowwise
 from ._exact import MaximumLikelihood
 from ._opening import public_bounds, public_row_map, public_rows
 from ._prediction_intervals import PredictionIntervals, calibration, released_quantiles
@@ -79,7 +79,7 @@ NEEDS_A_SUM = (
 
 
 @parameters
-class GeneralizedLinear(FitsBySteps):
+class GeneralizedLinear(FitsLines):
     """Mixin of the generalised linear models; not for direct use.
 
     Parameters

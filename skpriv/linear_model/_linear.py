@@ -24,7 +24,7 @@ from .._stored import stored
 from ..privacy import capabilities
 from ._opening import CONSTANT, WITHIN, best_reports, public_maps, public_rows, within_maps
 from ._prediction_intervals import PredictionIntervals
-from ._base import FitsBySteps
+from ._base import FitsLines
 
 
 STRAIGHT = (
@@ -155,7 +155,7 @@ def _has_equations(model):
 
 @stored
 @parameters
-class LinearRegression(FitsBySteps, PredictionIntervals):
+class LinearRegression(FitsLines, PredictionIntervals):
     """Private linear regression: a line that follows most records, and least squares in the limit.
 
     Learns location and spread of the target and a whitening of the rows, then takes 4 to 64 small

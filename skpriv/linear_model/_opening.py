@@ -5,6 +5,8 @@ Each step is a function of the estimator, of which it reads the parameters that 
 persons: slopes from differences within persons, and what they do not tell.
 """
 
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import floor, inf
 from numbers import Integral, Real
@@ -15,6 +17,7 @@ import numpy as np
 from .._estimation._conformal import checked_levels
 from .._estimation._loop._rules import RESOLVED, Rules
 from .._estimation._loop._queries import person_sums
+from .._estimation._loop._whitening import Usual
 from .._compat import names_in
 from .._estimation._public_maps import (
     REQUIRED,
@@ -25,6 +28,7 @@ from .._estimation._public_maps import (
     column_bounds,
 )
 from .._estimation._reports import best_channel, effective_by_channel
+from .._printing import first_names
 from ..exceptions import PrivacyError
 from ..privacy import Budget, Groups, models_that, open_session, split
 from ..records import ArrayRows, WeightedRows, as_rows, check_public, public_shape, same_names
@@ -118,6 +122,64 @@ def public_ranges(model, n_features):
     """Ends (low, high) of the public ranges of all columns, each of shape (n_features,)."""
     names = names_in(model) or []
     return column_bounds(public_value(model, "bounds_X"), names, n_features, "bounds_X")
+
+
+def usual_moments(model, maps):
+    """Moments of features by the public guess ``usual_X``, or None; nothing is charged yet.
+
+    Parameters
+    ----------
+    model : PrivateEstimator
+    maps : RecordMap
+
+    Raises
+    ------
+    ValueError
+        If a usual range is none, or not inside of the public one.
+    """
+    if model.usual_X is None:
+        return None
+    if model.effects is not None:
+        raise ValueError(
+            "usual_X cannot be used with effects='person': it is a guess of where values are, and "
+            "not of how far those of a person are apart."
+        )
+    given, names, rows = model.usual_X, names_in(model) or [], maps.row_map
+    norm, largest = np.full(rows.n_features, rows.data_norm or np.inf), rows.low is None
+    bounds = np.column_stack([-norm, norm] if largest else [rows.low, rows.high])
+    given, not_known = _filled_in(given, names, bounds)
+    low, high = column_bounds(given, names, rows.n_features, "usual_X")
+    slack = 1e-9 * (bounds[:, 1] - bounds[:, 0])
+    outside = (low < bounds[:, 0] - slack) | (high > bounds[:, 1] + slack)
+    if outside.any():
+        column = int(np.flatnonzero(outside)[0])
+        name = repr(names[column]) if names else f"column {column}"
+        raise ValueError(
+            f"usual_X of {name} is ({low[column]:.16g}, {high[column]:.16g}), which is not inside "
+            f"of the public range ({bounds[column, 0]:.16g}, {bounds[column, 1]:.16g}) of "
+            f"{'data_norm' if largest else 'bounds_X'}: give it in the same units."
+        )
+    mean, variance = rows.half_range_moments(low, high)
+    return Usual(rows, mean, np.where(not_known, np.inf, variance))
+
+
+def _filled_in(given, names, bounds):
+    """Usual ranges with the public one where none is known, and the columns where none is."""
+    if isinstance(given, Mapping):
+        strange = [name for name, own in zip(given, same_names(given, names)) if own is None]
+        if strange:
+            raise ValueError(
+                f"usual_X has ranges for {first_names(strange)}, which are no columns of X"
+                f"{'' if names else ': X has no names that are strings'}."
+            )
+        own = same_names(names, given)
+        given = [(np.nan, np.nan) if name is None else given[name] for name in own]
+    with suppress(TypeError, ValueError):  # `column_bounds` says what is wrong
+        pairs = np.array(given, dtype=float)
+        if pairs.shape == bounds.shape:
+            not_known = np.isnan(pairs).all(axis=1)
+            return np.where(not_known[:, None], bounds, pairs), not_known
+    return given, np.zeros(len(bounds), dtype=bool)
 
 
 def public_value(model, name):

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from scipy.special import ndtri
 
-from .._estimation._intervals import two_sided_quantile
+from .._estimation._intervals import USUAL_DEVIATIONS
 from .._stored import stored
 from ..records import (
     CLOCKS,
@@ -36,7 +36,6 @@ from ._values import (
 INDICATOR, OTHER, MISSING = "indicator", "other", "missing"
 # States of a cell: it is taken as it is, moved to an end of the range, "other", or cannot be read.
 READ, CLIPPED, UNLISTED, LOST = range(4)
-USUAL_DEVIATIONS = 2.0 * two_sided_quantile(0.9)  # of a normal variable, between the usual ends
 DAYS_PER_YEAR = (date(401, 1, 1) - date(1, 1, 1)).days / 400  # the mean of the calendar
 
 

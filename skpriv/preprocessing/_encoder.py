@@ -6,10 +6,12 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
+from scipy.stats import qmc
 from sklearn.utils.validation import check_is_fitted
 
 from .._compat import fit_context
 from .._estimation._cells import placed
+from .._estimation._intervals import USUAL_DEVIATIONS
 from .._parameters import parameters
 from ..records import (
     as_rows, check_shape, floats, is_lazy, present_names, quietly, same_names,
@@ -118,6 +120,27 @@ class SchemaEncoder(PublicTransformer):
         return self._rows_of(blocks, schema)
 
     @property
+    def usual_out_(self) -> Any:
+        """Usual ranges of the encoded columns by those of the schema, for ``usual_X``.
+
+        None where the schema has none, and NaN for columns to which none applies. They are those of
+        made-up rows, in which columns do not depend on each other.
+        """
+        check_is_fitted(self)
+        schema = as_schema(self.schema)
+        guessed = np.array([bool(schema[name].usual) for name in self.columns_])
+        if not guessed.any():
+            return None
+        cube = qmc.Halton(len(guessed), scramble=False).random(1025)[1:]
+        rows, others = (
+            self.imagined(quantiles, self.level_shares(None))
+            for quantiles in (cube, np.where(guessed, cube[::-1], cube))
+        )
+        spread = np.std(rows, axis=0) * USUAL_DEVIATIONS / 2.0
+        ends = np.clip(np.mean(rows, axis=0) + np.outer((-1.0, 1.0), spread), -1.0, 1.0).T
+        return np.where(((rows != others).any(axis=0) & (spread > 0.0))[:, None], ends, np.nan)
+
+    @property
     def _n_features_out(self):
         return len(self.get_feature_names_out())
 
@@ -158,6 +181,9 @@ class TableEncoder(SchemaEncoder):
     linear_features_out_ : list of int
         Columns of the output that have two values, or belong to a list: levels, truth values and
         indicators of missing cells, for ``linear_features`` of an additive regressor.
+    usual_out_ : ndarray of shape (n_encoded, 2) or None
+        Usual range of each column of the output, by ``usual`` of the schema, for ``usual_X`` of a
+        regressor; NaN where none is known, and None where the schema has none.
     norm_ : float
         The public divisor: the square root of the number of columns that are encoded, rounded up.
 

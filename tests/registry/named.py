@@ -31,7 +31,7 @@ PEOPLE = {"groups", "user", "users", "labels"}
 COLUMNS = {
     "bounds", "bounds_X", "columns", "endogenous", "exclusive", "feature", "features", "formula",
     "frame", "instruments", "knots", "linear_features", "monotonic_cst", "name", "names", "pairs",
-    "schema", "target", "weights",
+    "schema", "target", "usual_X", "weights",
 }  # fmt: skip
 POLICIES = (
     "ActionElimination BanditCombiner EpochGreedy EpsilonGreedy FLIPHAT LassoBandit LinSquareCB "
@@ -85,6 +85,7 @@ MAYBE = {CLEAN: Numeric(-1, 1), "other": Numeric(-1, 1), "sex": Categorical(["F"
 
 
 BY_NORM = "ReweightedRegressor", "SSPRegressor"
+GUESSING = "LinearRegression", "LogisticRegression", "PoissonRegressor"
 
 
 def _schema(name):
@@ -173,6 +174,8 @@ def _ranges(name, kind, target, **settings):
     settings = settings or {"bounds_y": (-1, 1)}
     model = getattr(linear_model, kind)(epsilon=5.0, random_state=0, **settings)
     model.set_params(bounds_X={name: (-1, 1), "other": (-1, 1)})
+    if kind in GUESSING:
+        model.set_params(usual_X={name: (-0.9, 0.9)})
     frame = TABLE[[CLEAN, "other"]]
     return model.fit(frame, target).predict(frame[:3])
 
@@ -298,3 +301,4 @@ DOORS = {
         name, "PoissonRegressor", np.rint(2 + 2 * y), bounds_y=(0, 4)
     ),
 }  # fmt: skip
+DOORS |= {(kind, "usual_X"): DOORS[kind, "bounds_X"] for kind in GUESSING}

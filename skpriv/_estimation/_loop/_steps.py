@@ -40,7 +40,7 @@ NO_INTERCEPT = "The records are too few for coefficients, and there is no interc
 FEW_RECORDS = "The records are few: features were not whitened, and noise shrinks coefficients."
 
 
-def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None):
+def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None, usual=None):
     """Ask the session for all that the rules plan, and solve.
 
     Parameters
@@ -56,6 +56,8 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None):
         Shapes L of a prior theta = tau L c that are thought as likely as equal coefficients.
     start : Start, default=None
         A released fit of other records, or of the same ones.
+    usual : Usual, default=None
+        A public guess of the moments of features.
 
     Returns
     -------
@@ -80,7 +82,7 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None):
         link = link.near(released.mean, rules.mean_room)
         slope = float(link.slope(location, released.mean))  # where it is small, rows may be longer
         rules = replace(rules, length=min(1.0, rules.length / sqrt(slope)))
-    whitened, gram = learn_whitening(session, maps, rules, alike)
+    whitened, gram = learn_whitening(session, maps, rules, alike, usual)
     W = whitened.W
     pool = make_pool(session, whitened, rules.length, link, deviation, priors, gram)
     if start:

@@ -4,6 +4,7 @@ Whitened rows have about the same mean square in every direction. The pool combi
 that were released so far into one estimate, which costs no privacy.
 """
 
+from dataclasses import dataclass
 from math import sqrt
 from typing import Any
 
@@ -344,6 +345,9 @@ ROUNDS = 3  # rounds of whitening, after which directions of little variance exc
 # The least mass of a feature, as a fraction of the typical mass. With 1/2, skewed features that
 # move together stay hidden; with 1/10, rare categories are stretched without limit.
 LEAST_MASS = 0.25
+# Power of a guessed variance, in half-ranges, that is taken for it. With 1 guesses that are wrong
+# by up to 4 gain half as much, with 1/2 good ones gain less (docs/evidence/few_records.md).
+BELIEVED = 0.75
 
 
 def whitening_parts(session, rules):
@@ -369,11 +373,23 @@ def _shortening(rules):
     return min(1.0, rules.shortest / rules.length)
 
 
-def learn_whitening(session, maps, rules, alike=None):
+def learn_whitening(session, maps, rules, alike=None, usual=None):
     """Rows W phi of about equal mean squares in all directions that exceed the noise.
 
     Under a curator the rounds may ask secret random parts of the records. Where like records were
-    asked, their Gram matrix is the first round, and only one more is asked.
+    asked, their Gram matrix is the first round, and only one more is asked. Where noise hides
+    the margins of features, a public guess of them scales the rows that are asked first; with so
+    few records that there is no whitening, all steps are asked about these rows.
+
+    Parameters
+    ----------
+    session : Session
+    maps : RecordMap
+    rules : Rules
+    alike : Start, default=None
+        A released fit of like records.
+    usual : Usual, default=None
+        A public guess of the moments of features.
 
     Returns
     -------
@@ -388,8 +404,10 @@ def learn_whitening(session, maps, rules, alike=None):
         to_even = np.linalg.inv(W) if rules.bends else None
         W, parts = _next_whitening(W, gram, scale, rules, to_even), parts[-1:]
     elif rules.margins:
-        W = whitening_by_margins(session, maps.row_map, rules, parts[-1])
+        W = whitening_by_margins(session, maps.row_map, rules, parts[-1], usual)
         to_even, _ = lapack.dtrtri(W)
+    elif usual is not None:
+        W = _lengthened(rules.length / sqrt(maps.size) * usual.whitening)
     for number, subset in enumerate(parts):
         fourth = number == ROUNDS
         if fourth and rules.slopes:
@@ -422,7 +440,60 @@ def _next_whitening(W, gram, scale, rules, to_even=None):
     return np.asarray(np.linalg.qr(_lengthened(W), mode="r"))
 
 
-def whitening_by_margins(session, row_map, rules, part):
+@dataclass(frozen=True, eq=False)
+class Usual:
+    """A public guess of the mean and the variance of each feature, in half-ranges.
+
+    Parameters
+    ----------
+    rows : RowMap
+        Rows without weights.
+    mean, variance : ndarray of shape (n_features,)
+        The variance is infinite where nothing is known.
+    """
+
+    rows: Any
+    mean: np.ndarray
+    variance: np.ndarray
+
+    @property
+    def believed(self):
+        """Variances that are taken for the guessed ones: between these and the public range."""
+        return self.variance**BELIEVED
+
+    @property
+    def whitening(self):
+        """W by these moments; features without a guess, whose variances are 1 at most, keep their
+        units.
+        """
+        return self.rows.whitening(self.mean, np.minimum(self.believed, 1.0))
+
+    def blended(self, mean, variance, noise, own):
+        """Means and variances by what was released, and by the guess as far as noise hides them.
+
+        Each is the best linear estimate from the noisy number, under a prior about the guess with a
+        deviation of two deviations of the feature for a mean, and of itself for a variance. It is
+        no further than two deviations of the noise from a released mean, or below a released
+        variance. One deviation of what remains unknown of a variance is added.
+
+        Parameters
+        ----------
+        mean, variance : ndarray of shape (n_features,)
+            Noisy ones, in half-ranges.
+        noise, own : float
+            Standard deviations of their noise.
+        """
+        has_guess, guess = np.isfinite(self.variance), self.believed
+        guess[~has_guess] = 0.0  # not used
+        away = (self.mean - mean) / (1.0 + 4.0 * guess / noise**2)
+        higher = (guess - variance) / (1.0 + (guess / own) ** 2)
+        left = guess / np.hypot(1.0, guess / own)
+        mean = mean + np.where(has_guess, np.clip(away, -2.0 * noise, 2.0 * noise), 0.0)
+        higher = np.where(has_guess, np.maximum(higher, -2.0 * own), 0.0)
+        return mean, np.maximum(variance + higher, 0.0) + np.where(has_guess, left, own)
+
+
+def whitening_by_margins(session, row_map, rules, part, usual=None):
     """W that gives features mean 0 and variance 1, according to their released margins.
 
     The noise of a matrix has an operator norm sqrt(2 p) times as large as the noise of one entry;
@@ -430,17 +501,18 @@ def whitening_by_margins(session, row_map, rules, part):
     deviation of the noise is added to each released variance, so that a feature that rarely varies,
     such as a rare category, is not stretched beyond what the noise allows.
     """
-    d, (long, short) = row_map.n_features, row_map.parts
+    d = row_map.n_features
     answer = session.sum(MarginsQuery(row_map), rules.margins, part)
     mean, square = answer.value.reshape(2, d) / answer.n
     noise = answer.noise.scale / answer.n
-    variance = np.maximum(square / SQUARES - mean**2 + noise**2, 0.0) + noise / SQUARES + noise**2
-    # James and Stein's estimate shrinks the means towards the middles of the ranges.
-    mean = mean * max(0.0, 1.0 - d * noise**2 / max(float(mean @ mean), 1e-300))
-    W = np.eye(row_map.size) / short
-    W[:d, :d] *= short / long * sqrt(d)
-    W[:d, d] = -np.clip(mean, -1.0, 1.0) / short
-    W[:d] /= np.sqrt(np.clip(variance, 1e-14, 1.0))[:, None]
+    seen, own = square / SQUARES - mean**2 + noise**2, noise / SQUARES + noise**2
+    if usual is None:
+        variance = np.maximum(seen, 0.0) + noise / SQUARES + noise**2
+        # James and Stein's estimate shrinks the means towards the middles of the ranges.
+        mean = mean * max(0.0, 1.0 - d * noise**2 / max(float(mean @ mean), 1e-300))
+    else:
+        mean, variance = usual.blended(mean, seen, noise, own)
+    W = row_map.whitening(np.clip(mean, -1.0, 1.0), variance)
     return _lengthened(rules.length / sqrt(row_map.size) * W)
 
 
