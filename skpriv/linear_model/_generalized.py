@@ -286,7 +286,7 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
     )
     interval_claims: ClassVar[tuple[str, ...]] = ("asymptotic",)
 
-    law_estimands: Any = ("fitted", "likelihood")
+    law_estimands = cast(Any, ("fitted", "likelihood"))
 
     @property
     def _law_words(self):

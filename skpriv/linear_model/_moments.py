@@ -397,7 +397,7 @@ class SSPRegressor(MomentRegressor):
     """
 
     interval_estimand: ClassVar[str | None] = "least-squares line of the clipped rows and targets"
-    law_estimands: Any = ("fitted", "least_squares")
+    law_estimands = cast(Any, ("fitted", "least_squares"))
     interval_claims: ClassVar[tuple[str, ...]] = ("certified", "asymptotic")
 
     def _fit(self, X, y, groups, weights):
