@@ -6,7 +6,7 @@ The equations may be for w in theta = basis w; without a basis they are for thet
 from copy import copy
 from dataclasses import field, replace
 from numbers import Real
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, cast
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
