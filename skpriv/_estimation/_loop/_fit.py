@@ -209,8 +209,6 @@ class LoopLaw:
         part in them.
     empty : list of int
         These cells, of those that the fit knows.
-    tail : (Line, ndarray of shape (p, p)) or None
-        What was released of scores that were shortened, and the dual that it counts with.
     least : float
         Part of the homoskedastic variance that the robust one is not below: there is noise in it.
     quantile : float
@@ -232,7 +230,6 @@ class LoopLaw:
     lost: float = MOSTLY
     held: np.ndarray | None = None
     empty: list = field(default_factory=list)
-    tail: Any = None
     least: float = LEAST_ROBUST
     quantile: float = USUAL_QUANTILE
 
@@ -314,14 +311,8 @@ class LoopLaw:
         return robust, self.noise * noise_dual @ noise_dual.T + deviations @ deviations.T
 
     def _apart(self, points):
-        """Deviations that are not linear in the points, shape (n_points, n_apart)."""
-        parts = [np.empty((len(points), 0))]
-        if self.hidden.size and self.size:
-            parts.append(self.size * np.abs(points @ self.hidden))
-        if self.tail is not None:
-            line, dual = self.tail
-            parts.append(line.uncertain(points @ dual))
-        return np.column_stack(parts)
+        """Deviations by hidden directions, which are not linear in the points."""
+        return self.size * np.abs(points @ self.hidden)
 
     @cached_property
     def _roots(self):
@@ -585,11 +576,11 @@ class LoopFit:
             left_over = right - slope @ step
             noise += moved(cells, across_cells.empty, left_over, noise, self.length) / len(values)
         shared, solution, replies = slope_noise[:, None], start + step, dual
-        others, tail = [], None
+        others = []
         if not self.link.linear:
             shared = np.column_stack([shared, self._bend(kind, pooled, solution, values, vectors)])
         if kind == LEAST_SQUARES and self.line is not None:
-            tail = self.line, half * dual @ vectors.T
+            others.append(half * dual @ (vectors.T @ self.line.errors))
             if not self.link.linear:  # what is left of the radius beside its noise
                 roots = np.sqrt(np.maximum(values, floor))
                 square = float(step @ slope @ step) - noise * float((roots**-2.0).sum())
@@ -617,7 +608,6 @@ class LoopFit:
             held=across_cells.held,
             empty=across_cells.empty,
             noise_dual=replies,
-            tail=tail,
             least=LEAST_ROBUST / self.rows_per_record if last.moment_scale else RELATIVE_ZERO,
             quantile=quantile,
         )

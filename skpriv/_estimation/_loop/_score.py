@@ -5,7 +5,7 @@ longest are shortened.
 """
 
 from dataclasses import dataclass, field, replace
-from math import hypot, inf, sqrt
+from math import exp, hypot, inf, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -467,11 +467,8 @@ def _shrunk(matrix, scale, largest):
 # Mean excesses of scores beyond the length T, in units of T, that are thought possible: each with a
 # chance in proportion to its inverse. A power law with a finite variance has 1 at most.
 EXCESSES = np.linspace(0.1, 1.0, 10)
-# Part of what is missing beyond T that counts as an error where T is chosen. Measured.
-MISSED = 0.3
-# Part of what is added for shortened scores that counts as an error, in each direction. On twelve
-# tables .03 to .5 of it was wrong (docs/evidence/coefficients.md).
-UNSURE = 0.35
+# Mean distance of an exponential variable from its mean, over the mean.
+UNEVEN = 2.0 * exp(-1.0)
 # The first fields of a `ScoreQuery`: whitened rows, the map of targets, location and point
 ScoreFields = tuple[Whitened, Any, float, np.ndarray]
 
@@ -484,25 +481,24 @@ class Line(NamedTuple):
     ----------
     equation : ScoreEquation
         It has the moment of all rows, without clips or weights, and the slope of the step before.
-    tail : ndarray of shape (p,)
-        What shortening took away from the moment, as far as directions and counts tell. It is
-        added to the moment.
-    tail_scale : float
-        Standard deviation of its noise.
+    errors : ndarray of shape (p, n_errors)
+        Deviations of independent errors of the moment by shortening, beside privacy noise.
     """
 
     equation: ScoreEquation
-    tail: np.ndarray
-    tail_scale: float
+    errors: np.ndarray
 
     @classmethod
     def of(cls, query: Any, answer: Any, last: ScoreEquation) -> "Line":
         """Read the answer to a `LineScoreQuery`, with the slope of the last step.
 
         Let B be the mean of the directions of scores that are longer than T, and h T the mean of
-        what they are longer. If lengths do not depend on directions there, shortening takes away
-        h T B. It is added. By `UNSURE` of it the moment may be wrong, because they do depend, and
-        because h follows from noisy counts in classes.
+        what they are longer. Shortening takes away h T B if lengths do not depend on directions
+        there, and h T B is added. The moment has three errors by it. The noise of B counts as that
+        of the moment. The error of h, which follows from noisy counts, is along B. And lengths may
+        depend on directions: then a vector is missing that is no longer than the mean distance of
+        lengths from their mean, `missed`. Its direction is not known: it is that of B, or each of p
+        has an equal part.
 
         Parameters
         ----------
@@ -511,30 +507,21 @@ class Line(NamedTuple):
         last : ScoreEquation
         """
         found, scales = query.named(answer.value / answer.n, answer.noise.scale / answer.n)
-        tail, tail_scale = (query.mean_excess * part["beyond"] for part in (found, scales))
+        p, excess = len(query.point), query.mean_excess
+        tail, tail_scale = (excess * part["beyond"] for part in (found, scales))
         equation = replace(
             last,
             point=query.point,
             moment=found["moment"] + tail,
             moment_scale=hypot(scales["moment"], tail_scale),
-            residual_gram=unvech(found["residual"], len(tail)),
+            residual_gram=unvech(found["residual"], p),
             residual_scale=scales["residual"],
             limit=query.limit,
             length=1.0,
             n=answer.n,
         )
-        return cls(equation, tail, tail_scale)
-
-    def uncertain(self, dual):
-        """How far shortening may move v'moment beyond the noise of the tail, for each row v.
-
-        What is wrong in the length of the tail stands in its direction; what is wrong in its
-        direction may stand in any, an equal part in each.
-        """
-        along = (dual @ self.tail) ** 2, float(self.tail @ self.tail) / len(self.tail)
-        lengths = row_norms(dual) ** 2
-        beyond_noise = np.maximum(along[0], along[1] * lengths) - self.tail_scale**2 * lengths
-        return UNSURE * np.sqrt(np.maximum(beyond_noise, 0.0))
+        along = hypot(UNEVEN, query.excess_deviation / excess) * tail
+        return cls(equation, np.column_stack([along, query.missed / sqrt(p) * np.eye(p)]))
 
 
 def _line_scores(block):
@@ -571,9 +558,15 @@ class LineScoreQuery(ScoreQuery):
         T: the length to which scores are shortened.
     mean_excess : float
         h: how much longer those are that are shortened, in the mean and in units of T.
+    excess_deviation : float
+        Standard deviation of the error of h.
+    missed : float
+        Mean distance of lengths beyond T from their mean there, as part of a mean over all scores.
     """
 
     mean_excess: float = 0.5
+    excess_deviation: float = 0.0
+    missed: float = 0.0
     name: str = "scores of the line"
 
     def residuals(self, eta, r, roots, weights, factors):
@@ -749,8 +742,9 @@ def line_query(
     share = (1.0 - LEARNT) * rules.line
     noise = session.noise(line, share).scale / line.sensitivity / session.records(share)
     seen = counts.value / counts.n, counts.noise.scale / counts.n
-    limit, excess = _best_length(*seen, ends, noise, len(point))
-    return replace(line, limit=limit, mean_excess=excess)
+    best = _best_length(*seen, ends, noise, len(point))
+    names = "limit", "mean_excess", "excess_deviation", "missed"
+    return replace(line, **dict(zip(names, best, strict=True)))
 
 
 def with_line(session: Any, step: ScoreQuery, share: float, rules: Any) -> tuple:
@@ -783,10 +777,10 @@ def largest_excess(whitened, location, b, clip):
 
 
 def _best_length(parts, deviation, ends, noise, size):
-    """The length T with the least error, and the mean excess of scores beyond it, in units of T.
+    """The length T with the least error, and what is known of scores beyond it.
 
-    The error has two parts: noise, and a part of what shortening takes away, if all of that has one
-    direction.
+    The error has three parts: noise, what is missing beyond T if lengths depend on directions, and
+    the error of the mean excess if all scores there have one direction.
 
     Parameters
     ----------
@@ -799,14 +793,20 @@ def _best_length(parts, deviation, ends, noise, size):
         Standard deviation of each coordinate of a mean of scores, for the sensitivity 1.
     size : int
         Number of coordinates.
+
+    Returns
+    -------
+    (length, excess, deviation, missed) : tuple of float
+        T, the mean excess in units of T and its deviation, and `missed` of a `LineScoreQuery`.
     """
     from_counts = above_noise(parts, deviation) > 0.0
     tails = [_tail(parts[k:], from_counts[k:], deviation) for k in range(1, len(ends) + 1)]
-    beyond, excess = np.array(tails).T
-    missed = MISSED * excess * (beyond + deviation)
-    error = ends**2 * ((2.0 * (1.0 + excess) * noise) ** 2 + missed**2 / size)
-    best = int(np.argmin(error))
-    return float(ends[best]), float(excess[best])
+    beyond, excess, unknown = np.array(tails).T
+    missed = UNEVEN * excess * beyond
+    error = (2.0 * (1.0 + excess) * noise) ** 2 + (missed**2 + (unknown * beyond) ** 2) / size
+    best = int(np.argmin(ends**2 * error))
+    length = float(ends[best])
+    return length, float(excess[best]), float(unknown[best]), length * float(missed[best])
 
 
 def _tail(parts, from_counts, deviation):
@@ -814,8 +814,18 @@ def _tail(parts, from_counts, deviation):
 
     Classes that noise hides are filled in by the power law whose counts are nearest to all, P(|u| >
     x) like x^-a with a mean excess of 1 / (a - 1), averaged over such laws. A score in a class is
-    taken to be as long as the geometric middle of its ends.
+    taken to be as long as the geometric middle of its ends, and so a little longer than such laws
+    say: more is missing where lengths depend on directions.
+
+    Returns
+    -------
+    (part, excess, deviation) : tuple of float
+        The part is one deviation of the noise of counts more than is found. The deviation of the
+        excess is that over the laws which counts leave possible, and by the noise of the counts
+        that stand for themselves.
     """
+    if not len(parts):
+        return 0.0, float(EXCESSES[0]), 0.0
     places, unit = np.arange(len(parts)), max(deviation, 1e-9)
     powers = 1.0 + 1.0 / EXCESSES
     shapes = SQRT2 ** (-powers[:, None] * places)
@@ -824,11 +834,13 @@ def _tail(parts, from_counts, deviation):
     misfit = np.square((parts - laws) / unit).sum(axis=1)
     chances = np.exp(0.5 * (misfit.min() - misfit)) / EXCESSES
     chances /= chances.sum()
-    filled = np.where(from_counts, parts, chances @ laws)
-    beyond, excess = float(filled.sum()), float(chances @ EXCESSES)
-    if beyond:
-        excess = float(filled @ (SQRT2 ** (places + 0.5) - 1.0)) / beyond
-    return beyond, min(max(excess, EXCESSES[0]), EXCESSES[-1])
+    filled, lengths = np.where(from_counts, parts, laws), SQRT2 ** (places + 0.5) - 1.0
+    records = filled.sum(axis=1)
+    found = np.where(records > 0.0, filled @ lengths / np.maximum(records, 1e-300), EXCESSES)
+    found = np.clip(found, EXCESSES[0], EXCESSES[-1])
+    beyond, excess = float(chances @ records) + deviation, float(chances @ found)
+    noise = deviation * np.linalg.norm(lengths[from_counts] - excess) / max(beyond, 1e-300)
+    return beyond, excess, min(hypot(sqrt(chances @ (found - excess) ** 2), noise), excess)
 
 
 def above_noise(parts, noise):
