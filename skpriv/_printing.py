@@ -181,6 +181,60 @@ def latex_text(text: Any) -> str:
     return "".join(LATEX.get(character, character) for character in one_line(text))
 
 
+def _latex_cell(text):
+    """A cell; a number has a proper minus."""
+    shown = latex_text(text)
+    return f"${shown.strip()}$" if re.fullmatch(r"-[\d.e+-]+", shown.strip()) else shown
+
+
+def latex_table(parts: Any, notes: Any = (), caption: Any = None, label: Any = None) -> str:
+    """Tables below each other and notes, for LaTeX with booktabs and threeparttable.
+
+    Parameters
+    ----------
+    parts : sequence of Table
+    notes : sequence of str
+    caption, label : str, default=None
+
+    Returns
+    -------
+    str
+    """
+    lines = [r"\begin{table}", r"\centering", r"\begin{threeparttable}"]
+    lines += [rf"\caption{{{latex_text(caption)}}}"] if caption else []
+    lines += [rf"\label{{{re.sub(r'[^A-Za-z0-9:._-]', '', label)}}}"] if label else []
+    for part in parts:
+        rows = [" & ".join(map(_latex_cell, row)) + r" \\" for row in (part.header, *part.rows)]
+        columns = "l" * part.left + "r" * (len(part.header) - part.left)
+        lines += [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", rows[0], r"\midrule", *rows[1:]]
+        lines += [r"\bottomrule", r"\end{tabular}", ""]
+    lines += [r"\begin{tablenotes}\footnotesize"] if notes else []
+    lines += [rf"\item {latex_text(note)}" for note in notes if note]
+    lines += [r"\end{tablenotes}"] if notes else []
+    return "\n".join([*lines, r"\end{threeparttable}", r"\end{table}"]) + "\n"
+
+
+def markdown(part: Any) -> str:
+    """Markdown of a sentence, of a list of sentences, of a table, or of what else can be printed.
+
+    Parameters
+    ----------
+    part : str, list of str, Table or object
+    """
+    if isinstance(part, str):
+        return markdown_text(part)
+    if isinstance(part, list):
+        return "\n".join(f"- {markdown_text(text)}" for text in part)
+    if not isinstance(part, Table):
+        text = str(part)
+        fence = "`" * max([3, *(1 + len(run) for run in re.findall("`+", text))])
+        return f"{fence}\n{text}\n{fence}"
+    header = part.header or [""] * len(part.rows[0])
+    rows = [[markdown_text(cell) for cell in row] for row in (header, *part.rows)]
+    rows.insert(1, ["---"] * len(header))
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
 def aligned(values: Any, errors: Any) -> list[str]:
     """Numbers with three digits of their errors, and their decimal points below each other.
 
@@ -250,6 +304,50 @@ class Printed:
 
     def _repr_html_(self) -> str:
         return f'{STYLE}<div class="skpriv">{"".join(map(html, self._parts()))}</div>'
+
+
+class Exported(Printed):
+    """Mixin of results that papers show.
+
+    A subclass implements `_tables()`, a list of `Table`, and `_notes()`, an iterable of sentences.
+    """
+
+    _tables: Any
+    _notes: Any
+
+    def to_latex(self, caption: str | None = None, label: str | None = None) -> str:
+        """The table for LaTeX, with the packages booktabs and threeparttable.
+
+        Parameters
+        ----------
+        caption, label : str, default=None
+            The caption, in which characters with a meaning in LaTeX are escaped, and the label of
+            the table.
+
+        Returns
+        -------
+        str
+        """
+        above: list[str] = []
+        for name, words in self._head():
+            above = [*above, f"{name}: {words}"] if name else [*above[:-1], f"{above[-1]} {words}"]
+        return latex_table(self._tables(), [*above, *self._notes()], caption, label)
+
+    def to_markdown(self) -> str:
+        """The table in Markdown, with its notes.
+
+        Returns
+        -------
+        str
+        """
+        return "\n\n".join(map(markdown, filter(None, self._parts()))) + "\n"
+
+    def _head(self):
+        """Pairs of a label and words that stand above; those without a label continue others."""
+        return ()
+
+    def _parts(self):
+        return [*self._tables(), [*self._notes()]]
 
 
 def _plain_text(part):

@@ -49,12 +49,12 @@ UNRESOLVED = (
 COLLINEAR = "columns determine each other exactly, as that of a level without any row does"
 FEWER_ROWS = "; a smaller max_rows_per_group, if it is above 1, may help too"
 BOUNDED = (
-    "their intervals are so wide that bounds_X and bounds_y allow no more, for a line that stays "
+    "their intervals are so wide that the stated ranges allow no more, for a line that stays "
     "inside of them"
 )
 NO_LINE = (
     "its equation was not asked, since nothing is clipped in it and it would be all noise at this "
-    "budget: estimand='fitted' is the line or curve that was fitted"
+    "budget: the estimand that is called 'fitted' is the line or curve that was fitted"
 )
 TOO_FEW_RECORDS = (
     "only the mean of the target was released, since the records are too few for coefficients at "

@@ -2,7 +2,7 @@
 
 import textwrap
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -13,18 +13,25 @@ from .._estimation._coefficients import CoefficientLaw
 from .._estimation._intervals import two_sided_quantile
 from .._linalg import ROUNDED
 from .._parameters import Estimand, IntervalMethod, Level, validated
-from .._printing import LINE, Printed, Table, aligned, sentence
+from .._printing import LINE, Exported, Table, aligned, one_line, sentence
 from ..records import same_names
 from ._units import INTERCEPT, law_in_units
 
 COLUMNS = ("estimate", "std_error", "low", "high", "statistic", "p_value", "privacy_share")
 RATIOS = ("ratio", "ratio_low", "ratio_high")
+FIT_NOTE = (
+    "The numbers of the fit follow from released answers: counts with their noise alone, and the "
+    "explained part with residuals clipped and rows weighted as in the fit. It is that of all rows "
+    "where residuals, or log-odds, are normal."
+)
 BETWEEN = "log-odds of classes against each other"
 BETWEEN_RATIO = "an odds ratio between these classes (of intercepts: odds)"
 
 
 class WaldTest(NamedTuple):
-    """Wald test that several coefficients are all zero; NaN if no sum of them is estimable.
+    """Wald test that several coefficients are all zero; it prints as a sentence.
+
+    Its numbers are NaN if no weighted sum of the coefficients is estimable.
 
     Attributes
     ----------
@@ -38,9 +45,20 @@ class WaldTest(NamedTuple):
     degrees_of_freedom: int
     p_value: float
 
+    def __str__(self) -> str:
+        if not self.degrees_of_freedom:
+            return "Wald test that all of these are 0: none of them is estimable."
+        words = "is rejected" if self.p_value < 0.05 else "is not rejected"
+        return (
+            f"Wald test that all of these are 0: chi-squared({self.degrees_of_freedom}) = "
+            f"{self.statistic:.2f}, p {_p_text(self.p_value, '= ')}; it {words} at the 5% level."
+        )
+
+    __repr__ = __str__
+
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Inference(Printed):
+class Inference(Exported):
     """Coefficients of a private fit with standard errors, intervals and tests.
 
     Made by :func:`inference`; prints as a table, in HTML too. A coefficient that is not estimable
@@ -62,6 +80,12 @@ class Inference(Printed):
         If none is told, `reason` does not repeat their names.
     not_covered : tuple of str, default=()
         What was read or repeated outside of the fit, in sentences.
+    lists : dict of str to (str, list of str), default={}
+        The reference level of each column with a list, and the names of the other levels.
+    statistics : tuple of Statistic, default=()
+        How well the fit describes the records: R-squared, numbers of records of classes.
+    budget : Guarantee or None, default=None
+        The guarantee as a value.
     """
 
     names: list
@@ -71,6 +95,9 @@ class Inference(Printed):
     unit: str = "record"
     hidden: tuple = ()
     not_covered: tuple = ()
+    lists: Mapping = field(default_factory=dict)
+    statistics: tuple = ()
+    budget: Any = None
 
     @property
     def estimate(self) -> np.ndarray:
@@ -202,7 +229,7 @@ class Inference(Printed):
                     "a product of powers of these odds",
                 )
                 law = replace(law, estimand=sums_of, ratio=powers, classes=0)
-        return replace(self, names=names, law=law, hidden=hidden)
+        return replace(self, names=names, law=law, hidden=hidden, lists={}, statistics=())
 
     def wald_test(self, names: Any = None) -> "WaldTest":
         """Test that several coefficients are all zero.
@@ -261,13 +288,42 @@ class Inference(Printed):
 
     def _head(self):
         """The estimand, the number of records and the price: labels and texts."""
-        yield "Estimand", self.law.estimand
+        width = LINE - len("Covariance  ")
+        for i, line in enumerate(textwrap.wrap(one_line(self.law.estimand), width) or [""]):
+            yield "" if i else "Estimand", line
         yield f"{'Persons' if self.unit == 'person' else 'Records'}", f"{self.law.n:,}"
-        for i, line in enumerate(textwrap.wrap(self.guarantee, LINE - len("Covariance  "))):
+        for i, line in enumerate(textwrap.wrap(self.guarantee, width)):
             yield "" if i else "Privacy", line
         by = f"robust (sandwich), of independent {self.unit}s"
         yield "Covariance", by + (", with privacy noise" if (self.law.privacy > 0.0).any() else "")
-        yield "Intervals", f"{self.confidence_level:.0%}, normal"
+        of = f", of the {self.ratio_name}" if self.law.ratio else ""
+        yield "Intervals", f"{self.level_text}, normal{of}"
+        for i, statistic in enumerate(self.statistics):
+            yield "" if i else "Fit", self._in_words(statistic)
+
+    @property
+    def budget_text(self) -> str:
+        """Epsilon and delta of the guarantee, in few characters."""
+        if self.budget is None or not self.budget.private:
+            return "none"
+        return f"({self.budget.epsilon:.3g}, {self.budget.delta:.0e})"
+
+    @property
+    def level_text(self) -> str:
+        """The confidence level in percent."""
+        return f"{100.0 * self.confidence_level:g}%"
+
+    def _in_words(self, statistic):
+        """A statistic with its interval, in words."""
+        if not statistic.is_resolved:
+            return f"{statistic.name}: noise hides it"
+        ends = statistic.ends(self._quantile)
+        shown = [
+            text.strip()
+            for text in aligned([statistic.value, *ends], 3 * [10.0 * statistic.std_error])
+        ]
+        interval = f" ({self.level_text} interval {shown[1]} to {shown[2]})"
+        return f"{statistic.name}: {shown[0]}{interval if statistic.std_error else ''}"
 
     def _notes(self):
         if self.law.detail:
@@ -282,7 +338,7 @@ class Inference(Printed):
         if self.law.leverage is not None:
             yield (
                 "A few far rows, which no private count can tell from none, may move the "
-                "least-squares line further: one row inside of bounds_X can have "
+                "least-squares line further: one row inside of the ranges can have "
                 f"{min(self.law.leverage, 1.0):.2g} of the weight of all rows in its direction."
             )
         if (self.law.privacy > 0.0).any():
@@ -290,7 +346,29 @@ class Inference(Printed):
                 "The standard error counts sampling and privacy noise. The last column is the part "
                 "of its square that is noise."
             )
+        if self.statistics:
+            yield FIT_NOTE
         yield from map(sentence, self.not_covered)
+
+    def joint_tests(self) -> dict[str, WaldTest]:
+        """Test of each list: that all of its levels are like the reference level.
+
+        Returns
+        -------
+        dict of str to WaldTest
+            By the name of the column.
+        """
+        return {name: self.wald_test(effects) for name, (_, effects) in self.lists.items()}
+
+    def _lists(self):
+        """The table of lists, below that of coefficients."""
+        rows = [
+            (name, self.lists[name][0], f"{test.statistic:.2f}", str(test.degrees_of_freedom),
+             _p_text(test.p_value))
+            for name, test in self.joint_tests().items()
+        ]  # fmt: skip
+        rows = [["-" if cell == "nan" else cell for cell in row] for row in rows]
+        return Table(("list", "reference level", "chi-squared", "df", "p-value"), rows, left=2)
 
     def _table(self):
         """The table that is printed: intervals are those of ratios, where there are any."""
@@ -299,14 +377,15 @@ class Inference(Printed):
             "estimate": aligned(shown, error),
             "std. error": aligned(error, error),
             "z": [f"{value:.2f}" for value in self.statistic],
-            "p-value": ["<.0001" if p < 1e-4 else f"{p:.4f}" for p in self.p_value],
+            "p-value": [*map(_p_text, self.p_value)],
         }
         ends = self.low, self.high
         if self.law.ratio:
             ends, shown = (self.ratio_low, self.ratio_high), self.ratio
             error = (ends[1] - ends[0]) / 2.0
             columns[self.ratio_name] = aligned(shown, error)
-        columns |= {name: aligned(end, error) for name, end in zip(("low", "high"), ends)}
+        names = f"{self.level_text} low", f"{self.level_text} high"
+        columns |= {name: aligned(end, error) for name, end in zip(names, ends, strict=True)}
         columns["noise"] = [f"{share:.0%}" for share in self.privacy_share]
         rows = zip(self.names, *columns.values(), strict=True)
         return Table(
@@ -314,8 +393,12 @@ class Inference(Printed):
             [[name, *("-" if "nan" in cell else cell for cell in cells)] for name, *cells in rows],
         )
 
+    def _tables(self):
+        return [self._table(), *([self._lists()] if self.lists else [])]
+
     def _parts(self):
-        return [Table((), [*self._head()], left=2), "", self._table(), "", [*self._notes()]]
+        tables = [part for table in self._tables() for part in (table, "")]
+        return [Table((), [*self._head()], left=2), "", *tables, [*self._notes()]]
 
 
 @validated
@@ -401,15 +484,23 @@ def inference(
     >>> bool(result.wald_test(["x0", "x1"]).p_value < 0.01)
     True
     """
-    names, law = law_in_units(model, estimand)
-    report = getattr(pipeline_steps(model)[-1], "privacy_report_", None)
+    names, law, lists = law_in_units(model, estimand)
+    last = pipeline_steps(model)[-1]
+    report = getattr(last, "privacy_report_", None)
     hidden = tuple(np.array(names)[law.hidden].tolist())
     if report is None:
         return Inference(names, law, float(confidence_level), "", hidden=hidden)
     if report.unit == "person":
         law = replace(law, n=report.size)
     level, said = float(confidence_level), tuple(report.not_covered)
-    return Inference(names, law, level, str(report.guarantee), report.unit, hidden, said)
+    promised, statistics = str(report.guarantee), last.fit_statistics()
+    fields = promised, report.unit, hidden, said, lists, statistics, report.guarantee
+    return Inference(names, law, level, *fields)
+
+
+def _p_text(p, equals=""):
+    """A p-value as text, after "p"; an equality sign stands before one that is shown."""
+    return "<.0001" if p < 1e-4 else f"{equals}{p:.4f}"
 
 
 def _ratio(top, bottom):

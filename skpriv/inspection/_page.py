@@ -1,7 +1,6 @@
 """The documents that are published beside a model: its coefficients as a table, its card, and one
 page."""
 
-import re
 import textwrap
 import tomllib
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._compat import pipeline_steps
 from .._estimation._coefficients import CoefficientLaw, LinearSource, NoLaw, Solved
 from .._parameters import validated
-from .._printing import LINE, STYLE, Table, html, markdown_text, save_picture, sentence
+from .._printing import LINE, STYLE, Table, html, markdown, markdown_text, save_picture, sentence
 from .._version import VERSION
 from ..preprocessing import FormulaEncoder, Schema, TableEncoder, as_schema
 from ..privacy import learns_nothing
@@ -69,9 +68,9 @@ def _estimates(model):
     source = LinearSource(solved, np.eye(len(coef)), np.zeros(len(coef)))
     law = CoefficientLaw.of(source, len(coef), 0)
     try:
-        names, law = law_in_units(model, law=law)
+        names, law, _ = law_in_units(model, law=law)
     except NoLaw:  # The units of the table are not known: name what the steps before return.
-        names, law = law_in_units(last, law=law)
+        names, law, _ = law_in_units(last, law=law)
     return Table(("", "estimate"), [*zip(names, (f"{x:.4g}" for x in law.estimate), strict=True)])
 
 
@@ -224,21 +223,6 @@ def _strange_steps(model):
             )
 
 
-def _markdown(part):
-    """Markdown of one part of a section."""
-    if isinstance(part, str):
-        return markdown_text(part)
-    if isinstance(part, list):
-        return "\n".join(f"- {markdown_text(text)}" for text in part)
-    if not isinstance(part, Table):
-        text = str(part)
-        fence = "`" * max([3, *(1 + len(run) for run in re.findall("`+", text))])
-        return f"{fence}\n{text}\n{fence}"
-    rows = [[markdown_text(cell) for cell in row] for row in (part.header, *part.rows)]
-    rows.insert(1, ["---"] * len(part.header))
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
-
-
 _STYLE = """
 body { font-family: system-ui, sans-serif; line-height: 1.5; color: #1c2733; margin: 0;
   background: #f4f6f8; }
@@ -367,7 +351,7 @@ def model_card(
         markdown_text(_summary(pipeline_steps(model)[-1].privacy_report_)),
     ]
     for heading, contents in _sections(model, confidence_level).items():
-        lines += [f"## {heading}", *map(_markdown, contents)]
+        lines += [f"## {heading}", *map(markdown, contents)]
     return "\n\n".join(lines) + "\n"
 
 

@@ -1,5 +1,6 @@
 """From a fitted pipeline to its regressor, and from its coefficients to the units of the table."""
 
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,8 +23,8 @@ OTHERS = {
 }
 
 
-def law_in_units(model, estimand=None, law=None):
-    """Names and law of the coefficients of a model, in the units of what is passed to it.
+def law_in_units(model, estimand=None, law=None, rows=None):
+    """Names, law and lists of coefficients of a model, in the units of what is passed to it.
 
     Parameters
     ----------
@@ -32,15 +33,19 @@ def law_in_units(model, estimand=None, law=None):
         What is estimated; None is what the model declares.
     law : CoefficientLaw, default=None
         A law in place of that of the model.
+    rows : ndarray of shape (n_rows, n_features), default=None
+        Public rows as they come to the last step. The law is that of the linear part at these, too,
+        after the coefficients. They are for models with one linear part.
 
     Returns
     -------
-    (names, CoefficientLaw)
-        The intercept is last, if the regressor has one.
+    (names, CoefficientLaw, lists)
+        The intercept is last, if the regressor has one. Lists say of each column with levels what
+        the reference level is, and which names belong to the others.
     """
     check_is_fitted(model)
     *before, last = steps = pipeline_steps(model)
-    names, step_map, _ = _passed(steps)
+    names, step_map, _, lists = _passed(steps)
     if law is None:
         law = _law_of(knowing_cells(model), estimand)
     # A step before the regressor may move the origin: then there is an intercept in any case.
@@ -54,9 +59,16 @@ def law_in_units(model, estimand=None, law=None):
     named = [name for name, keep in zip([*names, INTERCEPT], has_coefficient, strict=True) if keep]
     classes = getattr(last, "coefficient_blocks", [])
     if not classes:
-        return named, law.mapped(matrix[has_coefficient])
+        composed = matrix[has_coefficient]
+        if rows is not None:
+            composed = np.vstack([composed, np.column_stack([rows, np.ones(len(rows))])])
+        return named, law.mapped(composed), lists
     every = np.kron(np.eye(len(classes)), matrix[has_coefficient])
-    return [f"{one}: {name}" for one in classes for name in named], law.mapped(every)
+    lists = {
+        name: (reference, [f"{one}: {effect}" for one in classes for effect in effects])
+        for name, (reference, effects) in lists.items()
+    }
+    return [f"{one}: {name}" for one in classes for name in named], law.mapped(every), lists
 
 
 def knowing_cells(model):
@@ -75,12 +87,12 @@ def knowing_cells(model):
 
 
 def _passed(steps):
-    """Names of the table's effects, the map to them from coefficients of the last step, and the
-    cells that it knows.
+    """Names of the table's effects, the map to them from coefficients of the last step, the cells
+    that it knows, and the lists.
     """
     names = _input_names(steps)
     found = _through(steps[:-1], names)
-    return found.effects or names, found.matrix, found.cells
+    return found.effects or names, found.matrix, found.cells, found.lists
 
 
 def _law_of(last, estimand):
@@ -120,11 +132,14 @@ class StepMap(NamedTuple):
         is the identity.
     cells : ndarray of shape (n_cells, n_out + 1)
         Public cells, as functions of the rows behind it.
+    lists : dict of str to (str, list of str), default={}
+        The reference level of each column with a list, and the effects of the others.
     """
 
     effects: Any
     matrix: Any
     cells: np.ndarray
+    lists: Any = MappingProxyType({})
 
     @classmethod
     def identity(cls, size):
@@ -151,7 +166,7 @@ def _through(steps, names):
             continue
         matrix = after.matrix if first else found.matrix @ after.matrix
         cells = np.vstack([behind(found.cells, after.matrix), after.cells])
-        found = StepMap(found.effects, matrix, cells)
+        found = StepMap(found.effects, matrix, cells, found.lists)
     return found
 
 
@@ -161,7 +176,8 @@ def _step_map(step, names):
     if hasattr(step, "coefficient_map"):
         own = step.coefficient_map()
         cells = np.empty((0, own.matrix.shape[1])) if own.cells is None else own.cells
-        return StepMap(None if isinstance(step, BoundsScaler) else own.names, own.matrix, cells)
+        named = None if isinstance(step, BoundsScaler) else own.names
+        return StepMap(named, own.matrix, cells, own.lists)
     if _does_nothing(step):
         return StepMap(None, identity, identity[:0])
     if isinstance(step, Pipeline):
@@ -217,6 +233,7 @@ def _one_hot(step, names):
     dropped = [None] * len(names) if step.drop_idx_ is None else step.drop_idx_
     n_out = sum(len(levels) for levels in step.categories_) - sum(i is not None for i in dropped)
     one, effects, rows, cells, start = np.eye(n_out + 1), [], [], [], 0
+    lists = {}
     intercept = one[-1].copy()  # that of rows whose columns all have their reference level
     for name, levels, drop in zip(names, step.categories_, dropped, strict=True):
         with_column = [place for place in range(len(levels)) if place != drop]
@@ -226,14 +243,15 @@ def _one_hot(step, names):
         reference = 0 if drop is None else drop
         intercept += of_level[reference]
         others = [place for place in range(len(levels)) if place != reference]
-        effects += [f"{name}={levels[place]}" for place in others]
+        of_list = [f"{name}={levels[place]}" for place in others]
+        lists[name], effects = (str(levels[reference]), of_list), effects + of_list
         rows += [of_level[place] - of_level[reference] for place in others]
         if drop is None and step.handle_unknown != "error":
             effects.append(f"{name}=other")
             rows.append(-of_level[reference])
         cells += [*one[columns], one[-1] - one[columns].sum(axis=0)]
         start += len(with_column)
-    return StepMap(effects, np.array([*rows, intercept]), np.array(cells))
+    return StepMap(effects, np.array([*rows, intercept]), np.array(cells), lists)
 
 
 def _columns(step, names):
@@ -244,6 +262,7 @@ def _columns(step, names):
     place = {name: i for i, name in enumerate(names)}
     effects: list = []
     blocks = []
+    lists: dict = {}
     for _, transformer, columns in step.transformers_:
         if isinstance(transformer, str) and transformer == "drop":
             continue
@@ -256,6 +275,7 @@ def _columns(step, names):
             inner = len(names) + len(effects) + np.arange(len(own.effects))
             effects += own.effects
         blocks.append((inner, own))
+        lists |= own.lists
     widths = [own.matrix.shape[1] - 1 for _, own in blocks]
     joined = np.zeros((len(names) + len(effects) + 1, sum(widths) + 1))
     joined[-1, -1] = 1.0
@@ -264,7 +284,7 @@ def _columns(step, names):
         columns = slice(start, start + width)
         joined[np.append(rows, -1), columns] = own.matrix[:, :-1]
         cells.append(placed(own.cells, columns, sum(widths)))
-    return StepMap([*names, *effects] if effects else None, joined, np.vstack(cells))
+    return StepMap([*names, *effects] if effects else None, joined, np.vstack(cells), lists)
 
 
 def public_widths(model):

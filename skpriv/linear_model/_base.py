@@ -429,6 +429,23 @@ class PrivateEstimator(Accounted, BaseEstimator):
     # The parameter that bounds rows, and what of a row it bounds.
     _row_bound: ClassVar[tuple] = ("data_norm", "l2 norm of a row")
 
+    mean_name: ClassVar[str] = "prediction"
+
+    def mean_of_linear_part(self, eta: float) -> tuple[float, float, float]:
+        """The mean of the target where the linear part is `eta`, and its first two derivatives."""
+        return eta, 1.0, 0.0
+
+    def fit_statistics(self) -> tuple:
+        """How well the fit describes the records, by what was released; it costs nothing.
+
+        Returns
+        -------
+        tuple of Statistic
+            Each has a ``name``, a ``value`` and a ``std_error``. It is empty where released answers
+            do not tell any.
+        """
+        return ()
+
     @property
     def _trust(self):
         """Who is trusted, by the parameters; asked nowhere else."""

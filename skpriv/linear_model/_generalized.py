@@ -15,10 +15,11 @@ from scipy import special, stats
 from sklearn.base import ClassifierMixin
 
 from .._estimation._coefficients import NOISE, CoefficientLaw, loop_law
+from .._estimation._fit_statistics import Statistic, logistic_statistics
 from .._estimation._intervals import ConfidenceInterval, two_sided_quantile
 from .._estimation._loop._queries import (
     LEAST_RATE, JointScores, Location, OfTargets, Log, Logit, PersonScores, Whitened,
-    best_linear, scaled_targets,
+    best_linear, scaled_targets, LocationQuery,
 )  # fmt: skip
 from .._estimation._loop._steps import at_solution
 from .._estimation._public_maps import PublicTargets, RecordMap, RowMap, TargetMap
@@ -66,8 +67,8 @@ from ._prediction_intervals import PredictionIntervals, calibration, released_qu
 WEIGHTED, LIKELIHOOD = "curve of the weighted scores", "curve of maximum likelihood"
 UNIT = TargetMap((-1.0, 1.0), True)  # of linear parts, which have no other unit
 COMPARED = (
-    "Far rows count for less in this curve than in maximum likelihood: an estimator with "
-    "estimand='likelihood' fits the curve of maximum likelihood"
+    "Far rows count for less in this curve than in maximum likelihood: that curve is fitted where "
+    "'likelihood' is declared to be the estimand"
 )
 NEEDS_A_SUM = (
     "privacy={privacy!r}: {name} needs somebody who adds up. Where every user answers once, with "
@@ -298,6 +299,11 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
         }
 
     _means = "counts"
+    mean_name = "mean"
+
+    def mean_of_linear_part(self, eta: float) -> tuple[float, float, float]:
+        """The mean, which is exp(eta), and its derivatives."""
+        return (float(np.exp(eta)),) * 3
 
     def _fit(self, X, y, groups, weights):
         records = public_rows(self, X, y)
@@ -916,6 +922,48 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         return words | {"ratio": ratio, "ratio_name": "odds ratio", "hiding": hiding}
 
     _means = "probabilities"
+
+    @property
+    def mean_name(self):
+        """What the mean is."""
+        return f"probability of {self.classes_[1]}"
+
+    def mean_of_linear_part(self, eta: float) -> tuple[float, float, float]:
+        """The probability of ``classes_[1]``, and its derivatives."""
+        p = float(special.expit(eta))
+        slope = p * (1.0 - p)
+        return p, slope, slope * (1.0 - 2.0 * p)
+
+    def fit_statistics(self) -> tuple:
+        """Events of each class, and the explained deviance of two classes, by what was released.
+
+        Returns
+        -------
+        tuple of Statistic
+            Each has a ``name``, a ``value`` and a ``std_error``. Events are the records of a class:
+            their error is the noise of privacy alone. The explained deviance is that of log-odds
+            with a normal distribution.
+        """
+        fit, report, k = self._released, self.privacy_report_, len(self.classes_)
+        query, size = (LocationQuery, 0.5) if k == 2 else (ClassRatesQuery, 1.0)
+        # What counted the classes, unless a fit began at another one or nothing is noisy
+        scales = [row.scale for row in report.rows if row.query == query.name]
+        # Rows of persons, and rows with weights, are no numbers of records.
+        if not scales or fit.rows_per_record > 1 or report.max_weight is not None:
+            return ()
+        rates = (
+            special.softmax(fit.location)
+            if k > 2
+            else [special.expit(-fit.location), special.expit(fit.location)]
+        )
+        found = [
+            Statistic(f"records of {label}", fit.n * float(rate), size * scales[0], largest=fit.n)
+            for label, rate in zip(self.classes_, rates, strict=True)
+        ][k == 2 :]
+        constant = self._record_map.row_map.constant
+        if k == 2 and fit.equations and constant is not None:
+            found += logistic_statistics(fit, constant, float(rates[1]))
+        return tuple(found)
 
     def _fit(self, X, y, groups, weights):
         classes = checked_classes(self.classes)

@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from .._estimation._coefficients import NOISE, CoefficientLaw, NoLaw, equations_law, loop_law
+from .._estimation._fit_statistics import linear_statistics
 from .._estimation._intervals import two_sided_quantile
 from .._estimation._loop._fit import FITTED, LoopFit, noise_floor
 from .._estimation._moments import normal_posterior
@@ -28,8 +29,8 @@ from ._base import FitsLines
 
 
 STRAIGHT = (
-    "In least squares all residuals and rows count in full: an estimator with "
-    "estimand='least_squares' fits that line"
+    "In least squares all residuals and rows count in full: that line is fitted where "
+    "'least_squares' is declared to be the estimand"
 )
 
 
@@ -288,6 +289,21 @@ class LinearRegression(FitsLines, PredictionIntervals):
         stated |= {} if self.effects is None else WITHIN
         return loop_law(fit, self._record_map, estimand == "fitted", hiding, **stated)
 
+    def fit_statistics(self) -> tuple:
+        """R-squared and the residual deviation, by what was released.
+
+        Returns
+        -------
+        tuple of Statistic
+            Each has a ``name``, a ``value`` and a ``std_error``. It is empty where the answers do
+            not tell them: without an intercept, of persons with several rows, and of few records.
+        """
+        fit, maps = self._released, self._record_map
+        plain = isinstance(fit, LoopFit) and fit.equations and fit.rows_per_record == 1
+        if not plain or self.effects is not None or maps.row_map.constant is None:
+            return ()
+        return linear_statistics(fit, maps.row_map.constant, maps.radius)
+
     def _line(self, fitted):
         """The line that is estimated in a few words, and the rest of that sentence."""
         fit = self._released
@@ -295,7 +311,7 @@ class LinearRegression(FitsLines, PredictionIntervals):
             return CoefficientLaw.estimand, ""
         limit = self._record_map.radius * fit.last.limit
         return f"{self.interval_estimand} and targets", (
-            f"in which residuals beyond {limit:.3g} (in units of y, "
+            f"in which residuals beyond {limit:.3g} (in units of the target, "
             f"{fit.last.limit / sqrt(fit.variance):.2g} deviations) and rows that are far from the "
             "others count for less"
         )

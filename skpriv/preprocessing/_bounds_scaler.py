@@ -30,6 +30,8 @@ class CoefficientMap:
     cells : ndarray of shape (n_cells, n_features + 1) or None, default=None
         Public functions of transformed rows, coefficients and an intercept, that are 1 for the rows
         of one cell of the table and 0 for all others: a level, or a missing value.
+    lists : dict of str to (str, list of str)
+        The reference level of each column with a list, and the names of the effects of its others.
 
     Examples
     --------
@@ -43,6 +45,7 @@ class CoefficientMap:
     names: list
     matrix: np.ndarray
     cells: np.ndarray | None = None
+    lists: Any = field(default_factory=dict)
 
     def apply(self, coef: Any, intercept: Any = 0.0) -> tuple[np.ndarray, float]:
         """Coefficients and intercept in the units of the table.

@@ -47,7 +47,8 @@ class Block:
     coefficients of the block, `beta`, are told in the units of the column: ``matrix @ beta``. The
     intercept grows by ``offset @ beta``. ``cells`` are functions of the block, as coefficients and
     an intercept, that are 1 for a level, or for missing values, and 0 for all others. A cell that
-    is the mean of all levels has a part of each.
+    is the mean of all levels has a part of each. ``reference`` is the level of a list that the
+    others are told against; it is empty of other columns.
     """
 
     names: list
@@ -56,6 +57,7 @@ class Block:
     matrix: np.ndarray
     offset: np.ndarray
     cells: np.ndarray
+    reference: str = ""
 
 
 def level_cells(rows):
@@ -704,7 +706,7 @@ class Categorical(_Listed):
         corners = self._corners
         ranges = np.column_stack([corners.min(axis=0), corners.max(axis=0)])
         shifts, cells = corners[1:] - corners[0], level_cells(corners)
-        return Block(names, ranges, list(names), shifts, corners[0], cells)
+        return Block(names, ranges, list(names), shifts, corners[0], cells, str(self.levels[0]))
 
     @property
     def coded(self) -> Any:

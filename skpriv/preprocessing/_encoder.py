@@ -373,7 +373,12 @@ class TableEncoder(SchemaEncoder):
             cells.append(placed(block.cells, at, len(matrix) - 1))
         names = [name for block in blocks for name in block.effects]
         scale = np.append(np.full(len(matrix) - 1, self.norm_), 1.0)
-        return CoefficientMap(names, matrix, np.vstack(cells) * scale)
+        lists = {
+            name: (block.reference, block.effects)
+            for name, block in zip(self.columns_, blocks, strict=True)
+            if block.reference
+        }
+        return CoefficientMap(names, matrix, np.vstack(cells) * scale, lists)
 
     def _column(self, name):
         """The type of a column that is encoded, and its place in the output."""

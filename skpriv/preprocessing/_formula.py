@@ -211,7 +211,18 @@ class FormulaEncoder(SchemaEncoder):
             matrix[size + i, at] = -typical[at]
             names.append(schema[name].missing_effect(name))
         matrix[:, :-1] /= self._norm
-        return CoefficientMap(names, matrix, self._cells(schema))
+        return CoefficientMap(names, matrix, self._cells(schema), self._lists(schema))
+
+    def _lists(self, schema):
+        """Lists whose levels have terms of their own, against the first one."""
+        _, blocks = _parsed(self.formula, schema)[1].blocks(self._references(schema), schema)
+        lists = {}
+        for name in self.columns_:
+            levels = schema[name].block(name)
+            terms = [self.terms_[i] for i in blocks.get(frozenset([name]), ())]
+            if levels.reference and len(terms) == len(levels.effects):
+                lists[name] = levels.reference, terms
+        return lists
 
     def _cells(self, schema):
         """Functions of encoded rows that are 0 outside of one cell of some columns with levels.

@@ -142,6 +142,11 @@ PRINTED = {
     "FirstStage": first_stage,
     "EpochsReport": epochs_report,
     "Plan": None,  # of numbers alone
+    "Exported": None,  # a base class
+    "ModelComparison": lambda kind: compare_models(
+        {name: fitted(kind)[0] for name in names_of(kind)[:2]}
+    ),
+    "TypicalPredictions": lambda kind: typical_predictions(fitted(kind)[0], table(kind)[0][:3]),
 }
 
 

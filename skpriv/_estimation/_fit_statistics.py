@@ -1,0 +1,148 @@
+"""How well a released fit describes the records: the explained part, with its uncertainty.
+
+All of it follows from what a fit of the loop has released: its slope is the Gram matrix of the
+rows, with the weights of the fit, and a mean square of residuals goes with it.
+"""
+
+from dataclasses import dataclass
+from math import inf, sqrt
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import entr, expit
+
+from .._stored import stored
+from ._loop._fit import FITTED
+
+NODES, NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(60)
+NODE_WEIGHTS = NODE_WEIGHTS / NODE_WEIGHTS.sum()
+WIDEST = 6.0  # largest standard deviation of log-odds that is considered
+
+
+@stored
+@dataclass(frozen=True)
+class Statistic:
+    """A number about a fit, with its standard error; infinite where it is not told from noise.
+
+    Attributes
+    ----------
+    name : str
+    value, std_error : float
+    smallest, largest : float
+        Its possible values.
+    """
+
+    name: str
+    value: float
+    std_error: float
+    smallest: float = 0.0
+    largest: float = inf
+
+    @property
+    def is_resolved(self):
+        """Whether the answers say more than its possible values do."""
+        return self.std_error < min(self.largest, 1e300) / 4.0
+
+    def ends(self, quantile):
+        """Ends of the interval whose half-width is so many standard errors."""
+        half = quantile * self.std_error
+        return max(self.value - half, self.smallest), min(self.value + half, self.largest)
+
+
+def linear_part(fit, constant):
+    """Variance of the linear part of a fit over the records, and its standard error.
+
+    The released slope is D = mean(w e e'). With k'e = 1 for every record, the variance of e'b with
+    weights w is b'(D - Dk k'D / k'Dk)b / k'Dk. The noise of b makes it larger in the mean by the
+    trace of that matrix times the covariance of b, which is taken off.
+
+    Parameters
+    ----------
+    fit : LoopFit
+    constant : ndarray of shape (p,)
+        The constant as a function of the features.
+
+    Returns
+    -------
+    (float, float)
+    """
+    pooled, law = fit.pooled(FITTED), fit.law(FITTED)
+    b, k = law.solution, np.linalg.solve(fit.W.T, constant)
+    covariance = sum(law.covariances(np.eye(len(b))))
+    level = max(float(k @ pooled.slope @ k), pooled.slope_scale, 1e-300)
+    along = pooled.slope @ k
+    centred = (pooled.slope - np.outer(along, along) / level) / level
+    value = float(b @ centred @ b - np.trace(centred @ covariance))
+    turned = 2.0 * centred @ b
+    noise = pooled.slope_scale * float(b @ b) / level
+    return max(value, 0.0), sqrt(max(float(turned @ covariance @ turned), 0.0) + noise**2)
+
+
+def linear_statistics(fit, constant, radius):
+    """R2 and the residual deviation of a line, whose residuals are clipped as in the fit.
+
+    Parameters
+    ----------
+    fit : LoopFit
+    constant : ndarray of shape (p,)
+    radius : float
+        Half of the range of the target.
+
+    Returns
+    -------
+    tuple of Statistic
+    """
+    explained, error = linear_part(fit, constant)
+    last, rest = fit.last, fit.variance
+    released = last.square_scale * rest / max(last.square, 1e-300)
+    rest_error = sqrt(released**2 + 2.0 * rest**2 / last.n)
+    total = explained + rest
+    part = sqrt((error * rest) ** 2 + (rest_error * explained) ** 2) / total**2
+    deviation = radius * sqrt(rest)
+    return (
+        Statistic("R-squared", explained / total, part, largest=1.0),
+        Statistic("residual deviation", deviation, deviation * rest_error / (2.0 * rest)),
+    )
+
+
+def logistic_statistics(fit, constant, rate):
+    """Explained deviance of a logistic fit (McFadden), as if its log-odds were normal.
+
+    The slope of the scores weighs records by p(1 - p). So the released variance is that of log-odds
+    with these weights, which tells that of normal log-odds with the released mean rate.
+
+    Parameters
+    ----------
+    fit : LoopFit
+    constant : ndarray of shape (p,)
+    rate : float
+
+    Returns
+    -------
+    tuple of Statistic
+    """
+    variance, error = linear_part(fit, constant)
+    value = _explained_deviance(variance, rate)
+    # An increasing function, which is steepest at its begin
+    half = (_explained_deviance(variance + error, rate) - value) if error < WIDEST else inf
+    return (Statistic("explained deviance", value, half, largest=1.0),)
+
+
+def _explained_deviance(weighted, rate):
+    """1 - E h(p) / h(E p) for normal log-odds of this mean rate and variance weighted by p(1 - p)."""
+
+    def odds(deviation):
+        centre = brentq(lambda m: NODE_WEIGHTS @ expit(m + deviation * NODES) - rate, -900.0, 900.0)
+        return centre + deviation * NODES
+
+    def excess(deviation):
+        eta = odds(deviation)
+        weights = NODE_WEIGHTS * expit(eta) * expit(-eta)
+        weights /= weights.sum()
+        return weights @ (eta - weights @ eta) ** 2 - weighted
+
+    if weighted <= 0.0:
+        return 0.0
+    p = expit(odds(brentq(excess, 0.0, WIDEST) if excess(WIDEST) > 0.0 else WIDEST))
+    left = NODE_WEIGHTS @ (entr(p) + entr(1.0 - p))
+    return 1.0 - float(left / (entr(rate) + entr(1.0 - rate)))

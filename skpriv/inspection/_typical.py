@@ -1,0 +1,197 @@
+"""Predictions and marginal effects at typical rows, which are public: one call each."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from sklearn.base import is_classifier
+
+from .._compat import pipeline_steps, reaching_last
+from .._estimation._coefficients import CoefficientLaw, LinearSource, Solved
+from .._parameters import Level, validated
+from .._printing import Exported, Table, aligned
+from ._inference import Inference, inference
+from ._interval_display import confidence_interval
+from ._units import INTERCEPT, law_in_units
+
+NOT_ROWS = "These rows are public and made up: their values are written beside the numbers."
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TypicalPredictions(Exported):
+    """Predictions at typical rows with confidence intervals; it prints as a table.
+
+    Made by :func:`typical_predictions`.
+
+    Attributes
+    ----------
+    rows : list of str
+        The values of each row.
+    what : str
+        What is predicted.
+    estimate, low, high : ndarray of shape (n_rows,)
+        Predictions, and the ends of their intervals.
+    confidence_level : float
+    """
+
+    rows: list
+    what: str
+    estimate: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    confidence_level: float
+
+    def to_frame(self) -> Any:
+        """The table as a pandas DataFrame.
+
+        Returns
+        -------
+        pandas.DataFrame of shape (n_rows, 3)
+        """
+        import pandas as pd
+
+        columns = {"estimate": self.estimate, "low": self.low, "high": self.high}
+        return pd.DataFrame(columns, index=self.rows)
+
+    def _tables(self):
+        error, level = (self.high - self.low) / 2.0, f"{100.0 * self.confidence_level:g}%"
+        numbers = (aligned(values, error) for values in (self.estimate, self.low, self.high))
+        header = ("row", self.what, f"{level} low", f"{level} high")
+        return [Table(header, [*zip(self.rows, *numbers, strict=True)])]
+
+    def _notes(self):
+        return [NOT_ROWS]
+
+
+def _words_of(rows):
+    """Values of public rows as texts, and the rows."""
+    frame = nw.from_native(rows, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        named = ([f"{k}={_text(v)}" for k, v in row.items()] for row in frame.iter_rows(named=True))
+        return [", ".join(row) for row in named], rows
+    rows = np.atleast_2d(np.asarray(rows, dtype=float))
+    return [", ".join(f"x{i}={value:g}" for i, value in enumerate(row)) for row in rows], rows
+
+
+def _text(value):
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+@validated
+def typical_predictions(
+    model: Any, rows: Any, *, confidence_level: Level = 0.95
+) -> TypicalPredictions:
+    """Predictions at typical rows with confidence intervals, as a table.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted estimator with ``confidence_interval``, or a Pipeline that ends with one.
+    rows : data frame or array-like of shape (n_rows, n_features)
+        Public rows that were made up, such as a person of average age: no rows of the table. Their
+        values are printed.
+    confidence_level : float in (0, 1), default=0.95
+
+    Returns
+    -------
+    TypicalPredictions
+
+    Notes
+    -----
+    **Privacy guarantee**: that of the fit. Everything is computed from released answers and the
+    public rows, and costs nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.inspection import typical_predictions
+    >>> from skpriv.linear_model import LinearRegression
+    >>> X = np.linspace(0.0, 10.0, 20_000)[:, None]
+    >>> model = LinearRegression(bounds_X=(0, 10), bounds_y=(0, 5), random_state=0)
+    >>> table = typical_predictions(model.fit(X, X[:, 0] / 2.0), [[2.0], [8.0]])
+    >>> table.rows
+    ['x0=2', 'x0=8']
+    """
+    words, rows = _words_of(rows)
+    if is_classifier(model):
+        *_, second = classes = pipeline_steps(model)[-1].classes_
+        if len(classes) > 2:
+            raise ValueError(
+                f"model has {len(classes)} classes: typical_predictions is for two classes and for "
+                "numbers. Take predict_proba and confidence_interval of the model."
+            )
+        values, what = model.predict_proba(rows)[:, 1], f"probability of {second}"
+    else:
+        values, what = model.predict(rows), "prediction"
+    low, high = confidence_interval(
+        model, rows, confidence_level=confidence_level, method="asymptotic"
+    )
+    return TypicalPredictions(words, what, values, low, high, float(confidence_level))
+
+
+@validated
+def marginal_effects(model: Any, row: Any, *, confidence_level: Level = 0.95) -> Inference:
+    """Change of the mean of the target per unit of each feature, at one typical row.
+
+    A coefficient of logistic regression is about log-odds and one of Poisson regression about the
+    logarithm of the mean. Its marginal effect is about the probability, or the mean, itself: the
+    derivative at a row, by the delta method.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted ``LogisticRegression`` of two classes, ``PoissonRegressor`` or linear regressor
+        with :func:`inference`, or a Pipeline that ends with one.
+    row : data frame or array-like of shape (1, n_features)
+        A public row that was made up, such as a person of average age.
+    confidence_level : float in (0, 1), default=0.95
+
+    Returns
+    -------
+    Inference
+        It has a row for each coefficient but the intercept.
+
+    Notes
+    -----
+    **Privacy guarantee**: that of the fit. Everything is computed from released answers and the
+    public row, and costs nothing.
+
+    For a linear regressor the effects are the coefficients. For levels and truth values the effect
+    is the derivative, too, which is close to the difference between two levels where that is small.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.inspection import marginal_effects
+    >>> from skpriv.linear_model import LogisticRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1.0, 1.0, size=(50_000, 1))
+    >>> y = (rng.random(50_000) < 1.0 / (1.0 + np.exp(-X[:, 0]))).astype(int)
+    >>> model = LogisticRegression(bounds_X=(-1, 1), random_state=0).fit(X, y)
+    >>> effects = marginal_effects(model, [[0.0]])
+    >>> bool(abs(effects.estimate[0] - 0.25) < 0.02)
+    True
+    """
+    (words, *others), row = _words_of(row)
+    if others:
+        raise ValueError(f"row must be one row, and not {1 + len(others)}.")
+    found = inference(model, confidence_level=confidence_level)
+    last = pipeline_steps(model)[-1]
+    if found.law.classes:
+        raise ValueError("model has more than two classes: marginal_effects is for two.")
+    size = len(found.names)
+    _, law, _ = law_in_units(model, rows=np.asarray(reaching_last(model, row), dtype=float))
+    eta, p = float(law.estimate[size]), last.mean_of_linear_part
+    mean, slope, bend = p(eta)
+    slopes = [i for i, name in enumerate(found.names) if name != INTERCEPT]
+    gradient = np.zeros((len(slopes), size + 1))
+    gradient[range(len(slopes)), slopes] = slope
+    gradient[:, size] = bend * law.estimate[slopes]
+    covariances = (gradient @ part @ gradient.T for part in (law.sampling, law.privacy))
+    solved = Solved.of_all(slope * law.estimate[slopes], *covariances)
+    source = LinearSource(solved, np.eye(len(slopes)), np.zeros(len(slopes)))
+    what = f"change of the {last.mean_name} per unit at {words}, where it is {mean:.3g}"
+    at_row = CoefficientLaw.of(source, len(slopes), found.law.n, estimand=what)
+    names = [found.names[i] for i in slopes]
+    return replace(found, names=names, law=at_row, hidden=(), statistics=())

@@ -1,0 +1,71 @@
+"""Predictions and marginal effects at public rows."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit
+from sklearn.pipeline import make_pipeline
+
+from skpriv.inspection import (
+    confidence_interval, inference, marginal_effects, typical_predictions,
+)  # fmt: skip
+from skpriv.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
+from skpriv.preprocessing import Categorical, Numeric, TableEncoder
+
+N = 40_000
+rng = np.random.default_rng(0)
+TABLE = pd.DataFrame({"age": rng.uniform(20, 80, N), "site": rng.choice(["A", "B"], N)})
+ETA = -1.0 + 0.03 * (TABLE.age - 50.0) + 0.5 * (TABLE.site == "B")
+SCHEMA = {"age": Numeric(20, 80), "site": Categorical(["A", "B"], other=False)}
+ROW = pd.DataFrame({"age": [50.0], "site": ["A"]})
+
+
+def fitted(kind, y, **options):
+    model = kind(data_norm=1.0, random_state=0, **options)
+    return make_pipeline(TableEncoder(SCHEMA), model).fit(TABLE, y)
+
+
+CLASSES = fitted(LogisticRegression, rng.random(N) < expit(ETA), classes=(False, True))
+COUNTS = fitted(PoissonRegressor, rng.poisson(np.exp(ETA)), bounds_y=(0, 12))
+LINE = fitted(LinearRegression, ETA + rng.normal(size=N), bounds_y=(-6, 6))
+
+
+@pytest.mark.parametrize("model, slope", [(CLASSES, expit(-1) * expit(1)), (COUNTS, np.exp(-1))])
+def test_marginal_effects_are_derivatives_and_their_errors_cover(model, slope):
+    found = marginal_effects(model, ROW)
+    assert found.names == ["age", "site=B"]
+    truth = slope * np.array([0.03, 0.5])
+    assert np.all(np.abs(found.estimate - truth) < 3.5 * found.std_error)
+    assert np.all(found.std_error < 0.2 * truth)
+    higher = ROW.assign(age=51.0)
+    moved = [typical_predictions(model, row).estimate[0] for row in (ROW, higher)]
+    assert np.diff(moved)[0] == pytest.approx(found.estimate[0], rel=0.1)
+
+
+def test_effects_of_a_line_are_its_coefficients():
+    found, own = marginal_effects(LINE, ROW), inference(LINE)
+    np.testing.assert_allclose(found.estimate, own.estimate[:2])
+    np.testing.assert_allclose(found.std_error, own.std_error[:2])
+    assert found.confidence_level == 0.95 and "intercept" not in found.names
+
+
+def test_typical_predictions_are_those_of_the_model():
+    rows = pd.DataFrame({"age": [30.0, 70.0], "site": ["A", "B"]})
+    table = typical_predictions(CLASSES, rows, confidence_level=0.9)
+    low, high = confidence_interval(CLASSES, rows, confidence_level=0.9, method="asymptotic")
+    np.testing.assert_array_equal(table.estimate, CLASSES.predict_proba(rows)[:, 1])
+    np.testing.assert_array_equal([table.low, table.high], [low, high])
+    assert table.rows == ["age=30, site=A", "age=70, site=B"]
+    assert "90% low" in str(table) and "probability of True" in str(table)
+    assert r"\toprule" in table.to_latex() and table.to_markdown().count("\n") == 4
+    assert table.to_frame().shape == (2, 3)
+
+
+def test_several_rows_or_classes_are_refused():
+    with pytest.raises(ValueError, match="one row, and not 2"):
+        marginal_effects(LINE, pd.concat([ROW, ROW]))
+    y = rng.choice(list("abc"), N)
+    model = fitted(LogisticRegression, y, classes=("a", "b", "c"))
+    for function in (marginal_effects, typical_predictions):
+        with pytest.raises(ValueError, match="classes"):
+            function(model, ROW)
