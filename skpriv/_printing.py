@@ -347,7 +347,7 @@ class Exported(Printed):
         return ()
 
     def _parts(self):
-        return [*self._tables(), [*self._notes()]]
+        return [*self._tables(), "", [*self._notes()]]
 
 
 def _plain_text(part):

@@ -356,7 +356,7 @@ class Inference(Exported):
         Returns
         -------
         dict of str to WaldTest
-            By the name of the column.
+            Tests by the name of their column.
         """
         return {name: self.wald_test(effects) for name, (_, effects) in self.lists.items()}
 

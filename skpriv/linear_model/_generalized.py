@@ -924,7 +924,7 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
     _means = "probabilities"
 
     @property
-    def mean_name(self):
+    def mean_name(self) -> str:
         """What the mean is."""
         return f"probability of {self.classes_[1]}"
 

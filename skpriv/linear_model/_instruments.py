@@ -389,7 +389,7 @@ class FirstStage(Printed):
             rows = [
                 (term, f"{b:.4g}", f"{e:.4g}", f"{part:.3g}") for term, (b, e, _, part) in cells
             ]
-            yield Table(("", "estimate", "std_error", "privacy_share"), rows)
+            yield Table(("", "estimate", "std. error", "noise"), rows)
         if self.weak:
             yield self.warning
 

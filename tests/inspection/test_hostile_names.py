@@ -20,8 +20,8 @@ from skpriv._printing import (
     save_picture, text_width,
 )  # fmt: skip
 from skpriv.inspection import (
-    CoefficientDisplay, CurveDisplay, IntervalDisplay, coefficient_table, inference, model_card,
-    release_page,
+    CoefficientDisplay, CurveDisplay, IntervalDisplay, coefficient_table, compare_models, inference,
+    model_card, release_page, typical_predictions,
 )  # fmt: skip
 from skpriv.linear_model import AdditiveRegressor, IVRegressor, LinearRegression, LogisticRegression
 from skpriv.preprocessing import Categorical, Numeric, Schema, TableEncoder, check_table

@@ -57,7 +57,7 @@ def test_typical_predictions_are_those_of_the_model():
     np.testing.assert_array_equal([table.low, table.high], [low, high])
     assert table.rows == ["age=30, site=A", "age=70, site=B"]
     assert "90% low" in str(table) and "probability of True" in str(table)
-    assert r"\toprule" in table.to_latex() and table.to_markdown().count("\n") == 4
+    assert r"\toprule" in table.to_latex() and table.to_markdown().count("|\n") == 4
     assert table.to_frame().shape == (2, 3)
 
 
