@@ -72,9 +72,9 @@ def test_what_is_not_told_is_left_out():
     persons = LinearRegression(**line, max_rows_per_group=4).fit(X, y, groups=np.arange(2000) // 4)
     assert not persons.fit_statistics()
     assert not PoissonRegressor(bounds_X=(-1, 1), bounds_y=(0, 9)).fit(X, y).fit_statistics()
-    exact = LogisticRegression(
-        classes=(False, True), bounds_X=(-1, 1), privacy="none"
-    ).fit(X, y > 0.0)
+    exact = LogisticRegression(classes=(False, True), bounds_X=(-1, 1), privacy="none").fit(
+        X, y > 0.0
+    )
     assert not exact.fit_statistics()
     assert not Statistic("R-squared", 0.4, 0.3, largest=1.0).is_resolved
 
