@@ -54,7 +54,8 @@ class WaldTest(NamedTuple):
             f"{self.statistic:.2f}, p {_p_text(self.p_value, '= ')}; it {words} at the 5% level."
         )
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return str(self)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -362,12 +363,11 @@ class Inference(Exported):
 
     def _lists(self):
         """The table of lists, below that of coefficients."""
-        rows = [
-            (name, self.lists[name][0], f"{test.statistic:.2f}", str(test.degrees_of_freedom),
-             _p_text(test.p_value))
-            for name, test in self.joint_tests().items()
-        ]  # fmt: skip
-        rows = [["-" if cell == "nan" else cell for cell in row] for row in rows]
+        rows = []
+        for name, test in self.joint_tests().items():
+            p, df = _p_text(test.p_value), str(test.degrees_of_freedom)
+            shown = (f"{test.statistic:.2f}", df, p) if test.degrees_of_freedom else ("-",) * 3
+            rows.append((name, self.lists[name][0], *shown))
         return Table(("list", "reference level", "chi-squared", "df", "p-value"), rows, left=2)
 
     def _table(self):

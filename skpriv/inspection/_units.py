@@ -232,8 +232,9 @@ def _one_hot(step, names):
     _check_public(step, step.categories, "'auto'")
     dropped = [None] * len(names) if step.drop_idx_ is None else step.drop_idx_
     n_out = sum(len(levels) for levels in step.categories_) - sum(i is not None for i in dropped)
-    one, effects, rows, cells, start = np.eye(n_out + 1), [], [], [], 0
-    lists = {}
+    one, rows, cells, start = np.eye(n_out + 1), [], [], 0
+    effects: list = []
+    lists: dict = {}
     intercept = one[-1].copy()  # that of rows whose columns all have their reference level
     for name, levels, drop in zip(names, step.categories_, dropped, strict=True):
         with_column = [place for place in range(len(levels)) if place != drop]

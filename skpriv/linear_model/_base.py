@@ -429,7 +429,10 @@ class PrivateEstimator(Accounted, BaseEstimator):
     # The parameter that bounds rows, and what of a row it bounds.
     _row_bound: ClassVar[tuple] = ("data_norm", "l2 norm of a row")
 
-    mean_name: ClassVar[str] = "prediction"
+    @property
+    def mean_name(self) -> str:
+        """What the mean of the target is, in words."""
+        return "prediction"
 
     def mean_of_linear_part(self, eta: float) -> tuple[float, float, float]:
         """The mean of the target where the linear part is `eta`, and its first two derivatives."""

@@ -299,7 +299,10 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
         }
 
     _means = "counts"
-    mean_name = "mean"
+    @property
+    def mean_name(self) -> str:
+        """What the mean of the target is, in words."""
+        return "mean"
 
     def mean_of_linear_part(self, eta: float) -> tuple[float, float, float]:
         """The mean, which is exp(eta), and its derivatives."""
@@ -925,7 +928,7 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
 
     @property
     def mean_name(self) -> str:
-        """What the mean is."""
+        """What the mean of the target is, in words."""
         return f"probability of {self.classes_[1]}"
 
     def mean_of_linear_part(self, eta: float) -> tuple[float, float, float]:
@@ -947,7 +950,7 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         fit, report, k = self._released, self.privacy_report_, len(self.classes_)
         query, size = (LocationQuery, 0.5) if k == 2 else (ClassRatesQuery, 1.0)
         # What counted the classes, unless a fit began at another one or nothing is noisy
-        scales = [row.scale for row in report.rows if row.query == query.name]
+        scales = [row.scale or 0.0 for row in report.rows if row.query == query.name]
         # Rows of persons, and rows with weights, are no numbers of records.
         if not scales or fit.rows_per_record > 1 or report.max_weight is not None:
             return ()
