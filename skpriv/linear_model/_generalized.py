@@ -299,6 +299,7 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
         }
 
     _means = "counts"
+
     @property
     def mean_name(self) -> str:
         """What the mean of the target is, in words."""
