@@ -129,7 +129,7 @@ def logistic_statistics(fit, constant, rate):
 
 
 def _explained_deviance(weighted, rate):
-    """1 - E h(p) / h(E p) for normal log-odds of this mean rate and variance weighted by p(1 - p)."""
+    """1 - E h(p) / h(E p) for normal log-odds with this rate and variance weighted by p(1 - p)."""
 
     def odds(deviation):
         centre = brentq(lambda m: NODE_WEIGHTS @ expit(m + deviation * NODES) - rate, -900.0, 900.0)
