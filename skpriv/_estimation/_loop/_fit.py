@@ -444,7 +444,9 @@ class LoopFit:
             sloped = [eq for eq in self.equations if eq.slope is not None and self._of_all(eq)]
         slope, scale = mean_slope(sloped)
         if kind == LEAST_SQUARES and self.line is not None:
-            return replace(self.line.equation, slope=slope, slope_scale=scale)
+            missing, noise = self.line.missing_from(slope, scale)
+            equation = replace(self.line.equation, slope=slope + missing, slope_scale=scale)
+            return replace(equation, far_noise=noise)
         squared = [eq for eq in used if eq.residual_gram is not None] or [self.last]
         precision = np.array([(eq.residual_scale or 1.0) ** -2.0 for eq in squared])
         noisy = self.last.residual_scale > 0.0
@@ -576,6 +578,10 @@ class LoopFit:
             left_over = right - slope @ step
             noise += moved(cells, across_cells.empty, left_over, noise, self.length) / len(values)
         shared, solution, replies = slope_noise[:, None], start + step, dual
+        if pooled.far_noise is not None:
+            far_noise = pooled.far_noise @ step / sqrt(2.0)
+            noise += float(far_noise @ far_noise)
+            shared = np.column_stack([shared, far_noise])
         others = []
         if not self.link.linear:
             shared = np.column_stack([shared, self._bend(kind, pooled, solution, values, vectors)])

@@ -15,6 +15,7 @@ from ..._linalg import RELATIVE_ZERO, SQRT2, add_gram, one_blas_thread, row_norm
 from ..._stored import stored
 from ...privacy import ROUNDING, TOLD_ABOVE, GaussianNoise, Query
 from .._public_maps import TargetMap
+from ._far_rows import FarRows
 from ._queries import (
     IDENTITY,
     MATRICES,
@@ -350,6 +351,8 @@ class ScoreEquation:
         Largest |r - m|.
     length : float
         Where records are persons: the part of their rows' scores at which the sum is cut.
+    far_noise : ndarray of shape (p, p) or None
+        Noise of the slope beside its scale: a multiple of a projector, see `FarRows`.
     """
 
     point: np.ndarray
@@ -373,6 +376,7 @@ class ScoreEquation:
     excess_scale: float = 0.0
     widest: float = 1.0
     length: float = 1.0
+    far_noise: Any = None
 
     @property
     def cut_length(self):
@@ -483,13 +487,16 @@ class Line(NamedTuple):
         It has the moment of all rows, without clips or weights, and the slope of the step before.
     errors : ndarray of shape (p, n_errors)
         Deviations of independent errors of the moment by shortening, beside privacy noise.
+    far : FarRows or None
+        Rows that steps weigh down; None where there are none, or records are persons.
     """
 
     equation: ScoreEquation
     errors: np.ndarray
+    far: Any = None
 
     @classmethod
-    def of(cls, query: Any, answer: Any, last: ScoreEquation) -> "Line":
+    def of(cls, query: Any, answer: Any, last: ScoreEquation, far: Any = None) -> "Line":
         """Read the answer to a `LineScoreQuery`, with the slope of the last step.
 
         Let B be the mean of the directions of scores that are longer than T, and h T the mean of
@@ -505,6 +512,7 @@ class Line(NamedTuple):
         query : LineScoreQuery
         answer : Answer
         last : ScoreEquation
+        far : FarRows or None
         """
         found, scales = query.named(answer.value / answer.n, answer.noise.scale / answer.n)
         p, excess = len(query.point), query.mean_excess
@@ -521,7 +529,14 @@ class Line(NamedTuple):
             n=answer.n,
         )
         along = hypot(UNEVEN, query.excess_deviation / excess) * tail
-        return cls(equation, np.column_stack([along, query.missed / sqrt(p) * np.eye(p)]))
+        errors = np.column_stack([along, query.missed / sqrt(p) * np.eye(p)])
+        return cls(equation, errors, far)
+
+    def missing_from(self, slope: np.ndarray, scale: float) -> tuple:
+        """What weights took from a slope, and its noise: see `FarRows.missing_from`."""
+        if self.far is None:
+            return np.zeros_like(slope), np.zeros_like(slope)
+        return self.far.missing_from(slope, scale)
 
 
 def _line_scores(block):
@@ -714,10 +729,11 @@ def length_classes(longest, cut_length):
 
 def line_query(
     session: Any, fields: ScoreFields, cut_length: float, rules: Any, link: Any = IDENTITY
-) -> LineScoreQuery:
-    """The question of the line; where its scores are shortened follows from their lengths.
+) -> tuple[LineScoreQuery, FarRows | None]:
+    """The question of the line, and the far rows; its scores are shortened by their lengths.
 
     Lengths are counted in classes, up to the longest score that bounds of rows and targets allow.
+    Of a line that can have rows beyond the length 1, half of that share is for the far rows.
 
     Parameters
     ----------
@@ -737,32 +753,36 @@ def line_query(
         shorter = Whitened(row_map, W / longest)
         longest *= largest_excess(shorter, location, longest * point, 0.0)
     ends = length_classes(longest, cut_length)
-    lengths = ScoreLengthsQuery(line, ends, "lengths of the line's scores")
-    counts = session.sum(lengths, LEARNT * rules.line, session.part(rules.subset))
+    lengths, far = ScoreLengthsQuery(line, ends, "lengths of the line's scores"), None
+    learnt, subset = LEARNT * rules.line, session.part(rules.subset)
+    if link.linear and (session.persons or 1) == 1 and not 0.0 < row_map.longest_row(W) <= 1.0:
+        learnt *= 0.5
+        far = FarRows.ask(session, whitened, learnt, subset)
+    counts = session.sum(lengths, learnt, subset)
     share = (1.0 - LEARNT) * rules.line
     noise = session.noise(line, share).scale / line.sensitivity / session.records(share)
     seen = counts.value / counts.n, counts.noise.scale / counts.n
     best = _best_length(*seen, ends, noise, len(point))
     names = "limit", "mean_excess", "excess_deviation", "missed"
-    return replace(line, **dict(zip(names, best, strict=True)))
+    return replace(line, **dict(zip(names, best, strict=True))), far
 
 
 def with_line(session: Any, step: ScoreQuery, share: float, rules: Any) -> tuple:
     """The equation of a step and the `Line` at the same point, in one pass over the records."""
     fields, part = (step.whitened, step.target_map, step.location, step.point), rules.line
-    line = line_query(session, fields, step.limit, rules)
+    line, far = line_query(session, fields, step.limit, rules)
     both = StepAndLineQuery(step, line, (share, (1.0 - LEARNT) * part))
     answer, found = both.read(session.sum(both, sum(both.shares)))
     last = ScoreEquation.of(step, answer)
-    return last, Line.of(line, found, last)
+    return last, Line.of(line, found, last, far)
 
 
 def line_alone(
     session: Any, fields: ScoreFields, last: ScoreEquation, rules: Any, link: Any = IDENTITY
 ) -> Line:
     """The `Line` at a point, after the last step."""
-    line = line_query(session, fields, last.cut_length, rules, link)
-    return Line.of(line, session.sum(line, (1.0 - LEARNT) * rules.line), last)
+    line, far = line_query(session, fields, last.cut_length, rules, link)
+    return Line.of(line, session.sum(line, (1.0 - LEARNT) * rules.line), last, far)
 
 
 def largest_excess(whitened, location, b, clip):

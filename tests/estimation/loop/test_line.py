@@ -8,7 +8,7 @@ import pytest
 from skpriv._estimation._loop import _score as _line
 from skpriv._estimation._loop._score import UNEVEN, ScoreEquation, ScoreQuery
 from skpriv._estimation._loop._score import LineScoreQuery, StepAndLineQuery
-from skpriv._estimation._loop._queries import ScoreLengthsQuery, Whitened
+from skpriv._estimation._loop._queries import ScoreLengthsQuery, Whitened, WhiteningQuery
 from skpriv._estimation._public_maps import RowMap, TargetMap
 from skpriv._linalg import unvech
 from skpriv.linear_model import LinearRegression
@@ -23,16 +23,21 @@ LAST = ScoreEquation(np.zeros(2), 1.0, None, None, 1.0, 1, 0.0, 0.0)
 class _Session:
     """A session with noise of a deviation, which knows its rows."""
 
+    persons = None
+
     def __init__(self, X, y, deviation=0.0):
         self.rows, self.deviation = (X, y), deviation
         self.exact, self.rng = {}, np.random.RandomState(0)
+        self.rng_of_far_rows = np.random.RandomState(1)  # the others stay as they are
 
     def sum(self, query, share, subset=None):
         """The answer; each kind of question is asked with the same numbers every time."""
         if type(query) not in self.exact:
             self.exact[type(query)] = query.sum(*self.rows)
         value = self.exact[type(query)]
-        value = value + self.deviation * self.rng.normal(size=len(value))
+        far = isinstance(query, WhiteningQuery)
+        rng = self.rng_of_far_rows if far else self.rng
+        value = value + self.deviation * rng.normal(size=len(value))
         return SimpleNamespace(value=value, n=len(self.rows[0]), noise=self.noise(query, share))
 
     def noise(self, query, share):
@@ -49,8 +54,8 @@ class _Session:
 
 def _asked(session):
     rules = SimpleNamespace(line=1.0, subset=1.0)
-    query = _line.line_query(session, MAPS, 1.0, rules)
-    return _line.Line.of(query, session.sum(query, 0.8), LAST)
+    query, far = _line.line_query(session, MAPS, 1.0, rules)
+    return _line.Line.of(query, session.sum(query, 0.8), LAST, far)
 
 
 def _rows(n=500):

@@ -1,0 +1,70 @@
+"""Far rows: what their weights take away from the slope of the least-squares line."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from skpriv._estimation._loop._far_rows import FAR_LENGTH, FarRows
+from skpriv._linalg import unvech
+from skpriv.inspection import inference
+from skpriv.linear_model import LinearRegression
+
+
+def goe(p, scale, rng):
+    """Noise of a matrix: entries of this deviation, those of the diagonal sqrt(2) times it."""
+    return unvech(scale * rng.normal(size=p * (p + 1) // 2), p)
+
+
+def test_what_is_missing_in_the_directions_of_far_rows_is_found():
+    rng = np.random.RandomState(0)
+    far = np.array([[0.6, 0.8, 0.0, 0.0]])
+    slope, noise = 0.05 * np.eye(4), 1e-3
+    seen = FarRows(slope + 0.03 * far.T @ far + goe(4, noise, rng), noise)
+    missing, error = seen.missing_from(slope + goe(4, noise, rng), noise)
+    np.testing.assert_allclose(missing, 0.03 * far.T @ far, atol=4.0 * noise)
+    np.testing.assert_allclose(error, np.sqrt(2.0) * noise * far.T @ far, atol=0.5 * noise)
+
+
+def test_noise_alone_is_seldom_taken_for_far_rows():
+    """In 3% of draws at most, as the floor promises; with half of the floor it is in most."""
+    rng = np.random.RandomState(0)
+    for p in (1, 3, 10):
+        found = [
+            FarRows(goe(p, 0.8, rng), 0.8).missing_from(goe(p, 0.6, rng), 0.6)[0].any()
+            for _ in range(400)
+        ]
+        assert np.mean(found) < 0.06  # passes with a chance of 99% for 3%, of 1% for 9%
+
+
+def curved(n=20_000):
+    """Rows of which one in fifty is far, and a mean that the line misses there."""
+    rng = np.random.RandomState(0)
+    X = rng.uniform(-0.05, 0.05, size=(n, 3))
+    far = rng.uniform(size=n) < 0.02
+    X[far, 0] = rng.uniform(0.4, 0.6, size=far.sum())
+    y = X @ [1.0, 1.0, -1.0] - 2.0 * X[:, 0] ** 2 + 0.1 * rng.uniform(-1.0, 1.0, size=n)
+    return X, np.clip(y, -1.0, 1.0)
+
+
+def test_least_squares_counts_far_rows_in_full():
+    X, y = curved()
+    Z = np.c_[X, np.ones(len(X))]
+    line = np.linalg.lstsq(Z, y, rcond=None)[0]
+    errors, covered = [], []
+    for seed in range(6):
+        model = LinearRegression(
+            epsilon=3.0, delta=1e-6, bounds_X=(-1.0, 1.0), bounds_y=(-1.0, 1.0),
+            estimand="least_squares", random_state=seed,
+        ).fit(X, y)  # fmt: skip
+        table = inference(model)
+        covered.append((table.low[0] <= line[0]) & (line[0] <= table.high[0]))
+        released = model._released
+        model._released = replace(released, line=released.line._replace(far=None))
+        without = inference(model)
+        errors.append([abs(t.estimate[0] - line[0]) for t in (table, without)])
+        lengths = np.linalg.norm(released.points(model._record_map.rows(X)), axis=1)
+        assert lengths.max() > 1.2  # there are far rows
+    close, away = np.mean(errors, axis=0)
+    assert close < 0.6 * away
+    assert sum(covered) >= 5
+    assert FAR_LENGTH > lengths.max()  # whose lengths count in full
