@@ -57,8 +57,8 @@ NO_LINE = (
     "budget: the estimand that is called 'fitted' is the line or curve that was fitted"
 )
 TOO_FEW_RECORDS = (
-    "only the mean of the target was released, since the records are too few for coefficients at "
-    "this budget: fewer features help"
+    "the records are too few for coefficients with standard errors at this budget: fewer features "
+    "help"
 )
 
 

@@ -361,6 +361,7 @@ class Softmax(Logit):
     """
 
     high = np.inf  # r is the code of a class
+    mean_effective_records = np.inf
     slope_weight = 2.0 / 3.0  # free up to .68, see `ClassScoreQuery`
     steepest: float = 0.5 * Logit.far
     n_classes: int = 3
@@ -854,7 +855,9 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
     the number of records, the classes and all parameters. The sensitivity of a score step is proved
     in the docstring of ``ScoreQuery`` (``skpriv/_estimation/_loop/_score.py``), and of more than
     two classes in that of ``ClassScoreQuery``
-    (``skpriv/linear_model/_generalized.py``).
+    (``skpriv/linear_model/_generalized.py``). With few records (about 170 to 420 at epsilon 1) two
+    classes have no whitening and shrunk coefficients without standard errors; with fewer the rate
+    alone is released.
 
     Examples
     --------

@@ -112,7 +112,8 @@ def _person_scores(rng):
     limit, length = rng.choice([0.05, 1.0, 3.0]), rng.choice([0.05, 0.5, 1.0])
     link = IDENTITY
     if rng.randint(2):
-        link, target, limit = Logit(), ClassTarget((0.0, 1.0)), 1.0
+        link, target = Logit(limit=rng.choice([0.6, 1.0])), ClassTarget((0.0, 1.0))
+        limit = link.limit
     return PersonScoreQuery(
         whitened, target, rng.uniform(-0.5, 0.5), point, limit, link,
         sandwich=bool(rng.randint(2)), length=length,

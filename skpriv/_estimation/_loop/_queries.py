@@ -25,6 +25,8 @@ from .._public_maps import RowMap
 SQUARES = 1.5  # c of `MarginsQuery`: as large as costs nothing
 # A class, and the records that have a target, are taken to be no fewer records than these.
 LEAST_RATE = 3.0
+# With few records residuals of two classes are cut at this factor times the largest one at the rate.
+CUT_BEYOND = 1.1
 MATRICES = "slope", "residual", "cut_rows"  # what is asked of scores as a vech
 # Classes of lengths of a person's score, as parts of the largest that it may have.
 SCORE_LENGTHS = 2.0 ** (-np.arange(13)[::-1] / 2.0)
@@ -45,12 +47,12 @@ class MeanLink:
         Targets r are in [low, high].
     farthest : float
         Largest residual of a fit inside of the range of the target.
-    limit : float or None
-        Limit R at which residuals are clipped; None leaves it to the rules.
     counts : bool
         Whether residuals near the limit are counted.
     steepest : float
         Largest slope of the mean, thinned, times ``far``.
+    limit : float or None
+        Limit R at which residuals are clipped; None leaves it to the rules.
     slope_weight, squared_sensitivity : float
         Weight of the slope matrix in `ScoreQuery`, and the squared sensitivity of that query.
     signal : float or None
@@ -64,8 +66,9 @@ class MeanLink:
         N below which rows are not whitened and, where the link bends, only the mean is released.
         Counts lose by less than 150 (at N of 105 and 130, p of 20 and 40).
     mean_effective_records : float
-        N below which only the mean of a line with an intercept is released: at 25 slopes lose .18
-        of R2, at 32 and 45 they gain .06 (docs/evidence/few_records.md).
+        N below which only the mean is released, where there are too few records to whiten them: of
+        a line with an intercept slopes lose .18 of R2 at 25, and gain .06 at 32 and 45; of two
+        classes they gain nothing at 48 (docs/evidence/few_records.md).
     prior_variance : float
         Prior variance of the mean of the target, in squared half-ranges: 1/3 is that of a uniform
         prior on the range. Means of counts lie near the lower end of their range, so that they are
@@ -83,10 +86,9 @@ class MeanLink:
     low: ClassVar[float] = -1.0
     high: ClassVar[float] = 1.0
     farthest: ClassVar[float] = 2.0
-    limit: ClassVar[float | None] = None
     counts: ClassVar[bool] = True
-    slope_weight: ClassVar[float] = 0.5
-    squared_sensitivity: ClassVar[float] = 4.25
+    slope_weight: ClassVar[Any] = 0.5
+    squared_sensitivity: ClassVar[Any] = 4.25
     signal: ClassVar[float | None] = None
     far: ClassVar[float] = 1.0
     least_effective_records: ClassVar[float] = 100.0
@@ -97,6 +99,7 @@ class MeanLink:
     origin: ClassVar[Any] = 0.0
     free: ClassVar[Any]  # of links that bend: the mean and its slope
     steepest: float = 1.0
+    limit: float | None = None
 
     def mean(self, eta):
         """Mean mu(eta) of the target."""
@@ -121,6 +124,10 @@ class MeanLink:
     def location_query(self, maps):
         """The query of the mean of the targets, where the loop starts."""
         return LocationQuery(maps.target_map, self.low, maps.row_map, self.prior_variance)
+
+    def of_few(self, mean):
+        """The link for few records of this mean."""
+        return self
 
     def repeated(self, matrix):
         """A block-diagonal matrix that has this one for each linear part."""
@@ -147,6 +154,7 @@ class BentLink(MeanLink):
     signal = 3.0
     far = 2.0
     degrees = 1.0
+    mean_effective_records = inf
 
     def newton(self: Any, phi, r, weights, theta):
         """Gradient of the log-likelihood, and minus its second derivative."""
@@ -159,11 +167,24 @@ class BentLink(MeanLink):
 class Logit(BentLink):
     """Binary targets in [0, 1]: the mean is 1 / (1 + exp(-eta)), and no residual exceeds 1."""
 
-    limit = 1.0
     counts = False
-    slope_weight = 1.0
-    squared_sensitivity = 4.0
+    mean_effective_records = 40.0
     steepest: float = 0.25 * BentLink.far
+    limit: float | None = 1.0
+
+    @property
+    def slope_weight(self):
+        """1 where no residual is cut, and else that of any clipped score: see `ScoreQuery`."""
+        return 1.0 if self.limit == 1.0 else MeanLink.slope_weight
+
+    @property
+    def squared_sensitivity(self):
+        """That of these weights."""
+        return 4.0 if self.limit == 1.0 else MeanLink.squared_sensitivity
+
+    def of_few(self, mean):
+        """The link for few records: residuals are cut a little beyond those at this rate."""
+        return replace(self, limit=min(1.0, CUT_BEYOND * max(mean, 1.0 - mean)))
 
     def mean(self, eta):
         """1 / (1 + exp(-eta)), in long vector operations, which `special.expit` is not."""

@@ -37,6 +37,10 @@ NORMAL = sqrt(pi / 2.0)  # standard deviation of a normal variable over its mean
 MEAN_ONLY = "Only the mean of the target was asked: the records are too few for coefficients."
 RATES_ONLY = "Only the rates of the classes were asked: records are too few for coefficients."
 NO_INTERCEPT = "The records are too few for coefficients, and there is no intercept: the fit is 0."
+FEW_OF_CLASSES = (
+    "The records are few: features were not whitened, and large residuals were cut, so that "
+    "predictions have no intervals and coefficients no standard errors."
+)
 FEW_RECORDS = "The records are few: features were not whitened, and noise shrinks coefficients."
 
 
@@ -82,7 +86,10 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None, usual=N
         link = link.near(released.mean, rules.mean_room)
         slope = float(link.slope(location, released.mean))  # where it is small, rows may be longer
         rules = replace(rules, length=min(1.0, rules.length / sqrt(slope)))
-    whitened, gram = learn_whitening(session, maps, rules, alike, usual)
+    few = rules.few_records and not alike
+    if few:
+        link = link.of_few(released.mean if released else 0.5)
+    whitened, gram = learn_whitening(session, maps, rules, alike, usual, link.far if few else 1.0)
     W = whitened.W
     pool = make_pool(session, whitened, rules.length, link, deviation, priors, gram)
     if start:
@@ -108,7 +115,8 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None, usual=N
         session.report.add_note(f"The fit began at a release before it: {chain}.")
     elif rules.few_records:
         needed = more_needed(session, rules, link.enough(maps.size))
-        session.report.add_note(f"{FEW_RECORDS} {needed}")
+        words = FEW_RECORDS if link.linear else FEW_OF_CLASSES
+        session.report.add_note(f"{words} {needed}")
     clipped, fit_mean = None, None
     if rules.clipped:
         count = ClippedRowsQuery(maps.row_map, maps.target_map)
@@ -131,7 +139,7 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None, usual=N
         pool.b,
         pool.variance,
         pool.slope,
-        equations,
+        equations if link.linear or not few else (),  # those of another curve, with clips
         line,
         same_rows=session.trust.can.same_rows,
         n=session.n,
@@ -339,8 +347,8 @@ def _words(session, rules, row_map, link):
     p = row_map.size * link.parts
     if row_map.constant is None:
         return NO_INTERCEPT
-    alone = link.linear and rules.mean_only
-    least = link.mean_effective_records if alone else link.enough(p)
+    least = link.mean_effective_records if rules.mean_only else link.enough(p)
+    least = min(least, link.enough(p))
     words = RATES_ONLY if link.parts > 1 else MEAN_ONLY
     return f"{words} {more_needed(session, rules, least)}"
 

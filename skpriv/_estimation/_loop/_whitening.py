@@ -373,7 +373,7 @@ def _shortening(rules):
     return min(1.0, rules.shortest / rules.length)
 
 
-def learn_whitening(session, maps, rules, alike=None, usual=None):
+def learn_whitening(session, maps, rules, alike=None, usual=None, unit=1.0):
     """Rows W phi of about equal mean squares in all directions that exceed the noise.
 
     Under a curator the rounds may ask secret random parts of the records. Where like records were
@@ -390,6 +390,8 @@ def learn_whitening(session, maps, rules, alike=None, usual=None):
         A released fit of like records.
     usual : Usual, default=None
         A public guess of the moments of features.
+    unit : float, default=1
+        Largest length of a row that is not whitened.
 
     Returns
     -------
@@ -397,7 +399,7 @@ def learn_whitening(session, maps, rules, alike=None, usual=None):
         The `Whitened` rows, and their Gram matrix with the scale of its noise, or None if steps ask
         for slopes.
     """
-    parts, W = whitening_parts(session, rules), np.eye(maps.size)
+    parts, W = whitening_parts(session, rules), unit * np.eye(maps.size)
     to_even: Any = None  # from W phi back to rows of about equal mean squares
     if alike:
         W, gram, scale = alike.whitening
