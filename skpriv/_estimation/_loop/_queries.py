@@ -25,7 +25,7 @@ from .._public_maps import RowMap
 SQUARES = 1.5  # c of `MarginsQuery`: as large as costs nothing
 # A class, and the records that have a target, are taken to be no fewer records than these.
 LEAST_RATE = 3.0
-# With few records residuals of two classes are cut at this factor times the largest one at the rate.
+# With few records residuals of two classes are cut at this many times the largest one at the rate.
 CUT_BEYOND = 1.1
 MATRICES = "slope", "residual", "cut_rows"  # what is asked of scores as a vech
 # Classes of lengths of a person's score, as parts of the largest that it may have.
