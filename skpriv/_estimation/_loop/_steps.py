@@ -86,10 +86,12 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None, usual=N
         link = link.near(released.mean, rules.mean_room)
         slope = float(link.slope(location, released.mean))  # where it is small, rows may be longer
         rules = replace(rules, length=min(1.0, rules.length / sqrt(slope)))
-    few = rules.few_records and not alike
-    if few:
+    unwhitened = rules.few_records and not alike
+    if unwhitened:
         link = link.of_few(released.mean if released else 0.5)
-    whitened, gram = learn_whitening(session, maps, rules, alike, usual, link.far if few else 1.0)
+    whitened, gram = learn_whitening(
+        session, maps, rules, alike, usual, link.far if unwhitened else 1.0
+    )
     W = whitened.W
     pool = make_pool(session, whitened, rules.length, link, deviation, priors, gram)
     if start:
@@ -139,7 +141,7 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None, usual=N
         pool.b,
         pool.variance,
         pool.slope,
-        equations if link.linear or not few else (),  # those of another curve, with clips
+        equations if link.linear or not unwhitened else (),  # those of another curve, with clips
         line,
         same_rows=session.trust.can.same_rows,
         n=session.n,
