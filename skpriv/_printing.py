@@ -225,6 +225,8 @@ def markdown(part: Any) -> str:
         return markdown_text(part)
     if isinstance(part, list):
         return "\n".join(f"- {markdown_text(text)}" for text in part)
+    if isinstance(part, Exported):
+        return part.to_markdown().rstrip()
     if not isinstance(part, Table):
         text = str(part)
         fence = "`" * max([3, *(1 + len(run) for run in re.findall("`+", text))])

@@ -255,8 +255,6 @@ def _head(args, model):
     what = f"{records:,} {'rows' if report.unit == 'record' else 'persons'}"
     kind, columns = type(model[-1]).__name__, len(model[0].columns_)
     yield f"{kind} of {args.target!r}, {bounds}: {what}, {columns} column{'s' * (columns > 1)}"
-    if hasattr(model[-1], "curve"):  # Other tables say it in their head.
-        yield str(report.guarantee)
     if args.delta * records >= 0.1:
         yield (f"delta {args.delta:g} is large for {what}: choose it well below {1 / records:.0e}")
 

@@ -4,7 +4,7 @@ page."""
 import textwrap
 import tomllib
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from html import escape
 from importlib.metadata import version
 from io import StringIO
@@ -18,7 +18,18 @@ from sklearn.utils.validation import check_is_fitted
 from .._compat import pipeline_steps
 from .._estimation._coefficients import CoefficientLaw, LinearSource, NoLaw, Solved
 from .._parameters import validated
-from .._printing import LINE, STYLE, Table, html, markdown, markdown_text, save_picture, sentence
+from .._printing import (
+    LINE,
+    STYLE,
+    Exported,
+    Table,
+    aligned,
+    html,
+    markdown,
+    markdown_text,
+    save_picture,
+    sentence,
+)
 from .._version import VERSION
 from ..preprocessing import FormulaEncoder, Schema, TableEncoder, as_schema
 from ..privacy import learns_nothing
@@ -34,8 +45,9 @@ _ONE_RECORD = (
 )
 _GROUP = "Rows of one person may depend on each other: standard errors are for persons, too."
 _BAND = (
-    "Effects at the public knots, which add up; curves are straight between knots. A band covers "
-    "all of a curve at the level {:g}. A dash is an effect that cannot be told from noise."
+    "Effects add up, and curves are straight between the public knots.",
+    "A band covers all of a curve at once. It counts sampling and privacy noise.",
+    "A dash is an effect that cannot be told from noise.",
 )
 _CELLS_NOTE = (
     "Values outside of a range are clipped, and values that no list has are 'other'. A missing "
@@ -85,12 +97,10 @@ def shown_coefficients(model: Any, confidence_level: float) -> list:
     Returns
     -------
     list
-        The last item is an Inference, a Table or a str. Before a table of curves stands a str that
-        explains it.
+        The last item is an Inference, a Table or a str, or it prints curves.
     """
     if hasattr(pipeline_steps(model)[-1], "curve"):
-        note = textwrap.fill(_BAND.format(confidence_level), LINE)
-        return [note, _curve_table(model, confidence_level)]
+        return [_Curves(model, confidence_level)]
     try:
         return [inference(model, confidence_level=confidence_level)]
     except (NoLaw, NotImplementedError):  # There are no standard errors, or no known units.
@@ -156,18 +166,44 @@ def _sections(model, confidence_level, accountant=None, description=None):
     return sections
 
 
-def _curve_table(model, confidence_level):
-    """Effects at the knots, with the simultaneous band of each curve."""
-    rows = []
-    for found in curves(model, n_points=2, confidence_level=confidence_level):
-        curve = found["curve"]
-        for value, *numbers in zip(
-            found["values"], curve.effect, curve.band_low, curve.band_high, strict=True
-        ):
-            shown = f"{value:.4g}" if isinstance(value, float) else str(value)
-            resolved = np.isfinite(numbers).all()
-            rows.append((found["name"], shown, *(f"{x:.4g}" if resolved else "-" for x in numbers)))
-    return Table(("feature", "value", "effect", "band low", "band high"), rows)
+@dataclass(frozen=True, repr=False)
+class _Curves(Exported):
+    """Effects at the knots and at levels, with the simultaneous band of each curve."""
+
+    model: Any
+    confidence_level: float
+
+    def _head(self):
+        last = pipeline_steps(self.model)[-1]
+        report = last.privacy_report_
+        yield "Estimand", last.interval_estimand
+        yield f"{report.unit.capitalize()}s", f"{report.size:,}"
+        for i, line in enumerate(textwrap.wrap(str(report.guarantee), LINE - 12)):
+            yield "" if i else "Privacy", line
+        yield "Bands", f"{100.0 * self.confidence_level:g}% for all of a curve at once"
+        yield (
+            "Reference",
+            f"each effect is 0 on average, where the prediction is {last.intercept_:.4g}",
+        )
+
+    def _tables(self):
+        rows = []
+        for found in curves(self.model, n_points=2, confidence_level=self.confidence_level):
+            curve = found["curve"]
+            error = np.where(np.isfinite(curve.band_high), curve.band_high - curve.band_low, np.nan)
+            ends = (np.where(np.isnan(error), np.nan, x) for x in
+                    (curve.effect, curve.band_low, curve.band_high))  # fmt: skip
+            names = [f"{x:.4g}" if isinstance(x, float) else str(x) for x in found["values"]]
+            columns = (aligned(end, error) for end in ends)
+            rows += zip(len(names) * [found["name"]], names, *columns, strict=True)
+        header = ("feature", "value", "effect", "band low", "band high")
+        return [Table(header, rows)]
+
+    def _notes(self):
+        return _BAND
+
+    def _parts(self):
+        return [Table((), [*self._head()], left=2), "", *super()._parts()]
 
 
 def schema_of(model: Any) -> Schema | None:

@@ -117,7 +117,8 @@ def test_the_card_has_the_curves(model):
     assert "## Curves" in card and "## Coefficients" not in card
     assert "| age | 35 |" in card and "| sex | M |" in card
     assert "band low" in model_card(model, format="html")
-    note, table = coefficient_table(model).split("\n\n")
+    head, table, note = coefficient_table(model).split("\n\n")
+    assert "4,000" in head and "each effect is 0 on average" in head
     header, *rows = (line.split() for line in table.splitlines())
     assert "A dash" in note and " ".join(header) == "feature value effect band low band high"
     assert ["sex", "M"] in [row[:2] for row in rows]

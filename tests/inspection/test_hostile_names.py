@@ -23,6 +23,7 @@ from skpriv.inspection import (
     CoefficientDisplay, CurveDisplay, IntervalDisplay, coefficient_table, compare_models, inference,
     model_card, release_page, typical_predictions,
 )  # fmt: skip
+from skpriv.inspection._page import shown_coefficients
 from skpriv.linear_model import AdditiveRegressor, IVRegressor, LinearRegression, LogisticRegression
 from skpriv.preprocessing import Categorical, Numeric, Schema, TableEncoder, check_table
 
@@ -143,6 +144,7 @@ PRINTED = {
     "EpochsReport": epochs_report,
     "Plan": None,  # of numbers alone
     "Exported": None,  # a base class
+    "_Curves": lambda kind: shown_coefficients(fitted(kind, "additive")[0], 0.95)[0],
     "ModelComparison": lambda kind: compare_models(
         {name: fitted(kind)[0] for name in names_of(kind)[:2]}
     ),
