@@ -187,7 +187,7 @@ class _Curves(Exported):
         )
 
     def _tables(self):
-        rows = []
+        rows: list = []
         for found in curves(self.model, n_points=2, confidence_level=self.confidence_level):
             curve = found["curve"]
             error = np.where(np.isfinite(curve.band_high), curve.band_high - curve.band_low, np.nan)
