@@ -47,6 +47,7 @@ def save(model: Any, path: Any, *, overwrite: bool = False) -> None:
     model : estimator
         A regressor or transformer of skpriv, or a Pipeline of them.
     path : path-like
+        File to write.
     overwrite : bool, default=False
         Whether a file that exists may be replaced.
 
@@ -74,6 +75,12 @@ def load(path: Any) -> Any:
     Parameters
     ----------
     path : path-like
+        File that `save` wrote.
+
+    Returns
+    -------
+    estimator
+        It predicts as the one that was written; a new fit draws secure noise.
 
     Raises
     ------
@@ -155,6 +162,7 @@ def from_dict(data: Any) -> Any:
     Parameters
     ----------
     data : dict
+        What `to_dict` returned.
 
     Returns
     -------

@@ -128,14 +128,18 @@ def draw_index(vector: Any, directions: Any, nearest: Any, epsilon: float) -> in
     Parameters
     ----------
     vector : array-like of shape (size,)
+        The secret vector, of norm 1.
     directions : ndarray of shape (count, size)
         Public, made without a look at the vector.
     nearest : int
+        Number of directions that count as near to the vector, below ``count``.
     epsilon : float
+        Privacy parameter of the report, above 0.
 
     Returns
     -------
     int
+        Index of the reported direction, from 0 to ``count - 1``.
     """
     with np.errstate(all="ignore"):
         order = np.argsort(-(directions @ np.asarray(vector, dtype=float)), kind="stable")

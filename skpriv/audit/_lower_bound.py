@@ -113,13 +113,15 @@ DIRECTIONS = 30  # The best combination is one of so many numbers, those that di
 class EpsilonBound:
     """Lower bound on epsilon, from samples.
 
-    Attributes
+    Parameters
     ----------
     epsilon : float
         No mechanism with a smaller epsilon at this delta would do as the samples do, but with
         probability 1 - confidence_level. It assumes nothing about the estimator.
     delta : float
+        The delta at which epsilon is bounded, in [0, 1).
     confidence_level : float
+        Probability, in (0, 1), with which the bound holds.
     n_runs : int
         Fits on each of the two data sets; half of them chose the test, the others were counted. If
         the laws of answers are known, a quarter chose it.
@@ -184,12 +186,14 @@ def lower_bound(
         The claimed delta. With a small delta and few runs little can be shown: rare events are not
         seen. With delta = .1 and 5,000 runs an exact (1, delta) Gaussian mechanism gives about .76.
     confidence_level : float in (0, 1), default=0.95
+        Probability with which the bound holds, over the noise of the fits.
     statistic : callable, default=None
         ``statistic(model)`` returns numbers, always as many. None takes all numbers that a fitted
         model holds, private ones included, and what it predicts at the rows that differ. For
         estimators of this package it also takes the likelihood ratio of the released answers, whose
         distributions are known. For that each fit is made twice.
     n_jobs : int, default=None
+        Number of processes that fit at once: None is 1, -1 all processors.
     random_state : int, default=0
         Seed of the fits and of the order of the two data sets.
     verbose : int, default=0
@@ -198,6 +202,7 @@ def lower_bound(
     Returns
     -------
     EpsilonBound
+        The largest epsilon that the fits refute, and the counts behind it.
 
     References
     ----------

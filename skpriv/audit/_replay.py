@@ -175,7 +175,7 @@ def stream_cost(stream, changes, budget):
 class Replay:
     """What a replay found.
 
-    Attributes
+    Parameters
     ----------
     epsilon : float
         The epsilon of the change between the two data sets, all answers composed, at the claimed
@@ -282,6 +282,7 @@ def replay(
     Returns
     -------
     Replay
+        The cost of this pair, and everything that differs between the two runs.
 
     Raises
     ------
@@ -398,7 +399,7 @@ def _epsilon(cost, claim):
 class Pair:
     """Two neighbours.
 
-    Attributes
+    Parameters
     ----------
     D, D_prime : tuple of arrays
         (X, y) of the same background; the first record differs.
@@ -433,11 +434,14 @@ def worst_pairs(
     X : ndarray of shape (n, n_features)
         Background: its first record is replaced. Few records, or zeros, hide the least.
     y : ndarray of shape (n,)
+        Targets of the background, in the units of ``bounds_y``.
     data_norm : float, default=1.0
         Public bound on rows.
     row_norm : {"l2", "linf"}, default="l2"
     bounds_y : (float, float), default=(-1, 1)
+        Public range of the targets; candidates take both ends of it.
     n_pairs : int, default=3
+        Number of pairs to return, at least 1.
 
     Returns
     -------

@@ -54,7 +54,7 @@ class Epoch:
 class EpochsReport(Printed):
     """What a policy that learns by epochs released; prints as a table, and in HTML.
 
-    Attributes
+    Parameters
     ----------
     name : str
         The policy.
@@ -267,6 +267,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         contexts : array-like
             The same as for `act`.
         available : array-like of bool of shape (n_rounds, n_actions) or (n_actions,), default=None
+            Which actions may be played, as for `act`; None allows all.
 
         Returns
         -------
@@ -304,6 +305,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         k : int
             Number of places, at most the number of available actions in any round.
         available : array-like of bool of shape (n_rounds, n_actions) or (n_actions,), default=None
+            Which actions may be played, as for `act`; None allows all.
 
         Returns
         -------
@@ -495,6 +497,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         Parameters
         ----------
         path : str or path-like
+            File to write; a file of this name is replaced.
         raw_path : str or path-like, default=None
             Another file for what an open epoch must keep: the records, or their exact sums, that
             no released answer covers yet; and for who came in it, and the propensities of the last

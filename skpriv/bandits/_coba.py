@@ -74,6 +74,7 @@ class CobaLearner:
         Parameters
         ----------
         context : None, number, str, sequence of numbers, or dict
+            Features of the round, which all actions share; None if there are none.
         actions : list of number, str, sequence of numbers, or dict
             Strings stand for themselves, in this order.
 
@@ -109,10 +110,14 @@ class CobaLearner:
 
         Parameters
         ----------
-        context, action : as in `predict`
+        context : None, number, str, sequence of numbers, or dict
+            Features of the round, as given to `predict`.
+        action : number, str, sequence of numbers, or dict
+            The action that was played, as `predict` returned it.
         reward : float
+            Reward of the action, in the units of the policy's declared bounds.
         probability : float
-            Not used.
+            Not used: the policy knows its own propensities.
         contexts, actions : optional
             What `predict` knew of the round.
         """

@@ -45,6 +45,7 @@ class Environment(ABC):
         Returns
         -------
         Environment
+            A copy whose state is drawn for this run.
         """
         started = copy(self)
         started._drawn = self._draw(rng)
@@ -121,7 +122,9 @@ class LinearEnvironment(Environment):
     Parameters
     ----------
     n_actions : int, default=10
+        Number of actions of each round.
     n_features : int, default=5
+        Number of features of each action.
     contexts : {"gaussian", "sphere", "fixed"} or array of shape (n_actions, n_features), \
             default="gaussian"
         Independent in all rounds and actions (scaled Gaussian, clipped to the unit ball; or
@@ -182,7 +185,22 @@ class LinearEnvironment(Environment):
         return coef, arms
 
     def sample(self, n_rounds: int, rng: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Draw rounds: contexts (n_rounds, n_actions, n_features) and means."""
+        """Draw contexts of some rounds, and the expected reward of each action.
+
+        Parameters
+        ----------
+        n_rounds : int
+            Number of rounds to draw.
+        rng : numpy.random.Generator or RandomState
+            Source of the randomness.
+
+        Returns
+        -------
+        contexts : ndarray of shape (n_rounds, n_actions, n_features)
+            Features of each action.
+        means : ndarray of shape (n_rounds, n_actions)
+            Expected reward of each action.
+        """
         coef, arms = self._state
         shape = (n_rounds, self.n_actions, self.n_features)
         if arms is not None:
@@ -194,7 +212,22 @@ class LinearEnvironment(Environment):
         return np.clip(values, -1.0, 1.0) if self.noise == "bernoulli" else values
 
     def rewards(self, means: Any, actions: Any, rng: Any) -> np.ndarray:
-        """Draw rewards: one number from `rng` a round, whatever the action."""
+        """Draw rewards: one number from `rng` a round, whatever the action.
+
+        Parameters
+        ----------
+        means : ndarray of shape (n_rounds, n_actions)
+            Expected rewards, as `sample` returned them.
+        actions : array-like of int of shape (n_rounds,)
+            Actions that were played.
+        rng : numpy.random.Generator or RandomState
+            Source of the randomness.
+
+        Returns
+        -------
+        rewards : ndarray of shape (n_rounds,)
+            Reward of the action of each round: its mean with noise.
+        """
         means = chosen(means, actions)
         if self.noise == "bernoulli":
             return np.where(rng.random(len(actions)) < (1.0 + means) / 2.0, 1.0, -1.0)
@@ -211,7 +244,9 @@ class SparseLinearEnvironment(Environment):
     Parameters
     ----------
     n_actions : int, default=3
+        Number of actions of each round.
     n_features : int, default=400
+        Number of features of each action.
     n_informative : int, default=5
         Number of coefficients that are not zero: those of the first features.
     correlation : float in (-1, 1), default=0.1
@@ -276,7 +311,22 @@ class SparseLinearEnvironment(Environment):
         return coef
 
     def sample(self, n_rounds: int, rng: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Draw rounds: contexts (n_rounds, n_actions, n_features) and means."""
+        """Draw contexts of some rounds, and the expected reward of each action.
+
+        Parameters
+        ----------
+        n_rounds : int
+            Number of rounds to draw.
+        rng : numpy.random.Generator or RandomState
+            Source of the randomness.
+
+        Returns
+        -------
+        contexts : ndarray of shape (n_rounds, n_actions, n_features)
+            Features of each action.
+        means : ndarray of shape (n_rounds, n_actions)
+            Expected reward of each action.
+        """
         contexts = rng.standard_normal((n_rounds, self.n_actions, self.n_features))
         rho, coef = self.correlation, self.coef_
         if rho != 0.0:
@@ -288,7 +338,22 @@ class SparseLinearEnvironment(Environment):
         return contexts, contexts[:, :, support] @ coef[support]
 
     def rewards(self, means: Any, actions: Any, rng: Any) -> np.ndarray:
-        """Draw rewards: one number from `rng` a round, whatever the action."""
+        """Draw rewards: one number from `rng` a round, whatever the action.
+
+        Parameters
+        ----------
+        means : ndarray of shape (n_rounds, n_actions)
+            Expected rewards, as `sample` returned them.
+        actions : array-like of int of shape (n_rounds,)
+            Actions that were played.
+        rng : numpy.random.Generator or RandomState
+            Source of the randomness.
+
+        Returns
+        -------
+        rewards : ndarray of shape (n_rounds,)
+            Reward of the action of each round: its mean with noise.
+        """
         if self.noise_law == "uniform":
             draws = 2.0 * rng.random(len(actions)) - 1.0
         else:
@@ -357,7 +422,22 @@ class SupervisedEnvironment(Environment):
         return {"X": X, "labels": labels, "classes": classes, "order": np.array([], dtype=np.intp)}
 
     def sample(self, n_rounds: int, rng: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Draw rounds: contexts and means, which are 1 for the right action and 0 for others."""
+        """Draw rounds from the data; the right action has mean 1, and the others have 0.
+
+        Parameters
+        ----------
+        n_rounds : int
+            Number of rounds to draw.
+        rng : numpy.random.Generator or RandomState
+            Source of the randomness.
+
+        Returns
+        -------
+        contexts : ndarray of shape (n_rounds, n_features)
+            Rows of the data, in a new random order each time that all of them were used.
+        means : ndarray of shape (n_rounds, n_actions)
+            Expected reward of each action.
+        """
         state = self._state
         order = state["order"]
         while len(order) < n_rounds:
@@ -368,5 +448,20 @@ class SupervisedEnvironment(Environment):
         return (in_blocks(rows, n_actions) if self.blocks else rows), means
 
     def rewards(self, means: Any, actions: Any, rng: Any) -> np.ndarray:
-        """Return the rewards, which are certain."""
+        """Return the rewards, which are certain.
+
+        Parameters
+        ----------
+        means : ndarray of shape (n_rounds, n_actions)
+            Expected rewards, as `sample` returned them.
+        actions : array-like of int of shape (n_rounds,)
+            Actions that were played.
+        rng : numpy.random.Generator or RandomState
+            Not used.
+
+        Returns
+        -------
+        rewards : ndarray of shape (n_rounds,)
+            Reward of the action of each round: 1 if it was right, else 0.
+        """
         return chosen(means, actions)

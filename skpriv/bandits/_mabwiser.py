@@ -62,11 +62,14 @@ class MABWiserAdapter:
         decisions : array-like of shape (n_rounds,)
             Arms that were played.
         rewards : array-like of shape (n_rounds,)
+            Rewards of these arms, in the units of the declared bounds.
         contexts : array-like of shape (n_rounds, n_features)
+            One context a round; all arms share it.
 
         Returns
         -------
         self
+            The adapter.
         """
         return self._learn(self._fresh(), decisions, rewards, contexts)
 
@@ -75,11 +78,17 @@ class MABWiserAdapter:
 
         Parameters
         ----------
-        decisions, rewards, contexts : as in `fit`
+        decisions : array-like of shape (n_rounds,)
+            Arms that were played.
+        rewards : array-like of shape (n_rounds,)
+            Rewards of these arms, in the units of the declared bounds.
+        contexts : array-like of shape (n_rounds, n_features)
+            One context a round; all arms share it.
 
         Returns
         -------
         self
+            The adapter.
         """
         policy = self.policy_ if hasattr(self, "policy_") else self._fresh()
         return self._learn(policy, decisions, rewards, contexts)
@@ -90,6 +99,7 @@ class MABWiserAdapter:
         Parameters
         ----------
         contexts : array-like of shape (n_rounds, n_features)
+            One context a round; all arms share it.
 
         Returns
         -------

@@ -24,7 +24,9 @@ class PrivateValue(NamedTuple):
     Parameters
     ----------
     value : float
+        Estimate of the mean reward, within ``bounds_y``.
     low : float
+        Lower end of the confidence interval.
     high : float
         Upper end of the confidence interval, which counts the noise and the number of rounds.
     noise_share : float
@@ -145,6 +147,7 @@ def private_off_policy_value(
     propensities : array-like of shape (n_rounds,)
         Probabilities with which the data's actions were drawn.
     epsilon : float > 0, default=1.0
+        Privacy parameter; smaller is more private.
     delta : float in (0, 1), default=1e-6
         Privacy parameters.
     bounds_y : (float, float), default=(0, 1)
@@ -158,6 +161,7 @@ def private_off_policy_value(
         ``max_weight`` is at least one over it, no ratio is clipped, and the interval need not allow
         for it: it is shorter. Do not read it off the data.
     confidence_level : float in (0, 1), default=0.95
+        Probability, in (0, 1), with which the interval contains the mean reward.
     random_state : None, int or RandomState, default=None
         None draws secure noise for a real release, anything else reproducible noise for study.
 

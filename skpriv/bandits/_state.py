@@ -111,6 +111,7 @@ def load(path: Any, *, raw_path: Any = None) -> Any:
     Returns
     -------
     policy
+        The policy, of the class that was saved.
 
     Raises
     ------

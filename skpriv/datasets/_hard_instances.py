@@ -55,6 +55,7 @@ def make_rare_direction(
     Parameters
     ----------
     n_samples : int, default=10000
+        Number of rows.
     rare_probability : float in (0, 1], default=None
         Probability of all rare rows together; None: 1 / sqrt(n_samples).
     n_features : int >= 2, default=2
@@ -66,6 +67,7 @@ def make_rare_direction(
     return_coef : bool, default=False
         Whether to return the true parameter, too.
     random_state : None, int or RandomState, default=None
+        Seed of the draws; None draws anew each time.
 
     Returns
     -------
@@ -118,6 +120,7 @@ def make_small_direction(
     Parameters
     ----------
     n_samples : int, default=10000
+        Number of rows.
     length : float in (0, 1], default=None
         None: 0.07 n_samples^{-1/3}.
     first : float in (0, 1], default=0.5
@@ -128,6 +131,7 @@ def make_small_direction(
     return_coef : bool, default=False
         Whether to return the true parameter, too.
     random_state : None, int or RandomState, default=None
+        Seed of the draws; None draws anew each time.
 
     Returns
     -------
@@ -178,7 +182,9 @@ def make_ill_conditioned(
     Parameters
     ----------
     n_samples : int, default=10000
+        Number of rows.
     n_features : int, default=5
+        Number of columns.
     condition : float >= 1, default=1e4
         Condition number of the matrix of second moments; with one feature it is 1.
     noise : {"none", "uniform", "sign"}, default="uniform"
@@ -187,6 +193,7 @@ def make_ill_conditioned(
     return_coef : bool, default=False
         Whether to return the true parameter, too.
     random_state : None, int or RandomState, default=None
+        Seed of the draws; None draws anew each time.
 
     Returns
     -------
@@ -229,13 +236,16 @@ def make_rank_one(
     Parameters
     ----------
     n_samples : int, default=10000
+        Number of rows.
     n_features : int, default=1000
+        Number of columns.
     noise : {"none", "uniform", "sign"}, default="none"
         "none": y is its mean. "uniform": as wide as [-1, 1] allows at each row. "sign": y is -1
         or 1.
     return_coef : bool, default=False
         Whether to return the true parameter, too.
     random_state : None, int or RandomState, default=None
+        Seed of the draws; None draws anew each time.
 
     Returns
     -------
@@ -283,17 +293,22 @@ def make_sparse_autoregressive(
     Parameters
     ----------
     n_samples : int, default=10000
+        Number of rows.
     n_features : int, default=400
+        Number of columns.
     n_nonzero : int, default=5
+        Number of coefficients that are not zero, at most ``n_features``.
     correlation : float in (-1, 1), default=0.1
         Correlation of neighbouring features.
     data_max : float > 0, default=3.0
+        Bound on the size of each entry; larger ones are clipped to it.
     noise : {"none", "uniform", "sign"}, default="uniform"
         "none": y is its mean. "uniform": as wide as [-1, 1] allows at each row. "sign": y is -1
         or 1.
     return_coef : bool, default=False
         Whether to return the true parameter, too.
     random_state : None, int or RandomState, default=None
+        Seed of the draws; None draws anew each time.
 
     Returns
     -------

@@ -400,6 +400,19 @@ def values_at(column: Any, z: Any) -> list:
 class Description(Printed):
     """A private description of a table; see :func:`skpriv.describe`.
 
+    Parameters
+    ----------
+    schema : Schema
+        Columns that are described.
+    answers : iterable of (Query, Answer)
+        Noisy sums about the columns.
+    report : PrivacyReport
+        What was asked of the rows, and at what price.
+    confidence_level : float
+        Confidence level of each interval, in (0, 1).
+    estimand : {"table", "population"}
+        What the intervals are for.
+
     Attributes
     ----------
     n : int
@@ -408,12 +421,8 @@ class Description(Printed):
         What is released of each column. ``description[name]`` is the same.
     pairs : dict of (str, str) to CountsDescription
         The two-way counts that were asked for.
-    confidence_level : float
-        Confidence level of each interval.
-    estimand : str
-        What the intervals are for: "table" or "population".
     privacy_report : PrivacyReport
-        What was asked of the rows, and at what price.
+        The ``report``.
     """
 
     def __init__(
@@ -559,6 +568,7 @@ class Description(Printed):
         Returns
         -------
         ndarray of matplotlib axes
+            One axes for each column.
         """
         columns = list(self.columns.values())
         axes = given_axes(axes, len(columns), "Description.plot")

@@ -33,12 +33,14 @@ class WaldTest(NamedTuple):
 
     Its numbers are NaN if no weighted sum of the coefficients is estimable.
 
-    Attributes
+    Parameters
     ----------
     statistic : float
         Chi-squared under the hypothesis.
     degrees_of_freedom : int
+        Number of estimable sums that are tested.
     p_value : float
+        Probability, in [0, 1], of a statistic at least as large under the hypothesis.
     """
 
     statistic: float
@@ -65,13 +67,14 @@ class Inference(Exported):
     Made by :func:`inference`; prints as a table, in HTML too. A coefficient that is not estimable
     is NaN, and ``reason`` says why.
 
-    Attributes
+    Parameters
     ----------
     names : list of str
         Names of the coefficients, in the units of the table; the intercept is last.
     law : CoefficientLaw
         Estimates and covariances.
     confidence_level : float
+        Confidence level of each interval, in (0, 1).
     guarantee : str
         The privacy guarantee of the fit. All that stands here follows from what it released.
     unit : {"record", "person"}, default="record"
@@ -246,6 +249,7 @@ class Inference(Exported):
         Returns
         -------
         WaldTest
+            Statistic, degrees of freedom and p-value.
         """
         if names is None:
             names = [name for name in self.names if name != INTERCEPT]
@@ -419,6 +423,7 @@ def inference(
         a Pipeline that ends with one, after ``BoundsScaler``, ``TableEncoder`` or a selection of
         columns.
     confidence_level : float in (0, 1), default=0.95
+        Confidence level of each interval.
     method : {"asymptotic"}, default="asymptotic"
         Normal intervals, exact as n grows.
     estimand : {"fitted", "least_squares", "likelihood"}, default=None
@@ -435,6 +440,7 @@ def inference(
     Returns
     -------
     Inference
+        A table of estimates, standard errors, intervals and tests.
 
     Raises
     ------

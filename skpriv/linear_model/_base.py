@@ -113,13 +113,16 @@ class PredictsAtPoints(KnowsCells, Documented):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows at which to predict.
         y : array-like of shape (n_samples,)
             Targets or labels, which must be at hand.
         sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each row, at least 0; None weighs all alike.
 
         Returns
         -------
         float
+            R2, at most 1, or the share of right labels, in [0, 1].
 
         Raises
         ------
@@ -170,6 +173,7 @@ class PredictsAtPoints(KnowsCells, Documented):
         Returns
         -------
         ndarray of shape (n_samples,)
+            Predictions in the units of y.
         """
         return self._predicted(self._points(X))
 
@@ -225,6 +229,7 @@ class CertifiedIntervals(PredictsAtPoints):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Sparse rows are for `IHTRegressor` alone.
         confidence_level : float in (0, 1), default=0.95
+            Probability with which the interval of a row contains its value.
         method : {"certified", "asymptotic"}, default="certified"
             "certified" holds for any number of records, with exact quantiles of the noise.
             "asymptotic" is narrower, and holds as the number of records grows. A class need not
@@ -257,6 +262,19 @@ class AsymptoticIntervals(PredictsAtPoints):
     _released: Any
 
     def with_cells(self, cells: Any) -> Self:
+        """Return a copy that knows the cells of a table, so that it can say which are estimable.
+
+        Parameters
+        ----------
+        cells : ndarray of shape (n_cells, n_features + 1) or None
+            Coefficients and intercept of public functions that are 1 on one cell and 0 on all
+            others, as in `skpriv.preprocessing.CoefficientMap`.
+
+        Returns
+        -------
+        estimator
+            A copy of this fitted model with the same released answers.
+        """
         check_is_fitted(self)
         twin = copy(self)
         within = self.effects is not None
@@ -292,7 +310,9 @@ class AsymptoticIntervals(PredictsAtPoints):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows at which to predict; they are clipped to their public bounds.
         confidence_level : float in (0, 1), default=0.95
+            Probability with which the interval of a row contains its value.
         method : {"asymptotic", "certified"}, default="asymptotic"
             "certified" is for `LinearRegression` and `AdditiveRegressor` alone.
 
@@ -347,6 +367,7 @@ class FitsPersons:
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Features; they are clipped to their public bounds.
         y : array-like of shape (n_samples,), default=None
             Targets, or of a classifier labels. None if X is rows that have their targets in them,
             which must be numbers then: see `skpriv.records.from_table`.
@@ -357,11 +378,11 @@ class FitsPersons:
         max_rows_per_group : int, default=None
             The most rows of a person that are used, with `groups`; they are chosen at random. The
             noise grows in proportion to it. None takes that of the constructor.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weight of each row, private as the row is; clipped to [0, `max_weight`]. Noise is that
-            of rows of the largest weight. Rows must be in memory.
-        max_weight : float, default=None
-            The public bound on `sample_weight`, never the largest weight of the rows.
+        **weights : dict
+            ``sample_weight``, array-like of shape (n_samples,), is the weight of each row, private
+            as the row is, and clipped to [0, ``max_weight``]. The noise is that of rows of the
+            largest weight. Rows must be in memory. ``max_weight``, a float above 0, is the public
+            bound on the weights, never the largest weight of the rows. Both are None by default.
 
         Returns
         -------
@@ -796,6 +817,7 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
         Returns
         -------
         Start
+            Released answers, which a later fit takes as its ``start``.
 
         Raises
         ------

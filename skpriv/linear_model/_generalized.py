@@ -1003,6 +1003,7 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows at which to predict; they are clipped to their public bounds.
 
         Returns
         -------
@@ -1018,6 +1019,7 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows at which to predict; they are clipped to their public bounds.
 
         Returns
         -------
@@ -1033,10 +1035,12 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows at which to predict; they are clipped to their public bounds.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
+            Logarithms, at most 0, in the order of ``classes_``.
         """
         return special.log_softmax(self._log_odds(self._points(X)), axis=1)
 
@@ -1047,10 +1051,12 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows at which to predict; they are clipped to their public bounds.
 
         Returns
         -------
         ndarray of shape (n_samples,)
+            Labels, each one of ``classes_``.
         """
         points = self._points(X)
         return self.classes_[self._log_odds(points).argmax(axis=1)]
@@ -1083,6 +1089,7 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows at which to predict; they are clipped to their public bounds.
         confidence_level : float in (0, 1), default=0.95
             The smallest of ``prediction_levels`` that is at least this level serves; above all of
             them the set is that of all classes.

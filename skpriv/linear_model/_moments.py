@@ -144,6 +144,19 @@ class MomentRegressor(CertifiedIntervals, FitsPersons, PredictionIntervals):
         return theta
 
     def with_cells(self, cells: Any) -> Any:
+        """Return a copy that knows the cells of a table, so that it can say which are estimable.
+
+        Parameters
+        ----------
+        cells : ndarray of shape (n_cells, n_features + 1) or None
+            Coefficients and intercept of public functions that are 1 on one cell and 0 on all
+            others, as in `skpriv.preprocessing.CoefficientMap`.
+
+        Returns
+        -------
+        estimator
+            A copy of this fitted model with the same released answers.
+        """
         check_is_fitted(self)
         found, basis = Cells.of_rows(self._scaling.row_map, cells), self._coordinates
         twin, (*whitening,) = copy(self), self._shapes

@@ -462,6 +462,7 @@ class PredictionIntervals(PrivateRegressor):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows at which to predict; they are clipped to their public bounds.
         confidence_level : float in (0, 1), default=0.95
             Quantiles are released by ``fit``, for ``prediction_levels``: the smallest of these that
             is at least this level serves, and above all of them ``bounds_y`` does.

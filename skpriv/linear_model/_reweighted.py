@@ -334,10 +334,12 @@ class Link(ABC):
         Parameters
         ----------
         linear : ndarray
+            Values of the linear function.
 
         Returns
         -------
         ndarray of the same shape
+            Means of the target.
         """
 
     @abstractmethod
@@ -347,10 +349,12 @@ class Link(ABC):
         Parameters
         ----------
         bound : float
+            Bound on the size of the linear function, above 0.
 
         Returns
         -------
         (low, high) : floats
+            Smallest and largest derivative.
         """
 
 
@@ -954,6 +958,7 @@ class ReweightedRegressor(MomentRegressor):
         Returns
         -------
         CoefficientLaw
+            Estimates and their covariance.
         """
         if self._certificate is not None:
             raise NoLaw(

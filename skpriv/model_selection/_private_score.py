@@ -273,7 +273,7 @@ SCORE_CLIP = 5.0  # Errors are clipped at so many mean absolute deviations of th
 class PrivateScore:
     """A released score, with intervals that count sampling and privacy noise.
 
-    Attributes
+    Parameters
     ----------
     r2 : float
         One minus the ratio of the two released means of clipped squares, at most 1.
@@ -282,10 +282,12 @@ class PrivateScore:
     mean_squared_error : float
         The mean squared error in squared units of y.
     confidence_level : float
+        Confidence level of the interval, in (0, 1).
     resolved : bool
         Whether the variance of the target is clear of its noise; if not, r2 is NaN and the
         interval is (-inf, 1).
     privacy_report_ : PrivacyReport
+        Queries about the held-out rows, and their price.
     """
 
     r2: float
@@ -323,13 +325,16 @@ def private_score(
         must not have seen these rows, or the score is not one of held-out rows (the guarantee holds
         all the same).
     X : array-like or data frame of shape (n_samples, n_features)
+        Held-out rows.
     y : array-like of shape (n_samples,)
-    epsilon : float > 0, or infinity
-    delta : float in [0, 1)
-        Cost of the release for a record of X and y.
+        Their targets; they are clipped to ``bounds_y``.
+    epsilon, delta : float
+        Cost of the release for a record of X and y: epsilon above 0,
+        infinity included, and delta in [0, 1).
     bounds_y : (low, high), default=None
         Public range of y; None takes that of the estimator, or of the last step of a Pipeline.
     confidence_level : float in (0, 1), default=0.95
+        Probability with which the interval contains the R2 of the population.
     privacy : {"central", "none"}, default="central"
     random_state : None, int or RandomState, default=None
         None draws secure noise for a real release, anything else reproducible noise for study.
@@ -337,6 +342,7 @@ def private_score(
     Returns
     -------
     score : PrivateScore
+        The released R2 and mean squared error, with an interval and a report.
 
     Raises
     ------

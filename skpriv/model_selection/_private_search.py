@@ -157,7 +157,9 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
+            Rows from which candidates are fitted and compared.
         y : array-like of shape (n_samples,)
+            Their targets.
 
         Returns
         -------
@@ -210,12 +212,38 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
         return self
 
     def predict(self, X: Any) -> Any:
-        """Prediction of the winner; see its method."""
+        """Predict by the winner; see its method.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows at which to predict.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Predictions of ``best_estimator_``.
+        """
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.predict(X)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R2 of the winner, which is exact and therefore not private; see its method."""
+        """R2 of the winner, which is exact and therefore not private; see its method.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows at which to predict.
+        y : array-like of shape (n_samples,)
+            Their targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each row; None weighs all alike.
+
+        Returns
+        -------
+        float
+            R2 of ``best_estimator_``, at most 1.
+        """
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.score(X, y, sample_weight)
 

@@ -21,7 +21,7 @@ from ._base import PublicTransformer
 class CoefficientMap:
     """The linear map from coefficients of transformed rows to those of the table's units.
 
-    Attributes
+    Parameters
     ----------
     names : list of str
         Names of the effects in the units of the table: "age per year", "sex=M".
@@ -53,11 +53,14 @@ class CoefficientMap:
         Parameters
         ----------
         coef : array-like of shape (n_features,)
+            Coefficients of transformed rows.
         intercept : float, default=0.0
+            Intercept of transformed rows.
 
         Returns
         -------
         (coef, intercept) : ndarray of shape (n_features,), float
+            Coefficients and intercept of rows of the table.
         """
         coef = np.asarray(coef, dtype=np.float64)
         if coef.shape != (len(self.names),):
@@ -148,6 +151,7 @@ class BoundsScaler(OneToOneFeatureMixin, PublicTransformer):
         Returns
         -------
         self : BoundsScaler
+            The scaler.
         """
         check_public(self, X)
         self.low_, self.high_ = column_bounds(

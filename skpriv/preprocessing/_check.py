@@ -92,7 +92,7 @@ class CellStates:
 class TableCheck(Printed):
     """Counts of the cells of each column that were read, clipped, not listed, or lost.
 
-    Attributes
+    Parameters
     ----------
     columns : list of str
         The columns of the schema that are in the table.
@@ -153,6 +153,7 @@ class TableCheck(Printed):
         Returns
         -------
         pandas.DataFrame
+            Counts by column of the table (rows) and state of the cells (columns).
         """
         import pandas as pd
 

@@ -109,7 +109,20 @@ class ColumnType:
     missing: Any
 
     def check_dtype(self, name: str, dtype: Any) -> None:
-        """Refuse a column of this name whose dtype, a public one, it cannot read."""
+        """Refuse a column of this name whose dtype, a public one, it cannot read.
+
+        Parameters
+        ----------
+        name : str
+            Name of the column, for the message.
+        dtype : dtype
+            The dtype of the column in its frame.
+
+        Raises
+        ------
+        ValueError
+            If no cell of this dtype can be read; the message names the remedy.
+        """
         why = f"the type {self.kind!r} does not read"
         refuse_dtypes({name: dtype}, "the table", why, self.readable)
 
@@ -137,6 +150,7 @@ class ColumnType:
         Returns
         -------
         dict of str to float
+            Share of each level, in [0, 1]; they add up to 1.
         """
         levels = [] if self.coded is None else list(self.coded[0])
         usual, named = (
@@ -164,6 +178,7 @@ class ColumnType:
         Returns
         -------
         ndarray of shape (n_rows, width)
+            Encoded rows, as `encode` returns them.
         """
         names, rows = self.coded
         ends = np.cumsum([shares.get(name, 0.0) for name in names])
@@ -199,7 +214,18 @@ class _Line(ColumnType):
 
     @silence()
     def encode(self, series: Any) -> np.ndarray:
-        """Block of a column: array of shape (n_rows, width), rows of norm at most 1."""
+        """Encode the cells of a column as rows of norm at most 1.
+
+        Parameters
+        ----------
+        series : series of a data frame
+            Cells of the column.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, width)
+            Encoded rows; cells that cannot be read are missing ones.
+        """
         z = self._position(self._read(series))
         absent = np.isnan(z)
         if self.has_indicator:
@@ -209,18 +235,51 @@ class _Line(ColumnType):
 
     @silence()
     def states(self, series: Any) -> np.ndarray:
-        """State of each cell: READ, CLIPPED or LOST."""
+        """State of each cell: READ, CLIPPED or LOST.
+
+        Parameters
+        ----------
+        series : series of a data frame
+            Cells of the column.
+
+        Returns
+        -------
+        ndarray of int of shape (n_rows,)
+            One state for each cell.
+        """
         numbers, (low, high) = self._read(series), self._ends
         outside = (numbers < low) | (numbers > high)
         return np.select([np.isnan(numbers), outside], [LOST, CLIPPED], READ)
 
     def decode(self, block: Any) -> Any:
-        """Values of the rows of a block, None where missing: undoes `encode`."""
+        """Values of the rows of a block, None where missing: undoes `encode`.
+
+        Parameters
+        ----------
+        block : ndarray of shape (n_rows, width)
+            Encoded rows of the column.
+
+        Returns
+        -------
+        list of shape (n_rows,)
+            Cells in the units of the table.
+        """
         absent = (block[:, -1] > 0.5) & self.has_indicator
         return [None if no else self._from_z(z) for z, no in zip(block[:, 0], absent, strict=True)]
 
     def block(self, name: str) -> Block:
-        """Names and way back of the block of a column of this name."""
+        """Names and way back of the block of a column of this name.
+
+        Parameters
+        ----------
+        name : str
+            Name of the column.
+
+        Returns
+        -------
+        Block
+            Names of the encoded columns, their ranges, and the map to the units of the table.
+        """
         scale, offset = self._units
         names, effects = [self._column_name(name)], [self._effect(name)]
         # f = beta z = (beta / scale) value - beta offset; a missing cell has z = 0.
@@ -240,7 +299,18 @@ class _Line(ColumnType):
         return np.array([[0.0, 1.0, 0.0]])
 
     def missing_effect(self, name: str) -> str:
-        """Name of the effect of a missing cell."""
+        """Name of the effect of a missing cell.
+
+        Parameters
+        ----------
+        name : str
+            Name of the column.
+
+        Returns
+        -------
+        str
+            The name, such as "age=missing against 50".
+        """
         value = self._from_z(self.reference_position)
         return f"{name}=missing against {f'{value:g}' if isinstance(value, float) else value}"
 
@@ -301,7 +371,20 @@ class _Range(_Line):
             raise ValueError('typical is for missing="indicator": take it out, or set that.')
 
     def imagined(self, quantiles: np.ndarray, shares: Any) -> np.ndarray:
-        """Block of made-up cells: numbers that are spread over the range, and missing ones."""
+        """Block of made-up cells: numbers that are spread over the range, and missing ones.
+
+        Parameters
+        ----------
+        quantiles : ndarray of shape (n_rows,)
+            Numbers in (0, 1), spread evenly.
+        shares : dict of str to float
+            The share of missing cells, from `expected_shares`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, width)
+            Encoded rows, as `encode` returns them.
+        """
         absent = shares.get(MISSING, 0.0) * self.has_indicator
         z = 2.0 * np.maximum(quantiles - absent, 0.0) / (1.0 - absent) - 1.0
         if self.usual:  # nine tenths of them, and normal
@@ -673,7 +756,18 @@ class Categorical(_Listed):
 
     @silence()
     def encode(self, series: Any) -> np.ndarray:
-        """Block of a column: array of shape (n_rows, width), rows of norm at most 1."""
+        """Encode the cells of a column as rows of norm at most 1.
+
+        Parameters
+        ----------
+        series : series of a data frame
+            Cells of the column.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, width)
+            Encoded rows; cells that cannot be read are missing ones.
+        """
         return np.vstack([self._corners, np.zeros(len(self.levels) - 1)])[self._codes(series)]
 
     def _codes(self, series):
@@ -689,19 +783,52 @@ class Categorical(_Listed):
 
     @silence()
     def states(self, series: Any) -> np.ndarray:
-        """State of each cell: READ, UNLISTED or LOST."""
+        """State of each cell: READ, UNLISTED or LOST.
+
+        Parameters
+        ----------
+        series : series of a data frame
+            Cells of the column.
+
+        Returns
+        -------
+        ndarray of int of shape (n_rows,)
+            One state for each cell.
+        """
         listed = dict.fromkeys(codes_by_text(self.categories, self.spellings), READ)
         return codes_of(series, listed, UNLISTED if self.other else LOST, LOST)
 
     def decode(self, block: Any) -> Any:
-        """Values of the rows of a block, None where missing: undoes `encode`."""
+        """Values of the rows of a block, None where missing: undoes `encode`.
+
+        Parameters
+        ----------
+        block : ndarray of shape (n_rows, width)
+            Encoded rows of the column.
+
+        Returns
+        -------
+        list of shape (n_rows,)
+            Cells in the units of the table.
+        """
         values = np.array(self.levels, dtype=object)[np.argmax(block @ self._corners.T, axis=1)]
         absent = np.linalg.norm(block, axis=1) < 0.5
         absent |= (values == MISSING) & self.has_indicator
         return [None if no else value for value, no in zip(values, absent, strict=True)]
 
     def block(self, name: str) -> Block:
-        """Names and way back of the block of a column of this name."""
+        """Names and way back of the block of a column of this name.
+
+        Parameters
+        ----------
+        name : str
+            Name of the column.
+
+        Returns
+        -------
+        Block
+            Names of the encoded columns, their ranges, and the map to the units of the table.
+        """
         names = [f"{name}={level}" for level in self.levels[1:]]
         corners = self._corners
         ranges = np.column_stack([corners.min(axis=0), corners.max(axis=0)])

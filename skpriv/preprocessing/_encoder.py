@@ -81,6 +81,7 @@ class SchemaEncoder(PublicTransformer):
         Returns
         -------
         dict of str to dict of str to float
+            Share of each level by column; those of one column add up to 1.
         """
         check_is_fitted(self)
         schema, shares = as_schema(self.schema), dict.fromkeys(self.columns_)
@@ -110,6 +111,7 @@ class SchemaEncoder(PublicTransformer):
         Returns
         -------
         ndarray of shape (n_rows, n_encoded)
+            Encoded rows, as `transform` returns them.
         """
         check_is_fitted(self)
         schema = as_schema(self.schema)
@@ -331,7 +333,8 @@ class TableEncoder(SchemaEncoder):
 
         Returns
         -------
-        (list of str, ndarray of shape (n_levels, width)), or None of numbers and dates
+        (list of str, ndarray of shape (n_levels, width)), or None
+            Levels with their encoded rows; None for numbers and dates.
         """
         coded = self._column(name)[0].coded
         return None if coded is None else (list(coded[0]), coded[1] / self.norm_)
@@ -347,6 +350,7 @@ class TableEncoder(SchemaEncoder):
         Returns
         -------
         ndarray of str
+            Names in the order of the encoded columns.
         """
         check_is_fitted(self)
         if input_features is not None and list(input_features) != list(self.feature_names_in_):

@@ -187,6 +187,7 @@ class FormulaEncoder(SchemaEncoder):
         Returns
         -------
         ndarray of str
+            Names in the order of the encoded columns.
         """
         check_is_fitted(self)
         return np.array([*self.terms_, *(f"{name}=missing" for name in self._missing)], object)

@@ -249,13 +249,35 @@ class Schema(Mapping):
         return self.to_toml()
 
     def with_target(self, target: Any) -> "Schema":
-        """The same columns, one of which is the target."""
+        """The same columns, one of which is the target.
+
+        Parameters
+        ----------
+        target : str or None
+            Name of the column that is the target; None for a schema without one.
+
+        Returns
+        -------
+        Schema
+            A new schema, in which an earlier target is an outcome.
+        """
         before = [] if self.target is None else [self.target]
         outcomes = [*before, *self.outcomes]
         return Schema(self, target=target, outcomes=outcomes, **self.table_format.given())
 
     def with_format(self, **table_format: Any) -> "Schema":
-        """The same schema for a table that is written in another way; None leaves what it says."""
+        """The same schema for a table that is written in another way; None leaves what it says.
+
+        Parameters
+        ----------
+        **table_format : str
+            Settings of the file, such as ``decimal`` and ``missing``, as in the constructor.
+
+        Returns
+        -------
+        Schema
+            A new schema with these settings.
+        """
         said = {name: value for name, value in table_format.items() if value is not None}
         said = self.table_format.given() | said
         columns = {name: self._unmarked(column) for name, column in self.items()}
@@ -267,10 +289,12 @@ class Schema(Mapping):
         Parameters
         ----------
         names : iterable of str
+            Names of the columns to keep.
 
         Returns
         -------
         Schema
+            A new schema of these columns.
         """
         chosen = present_names(names, self, "names", "the schema")
         columns = {name: column for name, column in self.items() if name in chosen}
@@ -349,6 +373,7 @@ class Schema(Mapping):
         Parameters
         ----------
         table : data frame or rows
+            Its dtypes alone are looked at.
         names : iterable of str
             The columns of the schema that are read.
         """
@@ -499,6 +524,7 @@ class Schema(Mapping):
         Parameters
         ----------
         path : path-like
+            TOML file, such as `write` makes.
 
         Returns
         -------
@@ -517,7 +543,18 @@ class Schema(Mapping):
 
     @classmethod
     def from_toml(cls, text: str) -> "Schema":
-        """Schema of a TOML text: a table for each column."""
+        """Schema of a TOML text: a table for each column.
+
+        Parameters
+        ----------
+        text : str
+            TOML, such as `to_toml` returns.
+
+        Returns
+        -------
+        Schema
+            Schema with the columns in the order of the text.
+        """
         try:
             tables = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
@@ -558,6 +595,7 @@ class Schema(Mapping):
         Parameters
         ----------
         path : path-like
+            File to write; a file of this name is replaced.
         """
         Path(path).write_text(self.to_toml(explained=True), encoding="utf-8")
 
@@ -568,6 +606,11 @@ class Schema(Mapping):
         ----------
         explained : bool, default=False
             Whether it begins with comments for whoever fills it in.
+
+        Returns
+        -------
+        str
+            TOML, which `from_toml` reads.
         """
         said = self.table_format.given().items()
         tables = ["".join(f"{key} = {_toml(value)}\n" for key, value in said)] if said else []

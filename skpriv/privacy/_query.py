@@ -77,7 +77,7 @@ def reordered(n: int) -> float:
 class Answer:
     """Noisy sum of a query, with the exact law of its noise.
 
-    Attributes
+    Parameters
     ----------
     value : ndarray
         The noisy sum over ``n`` records.
@@ -175,15 +175,29 @@ class Query(ABC):
         Parameters
         ----------
         X : ndarray of shape (n_rows, n_features)
+            Features in their own units, unclipped, NaN and infinities included.
         y : ndarray of shape (n_rows,)
+            Targets in their own units, unclipped.
 
         Returns
         -------
         ndarray of shape ``self.shape``
+            The sum, for any values of the rows.
         """
 
     def local_noise(self, budget: Any) -> Any:
-        """Law of the noise that one user adds to a report under this budget."""
+        """Law of the noise that one user adds to a report under this budget.
+
+        Parameters
+        ----------
+        budget : Budget
+            The whole local budget of the user.
+
+        Returns
+        -------
+        Noise
+            Law of the noise of each coordinate.
+        """
         return GaussianNoise.calibrated(self.sensitivity, budget.mu)
 
     def randomize(self, x: Any, y: Any, budget: Any, rng: Any = None) -> np.ndarray:
@@ -192,7 +206,9 @@ class Query(ABC):
         Parameters
         ----------
         x : array-like of shape (n_features,)
+            Features of the user, in their own units.
         y : float
+            Target of the user, in its own units.
         budget : Budget
             The whole local budget of the user, who answers this query only.
         rng : None, int or RandomState
@@ -201,6 +217,7 @@ class Query(ABC):
         Returns
         -------
         ndarray of shape ``self.shape``
+            The noisy report.
         """
         X = np.asarray(x, dtype=float).reshape(1, -1)
         exact = self.sum(X, np.asarray([y], dtype=float))
@@ -268,4 +285,5 @@ class Procedure(ABC):
         Returns
         -------
         ndarray
+            The exact output, of the declared shape.
         """

@@ -82,16 +82,45 @@ class Stream(ABC):
         return deepcopy(self)
 
     def check(self, budget: Any) -> None:
-        """Refuse what cannot be had for this budget: public, and before anything is charged."""
+        """Refuse what cannot be had for this budget: public, and before anything is charged.
+
+        Parameters
+        ----------
+        budget : Budget
+            What one record may lose in the whole stream.
+        """
 
     def spread(self, places: int) -> None:
-        """Protect units that have so many records, at most one of them between two reads."""
+        """Protect units that have so many records, at most one of them between two reads.
+
+        Parameters
+        ----------
+        places : int
+            Largest number of records of a unit.
+        """
         raise PrivacyError(
             f"{type(self).__name__} protects single records: divide the budget by their number."
         )
 
     def begin(self, noise: Any, cost: Cost, report: Any, source: Any) -> Any:
-        """Take what the session has calibrated, charged and reported."""
+        """Take what the session has calibrated, charged and reported.
+
+        Parameters
+        ----------
+        noise : Noise
+            Law of one draw of the stream's noise.
+        cost : Cost
+            What the whole stream costs a record.
+        report : PrivacyReport
+            Report in which the stream has its row.
+        source : NoiseSource
+            Where noise is drawn.
+
+        Returns
+        -------
+        Stream
+            The stream itself.
+        """
         self.noise, self.cost, self.report, self._source = noise, cost, report, source
         self._numbering = Numbering()
         self._prepare()
@@ -108,7 +137,18 @@ class Stream(ABC):
         return capabilities(self.model)
 
     def number(self, numbering: Any) -> Self:
-        """Take the numbers of its reads from an object that has several streams."""
+        """Take the numbers of its reads from an object that has several streams.
+
+        Parameters
+        ----------
+        numbering : Numbering
+            Numbers that all streams of an object share.
+
+        Returns
+        -------
+        self
+            The stream itself.
+        """
         self._numbering = numbering
         return self
 
@@ -123,7 +163,9 @@ class Stream(ABC):
         Parameters
         ----------
         X : ndarray of shape (n_records, n_features)
+            Features in their own units.
         y : ndarray of shape (n_records,)
+            Targets in their own units.
         count : int, default=None
             Public number that they count for; None: as many as they are. If records come out of
             order, their number is private.
@@ -144,6 +186,7 @@ class Stream(ABC):
         Returns
         -------
         Answer
+            The running sum with noise, and its law.
         """
         # Without a lock two threads would draw noise twice for one read.
         with self.__dict__.setdefault("_lock", TurnLock()):

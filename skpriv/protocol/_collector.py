@@ -342,6 +342,7 @@ class Collector:
         Parameters
         ----------
         path : str
+            File that a collector wrote.
 
         Returns
         -------
@@ -486,6 +487,11 @@ class Collector:
 
     def result(self) -> Any:
         """The fitted estimator.
+
+        Returns
+        -------
+        estimator
+            The estimator that was given to the collector, fitted from the reports.
 
         Raises
         ------

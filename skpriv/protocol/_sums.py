@@ -588,6 +588,11 @@ class ShareServer:
     def open(self, task: str) -> None:
         """Take shares for a task from now on; those of another attempt are deleted unopened.
 
+        Parameters
+        ----------
+        task : str
+            Text of the task, which devices get, too.
+
         Raises
         ------
         ValueError
@@ -615,6 +620,13 @@ class ShareServer:
 
     def add(self, user: int, message: Any) -> None:
         """Keep the share of a user.
+
+        Parameters
+        ----------
+        user : int
+            Number of the user, from 0 to the number of users less 1.
+        message : bytes
+            What the device of the user made for this server.
 
         Raises
         ------

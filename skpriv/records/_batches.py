@@ -428,6 +428,7 @@ class LazyValues:
     Parameters
     ----------
     rows : BatchRows
+        The rows of which there is one value each.
     function : callable
         A function from a chunk of X to its values.
 
@@ -457,7 +458,13 @@ class LazyValues:
         return iter(self.rows.each(lambda X, y: self.function(X)))
 
     def compute(self) -> np.ndarray:
-        """All values, as an array."""
+        """Return all values as an array.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            The values, all in memory.
+        """
         return np.concatenate([np.empty(0), *self])
 
     def __array__(self, dtype=None, copy=None):

@@ -61,6 +61,7 @@ NO_ROWS = {
 # The builders' rooms: what these take are chunks of numbers that a session has charged for and
 # converted, or laws of noise; rows come in by `open_session` and the classes of rows.
 BUILDERS = ("privacy", "records", "extend")
+TWO_DOORS = ("skpriv.privacy", "skpriv.records")
 BUILDERS_DOORS = {"open_session", "Groups", "ArrayRows", "BatchRows", "as_rows", "from_table"}
 
 
@@ -72,7 +73,7 @@ def rooms():
 
 def names_of(module):
     """Names of a room: those of its users' door, and of its builders' door where it has one."""
-    builders = vars(module) if module.__name__ == "skpriv.privacy" else ()
+    builders = vars(module) if module.__name__ in TWO_DOORS else ()
     return sorted({*module.__all__, *(name for name in builders if not name.startswith("_"))})
 
 

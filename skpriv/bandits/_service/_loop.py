@@ -161,7 +161,9 @@ class Loop:
         Returns
         -------
         action : int
+            Chosen action, from 0 to ``n_actions - 1``.
         propensity : float
+            Probability with which it was chosen.
 
         Raises
         ------
@@ -184,14 +186,20 @@ class Loop:
         Parameters
         ----------
         event_ids : list of str
+            Names of the events, each as for `rank`.
         contexts : array-like of shape (n_events, n_actions, n_features), or (n_events, n_features)
+            What the policy's ``act`` takes, one round an event.
         available : array-like of shape (n_events, n_actions) or (n_actions,), default=None
+            Masks of the actions that may be played; None allows all.
         users : list, default=None
+            Who comes in each event, as for `rank`.
 
         Returns
         -------
         actions : ndarray of int of shape (n_events,)
+            Chosen action of each event.
         propensities : ndarray of shape (n_events,)
+            Probability with which each of them was chosen.
         """
         contexts = finite_numbers(contexts, "contexts")
         if not len(event_ids) == len(contexts) > 0:
@@ -209,7 +217,9 @@ class Loop:
         Parameters
         ----------
         event_id : str
+            Name of the event, as given to `rank`.
         reward : float
+            Its reward, in the units of the declared bounds; it is clipped to them.
 
         Returns
         -------
@@ -225,7 +235,9 @@ class Loop:
         Parameters
         ----------
         event_ids : list of str
+            Names of the events, as given to `rank`.
         rewards : array-like of shape (n_events,)
+            Their rewards; they are clipped to the declared bounds.
 
         Returns
         -------

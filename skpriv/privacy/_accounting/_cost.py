@@ -307,7 +307,9 @@ class Budget:
         Parameters
         ----------
         mu : float >= 0, or infinity
+            Parameter of Gaussian DP: the l2 sensitivity over the standard deviation.
         delta : float in [0, 1)
+            Probability with which epsilon may be exceeded.
 
         Returns
         -------
@@ -334,7 +336,9 @@ class Budget:
         Parameters
         ----------
         rho : float >= 0, or infinity
+            Parameter of zero-concentrated DP.
         delta : float in [0, 1)
+            Probability with which epsilon may be exceeded.
 
         Returns
         -------
@@ -428,17 +432,50 @@ class Cost:
 
     @classmethod
     def from_mu(cls, mu: float) -> "Cost":
-        """Cost of a Gaussian release, of l2 sensitivity mu times its standard deviation."""
+        """Cost of a Gaussian release, of l2 sensitivity mu times its standard deviation.
+
+        Parameters
+        ----------
+        mu : float
+            At least 0; infinity is an exact answer.
+
+        Returns
+        -------
+        Cost
+            The cost of one release.
+        """
         return cls(gaussian=_nonnegative("mu", mu) * mu)
 
     @classmethod
     def from_rho(cls, rho: float) -> "Cost":
-        """Cost of a rho-zCDP mechanism (use `from_mu` if it is Gaussian: that is tighter)."""
+        """Cost of a rho-zCDP mechanism (use `from_mu` if it is Gaussian: that is tighter).
+
+        Parameters
+        ----------
+        rho : float
+            At least 0; infinity is an exact answer.
+
+        Returns
+        -------
+        Cost
+            The cost of one release.
+        """
         return cls(concentrated=_nonnegative("rho", rho))
 
     @classmethod
     def from_epsilon(cls, epsilon: float) -> "Cost":
-        """Cost of an epsilon-DP mechanism."""
+        """Cost of an epsilon-DP mechanism.
+
+        Parameters
+        ----------
+        epsilon : float
+            At least 0; infinity is an exact answer.
+
+        Returns
+        -------
+        Cost
+            The cost of one release.
+        """
         epsilon = _nonnegative("epsilon", epsilon)
         square = epsilon * epsilon / 2.0
         return cls(pure=epsilon, pure_squared=square, pure_gaussian=pure_mu(epsilon) ** 2)
@@ -449,12 +486,35 @@ class Cost:
 
         Such as exponential mechanisms, or a noisy maximum with Gumbel noise. The interval may be
         anywhere: [t - eta, t], t in [0, eta].
+
+        Parameters
+        ----------
+        eta : float
+            Length of the interval, at least 0.
+        times : int, default=1
+            Number of selections, each of which has this range.
+
+        Returns
+        -------
+        Cost
+            The cost of all selections together.
         """
         return cls(selected=times * _nonnegative("eta", eta) ** 2 / 8.0)
 
     @classmethod
     def from_budget(cls, budget: Budget) -> "Cost":
-        """Cost of a mechanism of which only its (epsilon, delta) guarantee is known."""
+        """Cost of a mechanism of which only its (epsilon, delta) guarantee is known.
+
+        Parameters
+        ----------
+        budget : Budget
+            Guarantee of the mechanism.
+
+        Returns
+        -------
+        Cost
+            The cost of one release.
+        """
         if budget.delta == 0.0:
             return cls.from_epsilon(budget.epsilon)
         return cls(approximate=budget.epsilon, delta=budget.delta)
@@ -466,12 +526,28 @@ class Cost:
         Neighbours differ in one record, which is in one of the sets: only the releases about
         that set can tell them apart, so its cost is what is paid. The coordinate-wise maximum is
         at least the cost of any of the sets, and `epsilon` is non-decreasing in each coordinate.
+
+        Parameters
+        ----------
+        costs : iterable of Cost
+            Costs of the releases about each set; at least one.
+
+        Returns
+        -------
+        Cost
+            The largest of each coordinate.
         """
         costs = [*costs]
         return costs[0] if len(costs) == 1 else cls(*map(max, zip(*map(cls.as_tuple, costs))))
 
     def as_tuple(self) -> tuple[float, ...]:
-        """Return the coordinates, in the order of the parameters."""
+        """Return the coordinates, in the order of the parameters.
+
+        Returns
+        -------
+        tuple of float
+            One number for each parameter, all at least 0.
+        """
         return tuple(vars(self).values())
 
     def __add__(self, other: "Cost") -> "Cost":
@@ -485,6 +561,7 @@ class Cost:
         Parameters
         ----------
         delta : float in [0, 1), default=0.0
+            Probability with which epsilon may be exceeded.
 
         Returns
         -------
@@ -555,7 +632,18 @@ class Cost:
         raise ValueError(f"currency={currency!r} must be one of {list(CURRENCIES)}.")
 
     def converted(self, currency: str) -> "Cost":
-        """The same releases with one coordinate for all that has a cost in this currency."""
+        """The same releases with one coordinate for all that has a cost in this currency.
+
+        Parameters
+        ----------
+        currency : {"gdp", "zcdp", "pure"}
+            Gaussian DP, zero-concentrated DP or pure epsilon.
+
+        Returns
+        -------
+        Cost
+            A cost in this currency, beside approximate releases, which keep theirs.
+        """
         name = {"gdp": "gaussian", "zcdp": "concentrated", "pure": "pure"}[currency]
         aside = {"approximate": self.approximate, "delta": self.delta}
         return Cost(**{name: self.amount(currency)}, **aside)
@@ -565,6 +653,16 @@ class Cost:
 
         A relative excess of 1e-9 is forgiven, for the rounding of sums that spend a budget
         exactly. Gaussian costs are compared in mu, where no conversion is needed.
+
+        Parameters
+        ----------
+        budget : Budget
+            The most that may be spent.
+
+        Returns
+        -------
+        bool
+            Whether the cost is within the budget.
         """
         if budget.epsilon == math.inf:
             return True

@@ -40,13 +40,13 @@ class Capabilities:
         Whether users hide each other, so that only (epsilon, delta) is known of what they pay.
     protects_groups : bool, default=False
         Whether all rows of a group can be protected together.
+    batches : bool, default=False
+        Whether running sums are released batch by batch, each full and of a public size.
     summed : bool, default=False
         Whether the noisy sum alone is ever seen, because devices add the noise to what nobody can
         look at.
     caveat : str, default=""
         What a guarantee says at its end: what is left if the premise does not hold.
-    batches : bool, default=False
-        Whether running sums are released batch by batch, each full and of a public size.
 
     Attributes
     ----------
@@ -106,7 +106,18 @@ class Capabilities:
         )
 
     def named(self, unit: str) -> str:
-        """The name of the guarantee for a "record", a "person" or a "user"."""
+        """The name of the guarantee for a "record", a "person" or a "user".
+
+        Parameters
+        ----------
+        unit : {"record", "person", "user"}
+            What is protected.
+
+        Returns
+        -------
+        str
+            ``user_sentence`` for a user, if there is one, else ``sentence``.
+        """
         return self.user_sentence or self.sentence if unit == "user" else self.sentence
 
 
@@ -142,10 +153,12 @@ def capabilities(model: str) -> Capabilities:
     Parameters
     ----------
     model : str
+        Name of a privacy model, one of `MODELS`.
 
     Returns
     -------
     Capabilities
+        What the sessions of the model state.
 
     Raises
     ------
@@ -257,17 +270,50 @@ class Guarantee:
 
     @classmethod
     def absent(cls, unit: str = "record") -> "Guarantee":
-        """No guarantee: the answers are exact."""
+        """No guarantee: the answers are exact.
+
+        Parameters
+        ----------
+        unit : {"record", "person", "user"}, default="record"
+            What is protected.
+
+        Returns
+        -------
+        Guarantee
+            A guarantee of infinite cost.
+        """
         return cls("none", (Cost(gaussian=inf),), unit=unit)
 
     @classmethod
     def perfect(cls, unit: str = "record") -> "Guarantee":
-        """Guarantee of what does not depend on the data."""
+        """Guarantee of what does not depend on the data.
+
+        Parameters
+        ----------
+        unit : {"record", "person", "user"}, default="record"
+            What is protected.
+
+        Returns
+        -------
+        Guarantee
+            A guarantee of cost 0.
+        """
         return cls("local", (Cost(),), unit=unit)
 
     @classmethod
     def weakest(cls, guarantees: Iterable["Guarantee"]) -> "Guarantee":
-        """Guarantee that holds for all units, each of which has one of these guarantees."""
+        """Guarantee that holds for all units, each of which has one of these guarantees.
+
+        Parameters
+        ----------
+        guarantees : iterable of Guarantee
+            Guarantees of the units; at least one.
+
+        Returns
+        -------
+        Guarantee
+            The costs of all of them, under the model that needs the most trust.
+        """
         guarantees = list(guarantees)
         unique = dict.fromkeys(cost for each in guarantees for cost in each.costs)
         model = min((each.model for each in guarantees), key=_strength)
@@ -289,17 +335,49 @@ class Guarantee:
         return not capabilities(self.model).exact
 
     def protecting(self, unit: str) -> "Guarantee":
-        """The same guarantee for units that have one record each."""
+        """The same guarantee for units that have one record each.
+
+        Parameters
+        ----------
+        unit : {"record", "person", "user"}
+            What is protected.
+
+        Returns
+        -------
+        Guarantee
+            A copy that names this unit.
+        """
         return replace(self, unit=unit)
 
     def of_person(self, rounds: int) -> "Guarantee":
-        """The same guarantee for persons, whose cost covers so many rounds each."""
+        """The same guarantee for persons, whose cost covers so many rounds each.
+
+        Parameters
+        ----------
+        rounds : int
+            Number of rounds of a person that the cost covers, at least 1.
+
+        Returns
+        -------
+        Guarantee
+            A copy whose unit is a person.
+        """
         return replace(self, unit="person", rounds=int(rounds))
 
     def repeated(self, rounds: int) -> "Guarantee":
         """Guarantee of persons who are in so many releases, each of which has this guarantee.
 
         Costs add up (adaptive composition), and so do the deltas that releases spend.
+
+        Parameters
+        ----------
+        rounds : int
+            Number of releases that a person is in, at least 1.
+
+        Returns
+        -------
+        Guarantee
+            A guarantee whose costs are added up over the releases.
         """
         return self._grouped(rounds, alone=True).of_person(rounds)
 
@@ -311,6 +389,16 @@ class Guarantee:
         by m^2, and (epsilon, delta) turns into (m epsilon, m exp((m - 1) epsilon) delta) (Dwork and
         Roth 2014, Theorem 2.2; Bun and Steinke 2016, Proposition 27; Dong et al. 2022, Theorem
         2.14). Fewer records are in each of several releases, and sums of squares are smaller.
+
+        Parameters
+        ----------
+        visits : int
+            Largest number of records of a unit, at least 1.
+
+        Returns
+        -------
+        Guarantee
+            A guarantee for all records of a unit together.
         """
         if self.rounds is not None or self.visits != 1 or visits < 1 or visits != int(visits):
             raise ValueError(f"visits={visits!r} must be an int of at least 1, asked for once.")

@@ -38,7 +38,29 @@ def _dearest(costs):
 @stored
 @dataclass(frozen=True)
 class ReportRow:
-    """One answered query: only public parameters and noise laws, no answer."""
+    """One answered query: only public parameters and noise laws, no answer.
+
+    Parameters
+    ----------
+    query : str
+        Name of the query.
+    norm : str
+        Norm in which a record moves the answer, such as "l2".
+    sensitivity : float or None
+        How far replacing a record moves the answer; None where several numbers stand for it.
+    share : float
+        Part of the session's budget, or of its users, in (0, 1].
+    records : int
+        Number of records in the answer.
+    noise : str
+        Name of the noise law.
+    scale : float or None
+        Scale of the noise of one coordinate, in units of the answer; None where there is none.
+    cost : Cost
+        What the answer costs one of its records.
+    paid : Cost or None, default=None
+        All that one of its records has paid by then, if known.
+    """
 
     query: str
     norm: str
@@ -56,7 +78,13 @@ class ReportRow:
         return [*(getattr(self, name) for name in HEADERS[:-1]), amount(self.cost)]
 
     def cells(self) -> tuple[str, ...]:
-        """The same as texts."""
+        """The same as texts.
+
+        Returns
+        -------
+        tuple of str
+            One text for each entry of ``values``; "-" where there is none.
+        """
         values = ("-" if value is None else value for value in self.values)
         return tuple(f"{v:.4g}" if isinstance(v, float) else str(v) for v in values)
 
@@ -68,7 +96,7 @@ class PrivacyReport(Printed):
 
     Queries that follow each other and have the same numbers are one line, with their count.
 
-    Attributes
+    Parameters
     ----------
     name : str
         Who asked.
@@ -85,9 +113,6 @@ class PrivacyReport(Printed):
     pipeline : bool
         Whether it is about the last step of a Pipeline alone, since steps before it may have
         learned from the rows: all but `BoundsScaler` and `TableEncoder` may.
-    within : tuple of str
-        Estimators, or parts of scikit-learn, that called the fit, and may have repeated rows or
-        read them besides.
     charged : Cost or None
         What accountants were charged at once; None: the total of the rows.
     passes : int or None
@@ -99,14 +124,17 @@ class PrivacyReport(Printed):
         Name of the column that says whose row it is; "" where it has none.
     max_weight : float or None
         Public bound to which the weights of rows were clipped; None where there are none.
+    note : str or None
+        What a reader has to know of the fit, by public numbers and released answers.
+    within : tuple of str
+        Estimators, or parts of scikit-learn, that called the fit, and may have repeated rows or
+        read them besides.
     devices : Devices or None
         Where devices add the noise: how many, and how their sum is hidden.
     simulated : bool
         Whether one draw stood for the noise of all devices, on a machine that has the rows.
     promised : Guarantee or None
         What the users of a bandit are promised by these answers; None: what one record is.
-    note : str or None
-        What a reader has to know of the fit, by public numbers and released answers.
     """
 
     name: str
@@ -133,7 +161,13 @@ class PrivacyReport(Printed):
             self.pipeline, self.within = called.pipeline, called.within
 
     def add_note(self, words: str | None) -> None:
-        """Append a sentence to the note; an empty one changes nothing."""
+        """Append a sentence to the note; an empty one changes nothing.
+
+        Parameters
+        ----------
+        words : str or None
+            A sentence about public numbers and released answers.
+        """
         self.note = " ".join(filter(None, (self.note, words))) or None
 
     @property

@@ -232,6 +232,11 @@ class BudgetAccountant(Printed):
             publicly indexed sets of records; costs of different partitions add up, because
             nothing is known about how they overlap. Inside a part, a second one divides it again.
 
+        Yields
+        ------
+        BudgetAccountant
+            The accountant, which charges the part while the block runs.
+
         Notes
         -----
         A part holds for the code that is called from where it was entered. Work of a suspended
@@ -634,6 +639,11 @@ def parallel_part(name: object, *, partition: str) -> Iterator[None]:
         What is divided into parts. Costs of different partitions add up, because nothing is
         known about how they overlap: an object that makes its own parts should make a unique name.
 
+    Yields
+    ------
+    None
+        Nothing: what the block charges is charged to the part.
+
     Examples
     --------
     >>> from skpriv.privacy import BudgetAccountant, Cost, charge, parallel_part
@@ -749,14 +759,26 @@ class Accounted:
         return handle + tuple(e for e in capture(with_parts=False) if e[0]._key not in keys)
 
     def written_accountants(self) -> list[dict[str, Any]]:
-        """The handle of a copy as plain values: which ledgers its fits are charged to."""
+        """The handle of a copy as plain values: which ledgers its fits are charged to.
+
+        Returns
+        -------
+        list of dict
+            One entry for each ledger, of texts and numbers that JSON can hold.
+        """
         return [
             {**accountant._announced(), "home": accountant._home}
             for accountant, _ in self._handle()
         ]
 
     def charge_to(self, written: list[dict[str, Any]]) -> None:
-        """Take the handle that a file had, as a copy does. No ledger is opened before a charge."""
+        """Take the handle that a file had, as a copy does. No ledger is opened before a charge.
+
+        Parameters
+        ----------
+        written : list of dict
+            What `written_accountants` returned.
+        """
         revived = [(BudgetAccountant._revived(entry), entry["home"]) for entry in written]
         for accountant, home in revived:
             accountant._home = home

@@ -33,6 +33,7 @@ class Codebook:
     size : int >= 2
         Length D of the vectors.
     epsilon : float
+        Privacy parameter of one report, above 0.
     count, nearest : int
         K directions, of which the m nearest are preferred; m <= K / 2.
 
@@ -84,13 +85,35 @@ class Codebook:
         return max(log(near) - log(far), log(odds))
 
     def density(self, t: float) -> np.ndarray:
-        """Density of a reported direction f at t = <f, v>, over that of a uniform direction."""
+        """Density of a reported direction f at t = <f, v>, over that of a uniform direction.
+
+        Parameters
+        ----------
+        t : float or ndarray
+            Inner product of the direction and the vector, in [-1, 1].
+
+        Returns
+        -------
+        ndarray
+            Ratio of the densities, above 0.
+        """
         beta, K, m = (self.size - 1) / 2.0, self.count, self.nearest
         among = special.betainc(K - m, m, special.betainc(beta, beta, (1.0 + t) / 2.0))
         return 1.0 - self.gain + self.gain * K / m * among
 
     def moment(self, order: Any) -> float:
-        """E t^order, for orders 1 to 4: uniform directions have 0, 1 / D, 0, 3 / (D (D + 2))."""
+        """E t^order, for orders 1 to 4: uniform directions have 0, 1 / D, 0, 3 / (D (D + 2)).
+
+        Parameters
+        ----------
+        order : int
+            From 1 to 4.
+
+        Returns
+        -------
+        float
+            The moment, in [-1, 1].
+        """
         D = self.size
         uniform = (0.0, 1.0 / D, 0.0, 3.0 / (D * (D + 2.0)))[order - 1]
         near = _near_moments(D, self.count, self.nearest)[order - 1]
@@ -123,6 +146,16 @@ class Codebook:
 
         "vector" is for direction / c1; "moments" for N_b - N_A theta* of lifted reports, theta* of
         norm ``TYPICAL_NORM``; "square" for the estimate of v v'.
+
+        Parameters
+        ----------
+        use : {"vector", "moments", "square"}, default="moments"
+            What is estimated from the reports.
+
+        Returns
+        -------
+        float
+            The variance, at least 0; infinity if the reports tell nothing.
         """
         D = self.size
         if self.mean <= 0.0:

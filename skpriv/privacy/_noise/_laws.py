@@ -71,9 +71,18 @@ class Noise:
         Parameters
         ----------
         query : Query
+            The query that each user answers.
         rows : skpriv.records.Rows
+            The rows of all users.
         users : skpriv.records.Subset
+            The users who answer.
         source : NoiseSource
+            Where the noise is drawn.
+
+        Returns
+        -------
+        ndarray of shape ``query.shape``
+            The noisy sum of the reports.
         """
         return source.add(rows.sum(query, users), self.summed(len(users)))
 
@@ -93,29 +102,106 @@ class GaussianNoise(Noise):
 
     @classmethod
     def calibrated(cls, sensitivity: float, mu: float) -> Any:
-        """Noise that makes a release of this l2 sensitivity mu-Gaussian-DP: scale = D / mu."""
+        """Noise that makes a release of this l2 sensitivity mu-Gaussian-DP: scale = D / mu.
+
+        Parameters
+        ----------
+        sensitivity : float
+            How far replacing a record moves the answer, in l2 norm.
+        mu : float
+            Parameter of Gaussian DP, above 0.
+
+        Returns
+        -------
+        GaussianNoise
+            The law with this guarantee.
+
+        Raises
+        ------
+        PrivacyError
+            If ``mu`` is not above 0.
+        """
         if not mu > 0.0:
             raise PrivacyError("Gaussian noise needs mu above 0, hence a delta above 0.")
         return cls(sensitivity / mu)
 
     def cost(self, sensitivity: float) -> Cost:
-        """Price of one release with this l2 sensitivity: mu = D / scale, exactly."""
+        """Price of one release with this l2 sensitivity: mu = D / scale, exactly.
+
+        Parameters
+        ----------
+        sensitivity : float
+            How far replacing a record moves the answer, in l2 norm.
+
+        Returns
+        -------
+        Cost
+            Infinite if the answer is exact.
+        """
         return Cost.from_mu(sensitivity / self.scale if self.scale else np.inf)
 
     def summed(self, reports: Any) -> Any:
-        """Law of the sum of this many independent copies."""
+        """Law of the sum of this many independent copies.
+
+        Parameters
+        ----------
+        reports : int
+            Number of copies, at least 0.
+
+        Returns
+        -------
+        GaussianNoise
+            The law, of the same kind.
+        """
         return GaussianNoise(self.scale * sqrt(reports))
 
     def plus(self, other: Any) -> Any:
-        """Law of the sum of two independent draws."""
+        """Law of the sum of two independent draws.
+
+        Parameters
+        ----------
+        other : GaussianNoise
+            Law of the other draw.
+
+        Returns
+        -------
+        GaussianNoise
+            The law, of the same kind.
+        """
         return GaussianNoise(sqrt(self.scale**2 + other.scale**2))
 
     def minus(self, earlier: Any) -> Any:
-        """Law of the noise that was added since an earlier sum, which is part of this sum."""
+        """Law of the noise that was added since an earlier sum, which is part of this sum.
+
+        Parameters
+        ----------
+        earlier : GaussianNoise
+            Law of the noise of the earlier sum.
+
+        Returns
+        -------
+        GaussianNoise
+            The law, of the same kind.
+        """
         return GaussianNoise(sqrt(max(self.scale**2 - earlier.scale**2, 0.0)))
 
     def added(self, value: Any, rng: Any, n_jobs: int | None = -1) -> Any:
-        """Value plus one draw, coordinate by coordinate."""
+        """Add one draw to a value, coordinate by coordinate.
+
+        Parameters
+        ----------
+        value : ndarray
+            Exact answer.
+        rng : None or numpy.random.RandomState
+            None draws secure noise, on a grid; a generator draws reproducible noise.
+        n_jobs : int or None, default=-1
+            Number of threads that draw secure noise, as in joblib.
+
+        Returns
+        -------
+        ndarray
+            The noisy answer, of the shape of ``value``.
+        """
         if rng is not None:
             return value + rng.normal(scale=self.scale, size=value.shape)
         if value.size <= SLICE:

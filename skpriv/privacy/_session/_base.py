@@ -397,6 +397,7 @@ class Session(ABC):
     Parameters
     ----------
     rows : skpriv.records.Rows
+        The private rows, from which the session alone reads.
     budget : Budget
         What one record may lose in the whole session.
     random_state : None, int or RandomState
@@ -549,6 +550,7 @@ class Session(ABC):
         Parameters
         ----------
         query : Query
+            The sum that is asked for.
         share : float in (0, 1]
             Where users answer once (local and shuffle), the part of the users of the subset.
         subset : None or Piece, default=None
@@ -586,12 +588,14 @@ class Session(ABC):
         k : int
             Number of coordinates (public).
         share : float in (0, 1]
+            Part of the budget; where users answer once, part of the users.
         subset : None or Piece, default=None
             The same as for ``sum``.
 
         Returns
         -------
         ndarray of shape (k,)
+            Indices of the coordinates, of dtype int.
 
         Raises
         ------
@@ -618,13 +622,16 @@ class Session(ABC):
         Parameters
         ----------
         procedure : Procedure
+            What is computed from exact sums.
         share : float in (0, 1]
+            Part of the budget; where users answer once, part of the users.
         subset : None or Piece, default=None
             The same as for ``sum``.
 
         Returns
         -------
         Answer
+            The noisy output and the law of its noise.
 
         Raises
         ------
@@ -646,6 +653,7 @@ class Session(ABC):
         Parameters
         ----------
         query : Query
+            The sum of which the stream keeps a running value.
         horizon : int
             How often the sum may be read at most (public).
         batch : int, default=None
@@ -654,12 +662,29 @@ class Session(ABC):
         Returns
         -------
         Stream
+            A running sum that takes records and answers reads.
         """
         return self.begin(stream_of(type(self), query, self._budget, horizon, batch))
 
     @one_at_a_time
     def begin(self, stream: Any) -> Any:
-        """Calibrate and book a stream: nothing else can be asked of its records."""
+        """Calibrate and book a stream: nothing else can be asked of its records.
+
+        Parameters
+        ----------
+        stream : Stream
+            A stream that has not begun.
+
+        Returns
+        -------
+        Stream
+            The same stream, ready for records.
+
+        Raises
+        ------
+        PrivacyError
+            If the session protects persons, or its users have answered.
+        """
         if self.persons is not None:
             raise PrivacyError("a stream protects records alone, and not persons.")
         if self.capabilities.reports and self.used:
@@ -673,16 +698,39 @@ class Session(ABC):
     def noise(self, query: Any, share: float, subset: Any = None) -> Any:
         """Law of the noise that the answer to a query would have for this share (public).
 
+        Parameters
+        ----------
+        query : Query
+            The query that would be asked.
+        share : float in (0, 1]
+            Part of the budget, or where users answer once of the users.
+        subset : None or Piece, default=None
+            A part of the records; None is all.
+
         Returns
         -------
         GaussianNoise, or what the query brings
+            The law, from public numbers alone.
         """
         slot = self._next_slot(share, subset)
         law = self._law(query, slot)
         return law.summed(self._count(slot)) if self.capabilities.reports else law
 
     def records(self, share: float, subset: Any = None) -> int:
-        """Number of records, as far as it is known, that a query for this share would sum over."""
+        """Number of records, as far as it is known, that a query for this share would sum over.
+
+        Parameters
+        ----------
+        share : float in (0, 1]
+            Part of the budget, or where users answer once of the users.
+        subset : None or Piece, default=None
+            A part of the records; None is all.
+
+        Returns
+        -------
+        int
+            The public number of records.
+        """
         return self._size(self._next_slot(share, subset))
 
     def rebase(self) -> None:

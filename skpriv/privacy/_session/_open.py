@@ -302,6 +302,7 @@ def open_session(
     privacy : str
         The name of the privacy model, one of `MODELS`. An infinite epsilon is the same as "none".
     X : ndarray or sparse matrix of shape (n_records, n_features), or skpriv.records.Rows
+        Private rows; nothing but their shape is read before the charge.
     y : ndarray of shape (n_records,)
         None if X is rows, which have their targets in them.
     budget : Budget
@@ -322,6 +323,7 @@ def open_session(
     Returns
     -------
     Session
+        A session of the model, whose budget is charged.
 
     Raises
     ------
@@ -370,6 +372,7 @@ def open_stream(
     privacy : str
         The name of the privacy model, one of `MODELS`. An infinite epsilon is the same as "none".
     query : Query
+        The sum of which the stream keeps a running value.
     budget : Budget
         What one record may lose in the whole stream.
     n_reads : int
@@ -387,6 +390,7 @@ def open_stream(
     Returns
     -------
     Stream
+        A running sum whose whole cost is charged.
 
     Raises
     ------

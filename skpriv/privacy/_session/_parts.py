@@ -30,6 +30,7 @@ def split(session: Any, *sizes: Any) -> "list[Part]":
     Returns
     -------
     list of Part
+        The parts, in the order of ``sizes``.
 
     Raises
     ------
