@@ -329,6 +329,7 @@ class Exported(Printed):
         Returns
         -------
         str
+            LaTeX of the table, to be written to a file or pasted.
         """
         above: list[str] = []
         for name, words in self._head():
@@ -341,6 +342,7 @@ class Exported(Printed):
         Returns
         -------
         str
+            Markdown, which ends with a new line.
         """
         return "\n\n".join(map(markdown, filter(None, self._parts()))) + "\n"
 

@@ -18,7 +18,7 @@ class ModelComparison(Exported):
 
     Made by :func:`compare_models`; it prints as a table, in HTML too.
 
-    Attributes
+    Parameters
     ----------
     models : dict of str to Inference
         The coefficients of each model, by its name.

@@ -24,7 +24,7 @@ class TypicalPredictions(Exported):
 
     Made by :func:`typical_predictions`.
 
-    Attributes
+    Parameters
     ----------
     rows : list of str
         The values of each row.
@@ -33,6 +33,7 @@ class TypicalPredictions(Exported):
     estimate, low, high : ndarray of shape (n_rows,)
         Predictions, and the ends of their intervals.
     confidence_level : float
+        Confidence level of each interval, in (0, 1).
     """
 
     rows: list
@@ -48,6 +49,7 @@ class TypicalPredictions(Exported):
         Returns
         -------
         pandas.DataFrame of shape (n_rows, 3)
+            Columns "estimate", "low" and "high", with one row for each typical row.
         """
         import pandas as pd
 
@@ -92,10 +94,12 @@ def typical_predictions(
         Public rows that were made up, such as a person of average age: no rows of the table. Their
         values are printed.
     confidence_level : float in (0, 1), default=0.95
+        Confidence level of each interval.
 
     Returns
     -------
     TypicalPredictions
+        Predictions with intervals, in the units of the target.
 
     Notes
     -----
@@ -146,6 +150,7 @@ def marginal_effects(model: Any, row: Any, *, confidence_level: Level = 0.95) ->
     row : data frame or array-like of shape (1, n_features)
         A public row that was made up, such as a person of average age.
     confidence_level : float in (0, 1), default=0.95
+        Confidence level of each interval.
 
     Returns
     -------

@@ -456,7 +456,18 @@ class PrivateEstimator(Accounted, BaseEstimator):
         return "prediction"
 
     def mean_of_linear_part(self, eta: float) -> tuple[float, float, float]:
-        """The mean of the target where the linear part is `eta`, and its first two derivatives."""
+        """The mean of the target where the linear part is `eta`, and its first two derivatives.
+
+        Parameters
+        ----------
+        eta : float
+            Value of the linear part of the model.
+
+        Returns
+        -------
+        tuple of three floats
+            The mean, its slope and its second derivative.
+        """
         return eta, 1.0, 0.0
 
     def fit_statistics(self) -> tuple:

@@ -306,7 +306,18 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
         return "mean"
 
     def mean_of_linear_part(self, eta: float) -> tuple[float, float, float]:
-        """The mean, which is exp(eta), and its derivatives."""
+        """The mean, which is exp(eta), and its derivatives.
+
+        Parameters
+        ----------
+        eta : float
+            Value of the linear part of the model.
+
+        Returns
+        -------
+        tuple of three floats
+            The mean and its two derivatives, which are all equal.
+        """
         return (float(np.exp(eta)),) * 3
 
     def _fit(self, X, y, groups, weights):
@@ -936,7 +947,18 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         return f"probability of {self.classes_[1]}"
 
     def mean_of_linear_part(self, eta: float) -> tuple[float, float, float]:
-        """The probability of ``classes_[1]``, and its derivatives."""
+        """The probability of ``classes_[1]``, and its derivatives.
+
+        Parameters
+        ----------
+        eta : float
+            Value of the linear part of the model.
+
+        Returns
+        -------
+        tuple of three floats
+            The probability, its slope and its second derivative.
+        """
         p = float(special.expit(eta))
         slope = p * (1.0 - p)
         return p, slope, slope * (1.0 - 2.0 * p)

@@ -437,7 +437,7 @@ class Cost:
         Parameters
         ----------
         mu : float
-            At least 0; infinity is an exact answer.
+            A number of at least 0; infinity is an exact answer.
 
         Returns
         -------
@@ -453,7 +453,7 @@ class Cost:
         Parameters
         ----------
         rho : float
-            At least 0; infinity is an exact answer.
+            A number of at least 0; infinity is an exact answer.
 
         Returns
         -------
@@ -469,7 +469,7 @@ class Cost:
         Parameters
         ----------
         epsilon : float
-            At least 0; infinity is an exact answer.
+            A number of at least 0; infinity is an exact answer.
 
         Returns
         -------

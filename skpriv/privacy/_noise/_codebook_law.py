@@ -107,7 +107,7 @@ class Codebook:
         Parameters
         ----------
         order : int
-            From 1 to 4.
+            Power of t, from 1 to 4.
 
         Returns
         -------
