@@ -150,6 +150,7 @@ def privacy_utility_curve(
     reference: Annotated[Any, HasMethods(["fit", "predict"]), None] = None,
     confidence_level: Level | None = 0.95,
     interval_method: IntervalMethod = "certified",
+    reference_method: IntervalMethod | None = None,
     max_interval_rows: Count | None = 2000,
     n_jobs: int | None = None,
     random_state: RandomState = None,
@@ -200,6 +201,8 @@ def privacy_utility_curve(
 
     interval_method : {"certified", "asymptotic"}, default="certified"
         Passed to the estimator's ``confidence_interval``.
+    reference_method : {"certified", "asymptotic"}, default=None
+        The same for the reference; None is `interval_method`.
 
     max_interval_rows : int or None, default=2000
         Intervals are measured at no more than this number of held-out rows of each fold, evenly
@@ -299,7 +302,8 @@ def privacy_utility_curve(
         scorer = check_scoring(reference, scoring)
         tasks = (tables.rows(clone(reference), fold) for fold in folds)
         measure = delayed(evaluate_reference)
-        references = list(parallel(measure(*task, scorer, interval) for task in tasks))
+        of_reference = interval and interval | {"method": reference_method or interval_method}
+        references = list(parallel(measure(*task, scorer, of_reference) for task in tasks))
 
     def fits():
         scorers = [check_scoring(one, scoring) for one in estimators]

@@ -85,7 +85,7 @@ def test_options_and_the_reference_of_least_squares(options, csv_file, bounds_fi
     frame = pd.read_csv(csv_file)
     cv = KFold(2, shuffle=True, random_state=0)
     scores = cross_val_score(LinearRegression(), frame[["age", "height"]], frame["dose"], cv=cv)
-    lines = out.split("Reference, not private\n")[1].splitlines()
+    lines = out.split("Least squares, not private\n")[1].splitlines()
     assert lines[0].split()[1] == f"{np.median(scores):.3f}"
 
 

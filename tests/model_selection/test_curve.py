@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from skpriv import BudgetAccountant, BudgetExceeded
-from skpriv.linear_model import SSPRegressor
+from skpriv.linear_model import LinearRegression as PrivateLine, SSPRegressor
 from skpriv.model_selection import privacy_utility_curve
 from skpriv.preprocessing import BoundsScaler
 
@@ -248,3 +248,20 @@ def test_a_new_y_is_counted_in_all_held_out_rows():
     est.set_params(calibration_size=None)
     plain = privacy_utility_curve(est, X, y, confidence_level=0.8, **options)
     assert plain.prediction_widths is None and plain.prediction_coverages is None
+
+
+def test_the_reference_may_have_classical_intervals():
+    """They are those of the robust covariance, which certified ones at any epsilon exceed."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, size=(4000, 1))
+    y = 0.5 * X[:, 0] + rng.uniform(-0.3, 0.3, size=4000)
+    line = PrivateLine(bounds_X=(-1, 1), bounds_y=(-1, 1), privacy="none")
+    model = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), coef_norm=2.0, random_state=0)
+    curve = privacy_utility_curve(
+        model, X, y, epsilons=[10.0], cv=2, reference=line, reference_method="asymptotic"
+    )
+    A = np.column_stack([X, np.ones(4000)])
+    covariance = 0.09 / 3.0 * np.linalg.inv(A.T @ A) * 2.0  # of half of the rows
+    widths = 2.0 * 1.96 * np.sqrt(np.einsum("ij,jk,ik->i", A, covariance, A))
+    assert curve.reference_widths == pytest.approx(2 * [widths.mean()], rel=0.1)
+    assert (curve.interval_widths > curve.reference_widths.max()).all()
