@@ -525,7 +525,7 @@ class _Decoder:
     def _tuple(self, value):
         kind = self._of(value, tuple)
         items = self.decode(_items(value["tuple"]))
-        return tuple(items) if kind is tuple else kind._make(items)
+        return tuple(items) if kind is tuple else kind(*items)
 
     def _pipeline(self, value):
         return Pipeline([self._step(*_items(step, 2)) for step in _items(value["pipeline"])])

@@ -485,15 +485,23 @@ class Line(NamedTuple):
     ----------
     equation : ScoreEquation
         It has the moment of all rows, without clips or weights, and the slope of the step before.
-    errors : ndarray of shape (p, n_errors)
-        Deviations of independent errors of the moment by shortening, beside privacy noise.
+    along : ndarray of shape (p,)
+        An error of the moment by shortening, one deviation long, beside privacy noise.
+    across : float
+        Standard deviation of another one, in each direction.
     far : FarRows or None
         Rows that steps weigh down; None where there are none, or records are persons.
     """
 
     equation: ScoreEquation
-    errors: np.ndarray
+    along: np.ndarray
+    across: float
     far: Any = None
+
+    @property
+    def errors(self):
+        """Deviations of these independent errors, shape (p, 1 + p)."""
+        return np.column_stack([self.along, self.across * np.eye(len(self.along))])
 
     @classmethod
     def of(cls, query: Any, answer: Any, last: ScoreEquation, far: Any = None) -> "Line":
@@ -529,8 +537,7 @@ class Line(NamedTuple):
             n=answer.n,
         )
         along = hypot(UNEVEN, query.excess_deviation / excess) * tail
-        errors = np.column_stack([along, query.missed / sqrt(p) * np.eye(p)])
-        return cls(equation, errors, far)
+        return cls(equation, along, query.missed / sqrt(p), far)
 
     def missing_from(self, slope: np.ndarray, scale: float) -> tuple:
         """What weights took from a slope, and its noise: see `FarRows.missing_from`."""
