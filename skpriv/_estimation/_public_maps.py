@@ -321,6 +321,11 @@ class RowMap(PublicRows):
             return None
         return self._across / self.parts[0] * np.eye(self.n_features, self.size)
 
+    @property
+    def may_be_indicators(self):
+        """Which features have the range (0, 1), as the indicator of a category has."""
+        return (self.low == 0.0) & (self.high == 1.0)
+
     def span(self, theta):
         """Least and largest phi'theta of any row."""
         long, short = self.parts

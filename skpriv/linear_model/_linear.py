@@ -212,12 +212,12 @@ class LinearRegression(FitsLines, PredictionIntervals):
     **Privacy guarantee**: (epsilon, delta)-differential privacy under replacement of one record,
     local in the local model. Released are Gaussian answers: the mean and the spread of the target,
     four for the whitening, one for each step, and one count of the rows outside of their bounds.
-    With many records the equation of the least-squares line and the lengths of its scores are
-    released, too, and where clips are tight the mean of the residuals. Costs compose exactly as
-    Gaussian DP (Dong, Roth and Su 2022). With the codebook channel: one index of each user, by one
-    exact integer draw, and nothing else (delta = 0, docs/trust.md). Public: the number of
-    records and all parameters. With so few records that no coefficient can be found, the mean alone
-    is released, and the report says so.
+    With many records the equation of the least-squares line, the lengths of its scores and the
+    length of the line are released, too, and where clips are tight the mean of the residuals. Costs
+    compose exactly as Gaussian DP (Dong, Roth and Su 2022). With the codebook channel: one index of
+    each user, by one exact integer draw, and nothing else (delta = 0, docs/trust.md). Public: the
+    number of records and all parameters. With so few records that no coefficient can be found, the
+    mean alone is released, and the report says so.
 
     The derivation, the rules and what they were measured on are in ``docs/linear_regression.md``.
 

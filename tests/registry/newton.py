@@ -7,7 +7,7 @@ import numpy as np
 
 from skpriv._estimation._loop._queries import (
     IDENTITY, ClippedRowsQuery, LocationQuery, Log, Logit, MarginsQuery, ResidualMeanQuery,
-    SpreadQuery, Whitened, WhiteningQuery,
+    SpreadQuery, StretchQuery, Whitened, WhiteningQuery,
 )  # fmt: skip
 from skpriv._estimation._loop._score import LineScoreQuery, ScoreQuery, StepAndLineQuery
 from skpriv._estimation._public_maps import RecordMap, RowMap, TargetMap, WeightedMap
@@ -109,6 +109,14 @@ def _residual_mean(rng):
     return ResidualMeanQuery(whitened.row_map, target, rng.uniform(-1.0, 1.0), theta, limit, link)
 
 
+def _stretch(rng):
+    whitened, target = _with_weights(rng, *_maps(rng))
+    theta = rng.normal(size=whitened.row_map.size) * 10.0 ** rng.uniform(-3.0, 3.0)
+    limit, unit = 10.0 ** rng.uniform(-3.0, 0.4, size=2)
+    known = whitened.row_map, target, rng.uniform(-1.0, 1.0), theta, limit
+    return StretchQuery(*known, rng.normal(), unit)
+
+
 def _location(kind):
     """Of targets of a line or of classes, with weights at times."""
 
@@ -170,6 +178,10 @@ CASES = {
     ResidualMeanQuery: Case(
         _residual_mean,
         (_targets(ResidualMeanQuery(PLAIN, TARGET, 0.0, np.zeros(2), 0.5), 1.0, -1.0),),
+    ),
+    StretchQuery: Case(
+        _stretch,
+        (_targets(StretchQuery(PLAIN, TARGET, 0.0, 0.1 * E1, 0.5, 0.0, 0.05), 1.0, -1.0),),
     ),
     # Runs without privacy only.
     LeastSquares: Case(lambda rng: LeastSquares(RecordMap(PLAIN, TARGET)), ()),

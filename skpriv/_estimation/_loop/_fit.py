@@ -25,6 +25,7 @@ from .._intervals import (
 from ._queries import IDENTITY, dependence
 from ._whitening import denoised_gram
 
+SHORTEST, LONGEST = -0.9, 2.0  # parts of a fit by which it is made longer at least and at most
 FUNCTION, FITTED, LEAST_SQUARES = "function", "fitted", "least_squares"
 PERSONS_CUT = (
     "method='certified' needs the score of every row as it is, and those of a person with several "
@@ -102,6 +103,48 @@ class KnownMean:
         excess = weight * (self.value + float(dual @ self.gram @ away))
         rest = weight**2 * other + (1.0 - weight) ** 2 * self.skew**2
         return excess, weight * reply, float(np.sqrt(rest))
+
+
+@stored
+@dataclass(frozen=True, eq=False)
+class KnownLength:
+    """By how much a line at a point b is too short, as another answer than its steps says.
+
+    Clips take more away from large targets where noise is skewed and grows with the mean: the line
+    is then too short. It is too long where rows that are far away, which steps weigh less, are on a
+    bent relation. Its direction is right in both cases.
+
+    Attributes
+    ----------
+    point : ndarray of shape (p,)
+        b.
+    direction : ndarray of shape (p,)
+        f, which is b less its mean.
+    dual : ndarray of shape (p,)
+        D f / f'Df for the Gram matrix D of the rows: its product with a change of b is the part of
+        f that is in it.
+    value, variance : float
+        d, such that b + d f has the right length, and the variance of its error.
+    prior : float
+        Variance t^2 of d a priori.
+    """
+
+    point: np.ndarray
+    direction: np.ndarray
+    dual: np.ndarray
+    value: float
+    variance: float
+    prior: float
+
+    def of(self, b):
+        """Parts of f to be added to an estimate b, and the deviation of their error.
+
+        With the variance v the weight w of d is t^2 / (t^2 + v): w^2 v of its noise and
+        (1 - w)^2 t^2 of the length are left over, which is w v.
+        """
+        weight = self.prior / max(self.prior + self.variance, 1e-300)
+        missing = self.value - float(self.dual @ (b - self.point))
+        return weight * min(max(missing, SHORTEST), LONGEST), sqrt(weight * self.variance)
 
 
 def inversion_excess(slopes, moments, variances, scale, quantile):
@@ -356,6 +399,8 @@ class LoopFit:
         Effective records N.
     mean : KnownMean, default=None
         What is known of the mean of the fit beside its steps.
+    stretch : KnownLength, default=None
+        What is known of the length of a line beside its steps.
     link : MeanLink
     rows_per_record : int
         Rows that a record may have: more than one if it is a person.
@@ -381,6 +426,7 @@ class LoopFit:
     n: int
     effective_records: float = inf
     mean: KnownMean | None = None
+    stretch: KnownLength | None = None
     link: Any = IDENTITY
     rows_per_record: int = 1
     degrees: float | None = None
@@ -598,6 +644,10 @@ class LoopFit:
                 solution = solution - excess * constant
                 replies = dual - np.outer(constant, reply @ vectors)
             others.append(deviation * constant)
+        if self.stretch is not None and kind == FUNCTION:
+            f, (missing, deviation) = self.stretch.direction, self.stretch.of(solution)
+            solution = solution + missing * f
+            others.append(deviation * f)
         return LoopLaw(
             solution=solution,
             dual=dual,

@@ -23,6 +23,7 @@ from .._intervals import USUAL_QUANTILE
 from .._public_maps import RowMap
 
 SQUARES = 1.5  # c of `MarginsQuery`: as large as costs nothing
+STRETCH_WEIGHT = 1.5  # c of `StretchQuery`: free up to 1.66
 # A class, and the records that have a target, are taken to be no fewer records than these.
 LEAST_RATE = 3.0
 # With few records residuals of two classes are cut at this many times the largest one at the rate.
@@ -399,11 +400,56 @@ class ResidualMeanQuery(Query):
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
         r, roots = scaled_targets(self.row_map, self.target_map, X, y, self.link.low)
-        phi = self.row_map.plain_rows(X)
+        fit = self.row_map.plain_rows(X) @ self.theta
         with np.errstate(all="ignore"):
-            eta = self.location + phi @ self.theta
-            residual = roots**2 * np.clip((r - self.link.mean(eta)) / self.limit, -1.0, 1.0)
+            residual = (r - self.link.mean(self.location + fit)) / self.limit
+            residual = roots**2 * np.clip(residual, -1.0, 1.0)
         return np.array([np.nansum(residual)])
+
+
+@dataclass(frozen=True, eq=False)
+class StretchQuery(Query):
+    """Sums of v s g and c v g^2, for a residual s over R and a distance g from the mean over u.
+
+    With s = clip((r - m - phi'theta) / R) and g = clip((phi'theta - t) / u), both in [-1, 1], v is
+    a weight in [0, 1], and c = 3/2. The ratio of the sums tells by how much a line is too short.
+    The sensitivity is 2, that of the first sum alone: the distance of two records is convex in v
+    and in v', so that it is largest where both are 0 or 1. For v = 1 and v' = 0 its square is at
+    most 1 + c^2 = 3.25. For v = v' = 1 it is at most (a + b)^2 + c^2 (a^2 - b^2)^2 with a = |g| and
+    b = |g'|, which increases in the larger one: at a = 1 it is at most 4, as c^2 <= (3 + b) / ((1 -
+    b) (1 + b)^2), which is at least 2.77.
+
+    Parameters
+    ----------
+    middle, unit : float
+        t, the mean of phi'theta, and u.
+    """
+
+    row_map: RowMap
+    target_map: Any
+    location: float
+    theta: np.ndarray
+    limit: float
+    middle: float
+    unit: float
+    name: str = "length of the line"
+    shape: tuple = (2,)
+    sensitivity: float = 2.0 * ROUNDING
+
+    def sum(self, X, y):
+        """Exact sums over a chunk of rows."""
+        r, roots = scaled_targets(self.row_map, self.target_map, X, y, -1.0)
+        fit = self.row_map.plain_rows(X) @ self.theta
+        with np.errstate(all="ignore"):
+            residual = np.clip((r - self.location - fit) / self.limit, -1.0, 1.0)
+            away = np.clip((fit - self.middle) / self.unit, -1.0, 1.0)
+            terms = roots**2 * away * [residual, STRETCH_WEIGHT * away]
+        return np.nansum(terms, axis=1)
+
+    def read(self, answer):
+        """Means of s g and of g^2, and the deviation of the noise of the first."""
+        product, square = answer.value / answer.n
+        return float(product), float(square) / STRETCH_WEIGHT, answer.noise.scale / answer.n
 
 
 @dataclass(frozen=True, eq=False)

@@ -52,6 +52,10 @@ RESOLVED = 16.0
 # none, because a feature may then have any scale.
 SUBSET_RESOLUTIONS = (100.0, 1e4)
 
+# The length of a line is asked from here on, and features that are no indicators are stretched as
+# far as their noise allows, since that question mends what weights of rows far away do to the line.
+# From RESOLVED on, the noise of the question would do more harm than good. Measured.
+STRETCHED = 1.5 * RESOLVED
 # What is cut is asked from here on, which certified intervals alone need. At this resolution they
 # are .2 to .7 of half of the range wide, and at twice this one .05 to .25. The question makes
 # standard errors 4 to 9% larger here, 0 to 3% at five times this one, and a tenth to a quarter at
@@ -108,6 +112,9 @@ class Rules:
         Shares of the steps. The last one asks for all that intervals need.
     mean : float
         Share of the last look at the mean of the residuals, 0 where it is not asked.
+    stretch : float
+        Share of the question of the length of a line, 0 where it is not asked: where noise hides
+        what rows weigh less.
     clipped : float
         Share of the count of rows that were clipped, 0 where noise would hide it.
     line : float
@@ -141,6 +148,7 @@ class Rules:
     whitening: float
     steps: tuple
     mean: float
+    stretch: float
     line: float
     clipped: float
     clip: float
@@ -218,6 +226,8 @@ class Rules:
             k = max(k, WIDEST_CLIP)
         mean = QUESTION if link.linear else LAST_COUNT  # a wide clip leaves the mean as it is
         mean *= fit_intercept and link.limit is None and (k < 2.5 or not link.linear)
+        known = link.linear and fit_intercept and not few_records
+        stretch = QUESTION if known and resolution >= STRETCHED else 0.0
         shortest = min(1.0, sqrt(RESOLVED / resolution))
         # Rows are shorter as long as two thirds of a typical eigenvalue are told from noise
         length = max(row_length / k, min(usual[0] / k, 1.25 * shortest))
@@ -233,7 +243,7 @@ class Rules:
             steps = [1.0 / n_steps] * n_steps
         enough = SUBSET_RESOLUTIONS[0 if ranged else 1]
         clipped = CLIPPED_SHARE if counted and resolution >= RESOLVED else 0.0
-        left_for_steps = rest * (1.0 - margins - whitening - mean - line - clipped)
+        left_for_steps = rest * (1.0 - margins - whitening - mean - stretch - line - clipped)
         return cls(
             effective_records=N,
             few_records=few_records,
@@ -244,6 +254,7 @@ class Rules:
             whitening=rest * whitening,
             steps=tuple(left_for_steps * step for step in steps),
             mean=rest * mean,
+            stretch=rest * stretch,
             line=rest * line,
             clipped=rest * clipped,
             clip=k,
@@ -261,12 +272,13 @@ class Rules:
 
         One round of whitening is left. The steps have what the others would cost.
         """
-        whitening = self.whitening / 3.0
+        whitening, stretch = self.whitening / 3.0, self.stretch if self.mean else 0.0
         saved = self.location + self.spread + self.margins + self.whitening - whitening
+        saved += self.stretch - stretch
         steps = tuple((1.0 + saved / sum(self.steps)) * step for step in self.steps)
         return replace(
             self, mean_only=False, location=0.0, spread=0.0, margins=0.0, whitening=whitening,
-            steps=steps, slopes=True,
+            stretch=stretch, steps=steps, slopes=True,
         )  # fmt: skip
 
 

@@ -9,11 +9,12 @@ from scipy.linalg import lapack
 from ..._linalg import RELATIVE_ZERO
 from ...privacy import TOLD_ABOVE, Callers
 from ...records import in_threads
+from .._intervals import USUAL_QUANTILE
 from .._moments import cluster_degrees
-from ._fit import FITTED, KnownMean, LoopFit, weights_move_mean
+from ._fit import FITTED, KnownLength, KnownMean, LoopFit, weights_move_mean
 from ._queries import (
-    IDENTITY, ClippedRowsQuery, ResidualMeanQuery, ScoreLengthsQuery, SpreadQuery, Whitened,
-    WhiteningQuery, best_linear, seldom_cut,
+    IDENTITY, STRETCH_WEIGHT, ClippedRowsQuery, ResidualMeanQuery, ScoreLengthsQuery, SpreadQuery,
+    StretchQuery, Whitened, WhiteningQuery, best_linear, seldom_cut,
 )  # fmt: skip
 from ._rules import QUESTION, Rules, mean_clip, skewness_bias
 from ._score import (
@@ -32,6 +33,8 @@ from ._whitening import Pool, denoised_gram, is_wide, learn_whitening, whitening
 # is for features that use their ranges. The second is for those that use a thirtieth of them,
 # because bounds may be too wide.
 EFFECTS = 1.0, 30.0
+# Deviations of a line from its mean at which the question of its length clips it. Measured.
+FAR_FIT = 4.0
 NORMAL = sqrt(pi / 2.0)  # standard deviation of a normal variable over its mean deviation
 # What the report says where the records are too few: by public numbers and the released spread.
 MEAN_ONLY = "Only the mean of the target was asked: the records are too few for coefficients."
@@ -119,7 +122,7 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None, usual=N
         needed = more_needed(session, rules, link.enough(maps.size))
         words = FEW_RECORDS if link.linear else FEW_OF_CLASSES
         session.report.add_note(f"{words} {needed}")
-    clipped, fit_mean = None, None
+    clipped, fit_mean, stretch = None, None, None
     if rules.clipped:
         count = ClippedRowsQuery(maps.row_map, maps.target_map)
         clipped = count.read(session.sum(count, rules.clipped, session.part(rules.subset)))
@@ -131,10 +134,16 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None, usual=N
         # What clips did to the mean is undone as far as other answers about the mean tell
         excess, _, _ = fit_mean.excess(pool.b, pool.noise, np.zeros((maps.size, 0)))
         pool.b = pool.b - fit_mean.constant * excess
+        moved = max(fit_mean.value**2 - fit_mean.variance, 0.0)
         fit_mean = replace(fit_mean, point=pool.b, value=fit_mean.value - excess)
     if rules.line and not line:
         fields = whitened, maps.target_map, location, pool.b
         line = line_alone(session, fields, equations[-1], rules, link)
+    if rules.stretch and fit_mean:
+        fields = maps, whitened, location, deviation, pool, equations[-1], rules
+        stretch = known_length(session, *fields, fit_mean.constant, moved)
+        missing, _ = stretch.of(pool.b)
+        pool.b = pool.b + missing * stretch.direction
     return LoopFit(
         location,
         link.repeated(W),
@@ -147,6 +156,7 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None, usual=N
         n=session.n,
         effective_records=rules.effective_records,
         mean=fit_mean,
+        stretch=stretch,
         link=link,
         rows_per_record=session.persons or 1,
         degrees=link.degrees,
@@ -441,6 +451,60 @@ def known_mean(session, whitened, maps, released, deviation, pool, equation, rul
     skew = min(skew, max(link.farthest - equation.limit, 0.0) * counted)
     skew *= (1.0 + equation.fall) / unit
     return KnownMean(pool.b, constant, gram, value, 1.0 / precision, skew, slope)
+
+
+def known_length(
+    session, maps, whitened, location, deviation, pool, equation, rules, constant, moved
+):
+    """By how much a line is too short, by the residuals at a wide clip and without weights.
+
+    Let f be the fit less its mean and g = clip(f / u), for a u of `FAR_FIT` deviations of f. Then
+    d = mean(c g) / (u mean(g^2)), with residuals c, is what f is to be multiplied by for the
+    residuals not to go along with g. Where g is seldom clipped this is what least squares says of
+    the length. The variance v of d is that of privacy noise in both means, and of sampling.
+
+    A priori d is N(0, t^2) with t^2 = h^2 + (square by which clips moved the mean) / (4 P), for the
+    mean square P = f'Df of the fit over rows as they are weighed. Where clips moved the mean of the
+    fit, they may have moved rows at a deviation from the mean by half as much more or less. And
+    h = 1 - P / (u^2 mean(g^2)), less two deviations of noise, is the part of the mean square of all
+    rows that weights hide: if rows far away do not go along with f at all, d is -h. If there is
+    neither, the length is left alone.
+
+    Parameters
+    ----------
+    deviation : float
+        Deviation of the target.
+    equation : ScoreEquation
+        The last one.
+    constant : ndarray of shape (p,)
+        The vector v with psi'v = 1 for every record.
+    moved : float
+        Square by which clips moved the mean of the fit, less its noise.
+
+    Returns
+    -------
+    KnownLength
+    """
+    gram = pool.slope / equation.uncut
+    level = max(float(constant @ gram @ constant), 0.1)  # mean of w^2
+    middle = float(constant @ gram @ pool.b) / level
+    f = pool.b - middle * constant
+    square = max(float(f @ gram @ f), 1e-300)
+    clip = mean_clip(2.0 / (rules.effective_records * sqrt(rules.stretch)))
+    beyond = deviation**2 - float(pool.b @ pool.slope @ pool.b)
+    limit = min(IDENTITY.farthest, clip * sqrt(max(pool.variance, beyond)))
+    unit, theta = FAR_FIT * sqrt(square), whitened.W.T @ pool.b
+    query = StretchQuery(maps.row_map, maps.target_map, location, theta, limit, middle, unit)
+    answer = session.sum(query, rules.stretch)
+    product, spread, noise = query.read(answer)
+    spread_noise = noise / STRETCH_WEIGHT
+    spread = max(spread, USUAL_QUANTILE * spread_noise, 1e-12)
+    value = limit * product / (unit * spread)
+    variance = (limit * noise / unit) ** 2 + pool.variance / answer.n * spread / unit**2
+    variance = (variance + (value * spread_noise) ** 2) / spread**2
+    hidden = 1.0 - square / (unit**2 * spread) - USUAL_QUANTILE * spread_noise / spread
+    prior = max(hidden, 0.0) ** 2 + moved / (4.0 * square)
+    return KnownLength(pool.b, f, gram @ f / square, value, variance, prior)
 
 
 def narrow_bounds(fit, row_map, names):

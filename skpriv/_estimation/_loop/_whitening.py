@@ -348,6 +348,7 @@ LEAST_MASS = 0.25
 # Power of a guessed variance, in half-ranges, that is taken for it. With 1 guesses that are wrong
 # by up to 4 gain half as much, with 1/2 good ones gain less (docs/evidence/few_records.md).
 BELIEVED = 0.75
+AT_ENDS = 2.0  # deviations of noise by which a mean square may be below that of an indicator
 
 
 def whitening_parts(session, rules):
@@ -401,12 +402,14 @@ def learn_whitening(session, maps, rules, alike=None, usual=None, unit=1.0):
     """
     parts, W = whitening_parts(session, rules), unit * np.eye(maps.size)
     to_even: Any = None  # from W phi back to rows of about equal mean squares
+    guarded: Any = True  # features that are lifted, see `with_least_mass`
     if alike:
         W, gram, scale = alike.whitening
         to_even = np.linalg.inv(W) if rules.bends else None
         W, parts = _next_whitening(W, gram, scale, rules, to_even), parts[-1:]
     elif rules.margins:
-        W = whitening_by_margins(session, maps.row_map, rules, parts[-1], usual)
+        W, indicators = whitening_by_margins(session, maps.row_map, rules, parts[-1], usual)
+        guarded = indicators if rules.stretch else True
         to_even, _ = lapack.dtrtri(W)
     elif usual is not None:
         W = _lengthened(rules.length / sqrt(maps.size) * usual.whitening)
@@ -420,17 +423,17 @@ def learn_whitening(session, maps, rules, alike=None, usual=None, unit=1.0):
         gram, scale = query.gram(session.sum(query, rules.whitening / len(parts), subset))
         if last_look:
             return whitened, (gram, scale)
-        W = _next_whitening(W, gram, scale, rules, to_even)
+        W = _next_whitening(W, gram, scale, rules, to_even, guarded)
         if to_even is None and rules.bends:  # a line loses by it (docs/evidence/glm.md)
             to_even, _ = lapack.dtrtri(W)
     return Whitened(maps.row_map, W, maps.target_map), None
 
 
-def _next_whitening(W, gram, scale, rules, to_even=None):
+def _next_whitening(W, gram, scale, rules, to_even=None, guarded=True):
     """W after one more round, which released this Gram matrix with noise of this scale."""
     p = len(W)
     if to_even is not None:
-        gram = with_least_mass(gram, lean_product(W, to_even.T))
+        gram = with_least_mass(gram, lean_product(W, to_even.T), guarded)
     values, vectors, weight, _ = denoised_gram(gram, scale)
     ridge = weight * scale * sqrt(0.5 * p)  # half of the operator norm of such noise
     values = np.maximum(values + ridge, max(weight * scale, 1e-14 * values.max()))
@@ -496,12 +499,14 @@ class Usual:
 
 
 def whitening_by_margins(session, row_map, rules, part, usual=None):
-    """W that gives features mean 0 and variance 1, according to their released margins.
+    """W that gives features mean 0 and variance 1 by released margins, and which are indicators.
 
     The noise of a matrix has an operator norm sqrt(2 p) times as large as the noise of one entry;
     the mean and the mean square of a feature have the noise of one number each. One standard
     deviation of the noise is added to each released variance, so that a feature that rarely varies,
-    such as a rare category, is not stretched beyond what the noise allows.
+    such as a rare category, is not stretched beyond what the noise allows. A feature with the range
+    (0, 1) is an indicator where noise may explain what its mean square lacks to that of values at
+    the two ends.
     """
     d = row_map.n_features
     answer = session.sum(MarginsQuery(row_map), rules.margins, part)
@@ -515,11 +520,13 @@ def whitening_by_margins(session, row_map, rules, part, usual=None):
     else:
         mean, variance = usual.blended(mean, seen, noise, own)
     W = row_map.whitening(np.clip(mean, -1.0, 1.0), variance)
-    return _lengthened(rules.length / sqrt(row_map.size) * W)
+    W = _lengthened(rules.length / sqrt(row_map.size) * W)
+    at_ends = square > SQUARES - AT_ENDS * noise
+    return W, np.append(row_map.may_be_indicators & at_ends, True)
 
 
-def with_least_mass(gram, turn):
-    """Gram matrix of turned rows, where no feature has less than LEAST_MASS of the typical mass.
+def with_least_mass(gram, turn, guarded=True):
+    """Gram matrix of turned rows, where no indicator has less than LEAST_MASS of the typical mass.
 
     Before the turn features have about equal mean squares; after a first round, or the fit of like
     records, coordinates have, and stand for them. If a feature has less mass in the Gram matrix,
@@ -537,12 +544,14 @@ def with_least_mass(gram, turn):
     gram : ndarray of shape (p, p)
     turn : ndarray of shape (p, p)
         Upper triangular matrix of the turn; its inverse leads back to features.
+    guarded : ndarray of shape (p,), or bool
+        Which features are lifted.
     """
     back, _ = lapack.dtrtri(turn)
     mass = np.einsum("ji,ij->i", lean_product(gram, back), back)
     seen = np.clip(mass[:-1], 0.0, 2.0 * max(mass[-1], 0.0))
     least = LEAST_MASS * float(seen @ seen) / max(float(seen.sum()), 1e-300)
-    shortened = mass < least
+    shortened = (mass < least) & guarded
     return gram + (turn[:, shortened] * (least - mass[shortened])) @ turn[:, shortened].T
 
 

@@ -79,7 +79,8 @@ def test_a_rare_category_is_stretched_no_further_than_its_noise():
             value=MarginsQuery(rows).sum(z, None), n=len(z), noise=SimpleNamespace(scale=scale)
         )
         session = SimpleNamespace(sum=lambda *asked, answer=answer: answer)
-        W = whitening_by_margins(session, rows, SimpleNamespace(margins=0.05, length=1.0), None)
+        rules = SimpleNamespace(margins=0.05, length=1.0)
+        W, _ = whitening_by_margins(session, rows, rules, None)
         moved = rows.rows(np.array([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]])) @ W.T
         unit = W[3, 3] * rows.parts[1]  # length of a coordinate of one deviation
         most = 2.0 * unit * np.sqrt(SQUARES * len(z) / scale)
@@ -152,7 +153,7 @@ WIDE = {"bounds_X": (-1.0, 1.0), "bounds_y": (-1.0, 1.0)}
 def test_shares_add_up_to_the_budget(link, reach, intercept):
     rules = Rules.of(4 * round(reach), 5, reach, fit_intercept=intercept, link=link, boxed=True)
     assert (rules.margins > 0.0) == (reach >= 300.0)
-    parts = "location", "spread", "margins", "whitening", "mean", "line", "clipped"
+    parts = "location", "spread", "margins", "whitening", "mean", "stretch", "line", "clipped"
     shares = [getattr(rules, part) for part in parts]
     assert min(shares) >= 0.0 and sum(shares) + sum(rules.steps) == pytest.approx(1.0)
 

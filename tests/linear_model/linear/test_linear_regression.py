@@ -80,7 +80,7 @@ def test_the_rules_are_whole_and_fade(clip, fit_intercept):
             for mu in (0.01, 0.2, 2.0, 1400.0):
                 rules = Rules.of(n, p, n * mu, clip, fit_intercept)
                 first = rules.location + rules.spread + rules.whitening
-                rest = sum(rules.steps) + rules.mean + rules.line + rules.clipped
+                rest = sum(rules.steps) + rules.mean + rules.stretch + rules.line + rules.clipped
                 assert first + rest == pytest.approx(1.0, rel=1e-12)
                 assert min(rules.spread, *rules.steps) > 0.0
                 assert (rules.whitening > 0.0) == (not rules.few_records)
