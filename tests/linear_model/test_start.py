@@ -60,7 +60,7 @@ def test_like_records_are_not_asked_for_what_the_last_ones_told():
         errors(1000, lambda seed, alike=alike: replace(fitted(seed).as_start(), alike=alike))
         for alike in (False, True)
     )
-    assert alike[0] < 2.0 * begun[0] and alike[1] < 0.95 * begun[1] and alike[2] > 0.9
+    assert alike[0] < 2.0 * begun[0] and alike[1] < 0.8 * begun[1] and alike[2] > 0.9
     X, _, y = rows(400, 0)  # of so few records no fit without a start has more than a mean
     model = LinearRegression(**PUBLIC, start=replace(fitted().as_start(), alike=True)).fit(X, y)
     asked = {row.query for row in model.privacy_report_.rows}

@@ -114,7 +114,7 @@ def _stretch(rng):
     theta = rng.normal(size=whitened.row_map.size) * 10.0 ** rng.uniform(-3.0, 3.0)
     limit, unit = 10.0 ** rng.uniform(-3.0, 0.4, size=2)
     known = whitened.row_map, target, rng.uniform(-1.0, 1.0), theta, limit
-    return StretchQuery(*known, rng.normal(), unit)
+    return StretchQuery(*known, middle=rng.normal(), unit=unit)
 
 
 def _location(kind):
@@ -181,7 +181,7 @@ CASES = {
     ),
     StretchQuery: Case(
         _stretch,
-        (_targets(StretchQuery(PLAIN, TARGET, 0.0, 0.1 * E1, 0.5, 0.0, 0.05), 1.0, -1.0),),
+        (_targets(StretchQuery(PLAIN, TARGET, 0.0, 0.1 * E1, 0.5, unit=0.05), 1.0, -1.0),),
     ),
     # Runs without privacy only.
     LeastSquares: Case(lambda rng: LeastSquares(RecordMap(PLAIN, TARGET)), ()),

@@ -398,17 +398,21 @@ class ResidualMeanQuery(Query):
     sensitivity: float = 2.0 * ROUNDING
 
     def sum(self, X, y):
-        """Exact sum over a chunk of rows."""
+        """Exact sums over a chunk of rows."""
         r, roots = scaled_targets(self.row_map, self.target_map, X, y, self.link.low)
         fit = self.row_map.plain_rows(X) @ self.theta
         with np.errstate(all="ignore"):
             residual = (r - self.link.mean(self.location + fit)) / self.limit
-            residual = roots**2 * np.clip(residual, -1.0, 1.0)
-        return np.array([np.nansum(residual)])
+            terms = roots**2 * self.terms(np.clip(residual, -1.0, 1.0), fit)
+        return np.nansum(terms, axis=1)
+
+    def terms(self, residual, fit):
+        """What is summed of each row, shape (n_sums, n_rows)."""
+        return residual[None]
 
 
 @dataclass(frozen=True, eq=False)
-class StretchQuery(Query):
+class StretchQuery(ResidualMeanQuery):
     """Sums of v s g and c v g^2, for a residual s over R and a distance g from the mean over u.
 
     With s = clip((r - m - phi'theta) / R) and g = clip((phi'theta - t) / u), both in [-1, 1], v is
@@ -425,26 +429,15 @@ class StretchQuery(Query):
         t, the mean of phi'theta, and u.
     """
 
-    row_map: RowMap
-    target_map: Any
-    location: float
-    theta: np.ndarray
-    limit: float
-    middle: float
-    unit: float
+    middle: float = 0.0
+    unit: float = 1.0
     name: str = "length of the line"
     shape: tuple = (2,)
-    sensitivity: float = 2.0 * ROUNDING
 
-    def sum(self, X, y):
-        """Exact sums over a chunk of rows."""
-        r, roots = scaled_targets(self.row_map, self.target_map, X, y, -1.0)
-        fit = self.row_map.plain_rows(X) @ self.theta
-        with np.errstate(all="ignore"):
-            residual = np.clip((r - self.location - fit) / self.limit, -1.0, 1.0)
-            away = np.clip((fit - self.middle) / self.unit, -1.0, 1.0)
-            terms = roots**2 * away * [residual, STRETCH_WEIGHT * away]
-        return np.nansum(terms, axis=1)
+    def terms(self, residual, fit):
+        """Terms s g and c g^2 of each row."""
+        away = np.clip((fit - self.middle) / self.unit, -1.0, 1.0)
+        return away * [residual, STRETCH_WEIGHT * away]
 
     def read(self, answer):
         """Means of s g and of g^2, and the deviation of the noise of the first."""

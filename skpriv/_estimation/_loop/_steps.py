@@ -494,7 +494,9 @@ def known_length(
     beyond = deviation**2 - float(pool.b @ pool.slope @ pool.b)
     limit = min(IDENTITY.farthest, clip * sqrt(max(pool.variance, beyond)))
     unit, theta = FAR_FIT * sqrt(square), whitened.W.T @ pool.b
-    query = StretchQuery(maps.row_map, maps.target_map, location, theta, limit, middle, unit)
+    query = StretchQuery(
+        maps.row_map, maps.target_map, location, theta, limit, middle=middle, unit=unit
+    )
     answer = session.sum(query, rules.stretch)
     product, spread, noise = query.read(answer)
     spread_noise = noise / STRETCH_WEIGHT

@@ -45,9 +45,8 @@ def test_the_square_of_the_fit_is_asked_for_nothing():
     """The sensitivity stays 2 with its weight, which could be no more than a tenth larger."""
     assert _largest_move(STRETCH_WEIGHT) == pytest.approx(2.0)
     assert _largest_move(1.12 * STRETCH_WEIGHT) > 2.0005
-    query = StretchQuery(
-        RowMap(None, None, 1.0, False, 1), TargetMap((-1, 1), True), 0.0, np.ones(1), 0.5, 0.0, 0.5
-    )
+    maps = RowMap(None, None, 1.0, False, 1), TargetMap((-1, 1), True)
+    query = StretchQuery(*maps, 0.0, np.ones(1), 0.5, unit=0.5)
     X, y = np.linspace(-1.0, 1.0, 41)[:, None], np.linspace(-1.0, 1.0, 41)
     sums = np.array([query.sum(X[[i]], y[[j]]) for i in range(41) for j in range(41)])
     apart = np.linalg.norm(sums[:, None] - sums, axis=2).max()
