@@ -25,7 +25,7 @@ from .._intervals import (
 from ._queries import IDENTITY, dependence
 from ._whitening import denoised_gram
 
-SHORTEST, LONGEST = -0.9, 2.0  # parts of a fit by which it is made longer at least and at most
+LEAST_STRETCH, MOST_STRETCH = -0.9, 2.0  # parts of a fit by which it is made longer at least and at most
 FUNCTION, FITTED, LEAST_SQUARES = "function", "fitted", "least_squares"
 PERSONS_CUT = (
     "method='certified' needs the score of every row as it is, and those of a person with several "
@@ -144,7 +144,7 @@ class KnownLength:
         """
         weight = self.prior / max(self.prior + self.variance, 1e-300)
         missing = self.value - float(self.dual @ (b - self.point))
-        return weight * min(max(missing, SHORTEST), LONGEST), sqrt(weight * self.variance)
+        return weight * min(max(missing, LEAST_STRETCH), MOST_STRETCH), sqrt(weight * self.variance)
 
 
 def inversion_excess(slopes, moments, variances, scale, quantile):

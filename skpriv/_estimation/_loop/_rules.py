@@ -226,8 +226,8 @@ class Rules:
             k = max(k, WIDEST_CLIP)
         mean = QUESTION if link.linear else LAST_COUNT  # a wide clip leaves the mean as it is
         mean *= fit_intercept and link.limit is None and (k < 2.5 or not link.linear)
-        known = link.linear and fit_intercept and not few_records
-        stretch = QUESTION if known and resolution >= STRETCHED else 0.0
+        of_line = link.linear and fit_intercept and not few_records
+        stretch = QUESTION if of_line and resolution >= STRETCHED else 0.0
         shortest = min(1.0, sqrt(RESOLVED / resolution))
         # Rows are shorter as long as two thirds of a typical eigenvalue are told from noise
         length = max(row_length / k, min(usual[0] / k, 1.25 * shortest))

@@ -140,8 +140,8 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None, usual=N
         fields = whitened, maps.target_map, location, pool.b
         line = line_alone(session, fields, equations[-1], rules, link)
     if rules.stretch and fit_mean:
-        known = maps, whitened, location, deviation, pool, equations[-1], rules
-        stretch = known_length(session, *known, fit_mean.constant, moved)
+        answers = maps, whitened, location, deviation, pool, equations[-1], rules
+        stretch = known_length(session, *answers, fit_mean.constant, moved)
         missing, _ = stretch.of(pool.b)
         pool.b = pool.b + missing * stretch.direction
     return LoopFit(
