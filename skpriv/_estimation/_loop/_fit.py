@@ -25,7 +25,10 @@ from .._intervals import (
 from ._queries import IDENTITY, dependence
 from ._whitening import denoised_gram
 
-LEAST_STRETCH, MOST_STRETCH = -0.9, 2.0  # parts of a fit by which it is made longer at least and at most
+LEAST_STRETCH, MOST_STRETCH = (
+    -0.9,
+    2.0,
+)  # parts of a fit by which it is made longer at least and at most
 FUNCTION, FITTED, LEAST_SQUARES = "function", "fitted", "least_squares"
 PERSONS_CUT = (
     "method='certified' needs the score of every row as it is, and those of a person with several "
