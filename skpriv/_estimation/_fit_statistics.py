@@ -94,7 +94,7 @@ def linear_statistics(fit, constant, radius):
     """
     explained, error = linear_part(fit, constant)
     last, rest = fit.last, fit.variance
-    released = last.square_scale * rest / max(last.square, 1e-300)
+    released = last.square_scale * rest / max(last.square, 2.0 * last.square_scale, 1e-300)
     rest_error = sqrt(released**2 + 2.0 * rest**2 / last.n)
     total = explained + rest
     part = sqrt((error * rest) ** 2 + (rest_error * explained) ** 2) / total**2
