@@ -565,10 +565,11 @@ class LoopFit:
         direction u in which D is above its noise, the noise of the slope is inverted: see
         :func:`inversion_excess`. Where D is below its noise, x'u u'(b* - b) is left over. Whitened
         coordinates are of one size, so that a hidden one is taken to be as large as all are in the
-        mean. Inversion adds no more than that to others. A point that is mostly in such directions
-        is not resolved, whatever their size is taken to be. Public directions of cells that may be
-        empty are taken out before, and what their rows add to the moment counts as noise: see
-        :class:`Across` and docs/mathematics/coefficients.md.
+        mean, and no smaller than the largest estimate in a hidden direction: where a link bends, a
+        strong effect hides itself. Inversion adds no more than the mean to others. A point that is
+        mostly in such directions is not resolved, whatever their size is taken to be. Public
+        directions of cells that may be empty are taken out before, and what their rows add to the
+        moment counts as noise: see :class:`Across` and docs/mathematics/coefficients.md.
 
         Of the mean of all records more is known: see :class:`KnownMean`. Where the link bends, the
         mean of the residuals weighs rows by their means and not by H. An error in a rare direction
@@ -662,7 +663,7 @@ class LoopFit:
             shared=np.column_stack([replies @ (vectors.T @ shared), *others]),
             unsigned=unsigned,
             hidden=vectors[:, hidden],
-            size=size,
+            size=max(size, float(np.abs((start + step) @ vectors[:, hidden]).max(initial=0.0))),
             lost=MOSTLY if scale else ROUNDED_SQUARE,
             held=across_cells.held,
             empty=across_cells.empty,
