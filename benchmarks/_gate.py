@@ -174,6 +174,15 @@ def _estimable(numbers):
             yield f"{key}, width", _cell(kind, "width", found["std_error"])
 
 
+def _wage_equation(numbers):
+    for key, (_, told, width, covered) in numbers.items():
+        method = key.rsplit(" ", 1)[0]
+        yield f"{key}, told", _cell(method, "told", told)
+        if np.isfinite(width):
+            yield f"{key}, width", _cell(method, "width", width)
+            yield f"{key}, covered", _cell(method, "covered at .95", covered)
+
+
 def _prediction(numbers):
     for key, found in numbers.items():
         method = key.split()[-2]
@@ -285,6 +294,7 @@ CELLS = {
     "inference": _inference,
     "linear_intervals": _line_intervals,
     "estimable": _estimable,
+    "wage_equation": _wage_equation,
     "prediction_intervals": _prediction,
     "prediction_intervals_local": _prediction,
     "panels": _panels,
