@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import check_estimator as _check_conventions
 
 from ._stored import stored as register
 from ._compat import Interval, StrOptions, fit_context
-from ._parameters import Count, Level, Positive, parameters
+from ._parameters import Count, DataNorm, Level, Positive, parameters
 from .audit import replay
 from .audit._replay import size
 from .bandits._base import BasePolicy
@@ -40,6 +40,7 @@ __all__ = [
     "BasePolicy",
     "Capabilities",
     "Count",
+    "DataNorm",
     "EpochPolicy",
     "GaussianNoise",
     "Interval",

@@ -299,8 +299,9 @@ def test_an_infinite_epsilon_is_no_privacy(Estimator, privacy):
     exact = make(Estimator, privacy="none").fit(X, y)
     found = make(Estimator, privacy=privacy, epsilon=inf).fit(X, y)
     assert np.array_equal(curve(found, X), curve(exact, X))
-    intervals = [est.confidence_interval(X[:5]) for est in (exact, found)]
-    assert np.array_equal(*intervals)
+    if Estimator.interval_claims:
+        intervals = [est.confidence_interval(X[:5]) for est in (exact, found)]
+        assert np.array_equal(*intervals)
     assert found.privacy_report_.privacy == "none"
     assert [row.share for row in found.privacy_report_.rows] == [
         row.share for row in exact.privacy_report_.rows
