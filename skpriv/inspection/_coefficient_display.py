@@ -1,6 +1,6 @@
 """Picture of coefficients with their intervals."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -108,13 +108,25 @@ class CoefficientDisplay(Display):
         found = inference(estimator, confidence_level=confidence_level)
         display = cls.from_inference(found, intercept=intercept, odds=scale == "odds")
         if scale == "range":
-            widths = public_widths(estimator)
-            # Truth values and levels have no width: their step is one.
-            steps = np.array([widths.get(name, 1.0) for name in display.names])
-            for end in ("estimate", "low", "high"):
-                setattr(display, end, steps * getattr(display, end))
-            display.unit = "of the whole range"
+            display = display.per_range(public_widths(estimator))
         return display.plot(ax)
+
+    def per_range(self, widths: Any) -> Self:
+        """The same coefficients as effects of the whole public range of each feature.
+
+        Parameters
+        ----------
+        widths : mapping of str to float
+            Widths of ranges by name. What it does not name, such as a truth value or a level, has a
+            step of one.
+
+        Returns
+        -------
+        display : CoefficientDisplay
+        """
+        steps = np.array([widths.get(name, 1.0) for name in self.names])
+        ends = {name: steps * getattr(self, name) for name in ("estimate", "low", "high")}
+        return replace(self, **ends, unit="of the whole range")
 
     @classmethod
     def from_inference(cls, found: Any, *, intercept: Any = False, odds: bool = False) -> Self:

@@ -4,6 +4,7 @@ page."""
 import textwrap
 import tomllib
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from html import escape
 from importlib.metadata import version
@@ -36,7 +37,7 @@ from ..privacy import learns_nothing
 from ._coefficient_display import CoefficientDisplay
 from ._curve_display import CurveDisplay, curves
 from ._inference import Inference, inference
-from ._units import law_in_units
+from ._units import law_in_units, public_widths
 
 _ONE_RECORD = (
     "One record is one row. For a person with several rows epsilon is multiplied by their number, "
@@ -494,9 +495,12 @@ def picture(model: Any, confidence_level: float) -> Any:
     *_, found = shown_coefficients(model, confidence_level)
     if not isinstance(found, Inference):
         return None
-    unit = f"on {target}, in the units of the table" if target and not found.law.ratio else ""
     display = CoefficientDisplay.from_inference(found, odds=bool(found.law.ratio))
-    display.unit = unit
+    if not found.law.ratio:
+        # A slope per year beside the effect of a yes or no would look like nothing.
+        with suppress(ValueError):  # without public ranges it is per unit
+            display = display.per_range(public_widths(model))
+        display.unit = f"{display.unit} on {target}".strip() if target else display.unit
     return display.plot()
 
 

@@ -8,8 +8,8 @@ import pytest
 from sklearn.pipeline import make_pipeline
 
 from skpriv import BudgetAccountant, describe
-from skpriv.inspection import release_page
-from skpriv.linear_model import AdditiveRegressor, SSPRegressor
+from skpriv.inspection import inference, picture, release_page
+from skpriv.linear_model import AdditiveRegressor, LinearRegression, SSPRegressor
 from skpriv.preprocessing import Categorical, Numeric, Schema, TableEncoder
 
 pd = pytest.importorskip("pandas")
@@ -94,3 +94,14 @@ def test_curves_have_a_page_too():
     model = AdditiveRegressor(bounds_X=(-1, 1), bounds_y=(-1, 2), random_state=0)
     page = release_page(model.fit(X, X[:, 0] ** 2))
     assert "<h2>Curves</h2>" in page and "<svg" in page
+
+
+def test_the_picture_has_the_effects_of_whole_ranges():
+    """A slope per year beside the effect of a yes or no would look like nothing."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform((0.0, 0.0), (50.0, 1.0), size=(5000, 2))
+    y = 0.02 * X[:, 0] + X[:, 1]
+    line = LinearRegression(bounds_X=[(0, 50), (0, 1)], bounds_y=(0, 3), random_state=0).fit(X, y)
+    shown, own = picture(line, 0.95), inference(line)
+    np.testing.assert_allclose(shown.estimate, own.estimate[:2] * [50.0, 1.0])
+    assert shown.unit == "of the whole range"
