@@ -74,7 +74,7 @@ def test_a_card_in_markdown():
     assert re.findall(r"^## (.*)$", card, re.M) == SECTIONS
     for words in (
         "# Model card: a study", "low 20.0, high 60.0", "F, M", "high 2020-12-31", r"\[0, 2\]",
-        "age per year", "scikit-learn", "a|b <c>=M", "No privacy",
+        "age per year", "scikit-learn", r"a\|b \<c\>=M", "No privacy",
     ):  # fmt: skip
         assert words in card
 
