@@ -30,7 +30,7 @@ def run_budget(args):
     if args.epsilon is not None and total is not None:
         raise CommandError(
             f"The ledger {args.ledger} has a total of epsilon {total.epsilon:g}: it cannot be "
-            "changed."
+            "changed. Leave --epsilon out to print its charges."
         )
     if args.epsilon is None and total is None:
         accountant = BudgetAccountant(inf, args.delta, ledger=args.ledger)
@@ -60,7 +60,7 @@ def charged(args, purpose=""):
             raise
         raise CommandError(
             f"--ledger {args.ledger} cannot pay epsilon {args.epsilon:g} at delta {args.delta:g}: "
-            f"{accountant.status}"
+            f"{accountant.status} Pass a smaller --epsilon: the total cannot be raised."
         ) from None
     except ValueError as error:  # These errors tell of names and public numbers, never of values.
         raise CommandError(str(error)) from None

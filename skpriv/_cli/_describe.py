@@ -102,6 +102,8 @@ def run_describe(args):
     check_files(args, args.table, args.schema, out=(".csv",), ledger=None, plot=PICTURES)
     frame, schema = opened(args)
     columns = args.columns and chosen_columns("--columns", args.columns, schema)
+    alike = any(len(set(pair)) != 2 or len(pair) != 2 for pair in args.pair)
+    refuse(alike, "--pair takes two different columns, such as --pair sex,ward.")
     pairs = [chosen_columns("--pair", pair, schema) for pair in args.pair]
     with charged(args) as ledger:
         found = describe(

@@ -64,8 +64,8 @@ def add_fit(parser):
         "likelihood of --model logistic and poisson")  # fmt: skip
     add(
         "--plan", action="store_true",
-        help="print which standard errors the table would have, what the fit would ask, and its "
-        "noise: it charges and writes nothing",
+        help="print the standard errors to expect, the queries of the fit, and their noise; "
+        "nothing is charged or written",
     )  # fmt: skip
     add("--smallest-level", type=probability, metavar="SHARE",
         help="with --plan: the expected share of the smallest level of each list; by default all "
@@ -75,7 +75,7 @@ def add_fit(parser):
         parser, "--epsilon", "--delta", "--ledger", "--out", "--plot", "--confidence-level",
         "--seed", "--force",
         epsilon={"required": True, "help": "epsilon of this fit"},
-        out={"help": "JSON file of the model; needed but with --plan"},
+        out={"help": "JSON file of the model; required unless --plan is given"},
         plot={"help": "write a picture of the coefficients, too"},
     )  # fmt: skip
 
@@ -145,6 +145,10 @@ def _plan(args, schema, frame, groups):
 
 def _check_files(args):
     """Everything that can be found out before the rows are read and the budget is spent."""
+    refuse(
+        args.smallest_level is not None and not args.plan,
+        "--smallest-level is for a rehearsal: give --plan, too, or leave it out.",
+    )
     nowhere = args.out is None and not args.plan
     refuse(nowhere, "--out is needed: name the JSON file of the model, or ask for --plan.")
     models = TEXTBOOK.get(args.estimand, MODELS)

@@ -281,13 +281,16 @@ class Inference(Exported):
             for name, weight in weights.items():
                 row[self._place(name)] = weight
             weights = row
-        matrix = np.atleast_2d(np.asarray(weights, dtype=float))
-        proper = matrix.shape[1] == len(self.names) and np.isfinite(matrix).all()
+        try:
+            matrix = np.atleast_2d(np.asarray(weights, dtype=float))
+        except (TypeError, ValueError):  # words, or lists of several lengths
+            matrix = np.zeros((1, 0))
+        proper = matrix.shape[1:] == (len(self.names),) and np.isfinite(matrix).all()
         if not proper or not matrix.any(axis=1).all():
             raise ValueError(
                 "weights must be finite and not all of them 0, one for each of "
                 f"{len(self.names)} coefficients ({', '.join(self.names)}), or a mapping from the "
-                "names of some."
+                "names of some, such as {name: 1.0, other_name: -1.0}."
             )
         return matrix
 

@@ -216,6 +216,7 @@ class Plan(Printed):
             columns = [aligned(one, one) for one in errors.values()]
             yield ""
             yield Table(("std. error", *errors), [*zip(self.names, *columns, strict=True)])
+        if not self.estimable.all() or isfinite(self.level_records):
             yield ""
         if not self.estimable.all():
             hidden = [self.names[place] for place in np.flatnonzero(~self.estimable)]

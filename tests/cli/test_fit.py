@@ -204,15 +204,17 @@ def test_a_ledger_pays_until_nothing_is_left(argv, tmp_path, capsys):
             assert fit(asked, "--plan", ledger=ledger, **other) == 0 and not accountant.charges
         assert "made-up rows" in capsys.readouterr().out and not [*tmp_path.iterdir()]
     assert main(["budget", ledger, "--epsilon", "2"]) == 0
-    assert "left epsilon 2" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "left epsilon 2" in said and "No charges yet" in said
     assert fit(argv, ledger=ledger) == 0
     assert "Spent epsilon 1 of 2" in capsys.readouterr().out
-    refused(fit(argv, "--force", ledger=ledger, epsilon="2"), capsys, "cannot pay", "left epsilon")
+    refused(fit(argv, "--force", ledger=ledger, epsilon="2"), capsys, "cannot pay", "left epsilon", "smaller")
     assert fit(argv, "--force", ledger=ledger) == 0
     assert "epsilon 1.455 of 2" in capsys.readouterr().out  # squares of mu add up, and not epsilon
     assert main(["budget", ledger]) == 0
-    assert capsys.readouterr().out.count("LinearRegression") == 2
-    refused(main(["budget", ledger, "--epsilon", "9"]), capsys, "cannot be changed")
+    assert (said := capsys.readouterr().out).count("LinearRegression") == 2
+    assert "can exceed the total" in said
+    refused(main(["budget", ledger, "--epsilon", "9"]), capsys, "cannot be changed", "Leave --epsilon out")
 
 
 def test_ledgers_that_are_none(tmp_path, argv, capsys):
@@ -279,13 +281,14 @@ def test_nothing_is_overwritten(argv, tmp_path, capsys):
         ({"target": "sex"}, ["take --model logistic"]),
         ({"target": "stay", "model": "logistic"}, ["--model poisson", "--model linear"]),
         ({"target": "name"}, ["no table for the target 'name'"]),
-        ({"table": "absent.csv"}, ["absent.csv"]),
+        ({"table": "absent.csv"}, ["absent.csv", "check its name"]),
         ({"table": "absent.xlsx"}, [".csv", ".parquet"]),
-        ({"schema": "absent.toml"}, ["absent.toml"]),
+        ({"schema": "absent.toml"}, ["absent.toml", "skpriv schema"]),
         ({"out": "/absent/folder/model.json"}, ["no such directory"]),
         ({"card": "card.pdf"}, [".md, .html"]),
         ({"plot": "plot.doc"}, [".png"]),
         ({"max-rows": "3"}, ["--max-rows needs --group"]),
+        ({"smallest-level": "0.1"}, ["--smallest-level", "give --plan"]),
         ({"privacy": "local", "group": "name"}, ["--group needs --privacy aggregate or central"]),
         ({"privacy": "shuffle", "group": "name"}, ["--group needs --privacy", "shuffle"]),
         ({"privacy": "local", "model": "poisson"}, ["PoissonRegressor needs somebody who adds"]),
@@ -352,7 +355,7 @@ def test_predict_refuses(folder, argv, tmp_path, capsys):
     rows, out = str(folder / "test.csv"), str(tmp_path / "out.csv")
     refused(main(["predict", "absent.json", rows, "--out", out]), capsys, "absent.json")
     refused(main(["predict", argv["--out"], "absent.csv", "--out", out]), capsys, "absent.csv")
-    refused(main(["predict", argv["--schema"], rows, "--out", out]), capsys, "not JSON")
+    refused(main(["predict", argv["--schema"], rows, "--out", out]), capsys, "not JSON", "fit --out")
     refused(main(["predict", argv["--out"], rows, "--out", "out.txt"]), capsys, ".csv")
     pd.DataFrame({"age": [1]}).to_csv(tmp_path / "few.csv", index=False)
     refused(

@@ -321,6 +321,15 @@ def test_rows_that_the_line_hangs_on_are_in_the_least_squares_interval():
         assert not found.reason and np.abs(away).max() < 4.0
 
 
+@pytest.mark.parametrize("weights", ["x0 - x1", [[1.0], [1.0, 0.0]], {}, 1.0, [0.0, 1.0, 2.0, 3.0]])
+def test_improper_weights_name_the_remedy(weights):
+    X = np.random.default_rng(0).uniform(-1.0, 1.0, (500, 2))
+    model = LinearRegression(epsilon=9.0, bounds_X=(-1, 1), bounds_y=(-1, 1), random_state=0)
+    table = inference(model.fit(X, X[:, 0]))
+    with pytest.raises(ValueError, match=r"x0, x1, intercept.*\{name: 1\.0"):
+        table.contrast(weights)
+
+
 @pytest.mark.slow
 def test_the_wald_test_and_contrasts_have_their_level():
     """120 draws of rows, targets and noise: of what is true of the population, more than 15 are

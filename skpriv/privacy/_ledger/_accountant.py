@@ -322,7 +322,11 @@ class BudgetAccountant(Printed):
             charges, status = self.charges, self.status
         except PrivacyError:
             return [repr(self)]
-        return [Table(COLUMNS, [*map(self._cells, charges)], left=len(COLUMNS)), status]
+        if not charges:
+            return [f"No charges yet. {status}"]
+        parts = [Table(COLUMNS, [*map(self._cells, charges)], left=len(COLUMNS)), status]
+        sums = "Costs compose to less than their sum, so spent and left can exceed the total."
+        return [*parts, sums] if self.currency == "gdp" and isfinite(self.budget.epsilon) else parts
 
     def _cells(self, charge: Charge) -> tuple[str, ...]:
         """One charge as texts: its own epsilon, and its part of the total in the currency."""
