@@ -210,8 +210,10 @@ def parsed(text):
     except RecursionError:
         raise ValueError(DAMAGED.format(TOO_DEEP)) from None
     except ValueError as error:
-        raise ValueError(f"This is not JSON: {error}. Give a file that skpriv.save or `skpriv fit --out` wrote; "
-            "bandits.load reads policies.") from None
+        raise ValueError(
+            f"This is not JSON: {error}. Give a file that skpriv.save or `skpriv fit --out` wrote; "
+            "bandits.load reads policies."
+        ) from None
 
 
 def _once(pairs):

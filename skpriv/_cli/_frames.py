@@ -44,7 +44,10 @@ def opened(args):
     -------
     (data frame, Schema)
     """
-    refuse(not Path(args.schema).is_file(), f"--schema {args.schema} is not a file: `skpriv schema` writes a template of one.")
+    refuse(
+        not Path(args.schema).is_file(),
+        f"--schema {args.schema} is not a file: `skpriv schema` writes a template of one.",
+    )
     with explained(f"--schema {args.schema}:"):
         schema = Schema.read(args.schema)
     schema = formatted(schema, args, decimal=args.decimal)
@@ -136,7 +139,9 @@ def read_table(path, schema: Any = None) -> Any:
     kind = Path(path).suffix.lower()
     allowed = *TEXTS, ".parquet"
     refuse(kind not in allowed, f"The table {path} must end with one of {', '.join(allowed)}.")
-    refuse(not Path(path).is_file(), f"The table {path} is not a file: check its name and its folder.")
+    refuse(
+        not Path(path).is_file(), f"The table {path} is not a file: check its name and its folder."
+    )
     if kind == ".parquet":
         return _parquet(path)
     columns = TextTable.read(path, schema).columns()

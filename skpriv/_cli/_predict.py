@@ -91,7 +91,10 @@ def _rounded(columns, halves):
 
 def read_model(path):
     """Pipeline that `fit` wrote."""
-    refuse(not Path(path).is_file(), f"The model {path} is not a file: give the one that `fit --out` wrote.")
+    refuse(
+        not Path(path).is_file(),
+        f"The model {path} is not a file: give the one that `fit --out` wrote.",
+    )
     with explained(f"The model {path} cannot be read:"):
         model = load(path)
     strange = not isinstance(model, Pipeline)
@@ -118,7 +121,10 @@ def run_report(args):
     check_files(args, args.model, args.ledger, out=(".html",))
     accountant = None
     if args.ledger is not None:
-        refuse(not Path(args.ledger).is_file(), f"The ledger {args.ledger} is not a file: give the one that `fit --ledger` charged.")
+        refuse(
+            not Path(args.ledger).is_file(),
+            f"The ledger {args.ledger} is not a file: give the one that `fit --ledger` charged.",
+        )
         accountant = BudgetAccountant(ledger=args.ledger)
     page = release_page(
         read_model(args.model),

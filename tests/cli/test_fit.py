@@ -208,13 +208,24 @@ def test_a_ledger_pays_until_nothing_is_left(argv, tmp_path, capsys):
     assert "left epsilon 2" in said and "No charges yet" in said
     assert fit(argv, ledger=ledger) == 0
     assert "Spent epsilon 1 of 2" in capsys.readouterr().out
-    refused(fit(argv, "--force", ledger=ledger, epsilon="2"), capsys, "cannot pay", "left epsilon", "smaller")
+    refused(
+        fit(argv, "--force", ledger=ledger, epsilon="2"),
+        capsys,
+        "cannot pay",
+        "left epsilon",
+        "smaller",
+    )
     assert fit(argv, "--force", ledger=ledger) == 0
     assert "epsilon 1.455 of 2" in capsys.readouterr().out  # squares of mu add up, and not epsilon
     assert main(["budget", ledger]) == 0
     assert (said := capsys.readouterr().out).count("LinearRegression") == 2
     assert "can exceed the total" in said
-    refused(main(["budget", ledger, "--epsilon", "9"]), capsys, "cannot be changed", "Leave --epsilon out")
+    refused(
+        main(["budget", ledger, "--epsilon", "9"]),
+        capsys,
+        "cannot be changed",
+        "Leave --epsilon out",
+    )
 
 
 def test_ledgers_that_are_none(tmp_path, argv, capsys):
@@ -355,7 +366,9 @@ def test_predict_refuses(folder, argv, tmp_path, capsys):
     rows, out = str(folder / "test.csv"), str(tmp_path / "out.csv")
     refused(main(["predict", "absent.json", rows, "--out", out]), capsys, "absent.json")
     refused(main(["predict", argv["--out"], "absent.csv", "--out", out]), capsys, "absent.csv")
-    refused(main(["predict", argv["--schema"], rows, "--out", out]), capsys, "not JSON", "fit --out")
+    refused(
+        main(["predict", argv["--schema"], rows, "--out", out]), capsys, "not JSON", "fit --out"
+    )
     refused(main(["predict", argv["--out"], rows, "--out", "out.txt"]), capsys, ".csv")
     pd.DataFrame({"age": [1]}).to_csv(tmp_path / "few.csv", index=False)
     refused(
