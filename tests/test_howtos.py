@@ -15,16 +15,27 @@ STRUCTURE = (
     "tests/test_architecture.py", "tests/test_docstrings.py", "tests/test_parameters.py",
     "tests/test_extend.py", "tests/test_typing.py::test_public_functions_are_annotated",
 )  # fmt: skip
+NAMED = "not stays_small"  # the pages say that a cap may have to be raised
 REGISTERED = "tests/privacy/test_sensitivity.py"
-# The targets of each page, and what of them is about its class; None is all of it.
+# The targets of each page, and what of them is about its class.
 PAGES = {
     "estimator": [
-        (STRUCTURE, None),
+        (STRUCTURE, NAMED),
         ((REGISTERED,), "TargetTotal or registered"),
         (
-            ("tests/linear_model", "tests/test_common.py", "tests/audit", "tests/test_doors.py"),
+            (
+                "tests/linear_model",
+                "tests/test_common.py",
+                "tests/test_codec.py",
+                "tests/audit",
+                "tests/test_doors.py",
+            ),
             "MeanRegressor",
         ),
+    ],
+    "policy": [
+        (STRUCTURE, NAMED),
+        (("tests/bandits", "tests/test_doors.py"), "sometimes_random or SometimesRandom"),
     ],
 }
 CHANGE = re.compile(r"^```diff\n(?P<file>\S+)\n(?P<lines>.*?)^```", re.M | re.S)
@@ -69,7 +80,7 @@ def test_a_class_that_is_added_as_its_page_says_keeps_all_laws(page, tmp_path):
     for targets, chosen in PAGES[page]:
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *targets]
         done = subprocess.run(
-            [*command, *(["-k", chosen] if chosen else [])],
+            [*command, "-k", chosen],
             cwd=tmp_path, env=environment, capture_output=True, text=True,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout[-6000:]
