@@ -16,9 +16,10 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from scipy.sparse import issparse
 
+from .._printing import first_names
 from ._base import CHUNK_ROWS, ArrayRows, Rows, canonical
 from ._identity import present_names
-from ._values import OTHER_ROWS, finite, floats, public_shape, quietly, silence
+from ._values import OTHER_ROWS, RENAME, finite, floats, public_shape, quietly, silence
 
 AHEAD = 2  # blocks that are read while another one is used
 NO_LENGTH = (
@@ -94,16 +95,27 @@ def split(block, features, target):
     return found.select(list(features)).to_native(), y
 
 
-def chosen_columns(target, features, names):
-    """The target and the features as the table writes them; features are all others by default."""
+def chosen_columns(target, features, names, texts=True):
+    """The target and the features as the table writes them; features are all others by default.
+
+    A reader that finds columns by `texts` takes a number for a place.
+    """
     if target is not None:
         (target,) = present_names([target], names, "target", "the table")
     if features is None:
-        features = [name for name in names if name != target]
+        features = [name for name in names if target is None or name != target]
+        _refuse_names(features, texts)
     features = present_names(features, names, "features", "the table")
     if target is not None and target in features:
         raise ValueError(f"target={target!r} is among the features: leave it out of them.")
+    _refuse_names(features if target is None else [*features, target], texts)
     return target, features
+
+
+def _refuse_names(columns, texts):
+    """Refuse columns that are not found by their names."""
+    if len(set(columns)) < len(columns) or texts and not all(isinstance(c, str) for c in columns):
+        raise ValueError(f"{RENAME} {first_names(columns)}.")
 
 
 def dense(block):

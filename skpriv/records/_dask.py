@@ -120,7 +120,7 @@ class DaskRows(FetchedRows):
 
         if hasattr(X, "columns"):
             names = list(map(str, X.columns))
-            target, chosen = chosen_columns(target, features, list(X.columns))
+            target, chosen = chosen_columns(target, features, list(X.columns), texts=False)
             names, width = list(map(str, chosen)), len(chosen)
         else:
             X = X.rechunk({1: -1}) if X.ndim == 2 else X

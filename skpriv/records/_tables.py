@@ -23,7 +23,8 @@ from ._dask import DaskRows
 from ._dtypes import dtypes_of, inner, refuse_dtypes
 from ._subset import BATCH_ROWS
 from ._values import (
-    INVALID_VALUES, aloud, finite, floats, is_dask, named, numeric, public_shape, quietly, stand_in,
+    INVALID_VALUES, aloud, finite, floats, is_dask, known_table, named, numeric, public_shape,
+    quietly, stand_in,
 )  # fmt: skip
 
 BATCH_BY_BATCH = {"batch_size": BATCH_ROWS, "batch_readahead": 1, "fragment_readahead": 0}
@@ -110,7 +111,7 @@ class Source:
             schema = table.projected_schema if kind == "Scanner" else table.schema
             dtypes = dict(zip(schema.names, map(inner, schema.types), strict=True))
             return cls(table, list(schema.names), True, dtypes)
-        found = nw.from_native(table, pass_through=True)
+        found = known_table(table)
         if isinstance(found, nw.LazyFrame):
             return cls(found, found.collect_schema().names(), False, dtypes_of(found))
         if isinstance(found, nw.DataFrame):
@@ -183,7 +184,7 @@ def is_lazy(X: Any) -> bool:
     kind, library = type(X).__name__, type(X).__module__.partition(".")[0]
     if library == "pyarrow":
         return kind == "RecordBatchReader" or hasattr(X, "count_rows")
-    return isinstance(nw.from_native(X, pass_through=True), nw.LazyFrame)
+    return isinstance(known_table(X), nw.LazyFrame)
 
 
 def from_table(

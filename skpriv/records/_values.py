@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from threading import local
 from typing import Any
 
+import narwhals.exceptions as nw_errors
 import narwhals.stable.v2 as nw
 import numpy as np
 from scipy import sparse
@@ -22,6 +23,10 @@ from .._linalg import BLOCK_ENTRIES
 from ..exceptions import InvalidValues
 
 OTHER_ROWS = "X and y have different numbers of rows."
+RENAME = (
+    "Columns are found by name: each needs a name of its own, which is a text. Rename columns "
+    "such as these, by table.columns = ['x0', 'x1', ...]:"
+)
 INVALID_VALUES = (
     "the rows or targets contain NaN, infinity, or a value that is not a number (or, of a policy, "
     "an action out of range). Each value of an argument must be neither a string nor another "
@@ -162,6 +167,16 @@ def public_shape(data: Any, depth: int = 4) -> tuple:
     if issubclass(kind, range) or kind.__module__.startswith("pyarrow."):
         return (len(data),)
     raise TypeError(NO_SHAPE.format(kind=kind.__name__))
+
+
+def known_table(data: Any) -> Any:
+    """What narwhals makes of a table, or else the data; two columns of one name are refused."""
+    try:
+        return nw.from_native(data, pass_through=True)
+    except nw_errors.DuplicateError:
+        names = Counter(map(str, data.columns))
+        twice = ", ".join(name for name, count in names.items() if count > 1)
+    raise ValueError(f"{RENAME} {twice}.")
 
 
 IN_MEMORY = {"builtins", "numpy", "pandas", "polars", "pyarrow", "narwhals"}

@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 
+from skpriv import BudgetAccountant
 from skpriv._cli import main
 from skpriv._cli._frames import TextTable
 from skpriv.preprocessing import Schema
@@ -103,7 +104,7 @@ def _exit_codes(commands, capsys):
     for name, command in commands.items():
         code, said = main(command), "".join(capsys.readouterr())
         assert name == "check" or not any(word in said for word in words)
-        yield name, code
+        yield name, code, said
 
 
 @pytest.mark.parametrize("line", LINES)
@@ -111,7 +112,7 @@ def test_a_line_of_a_csv_file(line, folder, capsys):
     lines, path = (folder / "good.csv").read_text().splitlines(), folder / "bad.csv"
     text = "\n".join([*lines[:9], line, *lines[9:], ""])
     path.write_bytes(text.encode(errors="surrogateescape"))
-    for name, code in _exit_codes(_commands(folder, path), capsys):
+    for name, code, _ in _exit_codes(_commands(folder, path), capsys):
         assert code == (2 if name == "tradeoff" else 0), name  # which takes clean numbers alone
 
 
@@ -130,16 +131,34 @@ def test_no_cell_shifts_the_code_of_the_next_line(encoding, tmp_path):
             assert cells[name][:1] + cells[name][2:] == values and len(cells[name]) == 4
 
 
-# What a numeric column cannot be, by its dtype: all commands refuse it, before any charge.
-NO_NUMBERS = {"list", "record", "far date", "duration", "time of day"}
+# What a numeric column cannot be, by its dtype: what it holds, and a word of what to do
+NO_NUMBERS = {
+    "list": ("lists or records", "make a column of each"),
+    "record": ("lists or records", "make a column of each"),
+    "far date": ("dates", "Date(low, high)"),
+    "duration": ("durations", "unit='day'"),
+    "time of day": ("times of day", "hours since midnight"),
+}
 
 
 @pytest.mark.parametrize("kind", CELLS)
 def test_columns_of_a_parquet_file(kind, folder, capsys):
-    path = folder / "bad.parquet"
+    """All commands refuse what no cell of a dtype can be, with a remedy, before any charge."""
+    path, ledger = folder / "bad.parquet", folder / f"{kind}.db"
     names = ["age", "sex", "born", "smoker", "stay", "person"]
     pq.write_table(pa.table(dict.fromkeys(names, CELLS[kind]())), path)
     commands = _commands(folder, path)
     commands["fit of persons"] = [*commands["fit"], "--group", "person"]
-    for name, code in _exit_codes(commands, capsys):
+    with BudgetAccountant(100.0, 0.5, ledger=ledger):
+        pass
+    for name, command in commands.items():
+        if name not in ("check", "predict", "fit of persons"):
+            commands[name] = [*command, "--ledger", str(ledger)]
+    for name, code, said in _exit_codes(commands, capsys):
         assert code == (2 if kind in NO_NUMBERS else 0), name
+        if kind in NO_NUMBERS:
+            holds, remedy = NO_NUMBERS[kind]
+            assert any(f"'{column}'" in said for column in names) and holds in said, name
+            assert remedy in said, name
+    with BudgetAccountant(100.0, 0.5, ledger=ledger) as accountant:
+        assert bool(accountant.charges) is (kind not in NO_NUMBERS)

@@ -434,6 +434,22 @@ def test_wrong_columns(options, message):
         from_table(np.zeros((3, 2)))
 
 
+@pytest.mark.parametrize(
+    "names", [[0, 1], [1.5, 2.5], [b"a", b"b"], ["a", 1], ["a", "a"], [None, "a"]], ids=str
+)
+def test_columns_that_cannot_be_found_by_name(names):
+    """A reader takes the number 1 for a place: it would be another column, or a row."""
+    frame = pd.DataFrame(np.zeros((9, 2)), columns=pd.Index(names, dtype=object))
+    for options in ({}, {"target": names[1]}):
+        with uncharged("table.columns"):
+            ssp().fit(from_table(frame, **options), *([] if options else [np.zeros(9)]))
+    if names == ["a", "a"]:
+        dask = pytest.importorskip("dask.dataframe").from_pandas(frame, npartitions=1)
+        for table in (frame, dask):
+            with uncharged("table.columns.*: a"):
+                ssp().fit(table, np.zeros(9))
+
+
 @pytest.mark.parametrize("estimator", THREADED, ids=lambda e: type(e).__name__)
 def test_the_number_of_threads_changes_no_digit(estimator, monkeypatch):
     monkeypatch.setattr(_records, "CHUNK_BYTES", 1)  # 64 rows a chunk
