@@ -94,7 +94,7 @@ def test_tabs_and_a_code_page(french, capsys):
         (("check", "--sep", "::"), "--sep"),
         (("check", "--sep", ","), "say how it is written with --sep"),
         (("describe", "--epsilon", 1, "--columns", "taille"), "taille"),
-        (("describe", "--epsilon", 1, "--pair", "ville"), "pairs"),
+        (("describe", "--epsilon", 1, "--pair", "ville"), "two different columns"),
         (("describe", "--epsilon", 1, "--out", "d.txt"), ".csv"),
     ],
 )
