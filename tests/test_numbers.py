@@ -48,6 +48,7 @@ CARRIERS = {
     "TableCheck": "describe, count",  # its counts have the noise of one count
     "CoefficientDisplay": "coefficient_law",  # draws what `inference` says
     "IntervalDisplay": "confidence_interval",
+    "TypicalPredictions": "confidence_interval",
 }
 
 

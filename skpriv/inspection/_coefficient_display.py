@@ -123,6 +123,7 @@ class CoefficientDisplay(Display):
         Returns
         -------
         display : CoefficientDisplay
+            Effects of whole ranges, in units of the target.
         """
         steps = np.array([widths.get(name, 1.0) for name in self.names])
         ends = {name: steps * getattr(self, name) for name in ("estimate", "low", "high")}

@@ -173,7 +173,7 @@ def marginal_effects(model: Any, row: Any, *, confidence_level: Level = 0.95) ->
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1.0, 1.0, size=(50_000, 1))
     >>> y = (rng.random(50_000) < 1.0 / (1.0 + np.exp(-X[:, 0]))).astype(int)
-    >>> model = LogisticRegression(bounds_X=(-1, 1), random_state=0).fit(X, y)
+    >>> model = LogisticRegression(classes=(0, 1), bounds_X=(-1, 1), random_state=0).fit(X, y)
     >>> effects = marginal_effects(model, [[0.0]])
     >>> bool(abs(effects.estimate[0] - 0.25) < 0.02)
     True

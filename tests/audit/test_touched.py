@@ -95,10 +95,14 @@ class Watch:
 
 
 def _names(X, y):
-    """What tells records apart: their targets, or all of them where there are no targets."""
+    """What tells records apart: their targets, or all of them where there are no targets.
+
+    Codes of labels that are no classes are no numbers. Such records have their places.
+    """
     if y is None or not np.any(y):
         return [row.tobytes() for row in np.asarray(X)]
-    return np.asarray(y, dtype=float).tolist()
+    y = np.asarray(y, dtype=float)
+    return [*range(len(y))] if np.isnan(y).all() else y.tolist()
 
 
 class Watched:

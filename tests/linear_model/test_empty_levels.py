@@ -93,13 +93,17 @@ def without_the_level(kind, n, epsilon):
 def test_a_level_that_no_row_has_changes_no_other_standard_error(kind, epsilon, rows):
     """By 25% at most; means of 2 fits, whose whitening is noisy, have 15% more.
 
+    Of a declared least-squares line it is the median of 5 fits: in one of 28 noise makes the counts
+    of long scores too large, with and without the level, and errors twice as large.
+
     Scores of instruments are shortened further where a level is empty, whatever the law is.
     Before cells were known the ratios were 4 to 10, and the coefficients of moment regressors, of
     instruments and all without privacy were hidden.
     """
     n = 60_000 if kind == "classes" and epsilon == 1.0 else 20_000
-    with_level = [fitted(kind, True, n, rows, epsilon, seed) for seed in range(2)]
-    ratio = np.mean([others(found) for found in with_level], axis=0)
+    seeds, middle = (5, np.median) if kind == "least squares" and epsilon == 1.0 else (2, np.mean)
+    with_level = [fitted(kind, True, n, rows, epsilon, seed) for seed in range(seeds)]
+    ratio = middle([others(found) for found in with_level], axis=0)
     ratio /= without_the_level(kind, n, epsilon)
     assert np.isfinite(ratio).all()
     assert np.median(ratio) < 1.25 and ratio.max() < (1.6 if kind == "instruments" else 1.4)

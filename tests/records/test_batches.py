@@ -485,7 +485,9 @@ def test_targets_are_read_without_their_rows(tmp_path, monkeypatch):
 
 
 def test_linear_regression_reads_twice_what_does_not_fit(monkeypatch):
-    """Once for the target and all that a part is asked, and for the last step and the line."""
+    """Once for the target and all that a part is asked, for the last step and the line, and for
+    the length of the line.
+    """
     X, y = line_data(100 * N)
 
     def blocks():
@@ -501,9 +503,10 @@ def test_linear_regression_reads_twice_what_does_not_fit(monkeypatch):
     assert part < 8 * 4 * len(y)
     found = {
         8 * 4 * len(y): 1,  # all rows are kept
-        part + 8 * len(y): 2,  # a part of them, and the targets
-        part: 4,  # a part of them: two questions are about the targets alone
-        8 * len(y): 1 + len(whitening) + steps + 4,  # the targets; margins, count, last and line
+        part + 8 * len(y): 3,  # a part of them, and the targets: the length of the line is of all
+        part: 5,  # a part of them: two questions are about the targets alone
+        # The targets; margins, count, last and line, and its length
+        8 * len(y): 1 + len(whitening) + steps + 5,
     }
     for most, passes in found.items():
         monkeypatch.setattr(_pieces, "KEPT_BYTES", most)

@@ -20,14 +20,14 @@ ROWS = {
 # Parameters, names, released numbers, things that have learned: nobody's record.
 PUBLIC = {
     "accountant", "adding", "again", "alpha", "answer", "as_frame", "ax", "axes",
-    "block", "bound", "bounds", "cells", "bounds_y", "budget", "claim", "cls", "coef", "collection",
+    "block", "bound", "bounds", "caption", "cells", "bounds_y", "budget", "claim", "cls", "coef", "collection",
     "columns", "condition", "confidence_level", "constant", "correct", "correlation", "cost",
     "covariance", "cube", "currency", "curve", "cv", "data", "data_max", "data_norm", "delta",
     "description", "dtype", "effect", "effects", "explained", "env",
-    "epsilon", "epsilons", "estimand", "estimator", "event_id",
+    "epsilon", "epsilons", "estimand", "estimator", "eta", "event_id",
     "event_ids", "extra", "feature", "features", "file", "first", "force", "format", "found",
     "given", "grid", "guesses", "high", "horizon", "input_features", "intercept",
-    "interval_method", "k", "kind", "largest", "largest_epsilon", "least_propensity", "ledger",
+    "interval_method", "k", "kind", "label", "largest", "largest_epsilon", "least_propensity", "ledger",
     "legend", "length", "level", "levels", "linear", "low", "make", "max_interval_rows",
     "max_rows_per_group", "max_visits", "max_weight", "means", "message", "method", "model",
     "models", "mu", "n", "n_actions", "n_features", "n_jobs", "n_nonzero", "n_pairs",
@@ -35,13 +35,13 @@ PUBLIC = {
     "names", "noise", "odds", "once", "options", "order", "other", "overwrite", "pairs",
     "parameters", "partition", "path", "players", "policies", "policy", "privacy",
     "power", "probability", "public_rows", "purpose", "quantiles", "quantity", "r2", "random_state",
-    "raw_path", "reference", "reports", "result", "return_X_y",
-    "return_propensities", "rho", "rng", "rounds", "row_norm", "run", "rare_probability",
+    "raw_path", "reference", "reference_method", "reports", "result", "return_X_y",
+    "return_propensities", "rho", "rng", "rounds", "row", "row_norm", "run", "rare_probability",
     "return_coef",
     "scale", "schema", "scoring", "shares", "show_reference", "smallest", "smallest_level",
     "smallest_share", "state", "statistic", "table_format", "target_deviation", "target_mean",
     "target_name", "task", "text", "title", "totals", "transport", "unit", "user",
-    "users", "value", "verbose", "who", "written",
+    "users", "value", "verbose", "who", "widths", "written",
 }  # fmt: skip
 # Arguments that have the name of rows, and are none.
 NO_ROWS = {
@@ -55,6 +55,8 @@ NO_ROWS = {
     ("from_batches", "target"): "the name of a column",
     ("from_parquet", "target"): "the name of a column",
     ("from_table", "target"): "the name of a column",
+    ("TypicalPredictions", "rows"): "values of public rows, as texts",
+    ("typical_predictions", "rows"): "public rows that somebody made up",
     ("Pair", "D"): "a result, made by worst_pairs",
     ("Pair", "D_prime"): "a result, made by worst_pairs",
 }
