@@ -24,7 +24,7 @@ WEAK_CELL = 2.0  # floors of the noise up to which a cell may be what hides a di
 def noise_floor(values, scale, quantile=USUAL_QUANTILE):
     """Largest eigenvalue that noise alone may explain.
 
-    Where nothing is in the k smallest directions, their block of the matrix is GOE noise of size k.
+    If nothing is in the k smallest directions, their block of the matrix is GOE noise of size k.
     Its largest eigenvalue is about scale sqrt(2 k), and for k = 1 it is a normal variable. The
     floor is that of the largest k whose k-th eigenvalue does not exceed it.
 
@@ -46,10 +46,10 @@ class KnowsCells:
     def with_cells(self, cells: Any) -> Self:
         """The fitted model where public cells of its rows are known: levels, missing values.
 
-        Noise hides a level that hardly any row has. Where the model knows which direction of its
+        Noise hides a level that hardly any row has. If the model knows which direction of its
         coefficients that is, standard errors and intervals of everything else do not depend on it.
-        :func:`skpriv.inspection.inference` and
-        :func:`skpriv.inspection.confidence_interval` pass on the cells of the steps of a pipeline.
+        :func:`skpriv.inspection.inference` and :func:`skpriv.inspection.confidence_interval` pass
+        on the cells of the steps of a pipeline.
 
         Parameters
         ----------
@@ -153,7 +153,7 @@ class Cells:
         return self.directions * self.long[:, None]
 
     def along(self, slope):
-        """What a noisy slope has along each direction."""
+        """The values of a noisy slope along each direction."""
         unit = self.unit
         return np.einsum("ij,ij->i", unit @ slope, unit)
 

@@ -67,7 +67,7 @@ class NoLaw(TypeError, ValueError):
 
 
 class LawSums(NamedTuple):
-    """What a fit says of q weighted sums of its coefficients.
+    """The statement of a fit about q weighted sums of its coefficients.
 
     Attributes
     ----------
@@ -104,8 +104,8 @@ class LawSums(NamedTuple):
 class LawSource:
     """Contract of a fit whose coefficients have a law: the base class of all sources.
 
-    What is estimable is a property of the weighted sum that is asked for. So units, encoders,
-    formulas and contrasts are composed first, and each final row is tested once, by the source.
+    Estimability is a property of the weighted sum that is asked for. So units, encoders, formulas
+    and contrasts are composed first, and each final row is tested once, by the source.
     """
 
     def at(self, matrix: np.ndarray, shift: np.ndarray) -> LawSums:
@@ -253,7 +253,7 @@ class CoefficientLaw:
 
     @cached_property
     def sums(self) -> LawSums:
-        """What the source says of these sums."""
+        """The statement of the source about these sums."""
         return self.source.at(self.matrix, self.shift)
 
     estimate = property(attrgetter("sums.estimate"), doc="Estimates, shape (q,).")
@@ -351,7 +351,7 @@ def _resolved(equations):
 
 
 def few_rows(along, scale, noise, square_kept, n):
-    """What is said of cells that may be empty.
+    """The words about cells that may be empty.
 
     Parameters
     ----------
@@ -573,7 +573,7 @@ def rows_of_cells(fit):
 
 
 def _few_rows_of(fit, law):
-    """What is said of cells that may be empty, of a fit of the loop.
+    """The words about cells that may be empty, for a fit of the loop.
 
     Scores that are cut are not in the slope, but their squares are 1: the sum of both bounds the
     rows of a line.

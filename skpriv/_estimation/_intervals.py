@@ -245,10 +245,10 @@ def shrunk_covariance(robust, equal, noise, unequal=1.0):
 def inside_bounds(target, centre, half, predicted, limit=1.0):
     """Intervals in the units of y and inside of its bounds, from those in scaled units.
 
-    Whatever was released has ``interval(points, confidence_level, method)``, which gives a centre
+    Every released result has ``interval(points, confidence_level, method)``, which gives a centre
     and a half-width at each point; this is the one way from there to the units of y.
 
-    The function lies within the limits. Where an interval leaves them, it ends there with the width
+    The function lies within the limits. If an interval leaves them, it ends there with the width
     that it has: none has width zero because both ends were cut. And it contains the prediction,
     which is shrunk otherwise than its centre. Within the limits it only grows by that.
 
@@ -397,12 +397,12 @@ def asymptotic_interval(equations, points, theta, theta_bound, confidence_level)
 def solved_interval(equations, points, confidence_level):
     """Normal intervals about the solution theta = design^-1 target, at v = design^-T x.
 
-    v has seen the noise of the design that it meets. That is of second order, and where the
-    smallest singular value is at least 3.5 of its deviations the coverage stays near the
-    level: of one weak direction .95 from five deviations on, whatever its coefficient, and never
-    below .91 over all of its strengths, what is not resolved counted as covered; of directions that
-    are all as weak .95 to .98, up to 60 of them (benchmarks/thinning.py). A v that is independent
-    of the noise, by Gaussian thinning, is wider by a third to a multiple there.
+    v has seen the noise of the design that it meets. This is of second order, and where the
+    smallest singular value is at least 3.5 of its deviations the coverage stays near the level: of
+    one weak direction .95 from five deviations on, whatever its coefficient, and never below .91
+    over all of its strengths, what is not resolved counted as covered; of directions that are all
+    as weak .95 to .98, up to 60 of them (benchmarks/thinning.py). A v that is independent of the
+    noise, by Gaussian thinning, is wider by a third to a multiple there.
     """
     quantile = two_sided_quantile(confidence_level)
     found = equations.across_empty_cells(partial(_stands_out, quantile=quantile))
@@ -443,7 +443,7 @@ def _variance(equations, V, squares, theta):
 def _residual_variance(equations, V, squares):
     """Variance of v' sum e zeta: the released residual Gram, at most the Gram itself (|r| <= 1).
 
-    Where it is noisy, the variance that equal variances would give has the weight `noise_share`.
+    If it is noisy, the variance that equal variances would give has the weight `noise_share`.
     """
     bound = np.maximum(np.einsum("ij,ij->i", V @ equations.gram, V), 0.0)
     if equations.sampling_gram is None:
@@ -480,10 +480,10 @@ def _best_on_path(equations, points, half_width):
     return centre, half
 
 
-# Where a norm is assumed, sharp intervals are taken from here on, and `certified_by_norm`, which
-# needs no resolution, below. It is the largest mean eigenvalue of a design of rows in the unit
-# ball, over the norm of its noise. On even designs both are as wide at 30 to 90; at 100 these are
-# 1.2 to 2 times narrower, and leave room for a smallest eigenvalue of a fiftieth of the mean.
+# If a norm is assumed, sharp intervals are taken from here on, and `certified_by_norm`, which needs
+# no resolution, below. It is the largest mean eigenvalue of a design of rows in the unit ball, over
+# the norm of its noise. On even designs both are as wide at 30 to 90; at 100 these are 1.2 to 2
+# times narrower, and leave room for a smallest eigenvalue of a fiftieth of the mean.
 CLEAR = 100.0
 # Part of the failure probability that is left to those others then, for points in directions that
 # rows hardly have: log(1 / .9) more in the exponent makes these wider by about 1%.
@@ -677,7 +677,7 @@ def _sharp_variance(equations, V, squares, solved, parts):
 def _cross(size, variance, distance, failure, fits=1):
     """Bound on -sum a zeta d for 0 <= a <= size with sum a E zeta^2 = variance.
 
-    Of pooled sums each part has its own theta_R, and the means add up: by Cauchy and Schwarz to at
+    Each part of pooled sums has its own theta_R, and the means add up: by Cauchy and Schwarz to at
     most the root of their number times that of one.
     """
     reach = float(DISTANCES[np.searchsorted(DISTANCES, distance)]) if distance <= 2.0 else inf

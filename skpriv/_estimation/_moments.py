@@ -116,8 +116,8 @@ class NormalEquations:
     def pooled(self, other):
         """Sums of two sets of records, disjoint or not, weighted by what is publicly known.
 
-        Whatever the weights, the weighted sums are normal equations of the same theta*. The errors
-        have variances n / p (at most, of the targets) plus that of the noise, the signal is as n:
+        For any weights, the weighted sums are normal equations of the same theta*. The errors have
+        variances n / p (at most, of the targets) plus that of the noise, the signal is as n:
         weights n over the variance are best. They are public, and divided by the largest, so that
         errors are not larger than they would be without weights.
         """
@@ -479,11 +479,10 @@ class MomentsQuery(Query):
     """Joint sum of (r phi, vech phi phi', w r^2), w = sqrt(1.5).
 
     Sensitivity 3 / sqrt(2). With p = |<phi, phi'>| and |r|, |r'| <= 1, replacing a record moves the
-    squared norm by at most
-    (r^2 + r'^2 + 2 p |r r'|) + (2 - 2 p^2) + w^2 (r^2 - r'^2)^2,
-    largest at p = |r r'| / 2, where it is a + b + ab/2 + 2 + w^2 (a - b)^2 in a = r^2, b = r'^2.
-    That is convex in each, so its maximum is at a corner: 4.5 at (1, 1), 3 + w^2 = 4.5 at (1, 0).
-    Attained: unit phi and phi' at an angle of 60 degrees, r = -r'.
+    squared norm by at most (r^2 + r'^2 + 2 p |r r'|) + (2 - 2 p^2) + w^2 (r^2 - r'^2)^2, largest at
+    p = |r r'| / 2, where it is a + b + ab/2 + 2 + w^2 (a - b)^2 in a = r^2, b = r'^2. It is convex
+    in each, so its maximum is at a corner: 4.5 at (1, 1), 3 + w^2 = 4.5 at (1, 0). Attained: unit
+    phi and phi' at an angle of 60 degrees, r = -r'.
 
     With w = 1/2 the record is the matrix zz' of z = (phi, r / sqrt(2)), and |z|^2 <= 3/2: of two
     records the product is <z, z'>^2 >= 0, and each has a squared norm of at most 9/4, half of the
@@ -604,7 +603,8 @@ class ResidualGramQuery(Query):
         return float(square.sum()) / self._room
 
     def read(self, answer):
-        """What `NormalEquations` keep of an answer: noisy sums, and the deviations of their noise.
+        """The part of an answer that `NormalEquations` keep: noisy sums, and the deviations of
+        their noise.
 
         The sums are of zeta^2 e e', clipped, and of zeta^2 less the clipped zeta^2.
         """
@@ -651,7 +651,7 @@ class PersonGramQuery(OfPersons, ResidualGramQuery):
         return 1.0
 
     def read(self, answer):
-        """What `NormalEquations` keep of an answer: that of rows, and that of persons."""
+        """The part of an answer that `NormalEquations` keep: that of rows, and that of persons."""
         size = vech_size(self.maps.size)
         rows = np.append(answer.value[:size], answer.value[-1])
         persons = super().read(replace(answer, value=answer.value[size:]))

@@ -30,7 +30,7 @@ NARROW = (
     "is all that is left: subtract a public number from the column, or use other units"
 )
 
-# What to pass for a bound that has no default, since one would clip silently.
+# The advice for a bound that has no default, since one would clip silently.
 REQUIRED = {
     "data_norm": (
         "the public l2 norm to which rows are clipped. BoundsScaler and TableEncoder make rows of "
@@ -161,8 +161,8 @@ FOLD = 16  # rows that one vector operation takes at once
 class PublicRows:
     """Public map from a row to phi, with |phi| <= 1: what a fit may ask of any such map.
 
-    A subclass has ``size``, ``n_features``, ``constant`` and ``rows(X)``. What it does not say of
-    itself has a neutral answer here.
+    A subclass has ``size``, ``n_features``, ``constant`` and ``rows(X)``. Everything else has a
+    neutral answer here.
 
     Attributes
     ----------
@@ -307,9 +307,9 @@ class RowMap(PublicRows):
             _range=(low, high),
             _across=across,
         )
-        # What is subtracted from the columns of phi, None if it is 0, their factors, and the limit
-        # of the products: as few long vector operations as can be, of which one number is faster
-        # than as many equal ones as there are columns. The constant is written afterwards.
+        # The shift of the columns of phi, None if it is 0, their factors, and the limit of the
+        # products: as few long vector operations as can be, of which one number is faster than as
+        # many equal ones as there are columns. The constant is written afterwards.
         long, none = parts[0], np.zeros(int(constant))
         shift = _folded(offset, none) if offset.any() else None
         vars(self).update(_affine=(shift, _folded(long / self.divisor, none), long / across))
@@ -580,7 +580,7 @@ def _folded(values, more):
 def _by_columns(operation, rows, folded, out=None):
     """Apply a ufunc with one number, or one a column, to rows, in place if there is no ``out``.
 
-    What is written to is contiguous.
+    The target of writing is contiguous.
     """
     out = rows if out is None else out
     if np.ndim(folded) == 0:
@@ -677,7 +677,7 @@ class RecordMap:
         """Whether another map has the same public numbers, so that sums may be added up."""
         return public_values(self) == public_values(other)
 
-    # What it passes on from its two maps
+    # Values that it passes on from its two maps
     size = property(attrgetter("row_map.size"), doc="Length p of phi.")
     n_features = property(attrgetter("row_map.n_features"), doc="Number of features.")
     row_bound = property(attrgetter("row_map.data_norm"), doc="Norm of rows; None of ranges.")

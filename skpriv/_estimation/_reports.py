@@ -195,15 +195,14 @@ def balanced(session, rows):
     """Rows whose features are the shorter the less the users can tell of slopes.
 
     With features of length t beside a constant of length 1, both in proportion to sqrt(1 + t^2),
-    the noise of the mean is as 1 + t^2 and that of slopes as c (1 + 1 / t^2): least in all at
-    t^2 = sqrt(c). Slopes that are shrunk lose no more than the S that they explain, whatever the
-    variance L of their noise is, so that c falls as (S / (S + L))^2, and L falls as the effective
-    records N grow, as 1 / N^2: t^2 is in proportion to 1 / (1 + (M / N)^2), with L = S at N = M.
-    The loop asks for slopes from ``least_effective_records`` on, and M is four times that: reports
-    are of targets in their whole range, where the loop's residuals are clipped at about a quarter
-    of it. Of half of that and nearly twice, neither was better
-    (docs/evidence/linear_regression.md). N is of one number, since a device may not know how many
-    features others have.
+    the noise of the mean is as 1 + t^2 and that of slopes as c (1 + 1 / t^2): least in all at t^2 =
+    sqrt(c). Slopes that are shrunk lose no more than the S that they explain, whatever the variance
+    L of their noise is, so that c falls as (S / (S + L))^2, and L falls as the effective records N
+    grow, as 1 / N^2: t^2 is in proportion to 1 / (1 + (M / N)^2), with L = S at N = M. The loop
+    asks for slopes from ``least_effective_records`` on, and M is four times that: reports are of
+    targets in their whole range, where the loop's residuals are clipped at about a quarter of it.
+    Neither half of it nor nearly twice was better (docs/evidence/linear_regression.md). N is of one
+    number, since a device may not know how many features others have.
 
     Parameters
     ----------
@@ -277,8 +276,8 @@ class ReportedFit:
     def law(self):
         """Law of estimates of x'theta* without shrinkage, by the sandwich of the reports.
 
-        Directions below the noise of the design are held at it, and are not resolved. What a point
-        has in them is an error too, with coordinates as large as those of theta in the others are
+        Directions below the noise of the design are held at it, and are not resolved. The part of a
+        point in them is an error too, with coordinates as large as those of theta in the others are
         in the mean, and by the noise of the design one of all points.
         """
         eq, n = self.equations, self.equations.n

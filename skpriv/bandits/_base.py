@@ -46,13 +46,13 @@ class Epoch:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What its users were promised."""
+        """The promise to its users."""
         return self.report.guarantee.protecting("user") if self.report else Guarantee.absent("user")
 
 
 @dataclass(frozen=True, repr=False)
 class EpochsReport(Printed):
-    """What a policy that learns by epochs released; prints as a table, and in HTML.
+    """The released answers of a policy that learns by epochs; prints as a table, and in HTML.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class EpochsReport(Printed):
 
     @property
     def budget(self) -> Budget:
-        """What one user may lose in the whole run."""
+        """The loss of one user in the whole run, at most."""
         return Budget(self.guarantee.epsilon, self.guarantee.delta)
 
     @property
@@ -107,8 +107,8 @@ class EpochsReport(Printed):
 def divided_budget(budget, releases, currency):
     """Budget of each of so many releases about one person, which are paid in this currency.
 
-    Squares of mu add up, and so do values of rho. Where the currency is not known (None), epsilon
-    and delta are added up, which always holds.
+    Squares of mu add up, and so do values of rho. If the currency is not known (None), epsilon and
+    delta are added up, which always holds.
     """
     if currency is None or not budget.mu > 0.0:
         return Budget(budget.epsilon / releases, budget.delta / releases)
@@ -457,17 +457,17 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
     @property
     @abstractmethod
     def guarantee(self) -> Guarantee:
-        """What a user is promised, from what was charged: :class:`skpriv.privacy.Guarantee`."""
+        """The promise to a user, from what was charged: :class:`skpriv.privacy.Guarantee`."""
 
     def user_guarantee(self, max_visits: int) -> Guarantee:
-        """What users are promised who may be in up to ``max_visits`` rounds.
+        """The promise to users who may be in up to ``max_visits`` rounds.
 
         Parameters
         ----------
         max_visits : int
-            Public. Whoever comes more often must be played without being learned from: leave those
-            rounds out of `update` by a rule that depends on the numbers of visits alone, and take
-            these for public too.
+            Public. A user who comes more often must be played without being learned from: leave
+            those rounds out of `update` by a rule that depends on the numbers of visits alone, and
+            take these for public too.
 
         Returns
         -------
@@ -499,9 +499,9 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         path : str or path-like
             File to write; a file of this name is replaced.
         raw_path : str or path-like, default=None
-            Another file for what an open epoch must keep: the records, or their exact sums, that
-            no released answer covers yet; and for who came in it, and the propensities of the last
-            `act`, which tell of its contexts. That is **raw data**, to be kept as the data is kept.
+            Another file for what an open epoch must keep: the records, or their exact sums, that no
+            released answer covers yet; and for who came in it, and the propensities of the last
+            `act`, which tell of its contexts. This is **raw data**, to be kept as the data is kept.
             None writes it into the one file, which then is raw data too.
 
         Raises
@@ -680,7 +680,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
     def _update_parts(self, rows, rewards, users):
         """Take in rounds, a part at a time in which the policy does not change.
 
-        Of such a part a person is in one round. Rounds that are not to be learned from keep their
+        A person is in one round of such a part. Rounds that are not to be learned from keep their
         places, and are blank.
         """
         taken = 0
@@ -699,8 +699,8 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
     def _without_repeats(self, visits, rows, rewards, users, until):
         """Rows and rewards up to the next change of the policy, which comes after so many rounds.
 
-        Those that are not to be learned from are blank. Where the rounds are not taken in, they do
-        not count as visits.
+        Those that are not to be learned from are blank. If the rounds are not taken in, they do not
+        count as visits.
         """
         before = self.n_rounds_
         admitted, names = visits.admit(users, before + until, self._answer_number)

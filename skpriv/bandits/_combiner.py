@@ -195,7 +195,7 @@ class BanditCombiner(BasePolicy):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What a user is promised: the report of the reward, and the most expensive policy."""
+        """The promise to a user: the report of the reward, and the most expensive policy."""
         trust = Trust.of("local", Budget(self.epsilon, self.delta))
         own = trust.guarantee("user", currency="gdp")
         if hasattr(self, "_streams"):

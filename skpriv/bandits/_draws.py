@@ -112,7 +112,7 @@ def inverse_gap(predictions, weight, available=None):
     """
     mask = True if available is None else available
     predictions, mask = np.broadcast_arrays(predictions, mask)
-    # Of huge contexts they may be no numbers, and their gaps none.
+    # For huge contexts they may be no numbers, and their gaps none.
     predictions = np.nan_to_num(predictions, nan=0.0)
     predictions = np.clip(predictions, -LARGEST_PREDICTION, LARGEST_PREDICTION)
     best, index = largest(predictions, mask), np.arange(len(predictions))

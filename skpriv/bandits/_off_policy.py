@@ -46,7 +46,8 @@ class PrivateValue(NamedTuple):
 
 @dataclass(frozen=True)
 class WeightedRewards:
-    """What queries of rounds share whose row is the weight: rewards are clipped to a range."""
+    """The common part of queries of rounds whose row is the weight: rewards are clipped to a
+    range."""
 
     low: float
     high: float
@@ -98,10 +99,10 @@ class FilledQuery(WeightedRewards, Query):
     u = w (r - low) / c and v = w (high - r) / c with c = max_weight (high - low), so that u, v >= 0
     and u + v = w / max_weight <= 1.
 
-    Sensitivity sqrt(4 + 2 / 4). With a and b the changes of u and v, (a - b)^2 + 3 (a + b)^2 =
-    4 (a^2 + a b + b^2). Of one sign |a| + |b| <= 1, and it is at most 4 (|a| + |b|)^2 <= 4; of two
-    signs at most 4 max(a^2, b^2) <= 4. Squares of u and v move by at most 1 each. From
-    (u, v) = (1, 0) to (0, 1) all of it is attained.
+    Sensitivity sqrt(4 + 2 / 4). With a and b the changes of u and v, (a - b)^2 + 3 (a + b)^2 = 4
+    (a^2 + a b + b^2). With one sign |a| + |b| <= 1, and it is at most 4 (|a| + |b|)^2 <= 4; of two
+    signs at most 4 max(a^2, b^2) <= 4. Squares of u and v move by at most 1 each. From (u, v) = (1,
+    0) to (0, 1) all of it is attained.
     """
 
     name: str = "filled value"
@@ -186,8 +187,8 @@ def private_off_policy_value(
     robust one was never better under privacy: its terms have twice the range, hence the noise.
 
     The interval is normal: of the mean of independent terms, with the released variance plus a
-    quantile of its noise, and the noise of the sum. Where ratios may be clipped, its ends are those
-    of the two extremes: what is missing earns the lowest reward, or the highest. With w the clipped
+    quantile of its noise, and the noise of the sum. If ratios may be clipped, its ends are those of
+    the two extremes: what is missing earns the lowest reward, or the highest. With w the clipped
     weight and W the ratio, E[W] <= 1 and low <= r <= high give E[W r] >= low + E[w (r - low)] and
     E[W r] <= high - E[w (high - r)], whatever ``max_weight`` is. Each end is estimated by itself.
     If they contradict E[W] <= 1, something is no probability, and the interval is ``bounds_y``.

@@ -194,7 +194,7 @@ class _Lane:
 def seed_all(policy, seed, seeded):
     """Seed everything random of a policy and of those that it has in a list.
 
-    What is to be secure is seeded only if ``seeded``.
+    A secure policy is seeded only if ``seeded``.
     """
     params = policy.get_params(deep=True)
     names = sorted(name for name in params if name.split("__")[-1] == "random_state")

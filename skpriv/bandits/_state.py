@@ -93,9 +93,9 @@ def _read(path):
 def load(path: Any, *, raw_path: Any = None) -> Any:
     """Load a policy that was saved in mid-run; it goes on where it was.
 
-    What was paid for is not paid again, and of several copies one goes on: an answer that one copy
-    has released is not given again by another with fresh noise. A `RandomState` that the policy
-    shared with something else is a copy of its own from then on.
+    A paid answer is not paid again, and of several copies one goes on: an answer that one copy has
+    released is not given again by another with fresh noise. A `RandomState` that the policy shared
+    with something else is a copy of its own from then on.
 
     Reading a file runs no code of it, and opens no other file. The policy goes on with the numbers
     that the file has, and is charged to the ledgers that it names, and writes its answers where it

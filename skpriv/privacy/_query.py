@@ -266,7 +266,7 @@ class Procedure(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """What the privacy report calls it."""
+        """Its name in the privacy report."""
 
     @property
     @abstractmethod

@@ -362,7 +362,7 @@ def _geometric_root(n_reads):
     return rates[weights > 0.0], weights[weights > 0.0]
 
 
-# What holds records, exact sums of them, or who has come, wherever it is in an object. A file that
+# Holders of records, of exact sums, or of who has come, wherever they are in an object. A file that
 # may be shown has none of it.
 BEFORE_NOISE = (Raw, Hashed, CompensatedSum)
 stored_in_policies(CompensatedSum)

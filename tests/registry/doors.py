@@ -20,14 +20,16 @@ ROWS = {
 # Parameters, names, released numbers, things that have learned: nobody's record.
 PUBLIC = {
     "accountant", "adding", "again", "alpha", "answer", "as_frame", "ax", "axes",
-    "block", "bound", "bounds", "caption", "cells", "bounds_y", "budget", "claim", "cls", "coef", "collection",
+    "block", "bound", "bounds", "caption", "cells", "bounds_y", "budget", "claim", "cls",
+    "coef", "collection",
     "columns", "condition", "confidence_level", "constant", "correct", "correlation", "cost",
     "covariance", "cube", "currency", "curve", "cv", "data", "data_max", "data_norm", "delta",
     "description", "dtype", "effect", "effects", "explained", "env",
     "epsilon", "epsilons", "estimand", "estimator", "eta", "event_id",
     "event_ids", "extra", "feature", "features", "file", "first", "force", "format", "found",
     "given", "grid", "guesses", "high", "horizon", "input_features", "intercept",
-    "interval_method", "k", "kind", "label", "largest", "largest_epsilon", "least_propensity", "ledger",
+    "interval_method", "k", "kind", "label", "largest", "largest_epsilon", "least_propensity",
+    "ledger",
     "legend", "length", "level", "levels", "linear", "low", "make", "max_interval_rows",
     "max_rows_per_group", "max_visits", "max_weight", "means", "message", "method", "model",
     "models", "mu", "n", "n_actions", "n_features", "n_jobs", "n_nonzero", "n_pairs",

@@ -1,4 +1,4 @@
-"""What a fit of the loop has released, what it knows of its own error, and its intervals.
+"""The released result of a fit of the loop, its error, and its intervals.
 
 The certified interval comes from the last Newton step, without an assumption on the coefficients
 or the noise. It is derived in docs/mathematics/linear_regression.md, whose letters are used here.
@@ -46,7 +46,7 @@ WEIGHTING = 0.6  # part of the spread of a fit by which weights may move its mea
 @stored
 @dataclass(frozen=True, eq=False)
 class KnownMean:
-    """What released means tell of a fit, without the clip of its steps.
+    """The evidence of released means about a fit, without the clip of its steps.
 
     It says by how much the mean of the fit at a point b is above that of the target.
 
@@ -154,9 +154,9 @@ def inversion_excess(slopes, moments, variances, scale, quantile):
     """Deviations by which inversion is wider than the delta method, above the noise of slopes.
 
     Let m = d g + error with variance v, and let the noise of the slope d have the scale s. The
-    answers allow each g with (m - d g)^2 <= q^2 (v + s^2 g^2), which is an interval where
-    |d| > q s. Where noise makes a slope larger, it makes m / d smaller, and its variance as well.
-    So the variance of the delta method is too small where d is not far above its noise.
+    answers allow each g with (m - d g)^2 <= q^2 (v + s^2 g^2), which is an interval where |d| > q
+    s. If noise makes a slope larger, it makes m / d smaller, and its variance as well. So the
+    variance of the delta method is too small where d is not far above its noise.
 
     Parameters
     ----------
@@ -287,10 +287,10 @@ class LoopLaw:
         """Variances of the points by sampling and by privacy, each of shape (n_points,).
 
         The residual Gram is robust, but noisy: the value that equal variances would give has the
-        weight `noise_share`. Where neither is above 0, the variance is NaN: it is not known. What
-        remains uncertain of the variance V, with standard deviation s, widens intervals as
-        Student's t with 2 (V / s)^2 degrees of freedom does: its squared quantile is
-        1 + (z^2 + 1) (s / V)^2 / 4 times that of a normal variable, to first order.
+        weight `noise_share`. If neither is above 0, the variance is NaN: it is not known. The
+        uncertainty of the variance V, with standard deviation s, widens intervals as Student's t
+        with 2 (V / s)^2 degrees of freedom does: its squared quantile is 1 + (z^2 + 1) (s / V)^2 /
+        4 times that of a normal variable, to first order.
         """
         dual, noisy = np.split(self._roots @ points.T, [self.dual.shape[1]])
         robust, typical = np.vsplit(np.vstack([self.residual_gram, self.typical_gram]) @ dual, 2)
@@ -319,7 +319,7 @@ class LoopLaw:
         """Whether each point is estimable.
 
         At least half of it lies in directions that are told from noise, and no part in a direction
-        of a cell that may be empty. Where all is exact, none lies in any hidden direction.
+        of a cell that may be empty. If all is exact, none lies in any hidden direction.
         """
         return across_all(points, self.hidden, self.lost) & self.across_cells(points)
 
@@ -362,9 +362,7 @@ class LoopLaw:
 
     @cached_property
     def _roots(self):
-        """What the points are multiplied by for v and for their deviation by privacy, one after
-        the other.
-        """
+        """The factors of the points for v and for their deviation by privacy, in this order."""
         # A sum of squares of many linear functions is one of as many as there are coordinates
         roots = [sqrt(self.noise) * self.noise_dual, self.shared, self.unsigned]
         return np.vstack([self.dual.T, np.linalg.qr(np.column_stack(roots).T, mode="r")])
@@ -474,9 +472,9 @@ class LoopFit:
     def pooled(self, kind):
         """The equation that intervals rest on: a moment, and the mean of all released slopes.
 
-        For any slope D the recent equations, with weights a_k that add up to one, give
-        sum a_k z_k = D (b - sum a_k b_k). Of a line D is the mean of the slopes of all steps, see
-        `mean_slope`. Where the link bends, slopes far away are others: D is that of the recent
+        For any slope D the recent equations, with weights a_k that add up to one, give sum a_k z_k
+        = D (b - sum a_k b_k). For a line, D is the mean of the slopes of all steps, see
+        `mean_slope`. If the link bends, slopes far away are others: D is that of the recent
         equations alone.
 
         Parameters
@@ -523,10 +521,10 @@ class LoopFit:
     def recent_equations(self, most_apart=1.25):
         """Equations that intervals rest on, with weights that add up to one.
 
-        They are those with a slope that all records were asked near the end of the loop. Of a part
-        of the records sampling is another. At a point that is further away than its own noise the
-        slope is another, where scores are clipped or a link bends. Their limits differ by no more
-        than the factor ``most_apart`` from the last one.
+        They are those with a slope that all records were asked near the end of the loop. A part of
+        the records has another sampling error. At a point that is further away than its own noise
+        the slope is another, where scores are clipped or a link bends. Their limits differ by no
+        more than the factor ``most_apart`` from the last one.
         """
         # Squared length of a solution of pure noise, over the variance of a coordinate of a moment
         noise_square = len(self.b) / max(float(np.trace(self.gram)) / len(self.b), 1e-300)
@@ -563,7 +561,7 @@ class LoopFit:
         normal and independent of b and M. M depends on b by what earlier steps told of b alone,
         which adds what is of second order (docs/mathematics/linear_regression.md). In each
         direction u in which D is above its noise, the noise of the slope is inverted: see
-        :func:`inversion_excess`. Where D is below its noise, x'u u'(b* - b) is left over. Whitened
+        :func:`inversion_excess`. If D is below its noise, x'u u'(b* - b) is left over. Whitened
         coordinates are of one size, so that a hidden one is taken to be as large as all are in the
         mean, and no smaller than the largest estimate in a hidden direction: where a link bends, a
         strong effect hides itself. Inversion adds no more than the mean to others. A point that is
@@ -571,7 +569,7 @@ class LoopFit:
         directions of cells that may be empty are taken out before, and what their rows add to the
         moment counts as noise: see :class:`Across` and docs/mathematics/coefficients.md.
 
-        Of the mean of all records more is known: see :class:`KnownMean`. Where the link bends, the
+        More is known of the mean of all records: see :class:`KnownMean`. If the link bends, the
         mean of the residuals weighs rows by their means and not by H. An error in a rare direction
         would pass for one of the mean, so that there the mean only has the bound on what clips do
         to it.
@@ -581,10 +579,10 @@ class LoopFit:
         kind : {"function", "fitted", "least_squares"}
             What b* is. "function" is the function whose mean is that of the target. "fitted" is the
             solution of the clipped scores of these very rows. "least_squares" is the least-squares
-            line, by its own equation with the slope of the others. Where the link bends, it is the
+            line, by its own equation with the slope of the others. If the link bends, it is the
             curve of maximum likelihood, with the slope H of its scores. Weights make the slope D of
             the others smaller, so that the step x = H^-1 z has x'Dx <= x'z: it lies in the ball
-            around D^-1 z / 2 of radius |D^-1 z| / 2 in the norm of D. That centre is the estimate.
+            around D^-1 z / 2 of radius |D^-1 z| / 2 in the norm of D. This centre is the estimate.
             The direction of the rest is not known, so that each of p has an equal part of the
             radius.
         confidence_level : float in (0, 1), default=0.95
@@ -726,13 +724,13 @@ SHIFTS = np.linspace(0.02, 0.98, 49)[:, None]  # of the smallest eigenvalue: see
 
 
 # Weights by which the failure probability is divided among the events of a certified interval. One
-# for each of the 17 by itself would make intervals 1% narrower.
-# Events at a point: v'N_L d (second), the noise of the variance (seen), from realised squares to it
-# (realised), its cross term (cross), N_z along a vector (along), and N_L along u (direction).
-# Events for all points: |S| and the sum of terms |e|^2 e w zeta (sums), what is cut (excess), the
-# noise along d (pull), and |N_L d| (design). Of H, and of the residual Gram, the largest eigenvalue
-# and the trace (largest, trace; weak, total). The cross term along the eigenvector of the latter
-# (tilt), and from realised squares to variances (variances).
+# for each of the 17 by itself would make intervals 1% narrower. Events at a point: v'N_L d
+# (second), the noise of the variance (seen), from realised squares to it (realised), its cross term
+# (cross), N_z along a vector (along), and N_L along u (direction). Events for all points: |S| and
+# the sum of terms |e|^2 e w zeta (sums), what is cut (excess), the noise along d (pull), and |N_L
+# d| (design). For H, and for the residual Gram, the largest eigenvalue and the trace (largest,
+# trace; weak, total). The cross term along the eigenvector of the latter (tilt), and from realised
+# squares to variances (variances).
 STEP_EVENTS = {
     "main": 64.0,
     **dict.fromkeys(("second", "seen", "realised", "sums"), 8.0),
@@ -743,7 +741,7 @@ STEP_EVENTS = {
 
 @dataclass(frozen=True, eq=False)
 class _Bounds:
-    """What holds at once, but for its part of the failure probability."""
+    """Statements that hold at once, but for their part of the failure probability."""
 
     moved: float  # |d|
     missed: float  # |S| + |Q| + |N_L d|

@@ -1,8 +1,8 @@
-"""What the loop asks beside its steps, with the sensitivity of each release, and the links.
+"""The questions of the loop beside its steps, with the sensitivity of each release, and the links.
 
-All statements are for replacing one record by another, marked with a prime. A row of the map is
-phi with ||phi|| <= 1, psi = W phi for a released W, w = min(1, 1 / ||psi||) and e = w psi, so that
-||e|| <= 1 whatever W is. r is the target, and m a released location. Of a row with weight v, w and
+All statements are for replacing one record by another, marked with a prime. A row of the map is phi
+with ||phi|| <= 1, psi = W phi for a released W, w = min(1, 1 / ||psi||) and e = w psi, so that
+||e|| <= 1 whatever W is. r is the target, and m a released location. For a row with weight v, w and
 e are multiplied by its root. A link says which function of the linear part the mean of r is.
 """
 
@@ -215,9 +215,9 @@ class Logit(BentLink):
 class Log(BentLink):
     """Counts as parts of the largest one: the mean is exp(eta - offset).
 
-    Rows with a mean above a level weigh level / mean, so that one large mean does not need
-    as much room as a hundred usual ones. That keeps the equation unbiased, as any weight does that
-    is a function of the row alone.
+    Rows with a mean above a level weigh level / mean, so that one large mean does not need as much
+    room as a hundred usual ones. This keeps the equation unbiased, as any weight does that is a
+    function of the row alone.
 
     Parameters
     ----------
@@ -495,9 +495,10 @@ class Whitened:
             yield block, e, roots, norms, factors
 
     def prepared_for(self, query):
-        """What a session needs to answer a query from rows (e, w, |e|) that it keeps in memory.
+        """The values that a session needs to answer a query from rows (e, w, |e|) that it keeps in
+        memory.
 
-        That is this map, which makes these rows, and the same query of them. None where rows have
+        They are this map, which makes these rows, and the same query of them. None where rows have
         weights of their own, or the query has another map of targets than is kept.
         """
         targets = self.target_map
@@ -713,7 +714,7 @@ class JointScores:
         )
 
     def named(self, values, noise):
-        """What the parts of an answer stand for, and the deviations of their noise, by name."""
+        """The meaning of the parts of an answer, and the deviations of their noise, by name."""
         limit = self.limit * self.length  # of a score
         units = {"moment": limit, "beyond": limit, "residual": limit**2, "square": self.limit**2}
         units |= {"slope": self.link.steepest, "excess": self.most_excess}
@@ -798,7 +799,7 @@ def seldom_cut(session, query, share):
     more persons than `MOST_CUT` and the noise of the counts explain. The upper end of this class is
     returned: it is longer than the lower end by a factor of sqrt(2), for the persons whom the noise
     may hide. A larger count of a longer class is not believed, since one of so many noisy sums is
-    often large. Where the noise hides everybody nothing is cut.
+    often large. If the noise hides everybody, nothing is cut.
     """
     lengths = query.classes
     answer = session.sum(query, share)

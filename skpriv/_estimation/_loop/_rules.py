@@ -11,9 +11,9 @@ where the *resolution* N / p^1.5 is large.
 *Precision* x = N / sqrt(n p): privacy noise beside sampling. With residuals clipped at k deviations
 and rows of length 1.5 / k the noise of a coefficient by privacy is about k^2 / (1.5 x) of that by
 sampling. So k grows with x, and clips and weights fade where n or epsilon grow: the limit is least
-squares. Where x is near 1, k is where the noise of a clipped mean, k / P(|z| < k), is least.
+squares. If x is near 1, k is where the noise of a clipped mean, k / P(|z| < k), is least.
 
-What each number is worth is measured in docs/evidence/linear_regression.md, unless said otherwise.
+The value of each number is measured in docs/evidence/linear_regression.md, unless said otherwise.
 """
 
 from dataclasses import dataclass, replace
@@ -29,10 +29,10 @@ from ._queries import IDENTITY, SQUARES
 # A question of one number or of a few: the mean and spread of the target, the lengths of the scores
 # of persons, the mean of the residuals, the line. Half and twice as much are worse.
 QUESTION = SIDE_SHARE
-# What is learnt first, so that the rest is asked with less noise. That is the whitening, with half
-# of this share where the Gram matrix is resolved. Of the line, it is the lengths of its scores.
-# With few records the mean gets 1.5 times as much, and the spread half of it: with more the slopes
-# lose, with less the fit loses where bounds are wide (docs/evidence/few_records.md).
+# The part that is learnt first, so that the rest is asked with less noise. It is the whitening,
+# with half of this share where the Gram matrix is resolved. For the line, it is the lengths of its
+# scores. With few records the mean gets 1.5 times as much, and the spread half of it: with more the
+# slopes lose, with less the fit loses where bounds are wide (docs/evidence/few_records.md).
 LEARNT = 4.0 * QUESTION
 # The equation of the least-squares line or of the likelihood, where that is the declared estimand.
 DECLARED = 0.4
@@ -56,16 +56,16 @@ SUBSET_RESOLUTIONS = (100.0, 1e4)
 # far as their noise allows, since that question mends what weights of rows far away do to the line.
 # From RESOLVED on, the noise of the question would do more harm than good. Measured.
 STRETCHED = 1.5 * RESOLVED
-# What is cut is asked from here on, which certified intervals alone need. At this resolution they
-# are .2 to .7 of half of the range wide, and at twice this one .05 to .25. The question makes
-# standard errors 4 to 9% larger here, 0 to 3% at five times this one, and a tenth to a quarter at
-# 40. Measured.
+# The question of what is cut is asked from here on, which certified intervals alone need. At this
+# resolution they are .2 to .7 of half of the range wide, and at twice this one .05 to .25. The
+# question makes standard errors 4 to 9% larger here, 0 to 3% at five times this one, and a tenth to
+# a quarter at 40. Measured.
 CERTIFIED = 100.0
 
-# Numbers of steps.
-# Least and largest number. Where noise rules, many small steps mend what one noisy Gram matrix did.
-# Four is what clips need, which shrink with the residuals. Steps of a line that ask their slopes
-# are half of the largest number at most: more take time and gain nothing. Measured.
+# Numbers of steps. Least and largest number. If noise rules, many small steps mend what one noisy
+# Gram matrix did. Four is what clips need, which shrink with the residuals. Steps of a line that
+# ask their slopes are half of the largest number at most: more take time and gain nothing.
+# Measured.
 STEPS = (4, 64)
 # The number of steps times the resolution: there are ten where the Gram matrix is just resolved.
 STEPS_RESOLUTION = 10.0 * RESOLVED
@@ -95,7 +95,7 @@ ROWS_AND_CLIPS = (1.5, 1.75), (2.5, 2.5)
 
 @dataclass(frozen=True)
 class Rules:
-    """What a fit does, decided before any record is read.
+    """The decisions of a fit before any record is read.
 
     Attributes
     ----------
@@ -209,7 +209,7 @@ class Rules:
         n_steps = STEPS_RESOLUTION / resolution
         last = LAST_SHARE * min(1.0, STEPS[0] / n_steps)
         asks_cut = resolution >= CERTIFIED
-        # Where noise hides typical eigenvalues, one look at the Gram matrix tells as much as slopes
+        # If noise hides typical eigenvalues, one look at the Gram matrix tells as much as slopes
         one_look = link.linear and resolution < RESOLVED / 8.0
         most_steps = STEPS[1] // 2 if link.linear and not one_look else STEPS[1]
         n_steps = max(STEPS[0] if link.linear else BENT_STEPS, round(min(n_steps, most_steps)))
@@ -300,7 +300,7 @@ def mean_clip(noise):
 
 
 def part_needed(n, part, quick=1e5):
-    """That part of n records, but no fewer than ``quick``, which take no time worth saving."""
+    """This part of n records, but no fewer than ``quick``, which take no time worth saving."""
     return min(1.0, max(part, quick / n))
 
 

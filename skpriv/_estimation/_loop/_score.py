@@ -1,4 +1,5 @@
-"""What steps ask, clipped scores of rows or of persons at a point, and their released equations.
+"""The questions of steps, clipped scores of rows or of persons at a point, and their released
+equations.
 
 The equation of the least-squares line comes from scores without clips or weights, of which the
 longest are shortened.
@@ -30,7 +31,7 @@ from ._queries import (
 from ._rules import LEARNT, normal_clip
 
 # Numbers of the proof in `ScoreQuery`. Residuals are counted from the part CUT of the limit on, and
-# with COUNT_WEIGHT that count costs nothing. Where what is cut is asked, a record with a cut score
+# with COUNT_WEIGHT that count costs nothing. If what is cut is asked, a record with a cut score
 # counts for less, by FALL at most. RESIDUAL_WEIGHT is the weight of uu', and there of s^2.
 # SIDE_WEIGHT is that of the rows that are cut, and of what is asked beside scores of persons.
 CUT, COUNT_WEIGHT, FALL, RESIDUAL_WEIGHT = 0.75, 0.79, 0.5, 0.5
@@ -38,7 +39,7 @@ SIDE_WEIGHT = sqrt(1.0 / 8.0)
 
 
 class Scores(NamedTuple):
-    """What each record of a block has: all that a sum over records or over persons needs.
+    """The values of each record of a block: all that a sum over records or over persons needs.
 
     Attributes
     ----------
@@ -147,7 +148,7 @@ class ScoreQuery(JointScores, Query):
     Attributes
     ----------
     weights : dict of str to float
-        Weights of what is asked. Where what is cut is asked, the slope matrix is that of all rows.
+        Weights of what is asked. If what is cut is asked, the slope matrix is that of all rows.
     fall : float
         f, 0 where what is cut is not asked.
     """
@@ -211,7 +212,7 @@ class ScoreQuery(JointScores, Query):
         if link.linear:
             residual *= weights
             inside = np.abs(residual) < self.limit
-            # Where nothing can be cut, the largest residual may be the limit itself
+            # If nothing can be cut, the largest residual may be the limit itself
             return residual, (inside | (self.most_excess == 0.0)).astype(float)
         largest_weight = link.far * weights
         v = np.minimum(roots, largest_weight)
@@ -479,7 +480,7 @@ ScoreFields = tuple[Whitened, Any, float, np.ndarray]
 
 @stored
 class Line(NamedTuple):
-    """What was released of the least-squares line.
+    """The released equation of the least-squares line.
 
     Attributes
     ----------
@@ -553,7 +554,7 @@ def _line_scores(block):
     """
     with np.errstate(all="ignore"):
         factors = block.residuals / block.factors**2
-    # What is not a number counts as 0, and squares do not overflow
+    # A value that is not a number counts as 0, and squares do not overflow
     if not np.isfinite(factors.sum()):
         factors = np.clip(np.nan_to_num(factors, nan=0.0), -1e100, 1e100)
     return factors, np.abs(factors) * block.lengths

@@ -73,7 +73,7 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None, usual=N
     alike = start if start and start.alike else None
     if alike:
         rules = rules.begun()
-    # Where each user answers one question, the first question may be left without a single user.
+    # If each user answers one question, the first question may be left without a single user.
     first_share = rules.spread or rules.steps[0]
     if rules.mean_only or (rules.few_records and not session.records(first_share)):
         return mean_only(session, maps, rules, link)
@@ -126,12 +126,12 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None, usual=N
     if rules.clipped:
         count = ClippedRowsQuery(maps.row_map, maps.target_map)
         clipped = count.read(session.sum(count, rules.clipped, session.part(rules.subset)))
-    # What a start says of the mean has infinite noise
+    # The mean of a start has infinite noise
     if link.limit is None and released and (rules.mean or not alike):
         fit_mean = known_mean(
             session, whitened, maps, released, deviation, pool, equations[-1], rules, link
         )
-        # What clips did to the mean is undone as far as other answers about the mean tell
+        # The effect of clips on the mean is undone as far as other answers about the mean tell
         excess, _, _ = fit_mean.excess(pool.b, pool.noise, np.zeros((maps.size, 0)))
         pool.b = pool.b - fit_mean.constant * excess
         moved = max(fit_mean.value**2 - fit_mean.variance, 0.0)
@@ -183,7 +183,7 @@ def ask_steps(session, rules, pool, ask):
     equations, line, shares, total = [], None, np.array(rules.steps), sum(rules.steps)
     counting, piece = QUESTION if (session.persons or 1) > 1 else 0.0, session.part(rules.subset)
     # The point of the last step of a line is found by steps on a part of the records, which is
-    # large enough to know the slope. Where the link bends, half of the steps asks that part. They
+    # large enough to know the slope. If the link bends, half of the steps asks that part. They
     # share what a quarter would have, because their answers have more noise. Shares of the others
     # rise anew, because the first of them is far away as well (docs/evidence/glm.md).
     early = (len(shares) // 2 if rules.bends else len(shares) - 1) if piece else 0
@@ -313,7 +313,7 @@ def prior_shapes(whitened, deviation, unit, priors=()):
 def find_location(session, maps, rules, link=IDENTITY, alike=None):
     """Noisy mean of the target, or None without an intercept, and the target's deviation.
 
-    The deviation is that of a normal target with the released mean absolute deviation. Where like
+    The deviation is that of a normal target with the released mean absolute deviation. If like
     records were asked, both are theirs.
     """
     if alike:
@@ -388,18 +388,19 @@ def _noisy_mean(session, maps, link, share):
 
 
 def known_mean(session, whitened, maps, released, deviation, pool, equation, rules, link):
-    """What other answers than the steps tell of the mean of a fit, and by how much steps miss it.
+    """The evidence of other answers than the steps about the mean of a fit, and by how much steps
+    miss it.
 
-    One answer is the mean of the target, in which nothing is clipped. Where clips are tight,
-    another one is the mean of the residuals at a wider clip, and the bias of that clip counts as
-    one more error. Both are weighted by their precisions.
+    One answer is the mean of the target, in which nothing is clipped. If clips are tight, another
+    one is the mean of the residuals at a wider clip, and the bias of that clip counts as one more
+    error. Both are weighted by their precisions.
 
     The clip of the last step may have moved the mean of the fit. The bound on this bias is what
     `skewness_bias` says, or the bias of a tail like the inverse cube if that is larger. It is no
     more than the bias of residuals near the limit that are all on one side of it, and as far beyond
     it as targets can be.
 
-    All of these are differences of linear parts. Where the link bends, the mean of the linear part
+    All of these are differences of linear parts. If the link bends, the mean of the linear part
     does not tell the mean of the target, and only residuals do.
 
     Parameters
@@ -424,8 +425,8 @@ def known_mean(session, whitened, maps, released, deviation, pool, equation, rul
     value, precision = float(constant @ gram @ pool.b) / level, 0.0
     if link.linear:
         precision = 1.0 / (released.scale**2 + pool.variance / equation.n + moved)
-        # That of residuals which no clip made small. Clipped at 1.25 of their own deviations, the
-        # residuals of a rare target have a third of their deviation.
+        # The deviation of residuals which no clip made small. Clipped at 1.25 of their own
+        # deviations, the residuals of a rare target have a third of their deviation.
         deviation = sqrt(max(pool.variance, deviation**2 - float(pool.b @ pool.slope @ pool.b)))
     unit = 1.0 if link.linear else slope / released.part
     if rules.mean:
@@ -510,7 +511,7 @@ def known_length(
 
 
 def narrow_bounds(fit, row_map, names):
-    """What a report says of records that were clipped, by released counts of them.
+    """The note of a report on records that were clipped, by released counts of them.
 
     Parameters
     ----------
@@ -543,7 +544,7 @@ def narrow_bounds(fit, row_map, names):
 
 
 def wide_bounds(fit, row_map, names):
-    """What a report says of ranges that are hardly used, as `narrow_bounds` does of others.
+    """The note of a report on ranges that are hardly used, as `narrow_bounds` does of others.
 
     It follows from the released Gram matrix of rows phi = W^-1 psi.
 

@@ -208,14 +208,14 @@ class Pool:
         self._largest_square, self._length = deviation**2, length
         self.b, self.variance = np.zeros(size), min(deviation**2, 1.0)
         self._origins, self._last_step = np.zeros((1, size)), self.b
-        # Where the link bends, a row of usual length moves by half of the deviation of linear parts
+        # If the link bends, a row of usual length moves by half of the deviation of linear parts
         self._longest_step = 0.5 * (link.signal or 0.0) * sqrt(link.parts) / length
 
     def begin(self, b, alike):
         """Shrink the posterior towards this b as well as towards 0.
 
-        Where like records were asked, it is shrunk towards this b alone, at which the steps begin.
-        The target of new records may vary more, so only its range bounds its deviation.
+        If like records were asked, it is shrunk towards this b alone, at which the steps begin. The
+        target of new records may vary more, so only its range bounds its deviation.
         """
         self._origins = np.stack([b] if alike else [self.b, b])
         if alike:
@@ -377,10 +377,10 @@ def _shortening(rules):
 def learn_whitening(session, maps, rules, alike=None, usual=None, unit=1.0):
     """Rows W phi of about equal mean squares in all directions that exceed the noise.
 
-    Under a curator the rounds may ask secret random parts of the records. Where like records were
-    asked, their Gram matrix is the first round, and only one more is asked. Where noise hides
-    the margins of features, a public guess of them scales the rows that are asked first; with so
-    few records that there is no whitening, all steps are asked about these rows.
+    Under a curator the rounds may ask secret random parts of the records. If like records were
+    asked, their Gram matrix is the first round, and only one more is asked. Where noise hides the
+    margins of features, a public guess of them scales the rows that are asked first; with so few
+    records that there is no whitening, all steps are asked about these rows.
 
     Parameters
     ----------

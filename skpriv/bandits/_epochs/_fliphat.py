@@ -27,11 +27,11 @@ SAMPLING_PART = 0.4
 def first_epoch(budget, n_nonzero_coefs, n_features):
     """Public length of the first epoch, which is played at random.
 
-    Scores are about products of signs. Of m equal coefficients one has a mean of
-    c = (2 / pi) asin(1 / sqrt(m)) a round; m is half of those that are allowed. It stands out of
-    the Gumbel noise of d scores after g log(d) / c rounds, g the scale of the noise, and of the
-    sampling noise after some log(d) / c^2. A wrong choice is mended by later epochs, so that a part
-    of the latter will do; the former cannot be had for less.
+    Scores are about products of signs. One of m equal coefficients has a mean of c = (2 / pi)
+    asin(1 / sqrt(m)) a round; m is half of those that are allowed. It stands out of the Gumbel
+    noise of d scores after g log(d) / c rounds, g the scale of the noise, and of the sampling noise
+    after some log(d) / c^2. A wrong choice is mended by later epochs, so that a part of the latter
+    will do; the former cannot be had for less.
     """
     new, _ = added(n_nonzero_coefs, n_features)
     signal = 2.0 / pi * asin(sqrt(min(1.0, 2.0 / n_nonzero_coefs)))

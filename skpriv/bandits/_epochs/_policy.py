@@ -220,14 +220,15 @@ class EpochPolicy(BasePolicy):
     that needs more records than the epoch has refuses before it reads them, by that number alone.
     The action of user t itself depends on x_t: it is not protected from whoever sees it.
 
-    What is no finite number, or an unknown action, is told when the epoch closes, after the charge,
-    by one fixed sentence: the epoch's rounds are spent, and nothing is learned from them.
+    A value that is no finite number, or an unknown action, is reported when the epoch closes, after
+    the charge, by one fixed sentence: the epoch's rounds are spent, and nothing is learned from
+    them.
 
     `update` takes the rounds of whole epochs or none: if the fit of one fails, exactly the rounds
     before its present part are taken, the error says how many (``error.rounds_taken``), and the
     others can be given again. A fit that fails after something was charged, or whose answer cannot
     be made use of, closes its epoch all the same: it is not made again, with other noise, and
-    nothing is learned from it. Of several copies of a policy, the first that closes an epoch gives
+    nothing is learned from it. The first of several copies of a policy that closes an epoch gives
     its answer, and the others repeat it, so that no epoch has two answers.
     """
 
@@ -272,11 +273,11 @@ class EpochPolicy(BasePolicy):
 
     @property
     def privacy_report_(self) -> Any:
-        """What the closed epochs cost: `EpochsReport`."""
+        """The cost of the closed epochs: `EpochsReport`."""
         # Fits that share rounds do not compose in parallel: no guarantee is claimed for them.
         frozen = getattr(self, "_frozen", None)
         oracle = (frozen or self._split_oracle()) if self._forgets_rows else None
-        # Where persons may be in several fits, the currency of one tells more of what all cost.
+        # If persons may be in several fits, the currency of one tells more of what all cost.
         currency = None if self._max_visits is None else _oracles.paid_in(oracle)
         promise = _oracles.trust_of(oracle).guarantee("user", currency)
         name, max_visits = type(self).__name__, self._max_visits or 1
@@ -286,7 +287,7 @@ class EpochPolicy(BasePolicy):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What a user is promised, from what was charged: :class:`skpriv.privacy.Guarantee`."""
+        """The promise to a user, from what was charged: :class:`skpriv.privacy.Guarantee`."""
         return self._of_persons(self.privacy_report_.guarantee)
 
     @property
@@ -352,7 +353,8 @@ class EpochPolicy(BasePolicy):
     def _update(self, rows, rewards):
         """Add rounds of the present epoch, and close it with the last one.
 
-        What changes with a round changes at once: an update that is interrupted took it or did not.
+        All state that changes with a round changes at once: an update that is interrupted took it
+        or did not.
         """
         n_before, stop, failure = len(self._rows), self.n_rounds_ + len(rewards), None
         try:
@@ -379,8 +381,8 @@ class EpochPolicy(BasePolicy):
         """Fit an oracle to an epoch: once, whatever copies of the policy close it too.
 
         Once something was charged the epoch is over, whatever failed: a second answer about its
-        rounds would have to be charged again. What failed is returned, and raised where nothing
-        was charged, and nothing has changed.
+        rounds would have to be charged again. The failure is returned, and raised where nothing was
+        charged, and nothing has changed.
         """
         epoch, n_fitted, failure = len(self._epochs), self._length, None
         X, y = np.concatenate(self._rows), np.concatenate(self._rewards)

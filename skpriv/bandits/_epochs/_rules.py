@@ -286,7 +286,7 @@ class ActionElimination(OraclePolicy):
     interval : {"auto", "posterior", "certified", "asymptotic"}, default="auto"
         "posterior": an action is dropped if it is below the best one by more than a normal quantile
         of standard deviations of their difference, by one posterior from the pooled sums of all
-        epochs. That is not a proved interval, but one that misses no more often if the model holds.
+        epochs. This is not a proved interval, but one that misses no more often if the model holds.
         Else the papers' form, with intervals of the latest epoch, by this ``method`` of the oracle.
         "auto" is "posterior" for oracles that have one, and "certified" for others;
         `LogisticRegression` has "asymptotic" ones alone.
@@ -383,7 +383,7 @@ class ActionElimination(OraclePolicy):
         contexts = distinct(contexts, available)
         alive = np.broadcast_to(chances > 0.0, contexts.shape[:2])
         spanning = spanner(contexts, alive)
-        # Where all features are zero, nothing is spanned, and all of the actions are played.
+        # If all features are zero, nothing is spanned, and all of the actions are played.
         return uniform(contexts, np.where(spanning.any(axis=1, keepdims=True), spanning, alive))
 
     def _plausible(self, contexts, available):

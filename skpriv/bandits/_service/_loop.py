@@ -35,8 +35,8 @@ class Loop:
     Parameters
     ----------
     policy : policy
-        Not yet used. Where the file holds a policy already, that one goes on, and this one must be
-        of the same class with the same parameters.
+        Not yet used. If the file holds a policy already, that one goes on, and this one must be of
+        the same class with the same parameters.
     path : str or path-like
         The file; SQLite's locks must work on its file system.
     cutoff : float > 0, default=3600.0
@@ -75,13 +75,13 @@ class Loop:
     more (docs/mathematics/bandits.md).
 
     The first `rank` on a file starts the policy, and charges for it, once for all workers: the
-    accountants under which this object was made, also after their blocks have ended. What is
-    charged is about a part of the data only if it is called for inside of that part. Before an
-    answer of the policy is shown, it is written down outside of the file: in the ledger of the
-    accountant under which the file was made, or in a file of the folder ``SKPRIV_STATE``. Whoever
-    comes to the same answer again, after a crash or with a backup of the file, repeats it, and
-    refuses to learn where he does not find what was written down. docs/deployment.md says what to
-    back up, and how to move a service.
+    accountants under which this object was made, also after their blocks have ended. A charge is
+    about a part of the data only if it is called for inside of that part. Before an answer of the
+    policy is shown, it is written down outside of the file: in the ledger of the accountant under
+    which the file was made, or in a file of the folder ``SKPRIV_STATE``. A process that comes to
+    the same answer again, after a crash or with a backup of the file, repeats it, and refuses to
+    learn where he does not find what was written down. docs/deployment.md says what to back up, and
+    how to move a service.
 
     `rank` does not fail because learning does: the policy goes on with what it has learned.
     `troubles` says what went wrong. If nothing was charged, such as when the budget of a ledger is
@@ -259,7 +259,7 @@ class Loop:
 
         `rank` and `reward` call it when there is something to learn, unless the service learns
         elsewhere. Meanwhile others rank and bring rewards, but for a policy that combines others or
-        learns out of order. What goes wrong is told by `troubles`, and not raised.
+        learns out of order. Errors are kept in `troubles`, and not raised.
 
         Parameters
         ----------
@@ -314,7 +314,7 @@ class Loop:
 
     @property
     def troubles(self) -> list[tuple[float, str]]:
-        """What went wrong in learning, in any worker: time and sentence, the last one last.
+        """Errors of learning, in any worker: time and sentence, the last one last.
 
         Nothing in it depends on a value of the data.
         """
@@ -323,7 +323,7 @@ class Loop:
 
     @property
     def guarantee(self) -> Any:
-        """What those who come are promised by the policy."""
+        """The promise of the policy to those who come."""
         with self._store.lock:
             return self.policy.guarantee
 

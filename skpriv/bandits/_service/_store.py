@@ -204,7 +204,7 @@ class Transaction:
         )
 
     def troubles(self):
-        """What went wrong, the last one last: (seconds, sentence)."""
+        """Errors, the last one last: (seconds, sentence)."""
         return self._run("SELECT time, sentence FROM troubles ORDER BY rowid").fetchall()
 
 

@@ -1,4 +1,4 @@
-"""What policies on running sums share: trust, times of reads, and the sums themselves."""
+"""The common part of policies on running sums: trust, times of reads, and the sums themselves."""
 
 import json
 import secrets
@@ -31,7 +31,7 @@ UNSHUFFLED = "local"  # the model of reports that nobody shuffles
 class GrowingTimes:
     """Reads after 20, 40, ... rounds, and from 400 rounds on after 1.05 times as many each.
 
-    What was learned is used soon however long the run becomes, so that nobody has to know how long
+    Learned answers are used soon however long the run becomes, so that nobody has to know how long
     it will be: 400 reads reach 4e10 rounds. The error of an estimate falls by at most 2.5% between
     two reads, so that more reads would help little, and cost noise.
 
@@ -144,7 +144,7 @@ class RunningSumsPolicy(BasePolicy):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What a user is promised, from what was charged: :class:`skpriv.privacy.Guarantee`."""
+        """The promise to a user, from what was charged: :class:`skpriv.privacy.Guarantee`."""
         if hasattr(self, "privacy_report_"):
             return self.privacy_report_.guarantee
         currencies = {"gaussian": ["gdp"], "codebook": ["pure"]}.get(self._likely_channel)
@@ -253,18 +253,19 @@ class RunningSumsPolicy(BasePolicy):
 
     @property
     def _parameters_can(self):
-        """What the model of the parameters can, which at epsilon=inf is not that of the run."""
+        """The abilities of the model of the parameters, which at epsilon=inf is not that of the
+        run."""
         return capabilities(self._model)
 
     @property
     def _likely_channel(self):
-        """What users will send, as far as it is known without the number of features; or "auto"."""
+        """The reports of users, as far as it is known without the number of features; or "auto"."""
         can = self._parameters_can
         if not can.reports or self.channel != "auto":
             return "gaussian" if self.channel == "auto" else self.channel
         if not self._trust.budget.mu > 0.0:
             return "codebook"
-        # Of several reports of a person Gaussian ones add up by their squares, pure ones do not.
+        # Several Gaussian reports of a person add up by their squares, pure ones do not.
         return "auto" if can.amplifies or (self._max_visits or 1) == 1 else "gaussian"
 
     @property
@@ -291,9 +292,9 @@ class RunningSumsPolicy(BasePolicy):
     def _gains_nothing(self):
         """Whether a shuffler helps less than it delays: single reports are then better.
 
-        What waits for the end of a batch lags behind by half of the growth of batches, and errors
-        fall as noise over rounds. A local guarantee holds for whatever is done with the reports, a
-        shuffle included.
+        A record that waits for the end of a batch lags behind by half of the growth of batches, and
+        errors fall as noise over rounds. A local guarantee holds for whatever is done with the
+        reports, a shuffle included.
         """
         with self._accounting():  # one that adds up mu^2 has set aside what a shuffle costs
             fixed = (self._max_visits or 1) > 1 or adds_up_gaussians()
@@ -337,10 +338,10 @@ class RunningSumsPolicy(BasePolicy):
         """Learn from rewards that came in so many rounds, whichever rounds they are of.
 
         The places of rounds are those at which they were acted on, and so is the number of rounds
-        in a sum. That of the rewards is private. See docs/mathematics/bandits.md.
+        in a sum. The size of the rewards is private. See docs/mathematics/bandits.md.
 
-        Where persons are not counted, ``who`` are names of rounds: one that another copy of the
-        policy has in another sum is blank.
+        If persons are not counted, ``who`` are names of rounds: one that another copy of the policy
+        has in another sum is blank.
         """
         until = self.rounds_until_update_
         assert n_rounds <= until
@@ -431,7 +432,8 @@ class RunningSumsPolicy(BasePolicy):
         raise NotImplementedError
 
     def public_state(self, *, n_actions: int | None = None, n_features: Any = None) -> str:
-        """What a device needs to act and to report; nothing in it is more than was released.
+        """The state that a device needs to act and to report; nothing in it is more than was
+        released.
 
         Parameters
         ----------

@@ -138,7 +138,7 @@ def slices(size, blocks):
 def asymptotic(equations, least_variance=0.0, blocks=1, resolved=0.0, constant=0.0):
     """Posterior of theta with the noise's exact law, and a normal prior chosen by its evidence.
 
-    Where each action has weights of its own, the Gram matrix is made of blocks: what is released
+    If each action has weights of its own, the Gram matrix is made of blocks: what is released
     outside of them is noise alone, and is left out.
 
     Parameters
@@ -220,14 +220,15 @@ def _posterior(equations, least_variance, resolved, constant=0.0):
     return Region(vectors @ centre, form)
 
 
-# Where a window may begin and be cut: parts of the rounds so far, as public as the reads are.
+# The places where a window may begin and be cut: parts of the rounds so far, as public as the reads
+# are.
 FRACTIONS = (0.1, 0.25, 0.5, 0.7, 0.8, 0.9, 0.95)
 SPACING = 0.2  # of marks, see `Windows.add`: regret in worlds that change is the same within 1%
 # Rounds of a part of a window, at least: with any useful budget, fewer tell less than the noise.
 LEAST_ROUNDS = 60
-# Where rewards are not linear in the features, the fitted weights depend on which actions are
-# played. Predictions are taken to move by this root mean square in each direction of the rows, for
-# rewards in [-1, 1]. Without it, regret on a table that does not change was eight times as large.
+# If rewards are not linear in the features, the fitted weights depend on which actions are played.
+# Predictions are taken to move by this root mean square in each direction of the rows, for rewards
+# in [-1, 1]. Without it, regret on a table that does not change was eight times as large.
 MISFIT = 0.07
 # Probability that a run of any length in a stationary world raises a false alarm.
 FALSE_ALARMS = 0.05
@@ -401,7 +402,7 @@ class Windows:
 
         The noise of a sum and that of its continuation may be correlated; twice the sum of both
         covariances bounds the covariance of a difference whatever the correlation is, and the
-        factor 1 + |correlation| where it is known. What a misfit moves is added to it.
+        factor 1 + |correlation| where it is known. The effect of a misfit is added to it.
         """
         parts = []
         for first, last in ((start, cut), (cut, now)):
