@@ -9,7 +9,7 @@ person under two names would have twice the rows that a guarantee speaks of.
 import re
 import unicodedata
 from contextlib import suppress
-from datetime import date, datetime
+from datetime import date, datetime, timezone
 from decimal import Decimal
 from enum import Enum
 from numbers import Real
@@ -29,7 +29,10 @@ MISSING_WORDS = {
 _TRUTHS = {"true": "1", "false": "0"}
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?", re.IGNORECASE)
 _COMMA = re.compile(r"^([+-]?\d+),00?$")  # whole numbers of files with a decimal comma
-_MIDNIGHT = re.compile(r"(\d{4}-\d\d-\d\d)[T ]00:00(:00(\.0+)?)?", re.ASCII)
+_TIME = re.compile(
+    r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d([.,]\d+)?)? ?(Z|[+-]\d\d(:?\d\d)?)?",
+    re.ASCII | re.IGNORECASE,
+)
 # Dashes and apostrophes, which programs replace while one types.
 _ALIKE = str.maketrans(dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-"))
 _ALIKE |= str.maketrans(dict.fromkeys("\u2018\u2019\u00b4", "'"))
@@ -86,8 +89,20 @@ def _text_of_text(text):
     text = _COMMA.sub(r"\1", " ".join(text.split()))
     if _NUMBER.fullmatch(text):
         return _text_of_number(Decimal(text))
-    midnight = _MIDNIGHT.fullmatch(text)
-    return _TRUTHS.get(text.casefold(), midnight[1] if midnight else text) or None
+    if _TIME.fullmatch(text):
+        return _text_of_time(text)
+    return _TRUTHS.get(text.casefold(), text) or None
+
+
+def _text_of_time(text):
+    """One text of a moment, in UTC if it has a zone; a day's beginning is its date."""
+    try:
+        found = datetime.fromisoformat(text.upper().replace(" Z", "Z"))
+        if found.tzinfo is not None:
+            found = found.astimezone(timezone.utc).replace(tzinfo=None)
+    except (ValueError, OverflowError):  # no time of the calendar
+        return text
+    return found.isoformat().removesuffix("T00:00:00")
 
 
 def _folded(text):

@@ -2,6 +2,7 @@
 
 import io
 import unicodedata
+from datetime import datetime
 
 import numpy as np
 import pandas as pd
@@ -165,3 +166,24 @@ def test_one_odd_identifier_changes_nobody_else():
         mixed = pd.read_csv(io.StringIO(f"id\n{text}\nA17\n"))["id"]
     assert {type(label) for label in mixed} == {int, str}
     assert Groups(mixed, 1).n == 300_001
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        "2020-01-01T10:00:00", "2020-01-01 10:00", "2020-01-01 10:00:00.000", "2020-01-01T10:00Z",
+        "2020-01-01T12:00:00+02:00", "2020-01-01 05:30:00-0430", "2020-01-01t10:00:00z",
+        datetime(2020, 1, 1, 10), np.datetime64("2020-01-01T10"), pd.Timestamp("2020-01-01T10:00Z"),
+        pd.Timestamp("2020-01-01T11:00", tz="Europe/Vienna"),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_a_moment_has_one_name_however_it_is_written(spelling):
+    assert identity(spelling) == "2020-01-01T10:00:00"
+
+
+def test_what_is_no_time_keeps_its_name():
+    for text in ("2020-13-01T10:00:00", "2020-01-01 25:00", "0001-01-01T00:30+01:00"):
+        assert identity(text) == text
+    assert identity("2020-01-01T00:00:00") == identity("2020-01-01") == "2020-01-01"
+    assert identity("2020-01-01T10:00:00.5") != identity("2020-01-01T10:00:00")
