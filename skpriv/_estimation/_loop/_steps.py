@@ -7,7 +7,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from ..._linalg import RELATIVE_ZERO
-from ...privacy import TOLD_ABOVE, Callers
+from ...privacy import TOLD_ABOVE, Budget, Callers
 from ...records import in_threads
 from .._intervals import USUAL_QUANTILE
 from .._moments import cluster_degrees
@@ -366,11 +366,17 @@ def _words(session, rules, row_map, link):
 
 
 def more_needed(session, rules, effective_records):
-    """How many times the records or epsilon make this effective number of records, in words."""
+    """How many times the records or epsilon make this effective number of records, in words.
+
+    Under a curator it is proportional to mu, of which epsilon is no multiple at a given delta.
+    """
     times = effective_records / rules.effective_records
-    power = 1.0 if session.trust.can.same_rows else 2.0  # see `Rules`
-    records, budget = (ceil(10.0 * size) / 10.0 for size in (times**power, times))
-    return f"About {records:g} times the records, or {budget:g} times epsilon, would do."
+    records, larger, budget = times**2, times, session.report.budget  # see `Rules`
+    if session.trust.can.same_rows:
+        records = times
+        larger = Budget.from_mu(times * budget.mu, budget.delta).epsilon / budget.epsilon
+    records, larger = (ceil(10.0 * size) / 10.0 for size in (records, larger))
+    return f"About {records:g} times the records, or {larger:g} times epsilon, would do."
 
 
 def _noisy_mean(session, maps, link, share):

@@ -1,5 +1,6 @@
 """What is decided by released evidence: Gram matrices, and the mean alone."""
 
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -218,13 +219,19 @@ def test_the_report_says_when_records_are_few():
     public = {"bounds_X": (0, 1), "bounds_y": (0, 1), "random_state": 0}
     few = LinearRegression(**public).fit(X, y)
     least = LinearRegression(**public).fit(X[:100], y[:100])
-    for model, words, times in (
-        (few, "features were not whitened", 2.2), (least, "Only the mean of the target", 1.3)
-    ):  # fmt: skip
+    for model, words, records, epsilon in (
+        (few, "features were not whitened", 2.2, 2.3),
+        (least, "Only the mean of the target", 1.3, 1.3),
+    ):
         for text in (str(model.privacy_report_), model.privacy_report_._repr_html_()):
             assert words in text
-            assert f"About {times} times the records, or {times} times epsilon, would do" in text
+            asked = f"About {records} times the records, or {epsilon} times epsilon, would do"
+            assert asked in text
     assert not LinearRegression(**public, epsilon=10.0).fit(X, y).privacy_report_.note
+    tiny = LinearRegression(**public, epsilon=1e-4).fit(X, y)
+    times = float(re.search(r"or ([0-9.e+]+) times epsilon", tiny.privacy_report_.note)[1])
+    model = LinearRegression(**public, epsilon=1e-4 * times).fit(X, y)
+    assert "Only the mean" not in model.privacy_report_.note
 
 
 def test_one_record_and_a_handful_of_users_are_fitted():
