@@ -13,6 +13,7 @@ import argparse
 
 import numpy as np
 from _record import record
+from inference import line
 from joblib import Parallel, delayed
 from sklearn.pipeline import make_pipeline
 
@@ -48,15 +49,6 @@ def wage_equation():
     return X.clip(*BOUNDS.T), y.clip(*BOUNDS_Y)
 
 
-def least_squares(X, y):
-    """Slopes, and their standard errors (HC0)."""
-    Z = np.column_stack([X, np.ones(len(X))])
-    inverse = np.linalg.inv(Z.T @ Z)
-    theta = inverse @ Z.T @ y
-    scores = Z * (y - Z @ theta)[:, None]
-    return theta[:-1], np.sqrt(np.diagonal(inverse @ scores.T @ scores @ inverse))[:-1]
-
-
 def one_fit(name, epsilon, seed):
     """Estimates, standard errors and intervals of the slopes."""
     X, y = wage_equation()
@@ -74,7 +66,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=25)
     options = parser.parse_args()
-    truth, error = least_squares(*wage_equation())
+    X, y = wage_equation()
+    truth, error = (values[:-1] for values in line(X, y, np.ones(len(y))))
     numbers = {}
     for name in METHODS:
         for epsilon in EPSILONS:

@@ -207,6 +207,11 @@ USUAL_QUANTILE = two_sided_quantile(0.95)
 USUAL_DEVIATIONS = 2.0 * two_sided_quantile(0.9)
 
 
+def usual_moments(low, high):
+    """Mean and deviation of normal values of which nine tenths lie in a usual range."""
+    return (low + high) / 2.0, (high - low) / USUAL_DEVIATIONS
+
+
 def noise_share(robust, equal, noise, unequal=1.0):
     """Weight of equal variances in ``(1 - share) * robust + share * equal``.
 

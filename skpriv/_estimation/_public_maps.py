@@ -20,7 +20,7 @@ import numpy as np
 from .._linalg import blocks_of, row_norms
 from ..records import same_names
 from .._stored import stored
-from ._intervals import USUAL_DEVIATIONS
+from ._intervals import usual_moments
 
 # Half-widths of ranges, and units of coefficients: far enough from the ends of float64, 2e-308 and
 # 2e308, for the factors of a fit. At 1e-12 of its largest number a range has four digits left.
@@ -471,7 +471,8 @@ class RowMap(PublicRows):
     def half_range_moments(self, low, high):
         """Mean and variance, in half-ranges, of normal features by their usual ranges."""
         ends = (np.array([low, high]) - self.offset) / self.divisor * sqrt(self.n_features)
-        return ends.mean(axis=0), ((ends[1] - ends[0]) / USUAL_DEVIATIONS) ** 2
+        mean, deviation = usual_moments(*ends)
+        return mean, deviation**2
 
     def theta_bound(self, coef_norm):
         """Bound on |theta| where (coef * half-width, intercept) has norm at most ``coef_norm``."""

@@ -32,7 +32,7 @@ from ..records import (
     WeightedRows, check_public, finite_numbers, is_lazy, public_shape, readable, silence,
 )  # fmt: skip
 from ._exact import fit_exactly
-from ._opening import hold_out, open_fit, persons_of, public_bounds, usual_moments, weighted_rows
+from ._opening import hold_out, open_fit, persons_of, public_bounds, public_guess, weighted_rows
 from ._plan import Plan, plan_of
 
 
@@ -86,7 +86,7 @@ class PredictsAtPoints(KnowsCells, Documented):
     estimand: Any = "fitted"
     effects: Any = None  # of persons, where an estimator has them
     interval_claims: ClassVar[tuple[str, ...]] = ()
-    law_estimands: Any = ("fitted",)
+    law_estimands: ClassVar[Any] = ("fitted",)
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -261,20 +261,7 @@ class AsymptoticIntervals(PredictsAtPoints):
     _record_map: Any
     _released: Any
 
-    def with_cells(self, cells: Any) -> Self:
-        """Return a copy that knows the cells of a table, so that it can say which are estimable.
-
-        Parameters
-        ----------
-        cells : ndarray of shape (n_cells, n_features + 1) or None
-            Coefficients and intercept of public functions that are 1 on one cell and 0 on all
-            others, as in `skpriv.preprocessing.CoefficientMap`.
-
-        Returns
-        -------
-        estimator
-            A copy of this fitted model with the same released answers.
-        """
+    def _with_cells(self, cells):
         check_is_fitted(self)
         twin = copy(self)
         within = self.effects is not None
@@ -669,7 +656,7 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
         if self.start is not None and not self._trust.exact:
             start = self._start(records, maps, link, channel, plain)
         self._begun_at = start.chain if start else ()
-        usual = usual_moments(self, maps)
+        usual = public_guess(self, maps)
         session = open_fit(self, records, channel, groups=groups)
         del records  # only the session has the data now
         session, held_out = hold_out(self, session)

@@ -287,7 +287,7 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
     )
     interval_claims: ClassVar[tuple[str, ...]] = ("asymptotic",)
 
-    law_estimands = cast(Any, ("fitted", "likelihood"))
+    law_estimands = ("fitted", "likelihood")
 
     @property
     def _law_words(self):

@@ -607,21 +607,8 @@ class IVRegressor(AsymptoticIntervals, PrivateRegressor):
         self.first_stage_ = first_stage(fit, maps.row_map, names, *columns, unit)
         self._released = replace(fit, weak=self.first_stage_.weak)
 
-    def with_cells(self, cells: Any) -> Self:
-        """Return a copy that knows the cells of a table, so that it can say which are estimable.
-
-        Parameters
-        ----------
-        cells : ndarray of shape (n_cells, n_features + 1) or None
-            Coefficients and intercept of public functions that are 1 on one cell and 0 on all
-            others, as in `skpriv.preprocessing.CoefficientMap`.
-
-        Returns
-        -------
-        estimator
-            A copy of this fitted model with the same released answers.
-        """
-        twin = super().with_cells(cells)
+    def _with_cells(self, cells):
+        twin = super()._with_cells(cells)
         twin._read(self.first_stage_.unit)
         return twin
 

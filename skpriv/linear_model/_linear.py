@@ -8,7 +8,7 @@ multiply: their precisions add up, in the coordinates of theta, which all fits s
 from copy import copy
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
@@ -259,7 +259,7 @@ class LinearRegression(FitsLines, PredictionIntervals):
         channel = best_reports(self, maps.size, records)
         self._fit_steps(records, maps, groups, weights, channel=channel)
 
-    law_estimands = cast(Any, ("fitted", "least_squares"))
+    law_estimands = ("fitted", "least_squares")
 
     def coefficient_law(self, estimand: Estimand | None = None) -> CoefficientLaw:
         """Distribution of the coefficients, for :func:`skpriv.inspection.inference`.

@@ -6,7 +6,7 @@ The equations may be for w in theta = basis w; without a basis they are for thet
 from copy import copy
 from dataclasses import field, replace
 from numbers import Real
-from typing import Annotated, Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
@@ -143,20 +143,7 @@ class MomentRegressor(CertifiedIntervals, FitsPersons, PredictionIntervals):
         self.coef_, self.intercept_ = self._scaling.coefficients(theta)
         return theta
 
-    def with_cells(self, cells: Any) -> Any:
-        """Return a copy that knows the cells of a table, so that it can say which are estimable.
-
-        Parameters
-        ----------
-        cells : ndarray of shape (n_cells, n_features + 1) or None
-            Coefficients and intercept of public functions that are 1 on one cell and 0 on all
-            others, as in `skpriv.preprocessing.CoefficientMap`.
-
-        Returns
-        -------
-        estimator
-            A copy of this fitted model with the same released answers.
-        """
+    def _with_cells(self, cells):
         check_is_fitted(self)
         found, basis = Cells.of_rows(self._scaling.row_map, cells), self._coordinates
         twin, (*whitening,) = copy(self), self._shapes
@@ -410,7 +397,7 @@ class SSPRegressor(MomentRegressor):
     """
 
     interval_estimand: ClassVar[str | None] = "least-squares line of the clipped rows and targets"
-    law_estimands = cast(Any, ("fitted", "least_squares"))
+    law_estimands = ("fitted", "least_squares")
     interval_claims: ClassVar[tuple[str, ...]] = ("certified", "asymptotic")
 
     def _fit(self, X, y, groups, weights):

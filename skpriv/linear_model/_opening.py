@@ -124,7 +124,7 @@ def public_ranges(model, n_features):
     return column_bounds(public_value(model, "bounds_X"), names, n_features, "bounds_X")
 
 
-def usual_moments(model, maps):
+def public_guess(model, maps):
     """Moments of features by the public guess ``usual_X``, or None; nothing is charged yet.
 
     Parameters

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from scipy.special import ndtri
 
-from .._estimation._intervals import USUAL_DEVIATIONS
+from .._estimation._intervals import usual_moments
 from .._stored import stored
 from ..records import (
     CLOCKS,
@@ -76,12 +76,6 @@ def level_cells(rows):
     if np.linalg.matrix_rank(with_one) < len(rows):
         return np.empty((0, with_one.shape[1]))
     return np.linalg.pinv(with_one).T
-
-
-def usual_moments(column):
-    """Mean and deviation of normal values of which nine tenths lie in the usual range."""
-    low, high = column.usual
-    return (low + high) / 2.0, (high - low) / USUAL_DEVIATIONS
 
 
 class ColumnType:
@@ -388,7 +382,7 @@ class _Range(_Line):
         absent = shares.get(MISSING, 0.0) * self.has_indicator
         z = 2.0 * np.maximum(quantiles - absent, 0.0) / (1.0 - absent) - 1.0
         if self.usual:  # nine tenths of them, and normal
-            mean, deviation = usual_moments(self)
+            mean, deviation = usual_moments(*self.usual)
             z = self._position(mean + deviation * ndtri(np.clip((z + 1.0) / 2.0, 1e-9, 1.0 - 1e-9)))
         is_absent = quantiles < absent
         rows = np.column_stack([np.where(is_absent, 0.0, z), is_absent])

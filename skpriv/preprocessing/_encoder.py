@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._compat import fit_context
 from .._estimation._cells import placed
-from .._estimation._intervals import USUAL_DEVIATIONS
+from .._estimation._intervals import USUAL_DEVIATIONS, usual_moments
 from .._parameters import parameters
 from ..records import (
     as_rows, check_shape, floats, is_lazy, present_names, quietly, same_names,
@@ -19,7 +19,7 @@ from ..records import (
 from ._base import PublicTransformer
 from ._bounds_scaler import CoefficientMap
 from .._stored import stored
-from ._columns import Boolean, Numeric, usual_moments
+from ._columns import Boolean, Numeric
 from ._schema import Schema, column_names, columns_of
 
 
@@ -96,7 +96,7 @@ class SchemaEncoder(PublicTransformer):
         """Mean and standard deviation of the target by its usual range; empty without one."""
         schema = as_schema(self.schema)
         column = schema.get(schema.target)
-        return usual_moments(column) if column is not None and column.usual else ()
+        return usual_moments(*column.usual) if column is not None and column.usual else ()
 
     def imagined(self, cube: np.ndarray, shares: dict) -> np.ndarray:
         """Encoded rows of a made-up table, whose columns do not depend on each other.

@@ -9,7 +9,7 @@ read is missing.
 import re
 import unicodedata
 from contextlib import suppress
-from datetime import date, datetime, timedelta, timezone
+from datetime import date, datetime, timedelta
 from enum import Enum
 from functools import partial
 from math import isfinite
@@ -17,7 +17,7 @@ from math import isfinite
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from ..records import MISSING_WORDS, cells, identity, moment, silence
+from ..records import MISSING_WORDS, cells, identity, in_utc, moment, silence
 
 _TRUTHS = dict.fromkeys(("yes", "y", "t", "1"), 1.0) | dict.fromkeys(("no", "n", "f", "0"), 0.0)
 _EPOCH = datetime(1970, 1, 1)
@@ -130,10 +130,8 @@ def days(value, format=None):
             value = datetime.fromisoformat(text(value))
         if not isinstance(value, datetime):
             value = datetime(value.year, value.month, value.day)
-        if value.tzinfo is not None:
-            value = value.astimezone(timezone.utc).replace(tzinfo=None)
         # The same division as that of a column of times, to the last bit
-        return number((value - _EPOCH) / timedelta(microseconds=1) / (1e6 * DAY))
+        return number((in_utc(value) - _EPOCH) / timedelta(microseconds=1) / (1e6 * DAY))
     except Exception:  # It is no date, or out of the calendar.
         return float("nan")
 

@@ -8,7 +8,7 @@ from ._dtypes import (
     dtypes_of, kind_of, refuse_dtypes,
 )  # fmt: skip
 from ._identity import (
-    MISSING_WORDS, codes, identity, moment, name_of, present_names, same_names,
+    MISSING_WORDS, codes, identity, in_utc, moment, name_of, present_names, same_names,
 )  # fmt: skip
 from ._persons import PersonRows
 from ._subset import SEED_BYTES, SeededOrder, Subset

@@ -97,9 +97,7 @@ def _text_of_text(text):
 def _text_of_time(text):
     """One text of a moment, in UTC if it has a zone; a day's beginning is its date."""
     try:
-        found = datetime.fromisoformat(text.upper().replace(" Z", "Z"))
-        if found.tzinfo is not None:
-            found = found.astimezone(timezone.utc).replace(tzinfo=None)
+        found = in_utc(datetime.fromisoformat(text.upper().replace(" Z", "Z")))
     except (ValueError, OverflowError):  # no time of the calendar
         return text
     return found.isoformat().removesuffix("T00:00:00")
@@ -182,6 +180,11 @@ def moment(value: Any) -> Any:
         stamp: Any = value
         return stamp.replace(nanosecond=0)
     return value
+
+
+def in_utc(time: datetime) -> datetime:
+    """The same moment without a zone: that of UTC, if it had one."""
+    return time if time.tzinfo is None else time.astimezone(timezone.utc).replace(tzinfo=None)
 
 
 @silence()

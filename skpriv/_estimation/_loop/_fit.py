@@ -25,10 +25,8 @@ from .._intervals import (
 from ._queries import IDENTITY, dependence
 from ._whitening import denoised_gram
 
-LEAST_STRETCH, MOST_STRETCH = (
-    -0.9,
-    2.0,
-)  # parts of a fit by which it is made longer at least and at most
+LEAST_STRETCH = -0.9  # part of a fit by which it is made longer at least
+MOST_STRETCH = 2.0  # and at most
 FUNCTION, FITTED, LEAST_SQUARES = "function", "fitted", "least_squares"
 PERSONS_CUT = (
     "method='certified' needs the score of every row as it is, and those of a person with several "
@@ -491,9 +489,11 @@ class LoopFit:
             sloped = [eq for eq in self.equations if eq.slope is not None and self._of_all(eq)]
         slope, scale = mean_slope(sloped)
         if kind == LEAST_SQUARES and self.line is not None:
-            missing, noise = self.line.missing_from(slope, scale)
-            equation = replace(self.line.equation, slope=slope + missing, slope_scale=scale)
-            return replace(equation, far_noise=noise)
+            equation = replace(self.line.equation, slope=slope, slope_scale=scale)
+            if self.line.far is None:
+                return equation
+            missing, noise = self.line.far.missing_from(slope, scale)
+            return replace(equation, slope=slope + missing, far_noise=noise)
         squared = [eq for eq in used if eq.residual_gram is not None] or [self.last]
         precision = np.array([(eq.residual_scale or 1.0) ** -2.0 for eq in squared])
         noisy = self.last.residual_scale > 0.0

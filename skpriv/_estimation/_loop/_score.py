@@ -540,12 +540,6 @@ class Line(NamedTuple):
         along = hypot(UNEVEN, query.excess_deviation / excess) * tail
         return cls(equation, along, query.missed / sqrt(p), far)
 
-    def missing_from(self, slope: np.ndarray, scale: float) -> tuple:
-        """What weights took from a slope, and its noise: see `FarRows.missing_from`."""
-        if self.far is None:
-            return np.zeros_like(slope), np.zeros_like(slope)
-        return self.far.missing_from(slope, scale)
-
 
 def _line_scores(block):
     """Factors that make the scores u of the rows e of `Scores`, and the lengths of u.
@@ -756,14 +750,15 @@ def line_query(
     line = LineScoreQuery(*fields, cut_length, link)
     whitened, _, location, point = fields
     row_map, W = whitened.row_map, whitened.W
-    longest = max(row_map.longest_row(W) or float(np.linalg.norm(W, 2)), 1.0)
+    longest_row = row_map.longest_row(W)  # 0 where it is not known
+    longest = max(longest_row or float(np.linalg.norm(W, 2)), 1.0)
     if link.linear:  # means of a link that bends count as inside of the range of the target
         shorter = Whitened(row_map, W / longest)
         longest *= largest_excess(shorter, location, longest * point, 0.0)
     ends = length_classes(longest, cut_length)
     lengths, far = ScoreLengthsQuery(line, ends, "lengths of the line's scores"), None
     learnt, subset = LEARNT * rules.line, session.part(rules.subset)
-    if link.linear and (session.persons or 1) == 1 and not 0.0 < row_map.longest_row(W) <= 1.0:
+    if link.linear and (session.persons or 1) == 1 and not 0.0 < longest_row <= 1.0:
         learnt *= 0.5
         far = FarRows.ask(session, whitened, learnt, subset)
     counts = session.sum(lengths, learnt, subset)
