@@ -1,5 +1,6 @@
 """The length of a line, which clips and weights change, and the features that are guarded."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -144,3 +145,39 @@ def test_the_length_is_asked_in_every_model_of_trust(kind, trust):
     assert sum(row.share for row in model.privacy_report_.rows) == pytest.approx(1.0)
     assert 0.03 < shares["length of the line"] < 0.05
     assert np.isfinite(model.predict(X[:5])).all()
+
+
+def _released_lengths(epsilon, fits):
+    """The length of a line that is right, over its declared error, in some fits."""
+    found = []
+    for seed in range(fits):
+        rng = np.random.RandomState(seed)
+        X = rng.uniform(size=(20_000, 2))
+        mean = 2.0 + X @ [2.0, 1.0]
+        y = mean + 0.5 * rng.normal(size=len(X))
+        model = LinearRegression(**{**PUBLIC, "epsilon": epsilon}, random_state=seed).fit(X, y)
+        fit, maps = model._released, model._record_map
+        known, points = fit.stretch, fit.points(maps.rows(X))
+        left = maps.target_map.scaled(mean) - fit.location - points @ known.point
+        along = points @ known.direction
+        found.append((known.value - along @ left / (along @ along)) / np.sqrt(known.variance))
+    return np.array(found)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 300.0])  # most of the error is privacy noise, or sampling
+def test_the_answer_has_the_error_that_it_declares(epsilon):
+    """The root mean square of 40 is 1 but for 11%, and 1.5 at least if a part is half as large."""
+    assert 0.7 < np.sqrt(np.mean(_released_lengths(epsilon, 40) ** 2)) < 1.3
+
+
+def test_the_error_of_the_length_is_in_the_law():
+    rng = np.random.RandomState(0)
+    X = rng.uniform(size=(20_000, 2))
+    y = np.minimum((0.2 + X @ [0.5, 0.3]) * rng.gamma(0.5, 2.0, size=len(X)), 8.0)
+    fit = LinearRegression(**PUBLIC, random_state=0).fit(X, y)._released
+    law, sure = (one.law("function") for one in (fit, replace(fit, stretch=None)))
+    _, deviation = fit.stretch.of(sure.solution)
+    assert deviation > 0.0
+    added = law.shared @ law.shared.T - sure.shared @ sure.shared.T
+    direction = deviation * fit.stretch.direction
+    np.testing.assert_allclose(added, np.outer(direction, direction), rtol=1e-6, atol=1e-12)

@@ -266,3 +266,15 @@ def test_of_many_records_the_line_is_asked_with_the_last_step():
     assert sum(row.share for row in rows) == pytest.approx(1.0)
     line = model._released.line.equation
     assert line.n == n and (line.point == model._released.last.point).all()
+
+
+def test_errors_of_the_moment_are_those_of_the_excess_and_of_directions():
+    query = LineScoreQuery(*MAPS, 1.0, mean_excess=0.5, excess_deviation=0.4, missed=0.2)
+    value = np.r_[np.zeros(2), np.sqrt(0.5) * np.array([3.0, -4.0]), np.zeros(3)]
+    answer = SimpleNamespace(value=value, n=1, noise=SimpleNamespace(scale=0.0))
+    line = _line.Line.of(query, answer, LAST)
+    tail = 0.5 * np.array([3.0, -4.0])  # h T B
+    np.testing.assert_allclose(line.equation.moment, tail)
+    # Of h, .4 of .5 may be wrong; and lengths may depend on directions
+    np.testing.assert_allclose(line.errors[:, 0], np.hypot(UNEVEN, 0.8) * tail)
+    np.testing.assert_allclose(line.errors[:, 1:], 0.2 / np.sqrt(2.0) * np.eye(2))
