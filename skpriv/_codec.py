@@ -286,8 +286,11 @@ class _Encoder:
         apart_kinds: tuple = (),
         apart_names: tuple = (),
     ) -> None:
-        self._packed, self._of_policies = packed, of_policies
-        self._apart, self._apart_kinds, self._apart_names = apart, apart_kinds, apart_names
+        self._packed = packed
+        self._of_policies = of_policies
+        self._apart = apart
+        self._apart_kinds = apart_kinds
+        self._apart_names = apart_names
         self._met: dict = {}  # by the id of an object: the object, so that it lives, and its values
         self._count = 0
 
@@ -466,7 +469,8 @@ class _Decoder:
     """
 
     def __init__(self, plain: Any, of_policies: bool = False, apart: Any = ()) -> None:
-        self._of_policies, self._apart = of_policies, apart
+        self._of_policies = of_policies
+        self._apart = apart
         self._met: dict[int, Any] = {}
         self._places: dict[int, Any] = {}  # objects by their numbers, wherever they stand
         waiting: list[tuple[Any, int]] = [([plain], -1)]
@@ -560,7 +564,8 @@ class _Decoder:
     def _entries(self, items, value):
         if not DTYPE.fullmatch(value["dtype"]):
             raise TypeError("a type that arrays of a model do not have")
-        kind, shape = np.dtype(value["dtype"]), tuple(map(_natural, _items(value["shape"])))
+        kind = np.dtype(value["dtype"])
+        shape = tuple(map(_natural, _items(value["shape"])))
         size = prod(shape)
         across = value.get("order") == "F"
         if max(size, *shape, 1) * kind.itemsize > MOST_ENTRIES:
@@ -593,7 +598,8 @@ class _Decoder:
         return self._place(value, generator)
 
     def _estimator(self, value):
-        kind, fitted = self._kind(value["estimator"]), value["fitted"]
+        kind = self._kind(value["estimator"])
+        fitted = value["fitted"]
         if not issubclass(kind, BaseEstimator):
             raise TypeError("no estimator")
         params = self._state(value["params"])
@@ -608,7 +614,8 @@ class _Decoder:
         return estimator
 
     def _object(self, value):
-        kind, state = self._kind(value["object"]), value["state"]
+        kind = self._kind(value["object"])
+        state = value["state"]
         if issubclass(kind, BaseEstimator):
             raise TypeError("an estimator, which has parameters")
         # The object is known before its attributes, which may refer to it.

@@ -48,7 +48,8 @@ def unvech(coordinates, d):
 def _coordinates(d):
     """Places of the entries that become coordinates, their units, and each entry's coordinate."""
     rows, columns = np.triu_indices(d, 1)
-    rows, columns = np.append(np.arange(d), rows), np.append(np.arange(d), columns)
+    rows = np.append(np.arange(d), rows)
+    columns = np.append(np.arange(d), columns)
     places = np.empty((d, d), dtype=np.intp)
     places[rows, columns] = places[columns, rows] = np.arange(len(rows))
     return rows * d + columns, np.where(rows == columns, 1.0, SQRT2), places
@@ -100,7 +101,8 @@ def kronecker_sums(sums, k, p):
     >>> kronecker_sums(np.array([[1.0], [2.0], [3.0]]), 2, 1).tolist()
     [[1.0, 3.0], [3.0, 2.0]]
     """
-    outer, inner = _coordinates(k)[2], _coordinates(p)[2]
+    outer = _coordinates(k)[2]
+    inner = _coordinates(p)[2]
     return sums[outer[:, None, :, None], inner[None, :, None, :]].reshape(k * p, k * p)
 
 
@@ -271,7 +273,9 @@ class _OneThread:
 
     def forget(self):
         """Make new locks: in a forked child the thread that holds an old one does not exist."""
-        self._lock, self.vector_turn, self._inside = Lock(), Lock(), 0
+        self._lock = Lock()
+        self.vector_turn = Lock()
+        self._inside = 0
         self._limits: Any = None
 
     def __enter__(self):
@@ -284,7 +288,8 @@ class _OneThread:
         with self._lock:
             self._inside -= 1
             if not self._inside:
-                limits, self._limits = self._limits, None
+                limits = self._limits
+                self._limits = None
                 limits.restore_original_limits()
 
 
@@ -305,17 +310,20 @@ class CompensatedSum:
     """
 
     def __init__(self, shape):
-        self._total, self._correction = np.zeros(shape), np.zeros(shape)
+        self._total = np.zeros(shape)
+        self._correction = np.zeros(shape)
 
     def add(self, term):
         """Add one array."""
         if np.shape(term) != self._total.shape:
             term = np.broadcast_to(term, self._total.shape)
         term = np.ascontiguousarray(term).reshape(-1)
-        before, correction = self._total.reshape(-1), self._correction.reshape(-1)
+        before = self._total.reshape(-1)
+        correction = self._correction.reshape(-1)
         for start in range(0, len(term), BLOCK_ENTRIES // 8):  # a block stays in the cache
             part = slice(start, start + BLOCK_ENTRIES // 8)
-            a, b = before[part], term[part]
+            a = before[part]
+            b = term[part]
             total = a + b
             of_b = total - a
             correction[part] += (a - (total - of_b)) + (b - of_b)

@@ -395,7 +395,8 @@ class Display:
         return ax
 
     def _drawn(self, ax: Any) -> Self:
-        self.ax_, self.figure_ = ax, ax.figure
+        self.ax_ = ax
+        self.figure_ = ax.figure
         return self
 
 

@@ -15,11 +15,13 @@ def progress(results, total, label, *, unit="fits", enabled=True, every=1.0, aft
     for result in results:
         yield result
         done += 1 if size is None else size(result)
-        now, live = time.monotonic(), sys.stderr.isatty()
+        now = time.monotonic()
+        live = sys.stderr.isatty()
         due = now - shown >= every and (live or 10 * done // total > tenth)
         if not enabled or now - start < after or not (due or done == total):
             continue
-        shown, tenth = now, 10 * done // total
+        shown = now
+        tenth = 10 * done // total
         left = (now - start) * (total - done) / done
         text = f"{label}: {done} of {total} {unit}, {now - start:.0f} s, about {left:.0f} s left"
         end = "\n" if done == total or not live else ""

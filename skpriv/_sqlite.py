@@ -57,9 +57,12 @@ class Database:
         self, path: Any, kind: str, *, stays_open: bool = False, gone: str = "", history: str = ""
     ) -> None:
         self.path = None if path is None else str(Path(path).resolve())
-        self.kind, self.stays_open = kind, stays_open or path is None
-        self.gone, self.history = gone or f"The {kind} {self.path} is gone.", history
-        self._lock, self._process = RLock(), os.getpid()
+        self.kind = kind
+        self.stays_open = stays_open or path is None
+        self.gone = gone or f"The {kind} {self.path} is gone."
+        self.history = history
+        self._lock = RLock()
+        self._process = os.getpid()
         self._connection: sqlite3.Connection | None = None
 
     @property
@@ -68,7 +71,9 @@ class Database:
         the threads that it does not have."""
         if self._process != os.getpid():
             self._inherited = self._connection
-            self._lock, self._process, self._connection = RLock(), os.getpid(), None
+            self._lock = RLock()
+            self._process = os.getpid()
+            self._connection = None
         return self._lock
 
     def create(self) -> None:
@@ -201,7 +206,8 @@ class Database:
     def _check_history(self, connection):
         """Refuse a file that has fewer entries than the mark beside it says."""
         if self.history and self.path is not None:
-            marked, now = self._marked(), self._entries(connection)
+            marked = self._marked()
+            now = self._entries(connection)
             if marked and now[0] == marked[0] and now[1] < marked[1]:
                 raise PrivacyError(PUT_BACK.format(self.kind, self.path))
 
@@ -217,7 +223,8 @@ class Database:
         try:
             identity, number = json.loads(content)
         except (RecursionError, TypeError, ValueError):
-            identity, number = None, None
+            identity = None
+            number = None
         if type(identity) is not str or type(number) is not int:
             raise PrivacyError(DAMAGED_MARK.format(self.path, self.kind))
         return identity, number

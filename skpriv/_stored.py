@@ -39,7 +39,8 @@ def stored(kind: K) -> K:
     # For skpriv, the room and the name: old models are read even if a class has moved in its room.
     own = package == __package__
     name = f"{rooms[0]}.{kind.__name__}" if own else f"{kind.__module__}:{kind.__qualname__}"
-    _STORED[name], _NAMES[kind] = kind, name
+    _STORED[name] = kind
+    _NAMES[kind] = name
     return kind
 
 

@@ -110,7 +110,8 @@ def codebook(seed: Any, count: Any, size: int, indices: Any = None) -> np.ndarra
     bits = b"".join(_bits(seed, int(index), 16 * pairs) for index in wanted)
     words = np.frombuffer(bits, dtype="<u8").reshape(len(wanted), 2, pairs) >> np.uint64(11)
     uniform = (words.astype(float) + 0.5) * 2.0**-53  # in (0, 1)
-    radius, angle = np.sqrt(-2.0 * np.log(uniform[:, 0])), 2.0 * pi * uniform[:, 1]
+    radius = np.sqrt(-2.0 * np.log(uniform[:, 0]))
+    angle = 2.0 * pi * uniform[:, 1]
     normals = np.concatenate([radius * np.cos(angle), radius * np.sin(angle)], axis=1)[:, :size]
     return normals / np.sqrt((normals * normals).sum(axis=1))[:, None]
 
@@ -170,8 +171,11 @@ WIRE_VERSION = 1
 MAGIC = {"report": b"skp1", "share": b"skps"}  # first bytes of each kind of message
 TASK_BYTES = np.dtype(np.uint64).itemsize  # a message has so many bytes of its task's hash
 # How a report writes the length of a direction and its index in the codebook.
-SIZE, INDEX = np.dtype(np.uint16), np.dtype(np.uint32)
-SIZE_BYTES, INDEX_BYTES, LARGEST_SIZE = SIZE.itemsize, INDEX.itemsize, np.iinfo(SIZE).max
+SIZE = np.dtype(np.uint16)
+INDEX = np.dtype(np.uint32)
+SIZE_BYTES = SIZE.itemsize
+INDEX_BYTES = INDEX.itemsize
+LARGEST_SIZE = np.iinfo(SIZE).max
 DEVICE_SEED_BYTES = 16  # of the seed of a codebook, where the device draws it
 
 
@@ -226,7 +230,8 @@ def read_report(fields: Any, user: int, answer: Any) -> tuple:
     ValueError
         If they are malformed, of another round, or out of range.
     """
-    channel, numbers = fields["channel"], SIZE_BYTES + INDEX_BYTES
+    channel = fields["channel"]
+    numbers = SIZE_BYTES + INDEX_BYTES
     drawn = DEVICE_SEED_BYTES if channel["seed"] == "device" else 0
     body = message_body(fields, "report", answer, numbers + drawn)
     size = int.from_bytes(body[:SIZE_BYTES], "little")
@@ -257,7 +262,8 @@ def message_body(fields: Any, kind: str, message: Any, size: int) -> bytes:
     ValueError
         If it is no "report" or "share", answers another task, or its body has another size.
     """
-    magic, head = MAGIC[kind], message_head(fields, kind)
+    magic = MAGIC[kind]
+    head = message_head(fields, kind)
     if not isinstance(message, bytes) or message[: len(magic)] != magic:
         raise ValueError(f"this is no {kind}: bytes of skpriv.protocol.report are expected.")
     if message[: len(head)] != head:

@@ -167,8 +167,10 @@ def check_privacy(estimator, n=300, n_features=2):
     X = rng.uniform(-1.0, 1.0, (n, n_features)) / np.sqrt(n_features)
     y = rng.uniform(low, high, n)
     for row, target in ((X[0], high), (-100.0 * X[0], low), (np.zeros(n_features), high)):
-        other, targets = X.copy(), y.copy()
-        other[0], targets[0] = row, target
+        other = X.copy()
+        targets = y.copy()
+        other[0] = row
+        targets[0] = target
         found = replay(lambda: clone(estimator), (X, y), (other, targets))
         assert found.holds, f"a replaced record shows: {found}"
     fitted = clone(estimator).set_params(random_state=None).fit(X, y)

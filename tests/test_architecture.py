@@ -330,11 +330,32 @@ def sentence_offenders(file, tree):
                 yield f"{file}:{node.lineno} searches a sentence: {ast.unparse(node)}"
 
 
+# Rooms in which some assignments are still packed.
+PACKED = {"_estimation", "bandits", "linear_model"}
+
+
+def packing_offenders(file, tree):
+    """Values that are assigned in one statement, and of which none reads what another writes.
+
+    Two statements have fewer syntax nodes, and each can be read, blamed and searched alone.
+    """
+    if room(file) in PACKED:
+        return
+    for node in nodes(tree):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple):
+            targets = getattr(node.targets[0], "elts", ())
+            written = set(map(ast.unparse, targets))
+            read = {ast.unparse(part) for part in ast.walk(node.value) if hasattr(part, "ctx")}
+            if len(targets) == len(node.value.elts) and not written & read:
+                yield f"{file}:{node.lineno} assigns values together: {ast.unparse(node)}"
+
+
 MAKER = "two_sided_quantile"
 RULES = [
     level_offenders, folder_offenders, generator_offenders, sklearn_offenders,
     class_offenders, model_offenders, quantile_offenders, store_offenders, seed_offenders,
     filter_offenders, riddle_offenders, sentence_offenders, pickle_offenders,
+    packing_offenders,
 ]  # fmt: skip
 
 
@@ -521,6 +542,8 @@ def test_every_room_has_a_level():
         (filter_offenders, "protocol/_a.py", "with warnings.catch_warnings(): pass"),
         (sentence_offenders, "inspection/_a.py", "self.law.estimand.partition(', ')"),
         (pickle_offenders, "bandits/_a.py", "import pickle"),
+        (packing_offenders, "metrics/_a.py", "a, b = 1, f(2)"),
+        (packing_offenders, "metrics/_a.py", "self.a, b = a, self.b"),
         (pickle_offenders, "bandits/_a.py", "eval(text)"),
         (sentence_offenders, "inspection/_a.py", "str(report.guarantee).startswith('no')"),
         (sentence_offenders, "inspection/_a.py", "str(getattr(last, 'estimand', '')).split(',')"),
@@ -547,6 +570,7 @@ def test_rules_find_offenders(rule, file, source):
         (generator_offenders, "linear_model/_a.py", "isinstance(rng, np.random.RandomState)"),
         (sklearn_offenders, "_compat.py", "from sklearn.base import _fit_context"),
         (class_offenders, "privacy/_a.py", "class Stream: pass\nclass TreeStream(Stream): pass"),
+        (packing_offenders, "metrics/_a.py", "a, b = b, a\npair = a, b\na, b = pair"),
         (model_offenders, "metrics/_a.py", "open_session('central', X)\nnoise == 'none'"),
         (model_offenders, "privacy/_session/_open.py", "privacy == 'central'"),
         (

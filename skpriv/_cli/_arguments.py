@@ -193,7 +193,8 @@ def check_files(args, *read, **written):
     for name, endings in written.items():
         if (path := getattr(args, name)) is None:
             continue
-        file, where = Path(path).resolve(), f"--{name} {path}"
+        file = Path(path).resolve()
+        where = f"--{name} {path}"
         refuse(file in roles, f"{where} {roles.get(file)}: name another file.")
         roles[file] = f"is the file of --{name}, too"
         if endings is None:

@@ -168,7 +168,8 @@ def _persons(groups, name):
     if not groups:
         return
     labels = cells(nw.from_native(groups["groups"], series_only=True))
-    numbers, limit = codes(labels), groups["max_rows_per_group"]
+    numbers = codes(labels)
+    limit = groups["max_rows_per_group"]
     nobody = sum(name_of(label) is None for label in labels)
     rows = np.bincount(numbers)
     spellings = np.bincount([number for number, _ in {*zip(numbers.tolist(), map(repr, labels))}])

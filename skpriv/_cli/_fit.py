@@ -103,7 +103,8 @@ def run_fit(args):
     for words in _left_out(args, schema, model[0]):
         print(words, file=sys.stderr)
     table = coefficient_table(model, confidence_level=args.confidence_level)
-    head, foot = "\n".join(_head(args, model)), "\n".join(_foot(args, ledger, model))
+    head = "\n".join(_head(args, model))
+    foot = "\n".join(_foot(args, ledger, model))
     print(head, table, foot, sep="\n\n")
     if args.card is not None:
         is_page = Path(args.card).suffix.lower() == ".html"
@@ -132,7 +133,8 @@ def _left_out(args, schema, encoder):
 def _plan(args, schema, frame, groups):
     """The questions of the fit and its standard errors, by public numbers and the schema alone."""
     encoder = _encoder(args, schema, frame)
-    model, n = _regressor(args, schema, encoder), len(frame)
+    model = _regressor(args, schema, encoder)
+    n = len(frame)
     if groups:  # The number of persons is public; how many rows each of them has is private.
         n = int(codes(groups["groups"]).max()) + 1
         model.set_params(max_rows_per_group=groups["max_rows_per_group"])
@@ -217,7 +219,8 @@ def _schema(args, schema, names):
 
 def _range(args, schema):
     """The possible kinds of the target: classes, which are 0 and 1 of a truth value, or a range."""
-    column, kind = schema[args.target], f"--model {args.model}"
+    column = schema[args.target]
+    kind = f"--model {args.model}"
     if args.model != "logistic":
         refuse(
             column.kind in ("categorical", "ordinal"),
@@ -251,13 +254,15 @@ def _regressor(args, schema, encoder):
 
 
 def _head(args, model):
-    report, target_range = model[-1].privacy_report_, _range(args, model[0].schema)
+    report = model[-1].privacy_report_
+    target_range = _range(args, model[0].schema)
     bounds = f"one of {', '.join(map(str, target_range))}"
     if args.model != "logistic":
         bounds = "clipped to [{:g}, {:g}]".format(*target_range)
     records = report.size
     what = f"{records:,} {'rows' if report.unit == 'record' else 'persons'}"
-    kind, columns = type(model[-1]).__name__, len(model[0].columns_)
+    kind = type(model[-1]).__name__
+    columns = len(model[0].columns_)
     yield f"{kind} of {args.target!r}, {bounds}: {what}, {columns} column{'s' * (columns > 1)}"
     if args.delta * records >= 0.1:
         yield (f"delta {args.delta:g} is large for {what}: choose it well below {1 / records:.0e}")

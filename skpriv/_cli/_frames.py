@@ -52,7 +52,8 @@ def opened(args):
         schema = Schema.read(args.schema)
     schema = formatted(schema, args, decimal=args.decimal)
     frame = read_table(args.table, schema)
-    who, names = f"--schema {args.schema}", nw.from_native(frame).columns
+    who = f"--schema {args.schema}"
+    names = nw.from_native(frame).columns
     columns_in(args.table, schema, names, who)
     return frame, _of_persons(args, schema, nw.from_native(frame).columns)
 
@@ -99,7 +100,8 @@ def _of_persons(args, schema, names):
     The options decide the column and the number, then the schema, and then the ledger. The findings
     are written into the arguments.
     """
-    written, unit = schema.table_format, unit_of(args.ledger)
+    written = schema.table_format
+    unit = unit_of(args.ledger)
     alone = "--max-rows needs --group, the column that says whose row it is."
     places = {
         "--group": (args.group, args.max_rows),

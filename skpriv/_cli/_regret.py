@@ -149,7 +149,8 @@ def run_regret(args):
     setting = SETTINGS[args.setting]
     horizon = args.horizon or setting.horizon
     delta = setting.delta if args.delta is None else args.delta
-    env, public = setting.environment(), {"delta": delta, "horizon": horizon}
+    env = setting.environment()
+    public = {"delta": delta, "horizon": horizon}
     references = with_public(setting.references, epsilon=inf, **public)
     private = {e: with_public(setting.private, epsilon=e, **public) for e in args.epsilons}
     reference_results = _simulate(args, "without privacy", references, env, horizon)

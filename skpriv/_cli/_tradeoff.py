@@ -103,7 +103,8 @@ def _from_file(args, bounds):
     """The columns that have bounds, of a table that is read as all commands read it."""
     written = formatted(Schema({}), args)
     frame = nw.from_native(read_table(args.data, written))
-    names, path = list(frame.columns), args.data
+    names = list(frame.columns)
+    path = args.data
     columns = dict(zip(bounds, columns_in(path, bounds, names, "--bounds")))
     present_names([args.target], names, "--target", path, CommandError)
     (target,) = same_names([args.target], bounds)
@@ -135,7 +136,8 @@ def _from_file(args, bounds):
 
 def head(args, data):
     """Describe what was run."""
-    (rows, columns), (low, high) = data.data.shape, data.bounds_y
+    (rows, columns) = data.data.shape
+    (low, high) = data.bounds_y
     return (
         f"{args.data}: {rows:,} rows, {columns} features, target clipped to [{low:g}, {high:g}]\n"
         f"{capabilities(args.privacy).sentence}, delta {args.delta:g}; {args.cv} folds, "

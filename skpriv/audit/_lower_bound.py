@@ -45,7 +45,8 @@ def released_ratio(make, run, given, other):
     ratio : float or None
         None where no answer was heard.
     """
-    recorder, model = Recorder(), make()
+    recorder = Recorder()
+    model = make()
     with listening(recorder):
         transcript = run(model, given)
     if not any(event.draws for event in recorder.events):
@@ -66,7 +67,8 @@ def _log_ratio(draw, other):
     if draw.method in REPORTS:
         ask = _lifted_logs if draw.method == "lifted_reports" else _report_logs
         changed = (draw.exact != other).any(axis=1)
-        values, law = draw.value[changed], draw.law[0]
+        values = draw.value[changed]
+        law = draw.law[0]
         return np.sum(ask(values, other[changed], law) - ask(values, draw.exact[changed], law))
     noise = draw.law[-1]
     if not noise.scale:
@@ -81,7 +83,8 @@ def _log_ratio(draw, other):
 
 def _order_log(chosen, scores):
     """Log probability of naming these, one after the other, with Gumbel noise of scale 1."""
-    scores, total = np.array(scores, dtype=float), 0.0
+    scores = np.array(scores, dtype=float)
+    total = 0.0
     for index in chosen:
         total += scores[index] - special.logsumexp(scores)
         scores[index] = -np.inf
@@ -96,7 +99,8 @@ def _report_logs(values, vectors, law):
 
 def _lifted_logs(values, records, code):
     """The same about records (phi, r), whose sign is drawn with mean r."""
-    phi, r = records[:, :-1], records[:, -1]
+    phi = records[:, :-1]
+    r = records[:, -1]
     ups = np.einsum("ij,ij->i", values, lifted(phi, np.ones(len(phi))))
     mixed = (1.0 + r) / 2.0 * code.density(ups) + (1.0 - r) / 2.0 * code.density(-ups)
     return np.log(np.maximum(mixed, np.finfo(float).tiny))
@@ -237,7 +241,8 @@ def lower_bound(
     )
     results = Parallel(n_jobs=n_jobs, return_as="generator")(tasks)
     samples = list(progress(results, 2 * n_runs, "audit", enabled=verbose > 0))
-    values, laws_known = _aligned(samples), all("released" in sample for sample in samples)
+    values = _aligned(samples)
+    laws_known = all("released" in sample for sample in samples)
 
     # If laws are known, no direction must be found, and a quarter of the fits choose the test.
     choosing = n_runs // (4 if laws_known else 2)
@@ -261,7 +266,8 @@ def lower_bound(
 def _sample(make, label, data, replaced, statistic):
     """Numbers of one fit, by name."""
     model = unfitted(make())
-    policy, ratio = is_policy(model), None
+    policy = is_policy(model)
+    ratio = None
     if policy:
         seen = Play(replaced)(model, data[label])
     elif statistic is not None:
@@ -315,7 +321,8 @@ def _choose(first, delta, failure, n, smooth):
     best: float = -np.inf
     chosen: Any = None
     for score in _scores(*train):
-        low, high = score(held[0]), score(held[1])
+        low = score(held[0])
+        high = score(held[1])
         # The thresholds that are tried are 200 quantiles of the scores.
         levels = np.quantile(np.concatenate([low, high]), np.linspace(0, 1, 200))
         for sign in (1.0, -1.0):
@@ -324,7 +331,8 @@ def _choose(first, delta, failure, n, smooth):
             values = values + 1e-3 * (right - wrong)  # It decides where no bound is above 0.
             values = ndimage.uniform_filter1d(values, smooth, mode="nearest")
             if values.max() > best:
-                best, chosen = values.max(), (score, levels[values.argmax()], sign)
+                best = values.max()
+                chosen = (score, levels[values.argmax()], sign)
     score, threshold, sign = chosen
     return lambda sample: sign * score(scale(sample)) > sign * threshold
 
@@ -392,14 +400,16 @@ def _epsilon(right, wrong, n, delta, failure):
     Two limits are used, each of which fails with probability ``failure``: those of the complement
     are the same two.
     """
-    right_low, wrong_high = _limits(right, n, failure)[0], _limits(wrong, n, failure)[1]
+    right_low = _limits(right, n, failure)[0]
+    wrong_high = _limits(wrong, n, failure)[1]
     pairs = ((right_low, wrong_high), (1.0 - wrong_high, 1.0 - right_low))
     logs = [np.log(np.maximum((low - delta) / high, 1e-300)) for low, high in pairs]
     return np.maximum(0.0, np.maximum(*logs))
 
 
 def _mu(right, wrong, n, failure):
-    low, high = _limits(right, n, failure)[0], _limits(wrong, n, failure)[1]
+    low = _limits(right, n, failure)[0]
+    high = _limits(wrong, n, failure)[1]
     if low <= 0.0 or high >= 1.0:
         return 0.0
     return max(0.0, float(stats.norm.ppf(low) - stats.norm.ppf(high)))

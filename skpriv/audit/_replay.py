@@ -127,7 +127,8 @@ def _hidden(spent, allowed, alone, budget):
         ``alone(spent)`` is the epsilon without a shuffler.
     budget : Budget
     """
-    spent, high = spent * (1.0 - 1e-9), budget.epsilon or 1e-3
+    spent = spent * (1.0 - 1e-9)
+    high = budget.epsilon or 1e-3
     while allowed(Budget(high, budget.delta)) < spent and high < LARGEST_EPSILON:
         high *= 1.05
     return Cost(approximate=min(high, alone(spent)), delta=budget.delta)
@@ -153,7 +154,8 @@ def stream_cost(stream, changes, budget):
         return Cost()
     if isinstance(stream, ExactStream) or not np.isfinite(changes).all():
         return Cost(gaussian=inf)
-    noise, flat = stream.noise, changes.reshape(len(changes), -1)
+    noise = stream.noise
+    flat = changes.reshape(len(changes), -1)
     if isinstance(stream, ShuffleStream):
         sizes = np.linalg.norm(flat, axis=1) / noise.scale
         costs = [
@@ -308,10 +310,12 @@ def replay(
     Answers are listened to in the calling process and thread.
     """
     check_maker(make, "")
-    D, D_prime = tuple(D), tuple(D_prime)
+    D = tuple(D)
+    D_prime = tuple(D_prime)
     policy = is_policy(unfitted(make()))
     if of_persons := run is None and len(D) == len(D_prime) == 3 and not policy:
-        replaced, groups = np.arange(0), D[2]
+        replaced = np.arange(0)
+        groups = D[2]
         units = replaced_persons(D, D_prime)
     else:
         replaced = replaced_rows(D, D_prime)
@@ -322,7 +326,8 @@ def replay(
     if policy:
         run = Play(replaced, order) if run is None else run
     elif order is not None:
-        D, D_prime = ordered(D, order), ordered(D_prime, order)
+        D = ordered(D, order)
+        D_prime = ordered(D_prime, order)
     if of_persons:
         D, D_prime = numbered(D, D_prime)
     run = fit if run is None else run
@@ -365,7 +370,8 @@ def _beside_refusal(refused, other):
 
 def _composed(first, second, claim):
     """Total cost of the change, and what each query would cost alone."""
-    total, answers = Cost(), []
+    total = Cost()
+    answers = []
     streams: dict = {}
     for before, now in zip(first, second, strict=False):
         if isinstance(before.owner, Stream):
@@ -468,7 +474,8 @@ def worst_pairs(
         wanted += [(first, a, second, b) for a, b in ((low, high), (high, high), (high, low))]
     found = []
     for first, a, second, b in wanted:
-        D, D_prime = _with_first(X, y, first, a), _with_first(X, y, second, b)
+        D = _with_first(X, y, first, a)
+        D_prime = _with_first(X, y, second, b)
         found.append(Pair(D, D_prime, _score(make, D, D_prime)))
     return sorted(found, key=lambda pair: -pair.score)[:n_pairs]
 

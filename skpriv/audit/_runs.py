@@ -74,7 +74,8 @@ def run_once(make, data, run, listener):
     Run
     """
     model = _seeded(unfitted(make()))
-    result, transcript = Run(model), None
+    result = Run(model)
+    transcript = None
     with warnings.catch_warnings(record=True, action="always") as caught, listening(listener):
         try:
             transcript = run(model, data)
@@ -134,13 +135,17 @@ class Play:
     """
 
     def __init__(self, replaced, order=None):
-        self.replaced, self.order = replaced, order
+        self.replaced = replaced
+        self.order = order
 
     def __call__(self, policy, data):
         """Drive the policy through all rounds; return the transcript."""
-        contexts, rewards = floats(data[0]), floats(data[-1])
+        contexts = floats(data[0])
+        rewards = floats(data[-1])
         logged = np.asarray(data[1]) if len(data) == 3 else None
-        actions, chances, start = [], [], 0
+        actions = []
+        chances = []
+        start = 0
         curator = Trust(policy.guarantee.model, Budget(inf)).can.curator
         while start < len(contexts):
             stop = min(len(contexts), start + int(policy.rounds_until_update_))
@@ -192,7 +197,8 @@ def replaced_rows(first, second):
     """
     differs: Any = False
     for before, now in zip(first, second, strict=True):
-        before, now = _dense(before), _dense(now)
+        before = _dense(before)
+        now = _dense(now)
         if before.shape != now.shape:
             raise ValueError(
                 f"D and D_prime have arrays of shapes {before.shape} and {now.shape}: neighbours "
@@ -227,7 +233,8 @@ def numbered(first, second):
     replaces somebody with another label has the same number, so that the others have theirs.
     """
     mine, others = _person_numbers(first, second)
-    gone, new = np.setdiff1d(mine, others), np.setdiff1d(others, mine)
+    gone = np.setdiff1d(mine, others)
+    new = np.setdiff1d(others, mine)
     if len(gone) == len(new) == 1:
         others = np.where(others == new, gone, others)
     return (*first[:2], mine), (*second[:2], others)

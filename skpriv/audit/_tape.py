@@ -174,7 +174,9 @@ class Carried:
     """
 
     def __init__(self, order, places, indexed):
-        self._order, self._places, self._indexed = order, places, indexed
+        self._order = order
+        self._places = places
+        self._indexed = indexed
 
     @classmethod
     def along(cls, order, records, now, indexed):
@@ -238,7 +240,8 @@ class Recorder:
         event = Event(door, owner, question, arguments)
         if isinstance(owner, Stream):
             event.pending = np.array(pending)
-        outer, self._open = self._open, event
+        outer = self._open
+        self._open = event
         try:
             event.value = make()
         finally:
@@ -290,7 +293,9 @@ class Player(Recorder):
 
     def __init__(self, first):
         super().__init__()
-        self._recorded, self._chosen, self._dealt = first.events, first.choices, first.orders
+        self._recorded = first.events
+        self._chosen = first.choices
+        self._dealt = first.orders
         self.mismatches = []
 
     def _released(self, event):
@@ -309,7 +314,8 @@ class Player(Recorder):
 
     def choice(self, name, arguments, make):
         """The choice of the first run, while both make the same ones."""
-        chosen, index = super().choice(name, arguments, make), len(self.choices) - 1
+        chosen = super().choice(name, arguments, make)
+        index = len(self.choices) - 1
         if index < len(self._chosen) and self._chosen[index][:2] == (name, arguments):
             return self._chosen[index][2]
         if not self.mismatches:
@@ -318,7 +324,8 @@ class Player(Recorder):
 
     def order(self, rows, make):
         """The order of the first run, of the same records wherever they stand now."""
-        fresh, index = super().order(rows, make), len(self.orders) - 1
+        fresh = super().order(rows, make)
+        index = len(self.orders) - 1
         if index >= len(self._dealt) or self.mismatches:
             return fresh
         records, order = self._dealt[index]
@@ -335,7 +342,8 @@ class Player(Recorder):
             self.mismatches.append(f"answer {index + 1} was not given in the first run")
             return None
         first = self._recorded[index]
-        before, now = first.facts, event.facts
+        before = first.facts
+        now = event.facts
         for name in dict.fromkeys([*before, *now]):
             if before.get(name) != now.get(name):
                 self.mismatches.append(

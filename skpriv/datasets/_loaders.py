@@ -48,9 +48,12 @@ def make_bunch(frame, descr, bounds, bounds_y, exclusive, return_X_y, as_frame):
     Columns without ``bounds`` are of zeros and ones.
     """
     *feature_names, target_name = frame.columns
-    data, target = frame[feature_names], frame[target_name]
+    data = frame[feature_names]
+    target = frame[target_name]
     if not as_frame:
-        frame, data, target = None, data.to_numpy(dtype=float), target.to_numpy(dtype=float)
+        frame = None
+        data = data.to_numpy(dtype=float)
+        target = target.to_numpy(dtype=float)
     if return_X_y:
         return data, target
     return Bunch(

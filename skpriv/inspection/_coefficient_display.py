@@ -181,7 +181,8 @@ class CoefficientDisplay(Display):
         heights = np.arange(len(self.names))
         # On the logarithmic axis the two sides of the interval of a ratio are equally long.
         there, back = (np.log, np.exp) if self.ratio else (np.positive, np.positive)
-        centre, half = there(self.estimate), (there(self.high) - there(self.low)) / 2.0
+        centre = there(self.estimate)
+        half = (there(self.high) - there(self.low)) / 2.0
         sampling = half * np.sqrt(np.clip(1.0 - self.privacy_share, 0.0, 1.0))
         ax.axvline(1.0 if self.ratio else 0.0, color="0.7", linewidth=1.0)
         thin = {"color": "C0", "linewidth": 1.2, "label": "with privacy"}

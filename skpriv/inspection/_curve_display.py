@@ -83,7 +83,8 @@ def curves(
         knots = last.curve(column, [0.0]).knots
         grid = np.union1d(np.linspace(knots[0], knots[-1], n_points), knots)
         curve = last.curve(column, grid, confidence_level=confidence_level)
-        label, values = curve.name, grid
+        label = curve.name
+        values = grid
         if encoder is not None:
             label = str(name)
             values, knots = (_in_units(encoder, name, at) for at in (grid, knots))
@@ -206,28 +207,36 @@ class CurveDisplay(Display):
             for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)
         }
         axes[0].legend(legend.values(), legend.keys(), fontsize="small")
-        self.axes_, self.figure_ = axes, axes[0].figure
+        self.axes_ = axes
+        self.figure_ = axes[0].figure
         return self
 
     def _plot_panel(self, ax, panel):
         """Effects with their intervals and the band of all: a line, or a point for each level."""
-        curve, coded = panel["curve"], _levels_of(panel)
+        curve = panel["curve"]
+        coded = _levels_of(panel)
         bounds = np.array([curve.band_low, curve.band_high, curve.low, curve.high])
         # An effect without a finite interval is noise, and is not drawn.
         effect = np.where(np.isfinite(bounds[2:]).all(axis=0), curve.effect, np.nan)
         bounds = np.where(np.isfinite(bounds), bounds, np.nan)
         if coded is None:
-            values, mark, draw = panel["values"], "-", ax.fill_between
+            values = panel["values"]
+            mark = "-"
+            draw = ax.fill_between
             styles = {"alpha": 0.15}, {"alpha": 0.2}
         else:
             labels, shown_levels = coded
-            values, mark, draw = np.arange(len(labels)), "o", ax.vlines
-            effect, bounds = effect[shown_levels], bounds[:, shown_levels]
+            values = np.arange(len(labels))
+            mark = "o"
+            draw = ax.vlines
+            effect = effect[shown_levels]
+            bounds = bounds[:, shown_levels]
             styles = {"alpha": 0.15, "linewidth": 8.0}, {"linewidth": 1.5}
             ax.set_xticks(values, picture_texts(labels), rotation=30, ha="right")
             ax.set_xlim(-0.5, len(values) - 0.5)
         (line,) = ax.plot(values, effect, mark, markersize=4, label="effect")
-        color, level = line.get_color(), f"{self.confidence_level:.0%}"
+        color = line.get_color()
+        level = f"{self.confidence_level:.0%}"
         names = f"{level} simultaneous band", f"{level} interval at each point"
         band, _ = (
             draw(values, *ends, color=color, label=name, **style)
@@ -246,7 +255,8 @@ def _levels_of(panel):
 
     A feature with two knots that are whole numbers one apart is a yes or no.
     """
-    values, knots = panel["values"], panel["knots"]
+    values = panel["values"]
+    knots = panel["knots"]
     if values.dtype == object and all(isinstance(value, str) for value in values):
         return list(values), np.arange(len(values))
     if len(knots) == 2 and np.array_equal(np.asarray(knots, dtype=object), [0.0, 1.0]):

@@ -49,7 +49,8 @@ class ColumnRange:
 
     def values(self, X: Any, y: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """Positions in [-1, 1], 0 where missing, and whether each cell is missing."""
-        z, absent = self.norm * X[:, self.at], self.norm * X[:, self.at + 1]
+        z = self.norm * X[:, self.at]
+        absent = self.norm * X[:, self.at + 1]
         missing = ~(np.abs(absent) < 0.5) | np.isnan(z)
         return np.where(missing, 0.0, np.clip(z, -1.0, 1.0)), missing
 
@@ -181,7 +182,8 @@ class DistributionQuery(Query):
 
     def sum(self, X: Any, y: Any) -> np.ndarray:
         """Exact counts over a chunk of rows, from the leaves up."""
-        parts, leaves = [], 2**self.depth
+        parts = []
+        leaves = 2**self.depth
         for column in self.ranges:
             z, missing = column.values(X, y)
             z = z[~missing]
@@ -220,10 +222,13 @@ class Distribution:
 
     def __init__(self, levels: Any, scale: float, values: tuple[float, float]) -> None:
         self.depth = len(levels)
-        self._count, self._count_variance = values[0], values[1] ** 2
-        self._nodes, self._variances = [np.asarray(levels[0])], [1.0]
+        self._count = values[0]
+        self._count_variance = values[1] ** 2
+        self._nodes = [np.asarray(levels[0])]
+        self._variances = [1.0]
         for counts in levels[1:]:
-            below, v = self._nodes[-1].reshape(-1, 2).sum(axis=1), self._variances[-1]
+            below = self._nodes[-1].reshape(-1, 2).sum(axis=1)
+            v = self._variances[-1]
             self._nodes.append((2.0 * v * counts + below) / (2.0 * v + 1.0))
             self._variances.append(2.0 * v / (2.0 * v + 1.0))
         self._variances = [scale**2 * v for v in self._variances]
@@ -243,7 +248,9 @@ class Distribution:
         weighed for the least variance: w on the left one has w^2 a + (1 - w)^2 b + (1 - q - w)^2 v,
         which is least at w = (b + (1 - q) v) / (a + b + v).
         """
-        (left, a), (right, b), v = self._left, self._right, self._count_variance
+        (left, a) = self._left
+        (right, b) = self._right
+        v = self._count_variance
         total = a + b + v
         w = (b + (1.0 - q) * v) / np.where(total > 0.0, total, 1.0)
         w = np.where(total > 0.0, w, 1.0)
@@ -282,7 +289,8 @@ class Distribution:
     def _prefixes(self, nodes):
         """Sum of the nodes that make up what is left of each inner grid point, and its variance."""
         points = np.arange(2**self.depth + 1)
-        value, variance = np.zeros(len(points)), np.zeros(len(points))
+        value = np.zeros(len(points))
+        variance = np.zeros(len(points))
         for height in range(self.depth):
             taken = (points >> height) & 1 == 1
             value[taken] += nodes[height][(points[taken] >> height) - 1]
@@ -428,12 +436,15 @@ class Description(Printed):
     def __init__(
         self, schema: Any, answers: Any, report: Any, confidence_level: float, estimand: str
     ) -> None:
-        self.n, self.privacy_report, self.estimand = report.size, report, estimand
+        self.n = report.size
+        self.privacy_report = report
+        self.estimand = estimand
         self.confidence_level = confidence_level
         self._z = two_sided_quantile(confidence_level)
         self._sampling = float(estimand == "population")
         # A sum about persons is the sum over their rows, divided by `places`.
-        self._persons, self._places = report.rows_per_unit is not None, report.rows_per_unit or 1
+        self._persons = report.rows_per_unit is not None
+        self._places = report.rows_per_unit or 1
         self._largest_count = self.n * self._places
         self._unit = "persons" if self._persons else "rows"
         # Each query with its sums over rows, and the standard deviation of their noise.
@@ -447,12 +458,14 @@ class Description(Printed):
             trees, counts, tree_scale = by_query[DistributionQuery]
             parts = zip(query.ranges, sums.reshape(-1, 3), trees.tables(counts), strict=True)
             for column, moments, tree in parts:
-                name, errors = column.name, (scale, tree_scale)
+                name = column.name
+                errors = (scale, tree_scale)
                 found[name] = self._range(name, schema[name], moments, tree, *errors)
         if CountsQuery in by_query:
             query, sums, scale = by_query[CountsQuery]
             for table, counts in zip(query.tables, query.split(sums), strict=True):
-                names, pair = tuple(column.name for column in table), len(table) > 1
+                names = tuple(column.name for column in table)
+                pair = len(table) > 1
                 keys = product(*(column.levels for column in table)) if pair else table[0].levels
                 cells = zip(keys, counts, strict=True)
                 found[names if pair else names[0]] = CountsDescription(
@@ -485,7 +498,8 @@ class Description(Printed):
         count = float(np.clip(values, 1.0, self._largest_count))
         *levels, ends = tree
         distribution = Distribution(levels, tree_scale, (count, scale))
-        mean, square = first / count, second / count
+        mean = first / count
+        square = second / count
         spread = max(square - mean**2, 0.0)
         # Errors of a ratio and of a variance, to first order. The three sums have equal noise; the
         # second one is of sqrt(2) z^2, so that the variance of the noise of z^2 is half of it.
@@ -501,7 +515,8 @@ class Description(Printed):
         counts, count_error = distribution.bins(5)  # This level of the tree has 32 equal parts.
         low, high = values_at(column, [-1.0, 1.0])
         half = (high - low).days / 2.0 if isinstance(column, Date) else (high - low) / 2.0
-        mean_error, spread_error = sqrt(mean_variance), sqrt(spread_variance)
+        mean_error = sqrt(mean_variance)
+        spread_error = sqrt(spread_variance)
         return RangeDescription(
             name=name,
             missing=None if self._persons else self._count(self.n - float(values), scale),
@@ -929,7 +944,8 @@ def _chosen(schema, columns):
 
 def _ranges_and_coded(encoder, schema):
     """Ranges and coded columns of the encoded rows."""
-    ranges, coded = [], []
+    ranges = []
+    coded = []
     for name, at in encoder.blocks_.items():
         if isinstance(schema[name], Numeric | Date):
             ranges.append(ColumnRange(name, at.start, encoder.norm_))

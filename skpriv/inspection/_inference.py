@@ -220,7 +220,8 @@ class Inference(Exported):
             " ".join(f"{w:+g}*{name}" for w, name in zip(row, self.names, strict=True) if w)
             for row in matrix
         ]
-        law, weighed = self.law.mapped(matrix), matrix.any(axis=0)
+        law = self.law.mapped(matrix)
+        weighed = matrix.any(axis=0)
         hidden = tuple(np.array(self.names)[weighed & self.law.hidden].tolist())
         if law.classes:
             sums = matrix.reshape(len(matrix), law.classes, -1).sum(axis=1)
@@ -228,10 +229,8 @@ class Inference(Exported):
             if between:
                 law = replace(law, estimand=BETWEEN, ratio=BETWEEN_RATIO, classes=0)
             else:
-                sums_of, powers = (
-                    f"weighted sums of {law.estimand}",
-                    "a product of powers of these odds",
-                )
+                sums_of = f"weighted sums of {law.estimand}"
+                powers = "a product of powers of these odds"
                 law = replace(law, estimand=sums_of, ratio=powers, classes=0)
         return replace(self, names=names, law=law, hidden=hidden, lists={}, statistics=())
 
@@ -261,7 +260,8 @@ class Inference(Exported):
         sums = self.law.estimable(places)
         if not len(sums.estimate):
             return WaldTest(np.nan, 0, np.nan)
-        estimate, covariance = sums.estimate, sums.sampling + sums.privacy
+        estimate = sums.estimate
+        covariance = sums.sampling + sums.privacy
         unit = np.sqrt(np.diagonal(covariance))
         correlation = covariance / np.outer(unit, unit)
         scaled = estimate / unit
@@ -372,14 +372,16 @@ class Inference(Exported):
         """The table of lists, below that of coefficients."""
         rows = []
         for name, test in self.joint_tests().items():
-            p, df = _p_text(test.p_value), str(test.degrees_of_freedom)
+            p = _p_text(test.p_value)
+            df = str(test.degrees_of_freedom)
             shown = (f"{test.statistic:.2f}", df, p) if test.degrees_of_freedom else ("-",) * 3
             rows.append((name, self.lists[name][0], *shown))
         return Table(("list", "reference level", "chi-squared", "df", "p-value"), rows, left=2)
 
     def _table(self):
         """The table that is printed: intervals are those of ratios, where there are any."""
-        error, shown = self.std_error, self.estimate
+        error = self.std_error
+        shown = self.estimate
         columns = {
             "estimate": aligned(shown, error),
             "std. error": aligned(error, error),
@@ -388,7 +390,8 @@ class Inference(Exported):
         }
         ends = self.low, self.high
         if self.law.ratio:
-            ends, shown = (self.ratio_low, self.ratio_high), self.ratio
+            ends = (self.ratio_low, self.ratio_high)
+            shown = self.ratio
             error = (ends[1] - ends[0]) / 2.0
             columns[self.ratio_name] = aligned(shown, error)
         names = f"{self.level_text} low", f"{self.level_text} high"
@@ -501,8 +504,10 @@ def inference(
         return Inference(names, law, float(confidence_level), "", hidden=hidden)
     if report.unit == "person":
         law = replace(law, n=report.size)
-    level, said = float(confidence_level), tuple(report.not_covered)
-    promised, statistics = str(report.guarantee), last.fit_statistics()
+    level = float(confidence_level)
+    said = tuple(report.not_covered)
+    promised = str(report.guarantee)
+    statistics = last.fit_statistics()
     fields = promised, report.unit, hidden, said, lists, statistics, report.guarantee
     return Inference(names, law, level, *fields)
 

@@ -116,7 +116,8 @@ def interval_of(
     last = knowing_cells(estimator)
     if not hasattr(last, f"{kind}_interval"):
         raise ValueError(f"kind={kind!r}: {type(last).__name__} has no {kind}_interval.")
-    X, options = reaching_last(estimator, X), {} if method is None else {"method": method}
+    X = reaching_last(estimator, X)
+    options = {} if method is None else {"method": method}
     return getattr(last, f"{kind}_interval")(X, confidence_level=confidence_level, **options)
 
 
@@ -274,11 +275,15 @@ class IntervalDisplay(Display):
             Itself, with `ax_` and `figure_`.
         """
         ax = self._axes(ax)
-        values, ends = np.asarray(self.values), np.array([self.low, self.high])
-        prediction, ordered = np.asarray(self.prediction), values.dtype.kind in "biufM"
+        values = np.asarray(self.values)
+        ends = np.array([self.low, self.high])
+        prediction = np.asarray(self.prediction)
+        ordered = values.dtype.kind in "biufM"
         if ordered:
             order = np.argsort(values, kind="stable")
-            values, prediction, ends = values[order], prediction[order], ends[:, order]
+            values = values[order]
+            prediction = prediction[order]
+            ends = ends[:, order]
         else:
             labels = list(dict.fromkeys(map(str, values)))
             values = np.array([labels.index(str(value)) for value in values])

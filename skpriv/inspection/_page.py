@@ -324,7 +324,8 @@ def release_page(
     check_is_fitted(model)
     sections = _sections(model, confidence_level, accountant, description)
     next(iter(sections.values())).append(_picture_html(model, confidence_level))
-    head, report = title or _name(model), pipeline_steps(model)[-1].privacy_report_
+    head = title or _name(model)
+    report = pipeline_steps(model)[-1].privacy_report_
     body = "\n".join(
         f'<h2>{heading}</h2>\n<div class="scroll">{"".join(map(html, contents))}</div>'
         for heading, contents in sections.items()
@@ -410,7 +411,9 @@ def meaning(report: Any) -> Iterator[str]:
     str
     """
     guarantee = report.guarantee
-    epsilon, delta, unit = guarantee.epsilon, guarantee.delta, guarantee.unit
+    epsilon = guarantee.epsilon
+    delta = guarantee.delta
+    unit = guarantee.unit
     if isinf(epsilon):
         yield (
             "There is no privacy guarantee. The numbers were computed without noise, and they may "

@@ -57,7 +57,8 @@ class TypicalPredictions(Exported):
         return pd.DataFrame(columns, index=self.rows)
 
     def _tables(self):
-        error, level = (self.high - self.low) / 2.0, f"{100.0 * self.confidence_level:g}%"
+        error = (self.high - self.low) / 2.0
+        level = f"{100.0 * self.confidence_level:g}%"
         numbers = (aligned(values, error) for values in (self.estimate, self.low, self.high))
         header = ("row", self.what, f"{level} low", f"{level} high")
         return [Table(header, [*zip(self.rows, *numbers, strict=True)])]
@@ -125,9 +126,11 @@ def typical_predictions(
                 f"model has {len(classes)} classes: typical_predictions is for two classes and for "
                 "numbers. Take predict_proba and confidence_interval of the model."
             )
-        values, what = model.predict_proba(rows)[:, 1], f"probability of {second}"
+        values = model.predict_proba(rows)[:, 1]
+        what = f"probability of {second}"
     else:
-        values, what = model.predict(rows), "prediction"
+        values = model.predict(rows)
+        what = "prediction"
     low, high = confidence_interval(
         model, rows, confidence_level=confidence_level, method="asymptotic"
     )
@@ -187,7 +190,8 @@ def marginal_effects(model: Any, row: Any, *, confidence_level: Level = 0.95) ->
         raise ValueError("model has more than two classes: marginal_effects is for two.")
     size = len(found.names)
     _, law, _ = law_in_units(model, rows=np.asarray(reaching_last(model, row), dtype=float))
-    eta, p = float(law.estimate[size]), last.mean_of_linear_part
+    eta = float(law.estimate[size])
+    p = last.mean_of_linear_part
     mean, slope, bend = p(eta)
     slopes = [i for i, name in enumerate(found.names) if name != INTERCEPT]
     gradient = np.zeros((len(slopes), size + 1))

@@ -103,7 +103,8 @@ def _law_of(last, estimand):
             "inference needs a linear regressor whose released equations have known noise, such as "
             "skpriv.linear_model.LinearRegression; of a search pass best_estimator_."
         )
-    estimand, possible = estimand or last.estimand, last.law_estimands
+    estimand = estimand or last.estimand
+    possible = last.law_estimands
     if estimand not in possible:
         raise ValueError(
             f"estimand={estimand!r} is for {OTHERS[estimand]}, and this {type(last).__name__} has "
@@ -172,7 +173,8 @@ def _through(steps, names):
 
 def _step_map(step, names):
     """The `StepMap` of one step of a pipeline, or of the columns of a ColumnTransformer."""
-    size, identity = len(names), np.eye(len(names) + 1)
+    size = len(names)
+    identity = np.eye(len(names) + 1)
     if hasattr(step, "coefficient_map"):
         own = step.coefficient_map()
         cells = np.empty((0, own.matrix.shape[1])) if own.cells is None else own.cells
@@ -232,7 +234,10 @@ def _one_hot(step, names):
     _check_public(step, step.categories, "'auto'")
     dropped = [None] * len(names) if step.drop_idx_ is None else step.drop_idx_
     n_out = sum(len(levels) for levels in step.categories_) - sum(i is not None for i in dropped)
-    one, rows, cells, start = np.eye(n_out + 1), [], [], 0
+    one = np.eye(n_out + 1)
+    rows = []
+    cells = []
+    start = 0
     effects: list = []
     lists: dict = {}
     intercept = one[-1].copy()  # that of rows whose columns all have their reference level
@@ -245,7 +250,8 @@ def _one_hot(step, names):
         intercept += of_level[reference]
         others = [place for place in range(len(levels)) if place != reference]
         of_list = [f"{name}={levels[place]}" for place in others]
-        lists[name], effects = (str(levels[reference]), of_list), effects + of_list
+        lists[name] = (str(levels[reference]), of_list)
+        effects = effects + of_list
         rows += [of_level[place] - of_level[reference] for place in others]
         if drop is None and step.handle_unknown != "error":
             effects.append(f"{name}=other")

@@ -21,7 +21,8 @@ def check_vector(values, name):
 
 def check_interval(low, high):
     """The two ends as float arrays, in order and of one length."""
-    low, high = check_vector(low, "low"), check_vector(high, "high")
+    low = check_vector(low, "low")
+    high = check_vector(high, "high")
     check_consistent_length(low, high)
     if (low > high).any():
         raise ValueError("low must not exceed high, but it does in some row.")
@@ -149,5 +150,6 @@ def interval_mean_width(low: Any, high: Any, *, sample_weight: Any = None) -> fl
     weight = check_weight(sample_weight, low)
     width = high - low
     if weight is not None:  # inf * 0 is NaN
-        width, weight = width[weight > 0], weight[weight > 0]
+        width = width[weight > 0]
+        weight = weight[weight > 0]
     return float(np.average(width, weights=weight))

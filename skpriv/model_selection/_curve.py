@@ -110,20 +110,25 @@ class Tables:
     """
 
     def __init__(self, X, y):
-        self._X, self._y, self._lazy = X, y, read_in_batches(X, y)
+        self._X = X
+        self._y = y
+        self._lazy = read_in_batches(X, y)
         self._made: dict[str, Any] = {"": X}
-        self._fold, self._cuts = None, {}
+        self._fold = None
+        self._cuts = {}
 
     def rows(self, estimator, fold):
         """The rest of the estimator after such steps, and the rows of a fold for it."""
         key = ""
         if not self._lazy and _begins_publicly(estimator):
-            head, estimator = estimator[:-1], estimator[-1]
+            head = estimator[:-1]
+            estimator = estimator[-1]
             key = hash(head)
             if key not in self._made:
                 self._made[key] = clone(head).fit_transform(self._X)
         if self._fold is not fold:
-            self._fold, self._cuts = fold, {}
+            self._fold = fold
+            self._cuts = {}
         if key not in self._cuts:
             self._cuts[key] = fold.cut(self._made[key], self._y)
         return estimator, self._cuts[key]
@@ -294,7 +299,8 @@ def privacy_utility_curve(
     interval = None
     if confidence_level is not None:
         interval = {"confidence_level": confidence_level, "method": interval_method}
-    shape, tables = (len(epsilons), n_repeats, len(folds)), Tables(X, y)
+    shape = (len(epsilons), n_repeats, len(folds))
+    tables = Tables(X, y)
 
     parallel = Parallel(n_jobs=n_jobs, return_as="generator")
     references: list[Any] = []
@@ -570,7 +576,8 @@ class PrivacyUtilityDisplay(Display):
         if quantity not in _QUANTITIES:
             raise ValueError(f"quantity={quantity!r} must be one of {list(_QUANTITIES)}.")
         attribute, of_reference, label = _QUANTITIES[quantity]
-        values, reference = getattr(self, attribute), getattr(self, of_reference or "", None)
+        values = getattr(self, attribute)
+        reference = getattr(self, of_reference or "", None)
         if values is None:
             raise ValueError(
                 f"quantity={quantity!r} was not measured: it needs an estimator with "

@@ -416,7 +416,8 @@ def learn_scale(session, bounds, location, spread, deviations=SCORE_CLIP):
 
 def _score(answer, limit, bounds, confidence_level, report):
     """R2 and its interval by the delta method, sampling and privacy noise together."""
-    n, noise = answer.n, answer.noise.scale / answer.n
+    n = answer.n
+    noise = answer.noise.scale / answer.n
     u, v, uu, vv, uv = answer.value / n * np.array([1.0, 1.0, 2.0, 2.0, 2.0])
     radius = bounds[1] / 2.0 - bounds[0] / 2.0
     error = float(max(u, 0.0) * (limit * radius) ** 2)
@@ -425,7 +426,8 @@ def _score(answer, limit, bounds, confidence_level, report):
     slope = np.array([-1.0 / v, u / v**2])
     sampling = np.array([[uu - u * u, uv - u * v], [uv - u * v, vv - v * v]])
     variance = max(slope @ sampling @ slope, 0.0) / n + slope @ slope * noise**2
-    r2, half = float(1.0 - u / v), two_sided_quantile(confidence_level) * sqrt(variance)
+    r2 = float(1.0 - u / v)
+    half = two_sided_quantile(confidence_level) * sqrt(variance)
     low, high = (min(1.0, float(end)) for end in (r2 - half, r2 + half))
     # Noise may make the sum of squared errors negative, but no R2 is above one.
     return PrivateScore(min(1.0, r2), low, high, error, confidence_level, True, report)

@@ -172,8 +172,10 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
         PrivacyError
             If a step of the estimator may learn from the rows and is not charged.
         """
-        prefix, rows = self._check_parameters(), numbered_rows(X, y)
-        n, rng = rows.n, check_random_state(self.random_state)
+        prefix = self._check_parameters()
+        rows = numbered_rows(X, y)
+        n = rows.n
+        rng = check_random_state(self.random_state)
         if n < 10:
             raise ValueError(f"n_samples={n} is too few for a search: it needs 10 rows at least.")
         if len(public_shape(X)) != 2:
@@ -190,7 +192,8 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
         # The order of the rows is secret, and drawn by the operating system unless there is a seed.
         source = NoiseSource(None if self.random_state is None else rng)
         order = source.order(ArrayRows(X, target)).dealt(0, n)
-        scored, fitted = order[: max(1, round(SCORED * n))], order[max(1, round(SCORED * n)) :]
+        scored = order[: max(1, round(SCORED * n))]
+        fitted = order[max(1, round(SCORED * n)) :]
         part = (1.0 - SIDE_SHARE - REFIT) / len(self.candidates_)
         rows = safe_indexing(X, fitted), target[fitted]
         tasks = (
@@ -202,7 +205,8 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
         held_out = safe_indexing(X, scored), target[scored]
         best = plan.best(models, *held_out, bounds, limit, self._seed(rng))
         score = plan.score(models[best], *held_out, bounds, limit, self._seed(rng))
-        self.best_score_, self.best_params_ = score, self.candidates_[best]
+        self.best_params_ = self.candidates_[best]
+        self.best_score_ = score
         self.epsilon_per_run_ = plan.epsilon(part)
         self.best_estimator_ = plan.fit(self.best_params_, X, target, REFIT, self._seed(rng))
         self.privacy_report_ = self._report(plan, n, source.secure)
@@ -254,7 +258,8 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
         return self.best_estimator_.confidence_interval(X, **options)
 
     def _check_parameters(self):
-        prefix, grids = private_prefix(self.estimator), self.param_distributions
+        prefix = private_prefix(self.estimator)
+        grids = self.param_distributions
         for name in chain(*([grids] if isinstance(grids, dict) else grids)):
             if name.split("__")[-1] in ("epsilon", "delta", "privacy", "random_state"):
                 raise ValueError(f"param_distributions has {name!r}, which the search sets.")
@@ -285,7 +290,9 @@ class _Plan:
     """The steps of a search: each takes a part of the whole, and is held to it."""
 
     def __init__(self, estimator, prefix, budget):
-        self.estimator, self.prefix, self.budget = estimator, prefix, budget
+        self.estimator = estimator
+        self.prefix = prefix
+        self.budget = budget
         # The selections of iterative hard thresholding are priced in zCDP.
         selects = isinstance(pipeline_steps(estimator)[-1], IHTRegressor)
         self.currency = "zcdp" if selects else "gdp"

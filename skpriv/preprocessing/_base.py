@@ -68,7 +68,8 @@ class PublicTransformer(TransformerMixin, BaseEstimator):
             Of names, numbers and dtypes of columns, which are public.
         """
         check_is_fitted(self)
-        rows, names = self._checked(X), list(self.get_feature_names_out())
+        rows = self._checked(X)
+        names = list(self.get_feature_names_out())
         if is_lazy(X):
             named = None if rows.names is None else names
             return rows.mapped(self._guarded, len(names), named, numeric=self.takes_numbers)

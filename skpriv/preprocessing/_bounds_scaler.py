@@ -233,7 +233,8 @@ class BoundsScaler(OneToOneFeatureMixin, PublicTransformer):
         offset = self.low_ + (self.high_ - self.low_) / 2.0
         scale = (self.high_ - self.low_) / 2.0
         for group in self.groups_:
-            offset[group], scale[group] = 0.0, self.high_[group]
+            offset[group] = 0.0
+            scale[group] = self.high_[group]
         return offset, scale
 
     def _names(self):

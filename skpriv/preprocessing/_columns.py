@@ -33,7 +33,9 @@ from ._values import (
     SECONDS, booleans_of, codes_of, composed, days, days_of, number, numbers_of, text, truth_word,
 )  # fmt: skip
 
-INDICATOR, OTHER, MISSING = "indicator", "other", "missing"
+INDICATOR = "indicator"
+OTHER = "other"
+MISSING = "missing"
 # States of a cell: it is taken as it is, moved to an end of the range, "other", or cannot be read.
 READ, CLIPPED, UNLISTED, LOST = range(4)
 DAYS_PER_YEAR = (date(401, 1, 1) - date(1, 1, 1)).days / 400  # the mean of the calendar
@@ -147,14 +149,13 @@ class ColumnType:
             Share of each level, in [0, 1]; they add up to 1.
         """
         levels = [] if self.coded is None else list(self.coded[0])
-        usual, named = (
-            [level for level in levels if level not in (OTHER, MISSING)],
-            dict(given or {}),
-        )
+        usual = [level for level in levels if level not in (OTHER, MISSING)]
+        named = dict(given or {})
         if smallest is not None and not named and len(usual) > 1:
             named = {usual[-1]: smallest}
         present_names(named, [*levels, MISSING], "shares", "this type")
-        left, rest = 1.0 - sum(named.values()), [level for level in usual if level not in named]
+        left = 1.0 - sum(named.values())
+        rest = [level for level in usual if level not in named]
         if min([left, *named.values()]) < -1e-9:
             raise ValueError("shares must not be negative, nor add up to more than 1.")
         return named | dict.fromkeys(rest, max(left, 0.0) / max(len(rest), 1))
@@ -241,7 +242,8 @@ class _Line(ColumnType):
         ndarray of int of shape (n_rows,)
             One state for each cell.
         """
-        numbers, (low, high) = self._read(series), self._ends
+        numbers = self._read(series)
+        (low, high) = self._ends
         outside = (numbers < low) | (numbers > high)
         return np.select([np.isnan(numbers), outside], [LOST, CLIPPED], READ)
 
@@ -275,13 +277,18 @@ class _Line(ColumnType):
             Names of the encoded columns, their ranges, and the map to the units of the table.
         """
         scale, offset = self._units
-        names, effects = [self._column_name(name)], [self._effect(name)]
+        names = [self._column_name(name)]
+        effects = [self._effect(name)]
         # f = beta z = (beta / scale) value - beta offset; a missing cell has z = 0.
-        matrix, shift, ranges = np.array([[1.0 / scale]]), np.array([-offset]), [[-1.0, 1.0]]
+        matrix = np.array([[1.0 / scale]])
+        shift = np.array([-offset])
+        ranges = [[-1.0, 1.0]]
         if self.has_indicator:
-            names, effects = [*names, f"{name}=missing"], [*effects, self.missing_effect(name)]
+            names = [*names, f"{name}=missing"]
+            effects = [*effects, self.missing_effect(name)]
             matrix = np.array([[1.0 / scale, 0.0], [-self.reference_position, 1.0]])
-            shift, ranges = np.array([-offset, 0.0]), [*ranges, [0.0, 1.0]]
+            shift = np.array([-offset, 0.0])
+            ranges = [*ranges, [0.0, 1.0]]
         return Block(names, np.array(ranges), effects, matrix, shift, self._cells)
 
     @property
@@ -315,7 +322,8 @@ class _Line(ColumnType):
 
     def _position(self, numbers):
         """Position of numbers in [-1, 1]; those outside of the range are moved to its ends."""
-        (low, high), half = self._ends, self._half
+        (low, high) = self._ends
+        half = self._half
         return np.clip((np.clip(numbers, low, high) - low - half) / half, -1.0, 1.0)
 
     def _from_z(self, z):
@@ -766,7 +774,8 @@ class Categorical(_Listed):
 
     def _codes(self, series):
         """Number of the level of each cell; their number where the cell is none of them."""
-        levels, listed = self.levels, codes_by_text(self.categories, self.spellings)
+        levels = self.levels
+        listed = codes_by_text(self.categories, self.spellings)
         nothing = len(levels)  # the number of the zero row
         unknown = levels.index(OTHER) if self.other else nothing
         if self.has_indicator:
@@ -826,7 +835,8 @@ class Categorical(_Listed):
         names = [f"{name}={level}" for level in self.levels[1:]]
         corners = self._corners
         ranges = np.column_stack([corners.min(axis=0), corners.max(axis=0)])
-        shifts, cells = corners[1:] - corners[0], level_cells(corners)
+        shifts = corners[1:] - corners[0]
+        cells = level_cells(corners)
         return Block(names, ranges, list(names), shifts, corners[0], cells, str(self.levels[0]))
 
     @property

@@ -54,7 +54,8 @@ class SchemaEncoder(PublicTransformer):
             If a column of the schema is absent or has no range or list, or if a term of a formula
             has no bounds, names no column of the schema, or repeats another one.
         """
-        names, schema = column_names(X), as_schema(self.schema)
+        names = column_names(X)
+        schema = as_schema(self.schema)
         self.columns_ = self._chosen(schema, names)
         schema.check_filled(self.columns_)
         schema.check_dtypes(X, self.columns_)
@@ -84,7 +85,8 @@ class SchemaEncoder(PublicTransformer):
             Share of each level by column; those of one column add up to 1.
         """
         check_is_fitted(self)
-        schema, shares = as_schema(self.schema), dict.fromkeys(self.columns_)
+        schema = as_schema(self.schema)
+        shares = dict.fromkeys(self.columns_)
         present_names(given or {}, shares, "shares", "the encoder")
         for name, share in (shares | dict(given or {})).items():
             share = {"true": share} if isinstance(share, Real) else share
@@ -258,9 +260,11 @@ class TableEncoder(SchemaEncoder):
 
     def _learn(self, schema):
         """Places of the columns, the public norm, and ranges."""
-        self.blocks_, stop = {}, 0
+        self.blocks_ = {}
+        stop = 0
         for name in self.columns_:
-            start, stop = stop, stop + len(schema[name].block(name).names)
+            start = stop
+            stop = stop + len(schema[name].block(name).names)
             self.blocks_[name] = slice(start, stop)
         # Rounded up by more than the rounding of a squared norm of `stop` terms.
         slack = 1.0 + (stop + 8) * np.finfo(np.float64).eps
@@ -274,7 +278,8 @@ class TableEncoder(SchemaEncoder):
 
     def _encoded(self, X):
         """Encoded rows of a table in memory."""
-        frame, schema = columns_of(X, self.columns_), as_schema(self.schema)
+        frame = columns_of(X, self.columns_)
+        schema = as_schema(self.schema)
         return self._rows_of({name: schema[name].encode(frame[name]) for name in self.columns_})
 
     def _rows_of(self, blocks, schema=None):
@@ -370,10 +375,12 @@ class TableEncoder(SchemaEncoder):
         CoefficientMap
             ``names``, ``matrix``; ``apply(coef, intercept)``, ``covariance(covariance)``.
         """
-        blocks, matrix = self._blocks(), np.eye(self._n_features_out + 1)
+        blocks = self._blocks()
+        matrix = np.eye(self._n_features_out + 1)
         cells = []
         for block, at in zip(blocks, self.blocks_.values(), strict=True):
-            matrix[at, at], matrix[-1, at] = block.matrix / self.norm_, block.offset / self.norm_
+            matrix[at, at] = block.matrix / self.norm_
+            matrix[-1, at] = block.offset / self.norm_
             cells.append(placed(block.cells, at, len(matrix) - 1))
         names = [name for block in blocks for name in block.effects]
         scale = np.append(np.full(len(matrix) - 1, self.norm_), 1.0)

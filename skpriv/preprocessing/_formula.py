@@ -36,7 +36,8 @@ INCREASING = {name: getattr(np, name) for name in ("log", "log2", "log10", "log1
 FUNCTIONS = {"I": np.positive, "abs": np.absolute, **INCREASING}
 # Largest size of a part of a term on the public ranges, and smallest one of a term: of larger and
 # smaller ones the factors of encoded rows would leave the numbers of float64, 2e-308 to 2e308.
-SMALLEST, LARGEST = 1e-290, 1e300
+SMALLEST = 1e-290
+LARGEST = 1e300
 # Between points of the grid a term may have a peak, of which so many times the largest value on the
 # grid is kept: the row is cut to the unit ball anyway, and its squared norm has to be a number.
 BEYOND = 1e12
@@ -133,7 +134,8 @@ class FormulaEncoder(SchemaEncoder):
         design.check(one, schema)
         self.terms_, blocks = design.blocks(one, schema)
         size = len(self.terms_)
-        self._matrix, self._shift = np.zeros((size, size)), np.zeros(size)
+        self._matrix = np.zeros((size, size))
+        self._shift = np.zeros(size)
         self._largest = np.zeros(size)
         for block, at in blocks.items():
             lower = [where for other, where in blocks.items() if other < block]
@@ -152,7 +154,8 @@ class FormulaEncoder(SchemaEncoder):
 
     def _encoded(self, X):
         """Encoded rows of a table in memory."""
-        frame, schema = columns_of(X, self.columns_), as_schema(self.schema)
+        frame = columns_of(X, self.columns_)
+        schema = as_schema(self.schema)
         read = {name: _read(schema[name], frame[name]) for name in self.columns_}
         return self._of_length(self._rows(read, schema))
 
@@ -202,9 +205,12 @@ class FormulaEncoder(SchemaEncoder):
             intercept is that of a row whose terms are all 0.
         """
         check_is_fitted(self)
-        schema, size, names = as_schema(self.schema), len(self.terms_), list(self.terms_)
+        schema = as_schema(self.schema)
+        size = len(self.terms_)
+        names = list(self.terms_)
         matrix = np.eye(size + len(self._missing) + 1)
-        matrix[:size, :size], matrix[-1, :size] = self._matrix.T, self._shift
+        matrix[:size, :size] = self._matrix.T
+        matrix[-1, :size] = self._shift
         F = _parsed(self.formula, schema)[1].matrix(self._references(schema), schema)
         typical = (F @ self._matrix.T + self._shift)[0]
         for i, (name, at) in enumerate(zip(self._missing, self._own, strict=True)):
@@ -231,7 +237,8 @@ class FormulaEncoder(SchemaEncoder):
         The columns are those of a term. Beside the indicator of a cell there are its products with
         numbers, such as a slope within a level, where the formula has them.
         """
-        size, levels = len(self.terms_), {name for name in self.columns_ if schema[name].coded}
+        size = len(self.terms_)
+        levels = {name for name in self.columns_ if schema[name].coded}
         found = [np.eye(size + len(self._missing) + 1)[size:-1] * self._norm]
         _, blocks = _parsed(self.formula, schema)[1].blocks(self._references(schema), schema)
         for coded in dict.fromkeys(block & levels for block in blocks):
@@ -248,7 +255,8 @@ class FormulaEncoder(SchemaEncoder):
         count = int((GRID / n_cells) ** (1.0 / max(len(names) - n_coded, 1)))
         states = [self._states(schema, name, min(max(count, 3), 9)) for name in names]
         grid = np.meshgrid(*(np.arange(len(one)) for one in states), indexing="ij")
-        places, length = [axis.ravel() for axis in grid], grid[0].size
+        places = [axis.ravel() for axis in grid]
+        length = grid[0].size
         read = {
             name: (np.full(length, value[0]), np.zeros(length, dtype=bool))
             for name, value in self._references(schema).items()
@@ -329,7 +337,8 @@ class _Design:
         """The same as a frame of formulaic, which knows their names and terms; intercept first."""
         import pandas as pd
 
-        size, frame = max(map(len, cells.values())), {}
+        size = max(map(len, cells.values()))
+        frame = {}
         numbers = self._values(cells, schema)
         for text, tree in self.factors.items():
             if isinstance(tree, str):  # The factor is the levels of a column.
@@ -364,7 +373,8 @@ class _Bounded:
     values: Any
 
     def __array_ufunc__(self, function, method, *arguments):
-        first, last = arguments[0], arguments[-1]
+        first = arguments[0]
+        last = arguments[-1]
         ends = [(one.low, one.high) for one in arguments]
         with np.errstate(all="ignore"):
             corners = np.array([function(*pair) for pair in product(*ends)])
@@ -380,7 +390,8 @@ class _Bounded:
                 f"{function.__name__} {'has no bounds' if undefined else 'is too large'} where its "
                 f"argument is from {at.low:g} to {at.high:g}: {REMEDY}"
             )
-        low, high = corners.min(), corners.max()
+        low = corners.min()
+        high = corners.max()
         if function in (np.power, np.absolute) and first.low < 0.0 < first.high:
             low = min(low, 0.0)
         return _Bounded(low, high, np.clip(values, low, high))
@@ -443,7 +454,8 @@ def _parsed(formula, schema):
     target = None
     if hasattr(parsed, "lhs"):
         target = "".join(map(str, parsed.lhs)).strip("`").removeprefix(WORD_PREFIX)
-        parsed, (target,) = parsed.rhs, same_names([target], schema)
+        parsed = parsed.rhs
+        (target,) = same_names([target], schema)
         if target is None:
             raise ValueError(
                 f"The left-hand side of formula={formula!r} must be one column of the schema: "
@@ -488,7 +500,8 @@ def _without_keywords(formula, schema):
 
 def _factor(factor, schema):
     """A factor of a term: its expression, or the column whose levels it is, and its columns."""
-    text, quoted = str(factor.expr), dict[str, str]()
+    text = str(factor.expr)
+    quoted = dict[str, str]()
     written = text.replace(WORD_PREFIX, "")
     if factor.eval_method.value == "lookup":
         tree: Any = ast.Name(text.removeprefix(WORD_PREFIX))
@@ -592,7 +605,8 @@ def vanishing(rows, cells):
     """
     left, values, right = np.linalg.svd(rows, full_matrices=False)
     full = values > 1e-9 * values[0]
-    left, back = left[:, full], right[full] / values[full, None]
+    left = left[:, full]
+    back = right[full] / values[full, None]
     found = [np.empty((0, rows.shape[1]))]
     for cell in np.unique(cells):
         inside = left[cells == cell]

@@ -333,7 +333,8 @@ class Schema(Mapping):
         >>> keywords["groups"].tolist(), keywords["max_rows_per_group"]
         (['a', 'b', 'a'], 2)
         """
-        person, limit = self.table_format.person, self.table_format.limit or 1
+        person = self.table_format.person
+        limit = self.table_format.limit or 1
         if person is None:
             return {}
         if is_lazy(frame):
@@ -559,7 +560,8 @@ class Schema(Mapping):
             tables = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise ValueError(f"The schema is not TOML: {error}.") from error
-        columns, table_format = {}, {}
+        columns = {}
+        table_format = {}
         roles: dict[str, list] = {role: [] for role in ROLES}
         allowed = [field.name for field in fields(TableFormat)]
         for name, table in tables.items():
@@ -709,7 +711,8 @@ def guessed_type(series: Any) -> ColumnType:
     most_read = 0
     for kind in _GUESSED:
         if most_read < filled and (found := np.isfinite(kind._read(series)).sum()) > most_read:
-            best, most_read = kind, found
+            best = kind
+            most_read = found
     return best if most_read >= 0.9 * filled else Categorical()
 
 

@@ -83,7 +83,8 @@ def _plain_number(said, decimal, thousands):
     if said and unicodedata.category(said[0]) == "Sc":
         said = said[1:].lstrip()
         if not sign and said[:1] in ("-", "+", "\u2212"):
-            sign, said = said[0], said[1:]
+            sign = said[0]
+            said = said[1:]
     elif said and unicodedata.category(said[-1]) == "Sc":
         said = said[:-1].rstrip()
     if thousands is not None:

@@ -97,11 +97,14 @@ def tilted_moments(tilt, epsilon, mu, cut, loss):
     The positive part of G* is exp(mu z - mu^2/2) - E, the negative part 1 - E exp(mu z - mu^2/2),
     each where it has that sign, for a standard normal z.
     """
-    boost, middle = math.exp(epsilon), mu**2 / 2.0
-    first, last = epsilon / mu + mu / 2.0, (math.log(boost + cut) + middle) / mu
+    boost = math.exp(epsilon)
+    middle = mu**2 / 2.0
+    first = epsilon / mu + mu / 2.0
+    last = (math.log(boost + cut) + middle) / mu
     z = np.linspace(first, last, SUM_CELLS + 1)
     ends = np.maximum(np.exp(mu * z - middle) - boost, 0.0)
-    ends[0], ends[-1] = 0.0, cut
+    ends[0] = 0.0
+    ends[-1] = cut
     values = np.expm1(tilt * ends / (1.0 - loss))
     plus = _convex_mean(z, mu, (1.0, -boost), ends, values, 1.0 + RELATIVE)
 
@@ -120,7 +123,8 @@ def _convex_mean(z, mu, line, ends, values, tail):
     if Z is in the cells of ``z``. Beyond the last one the value there counts, times ``tail``.
     """
     a, b = line
-    plain, moved = ndtr(-z), ndtr(mu - z)  # P(Z > z), and E exp(mu Z - mu^2/2) 1(Z > z)
+    plain = ndtr(-z)  # P(Z > z)
+    moved = ndtr(mu - z)  # E exp(mu Z - mu^2/2) 1(Z > z)
     masses = plain[:-1] - plain[1:]
     means = a * (moved[:-1] - moved[1:]) + b * masses
     error = RELATIVE * plain[:-1], RELATIVE * (abs(a) * moved[:-1] + abs(b) * plain[:-1])
@@ -153,11 +157,14 @@ def log_sorter_delta(epsilon, mu, n, reach, point):
 
     ``reach`` is A / mu. It is at most 0, which says nothing.
     """
-    others, boost, reach = n - 1, math.exp(epsilon), reach * mu
+    others = n - 1
+    boost = math.exp(epsilon)
+    reach = reach * mu
     if max(map(abs, point)) > 200.0 or point.short <= 0.0:
         return 0.0
     scale = others * math.expm1(epsilon)
-    tilt, cut = math.exp(point.tilt) / scale, math.exp(point.cut) * scale
+    tilt = math.exp(point.tilt) / scale
+    cut = math.exp(point.cut) * scale
     cap = 1.0 + math.exp(point.cap)
     mean, square = weight_moments(reach, cap)
     rest = others * mean - math.sqrt(2.0 * square * point.short * others) - cap + 1.0  # t0
@@ -241,7 +248,10 @@ def _tabled(log_epsilon, log_n, log_delta):
 
 def _largest_mu(budget, n, reach, point, mu):
     """Largest mu near the given one at which this point proves the budget, or 0."""
-    target, low, high, factor = math.log(budget.delta), 0.0, mu, 1.03
+    target = math.log(budget.delta)
+    low = 0.0
+    high = mu
+    factor = 1.03
 
     def proves(value):
         return log_sorter_delta(budget.epsilon, value, n, reach, point) <= target
@@ -249,7 +259,8 @@ def _largest_mu(budget, n, reach, point, mu):
     while low == 0.0 and high > 0.5 * mu:
         low, high = (high, high * factor) if proves(high) else (0.0, high / factor)
     while low > 0.0 and high < 4.0 * mu and proves(high):
-        low, high = high, high * factor
+        low = high
+        high = high * factor
     while low > 0.0 and high - low > 1e-5 * low:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if proves(middle) else (low, middle)
@@ -297,7 +308,9 @@ def two_level_delta(epsilon, local_epsilon, n, top, delta):
     ValueError
         If ``top`` is outside of its range, where the theorem does not hold.
     """
-    p, boost, others = math.exp(local_epsilon), math.exp(epsilon), n - 1
+    p = math.exp(local_epsilon)
+    boost = math.exp(epsilon)
+    others = n - 1
     if not 0.0 < top <= p / (1.0 + p) * (1.0 + 1e-12):
         raise ValueError(f"top={top} must lie in (0, p / (1 + p)], p={p:.6g}: take m <= K / 2.")
     if epsilon >= local_epsilon:
@@ -309,7 +322,8 @@ def two_level_delta(epsilon, local_epsilon, n, top, delta):
     possible = rest[:, 0] > 1.01 * p
     if not possible.any():
         return 1.0
-    short, rest = short[possible], rest[possible]
+    short = short[possible]
+    rest = rest[possible]
     values, masses = atoms(p, boost, top)
     gain = values[0] / (1.0 - p / rest)
     tilts = TILTS * LARGEST_EXPONENT / gain
@@ -415,10 +429,12 @@ def amplified_epsilon(budget: Budget, n: int, top: Any) -> float:
     5.02
     """
     n = _counted(n)
-    epsilon, delta = budget.epsilon, budget.delta
+    epsilon = budget.epsilon
+    delta = budget.delta
     if delta == 0.0 or not SMALLEST_EPSILON <= epsilon <= LARGEST_AMPLIFIED:
         return epsilon
-    low, high = epsilon, min(LARGEST_AMPLIFIED, epsilon + math.log(n) + 1.0)
+    low = epsilon
+    high = min(LARGEST_AMPLIFIED, epsilon + math.log(n) + 1.0)
     for _ in range(30):
         middle = 0.5 * (low + high)
         proved = _pure_delta(budget, middle, n, top) <= delta

@@ -71,8 +71,12 @@ class Stream(ABC):
     def __init__(self, query: Any, n_reads: int, batch: int | None = None) -> None:
         if n_reads < 1:
             raise ValueError(f"n_reads={n_reads} must be at least 1.")
-        self.query, self.n_reads, self.batch = query, n_reads, batch
-        self.name, self.norm, self.sensitivity = query.name, query.norm, query.sensitivity
+        self.query = query
+        self.n_reads = n_reads
+        self.batch = batch
+        self.name = query.name
+        self.norm = query.norm
+        self.sensitivity = query.sensitivity
         self.n = self.reads = self._pending = 0
         self._increment = CompensatedSum(query.shape)
         self._released: list = []  # (number of records, noise) of each read, both public
@@ -121,7 +125,10 @@ class Stream(ABC):
         Stream
             The stream itself.
         """
-        self.noise, self.cost, self.report, self._source = noise, cost, report, source
+        self.noise = noise
+        self.cost = cost
+        self.report = report
+        self._source = source
         self._numbering = Numbering()
         self._prepare()
         return self
@@ -201,8 +208,10 @@ class Stream(ABC):
         self._numbering.check()
         self.reads += 1
         self.n += self._pending
-        increment, count = self._increment.value, self._pending
-        self._increment, self._pending = CompensatedSum(self.query.shape), 0
+        increment = self._increment.value
+        count = self._pending
+        self._increment = CompensatedSum(self.query.shape)
+        self._pending = 0
         value, noise = self._release(increment, count)
         self._released.append((self.n, noise))
         return Answer(value, self.n, noise)
@@ -308,7 +317,8 @@ class FactorStream(Stream):
         sum a_p / m = 1 of mu^2. The bound holds for every sequence of records, hence for adaptive
         ones too.
         """
-        sums, squares = np.cumsum(self.column), []
+        sums = np.cumsum(self.column)
+        squares = []
         for a in range(1, min(places, self.n_reads) + 1):
             column = sums.copy()  # row k: c_k + ... + c_{k - a + 1}
             column[a:] -= sums[:-a]
@@ -318,7 +328,8 @@ class FactorStream(Stream):
     def _prepare(self):
         self._states = [CompensatedSum(self.query.shape) for _ in self._rates]
         size = prod(self.query.shape) + 1  # and a sequence 1, 0, 0, ..., of which B makes its row
-        self._noisy_states, self._total = np.zeros((len(self._rates), size)), np.zeros(size)
+        self._noisy_states = np.zeros((len(self._rates), size))
+        self._total = np.zeros(size)
         self._row: list = []  # b_j
 
     def _release(self, increment, count):
@@ -331,7 +342,8 @@ class FactorStream(Stream):
         # The same states of what C makes into what was released; B's product is its running sum.
         decayed = (1.0 - self._rates)[:, None] * self._noisy_states
         fresh = (released - self._weights @ decayed) / self._weights.sum()
-        self._noisy_states, self._total = decayed + fresh, self._total + fresh
+        self._noisy_states = decayed + fresh
+        self._total = self._total + fresh
         self._row.append(self._total[-1])
         return self._total[:-1].reshape(self.query.shape), self.between(0, self.reads)
 
@@ -556,7 +568,8 @@ class SharedSumStream(BatchedStream):
 
     def batch_noise(self, mu: float) -> Any:
         """Law of the noise that makes the sum of a batch mu-Gaussian-DP."""
-        size, batch = prod(self.query.shape), int(self.batch or 0)
+        size = prod(self.query.shape)
+        batch = int(self.batch or 0)
         lattice = Lattice.calibrated(self.query.sensitivity, mu, size, batch, batch)
         return GaussianNoise(lattice.scale)
 

@@ -51,12 +51,17 @@ class DeviceRows(RowsOnDevices):
         Lineage of the collection's file: ledgers that know it are not charged again.
     """
 
-    on_devices, refusal = True, NO_ROWS
+    on_devices = True
+    refusal = NO_ROWS
 
     def __init__(self, n, n_features, seed, rounds, paid_for, lineage=None):
-        self.n, self.n_features, self._paid_for = n, n_features, paid_for
+        self.n = n
+        self.n_features = n_features
+        self._paid_for = paid_for
         self.lineage = lineage
-        self._seed, self._rounds, self._n_asked = seed, rounds, 0
+        self._seed = seed
+        self._rounds = rounds
+        self._n_asked = 0
 
     def order(self, seed):
         """These rows, as the order of users: devices are asked by their places in a public order.
@@ -131,12 +136,15 @@ class Reports(Rounds):
         return self._settings[name]
 
     def _task_fields(self, needed):
-        settings, code, query = self._settings, needed.law.code, needed.query.wire()
+        settings = self._settings
+        code = needed.law.code
+        query = needed.query.wire()
         if self._open_width:
             if "weights" in query:
                 raise ValueError("n_features must be given: the first query has a matrix of them.")
             # The code is chosen for directions of six coordinates where their size is not known.
-            code, query["n_features"] = best_codebook(6, code.epsilon), None
+            code = best_codebook(6, code.epsilon)
+            query["n_features"] = None
         self._code = code
         shuffled = capabilities(self._estimator.privacy).amplifies
         fields = {
@@ -312,7 +320,8 @@ class Collector:
         n_min: Any = None,
         transport: str | None = None,
     ) -> None:
-        rounds, n_users = _rounds_of(estimator), check_length(n_users, "n_users")
+        rounds = _rounds_of(estimator)
+        n_users = check_length(n_users, "n_users")
         own = rounds.settings(
             estimator, n_users, n_features, seed=seed, n_min=n_min, transport=transport
         )
@@ -375,10 +384,15 @@ class Collector:
         return self
 
     def _start(self, estimator, settings, store, lineage):
-        self._estimator, self._settings, self._store = estimator, settings, store
-        self._paid_for, self._fitted, self._process = False, None, os.getpid()
+        self._estimator = estimator
+        self._settings = settings
+        self._store = store
+        self._paid_for = False
+        self._fitted = None
+        self._process = os.getpid()
         self._rounds: list[Any] = []  # reports, or sum and number of users, of each closed round
-        self._lineage, self._way = lineage, _rounds_of(estimator)(self)
+        self._lineage = lineage
+        self._way = _rounds_of(estimator)(self)
         try:
             if lineage is not None:
                 self._write_lineage(lineage)

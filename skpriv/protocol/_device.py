@@ -54,7 +54,8 @@ def act(state: Any, contexts: Any) -> int:
         those of the policy, drawn on the device; or, of a policy by inverse gaps, an action drawn
         on the device. Any action before anything was learned.
     """
-    fields, state_fields = read_task(state), json.loads(state)
+    fields = read_task(state)
+    state_fields = json.loads(state)
     if "region" not in state_fields:
         raise ValueError("this is a task, which has no actions: pass a policy's public_state().")
     region = state_fields["region"]
@@ -86,8 +87,10 @@ def _by_inverse_gaps(means, weight):
 
 def action_features(fields, contexts):
     """Features phi(x, a) of every action, of shape (n_actions, n_phi); zero where no number is."""
-    actions, size = fields["policy"], fields["query"]["n_features"]
-    shared, n_actions = actions["shared"], actions["n_actions"]
+    actions = fields["policy"]
+    size = fields["query"]["n_features"]
+    shared = actions["shared"]
+    n_actions = actions["n_actions"]
     rows = [floats(row) for row in contexts] if shared else [floats(contexts)]
     width = size if shared else size // n_actions
     rows = [row if len(row) == width else np.zeros(width) for row in rows]
@@ -100,7 +103,8 @@ def check_task(fields):
 
     The guarantee needs no more than that: any numbers of directions are as private.
     """
-    channel, query = fields["channel"], fields["query"]
+    channel = fields["channel"]
+    query = fields["query"]
     if channel["name"] != "codebook" or query["name"] != "lifted moments":
         raise ValueError(f"no device can answer {query['name']!r} by {channel['name']!r} here.")
     count, nearest, epsilon = (channel.get(name) for name in ("count", "nearest", "epsilon"))
@@ -111,11 +115,13 @@ def check_task(fields):
         raise ValueError(f"the task's channel has epsilon={epsilon!r}: it must be positive.")
     if channel.get("seed") not in ("user", "device"):
         raise ValueError(f"the task's channel has seed={channel.get('seed')!r}.")
-    size, actions = query["n_features"], fields.get("policy")
+    size = query["n_features"]
+    actions = fields.get("policy")
     if size is not None and not (type(size) is int and 1 <= size <= LARGEST_SIZE):
         raise ValueError(DAMAGED)
     if actions is not None:
-        shared, n_actions = actions["shared"], actions["n_actions"]
+        shared = actions["shared"]
+        n_actions = actions["n_actions"]
         if type(shared) is not bool or type(n_actions) is not int or n_actions < 1 or not size:
             raise ValueError(DAMAGED)
         if not shared and size % n_actions:

@@ -82,7 +82,8 @@ class DeviceLedger:
         *,
         set_aside: tuple[float, float] | None = None,
     ) -> None:
-        self.budget, self.n_min = Budget(epsilon, delta), check_length(n_min, "n_min")
+        self.budget = Budget(epsilon, delta)
+        self.n_min = check_length(n_min, "n_min")
         if not 0.0 < self.budget.epsilon < inf:
             raise ValueError(f"epsilon={epsilon!r} must be positive and finite.")
         self._aside = None if set_aside is None else Budget(*set_aside)

@@ -79,7 +79,8 @@ def n_phi(fields, x):
     ValueError
         If the record has another shape.
     """
-    size, actions = fields["query"]["n_features"], fields.get("policy")
+    size = fields["query"]["n_features"]
+    actions = fields.get("policy")
     if actions is None:
         found = n_cells(x)
     elif not actions["shared"]:
@@ -123,7 +124,8 @@ def check_query(query, n_features):
     try:
         low, high = _numbers(query["bounds_y"], 2)
         proper = type(query["fit_intercept"]) is bool and low < high and high / 2.0 - low / 2.0 > 0
-        parts, _ = _numbers(query["parts"], 2), _numbers(query.get("offset", 0.0))
+        parts = _numbers(query["parts"], 2)
+        _ = _numbers(query.get("offset", 0.0))
         proper = proper and bool((np.abs(parts) <= 1.0).all())
         if "low" in query:
             low, high = (_numbers(query[name], n_features) for name in ("low", "high"))

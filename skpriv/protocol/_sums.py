@@ -56,7 +56,8 @@ class RoundNeeded(Exception):
 
     def __init__(self, query: Any, **details: Any) -> None:
         super().__init__(query.name)
-        self.query, self.size = query, prod(query.shape)
+        self.query = query
+        self.size = prod(query.shape)
         self.__dict__.update(details)
 
 
@@ -70,8 +71,10 @@ class Rounds:
     """
 
     def __init__(self, collection):
-        self._collection, self._estimator = collection, collection._estimator
-        self._settings, self._store = collection._settings, collection._store
+        self._collection = collection
+        self._estimator = collection._estimator
+        self._settings = collection._settings
+        self._store = collection._store
         self._rounds = collection._rounds
 
     def write(self, settings):
@@ -123,10 +126,16 @@ class SumRows(RowsOnDevices):
     """
 
     def __init__(self, n, n_features, devices, answers, paid_for, lineage=None, *, rehearsal=False):
-        self.n, self.n_features, self.devices = n, n_features, devices
-        self._answers, self._n_asked, self._paid_for = answers, 0, paid_for
-        self.lineage, self._rehearsal = lineage, rehearsal
-        self.needed, self.reports = None, {}
+        self.n = n
+        self.n_features = n_features
+        self.devices = devices
+        self._answers = answers
+        self._n_asked = 0
+        self._paid_for = paid_for
+        self.lineage = lineage
+        self._rehearsal = rehearsal
+        self.needed = None
+        self.reports = {}
 
     def shared_sum(self, query, lattice, security, prices, subset=None):
         """Noisy sum of a round that is closed, and how many users are in it.
@@ -195,7 +204,8 @@ def rounds_of(fields):
     A round is what was released before it. Rounds whose pasts contradict each other could have
     shares of the budget that together exceed it.
     """
-    collection, answers = collection_of(fields), fields["answers"]
+    collection = collection_of(fields)
+    answers = fields["answers"]
     texts = (
         json.dumps([collection, answers[:place]], allow_nan=False)
         for place in range(len(answers) + 1)
@@ -243,7 +253,8 @@ def open_round(fields: Any) -> Round:
 @lru_cache(maxsize=4)
 def _opened(text):
     fields = json.loads(text)
-    users, transport = fields["users"], fields["channel"]["transport"]
+    users = fields["users"]
+    transport = fields["channel"]["transport"]
     devices = Devices(users["n"], users["adding"], transport)
     answers = [(np.array(total, dtype=np.int64), n) for total, n in fields["answers"]]
     rows = SumRows(
@@ -265,7 +276,9 @@ def _opened(text):
 def _check(fields):
     """Refuse fields of a wrong kind."""
     try:
-        channel, users, answers = fields["channel"], fields["users"], fields["answers"]
+        channel = fields["channel"]
+        users = fields["users"]
+        answers = fields["answers"]
         params = fields["estimator"]["params"]
         proper = channel["name"] == CHANNEL and channel["transport"] in TRANSPORTS
         proper &= _is_integer(users["n"], 1, LARGEST_TASK)
@@ -480,7 +493,8 @@ def _of_shuffler(fields, messages, needed, n):
     """Sum of shuffled shares; a missing message would make its coordinate uniform, and is seen."""
     if len(messages) != 1:
         raise ValueError("one iterable of all messages of the round is expected.")
-    total, counts = [0] * needed.size, np.zeros(needed.size, dtype=int)
+    total = [0] * needed.size
+    counts = np.zeros(needed.size, dtype=int)
     for message in messages[0]:
         place, share = unpacked(fields, message, 1)
         if place >= needed.size:
@@ -567,7 +581,8 @@ class ShareServer:
             raise ValueError(f"which={which!r} must be 0 or 1: there are two servers.")
         if path is None:
             raise ValueError("path=None: a server needs a file, since it must not forget.")
-        self.which, self._store = int(which), Database(path, "share server", stays_open=True)
+        self.which = int(which)
+        self._store = Database(path, "share server", stays_open=True)
         self._store.prepare(*TABLES)
         self._store.history = OPENINGS
         task = self.task
@@ -616,7 +631,8 @@ class ShareServer:
             with self._store.transaction() as connection:
                 connection.execute("DELETE FROM shares")
                 connection.execute("INSERT OR REPLACE INTO task VALUES (0, ?)", (task,))
-            self._fields, self._size = fields, opened.needed.size
+            self._fields = fields
+            self._size = opened.needed.size
 
     def add(self, user: int, message: Any) -> None:
         """Keep the share of a user.
@@ -672,7 +688,8 @@ class ShareServer:
             wanted = sorted({int(user) for user in users})
             who = hashlib.sha256(json.dumps(wanted).encode()).hexdigest()
             fields = self._open_fields(closed=True)
-            place, name = place_of(fields), rounds_of(fields)[-1]
+            place = place_of(fields)
+            name = rounds_of(fields)[-1]
             opening = self._opened(*place)
             if opening is None:
                 self._open_for(wanted, (*place, name, who))

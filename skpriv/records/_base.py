@@ -226,9 +226,11 @@ class Rows(ABC):
     def total(self, query: Any, subset: Any = None) -> CompensatedSum:
         """Sum with its correction, to be added to those of other parts of the rows."""
         total = CompensatedSum(query.shape)
-        subset, sparse = self.chosen(subset), getattr(query, "takes_sparse", False)
+        subset = self.chosen(subset)
+        sparse = getattr(query, "takes_sparse", False)
         chunk_length = self._chunk_length(query.width, sparse, subset)
-        size, count = prod(query.shape), self.n if subset is None else len(subset)
+        size = prod(query.shape)
+        count = self.n if subset is None else len(subset)
         if not sparse:  # up to four times as many rows, so that a chunk is longer than its sum
             long = 8 * size // max(1, query.width or self.n_features)
             chunk_length = max(chunk_length, min(CHUNK_ROWS, 4 * chunk_length, long))
@@ -344,8 +346,11 @@ class Selection(Rows):
     """
 
     def __init__(self, rows, subset):
-        self._rows, self._subset = rows, subset
-        self.n, self.n_features, self.n_jobs = len(subset), rows.n_features, rows.n_jobs
+        self._rows = rows
+        self._subset = subset
+        self.n = len(subset)
+        self.n_features = rows.n_features
+        self.n_jobs = rows.n_jobs
 
     def pieces(self, max_rows, subset=None, sparse=True):
         """Chunks of the subset, or of a subset of it."""
@@ -414,7 +419,9 @@ class ArrayRows(Rows):
     indexed = True
 
     def __init__(self, X: Any, y: Any, n_jobs: int | None = -1) -> None:
-        self._X, self._y, self.n_jobs = X, y, n_jobs
+        self._X = X
+        self._y = y
+        self.n_jobs = n_jobs
         self.n, self.n_features = public_shape(X)
         refuse_dtypes(dtypes_of(X), "X")
         refuse_dtypes(dtypes_of(y), "y")
@@ -422,7 +429,8 @@ class ArrayRows(Rows):
         if y is not None and public_shape(y) not in ((self.n,), (self.n, 1)):
             raise ValueError(OTHER_ROWS)
         self.shown = isinstance(X, np.memmap)
-        self._ready, self.stored_sparse = False, issparse(X)
+        self._ready = False
+        self.stored_sparse = issparse(X)
 
     def check(self, refuse: bool = True) -> None:
         """Turn values into numbers, and refuse what is none, with one fixed sentence."""
@@ -500,7 +508,10 @@ class ChunkRows(Rows):
     """
 
     def __init__(self, chunks: list, n: int, n_features: int, n_jobs: int | None) -> None:
-        self._chunks, self.n, self.n_features, self.n_jobs = chunks, n, n_features, n_jobs
+        self._chunks = chunks
+        self.n = n
+        self.n_features = n_features
+        self.n_jobs = n_jobs
 
     def pieces(self, max_rows: Any, subset: Any = None, sparse: bool = True) -> Any:
         """Functions that return one chunk each, however long; no caller may ask for a subset."""
@@ -508,11 +519,15 @@ class ChunkRows(Rows):
 
     def joined(self) -> ArrayRows:
         """The same as one array, of which any rows can be had; the chunks are given up."""
-        X, y, stop = np.empty(self.shape), np.empty(self.n), 0
+        X = np.empty(self.shape)
+        y = np.empty(self.n)
+        stop = 0
         while self._chunks:
             part, targets = self._chunks.pop(0)
-            start, stop = stop, stop + len(part)
-            X[start:stop], y[start:stop] = part, targets
+            start = stop
+            stop = stop + len(part)
+            X[start:stop] = part
+            y[start:stop] = targets
         return ArrayRows(X, y, self.n_jobs)
 
 
@@ -537,8 +552,11 @@ class WeightedRows(Rows):
         self._rows = rows
         nothing = np.broadcast_to(np.zeros(()), (rows.n, 1))
         self._weights = ArrayRows(nothing, weights)  # weights are read like targets
-        self.largest, self._scaled = largest, scaled
-        self.n, self.n_features, self.n_jobs = rows.n, rows.n_features + 1, rows.n_jobs
+        self.largest = largest
+        self._scaled = scaled
+        self.n = rows.n
+        self.n_features = rows.n_features + 1
+        self.n_jobs = rows.n_jobs
         self.indexed = rows.indexed
 
     def check(self, refuse: bool = True) -> None:
@@ -554,7 +572,8 @@ class WeightedRows(Rows):
             yield partial(self._joined, one, other)
 
     def _joined(self, rows, weights):
-        (X, y), (_, weight) = rows(), weights()
+        (X, y) = rows()
+        (_, weight) = weights()
         with np.errstate(all="ignore"):
             part = np.nan_to_num(np.clip(weight / self.largest, 0.0, 1.0), nan=0.0)
             root = np.sqrt(part)

@@ -137,7 +137,8 @@ def _filled(table):
 
 def ahead(blocks):
     """Yield from an iterable that another thread reads: reading overlaps with what is done here."""
-    blocks, done = iter(blocks), object()
+    blocks = iter(blocks)
+    done = object()
     reader = ThreadPoolExecutor(1, "skpriv-reader")
     try:
         waiting = deque(reader.submit(silence()(next), blocks, done) for _ in range(AHEAD))
@@ -151,7 +152,8 @@ def ahead(blocks):
 
 def aligned(left, right):
     """Yield pairs of blocks with as many rows each, from two streams cut in different places."""
-    left, right = iter(left), iter(right)
+    left = iter(left)
+    right = iter(right)
     one = other = None
     while True:
         one = next(left, None) if one is None else one
@@ -182,8 +184,12 @@ class FetchedRows(Rows):
     passes: int
 
     def __init__(self, n_features: int, names: Any, steps: Any, has_target: bool) -> None:
-        self.n_features, self.names, self._steps = int(n_features), names, tuple(steps)
-        self.passes, self.has_target, self._refuses = 0, has_target, False
+        self.n_features = int(n_features)
+        self.names = names
+        self._steps = tuple(steps)
+        self.passes = 0
+        self.has_target = has_target
+        self._refuses = False
 
     def check(self, refuse: bool = True) -> None:
         """From now on, refuse values that are not finite, when they are read."""
@@ -215,13 +221,17 @@ class Memory:
     """
 
     def __init__(self, n: int, n_features: int) -> None:
-        self._X, self._y, self._filled = np.empty((n, n_features)), np.empty(n), 0
+        self._X = np.empty((n, n_features))
+        self._y = np.empty(n)
+        self._filled = 0
 
     def add(self, X: np.ndarray, y: np.ndarray) -> None:
         """Copy the next chunk."""
-        start, self._filled = self._filled, self._filled + len(y)
+        start = self._filled
+        self._filled = self._filled + len(y)
         count = len(self._y[start : self._filled])
-        self._X[start : start + count], self._y[start : start + count] = X[:count], y[:count]
+        self._X[start : start + count] = X[:count]
+        self._y[start : start + count] = y[:count]
 
     def rows(self, n_jobs: int | None) -> ArrayRows:
         """All that was added, as rows."""
@@ -281,7 +291,10 @@ class BatchRows(FetchedRows):
         targets: Any = None,
     ) -> None:
         super().__init__(n_features, names, steps, has_target)
-        self._blocks, self._targets, self._n, self.ordered = blocks, targets, n, stable
+        self._blocks = blocks
+        self._targets = targets
+        self._n = n
+        self.ordered = stable
 
     @property
     def n(self) -> int:  # type: ignore[override]
@@ -403,7 +416,8 @@ class BatchRows(FetchedRows):
     def _chunk(self, X, y, chosen, keep_sparse):
         """X and y of the chosen rows of a part, as arrays of numbers, after all steps."""
         if chosen is not None:
-            X, y = pick(X, chosen), None if y is None else pick(y, chosen)
+            X = pick(X, chosen)
+            y = None if y is None else pick(y, chosen)
         for step in self._steps:
             X = step(X)
         X = quietly(canonical, X) if issparse(X) and keep_sparse else dense(X)

@@ -42,7 +42,8 @@ class Partitions:
     """
 
     def __init__(self, find):
-        self._find, self._found = find, None
+        self._find = find
+        self._found = None
 
     def found(self, n):
         """Parts and their lengths."""
@@ -96,7 +97,8 @@ class DaskRows(FetchedRows):
     ) -> None:
         super().__init__(n_features, names, steps, has_target)
         found = list(parts), list(map(int, sizes))
-        self._partitions, self._n = Partitions(lambda n: found), n
+        self._partitions = Partitions(lambda n: found)
+        self._n = n
 
     @classmethod
     def of(
@@ -121,10 +123,12 @@ class DaskRows(FetchedRows):
         if hasattr(X, "columns"):
             names = list(map(str, X.columns))
             target, chosen = chosen_columns(target, features, list(X.columns), texts=False)
-            names, width = list(map(str, chosen)), len(chosen)
+            names = list(map(str, chosen))
+            width = len(chosen)
         else:
             X = X.rechunk({1: -1}) if X.ndim == 2 else X
-            names, width = None, X.shape[1]
+            names = None
+            width = X.shape[1]
 
         def pair(part):
             if names is None:
@@ -167,7 +171,8 @@ class DaskRows(FetchedRows):
         chosen = Subset.of(np.asarray(key), self.n)
 
         def find(n):
-            parts, sizes = [], []
+            parts = []
+            sizes = []
             for part, (start, size) in zip(self._parts, self._ranges(), strict=True):
                 where = chosen.between(start, start + size)
                 picked = delayed(lambda part, where: (pick(part[0], where), None), pure=False)
@@ -245,7 +250,8 @@ class DaskRows(FetchedRows):
         from dask import delayed
 
         self.passes += 1
-        steps, chosen = delayed(self._steps, traverse=False), []
+        steps = delayed(self._steps, traverse=False)
+        chosen = []
         for part, (start, size) in zip(self._parts, self._ranges(), strict=True):
             where = _local(subset, start, size)
             chosen.append(delayed(cut_part, pure=False)(part, steps, where, n_features))
@@ -259,7 +265,8 @@ class DaskRows(FetchedRows):
 
     def reduce(self, function: Any, merge: Any, start: int) -> Any:
         """Merge what a function makes of chunks, on the workers and then by a tree."""
-        job, everywhere = (function, merge, start), [None for _ in self._ranges()]
+        job = (function, merge, start)
+        everywhere = [None for _ in self._ranges()]
         run = lambda rows, job, local: rows.reduce(*job)  # noqa: E731
         return self._tree(run, job, everywhere, partial(reduce, merge), start)
 
@@ -303,8 +310,10 @@ class DaskRows(FetchedRows):
         n = int(persons.max(initial=-1)) + 1
         largest = max(1, -(-n // len(self._parts)))
         places = np.argsort(positions)
-        ascending, (part, number) = positions[places], np.divmod(persons, largest)
-        sent, fixed = [], (self._steps, self._refuses, self.n_features)
+        ascending = positions[places]
+        (part, number) = np.divmod(persons, largest)
+        sent = []
+        fixed = (self._steps, self._refuses, self.n_features)
         for rows, (start, size) in zip(self._parts, self._ranges(), strict=True):
             first, last = np.searchsorted(ascending, [start, start + size])
             at = places[first:last]
@@ -345,7 +354,8 @@ def _local(subset, start, size):
 def _of_part(run, part, job, steps, local, refuses):
     """Result of a part, on its worker; one fixed word if a value is wrong."""
     rows = part if isinstance(part, Rows) else _rows(part, steps)
-    rows.n_jobs, rows.shown = 1, False  # Dask brings its own threads and progress bars
+    rows.n_jobs = 1  # Dask brings its own threads
+    rows.shown = False  # and progress bars
     try:
         if refuses:
             rows.check()
@@ -425,7 +435,8 @@ def _array(parts, sizes):
 def _targets_of(y, n):
     """Parts of targets and their lengths."""
     if is_dask(y):
-        parts, sizes = _parts_of(y), _array_sizes(y)
+        parts = _parts_of(y)
+        sizes = _array_sizes(y)
         return (parts, sizes) if sizes else _counted(length, parts, n)
     blocks = y() if callable(y) else [y]
     values = np.concatenate([dense(block).reshape(-1) for block in blocks])

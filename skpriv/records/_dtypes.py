@@ -11,9 +11,15 @@ import numpy as np
 
 from ._values import is_dask
 
-NUMBERS, TRUTHS, TEXTS = "numbers", "truth values", "texts"
-DATES, PERIODS, CLOCKS = "dates", "periods", "times of day"
-DURATIONS, INTERVALS, PARTS = "durations", "intervals", "lists or records"
+NUMBERS = "numbers"
+TRUTHS = "truth values"
+TEXTS = "texts"
+DATES = "dates"
+PERIODS = "periods"
+CLOCKS = "times of day"
+DURATIONS = "durations"
+INTERVALS = "intervals"
+PARTS = "lists or records"
 # How the names of dtypes begin, in all libraries, and what their cells are; the first one counts.
 _BEGINNINGS = {
     "timedelta": DURATIONS, "duration": DURATIONS, "timestamp": DATES, "date": DATES,

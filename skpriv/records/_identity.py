@@ -159,7 +159,8 @@ def present_names(
         What has the names, and what has not the columns.
     error : type, default=ValueError
     """
-    names, present = list(names), list(present)
+    names = list(names)
+    present = list(present)
     found = same_names(names, present)
     if absent := [repr(name) for name, column in zip(names, found) if column is None]:
         columns = f"not among the columns of {where}: {first_names(present)}"
@@ -236,7 +237,8 @@ def codes(people: Any) -> np.ndarray:
     Each name is read by itself, so that one changes nothing that is read of the others, except in
     an array or column of a plain NumPy type, which is public.
     """
-    found, places = _labels(people), None
+    found = _labels(people)
+    places = None
     if isinstance(found, np.ndarray):
         if found.dtype.kind == "f":
             found = np.where(_rounded(found, found.dtype), np.nan, found)  # nobody

@@ -62,8 +62,11 @@ class PersonRows(Rows):
         self, rows: Any, codes: Any, largest: int, permutation: Any, change: Any = None
     ) -> None:
         self._rows = self._source = rows
-        self.largest, self._change = largest, change
-        self.n_features, self.n_jobs, self.ordered = rows.n_features, rows.n_jobs, rows.ordered
+        self.largest = largest
+        self._change = change
+        self.n_features = rows.n_features
+        self.n_jobs = rows.n_jobs
+        self.ordered = rows.ordered
         self.n = int(codes.max()) + 1 if len(codes) else 0
         secret = permutation(self.n)
         sizes = np.minimum(np.bincount(codes, minlength=self.n), largest)
@@ -111,7 +114,8 @@ class PersonRows(Rows):
         size = 8 * (self.n_features + 1) * len(self._persons(subset)) * self.largest
         if subset is None or not isinstance(self._positions, range) or size > most_bytes:
             return None
-        persons, found = self._persons(subset), copy(self)
+        persons = self._persons(subset)
+        found = copy(self)
         X, y = _picked(self._rows, self._of(persons))
         starts = np.append(0, np.cumsum(np.diff(self._starts)[persons]))
         found.__dict__.update(
@@ -147,7 +151,8 @@ class PersonRows(Rows):
             ((_, fetch),) = self._brought(range(self.n))
             X, y = fetch(self._positions)
             self._clean = bool(_finite_rows(X, y).all())
-            self._rows, self._positions = ArrayRows(X, y, self._source.n_jobs), range(len(y))
+            self._rows = ArrayRows(X, y, self._source.n_jobs)
+            self._positions = range(len(y))
 
     def _elsewhere(self):
         """The same persons, whose rows were brought together where they are."""
@@ -187,7 +192,8 @@ class PersonRows(Rows):
         if not self._clean:
             keep = _finite_rows(X, y)
             size = np.bincount(np.repeat(np.arange(len(size)), size)[keep], minlength=len(size))
-            X, y = X[keep], y[keep]
+            X = X[keep]
+            y = y[keep]
         starts = np.append(0, np.cumsum(size[size > 0]))
         if self._change is not None and len(y):
             with np.errstate(all="ignore"):
@@ -250,8 +256,11 @@ class PersonChunks(Rows):
     def __init__(
         self, chunks: list, n: int, n_features: int, rows_each: int, n_jobs: int | None
     ) -> None:
-        self._chunks, self.n_jobs = chunks, n_jobs
-        self.n, self.n_features, self.rows_each = n, n_features, rows_each
+        self._chunks = chunks
+        self.n_jobs = n_jobs
+        self.n = n
+        self.n_features = n_features
+        self.rows_each = rows_each
 
     def pieces(self, max_rows: Any, subset: Any = None, sparse: bool = True) -> Any:
         """Functions that return one chunk each, however long; no caller may ask for a subset."""
@@ -355,10 +364,14 @@ def _keys(seed, *words):
 def _rounds(a, b, c, d, count):
     """Rounds of SipHash, of 64-bit words that wrap around."""
     for _ in range(count):
-        a, c = a + b, c + d
-        b, d = _turned(b, 13) ^ a, _turned(d, 16) ^ c
-        a, c = _turned(a, 32) + d, c + b
-        b, d = _turned(b, 17) ^ c, _turned(d, 21) ^ a
+        a = a + b
+        c = c + d
+        b = _turned(b, 13) ^ a
+        d = _turned(d, 16) ^ c
+        a = _turned(a, 32) + d
+        c = c + b
+        b = _turned(b, 17) ^ c
+        d = _turned(d, 21) ^ a
         c = _turned(c, 32)
     return a, b, c, d
 
@@ -382,14 +395,18 @@ class MeanOfPlaces:
     quiet = True  # a line of progress would tell how many rows persons have, which is private
 
     def __init__(self, query, largest, clean):
-        self.query, self.largest, self.clean = query, largest, clean
-        self.shape, self.width = query.shape, query.width
+        self.query = query
+        self.largest = largest
+        self.clean = clean
+        self.shape = query.shape
+        self.width = query.width
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
         keep = None if self.clean else _finite_rows(X, y)
         if keep is not None and not keep.all():
-            X, y = X[keep], None if y is None else y[keep]
+            X = X[keep]
+            y = None if y is None else y[keep]
         return self.query.sum(X, y) / self.largest
 
 

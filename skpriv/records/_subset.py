@@ -118,7 +118,8 @@ class SeededOrder:
     """
 
     def __init__(self, seed: bytes, n: int) -> None:
-        self._seed, self.n = bytes(seed), int(n)
+        self._seed = bytes(seed)
+        self.n = int(n)
         self.n_blocks = -(-self.n // BATCH_ROWS)
         self._n_groups = min(256, 2 ** max(0, self.n_blocks - 1).bit_length())
         self._kept_groups: dict[int, np.ndarray] = {}
@@ -134,7 +135,8 @@ class SeededOrder:
         by_group = np.argsort(np.concatenate([np.empty(0, np.uint8), *blocks]), kind="stable")
         found = [by_group[:0]]
         for group, size, low, high in self.cuts(start, stop):
-            members, by_group = by_group[:size], by_group[size:]
+            members = by_group[:size]
+            by_group = by_group[size:]
             found.append(members[self.dealt_in(group, high)[low:high]])
         return np.concatenate(found)
 
@@ -212,7 +214,8 @@ class SeededSubset(Subset):
     @cached_property
     def _chosen(self):
         """Whether all records of each group are chosen, and which ones of a group that is cut."""
-        complete, partly = [], {}
+        complete = []
+        partly = {}
         for group, size, low, high in self._order.cuts(self._start, self._stop):
             complete.append(high - low == size)
             if 0 < high - low < size:
@@ -238,7 +241,8 @@ class SeededSubset(Subset):
             groups = self._order.groups(block)
             chosen = complete[groups]
             for group, members in partly.items():
-                here, first = np.flatnonzero(groups == group), self._order.before[block, group]
+                here = np.flatnonzero(groups == group)
+                first = self._order.before[block, group]
                 chosen[here] = members[first : first + len(here)]
             vars(self)["_last"] = block, chosen
         return self._last[1]
@@ -249,7 +253,8 @@ class SeededSubset(Subset):
 
 def _shuffled(seed, count):
     """Uniform order of so many numbers, by keys; if two are equal, all are drawn again."""
-    blocks, start = -(-count // BLOCK_WORDS), 0
+    blocks = -(-count // BLOCK_WORDS)
+    start = 0
     while True:
         keys = _words(seed, start, blocks)[:count]
         order = np.argsort(keys, kind="stable")

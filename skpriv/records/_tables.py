@@ -74,7 +74,8 @@ class ReadOnce:
     """
 
     def __init__(self, reader):
-        self.schema, self._reader = reader.schema, reader
+        self.schema = reader.schema
+        self._reader = reader
 
     @cached_property
     def table(self):
@@ -102,7 +103,8 @@ class Source:
     @classmethod
     def of(cls, table):
         """Source of a table that can be read in batches, else None; no row is looked at."""
-        kind, library = type(table).__name__, type(table).__module__.partition(".")[0]
+        kind = type(table).__name__
+        library = type(table).__module__.partition(".")[0]
         if library == "pyarrow" and kind == "RecordBatchReader":
             table = ReadOnce(table)
         stored = hasattr(table, "count_rows") and hasattr(table, "schema")
@@ -181,7 +183,8 @@ def is_lazy(X: Any) -> bool:
         return X.nbytes > KEPT_BYTES  # joblib makes smaller memory maps of any array
     if isinstance(X, np.ndarray | list | tuple):
         return False
-    kind, library = type(X).__name__, type(X).__module__.partition(".")[0]
+    kind = type(X).__name__
+    library = type(X).__module__.partition(".")[0]
     if library == "pyarrow":
         return kind == "RecordBatchReader" or hasattr(X, "count_rows")
     return isinstance(known_table(X), nw.LazyFrame)
@@ -246,7 +249,8 @@ def from_table(
         for batch in source.batches(columns):
             yield split(batch, features, target)
 
-    n, names = source.count() if n is None else n, list(map(str, features))
+    n = source.count() if n is None else n
+    names = list(map(str, features))
     targets = None if target is None else partial(source.column, target)
     options: Any = {"stable": source.stable, "has_target": target is not None, "targets": targets}
     rows = BatchRows(blocks, n, len(features), names, **options)
@@ -343,7 +347,8 @@ def from_batches(
     if not callable(factory) or (first := next(blocks(), None)) is None:
         raise ValueError("factory must be a function without arguments that makes batches anew.")
     n = sum(length(X) for X, _ in blocks()) if n is None else check_length(n)
-    X, names = first[0], None
+    X = first[0]
+    names = None
     if is_table(X):
         names = list(map(str, X.schema.names if hasattr(X, "num_rows") else frame(X).columns))
     return BatchRows(blocks, n, public_shape(X)[1], names, has_target=first[1] is not None)
@@ -414,11 +419,13 @@ def check_public(
     given = None if isinstance(y, str) else y
     rows = as_rows(X, given) if read_in_batches(X, given) else None
     if rows is None:
-        zeros, target = stand_in(X), y if given is None else stand_in(y)
+        zeros = stand_in(X)
+        target = y if given is None else stand_in(y)
         names = X if hasattr(X, "columns") else None
     else:
         n_zeros = min(rows.n, 2) if rows.has_target else 2  # two rows of zeros stand for all
-        zeros, names = np.zeros((n_zeros, rows.n_features)), named(rows.names)
+        zeros = np.zeros((n_zeros, rows.n_features))
+        names = named(rows.names)
         target = y if isinstance(y, str) else np.zeros(n_zeros) if rows.has_target else None
     if not accept_sparse and issparse(X):
         raise TypeError(

@@ -75,7 +75,8 @@ def silence(everywhere: bool = False) -> Iterator[None]:
     everywhere : bool, default=False
         Whether all threads are silent meanwhile, for work that is done in threads of others.
     """
-    before, token = _here.silent, object()
+    before = _here.silent
+    token = object()
     try:
         _here.silent = True
         if everywhere:
@@ -263,7 +264,8 @@ def quietly(function: Any, *data: Any) -> Any:
 def numeric(data: Any) -> np.ndarray:
     """An array of numbers of a plain type as it is, and `floats` of anything else."""
     if isinstance(data, np.ndarray) and not isinstance(data, np.ma.MaskedArray):
-        kind, size = data.dtype.kind, data.dtype.itemsize
+        kind = data.dtype.kind
+        size = data.dtype.itemsize
         if kind in "biu" or (kind == "f" and size <= 8):
             return np.asarray(data)  # no subclass, such as a matrix, whose product is another one
     return floats(data)

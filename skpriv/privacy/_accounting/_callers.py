@@ -62,10 +62,16 @@ class Callers:
     @classmethod
     def now(cls) -> "Callers":
         """The callers of the code that runs."""
-        pipeline, names, policy, outermost, line, worker = False, [], False, None, None, False
+        pipeline = False
+        names = []
+        policy = False
+        outermost = None
+        line = None
+        worker = False
         frame: FrameType | None = sys._getframe(1)
         while frame is not None:
-            module, name = str(frame.f_globals.get("__name__", "")), frame.f_code.co_name
+            module = str(frame.f_globals.get("__name__", ""))
+            name = frame.f_code.co_name
             # The locals of a frame are looked at in functions that fit or loop alone, since that
             # keeps rows alive.
             fits = name.lstrip("_").startswith("fit")
@@ -104,7 +110,8 @@ class Callers:
         if self.line is None or fact in known_facts:
             return
         known_facts.add(fact)
-        names, place = self.line.f_globals, self.line.f_lineno
+        names = self.line.f_globals
+        place = self.line.f_lineno
         with aloud():  # no cell is looked at meanwhile
             warnings.warn_explicit(
                 message, PrivacyWarning, self.line.f_code.co_filename, place,

@@ -29,9 +29,11 @@ def _boundary(below: Callable[[float], bool]) -> tuple[float, float]:
 
     ``below`` is true on an initial interval of the half-line and false after it.
     """
-    low, high = 0.0, 1.0
+    low = 0.0
+    high = 1.0
     while below(high):
-        low, high = high, 2.0 * high
+        low = high
+        high = 2.0 * high
         if math.isinf(high):
             return low, high
     for _ in range(300):
@@ -91,8 +93,10 @@ def gdp_delta(epsilon: float, mu: float) -> float:
         return 0.0
     if epsilon == 0.0:
         return math.erf(mu / (2.0 * _SQRT2))
-    t, h = min(epsilon / mu, 1e300), mu / 2.0  # no infinite t, of which 0 times inf would come
-    low, high = (t - h) / _SQRT2, (t + h) / _SQRT2
+    t = min(epsilon / mu, 1e300)  # no infinite t, of which 0 times inf would come
+    h = mu / 2.0
+    low = (t - h) / _SQRT2
+    high = (t + h) / _SQRT2
     # The function erfcx(x / sqrt(2)) is the Mills ratio of x times sqrt(2 / pi).
     density = 0.5 * math.exp(-0.5 * (t - h) * (t - h))
     if h < 1e-5:
@@ -181,7 +185,8 @@ def zcdp_delta(epsilon: float, rho: float) -> float:
     if rho == 0.0 or epsilon == math.inf:
         return 0.0
     # Bounds of log(alpha - 1); the upper one is finite for the smallest rho, too.
-    low, high = -700.0, min(700.0, math.log((epsilon + 1.0) / (2.0 * rho) + 2.0))
+    low = -700.0
+    high = min(700.0, math.log((epsilon + 1.0) / (2.0 * rho) + 2.0))
     while high - low > 1e-9:
         middle = 0.5 * (low + high)
         order = math.exp(middle)  # alpha - 1

@@ -317,7 +317,8 @@ class Guarantee:
         guarantees = list(guarantees)
         unique = dict.fromkeys(cost for each in guarantees for cost in each.costs)
         model = min((each.model for each in guarantees), key=_strength)
-        delta, unit = max(each.delta for each in guarantees), guarantees[0].unit
+        delta = max(each.delta for each in guarantees)
+        unit = guarantees[0].unit
         devices = _common_devices(guarantees, model)
         return cls(model, tuple(unique), delta, unit, devices=devices)
 
@@ -437,9 +438,11 @@ class Guarantee:
             return "perfect privacy: nothing that is released depends on the data"
         numbers = f"(epsilon={self.epsilon:.6g}, delta={self.delta:g})"
         can = capabilities(self.model)
-        kind, caveat = can.named("user" if self.rounds else self.unit), can.caveat
+        kind = can.named("user" if self.rounds else self.unit)
+        caveat = can.caveat
         if self.devices is not None:
-            kind, caveat = f"{kind} ({self.devices.premise})", self.devices.caveat
+            kind = f"{kind} ({self.devices.premise})"
+            caveat = self.devices.caveat
         unit = _UNITS[self.unit] if self.rounds is None else _PERSON.format(self.rounds)
         visits = f"at most {self.visits} rounds" if self.visits > 1 else "one round"
         unit = unit.format(visits=visits)

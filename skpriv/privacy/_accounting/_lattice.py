@@ -22,7 +22,8 @@ MODULUS = np.iinfo(np.uint64).bits  # sums are computed modulo 2^MODULUS
 HEADROOM = MODULUS - 2  # bits that a sum may use: a quarter of the range on either side of zero
 # A step of the grid is 2^-bits of the sensitivity over sqrt(size), which makes the noise larger by
 # a factor 1 + 2^-bits. The grid has as many bits as there is room for, within these two numbers.
-FINEST, COARSEST = 32, 8
+FINEST = 32
+COARSEST = 8
 NO_ROOM = (
     f"sums modulo 2^{MODULUS}: ask fewer users, fewer numbers, or give a larger epsilon or delta."
 )
@@ -241,7 +242,8 @@ def _log_excess(users, mixed):
     1 / binom(r m, m): A_r <= A_(r-1) (1 + q / binom(r m, m)). For more than 256 users the second
     bounds each A_(r - s) of a single step of the first, at r = users.
     """
-    summed, order = min(users, SUMMED_USERS), MODULUS * log(2.0)
+    summed = min(users, SUMMED_USERS)
+    order = MODULUS * log(2.0)
     logs = np.zeros(users + 1)  # of A_r
     excess = -np.inf
     for r in range(2, summed + 1):

@@ -158,7 +158,8 @@ class PrivacyReport(Printed):
     def __post_init__(self) -> None:
         if self.pipeline is None:  # a saved report has its own value
             called = Callers.now()
-            self.pipeline, self.within = called.pipeline, called.within
+            self.pipeline = called.pipeline
+            self.within = called.within
 
     def add_note(self, words: str | None) -> None:
         """Append a sentence to the note; an empty one changes nothing.
@@ -247,7 +248,8 @@ class PrivacyReport(Printed):
     @property
     def _legend(self):
         """The meaning of the columns of the table."""
-        reports, costs = capabilities(self.privacy).reports, self._currency
+        reports = capabilities(self.privacy).reports
+        costs = self._currency
         adds = "" if reports or self.disjoint or costs != "mu" else ", whose squares add up"
         part = "users, each of whom answers one query" if reports else "budget"
         many = "(x k): asked k times, each time with these numbers; "

@@ -185,7 +185,8 @@ class BudgetAccountant(Printed):
             self.ledger = existing
             total = self.ledger.bind(limit, text)
         self._limit = limit if total is None else limit.smaller(total)
-        self.who, self.purpose = str(who), str(purpose)
+        self.who = str(who)
+        self.purpose = str(purpose)
         self._home = process()
 
     @property
@@ -301,7 +302,8 @@ class BudgetAccountant(Printed):
         if self.currency != "gdp" and self.budget.delta:
             head += f", currency={self.currency!r}"
         try:
-            spent, count = self.spent, len(self.charges)
+            spent = self.spent
+            count = len(self.charges)
         except PrivacyError:
             return f"{head}, ledger gone)"
         return f"{head}, spent={spent.epsilon:.6g}, charges={count})"
@@ -309,7 +311,9 @@ class BudgetAccountant(Printed):
     @property
     def status(self) -> str:
         """The spent budget and the rest, in one sentence."""
-        total, spent, left = self.budget, self.spent, self.remaining
+        total = self.budget
+        spent = self.spent
+        left = self.remaining
         if isinf(total.epsilon):
             return f"Spent epsilon {spent.epsilon:.4g} at delta {total.delta:g}; it has no total."
         return (
@@ -319,7 +323,8 @@ class BudgetAccountant(Printed):
 
     def _parts(self) -> Any:
         try:
-            charges, status = self.charges, self.status
+            charges = self.charges
+            status = self.status
         except PrivacyError:
             return [repr(self)]
         if not charges:
@@ -331,7 +336,8 @@ class BudgetAccountant(Printed):
     def _cells(self, charge: Charge) -> tuple[str, ...]:
         """One charge as texts: its own epsilon, and its part of the total in the currency."""
         totals = {"gdp": self.budget.mu**2, "zcdp": self.budget.rho, "pure": self.budget.epsilon}
-        total, amount = totals[self.currency], charge.cost.amount(self.currency)
+        total = totals[self.currency]
+        amount = charge.cost.amount(self.currency)
         additive = isfinite(amount) and 0.0 < total < inf and not charge.cost.approximate
         epsilon = f"{charge.cost.epsilon(self.budget.delta):.3f}"
         numbers = (epsilon, f"{amount / total:.1%}" if additive else "-")
@@ -535,7 +541,8 @@ def charge(cost: Cost, name: str, *, lineage: Lineage | None = None) -> None:
         step.take(cost, name)
         _notice(cost)
         return
-    accountants, parts = active(), current_parts()
+    accountants = active()
+    parts = current_parts()
     if lineage is None:
         lineage = _paid_once(cost, parts)
     # Several accountants may share a ledger. Each of them checks the charge, which is recorded

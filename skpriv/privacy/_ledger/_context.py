@@ -118,7 +118,8 @@ def _named() -> list[str]:
 
 def start_lineage() -> None:
     """Name this process to those that it will start."""
-    names, mine = _named(), identity(os.getpid())
+    names = _named()
+    mine = identity(os.getpid())
     if mine not in names:
         os.environ[_LINEAGE] = ",".join([*names, mine][-64:])
 
@@ -243,7 +244,8 @@ class _Allowance:
     """
 
     def __init__(self, cost: Cost, currency: str, frame: FrameType | None) -> None:
-        self.currency, self.frame = currency, frame
+        self.currency = currency
+        self.frame = frame
         self.total = self.left = amount_in(cost, currency)
 
     def take(self, cost: Cost, name: str) -> None:
@@ -338,7 +340,8 @@ def _after_fork() -> None:
     # Accountants stay active in the child, because its copy of their block has not ended. Parts do
     # not, because the parent goes on to other parts while the child works.
     global _lock, _process_name
-    _lock, _process_name = threading.RLock(), uuid.uuid4().hex
+    _lock = threading.RLock()
+    _process_name = uuid.uuid4().hex
     _entries.clear()
     start_lineage()
 

@@ -123,7 +123,8 @@ class Limit:
 
     def as_row(self) -> tuple[float, float, str, float, float]:
         """Budget, currency, and what is set aside, as a database or JSON can hold them."""
-        budget, aside = self.budget, self.set_aside
+        budget = self.budget
+        aside = self.set_aside
         return budget.epsilon, budget.delta, self.currency, aside.epsilon, aside.delta
 
     @cached_property
@@ -213,7 +214,8 @@ class Limit:
         )
         if main and aside:
             return
-        converted, left = cost.converted(self.currency), self.left(before)
+        converted = cost.converted(self.currency)
+        left = self.left(before)
         words = f"{name} asks for {self.as_budget(converted)}"
         remedy = (
             "Fit with a smaller epsilon or fewer times (each fold and candidate of a search is one "
@@ -406,7 +408,8 @@ class Ledger:
                     found.set_unit(unit)
                 if limit is not None:
                     found.bind(limit)
-        self.unit, self.limit = found.unit, found.limit
+        self.unit = found.unit
+        self.limit = found.limit
         return found.identity
 
     def bind(self, limit: Limit | None = None, unit: str | None = None) -> Limit | None:
@@ -419,7 +422,8 @@ class Ledger:
     def at(cls, path: str, identity: str) -> "Ledger":
         """The ledger of another process, which is neither made nor owned here."""
         ledger = cls.__new__(cls)
-        ledger.path, ledger.identity = path, identity
+        ledger.path = path
+        ledger.identity = identity
         return ledger
 
     @contextmanager
@@ -457,7 +461,8 @@ class LedgerTransaction:
     """Reading and appending while the ledger is held; with an identity, to that ledger alone."""
 
     def __init__(self, connection: Connection, path: str, identity: str | None = None) -> None:
-        self.connection, self._path = connection, path
+        self.connection = connection
+        self._path = path
         version = _version(connection)
         if version > LEDGER_VERSION:
             raise PrivacyError(

@@ -59,14 +59,16 @@ class TurnLock:
 
     def __init__(self) -> None:
         self._locks: dict[int, Any] = {}
-        self._process, self._depth = 0, 0  # whose turn it is, and how often it was entered
+        self._process = 0  # whose turn it is
+        self._depth = 0  # how often it was entered
 
     def __enter__(self) -> None:
         process = os.getpid()
         if self._depth and self._process != process:
             raise PrivacyError(_FORKED)
         self._locks.setdefault(process, RLock()).acquire()
-        self._process, self._depth = process, self._depth + 1
+        self._process = process
+        self._depth = self._depth + 1
 
     def __exit__(self, *error: object) -> None:
         self._depth -= 1
@@ -112,7 +114,8 @@ class _Place:
             for statement in _ANSWER_TABLES:
                 connection.execute(statement)
             connection.execute(_BEGIN, (name,))
-        self.path, self.name = database.path, name
+        self.path = database.path
+        self.name = name
 
     def expect(self, connection: Connection, query: str, *given: Any) -> None:
         """Refuse a file in which something is missing that was written down before."""
@@ -179,7 +182,8 @@ class Numbering:
     def part(self, name: object) -> "Numbering":
         """Numbering of a part of the object, which copies of the object find by the same name."""
         part = Numbering()
-        part._name, part._place = f"{self._name}/{name}", self._place
+        part._name = f"{self._name}/{name}"
+        part._place = self._place
         return part
 
     @property
@@ -324,7 +328,8 @@ class Numbering:
             rows = [(self._name, person, n) for person, ns in self._people.items() for n in ns]
             with self._held() as connection:
                 connection.executemany(_VISIT, rows)
-            self._people, self._seen = {}, rows[-1][1:] if rows else self._seen
+            self._people = {}
+            self._seen = rows[-1][1:] if rows else self._seen
 
     @contextmanager
     def _held(self) -> Iterator[Connection]:

@@ -69,7 +69,8 @@ class Codebook:
     def gain(self) -> float:
         """(P - q) / (1 - q), q = m / K: the part of the m nearest beyond a uniform direction."""
         near, far = _wire.index_weights(self.epsilon)
-        inside, outside = self.nearest * near, (self.count - self.nearest) * far
+        inside = self.nearest * near
+        outside = (self.count - self.nearest) * far
         return self.nearest * (near - far) / (inside + outside)
 
     @property
@@ -97,7 +98,9 @@ class Codebook:
         ndarray
             Ratio of the densities, above 0.
         """
-        beta, K, m = (self.size - 1) / 2.0, self.count, self.nearest
+        beta = (self.size - 1) / 2.0
+        K = self.count
+        m = self.nearest
         among = special.betainc(K - m, m, special.betainc(beta, beta, (1.0 + t) / 2.0))
         return 1.0 - self.gain + self.gain * K / m * among
 
@@ -279,7 +282,9 @@ def simulated_directions(vectors, code, rng):
     -------
     ndarray of shape (n, size)
     """
-    n, K, m = len(vectors), code.count, code.nearest
+    n = len(vectors)
+    K = code.count
+    m = code.nearest
     inside = rng.uniform(size=n) < code.probability
     rank = np.where(inside, rng.randint(1, m + 1, size=n), rng.randint(m + 1, K + 1, size=n))
     half = (code.size - 1) / 2.0
@@ -343,7 +348,9 @@ class LiftedReports:
     @property
     def square(self) -> Any:
         """Estimate of sum phi phi'."""
-        n, D, c2 = len(self.directions), self.code.size, self.code.contrast
+        n = len(self.directions)
+        D = self.code.size
+        c2 = self.code.contrast
         products = self.directions[:, :-1].T @ self.directions[:, :-1]
         return products / c2 + n / D * (1.0 - 1.0 / c2) * np.eye(D - 1)
 
@@ -353,7 +360,9 @@ class LiftedReports:
 
     def error_gram(self, theta: Any) -> Any:
         """Sum of g g', g = b_i - A_i theta: the sandwich of the equations, privacy included."""
-        D, c1, c2 = self.code.size, self.code.mean, self.code.contrast
+        D = self.code.size
+        c1 = self.code.mean
+        c2 = self.code.contrast
         total = np.zeros((D - 1, D - 1))
         for block in blocks_of(len(self.directions), D):
             rows = self.directions[block, :-1]

@@ -116,7 +116,8 @@ class CodebookNoise(ReportNoise):
             phi, r = query.records(X, y)
             return self.reported(phi, r, source).directions
 
-        directions, start = np.empty((len(users), self.code.size)), 0
+        directions = np.empty((len(users), self.code.size))
+        start = 0
         for part in rows.each(report, users, self.code.size):
             directions[start : start + len(part)] = part
             start += len(part)
@@ -156,7 +157,8 @@ class CodebookNoise(ReportNoise):
         bound the mean of the norm of their sum, Klein and Rio (2005, Theorem 1.1) what exceeds it.
         """
         total, weak, bound = self._bounds(theta_norm)
-        tail, mean = log(1.0 / failure), sqrt(total)
+        tail = log(1.0 / failure)
+        mean = sqrt(total)
         variance = weak + 2.0 * bound * mean
         first = 3.0 * bound * tail
         return mean + 0.5 * (first + sqrt(first**2 + 8.0 * tail * variance))
@@ -206,20 +208,30 @@ def _term_moments(code, norm, cosine):
     along the lifted row, along the rest of theta, and beyond, f = (s t, sqrt(1 - t^2) w), s of mean
     phi'theta = norm cosine, and w has the moments of a uniform unit vector of D - 1 coordinates.
     """
-    D, c1, c2 = code.size, code.mean, code.contrast
+    D = code.size
+    c1 = code.mean
+    c2 = code.contrast
     t1, t2, t3, t4 = (code.moment(order) for order in (1, 2, 3, 4))
-    mean, sine = norm * cosine, np.sqrt(np.maximum(1.0 - cosine**2, 0.0))
-    two, four = 1.0 / (D - 1.0), 1.0 / ((D - 1.0) * (D + 1.0))
-    y2, y4, xy2 = (1.0 - t2) * two, (1.0 - 2.0 * t2 + t4) * four, mean * (t1 - t3) * two
+    mean = norm * cosine
+    sine = np.sqrt(np.maximum(1.0 - cosine**2, 0.0))
+    two = 1.0 / (D - 1.0)
+    four = 1.0 / ((D - 1.0) * (D + 1.0))
+    y2 = (1.0 - t2) * two
+    y4 = (1.0 - 2.0 * t2 + t4) * four
+    xy2 = mean * (t1 - t3) * two
     x2y2 = (t2 - t4) * two
-    cross, square = 2.0 * norm / (c1 * c2), (norm / c2) ** 2
+    cross = 2.0 * norm / (c1 * c2)
+    square = (norm / c2) ** 2
     xx = t2 / c1**2 - cross * cosine * mean * t3 + square * (cosine**2 * t4 + sine**2 * x2y2)
     yy = y2 / c1**2 - cross * cosine * xy2 + square * (cosine**2 * x2y2 + 3.0 * sine**2 * y4)
     xy = -cross * sine * xy2 + square * 2.0 * cosine * sine * x2y2
     rest = y2 / c1**2 - cross * cosine * xy2 + square * (cosine**2 * x2y2 + sine**2 * y4)
     k2 = ((1.0 / c2 - 1.0) / D * norm) ** 2
-    xx, xy, yy = xx - k2 * cosine**2, xy - k2 * cosine * sine, yy - k2 * sine**2
-    half, root = 0.5 * (xx + yy), np.hypot(0.5 * (xx - yy), xy)
+    xx = xx - k2 * cosine**2
+    xy = xy - k2 * cosine * sine
+    yy = yy - k2 * sine**2
+    half = 0.5 * (xx + yy)
+    root = np.hypot(0.5 * (xx - yy), xy)
     values = np.stack([half - root, half + root, *[rest] * (D - 2)])
     return values.sum(axis=0) - values.min(axis=0), values.max(axis=0)
 
@@ -319,7 +331,8 @@ def hadamard_entries(rows: Any, columns: Any) -> np.ndarray:
 
 def walsh_hadamard(values):
     """Product of Sylvester's matrix with an array of 2^k rows, in k steps."""
-    result, step = np.array(values, dtype=float), 1
+    result = np.array(values, dtype=float)
+    step = 1
     while step < len(result):
         pairs = result.reshape(-1, 2, step, *result.shape[1:])
         pairs[:, 0], pairs[:, 1] = pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]

@@ -25,7 +25,8 @@ CHANCE_BITS = 40  # bits of the weight of a bucket as wide as the first one
 # Doubles do not decide where a random number differs from a chance by less than CLOSE times the
 # chance, or by less than NOTHING. Their relative error is below 2^-43 for every chance above 2^-51,
 # an eighth of CLOSE.
-CLOSE, NOTHING = 2.0**-40, 2.0**-50
+CLOSE = 2.0**-40
+NOTHING = 2.0**-50
 # The standard deviation of released noise is between 2^44 and 2^45 steps of its grid. Points of the
 # grid are exact doubles up to 80 times that.
 GRANULARITY = 44
@@ -62,7 +63,8 @@ def discrete_gaussian(
     """
     if not 1 <= variance <= LARGEST:
         raise PrivacyError(f"variance={variance} must be from 1 to 2^90 steps squared.")
-    found, missing = np.empty(len(centers), dtype=np.int64), np.arange(len(centers))
+    found = np.empty(len(centers), dtype=np.int64)
+    missing = np.arange(len(centers))
     for _ in range(PROPOSAL_ROUNDS):
         # Rejected proposals are drawn again, in their places
         found[missing], taken = _proposals(variance, centers[missing], entropy)
@@ -87,7 +89,8 @@ def _proposals(variance, centers, entropy):
     (rest,) = (possible & ~taken).nonzero()
     if not rest.size:
         return z, taken
-    about, inside = centers[rest], bucket[rest]
+    about = centers[rest]
+    inside = bucket[rest]
     computed = _chance(z[rest] - about, variance) * (tops[inside] / weights[inside])
     drawn = chances[rest] * 2.0**-WORD
     taken[rest] = drawn < computed
@@ -145,7 +148,8 @@ def _exactly(word, height, distance, variance, entropy):
                 return True
             if word >= chance + error:
                 return False
-        word, bits = (word << WORD) | int.from_bytes(entropy(8), "little"), bits + WORD
+        word = (word << WORD) | int.from_bytes(entropy(8), "little")
+        bits = bits + WORD
 
 
 def random_words(n: int, entropy: Callable[[int], bytes]) -> np.ndarray:
@@ -182,11 +186,13 @@ def gaussian_on_grid(values: Any, scale: float) -> np.ndarray:
         flat = np.asarray(values, dtype=float).ravel()
         steps = flat / step  # exact, because the step is a power of two
         nearest = np.rint(steps)
-        points, rests = nearest * step, steps - nearest
+        points = nearest * step
+        rests = steps - nearest
         # Doubles as large as these are points of the grid themselves
         (far,) = (~(np.abs(steps) < 2.0**52)).nonzero()
         if far.size:
-            points[far], rests[far] = np.nan_to_num(flat[far]), 0.0
+            points[far] = np.nan_to_num(flat[far])
+            rests[far] = 0.0
         # The exact sum of two points of the grid is rounded to a double: a function of it.
         points += step * discrete_gaussian(variance, rests, os.urandom)
     return points.reshape(np.shape(values))

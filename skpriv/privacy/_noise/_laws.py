@@ -343,7 +343,8 @@ class NoiseSource:
     """
 
     def __init__(self, random_state: Any = None, n_jobs: int | None = -1) -> None:
-        self.secure, self.n_jobs = random_state is None, n_jobs
+        self.secure = random_state is None
+        self.n_jobs = n_jobs
         self.rng: Any = None
         if not self.secure:  # whoever draws secure noise need not wait a second for scikit-learn
             from sklearn.utils import check_random_state
@@ -414,5 +415,6 @@ def opendp_top(scale, k):
     from opendp.mod import enable_features
 
     enable_features("contrib")
-    scores, distance = vector_domain(atom_domain(T=float, nan=False)), linf_distance(T=float)
+    scores = vector_domain(atom_domain(T=float, nan=False))
+    distance = linf_distance(T=float)
     return make_noisy_top_k(scores, distance, zero_concentrated_divergence(), k=k, scale=scale)

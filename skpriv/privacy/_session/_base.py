@@ -138,16 +138,22 @@ class Pieces:
     """
 
     def __init__(self, rows, source, curator):
-        self._rows, self._source, self._order = rows, source, None
+        self._rows = rows
+        self._source = source
+        self._order = None
         self._secret = curator
-        self._kept_pieces, self._bytes_left, self._foreseen = [], KEPT_BYTES, {}
+        self._kept_pieces = []
+        self._bytes_left = KEPT_BYTES
+        self._foreseen = {}
         # The last maker of `Query.prepared` with the piece whose rows it was given (None: all), and
         # the rows that it made, or None if they do not fit into memory. They are kept until a query
         # has another maker. The same maker replaces those of a piece by those of another piece or
         # of all records, but not those of all records by those of a piece.
         self._maker: Any = None
         self._prepared_rows: Any = None
-        self._users, self._inside, self._memory = {}, {}, {}
+        self._users = {}
+        self._inside = {}
+        self._memory = {}
 
     def prefix(self, start, stop, fraction):
         """The first records of those from one place up to another: a fraction of them.
@@ -192,7 +198,9 @@ class Pieces:
         """Exact sum over a piece, or all records."""
         if self._foreseen:
             self._drawn()
-        rows, prepared, found = self.all_rows, query.prepared, None
+        rows = self.all_rows
+        prepared = query.prepared
+        found = None
         if prepared is not None:
             found = self._sum_of_prepared(piece, *prepared)
         # A query may find its sum from what earlier ones about the same rows left in `memory`.
@@ -215,7 +223,8 @@ class Pieces:
             # Neither an error nor a question while these are made leaves others that pass for them
             self._prepared_rows = self._maker = None
             made = self._made(source, maker.records, maker.width)
-            self._prepared_rows, self._maker = made, (maker, piece)
+            self._prepared_rows = made
+            self._maker = (maker, piece)
         if self._prepared_rows is None or self._maker != (maker, piece):
             return None
         return self._prepared_rows.sum(query)
@@ -248,7 +257,9 @@ class Pieces:
             made = self._made(self.all_rows, lambda X, y: (function(X), y), width)
         if made is not None:  # what was kept of the former X is not valid any more
             self.all_rows = made.joined()
-            self._kept_pieces, self._memory, self._maker = [], {}, None
+            self._kept_pieces = []
+            self._memory = {}
+            self._maker = None
         return made is not None
 
     @cached_property
@@ -282,7 +293,8 @@ class Pieces:
         if piece == larger:
             return None
         if (piece, larger) not in self._inside:
-            outer, inner = self.users(larger).positions, self.users(piece).positions
+            outer = self.users(larger).positions
+            inner = self.users(piece).positions
             # positions need not ascend: see `audit.replay`
             inside = np.flatnonzero(np.isin(outer, inner, assume_unique=True))
             self._inside[piece, larger] = Subset(inside)
@@ -340,7 +352,8 @@ class Groups:
                 "groups needs max_rows_per_group, a number of at least 1: how many rows of each "
                 f"person are used, not {largest!r}. The noise grows in proportion to it."
             )
-        self.largest, self.change = int(largest), change
+        self.largest = int(largest)
+        self.change = change
         self.codes = codes(labels)
         self.n = int(self.codes.max(initial=-1)) + 1
         name = getattr(labels, "name", None)
@@ -383,7 +396,8 @@ class FilledPlaces(Query):
 
 # Fraction of the budget for the number of rows that persons have. The number that is used is the
 # released one plus so many deviations of its noise, so that it is too small in one of 30,000 fits.
-PLACES_SHARE, PLACES_SURE = 0.01, 4.0
+PLACES_SHARE = 0.01
+PLACES_SURE = 4.0
 
 
 class Session(ABC):
@@ -473,9 +487,13 @@ class Session(ABC):
             rows = PersonRows(
                 rows, groups.codes, groups.largest, self._source.permutation, groups.change
             )
-        self._rows, self.n, self.ordered, self.n_jobs = rows, rows.n, rows.ordered, rows.n_jobs
+        self._rows = rows
+        self.n = rows.n
+        self.ordered = rows.ordered
+        self.n_jobs = rows.n_jobs
         self._passes = rows.passes or 0  # passes that were made before this session
-        self._lock, self._process = RLock(), os.getpid()
+        self._lock = RLock()
+        self._process = os.getpid()
         # Highest share and cost of a record of each piece (None: of all); each question makes a new
         # dictionary.
         self._stacked: dict = {}
@@ -750,7 +768,8 @@ class Session(ABC):
         if not isinstance(subset, Piece | None):
             raise PrivacyError(PUBLIC_SUBSET)
         self._pieces.users(subset)  # refuses what is no piece of these records
-        share, (start, paid) = share * self._unit, self._used(subset)
+        share = share * self._unit
+        (start, paid) = self._used(subset)
         return Slot(share, start, start + share, paid, subset, self._stacked)
 
     def _used(self, piece):

@@ -33,7 +33,8 @@ class CentralSession(Session):
     2022, Cor. 3.3).
     """
 
-    model, capabilities = "central", capabilities("central")
+    model = "central"
+    capabilities = capabilities("central")
     running_sums: ClassVar[type[Stream] | None] = FactorStream
 
     def _answer(self, query, slot, law):
@@ -43,7 +44,8 @@ class CentralSession(Session):
         if self._currency == "pure" and isinstance(question, Query):  # its share is one of epsilon
             return question.local_noise(Budget(slot.share * self._budget.epsilon / self._reordered))
         # Gaussian noise of this mu spends the whole budget (rho = mu^2 / 2)
-        gaussian, budget = self._currency == "gdp", self._budget
+        gaussian = self._currency == "gdp"
+        budget = self._budget
         mu = budget.mu if gaussian else sqrt(2.0 * budget.rho)
         return GaussianNoise.calibrated(self._change(question), mu * sqrt(slot.share))
 
@@ -57,7 +59,8 @@ class CentralSession(Session):
 class ExactSession(CentralSession):
     """Exact answers over all records. Its cost is infinite: no finite accountant admits it."""
 
-    model, capabilities = "none", capabilities("none")
+    model = "none"
+    capabilities = capabilities("none")
     running_sums = ExactStream
 
     def _law(self, question, slot):
@@ -114,7 +117,8 @@ class AggregateSession(Session):
     they see each record almost as it is.
     """
 
-    model, capabilities = "aggregate", capabilities("aggregate")
+    model = "aggregate"
+    capabilities = capabilities("aggregate")
     running_sums = SharedSumStream
 
     def __init__(self, rows, *arguments, **named):
@@ -154,8 +158,10 @@ class AggregateSession(Session):
         return Answer(value, n, GaussianNoise(law.scale * sqrt(n / lattice.adding)))
 
     def _law(self, query, slot):
-        users, size = self._count(slot), prod(query.shape)
-        mu, devices = self._left(self._budget).mu * sqrt(slot.share), self._devices
+        users = self._count(slot)
+        size = prod(query.shape)
+        mu = self._left(self._budget).mu * sqrt(slot.share)
+        devices = self._devices
         adding = max(1, users * devices.adding // devices.total)
         lattice = Lattice.calibrated(self._change(query), mu, size, users, adding)
         return SummedNoise(lattice.scale, lattice, size)
@@ -193,7 +199,8 @@ class LocalSession(Session):
     whose pieces have a user in common are at different heights, hence ask different users.
     """
 
-    model, capabilities = "local", capabilities("local")
+    model = "local"
+    capabilities = capabilities("local")
     running_sums = LocalStream
 
     def _check(self, budget, n, smallest_share):
@@ -210,7 +217,8 @@ class LocalSession(Session):
         value = law.collected(query, self._rows, users, self._source)
         if isinstance(value, LiftedReports):  # some of the users who were asked may not answer
             reports = value.unordered() if self.capabilities.amplifies else value
-            n, law = len(reports.directions), replace(law, code=reports.code)
+            n = len(reports.directions)
+            law = replace(law, code=reports.code)
             return Answer(query.summed(reports), n, law.summed(n), reports)
         return Answer(value, len(users), law.summed(len(users)))
 
@@ -253,7 +261,8 @@ class ShuffleSession(LocalSession):
     so that the epsilons and deltas of several fits add up.
     """
 
-    model, capabilities = "shuffle", capabilities("shuffle")
+    model = "shuffle"
+    capabilities = capabilities("shuffle")
     running_sums = ShuffleStream
 
     def _check(self, budget, n, smallest_share):
@@ -274,7 +283,8 @@ class ShuffleSession(LocalSession):
 
     def _largest_cost(self, question, slot):
         """Largest cost of one report that hides among those that are shuffled with it."""
-        query, users = getattr(question, "query", question), getattr(question, "batch", None)
+        query = getattr(question, "query", question)
+        users = getattr(question, "batch", None)
         budget = self._report_budget(query, self._count(slot) if users is None else users)
         return budget.epsilon if self._currency == "pure" else budget.mu**2
 
@@ -438,7 +448,8 @@ def begin_stream(
     -------
     stream
     """
-    trust, currency = Trust.of(privacy, budget), "gdp"
+    trust = Trust.of(privacy, budget)
+    currency = "gdp"
     if trust.can.reports and stream.query.local_noise(budget).cost(stream.sensitivity).pure:
         currency = "pure"
     session = open_session(

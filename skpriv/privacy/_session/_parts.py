@@ -79,10 +79,16 @@ class Part:
     """
 
     def __init__(self, session: Any, place: int, size: int) -> None:
-        self._session, self._place, self.n = session, place, int(size)
+        self._session = session
+        self._place = place
+        self.n = int(size)
         self.used = 0.0
-        self.model, self.trust, self.report = session.model, session.trust, session.report
-        self.persons, self.ordered, self.n_jobs = session.persons, session.ordered, session.n_jobs
+        self.model = session.model
+        self.trust = session.trust
+        self.report = session.report
+        self.persons = session.persons
+        self.ordered = session.ordered
+        self.n_jobs = session.n_jobs
 
     def sum(self, query: Any, share: float, subset: Any = None) -> Answer:
         """Noisy sum of a query over the records, or over a part of them; see Session.
@@ -125,7 +131,8 @@ class Part:
             raise PrivacyError("a part of a session is asked about pieces of it: see its part().")
         if not 0.0 < share <= 1.0:
             raise PrivacyError(f"share={share} of query {query.name!r} must lie in (0, 1].")
-        start, stop = self.used, self.used + share
+        start = self.used
+        stop = self.used + share
         if spend:
             if stop > 1.0 + SHARE_SLACK:
                 raise PrivacyError(
