@@ -16,7 +16,7 @@ from ..records import identity, present_names, same_names
 from ._arguments import CommandError, explained, refuse
 from ._budget import unit_of
 
-TEXTS = ".csv", ".tsv", ".txt"
+TEXT_ENDINGS = ".csv", ".tsv", ".txt"
 FORMATS = (".csv", ".parquet")
 SEPARATORS = ",;\t|"
 # Signs at the beginning of a file that say how it is written; of two that begin alike the longer.
@@ -139,7 +139,7 @@ def read_table(path, schema: Any = None) -> Any:
         How a CSV file is written.
     """
     kind = Path(path).suffix.lower()
-    allowed = *TEXTS, ".parquet"
+    allowed = *TEXT_ENDINGS, ".parquet"
     refuse(kind not in allowed, f"The table {path} must end with one of {', '.join(allowed)}.")
     refuse(
         not Path(path).is_file(), f"The table {path} is not a file: check its name and its folder."

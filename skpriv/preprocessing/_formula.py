@@ -36,8 +36,8 @@ INCREASING = {name: getattr(np, name) for name in ("log", "log2", "log10", "log1
 FUNCTIONS = {"I": np.positive, "abs": np.absolute, **INCREASING}
 # Largest size of a part of a term on the public ranges, and smallest one of a term: of larger and
 # smaller ones the factors of encoded rows would leave the numbers of float64, 2e-308 to 2e308.
-SMALLEST = 1e-290
-LARGEST = 1e300
+SMALLEST_PRODUCT = 1e-290
+LARGEST_NUMBER = 1e300
 # Between points of the grid a term may have a peak, of which so many times the largest value on the
 # grid is kept: the row is cut to the unit ball anyway, and its squared norm has to be a number.
 BEYOND = 1e12
@@ -303,10 +303,10 @@ class _Design:
             sizes[text] = max(values.high, -values.low)
         for texts in self.products:
             parts = [sizes[text] for text in texts]
-            if prod(min(part, 1.0) for part in parts) < SMALLEST:
+            if prod(min(part, 1.0) for part in parts) < SMALLEST_PRODUCT:
                 raise ValueError(f"{':'.join(texts)} is too small on the public ranges: {REMEDY}")
             # The product of some of the factors may be larger than that of all
-            if prod(max(part, 1.0) for part in parts) > LARGEST:
+            if prod(max(part, 1.0) for part in parts) > LARGEST_NUMBER:
                 raise ValueError(f"{':'.join(texts)} is too large on the public ranges: {REMEDY}")
 
     def matrix(self, cells, schema):
@@ -384,7 +384,7 @@ class _Bounded:
         undefined |= power < 0.0 and first.low <= 0.0 <= first.high
         undefined |= power % 1.0 > 0.0 and first.low < 0.0
         undefined |= function in INCREASING.values() and not corners[0] > -np.inf
-        if undefined or not (np.abs(corners) <= LARGEST).all():
+        if undefined or not (np.abs(corners) <= LARGEST_NUMBER).all():
             at = last if function is np.divide else first
             raise ValueError(
                 f"{function.__name__} {'has no bounds' if undefined else 'is too large'} where its "
@@ -417,7 +417,7 @@ def _value(tree, columns):
     match tree:
         case ast.Name(id=name) if name in columns:
             return columns[name]
-        case ast.Constant(value=int() | float() as number) if abs(number) <= LARGEST:
+        case ast.Constant(value=int() | float() as number) if abs(number) <= LARGEST_NUMBER:
             return _Bounded(float(number), float(number), float(number))
         case ast.UnaryOp(op=ast.USub()):
             return np.negative(_value(tree.operand, columns))

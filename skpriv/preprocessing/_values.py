@@ -19,7 +19,9 @@ import numpy as np
 
 from ..records import MISSING_WORDS, cells, identity, in_utc, moment, silence
 
-_TRUTHS = dict.fromkeys(("yes", "y", "t", "1"), 1.0) | dict.fromkeys(("no", "n", "f", "0"), 0.0)
+_TRUTH_NUMBERS = dict.fromkeys(("yes", "y", "t", "1"), 1.0) | dict.fromkeys(
+    ("no", "n", "f", "0"), 0.0
+)
 _EPOCH = datetime(1970, 1, 1)
 DAY = timedelta(days=1).total_seconds()
 LONGEST = 2.0**62  # microseconds: of twice as many there are no integers
@@ -163,7 +165,7 @@ def numbers_of(series, decimal=".", thousands=None, seconds=np.nan):
 
 def booleans_of(series, words):
     """Array of 1.0, 0.0 and NaN, by these words and the usual ones."""
-    truths = _TRUTHS | words
+    truths = _TRUTH_NUMBERS | words
     return _mapped(series, lambda value: truths.get(truth_word(value), float("nan")))
 
 

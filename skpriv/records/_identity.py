@@ -26,7 +26,7 @@ MISSING_WORDS = {
     "", "na", "n/a", "#n/a", "#n/a n/a", "#na", "<na>", "nan", "-nan", "1.#qnan", "-1.#qnan",
     "1.#ind", "-1.#ind", "nat", "null", "none", "\\n",
 }  # fmt: skip
-_TRUTHS = {"true": "1", "false": "0"}
+_TRUTH_CODES = {"true": "1", "false": "0"}
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?", re.IGNORECASE)
 _COMMA = re.compile(r"^([+-]?\d+),00?$")  # whole numbers of files with a decimal comma
 _TIME = re.compile(
@@ -91,7 +91,7 @@ def _text_of_text(text):
         return _text_of_number(Decimal(text))
     if _TIME.fullmatch(text):
         return _text_of_time(text)
-    return _TRUTHS.get(text.casefold(), text) or None
+    return _TRUTH_CODES.get(text.casefold(), text) or None
 
 
 def _text_of_time(text):

@@ -216,7 +216,7 @@ THRESHOLDS = {
         lambda v: raises_or_not(_noise.discrete_gaussian, v, np.zeros(1)), 1, above=True
     ),
     "privacy/_noise/_lattice.py discrete_gaussian, largest": Threshold(
-        lambda v: raises_or_not(_noise.discrete_gaussian, v, np.zeros(1)), _noise.LARGEST
+        lambda v: raises_or_not(_noise.discrete_gaussian, v, np.zeros(1)), _noise.LARGEST_VARIANCE
     ),
     "protocol/_device.py report": Threshold(
         lambda largest: answered("local", largest=largest), 2.0, above=True

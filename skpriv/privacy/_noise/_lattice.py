@@ -23,14 +23,14 @@ WORD = np.iinfo(np.uint64).bits  # bits of one random number
 BUCKETS = 512  # buckets of equal width, which cover at least 12 deviations of the noise
 CHANCE_BITS = 40  # bits of the weight of a bucket as wide as the first one
 # Doubles do not decide where a random number differs from a chance by less than CLOSE times the
-# chance, or by less than NOTHING. Their relative error is below 2^-43 for every chance above 2^-51,
+# chance, or by less than NO_DIFFERENCE. Their relative error is below 2^-43 for every chance above 2^-51,
 # an eighth of CLOSE.
 CLOSE = 2.0**-40
-NOTHING = 2.0**-50
+NO_DIFFERENCE = 2.0**-50
 # The standard deviation of released noise is between 2^44 and 2^45 steps of its grid. Points of the
 # grid are exact doubles up to 80 times that.
 GRANULARITY = 44
-LARGEST = 4 ** (GRANULARITY + 1)  # largest variance, in steps squared
+LARGEST_VARIANCE = 4 ** (GRANULARITY + 1)  # largest variance, in steps squared
 PROPOSAL_ROUNDS = 512  # all of them fail less than once in 2^400 draws
 # Each term of the series of 2^r over the term before and r; twelve leave out less than 2^-51.
 RATIOS = log(2.0) / np.arange(1, 13)[:, None]
@@ -61,7 +61,7 @@ def discrete_gaussian(
     chances, and a sign. The weight bounds the law inside of the bucket, so that what is taken with
     the chance of the law over that bound has the law itself. A negative zero is not taken.
     """
-    if not 1 <= variance <= LARGEST:
+    if not 1 <= variance <= LARGEST_VARIANCE:
         raise PrivacyError(f"variance={variance} must be from 1 to 2^90 steps squared.")
     found = np.empty(len(centers), dtype=np.int64)
     missing = np.arange(len(centers))
@@ -94,7 +94,7 @@ def _proposals(variance, centers, entropy):
     computed = _chance(z[rest] - about, variance) * (tops[inside] / weights[inside])
     drawn = chances[rest] * 2.0**-WORD
     taken[rest] = drawn < computed
-    for i in (np.abs(drawn - computed) <= CLOSE * computed + NOTHING).nonzero()[0]:
+    for i in (np.abs(drawn - computed) <= CLOSE * computed + NO_DIFFERENCE).nonzero()[0]:
         distance = Decimal(int(z[rest[i]])), Decimal(about[i])
         height = int(tops[inside[i]]), int(weights[inside[i]])
         taken[rest[i]] = _exactly(int(chances[rest[i]]), height, distance, variance, entropy)
@@ -157,7 +157,7 @@ def random_words(n: int, entropy: Callable[[int], bytes]) -> np.ndarray:
     return np.frombuffer(entropy(8 * n), dtype="<u8")
 
 
-SMALLEST = float_info.min_exp - float_info.mant_dig  # the exponent of the smallest double
+SMALLEST_EXPONENT = float_info.min_exp - float_info.mant_dig  # the exponent of the smallest double
 
 
 def gaussian_on_grid(values: Any, scale: float) -> np.ndarray:
@@ -201,7 +201,7 @@ def gaussian_on_grid(values: Any, scale: float) -> np.ndarray:
 @lru_cache(maxsize=64)
 def grid(scale: float) -> tuple[float, int]:
     """Step of the grid, a power of two, and variance of the noise, in steps squared."""
-    step = ldexp(1.0, max(frexp(scale)[1] - 1 - GRANULARITY, SMALLEST))
+    step = ldexp(1.0, max(frexp(scale)[1] - 1 - GRANULARITY, SMALLEST_EXPONENT))
     return step, ceil((Fraction(scale) / Fraction(step)) ** 2) + int(WIDTH**2)
 
 

@@ -10,7 +10,7 @@ from scipy import stats
 
 from skpriv.exceptions import PrivacyError
 from skpriv.privacy._noise import _lattice as _discrete_gaussian
-from skpriv.privacy._noise._lattice import CLOSE, NOTHING, WORD, discrete_gaussian
+from skpriv.privacy._noise._lattice import CLOSE, NO_DIFFERENCE, WORD, discrete_gaussian
 
 LEVEL = 1e-5  # of each test of a law
 N_DRAWS = 40_000
@@ -101,7 +101,7 @@ def test_the_error_of_doubles_is_an_eighth_of_the_margin(variance, global_random
 
     The proof (docs/mathematics/noise.md) bounds the one by 2^-43 and the other by 2^-53.
     """
-    assert CLOSE >= 8.0 * 2.0**-43 and NOTHING >= 8.0 * 2.0**-53
+    assert CLOSE >= 8.0 * 2.0**-43 and NO_DIFFERENCE >= 8.0 * 2.0**-53
     rng, n = np.random.RandomState(global_random_seed), 1500
     away = np.sqrt(2.0 * variance * np.log(2.0) * 60.0 * rng.uniform(size=n))
     known = _discrete_gaussian._chance(away, variance)

@@ -15,7 +15,7 @@ from skpriv._sqlite import Database
 from skpriv.exceptions import BudgetExceeded, PrivacyError
 from skpriv.linear_model import LinearRegression
 from skpriv.privacy import Budget, Cost, Lattice, shares_needed
-from skpriv.privacy._noise._lattice import LARGEST
+from skpriv.privacy._noise._lattice import LARGEST_VARIANCE
 from skpriv.protocol import Collector, DeviceLedger, ShareServer, report
 from skpriv.protocol._ledger import MOST_ATTEMPTS
 from skpriv.protocol._sums import open_round, task_fields
@@ -204,14 +204,14 @@ def test_what_no_device_can_answer_is_refused_before_any_charge(model):
 
 def test_the_widest_noise_of_a_grid_can_be_drawn():
     """The grid knows the sampler's limit, and a user's noise stays below it."""
-    assert LARGEST == 2**90
+    assert LARGEST_VARIANCE == 2**90
     for mu in np.logspace(-8, 0, 33):
         for size, adding in ((1, 1), (130, 7), (10_000, 10**6)):
             try:
                 lattice = Lattice.calibrated(1.0, mu, size, adding, adding)
             except PrivacyError:
                 continue
-            assert 1 <= lattice.variance <= LARGEST
+            assert 1 <= lattice.variance <= LARGEST_VARIANCE
 
 
 def files(path):
