@@ -51,12 +51,12 @@ class FarRows(NamedTuple):
 
         Returns
         -------
-        (missing, noise)
-            Matrices of shape (p, p): what is missing, positive semi-definite, and the noise that
-            it has, as a multiple of the projector to its directions.
+        (missing, directions, noise)
+            What is missing, positive semi-definite, shape (p, p), its k orthonormal directions,
+            shape (p, k), and the standard deviation of its noise there (GOE).
         """
         noise = float(np.hypot(scale, self.scale))
         values, vectors = np.linalg.eigh(self.gram - slope)
         found = values > noise_floor(values, noise)
         vectors = vectors[:, found]
-        return (vectors * values[found]) @ vectors.T, noise * vectors @ vectors.T
+        return (vectors * values[found]) @ vectors.T, vectors, noise

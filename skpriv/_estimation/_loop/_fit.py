@@ -492,8 +492,8 @@ class LoopFit:
             equation = replace(self.line.equation, slope=slope, slope_scale=scale)
             if self.line.far is None:
                 return equation
-            missing, noise = self.line.far.missing_from(slope, scale)
-            return replace(equation, slope=slope + missing, far_noise=noise)
+            missing, *far = self.line.far.missing_from(slope, scale)
+            return replace(equation, slope=slope + missing, far=far)
         squared = [eq for eq in used if eq.residual_gram is not None] or [self.last]
         precision = np.array([(eq.residual_scale or 1.0) ** -2.0 for eq in squared])
         noisy = self.last.residual_scale > 0.0
@@ -626,10 +626,10 @@ class LoopFit:
             left_over = right - slope @ step
             noise += moved(cells, across_cells.empty, left_over, noise, self.length) / len(values)
         shared, solution, replies = slope_noise[:, None], start + step, dual
-        if pooled.far_noise is not None:
-            far_noise = pooled.far_noise @ step / sqrt(2.0)
-            noise += float(far_noise @ far_noise)
-            shared = np.column_stack([shared, far_noise])
+        if pooled.far:  # noise in far directions alone, with the covariance of `slope_noise`
+            far, deviation = pooled.far
+            along = deviation / sqrt(2.0) * (far.T @ step)
+            shared = np.column_stack([shared, far @ along, np.linalg.norm(along) * far])
         others = []
         if not self.link.linear:
             shared = np.column_stack([shared, self._bend(kind, pooled, solution, values, vectors)])

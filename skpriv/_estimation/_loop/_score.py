@@ -352,8 +352,8 @@ class ScoreEquation:
         Largest |r - m|.
     length : float
         Where records are persons: the part of their rows' scores at which the sum is cut.
-    far_noise : ndarray of shape (p, p) or None
-        Noise of the slope beside its scale: a multiple of a projector, see `FarRows`.
+    far : (ndarray of shape (p, k), float) or ()
+        Directions in which the slope has noise beside its scale, and its deviation: `FarRows`.
     """
 
     point: np.ndarray
@@ -377,7 +377,7 @@ class ScoreEquation:
     excess_scale: float = 0.0
     widest: float = 1.0
     length: float = 1.0
-    far_noise: Any = None
+    far: Any = ()
 
     @property
     def cut_length(self):

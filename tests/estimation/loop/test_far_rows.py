@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from skpriv._estimation._loop._far_rows import FAR_LENGTH, FarRows
 from skpriv._estimation._loop._queries import Whitened
@@ -23,9 +24,10 @@ def test_what_is_missing_in_the_directions_of_far_rows_is_found():
     far = np.array([[0.6, 0.8, 0.0, 0.0]])
     slope, noise = 0.05 * np.eye(4), 1e-3
     seen = FarRows(slope + 0.03 * far.T @ far + goe(4, noise, rng), noise)
-    missing, error = seen.missing_from(slope + goe(4, noise, rng), noise)
+    missing, directions, deviation = seen.missing_from(slope + goe(4, noise, rng), noise)
     np.testing.assert_allclose(missing, 0.03 * far.T @ far, atol=4.0 * noise)
-    np.testing.assert_allclose(error, np.sqrt(2.0) * noise * far.T @ far, atol=0.15 * noise)
+    np.testing.assert_allclose(directions @ directions.T, far.T @ far, atol=0.15)
+    assert deviation == pytest.approx(np.sqrt(2.0) * noise)
 
 
 def test_noise_alone_is_seldom_taken_for_far_rows():
@@ -92,7 +94,7 @@ def test_rows_and_their_noise_count_up_to_twice_the_length_of_others():
     np.testing.assert_allclose(found.scale, 0.6 * FAR_LENGTH**2 * np.sqrt(2.0) / 3.0, rtol=1e-5)
 
 
-def test_the_noise_of_far_rows_is_in_the_law():
+def test_the_noise_of_far_rows_is_in_the_law(monkeypatch):
     """What the matrix adds to the slope moves the solution by its noise times the step."""
     X, y = curved()
     model = LinearRegression(
@@ -101,9 +103,17 @@ def test_the_noise_of_far_rows_is_in_the_law():
     ).fit(X, y)  # fmt: skip
     released = model._released
     pooled, law = released.pooled("least_squares"), released.law("least_squares")
-    assert pooled.far_noise.any()
-    step = np.linalg.solve(pooled.slope, pooled.moment)
-    square = float(np.sum((pooled.far_noise @ step) ** 2)) / 2.0
-    far = released.line.far
-    sure = replace(released, line=released.line._replace(far=FarRows(far.gram, 0.0)))
-    assert law.noise - sure.law("least_squares").noise > 0.9 * square
+    directions, deviation = pooled.far
+    along = directions.T @ np.linalg.solve(pooled.slope, pooled.moment)
+    rng = np.random.RandomState(0)
+    noise = [goe(len(along), deviation, rng) @ along for _ in range(4000)]
+    square = np.mean(np.square(noise), axis=0)
+    missing = pooled.slope - released.pooled("fitted").slope
+    monkeypatch.setattr(FarRows, "missing_from", lambda *_: (missing, directions, 0.0))
+    sure = replace(released).law("least_squares")
+    points = directions.T @ pooled.slope  # each is mapped to one far direction
+    added = law.variances(points)[1] - sure.variances(points)[1]
+    np.testing.assert_allclose(added, square, rtol=0.1)
+    across = np.linalg.svd(directions)[0][:, len(along) :].T @ pooled.slope
+    others = law.variances(across)[1] / sure.variances(across)[1]
+    np.testing.assert_allclose(others, 1.0, rtol=1e-6)  # they do not know the far rows' noise
