@@ -183,6 +183,11 @@ def _wage_equation(numbers):
             yield f"{key}, covered", _cell(method, "covered at .95", covered)
 
 
+def _plans(numbers):
+    for key, (ratio, *_) in numbers.items():
+        yield f"{key}, error", _cell("plan", "error", max(ratio, 1.0 / ratio))
+
+
 def _prediction(numbers):
     for key, found in numbers.items():
         method = key.split()[-2]
@@ -284,6 +289,7 @@ def _every_model(numbers):
 
 
 CELLS = {
+    "plans": _plans,
     "every_model": _every_model,
     "peers": _peers,
     "drawn_tables": _drawn,

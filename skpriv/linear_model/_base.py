@@ -755,6 +755,13 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
         scale = (high - low) / 10.0 if deviation is None else deviation
         return centre + scale * (stats.gamma.ppf(quantiles, SKEWED) - SKEWED) / sqrt(SKEWED)
 
+    def _assumed_target(self, targets):
+        """What made-up targets are like, in a sentence."""
+        return (
+            f"Assumed: targets have the mean {np.mean(targets):.4g} (target_mean=) and deviate from "
+            f"it by {np.std(targets):.3g} at each row (target_deviation=). Errors grow with them."
+        )
+
     def _planned_names(self, names):
         """Names of what is planned, from those of the coefficients of one line."""
         return names

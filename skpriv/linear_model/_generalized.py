@@ -918,6 +918,11 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         rates = np.array([others, rate, *[others] * (count - 2)])
         return np.searchsorted(np.cumsum(rates)[:-1], quantiles, side="right").astype(float)
 
+    def _assumed_target(self, targets):
+        """What made-up targets are like, in a sentence."""
+        label = checked_classes(self.classes)[1]
+        return f"Assumed: {np.mean(targets == 1.0):.3g} of the records are {label} (target_mean=)."
+
     def _planned_names(self, names):
         """Names of coefficients, those of each of several classes for themselves."""
         classes = checked_classes(self.classes).tolist()

@@ -106,6 +106,8 @@ class Plan(Printed):
         ``rehearse(n, estimand)`` is the same rehearsal with another number of records.
     largest_n : int
         The largest number of records that can be rehearsed.
+    assumed : str
+        What made-up targets are like, in a sentence.
     unit : {"record", "person"}
     """
 
@@ -125,6 +127,7 @@ class Plan(Printed):
     level_records: float
     rehearse: Callable
     largest_n: int
+    assumed: str
     unit: str = "record"
 
     @property
@@ -216,8 +219,8 @@ class Plan(Printed):
             columns = [aligned(one, one) for one in errors.values()]
             yield ""
             yield Table(("std. error", *errors), [*zip(self.names, *columns, strict=True)])
-        if not self.estimable.all() or isfinite(self.level_records):
-            yield ""
+        yield ""
+        yield self.assumed
         if not self.estimable.all():
             hidden = [self.names[place] for place in np.flatnonzero(~self.estimable)]
             yield f"Not estimable (-) with these records and this budget: {', '.join(hidden)}."
@@ -446,6 +449,7 @@ def plan_of(model, n, n_features, schema, shares, smallest_level, mean, deviatio
         level_records=declared.level_records,
         rehearse=imagined.rehearse,
         largest_n=imagined.largest_n,
+        assumed=model._assumed_target(imagined.few_rows[1]),
         unit=declared.report.unit,
     )
 
