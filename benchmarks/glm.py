@@ -26,7 +26,7 @@ from scipy.special import expit
 
 import skpriv
 from skpriv._estimation._loop._score import ScoreEquation, ScoreQuery
-from skpriv._estimation._loop._queries import Whitened
+from skpriv._estimation._loop._rows import Whitened
 from skpriv.inspection import inference
 from skpriv.linear_model import LogisticRegression, PoissonRegressor
 from skpriv.linear_model._generalized import ClassTarget

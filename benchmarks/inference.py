@@ -30,7 +30,7 @@ from sklearn.pipeline import make_pipeline
 
 from skpriv import linear_model
 from skpriv._estimation._loop._score import ScoreEquation, ScoreQuery
-from skpriv._estimation._loop._queries import Whitened
+from skpriv._estimation._loop._rows import Whitened
 from skpriv.inspection import inference
 from skpriv.linear_model import _reweighted
 from skpriv.preprocessing import BoundsScaler

@@ -44,6 +44,11 @@ def stored(kind: K) -> K:
     return kind
 
 
+def renamed(kind: type, *names: str) -> None:
+    """Let old files have these names for a class that is stored."""
+    _STORED.update(dict.fromkeys(names, kind))
+
+
 def stored_in_policies(kind: K) -> K:
     """Let a class be written and read in the state of a policy alone, and in no model.
 

@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 
 from scipy import stats
 
-from skpriv._estimation._loop._queries import LocationQuery, SpreadQuery
+from skpriv._estimation._targets import LocationQuery, SpreadQuery
 from skpriv._estimation._public_maps import RowMap, WeightedMap
 from skpriv.inspection import describe, inference
 from skpriv.inspection._inference import Inference

@@ -24,7 +24,7 @@ from .._stored import stored, stored_in_policies
 from ..privacy import ROUNDING, CodebookNoise, Query
 from ._cells import WEAK_CELL, across_all, moved, split
 from ._intervals import USUAL_QUANTILE
-from ._loop._queries import OfPersons, person_sums
+from ._persons import OfPersons, person_sums
 from ._public_maps import RecordMap
 
 # Public grid of prior variances for the empirical-Bayes shrinkage, in units of theta^2.

@@ -15,13 +15,19 @@ from .._linalg import psd_part, vech
 from .._stored import stored, stored_in_policies
 from ..exceptions import PrivacyError
 from ..privacy import (
-    ROUNDING, TYPICAL_NORM, CodebookNoise, Query, adds_up_gaussians, amplified, amplified_epsilon,
+    ROUNDING,
+    TYPICAL_NORM,
+    CodebookNoise,
+    Query,
+    adds_up_gaussians,
+    amplified,
+    amplified_epsilon,
     best_codebook,
 )  # fmt: skip
 from ._cells import Across, Cells, moved
 from ._intervals import USUAL_QUANTILE, asymptotic_interval, certified_by_norm
+from ._links import IDENTITY
 from ._loop._fit import LoopLaw
-from ._loop._queries import IDENTITY
 from ._moments import MomentsQuery, NormalEquations, ridge_prior
 from ._public_maps import FEATURE_LENGTH, RecordMap
 

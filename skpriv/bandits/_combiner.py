@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.base import clone
 
 from .._compat import forgets_rows
-from .._estimation._loop._queries import LocationQuery
 from .._estimation._public_maps import TargetMap
+from .._estimation._targets import LocationQuery
 from .._parameters import ArrayLike, Count, Delta, Epsilon, Level, parameters
 from .._stored import stored_in_policies
 from ..privacy import Budget, Guarantee, Trust, open_stream, parallel_part

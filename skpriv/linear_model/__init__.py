@@ -1,5 +1,6 @@
 """Private regressors with confidence intervals."""
 
+from .._estimation._links import Link
 from ._additive import AdditiveRegressor
 from ._generalized import LogisticRegression, PoissonRegressor
 from ._iht import IHTRegressor
@@ -7,7 +8,7 @@ from ._improper import ImproperSGDRegressor
 from ._layered._regressor import LayeredRegressor
 from ._linear import LinearRegression
 from ._instruments import IVRegressor
-from ._reweighted import Link, ReweightedRegressor
+from ._reweighted import ReweightedRegressor
 from ._moments import SSPRegressor
 
 __all__ = [

@@ -16,25 +16,31 @@ from scipy import stats
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from .._compat import F, Documented, Interval, StrOptions, fit_context, names_in
+from .._compat import Documented, F, Interval, StrOptions, fit_context, names_in
 from .._estimation._cells import Cells, KnowsCells
 from .._estimation._intervals import ConfidenceInterval, check_level, inside_bounds
+from .._estimation._links import IDENTITY, StepLink
 from .._estimation._loop._fit import FITTED, LoopFit
-from .._estimation._loop._queries import IDENTITY, Location, MeanLink
 from .._estimation._loop._steps import fit_rows, narrow_bounds, public_rules, wide_bounds
 from .._estimation._public_maps import PublicTargets, RecordMap
 from .._estimation._reports import ReportedFit, balanced
+from .._estimation._targets import Location
 from .._linalg import blocks_of, row_products
 from .._parameters import IntervalMethod, PrivacyModel, RandomState, RowsOfPerson, parameters
 from .._stored import stored
 from ..privacy import MODELS, Accounted, Budget, PrivacyReport, Trust, capabilities
 from ..records import (
-    WeightedRows, check_public, finite_numbers, is_lazy, public_shape, readable, silence,
+    WeightedRows,
+    check_public,
+    finite_numbers,
+    is_lazy,
+    public_shape,
+    readable,
+    silence,
 )  # fmt: skip
 from ._exact import fit_exactly
 from ._opening import hold_out, open_fit, persons_of, public_bounds, public_guess, weighted_rows
 from ._plan import Plan, plan_of
-
 
 # Shape of the gamma law of the errors of made-up targets, with a skewness of 1. With normal errors
 # a plan says .8 of the standard errors of a declared least-squares line (docs/evidence/plans.md).
@@ -51,9 +57,9 @@ def rowwise(method: F) -> F:
                 return method(self, X, *args, **options)
         check_is_fitted(self)
         rows = check_public(self, X, reset=False)
-        # Names are checked once, here: chunks have none.
-        plain = object.__new__(type(self))
-        vars(plain).update((k, v) for k, v in vars(self).items() if k != "feature_names_in_")
+        plain = copy(self)
+        if names_in(self) is not None:  # they are checked once, here: chunks have none
+            del plain.feature_names_in_
 
         def function(chunk):
             return getattr(plain, call.__name__)(chunk, *args, **options)
@@ -543,7 +549,7 @@ class Start:
     Attributes
     ----------
     maps : RecordMap
-    link : MeanLink
+    link : StepLink
     theta : ndarray of shape (p,)
         Its product with a row is the linear part, less the location.
     mean : Location
@@ -568,7 +574,7 @@ class Start:
     """
 
     maps: RecordMap
-    link: MeanLink
+    link: StepLink
     theta: np.ndarray
     mean: Location
     deviation: float
@@ -645,7 +651,7 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals):
         groups : Groups or None
         weights : dict
             The weights as they were passed to ``fit``.
-        link : MeanLink
+        link : StepLink
         channel : {"gaussian", "codebook"}
             What users send, by public numbers.
         """

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from .._estimation._loop._queries import IDENTITY, scaled_targets
+from .._estimation._links import IDENTITY
 from .._estimation._loop._steps import at_solution
 from .._estimation._public_maps import RecordMap
+from .._estimation._targets import scaled_targets
 from .._linalg import RELATIVE_ZERO
 from ..privacy import SIDE_SHARE, Procedure
 

@@ -17,12 +17,19 @@ from sklearn.base import ClassifierMixin
 from .._estimation._coefficients import NOISE, CoefficientLaw, loop_law
 from .._estimation._fit_statistics import Statistic, logistic_statistics
 from .._estimation._intervals import ConfidenceInterval, two_sided_quantile
-from .._estimation._loop._queries import (
-    LEAST_RATE, JointScores, Location, OfTargets, Log, Logit, PersonScores, Whitened,
-    best_linear, scaled_targets, LocationQuery,
-)  # fmt: skip
+from .._estimation._links import Log, Logit
+from .._estimation._loop._rows import Whitened
 from .._estimation._loop._steps import at_solution
+from .._estimation._persons import JointScores, PersonScores
 from .._estimation._public_maps import PublicTargets, RecordMap, RowMap, TargetMap
+from .._estimation._targets import (
+    LEAST_RATE,
+    Location,
+    LocationQuery,
+    OfTargets,
+    best_linear,
+    scaled_targets,
+)
 from .._linalg import (
     ROUNDED,
     SQRT2,
@@ -46,10 +53,10 @@ from .._stored import stored
 from ..exceptions import PrivacyError
 from ..privacy import ROUNDING, SIDE_SHARE, Query, models_that
 from ..records import (
-    ArrayRows,
     NUMBERS,
     TEXTS,
     TRUTHS,
+    ArrayRows,
     cells,
     decoded,
     dtypes_of,
@@ -161,8 +168,7 @@ class GeneralizedLinear(FitsLines):
         """
         fit, eta = self._released, self._eta(X)
         value, half = fit.interval(self._record_map.rows(X), confidence_level, method)
-        largest = getattr(fit.link, "offset", np.inf)  # of counts
-        low, high = np.minimum(value, largest) - half, value + half
+        low, high = np.minimum(value, fit.link.largest) - half, value + half
         low, high = self._mean(np.minimum(low, eta)), self._mean(np.maximum(high, eta))
         return ConfidenceInterval(low, high)
 

@@ -16,11 +16,13 @@ from scipy import sparse, special, stats
 
 from .._compat import Interval
 from .._estimation._intervals import event, inside_bounds, split_failure
-from .._estimation._loop._queries import IDENTITY, LocationQuery, Whitened
+from .._estimation._links import IDENTITY
+from .._estimation._loop._rows import Whitened
 from .._estimation._loop._rules import QUESTION
 from .._estimation._loop._score import ScoreEquation, ScoreQuery
 from .._estimation._loop._steps import at_solution, fit_rows, public_rules
 from .._estimation._public_maps import RecordMap, RowMap
+from .._estimation._targets import LocationQuery
 from .._linalg import RELATIVE_ZERO, row_norms
 from .._parameters import ArrayLike, Count, DataNorm, Level, Positive, parameters
 from .._stored import stored

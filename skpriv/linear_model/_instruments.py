@@ -19,13 +19,19 @@ from sklearn.utils.validation import check_is_fitted
 from .._compat import fit_context, names_in
 from .._estimation._cells import Cells, across_all, moved, split
 from .._estimation._coefficients import (
-    COLLINEAR, CoefficientLaw, LinearSource, Solved, equations_law, few_rows,
+    COLLINEAR,
+    CoefficientLaw,
+    LinearSource,
+    Solved,
+    equations_law,
+    few_rows,
 )  # fmt: skip
 from .._estimation._intervals import USUAL_QUANTILE, two_sided_quantile
+from .._estimation._links import IDENTITY
 from .._estimation._loop._fit import inversion_excess
 from .._estimation._loop._score import SIDE_WEIGHT
 from .._estimation._moments import RESIDUAL_CLIP, MomentsQuery, NormalEquations, cluster_degrees
-from .._estimation._loop._queries import IDENTITY, PersonScores, ScoreLengthsQuery, seldom_cut
+from .._estimation._persons import PersonScores, ScoreLengthsQuery, seldom_cut
 from .._estimation._public_maps import RecordMap
 from .._linalg import ROUNDED, SQRT2, row_norms, unvech, vech_size
 from .._parameters import Estimand, RowsOfPerson, parameters

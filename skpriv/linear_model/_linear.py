@@ -13,20 +13,20 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
+from .._estimation._cells import noise_floor
 from .._estimation._coefficients import NOISE, CoefficientLaw, NoLaw, equations_law, loop_law
 from .._estimation._fit_statistics import linear_statistics
 from .._estimation._intervals import two_sided_quantile
-from .._estimation._loop._fit import FITTED, LoopFit, noise_floor
+from .._estimation._loop._fit import FITTED, LoopFit
 from .._estimation._moments import normal_posterior
 from .._estimation._reports import ReportedFit
 from .._linalg import RELATIVE_ZERO, psd_part
 from .._parameters import Channel, DataNorm, Estimand, LineEstimand, Positive, parameters
 from .._stored import stored
 from ..privacy import capabilities
+from ._base import FitsLines
 from ._opening import CONSTANT, WITHIN, best_reports, public_maps, public_rows, within_maps
 from ._prediction_intervals import PredictionIntervals
-from ._base import FitsLines
-
 
 STRAIGHT = (
     "In least squares all residuals and rows count in full: that line is fitted where "

@@ -19,14 +19,13 @@ from .._estimation._intervals import asymptotic_interval, certified_by_equations
 from .._estimation._moments import (
     RESIDUAL_CLIP,
     Instrument,
-    NormalEquations,
     PersonGramQuery,
     ResidualGramQuery,
     cluster_degrees,
     ridge_prior,
 )
-from .._estimation._reports import moments_query
 from .._estimation._public_maps import RecordMap
+from .._estimation._reports import moments_query
 from .._linalg import one_blas_thread, psd_part
 from .._parameters import Channel, DataNorm, Estimand, Positive, parameters
 from .._stored import stored
@@ -81,7 +80,7 @@ def residual_gram(session, equations, theta, query_map, instrument=Instrument())
 
 def _has_sums(fit):
     """Whether a fit released sums of records; one that is still to be made may do so."""
-    return hasattr(fit, "_equations") or not hasattr(fit, "coef_")
+    return fit._equations is not None or "coef_" not in vars(fit)
 
 
 @parameters
@@ -114,7 +113,7 @@ class MomentRegressor(CertifiedIntervals, FitsPersons, PredictionIntervals):
 
     # `fit` keeps this beside coef_ and intercept_, and all that follows reads it
     _scaling: RecordMap = field(init=False)
-    _equations: NormalEquations = field(init=False)
+    _equations: Any = field(init=False, default=None)
     _shapes: tuple = field(init=False, default=())  # of priors beside that of a ridge
     _basis: np.ndarray | None = field(init=False, default=None)  # where it is not theta's
 
@@ -207,15 +206,15 @@ class MomentRegressor(CertifiedIntervals, FitsPersons, PredictionIntervals):
         ValueError
             If the two do not have sums of the same scaled records.
         """
-        own, others = (getattr(fit, "_equations", None) for fit in (self, other))
-        whitened = any(getattr(fit, "_basis", None) is not None for fit in (self, other))
-        if own is None or others is None or whitened or not self._scaling.same_as(other._scaling):
+        own = [fit for fit in (self, other) if isinstance(fit, MomentRegressor)]
+        plain = [fit for fit in own if fit._equations is not None and fit._basis is None]
+        if len(plain) < 2 or not self._scaling.same_as(other._scaling):
             raise ValueError(
                 "only fits that release sums of the same records, with the same bounds, can be "
                 "pooled: not solver='sgd', nor re-weighted codebook reports."
             )
         fit = copy(self)
-        fit._keep(own.pooled(others))
+        fit._keep(self._equations.pooled(other._equations))
         return fit
 
     @available_if(_has_sums)
@@ -248,7 +247,7 @@ class MomentRegressor(CertifiedIntervals, FitsPersons, PredictionIntervals):
             The sums; None where rows were normalised, or noises depend on each other.
         """
         check_is_fitted(self)
-        equations = getattr(self, "_equations", None)
+        equations = self._equations
         plain = equations is not None and equations.symmetric and equations.law is None
         return equations if plain else None
 

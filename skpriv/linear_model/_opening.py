@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 
+from .._compat import names_in
 from .._estimation._conformal import checked_levels
 from .._estimation._loop._rules import RESOLVED, Rules
-from .._estimation._loop._queries import person_sums
 from .._estimation._loop._whitening import Usual
-from .._compat import names_in
+from .._estimation._persons import person_sums
 from .._estimation._public_maps import (
     REQUIRED,
-    RowMap,
     RecordMap,
+    RowMap,
     TargetMap,
     check_units,
     column_bounds,

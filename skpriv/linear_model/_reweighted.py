@@ -16,25 +16,33 @@ gradient's noise, of the gradient at the truth, and the largest eigenvalue of th
 needs that the descent converged, nor a condition on U or on the eigenvalues of S.
 """
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from math import ceil, inf, log, sqrt
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from scipy import special, stats
+from scipy import stats
 
 from .._compat import StrOptions
 from .._estimation._coefficients import CoefficientLaw, NoLaw
 from .._estimation._intervals import event, inside_bounds, operator_quantile, split_failure
+from .._estimation._links import LINKS, IdentityLink, Link, LogitLink
 from .._estimation._loop._rules import SUBSET_RESOLUTIONS, part_needed
 from .._estimation._moments import Instrument, NormalEquations
 from .._estimation._public_maps import RecordMap
 from .._estimation._reports import LiftedMomentsQuery, moments_query
 from .._linalg import (
-    HALF_DIGITS, RELATIVE_ZERO, add_gram, nearest_in_ball, psd_part, psd_power, row_norms, unvech,
-    vech, vech_size,
+    HALF_DIGITS,
+    RELATIVE_ZERO,
+    add_gram,
+    nearest_in_ball,
+    psd_part,
+    psd_power,
+    row_norms,
+    unvech,
+    vech,
+    vech_size,
 )  # fmt: skip
 from .._parameters import Count, Estimand, parameters
 from .._stored import stored
@@ -307,89 +315,6 @@ def affordable(session, maps, share, iterations):
     return 0
 
 
-class Link(ABC):
-    """An increasing link of a generalised linear model, in scaled units (targets in [-1, 1]).
-
-    The mean of the target is ``mean(<phi, theta>)``. The privacy guarantee does not rely on what a
-    link promises; accuracy and intervals do.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skpriv.linear_model import Link
-    >>> class Arctan(Link):
-    ...     '''The mean is (2 / pi) arctan(t).'''
-    ...     def mean(self, linear):
-    ...         return 2.0 / np.pi * np.arctan(linear)
-    ...     def slope_bounds(self, bound):
-    ...         return 2.0 / np.pi / (1.0 + bound**2), 2.0 / np.pi
-    >>> float(Arctan().mean(1.0))
-    0.5
-    """
-
-    @abstractmethod
-    def mean(self, linear: Any) -> np.ndarray:
-        """Mean of the target, in [-1, 1], at values of the linear function.
-
-        Parameters
-        ----------
-        linear : ndarray
-            Values of the linear function.
-
-        Returns
-        -------
-        ndarray of the same shape
-            Means of the target.
-        """
-
-    @abstractmethod
-    def slope_bounds(self, bound: Any) -> tuple[float, float]:
-        """Smallest and largest derivative of ``mean`` on [-bound, bound], both positive.
-
-        Parameters
-        ----------
-        bound : float
-            Bound on the size of the linear function, above 0.
-
-        Returns
-        -------
-        (low, high) : floats
-            Smallest and largest derivative.
-        """
-
-
-@stored
-class IdentityLink(Link):
-    """The mean is the linear function itself."""
-
-    def mean(self, linear):
-        """Linear function."""
-        return linear
-
-    def slope_bounds(self, bound):
-        """One."""
-        return 1.0, 1.0
-
-
-@stored
-class LogitLink(Link):
-    """Logistic regression: the mean is 2 / (1 + exp(-t)) - 1 = tanh(t / 2).
-
-    In the units of a target in ``bounds_y=(0, 1)`` that is the logistic function of t.
-    """
-
-    def mean(self, linear):
-        """tanh(linear / 2)."""
-        return np.tanh(np.asarray(linear) / 2.0)
-
-    def slope_bounds(self, bound):
-        """1 / (2 cosh(bound / 2)^2) and one half."""
-        return 2.0 * float(special.expit(bound) * special.expit(-bound)), 0.5
-
-
-LINKS: dict[str, Link] = {"identity": IdentityLink(), "logit": LogitLink()}
-
-
 # Public grid of ridges lambda', in the units of H (whose trace is at most one).
 RIDGES = np.concatenate([[0.0], np.geomspace(1e-6, 1.0, 37)])
 # Weights of the failure probability: of the gradient at the truth, and of the noises of both sums.
@@ -533,7 +458,7 @@ MAX_ITER, SMALL = 500, 1e-5  # of the minimiser without noise: steps, and that o
 def step_shares(divides, link, precision):
     """Parts of the regression's share that the steps take, in their order, by public numbers."""
     steps = STEPS[divides]
-    if divides == "budget" and not isinstance(link, IdentityLink):
+    if divides == "budget" and not link.linear:
         steps += ceil(FURTHER * log(max(1.0, precision / PRECISE)))
     parts = GROWTH[divides] ** np.arange(steps)
     return parts / parts.sum()
@@ -638,7 +563,7 @@ def gradient_change(link, norm, condition):
 
     Examples
     --------
-    >>> from skpriv.linear_model._reweighted import IdentityLink
+    >>> from skpriv._estimation._links import IdentityLink
     >>> from skpriv.linear_model._reweighted import gradient_change
     >>> [round(gradient_change(IdentityLink(), 1.0, c), 1) for c in (1.0, 3.0, 10.0, 1e9)]
     [3.0, 3.3, 3.7, 4.0]
@@ -707,7 +632,7 @@ class Minimiser(Procedure):
             step = -np.linalg.lstsq(metric, score, rcond=RELATIVE_ZERO)[0]
             move = nearest_in_ball(theta + step, metric, self.radius) - theta
             length = float(np.linalg.norm(move))
-            bent = length and not isinstance(self.link, IdentityLink)
+            bent = length and not self.link.linear
             theta = theta + (move * np.log1p(length) / length if bent else move)
             if length <= RELATIVE_ZERO * (1.0 + np.linalg.norm(theta)):
                 break
@@ -879,9 +804,7 @@ class ReweightedRegressor(MomentRegressor):
         self._scaling, self._link = maps, link
         deviation = self._certificate = None
         if descends:
-            # The rest of an earlier fit by moments may be exact.
-            for name in ("_equations", "_shapes", "_basis"):
-                self.__dict__.pop(name, None)
+            self._equations = None  # those of an earlier fit may be exact
             self._descend(session, maps, instrument, steps, link)
         else:
             deviation = self._solve_moments(session, query_map, instrument, 1.0 - share, channel)
@@ -889,7 +812,7 @@ class ReweightedRegressor(MomentRegressor):
 
     def _descends(self, link, weighted):
         """Whether "sgd" is the solver; what it, or the other one, does not take is refused."""
-        bends = not isinstance(link, IdentityLink)
+        bends = not link.linear
         if bends and self.solver == "moments":
             raise ValueError(
                 f"solver='moments' solves linear equations, so that link={self.link!r} needs "
@@ -941,7 +864,7 @@ class ReweightedRegressor(MomentRegressor):
         else:
             theta, self._certificate = descend(session, maps, instrument, link, radius, steps)
         self.coef_, self.intercept_ = maps.coefficients(theta)
-        if not isinstance(link, IdentityLink):  # the linear function is not in the units of y
+        if not link.linear:  # the linear function is not in the units of y
             self.coef_ = self.coef_ / maps.radius
             self.intercept_ = (self.intercept_ - maps.centre) / maps.radius
 
@@ -970,7 +893,7 @@ class ReweightedRegressor(MomentRegressor):
     def _function(self, X):
         """The mean of y for checked rows."""
         linear = super()._function(X)
-        if isinstance(self._link, IdentityLink):
+        if self._link.linear:
             return linear
         return self._scaling.unscale(np.asarray(self._link.mean(linear)))
 

@@ -23,14 +23,25 @@ from sklearn.utils.validation import validate_data
 
 from .._compat import HasMethods, Interval, StrOptions, pipeline_steps, reaching_last, safe_indexing
 from .._estimation._intervals import two_sided_quantile
-from .._estimation._loop._queries import LocationQuery, SpreadQuery
 from .._estimation._public_maps import TargetMap, column_bounds
+from .._estimation._targets import LocationQuery, SpreadQuery
 from .._linalg import row_products
 from .._parameters import ArrayLike, Level, PrivacyModel, RandomState, validated
 from ..exceptions import InvalidValues, PrivacyError
 from ..privacy import (
-    MODELS, MOST_NOISE, ROUNDING, SIDE_SHARE, TOLD_ABOVE, Accounted, Budget, PrivacyReport, Query,
-    capabilities, learns_nothing, models_that, open_session,
+    MODELS,
+    MOST_NOISE,
+    ROUNDING,
+    SIDE_SHARE,
+    TOLD_ABOVE,
+    Accounted,
+    Budget,
+    PrivacyReport,
+    Query,
+    capabilities,
+    learns_nothing,
+    models_that,
+    open_session,
 )  # fmt: skip
 from ..records import INVALID_VALUES, as_rows, is_lazy, public_shape, public_zeros, silence
 

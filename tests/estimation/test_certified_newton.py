@@ -9,8 +9,8 @@ from registry.noise import goe
 from scipy import stats
 
 from skpriv._estimation._intervals import expected_sum, main_region, norm_quantile
-from skpriv._estimation._loop import _fit as certified
-from skpriv._estimation._loop._queries import Whitened
+from skpriv._estimation._loop import _certified as certified
+from skpriv._estimation._loop._rows import Whitened
 from skpriv._estimation._public_maps import RowMap
 from skpriv.linear_model import LinearRegression
 

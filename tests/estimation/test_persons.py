@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from skpriv._estimation._loop._queries import (
+from skpriv._estimation._persons import (
     MOST_CUT,
     SCORE_LENGTHS,
     ScoreLengthsQuery,

@@ -8,7 +8,7 @@ import pytest
 from registry.estimators import layered, reweighted
 from scipy import stats
 
-from skpriv.linear_model._reweighted import LINKS
+from skpriv._estimation._links import LINKS
 
 LEVEL = 0.9
 

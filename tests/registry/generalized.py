@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from skpriv._estimation._loop._queries import Logit, Whitened
+from skpriv._estimation._links import Logit
+from skpriv._estimation._loop._rows import Whitened
 from skpriv._estimation._public_maps import RowMap
 from skpriv.linear_model._generalized import ClassTarget
 from skpriv.linear_model._exact import MaximumLikelihood

@@ -5,12 +5,13 @@ from functools import partial
 
 import numpy as np
 
+from skpriv._estimation._links import LINKS, Link
 from skpriv._estimation._moments import Instrument, MomentsQuery, ResidualGramQuery
 from skpriv._estimation._public_maps import RecordMap
 from skpriv._estimation._reports import LiftedMomentsQuery
 from skpriv.linear_model._improper import ClippedGradientQuery, ErrorTerms, ReportedGradientQuery
 from skpriv.linear_model._reweighted import (
-    LINKS, Link, LinkGradientQuery, Minimiser, NormalisationQuery, ReportedNormalisationQuery,
+    LinkGradientQuery, Minimiser, NormalisationQuery, ReportedNormalisationQuery,
     ReweightedMomentsQuery, ReweightedReportsQuery,
 )  # fmt: skip
 

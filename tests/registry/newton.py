@@ -5,10 +5,10 @@ from functools import partial
 
 import numpy as np
 
-from skpriv._estimation._loop._queries import (
-    IDENTITY, ClippedRowsQuery, LocationQuery, Log, Logit, MarginsQuery, ResidualMeanQuery,
-    SpreadQuery, StretchQuery, Whitened, WhiteningQuery,
-)  # fmt: skip
+from skpriv._estimation._links import IDENTITY, Log, Logit
+from skpriv._estimation._loop._rows import ClippedRowsQuery, MarginsQuery, Whitened, WhiteningQuery
+from skpriv._estimation._targets import LocationQuery, SpreadQuery
+from skpriv._estimation._loop._evidence import ResidualMeanQuery, StretchQuery
 from skpriv._estimation._loop._score import LineScoreQuery, ScoreQuery, StepAndLineQuery
 from skpriv._estimation._public_maps import RecordMap, RowMap, TargetMap, WeightedMap
 from skpriv.linear_model._base import ScaledAlready

@@ -6,7 +6,9 @@ import numpy as np
 
 from skpriv._estimation._loop._score import LineScoreQuery
 from skpriv._estimation._loop._score import PersonScoreQuery
-from skpriv._estimation._loop._queries import IDENTITY, Log, Logit, ScoreLengthsQuery, Whitened
+from skpriv._estimation._links import IDENTITY, Log, Logit
+from skpriv._estimation._persons import ScoreLengthsQuery
+from skpriv._estimation._loop._rows import Whitened
 from skpriv._estimation._moments import Instrument, PersonGramQuery
 from skpriv._estimation._public_maps import RecordMap, RowMap, TargetMap
 from skpriv.linear_model._generalized import ClassTarget

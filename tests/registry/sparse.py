@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from skpriv._estimation._loop._queries import Whitened, WhiteningQuery
+from skpriv._estimation._loop._rows import Whitened, WhiteningQuery
 from skpriv._estimation._public_maps import RecordMap, RowMap
 from skpriv.linear_model._iht import (
     GradientNorm, Iterate, OfColumns, ResidualSizeQuery, ScoresQuery,

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..._stored import stored
 from .._cells import noise_floor
-from ._queries import Whitened, WhiteningQuery
+from ._rows import Whitened, WhiteningQuery
 
 # The length up to which a whitened row counts in full; in steps that is 1. The noise of the matrix
 # is its square times that of rows up to 1. At 3 lines were no closer to least squares on 13 tables

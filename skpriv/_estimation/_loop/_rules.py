@@ -23,7 +23,8 @@ import numpy as np
 from scipy.special import lambertw, ndtr
 
 from ...privacy import SIDE_SHARE
-from ._queries import IDENTITY, SQUARES
+from .._links import IDENTITY
+from ._rows import SQUARES
 
 # Shares of the budget. "Measured" means in docs/evidence/linear_regression.md, by ablation.
 # A question of one number or of a few: the mean and spread of the target, the lengths of the scores
@@ -173,7 +174,7 @@ class Rules:
             "wide" clips at 6 deviations at least, at any resolution, and takes two steps.
         ranged : bool
             Whether every feature has a public range, and not the norm of the row alone.
-        link : MeanLink
+        link : StepLink
         counted : bool
             Whether clipped rows can be counted.
         boxed : bool

@@ -15,19 +15,12 @@ from scipy.special import ndtr, ndtri
 from ..._linalg import RELATIVE_ZERO, SQRT2, add_gram, one_blas_thread, row_norms, unvech, vech
 from ..._stored import stored
 from ...privacy import ROUNDING, TOLD_ABOVE, GaussianNoise, Query
+from .._links import IDENTITY, StepLink
+from .._persons import MATRICES, JointScores, PersonScores, ScoreLengthsQuery, person_sums
 from .._public_maps import TargetMap
+from .._targets import scaled_targets
 from ._far_rows import FarRows
-from ._queries import (
-    IDENTITY,
-    MATRICES,
-    JointScores,
-    MeanLink,
-    PersonScores,
-    ScoreLengthsQuery,
-    Whitened,
-    person_sums,
-    scaled_targets,
-)
+from ._rows import Whitened
 from ._rules import LEARNT, normal_clip
 
 # Numbers of the proof in `ScoreQuery`. Residuals are counted from the part CUT of the limit on, and
@@ -136,7 +129,7 @@ class ScoreQuery(JointScores, Query):
         b.
     limit : float
         R.
-    link : MeanLink
+    link : StepLink
     sandwich : bool
         Whether uu' and the count are asked.
     most_excess : float or None
@@ -158,7 +151,7 @@ class ScoreQuery(JointScores, Query):
     location: float
     point: np.ndarray
     limit: float
-    link: MeanLink = IDENTITY
+    link: StepLink = IDENTITY
     sandwich: bool = False
     most_excess: float | None = None
     matrices: bool = True
@@ -745,7 +738,7 @@ def line_query(
     cut_length : float
         Where the scores of steps are cut.
     rules : Rules
-    link : MeanLink
+    link : StepLink
     """
     line = LineScoreQuery(*fields, cut_length, link)
     whitened, _, location, point = fields

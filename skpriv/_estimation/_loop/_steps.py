@@ -9,16 +9,15 @@ from scipy.linalg import lapack
 from ..._linalg import RELATIVE_ZERO
 from ...privacy import TOLD_ABOVE, Budget, Callers
 from ...records import in_threads
-from .._intervals import USUAL_QUANTILE
+from .._links import IDENTITY
 from .._moments import cluster_degrees
-from ._fit import FITTED, KnownLength, KnownMean, LoopFit, weights_move_mean
-from ._queries import (
-    IDENTITY, STRETCH_WEIGHT, ClippedRowsQuery, ResidualMeanQuery, ScoreLengthsQuery, SpreadQuery,
-    StretchQuery, Whitened, WhiteningQuery, best_linear, seldom_cut,
-)  # fmt: skip
-from ._rules import QUESTION, Rules, mean_clip, skewness_bias
+from .._persons import ScoreLengthsQuery, seldom_cut
+from .._targets import SpreadQuery, best_linear
+from ._evidence import known_length, known_mean
+from ._fit import FITTED, LoopFit
+from ._rows import ClippedRowsQuery, Whitened, WhiteningQuery
+from ._rules import QUESTION, Rules
 from ._score import (
-    CUBE,
     Line,
     PersonScoreQuery,
     ScoreEquation,
@@ -33,17 +32,27 @@ from ._whitening import Pool, denoised_gram, is_wide, learn_whitening, whitening
 # is for features that use their ranges. The second is for those that use a thirtieth of them,
 # because bounds may be too wide.
 EFFECTS = 1.0, 30.0
-# Deviations of a line from its mean at which the question of its length clips it. Measured.
-FAR_FIT = 4.0
+
+
 NORMAL = sqrt(pi / 2.0)  # standard deviation of a normal variable over its mean deviation
+
+
 # What the report says where the records are too few: by public numbers and the released spread.
 MEAN_ONLY = "Only the mean of the target was asked: the records are too few for coefficients."
+
+
 RATES_ONLY = "Only the rates of the classes were asked: records are too few for coefficients."
+
+
 NO_INTERCEPT = "The records are too few for coefficients, and there is no intercept: the fit is 0."
+
+
 FEW_OF_CLASSES = (
     "The records are few: features were not whitened, and large residuals were cut, so that "
     "predictions have no intervals and coefficients no standard errors."
 )
+
+
 FEW_RECORDS = "The records are few: features were not whitened, and noise shrinks coefficients."
 
 
@@ -58,7 +67,7 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None, usual=N
         Public map of rows, with ``size``, ``rows(X)`` (norms at most 1) and ``constant``, and of
         targets.
     rules : Rules
-    link : MeanLink
+    link : StepLink
     priors : sequence of ndarray
         Shapes L of a prior theta = tau L c that are thought as likely as equal coefficients.
     start : Start, default=None
@@ -220,7 +229,7 @@ def at_solution(session, maps, link, theta):
     ----------
     session : Session
     maps : RecordMap
-    link : MeanLink
+    link : StepLink
     theta : ndarray of shape (p,), or of some such vectors one after the other
 
     Returns
@@ -391,129 +400,6 @@ def _noisy_mean(session, maps, link, share):
             "or a number."
         )
     return found
-
-
-def known_mean(session, whitened, maps, released, deviation, pool, equation, rules, link):
-    """The evidence of other answers than the steps about the mean of a fit, and by how much steps
-    miss it.
-
-    One answer is the mean of the target, in which nothing is clipped. If clips are tight, another
-    one is the mean of the residuals at a wider clip, and the bias of that clip counts as one more
-    error. Both are weighted by their precisions.
-
-    The clip of the last step may have moved the mean of the fit. The bound on this bias is what
-    `skewness_bias` says, or the bias of a tail like the inverse cube if that is larger. It is no
-    more than the bias of residuals near the limit that are all on one side of it, and as far beyond
-    it as targets can be.
-
-    All of these are differences of linear parts. If the link bends, the mean of the linear part
-    does not tell the mean of the target, and only residuals do.
-
-    Parameters
-    ----------
-    released : Location
-        Mean of the target.
-    deviation : float
-        Deviation of the target.
-    equation : ScoreEquation
-        The last one.
-
-    Returns
-    -------
-    KnownMean
-    """
-    constant = lapack.dtrtrs(whitened.W, maps.row_map.constant, trans=1)[0]  # W is upper
-    start = link.linear_part(released.mean)
-    slope = released.part * link.steepest / link.far * float(link.slope(start, released.mean))
-    gram = pool.slope / slope
-    level = max(float(constant @ gram @ constant), 0.1)  # mean of w^2
-    moved = weights_move_mean(level, float(pool.b @ gram @ pool.b))
-    value, precision = float(constant @ gram @ pool.b) / level, 0.0
-    if link.linear:
-        precision = 1.0 / (released.scale**2 + pool.variance / equation.n + moved)
-        # The deviation of residuals which no clip made small. Clipped at 1.25 of their own
-        # deviations, the residuals of a rare target have a third of their deviation.
-        deviation = sqrt(max(pool.variance, deviation**2 - float(pool.b @ pool.slope @ pool.b)))
-    unit = 1.0 if link.linear else slope / released.part
-    if rules.mean:
-        clip = mean_clip(2.0 / (rules.effective_records * sqrt(rules.mean)))
-        limit = min(link.farthest, clip * deviation)
-        theta = whitened.W.T @ pool.b
-        query = ResidualMeanQuery(maps.row_map, maps.target_map, start, theta, limit, link)
-        answer = session.sum(query, rules.mean)
-        residual = limit * float(answer.value[0]) / answer.n / released.part
-        noise = limit * answer.noise.scale / answer.n / released.part
-        # The mean of counts is not taken to be below this noise
-        excess = link.linear_part(max(released.mean - residual, noise)) - start
-        excess = -residual if link.linear else excess
-        error = noise**2 + (deviation * skewness_bias(clip)) ** 2
-        if session.trust.can.reports:  # these are residuals of other users
-            error += deviation**2 / answer.n
-        error /= unit**2
-        value = (value * precision + excess / error) / (precision + 1.0 / error)
-        precision += 1.0 / error
-    clip, counted = equation.limit / deviation, max(equation.nearly_cut, 0.0)
-    counted += 2.0 * equation.cut_scale
-    skew = deviation * max(skewness_bias(clip), CUBE * clip * counted)
-    skew = min(skew, max(link.farthest - equation.limit, 0.0) * counted)
-    skew *= (1.0 + equation.fall) / unit
-    return KnownMean(pool.b, constant, gram, value, 1.0 / precision, skew, slope)
-
-
-def known_length(
-    session, maps, whitened, location, deviation, pool, equation, rules, constant, moved
-):
-    """By how much a line is too short, by the residuals at a wide clip and without weights.
-
-    Let f be the fit less its mean and g = clip(f / u), for a u of `FAR_FIT` deviations of f. Then
-    d = mean(c g) / (u mean(g^2)), with residuals c, is what f is to be multiplied by for the
-    residuals not to go along with g. Where g is seldom clipped this is what least squares says of
-    the length. The variance v of d is that of privacy noise in both means, and of sampling.
-
-    A priori d is N(0, t^2) with t^2 = h^2 + (square by which clips moved the mean) / (4 P), for the
-    mean square P = f'Df of the fit over rows as they are weighed. Where clips moved the mean of the
-    fit, they may have moved rows at a deviation from the mean by half as much more or less. And
-    h = 1 - P / (u^2 mean(g^2)), less two deviations of noise, is the part of the mean square of all
-    rows that weights hide: if rows far away do not go along with f at all, d is -h. If there is
-    neither, the length is left alone.
-
-    Parameters
-    ----------
-    deviation : float
-        Deviation of the target.
-    equation : ScoreEquation
-        The last one.
-    constant : ndarray of shape (p,)
-        The vector v with psi'v = 1 for every record.
-    moved : float
-        Square by which clips moved the mean of the fit, less its noise.
-
-    Returns
-    -------
-    KnownLength
-    """
-    gram = pool.slope / equation.uncut
-    level = max(float(constant @ gram @ constant), 0.1)  # mean of w^2
-    middle = float(constant @ gram @ pool.b) / level
-    f = pool.b - middle * constant
-    square = max(float(f @ gram @ f), 1e-300)
-    clip = mean_clip(2.0 / (rules.effective_records * sqrt(rules.stretch)))
-    beyond = deviation**2 - float(pool.b @ pool.slope @ pool.b)
-    limit = min(IDENTITY.farthest, clip * sqrt(max(pool.variance, beyond)))
-    unit, theta = FAR_FIT * sqrt(square), whitened.W.T @ pool.b
-    query = StretchQuery(
-        maps.row_map, maps.target_map, location, theta, limit, middle=middle, unit=unit
-    )
-    answer = session.sum(query, rules.stretch)
-    product, spread, noise = query.read(answer)
-    spread_noise = noise / STRETCH_WEIGHT
-    spread = max(spread, USUAL_QUANTILE * spread_noise, 1e-12)
-    value = limit * product / (unit * spread)
-    variance = (limit * noise / unit) ** 2 + pool.variance / answer.n * spread / unit**2
-    variance = (variance + (value * spread_noise) ** 2) / spread**2
-    hidden = 1.0 - square / (unit**2 * spread) - USUAL_QUANTILE * spread_noise / spread
-    prior = max(hidden, 0.0) ** 2 + moved / (4.0 * square)
-    return KnownLength(pool.b, f, gram @ f / square, value, variance, prior)
 
 
 def narrow_bounds(fit, row_map, names):

@@ -14,7 +14,7 @@ from scipy.linalg import lapack
 from ..._linalg import lean_product, row_norms
 from ...records import in_threads
 from .._moments import PRIOR_VARIANCES, SAMPLING
-from ._queries import SQUARES, MarginsQuery, Whitened, WhiteningQuery
+from ._rows import SQUARES, MarginsQuery, Whitened, WhiteningQuery
 from ._rules import normal_clip
 
 
@@ -168,7 +168,7 @@ class Pool:
         Logarithm of the odds against each shape.
     largest : float
         Largest prior variance of a coordinate of b.
-    link : MeanLink
+    link : StepLink
     length : float
         Root mean square length of a whitened row.
     curator : bool

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from skpriv._estimation._loop._steps import wide_bounds
-from skpriv._estimation._loop._queries import ClippedRowsQuery
+from skpriv._estimation._loop._rows import ClippedRowsQuery
 from skpriv._estimation._public_maps import RowMap
 from skpriv.privacy import Answer, GaussianNoise
 from skpriv.linear_model import (

@@ -5,9 +5,10 @@ import pytest
 from registry.noise import goe
 from scipy import stats
 
-from skpriv._estimation._loop import _fit
+from skpriv._estimation._loop import _evidence, _fit
 from skpriv._estimation._loop._score import _shrunk
-from skpriv._estimation._loop._fit import KnownMean, LoopLaw
+from skpriv._estimation._loop._evidence import KnownMean
+from skpriv._estimation._loop._fit import LoopLaw
 
 Z = stats.norm.ppf(0.975)
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(30)  # expectations of a normal variable
@@ -103,7 +104,7 @@ def test_a_clip_of_either_sign_costs_no_coverage(name, part, level):
     own = 1.0 - response
     assert reply == pytest.approx(response * dual)
     moved = noise * float(dual @ dual)  # weights move a mean by nothing where b is the point
-    fixed = _fit.weights_move_mean(V @ GRAM @ V, 0.0)
+    fixed = _evidence.weights_move_mean(V @ GRAM @ V, 0.0)
     counted = np.sqrt(own**2 * moved + left**2)
     spread = np.sqrt(own**2 * moved + response**2 * (deviation**2 + fixed))
     bias = np.linspace(-1.0, 1.0, 9) * own * skew
@@ -127,9 +128,9 @@ def test_weights_move_a_mean_by_no_more_than_an_interval_counts(level):
     function = weights - level
     square = float(parts @ function**2)
     moved = abs(parts @ (weights * function)) / level - parts @ function
-    assert moved <= Z * np.sqrt(_fit.weights_move_mean(level, square)) + 1e-12
+    assert moved <= Z * np.sqrt(_evidence.weights_move_mean(level, square)) + 1e-12
     if 0.0 < square:
-        assert moved > 0.5 * Z * _fit.WEIGHTING * np.sqrt(level * (1 - level) * square)
+        assert moved > 0.5 * Z * _evidence.WEIGHTING * np.sqrt(level * (1 - level) * square)
 
 
 def test_weights_and_distance_make_the_mean_less_known():

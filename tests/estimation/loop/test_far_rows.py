@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skpriv._estimation._loop._far_rows import FAR_LENGTH, FarRows
-from skpriv._estimation._loop._queries import Whitened
+from skpriv._estimation._loop._rows import Whitened
 from skpriv._estimation._public_maps import RowMap
 from skpriv._linalg import unvech
 from skpriv.inspection import inference

@@ -8,7 +8,9 @@ import pytest
 from registry.noise import goe
 from sklearn.base import clone
 
-from skpriv._estimation._loop._queries import IDENTITY, SQUARES, LocationQuery, Logit, MarginsQuery
+from skpriv._estimation._links import IDENTITY, Logit
+from skpriv._estimation._loop._rows import MarginsQuery, SQUARES
+from skpriv._estimation._targets import LocationQuery
 from skpriv._estimation._loop._rules import Rules
 from skpriv._estimation._loop._steps import NORMAL, find_location
 from skpriv._estimation._loop._whitening import denoised_gram, whitening_by_margins, with_least_mass

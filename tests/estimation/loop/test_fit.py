@@ -9,10 +9,11 @@ from registry.noise import goe
 from scipy.integrate import trapezoid
 
 from skpriv._estimation._coefficients import loop_law
-from skpriv._estimation._loop._queries import IDENTITY, Logit
+from skpriv._estimation._links import IDENTITY, Logit
 from skpriv._estimation._loop._score import CUBE, CUT, ScoreEquation
 from skpriv._estimation._intervals import USUAL_QUANTILE
-from skpriv._estimation._loop._fit import LoopFit, inversion_excess, mean_slope, noise_floor
+from skpriv._estimation._cells import noise_floor
+from skpriv._estimation._loop._fit import LoopFit, inversion_excess, mean_slope
 from skpriv._estimation._loop._score import Line
 from skpriv._estimation._loop._whitening import Pool
 from skpriv._estimation._public_maps import RecordMap, RowMap, TargetMap

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from skpriv._estimation._intervals import inside_bounds
-from skpriv._estimation._loop import _steps
-from skpriv._estimation._loop._queries import IDENTITY, Location
+from skpriv._estimation._loop import _evidence
+from skpriv._estimation._links import IDENTITY
+from skpriv._estimation._targets import Location
 from skpriv._estimation._loop._rules import skewness_bias
 from skpriv._estimation._loop._score import CUBE
 from skpriv._estimation._public_maps import RecordMap
@@ -16,7 +17,7 @@ from skpriv._estimation._public_maps import RecordMap
 @pytest.fixture
 def known(monkeypatch):
     """What is known of a mean, by residuals of n records and a last step with these numbers."""
-    monkeypatch.setattr(_steps, "ResidualMeanQuery", lambda *arguments: None)
+    monkeypatch.setattr(_evidence, "ResidualMeanQuery", lambda *arguments: None)
 
     def found(n, reports=False, **equation):
         session = SimpleNamespace(
@@ -28,7 +29,7 @@ def known(monkeypatch):
         maps = RecordMap(SimpleNamespace(constant=np.array([1.0, 0.0])), None)
         pool = SimpleNamespace(b=np.zeros(2), slope=np.eye(2), variance=0.04, spread=0.0)
         step = dict(n=2_000, limit=1.0, nearly_cut=0.0, cut_scale=0.0, fall=0.0) | equation
-        return _steps.known_mean(
+        return _evidence.known_mean(
             session, SimpleNamespace(W=np.eye(2)), maps, Location(0.0, 0.3, 1.0), 0.2, pool,
             SimpleNamespace(**step), SimpleNamespace(mean=0.1, effective_records=1_000.0), IDENTITY,
         )  # fmt: skip

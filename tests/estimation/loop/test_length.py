@@ -6,8 +6,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from skpriv._estimation._loop._fit import KnownLength
-from skpriv._estimation._loop._queries import STRETCH_WEIGHT, MarginsQuery, StretchQuery
+from skpriv._estimation._loop._evidence import KnownLength
+from skpriv._estimation._loop._evidence import STRETCH_WEIGHT, StretchQuery
+from skpriv._estimation._loop._rows import MarginsQuery
 from skpriv._estimation._loop._whitening import whitening_by_margins
 from skpriv._estimation._public_maps import RowMap, TargetMap
 from skpriv.linear_model import LinearRegression

@@ -8,7 +8,8 @@ import pytest
 from skpriv._estimation._loop import _score as _line
 from skpriv._estimation._loop._score import UNEVEN, ScoreEquation, ScoreQuery
 from skpriv._estimation._loop._score import LineScoreQuery, StepAndLineQuery
-from skpriv._estimation._loop._queries import ScoreLengthsQuery, Whitened, WhiteningQuery
+from skpriv._estimation._persons import ScoreLengthsQuery
+from skpriv._estimation._loop._rows import Whitened, WhiteningQuery
 from skpriv._estimation._public_maps import RowMap, TargetMap
 from skpriv._linalg import unvech
 from skpriv.linear_model import LinearRegression

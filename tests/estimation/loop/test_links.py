@@ -7,7 +7,8 @@ import pytest
 from scipy import optimize
 
 from skpriv._estimation._loop._score import ScoreEquation, ScoreQuery
-from skpriv._estimation._loop._queries import IDENTITY, Log, Logit, Whitened
+from skpriv._estimation._links import IDENTITY, Log, Logit
+from skpriv._estimation._loop._rows import Whitened
 from skpriv._estimation._public_maps import PublicTargets, RowMap, TargetMap, WeightedMap
 from skpriv._linalg import one_blas_thread
 from skpriv.linear_model._generalized import ClassTarget, CountTarget

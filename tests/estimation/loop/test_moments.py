@@ -8,7 +8,8 @@ import pytest
 
 from skpriv._estimation._loop._score import LineScoreQuery, ScoreEquation, ScoreQuery
 from skpriv._estimation._loop._whitening import Pool, denoised_gram
-from skpriv._estimation._loop._queries import IDENTITY, Whitened, WhiteningQuery
+from skpriv._estimation._links import IDENTITY
+from skpriv._estimation._loop._rows import Whitened, WhiteningQuery
 from skpriv._estimation._loop._rules import RESOLVED, Rules, normal_clip
 from skpriv._estimation._public_maps import RowMap, TargetMap, WeightedMap
 from skpriv.inspection import inference

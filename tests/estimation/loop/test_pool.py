@@ -7,7 +7,7 @@ import pytest
 
 from skpriv._estimation._loop._score import ScoreEquation
 from skpriv._estimation._loop._fit import LoopFit
-from skpriv._estimation._loop._queries import IDENTITY, Logit
+from skpriv._estimation._links import IDENTITY, Logit
 from skpriv._estimation._loop import _whitening
 from skpriv._estimation._loop._whitening import Pool, posterior_mean, prior_model
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from skpriv._estimation._loop._queries import IDENTITY, Log, Logit
+from skpriv._estimation._links import IDENTITY, Log, Logit
 from skpriv._estimation._loop._whitening import Pool
 from skpriv._estimation._loop._rules import BENT_STEPS, Rules
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from skpriv._estimation._loop._queries import LocationQuery, SpreadQuery, Whitened
+from skpriv._estimation._targets import LocationQuery, SpreadQuery
+from skpriv._estimation._loop._rows import Whitened
 from skpriv._estimation._loop._score import (
     COUNT_WEIGHT, CUT, FALL, RESIDUAL_WEIGHT, SIDE_WEIGHT, ScoreQuery, largest_excess,
 )  # fmt: skip

@@ -5,7 +5,8 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 import skpriv
-from skpriv._estimation._loop._queries import Logit, Whitened
+from skpriv._estimation._links import Logit
+from skpriv._estimation._loop._rows import Whitened
 from skpriv._estimation._loop._rules import Rules
 from skpriv._estimation._loop._score import ScoreQuery
 from skpriv._estimation._public_maps import RowMap

@@ -9,7 +9,7 @@ from registry.refusals import uncharged
 from scipy.special import expit
 
 from skpriv import BudgetAccountant
-from skpriv._estimation._loop._queries import Whitened
+from skpriv._estimation._loop._rows import Whitened
 from skpriv._estimation._loop._score import ScoreEquation, ScoreQuery
 from skpriv.exceptions import BudgetExceeded
 from skpriv.inspection import inference

@@ -7,12 +7,13 @@ import pytest
 from registry.estimators import reweighted
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
+from skpriv._estimation._links import LINKS, IdentityLink
 from skpriv._estimation._moments import Instrument
 from skpriv._estimation._public_maps import RecordMap
 from skpriv._linalg import nearest_in_ball, unvech, vech_size
 from skpriv.linear_model import Link, ReweightedRegressor
 from skpriv.linear_model._reweighted import (
-    CERTIFICATE_PARTS, LINKS, GradientCertificate, IdentityLink, LinkGradientQuery,
+    CERTIFICATE_PARTS, GradientCertificate, LinkGradientQuery,
     NormalisationQuery, ReweightedMomentsQuery, descend, gradient_change, step_shares,
 )  # fmt: skip
 from skpriv.privacy import ROUNDING, Budget, capabilities, open_session

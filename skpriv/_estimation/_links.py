@@ -1,0 +1,349 @@
+"""Links: which function of the linear part of a model the mean of its target is."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from math import inf
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import special
+
+from .._stored import renamed, stored
+from ._targets import UNIFORM_VARIANCE, LocationQuery
+
+# With few records residuals of two classes are cut at this many times the largest one at the rate.
+CUT_BEYOND = 1.1
+
+
+class Link(ABC):
+    """An increasing link of a generalised linear model, in scaled units (targets in [-1, 1]).
+
+    The mean of the target is ``mean(<phi, theta>)``. The privacy guarantee does not rely on what a
+    link promises; accuracy and intervals do.
+
+    Attributes
+    ----------
+    linear : bool
+        Whether the mean is the linear function itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.linear_model import Link
+    >>> class Arctan(Link):
+    ...     '''The mean is (2 / pi) arctan(t).'''
+    ...     def mean(self, linear):
+    ...         return 2.0 / np.pi * np.arctan(linear)
+    ...     def slope_bounds(self, bound):
+    ...         return 2.0 / np.pi / (1.0 + bound**2), 2.0 / np.pi
+    >>> float(Arctan().mean(1.0))
+    0.5
+    """
+
+    linear: ClassVar[bool] = False
+
+    @abstractmethod
+    def mean(self, linear: Any) -> np.ndarray:
+        """Mean of the target, in [-1, 1], at values of the linear function.
+
+        Parameters
+        ----------
+        linear : ndarray
+            Values of the linear function.
+
+        Returns
+        -------
+        ndarray of the same shape
+            Means of the target.
+        """
+
+    @abstractmethod
+    def slope_bounds(self, bound: Any) -> tuple[float, float]:
+        """Smallest and largest derivative of ``mean`` on [-bound, bound], both positive.
+
+        Parameters
+        ----------
+        bound : float
+            Bound on the size of the linear function, above 0.
+
+        Returns
+        -------
+        (low, high) : floats
+            Smallest and largest derivative.
+        """
+
+
+@dataclass(frozen=True)
+class StepLink(Link):
+    """A mean mu(eta) of targets r, with what fits by steps need to know of it.
+
+    All values here are those of a line.
+
+    The second derivative of mu is nowhere larger than the first: so an equation that was asked at a
+    distance is wrong by at most half of the square of that distance, in the norm of its slope.
+
+    Attributes
+    ----------
+    low, high : float
+        Targets r are in [low, high].
+    farthest : float
+        Largest residual of a fit inside of the range of the target.
+    counts : bool
+        Whether residuals near the limit are counted.
+    steepest : float
+        Largest slope of the mean, thinned, times ``far``.
+    limit : float or None
+        Limit R at which residuals are clipped; None leaves it to the rules.
+    slope_weight, squared_sensitivity : float
+        Weight of the slope matrix in `ScoreQuery`, and the squared sensitivity of that query.
+    signal : float or None
+        Deviation of the linear part that is thought possible, and the most by which one step moves
+        it; None is that of the target.
+    far : float
+        A whitened row psi counts in full up to length 1, like 1 / |psi| up to this length, and like
+        1 / |psi|^2 beyond: its score is e v (r - mu) with e = psi / max(1, |psi|) and
+        v = min(1, far / |psi|). So |psi| v <= far: no Newton step rests on a slope that was cut.
+    least_effective_records : float
+        N below which rows are not whitened and, where the link bends, only the mean is released.
+        Counts lose by less than 150 (at N of 105 and 130, p of 20 and 40).
+    mean_effective_records : float
+        N below which only the mean is released, where there are too few records to whiten them: of
+        a line with an intercept slopes lose .18 of R2 at 25, and gain .06 at 32 and 45; of two
+        classes they gain nothing at 48 (docs/evidence/few_records.md).
+    prior_variance : float
+        Prior variance of the mean of the target, in squared half-ranges: 1/3 is that of a uniform
+        prior on the range. Means of counts lie near the lower end of their range, so that they are
+        not shrunk to its middle: their prior variance is infinite.
+    degrees : float or None
+        Factor of the sampling covariance of n records; None is n / (n - p).
+    parts : int
+        Number k of linear parts. A link with several has a ``location_query``,
+        ``score_query``, ``each`` and ``interval`` of its own.
+    origin : float or ndarray of shape (k + 1,)
+        Location of a model without an intercept.
+    largest : float
+        Linear part of the largest target; infinite where there is none.
+    """
+
+    low: ClassVar[float] = -1.0
+    high: ClassVar[float] = 1.0
+    farthest: ClassVar[float] = 2.0
+    counts: ClassVar[bool] = True
+    slope_weight: ClassVar[Any] = 0.5
+    squared_sensitivity: ClassVar[Any] = 4.25
+    signal: ClassVar[float | None] = None
+    far: ClassVar[float] = 1.0
+    least_effective_records: ClassVar[float] = 100.0
+    mean_effective_records: ClassVar[float] = 30.0
+    prior_variance: ClassVar[float] = UNIFORM_VARIANCE
+    degrees: ClassVar[float | None] = None
+    parts: ClassVar[Any] = 1
+    origin: ClassVar[Any] = 0.0
+    largest: ClassVar[Any] = inf
+    free: ClassVar[Any]  # of links that bend: the mean and its slope
+    steepest: float = 1.0
+    limit: float | None = None
+
+    def thin(self, mean):
+        """Weight of a row by its mean, in [0, 1]."""
+        return 1.0
+
+    def slope(self, eta, mean):
+        """Slope of the mean, thinned, over its largest: in [0, 1]."""
+        return 1.0
+
+    def linear_part(self, mean):
+        """eta of a mean: where the loop starts."""
+        return mean
+
+    def near(self, mean, room):
+        """The link for targets of this mean, where means up to `room` times it count in full."""
+        return self
+
+    def location_query(self, maps):
+        """The query of the mean of the targets, where the loop starts."""
+        return LocationQuery(maps.target_map, self.low, maps.row_map, self.prior_variance)
+
+    def of_few(self, mean):
+        """The link for few records of this mean."""
+        return self
+
+    def repeated(self, matrix):
+        """A block-diagonal matrix that has this one for each linear part."""
+        return matrix if self.parts == 1 else np.kron(np.eye(self.parts), matrix)
+
+    def each(self, matrix):
+        """A matrix from theta to coefficients, for all linear parts."""
+        return matrix
+
+    def enough(self, p):
+        """N from which rows of length p are whitened: two records for each coefficient."""
+        return max(self.least_effective_records, 2.0 * p)
+
+
+@stored
+class IdentityLink(StepLink):
+    """The mean is the linear function itself."""
+
+    linear = True
+
+    def mean(self, eta):
+        """The linear function."""
+        return eta
+
+    def slope_bounds(self, bound):
+        """One."""
+        return 1.0, 1.0
+
+
+class BentLink(StepLink):
+    """A link that bends, as that of logistic regression does.
+
+    Its rows are weighted by the curvature of the likelihood, and may be longer than a line's.
+    """
+
+    low = 0.0
+    farthest = 1.0
+    signal = 3.0
+    far = 2.0
+    degrees = 1.0
+    mean_effective_records = inf
+
+    def slope_bounds(self, bound):
+        """Slopes at the ends and at 0, of which one is the smallest and one the largest."""
+        _, slopes = self.free(np.array([-bound, 0.0, bound]))
+        return float(slopes.min()), float(slopes.max())
+
+    def newton(self: Any, phi, r, weights, theta):
+        """Gradient of the log-likelihood, and minus its second derivative."""
+        mean, slope = self.free(phi @ theta)
+        return phi.T @ (weights * (r - mean)), (phi * (weights * slope)[:, None]).T @ phi
+
+
+@stored
+@dataclass(frozen=True)
+class Logit(BentLink):
+    """Binary targets in [0, 1]: the mean is 1 / (1 + exp(-eta)), and no residual exceeds 1."""
+
+    counts = False
+    mean_effective_records = 40.0
+    steepest: float = 0.25 * BentLink.far
+    limit: float | None = 1.0
+
+    @property
+    def slope_weight(self):
+        """1 where no residual is cut, and else that of any clipped score: see `ScoreQuery`."""
+        return 1.0 if self.limit == 1.0 else StepLink.slope_weight
+
+    @property
+    def squared_sensitivity(self):
+        """That of these weights."""
+        return 4.0 if self.limit == 1.0 else StepLink.squared_sensitivity
+
+    def of_few(self, mean):
+        """The link for few records: residuals are cut a little beyond those at this rate."""
+        return replace(self, limit=min(1.0, CUT_BEYOND * max(mean, 1.0 - mean)))
+
+    def mean(self, eta):
+        """1 / (1 + exp(-eta)), in long vector operations, which `special.expit` is not."""
+        return 1.0 / (1.0 + np.exp(np.minimum(-eta, 700.0)))
+
+    def slope(self, eta, mean):
+        """4 mean (1 - mean)."""
+        return 4.0 * mean * (1.0 - mean)
+
+    def linear_part(self, mean):
+        """log(mean / (1 - mean))."""
+        return float(special.logit(mean))
+
+    def free(self, eta):
+        """The mean and its slope."""
+        mean = self.mean(eta)
+        return mean, mean * special.expit(-eta)
+
+    def deviance(self, phi, r, weights, theta):
+        """2 sum(log(1 + exp(eta)) - r eta)."""
+        eta = phi @ theta
+        return 2.0 * float(weights @ (np.logaddexp(0.0, eta) - r * eta))
+
+
+@stored
+@dataclass(frozen=True)
+class Log(BentLink):
+    """Counts as parts of the largest one: the mean is exp(eta - offset).
+
+    Rows with a mean above a level weigh level / mean, so that one large mean does not need as much
+    room as a hundred usual ones. This keeps the equation unbiased, as any weight does that is a
+    function of the row alone.
+
+    Parameters
+    ----------
+    offset : float
+        Logarithm of the largest count, so that eta is that of the mean count.
+    """
+
+    least_effective_records = 150.0
+    prior_variance = inf
+    steepest: float = BentLink.far
+    offset: float = 0.0
+
+    def mean(self, eta):
+        """exp(eta - offset), also where that is above the largest count."""
+        return np.exp(np.minimum(eta - self.offset, 700.0))
+
+    @property
+    def largest(self):
+        """That of the largest count."""
+        return self.offset
+
+    def thin(self, mean):
+        """min(1, level / mean)."""
+        return self._level / np.maximum(mean, self._level)
+
+    def slope(self, eta, mean):
+        """min(mean, level) / level."""
+        return np.minimum(mean / self._level, 1.0)
+
+    def linear_part(self, mean):
+        """log(mean) + offset."""
+        return float(np.log(mean)) + self.offset
+
+    def near(self, mean, room):
+        """With room for usual means."""
+        return replace(self, steepest=self.far * min(1.0, room * mean))
+
+    @property
+    def _level(self):
+        return self.steepest / self.far
+
+    def free(self, eta):
+        """The mean, which is also its own slope."""
+        mean = self.mean(eta)
+        return mean, mean
+
+    def deviance(self, phi, r, weights, theta):
+        """2 sum(exp(eta - offset) - r (eta - offset))."""
+        eta = phi @ theta
+        return 2.0 * float(weights @ (self.mean(eta) - r * (eta - self.offset)))
+
+
+@stored
+class LogitLink(Link):
+    """Logistic regression: the mean is 2 / (1 + exp(-t)) - 1 = tanh(t / 2).
+
+    In the units of a target in ``bounds_y=(0, 1)`` that is the logistic function of t.
+    """
+
+    def mean(self, linear):
+        """tanh(linear / 2)."""
+        return np.tanh(np.asarray(linear) / 2.0)
+
+    def slope_bounds(self, bound):
+        """1 / (2 cosh(bound / 2)^2) and one half."""
+        return 2.0 * float(special.expit(bound) * special.expit(-bound)), 0.5
+
+
+IDENTITY = IdentityLink()
+LINKS: dict[str, Link] = {"identity": IDENTITY, "logit": LogitLink()}
+renamed(IdentityLink, "_estimation.MeanLink", "linear_model.IdentityLink")
+renamed(LogitLink, "linear_model.LogitLink")

@@ -1,0 +1,188 @@
+"""Certified intervals of a line from its last Newton step.
+
+They assume nothing of the coefficients or the noise. They are derived in
+docs/mathematics/linear_regression.md, whose letters are used here.
+"""
+
+from dataclasses import dataclass
+from math import hypot, log, sqrt
+
+import numpy as np
+from scipy import stats
+
+from ..._linalg import RELATIVE_ZERO
+from .._cells import noise_floor
+from .._intervals import (
+    RANGE,
+    SHARPENINGS,
+    expected_sum,
+    largest_sum,
+    main_region,
+    norm_quantile,
+    operator_quantile,
+    shared,
+)
+from ._whitening import denoised_gram
+
+SHIFTS = np.linspace(0.02, 0.98, 49)[:, None]  # of the smallest eigenvalue: see `_distance`
+
+
+# Weights by which the failure probability is divided among the events of a certified interval. One
+# for each of the 17 by itself would make intervals 1% narrower. Events at a point: v'N_L d
+# (second), the noise of the variance (seen), from realised squares to it (realised), its cross term
+# (cross), N_z along a vector (along), and N_L along u (direction). Events for all points: |S| and
+# the sum of terms |e|^2 e w zeta (sums), what is cut (excess), the noise along d (pull), and |N_L
+# d| (design). For H, and for the residual Gram, the largest eigenvalue and the trace (largest,
+# trace; weak, total). The cross term along the eigenvector of the latter (tilt), and from realised
+# squares to variances (variances).
+STEP_EVENTS = {
+    "main": 64.0,
+    **dict.fromkeys(("second", "seen", "realised", "sums"), 8.0),
+    **dict.fromkeys(("along", "direction", "cross", "excess", "pull", "design"), 1.0),
+    **dict.fromkeys(("largest", "trace", "total", "weak", "tilt", "variances"), 1.0),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class _Bounds:
+    """Statements that hold at once, but for their part of the failure probability."""
+
+    moved: float  # |d|
+    missed: float  # |S| + |Q| + |N_L d|
+
+
+def certified_by_step(fit, points, confidence_level):
+    """Centre and half-width of intervals for x'b* at fixed points; infinite if not resolved.
+
+    Parameters
+    ----------
+    fit : LoopFit
+    points : ndarray of shape (n_points, p)
+    confidence_level : float
+
+    Returns
+    -------
+    (centre, half) : ndarrays of shape (n_points,)
+    """
+    failure = shared(1.0 - confidence_level, STEP_EVENTS, "step: ")
+    last = fit.last
+    unknown = points @ fit.b, np.full(len(points), np.inf)
+    if last.most_excess is None:
+        return unknown
+    values, vectors = np.linalg.eigh(last.gram)
+    if not last.gram_scale:
+        vectors = vectors[:, values > RELATIVE_ZERO * values[-1]]
+        values = values[values > RELATIVE_ZERO * values[-1]]
+    noise = norm_quantile(1.0, 0.5, len(values), failure.design) * last.gram_scale  # |N_L d| / |d|
+    bounds = _distance(last, values, vectors, noise, failure)
+    if bounds is None:
+        return unknown
+    inverse = (vectors / values) @ vectors.T
+    step, dual = inverse @ last.moment, points @ inverse
+    half = _main(last, dual, _variance(last, dual, bounds, failure), failure)
+    if last.gram_scale:
+        other = points @ _independent_inverse(*fit.first_slope())
+        half += _design_noise(last, other, inverse, bounds, failure)
+        half += np.linalg.norm(dual - other, axis=1) * noise * bounds.moved
+    return points @ (last.point + step), half
+
+
+def _design_noise(last, other, inverse, bounds, failure):
+    """Bound on |v'N_L d| at each v of ``other``."""
+    longest = np.linalg.norm(other, axis=1)
+    turned = np.linalg.norm(other @ inverse, axis=1)  # v'(d - H_L^-1 z) = v'H_L^-1 (Q - S - ...)
+    along = bounds.missed + stats.norm.isf(0.5 * failure.along) * last.moment_scale
+    along = np.abs(other @ inverse @ last.moment) + turned * along
+    along = np.minimum(along, longest * bounds.moved)
+    deviation = last.gram_scale * np.sqrt(((longest * bounds.moved) ** 2 + along**2) / 2.0)
+    return stats.norm.isf(0.5 * failure.second) * deviation
+
+
+def _independent_inverse(gram, scale):
+    """Inverse of the Gram matrix of another release, shrunk by its noise: any matrix is valid."""
+    values, vectors, _, _ = denoised_gram(gram, scale)
+    floor = max(noise_floor(values, scale), 1e-14 * values.max(), 1e-300)
+    return (vectors / np.maximum(values, floor)) @ vectors.T
+
+
+def _distance(last, values, vectors, noise, failure):
+    """Bounds on |b* - b0| and what belongs to it, or None where there are none."""
+    p, n = len(last.moment), last.n
+    pull = stats.norm.isf(failure.pull)
+    smallest = float(values[0]) - pull * last.gram_scale
+    if smallest <= 0.0:
+        return None
+    excess = max(last.excess + stats.norm.isf(failure.excess) * last.excess_scale, 0.0)
+    cut, squares = (1.0 + last.fall) * excess, (2.0 * last.limit + last.most_excess) * excess
+    shifts = SHIFTS * smallest
+    pulls = (vectors.T @ last.moment) ** 2 / (values - pull * last.gram_scale - shifts)
+    shifts, pulls = shifts[:, 0], SHIFTS[:, 0] * smallest * pulls.sum(axis=1)
+
+    def size(total, weak):
+        """Bound on |S| if mean(|e|^2 w^2 zeta^2) <= total and mean(ee' w^2 zeta^2) <= weak I.
+
+        By Bousquet's inequality: E|S| <= sqrt(total / n), terms of size RANGE / n. It holds for
+        mean(|e|^2 e w zeta) too, whose terms are no larger.
+        """
+        return _sum_norm(total, weak, 1.0, n, log(2.0 / failure.sums))
+
+    def solved(total, weak):
+        """Bound on |d|."""
+        noise_norm = size(total, weak) + cut + pull * last.moment_scale
+        return float(((noise_norm + np.sqrt(noise_norm**2 + pulls)) / (2.0 * shifts)).min())
+
+    largest = float(values[-1]) + stats.norm.isf(failure.largest) * last.gram_scale
+    largest = min(largest, 1.0)
+    trace = float(values.sum()) + sqrt(p) * stats.norm.isf(failure.trace) * last.gram_scale
+    total, weak = min(max(trace, largest), 1.0), largest  # E zeta^2 <= 1
+    moved = solved(total, weak)
+    residual_trace = float(np.trace(last.residual_gram))
+    residual_trace += sqrt(p) * stats.norm.isf(failure.total) * last.residual_scale
+    residual_largest = float(np.linalg.eigvalsh(last.residual_gram)[-1])
+    residual_largest += stats.norm.isf(failure.weak) * last.residual_scale
+    residual_trace = max(residual_trace, 0.0) + squares
+    residual_largest = max(residual_largest, 0.0) + squares
+    unit = RANGE**2 * log(2.0 / failure.variances) / n
+    for _ in range(SHARPENINGS):
+        # mean((w zeta)^2 |e|^2) is that of c^2 less 2 d'mean(|e|^2 e w zeta), in any direction, too
+        tilt = 2.0 * moved * _sum_norm(weak, weak, 1.0, n, log(1.0 / failure.tilt))
+        total = min(total, expected_sum(residual_trace + 2.0 * moved * size(total, weak), unit))
+        weak = min(weak, total, expected_sum(residual_largest + tilt, unit))
+        moved = min(moved, solved(total, weak))
+    return _Bounds(moved, size(total, weak) + cut + noise * moved)
+
+
+def _variance(last, dual, bounds, failure):
+    """Bound on mean((v'e)^2 w^2 E zeta^2) at each v of ``dual``."""
+    n, squares = last.n, np.einsum("ij,ij->i", dual, dual)
+    noise = operator_quantile(last.gram_scale, len(last.moment), failure.direction)  # dual has it
+    design = np.einsum("ij,ij->i", dual @ last.gram, dual)
+    variance = np.clip(design + noise * squares, 0.0, squares)  # E zeta^2 <= 1 and |e| <= 1
+    widths = 2.0 * last.limit + last.most_excess
+    scale = hypot(last.residual_scale, widths * last.excess_scale)
+    seen = widths * last.excess + stats.norm.isf(failure.seen) * scale
+    seen = np.einsum("ij,ij->i", dual @ last.residual_gram, dual) + seen * squares
+    seen = np.maximum(seen, 0.0)
+    unit = RANGE**2 * squares * log(1.0 / failure.realised) / n
+    for _ in range(SHARPENINGS):
+        least = squares * variance
+        cross = _sum_norm(least, least, squares, n, log(1.0 / failure.cross))
+        variance = np.minimum(variance, expected_sum(seen + 2.0 * bounds.moved * cross, unit))
+    return variance
+
+
+def _main(last, dual, variance, failure):
+    """The main part at each point: sampling, what is cut, and the noise of the moment."""
+    (t, q), lost = main_region(0.5 * failure.main), 1.0 + last.fall
+    lengths = np.linalg.norm(dual, axis=1)
+    gaussian = q**2 * (last.moment_scale**2 + (lost * last.excess_scale) ** 2)
+    main = np.sqrt(2.0 * t * variance / last.n + gaussian * lengths**2)
+    return main + (RANGE / last.n * t / 3.0 + lost * last.excess) * lengths
+
+
+def _sum_norm(total, weak, largest, n, length):
+    """Norm of a mean of n independent vectors, but for exp(-length): Bousquet's inequality.
+
+    Of mean squared length ``total``, variance ``weak`` in any direction, and RANGE largest long.
+    """
+    return largest_sum(np.sqrt(total / n), weak / n, RANGE * largest / n, length, last=1.0)

@@ -1,0 +1,341 @@
+"""What other answers than the steps tell of a fit: of its mean, and of the length of a line."""
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from scipy.linalg import lapack
+
+from ..._stored import stored
+from ...privacy import ROUNDING, Query
+from .._intervals import USUAL_QUANTILE
+from .._links import IDENTITY, StepLink
+from .._public_maps import RowMap
+from .._targets import scaled_targets
+from ._rules import mean_clip, skewness_bias
+from ._score import CUBE
+
+STRETCH_WEIGHT = 1.5  # c of `StretchQuery`: free up to 1.66
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualMeanQuery(Query):
+    """Sum of v clip(r - mu(m + phi'theta), -R, R) / R in [-1, 1]: a record moves it by at most 2.
+
+    It is one number: residuals are not multiplied by rows, and far rows do not count for less. So
+    the mean of the fit is known with the noise of one number.
+    """
+
+    row_map: RowMap
+    target_map: Any
+    location: float
+    theta: np.ndarray
+    limit: float
+    link: StepLink = IDENTITY
+    name: str = "mean of the residuals"
+    shape: tuple = (1,)
+    sensitivity: float = 2.0 * ROUNDING
+
+    def sum(self, X, y):
+        """Exact sums over a chunk of rows."""
+        r, roots = scaled_targets(self.row_map, self.target_map, X, y, self.link.low)
+        fit = self.row_map.plain_rows(X) @ self.theta
+        with np.errstate(all="ignore"):
+            residual = (r - self.link.mean(self.location + fit)) / self.limit
+            terms = roots**2 * self.terms(np.clip(residual, -1.0, 1.0), fit)
+        return np.nansum(terms, axis=1)
+
+    def terms(self, residual, fit):
+        """What is summed of each row, shape (n_sums, n_rows)."""
+        return residual[None]
+
+
+@dataclass(frozen=True, eq=False)
+class StretchQuery(ResidualMeanQuery):
+    """Sums of v s g and c v g^2, for a residual s over R and a distance g from the mean over u.
+
+    With s = clip((r - m - phi'theta) / R) and g = clip((phi'theta - t) / u), both in [-1, 1], v is
+    a weight in [0, 1], and c = 3/2. The ratio of the sums tells by how much a line is too short.
+    The sensitivity is 2, that of the first sum alone: the distance of two records is convex in v
+    and in v', so that it is largest where both are 0 or 1. For v = 1 and v' = 0 its square is at
+    most 1 + c^2 = 3.25. For v = v' = 1 it is at most (a + b)^2 + c^2 (a^2 - b^2)^2 with a = |g| and
+    b = |g'|, which increases in the larger one: at a = 1 it is at most 4, as c^2 <= (3 + b) / ((1 -
+    b) (1 + b)^2), which is at least 2.77.
+
+    Parameters
+    ----------
+    middle, unit : float
+        t, the mean of phi'theta, and u.
+    """
+
+    middle: float = 0.0
+    unit: float = 1.0
+    name: str = "length of the line"
+    shape: tuple = (2,)
+
+    def terms(self, residual, fit):
+        """Terms s g and c g^2 of each row."""
+        away = np.clip((fit - self.middle) / self.unit, -1.0, 1.0)
+        return away * [residual, STRETCH_WEIGHT * away]
+
+    def read(self, answer):
+        """Means of s g and of g^2, and the deviation of the noise of the first."""
+        product, square = answer.value / answer.n
+        return float(product), float(square) / STRETCH_WEIGHT, answer.noise.scale / answer.n
+
+
+LEAST_STRETCH = -0.9  # part of a fit by which it is made longer at least
+
+
+MOST_STRETCH = 2.0  # and at most
+
+
+WEIGHTING = 0.6  # part of the spread of a fit by which weights may move its mean
+
+
+@stored
+@dataclass(frozen=True, eq=False)
+class KnownMean:
+    """The evidence of released means about a fit, without the clip of its steps.
+
+    It says by how much the mean of the fit at a point b is above that of the target.
+
+    Attributes
+    ----------
+    point : ndarray of shape (p,)
+        b.
+    constant : ndarray of shape (p,)
+        The vector v with psi'v = 1 for every record.
+    gram : ndarray of shape (p, p)
+        Slope of the scores over ``slope``: mean of ee', positive semi-definite.
+    value, variance : float
+        The excess, and the variance of its error.
+    skew : float
+        How far the clip of the steps moves the mean of their solution.
+    slope : float
+        Slope of the mean of the target where it is, times the part of the records that have one.
+    """
+
+    point: np.ndarray
+    constant: np.ndarray
+    gram: np.ndarray
+    value: float
+    variance: float
+    skew: float
+    slope: float = 1.0
+
+    def excess(self, b, noise, shared):
+        """By how much the mean of an estimate b is above that of the target.
+
+        This is a least-squares problem with two unknowns: the excess, and the number s by which the
+        clip moves it in units of `skew`. It has three equations. The estimate b has no excess, up
+        to its privacy noise and the clip. The released mean says what the excess is. And s is as if
+        N(0, 1), whose deviation bounds the bias for every s in [-1, 1].
+
+        Parameters
+        ----------
+        b : ndarray of shape (p,)
+        noise : float
+            Variance of the noise of each coordinate of the moment that b solves.
+        shared : ndarray of shape (p, n_shared)
+            Its noise in directions that all coordinates share.
+
+        Returns
+        -------
+        (excess, dual, deviation)
+            The excess, the dual by which the noise of the moment enters it, and the deviation of
+            all other errors in it.
+        """
+        level = max(float(self.constant @ self.gram @ self.constant), 0.1)  # mean of w^2
+        dual, away = self.constant / level, b - self.point
+        moved = weights_move_mean(level, float(away @ self.gram @ away))
+        reply = dual / self.slope
+        own = noise * float(reply @ reply) + float(np.square(reply @ shared).sum()) + self.skew**2
+        other = self.variance + moved
+        weight = own / (own + other)  # of the released mean
+        excess = weight * (self.value + float(dual @ self.gram @ away))
+        rest = weight**2 * other + (1.0 - weight) ** 2 * self.skew**2
+        return excess, weight * reply, float(np.sqrt(rest))
+
+
+@stored
+@dataclass(frozen=True, eq=False)
+class KnownLength:
+    """By how much a line at a point b is too short, as another answer than its steps says.
+
+    Clips take more away from large targets where noise is skewed and grows with the mean: the line
+    is then too short. It is too long where rows that are far away, which steps weigh less, are on a
+    bent relation. Its direction is right in both cases.
+
+    Attributes
+    ----------
+    point : ndarray of shape (p,)
+        b.
+    direction : ndarray of shape (p,)
+        f, which is b less its mean.
+    dual : ndarray of shape (p,)
+        D f / f'Df for the Gram matrix D of the rows: its product with a change of b is the part of
+        f that is in it.
+    value, variance : float
+        d, such that b + d f has the right length, and the variance of its error.
+    prior : float
+        Variance t^2 of d a priori.
+    """
+
+    point: np.ndarray
+    direction: np.ndarray
+    dual: np.ndarray
+    value: float
+    variance: float
+    prior: float
+
+    def of(self, b):
+        """Parts of f to be added to an estimate b, and the deviation of their error.
+
+        With the variance v the weight w of d is t^2 / (t^2 + v): w^2 v of its noise and
+        (1 - w)^2 t^2 of the length are left over, which is w v.
+        """
+        weight = self.prior / max(self.prior + self.variance, 1e-300)
+        missing = self.value - float(self.dual @ (b - self.point))
+        return weight * min(max(missing, LEAST_STRETCH), MOST_STRETCH), sqrt(weight * self.variance)
+
+
+def weights_move_mean(level, square):
+    """Variance of the difference between the mean of a fit and its mean weighted by w^2.
+
+    Parameters
+    ----------
+    level : float
+        Mean of w^2.
+    square : float
+        Mean square of the fit.
+    """
+    return WEIGHTING**2 * max(square, 0.0) * (max(level * (1.0 - level), 0.0) + 0.02)
+
+
+# Deviations of a line from its mean at which the question of its length clips it. Measured.
+FAR_FIT = 4.0
+
+
+def known_mean(session, whitened, maps, released, deviation, pool, equation, rules, link):
+    """The evidence of other answers than the steps about the mean of a fit, and by how much steps
+    miss it.
+
+    One answer is the mean of the target, in which nothing is clipped. If clips are tight, another
+    one is the mean of the residuals at a wider clip, and the bias of that clip counts as one more
+    error. Both are weighted by their precisions.
+
+    The clip of the last step may have moved the mean of the fit. The bound on this bias is what
+    `skewness_bias` says, or the bias of a tail like the inverse cube if that is larger. It is no
+    more than the bias of residuals near the limit that are all on one side of it, and as far beyond
+    it as targets can be.
+
+    All of these are differences of linear parts. If the link bends, the mean of the linear part
+    does not tell the mean of the target, and only residuals do.
+
+    Parameters
+    ----------
+    released : Location
+        Mean of the target.
+    deviation : float
+        Deviation of the target.
+    equation : ScoreEquation
+        The last one.
+
+    Returns
+    -------
+    KnownMean
+    """
+    constant = lapack.dtrtrs(whitened.W, maps.row_map.constant, trans=1)[0]  # W is upper
+    start = link.linear_part(released.mean)
+    slope = released.part * link.steepest / link.far * float(link.slope(start, released.mean))
+    gram = pool.slope / slope
+    level = max(float(constant @ gram @ constant), 0.1)  # mean of w^2
+    moved = weights_move_mean(level, float(pool.b @ gram @ pool.b))
+    value, precision = float(constant @ gram @ pool.b) / level, 0.0
+    if link.linear:
+        precision = 1.0 / (released.scale**2 + pool.variance / equation.n + moved)
+        # The deviation of residuals which no clip made small. Clipped at 1.25 of their own
+        # deviations, the residuals of a rare target have a third of their deviation.
+        deviation = sqrt(max(pool.variance, deviation**2 - float(pool.b @ pool.slope @ pool.b)))
+    unit = 1.0 if link.linear else slope / released.part
+    if rules.mean:
+        clip = mean_clip(2.0 / (rules.effective_records * sqrt(rules.mean)))
+        limit = min(link.farthest, clip * deviation)
+        theta = whitened.W.T @ pool.b
+        query = ResidualMeanQuery(maps.row_map, maps.target_map, start, theta, limit, link)
+        answer = session.sum(query, rules.mean)
+        residual = limit * float(answer.value[0]) / answer.n / released.part
+        noise = limit * answer.noise.scale / answer.n / released.part
+        # The mean of counts is not taken to be below this noise
+        excess = link.linear_part(max(released.mean - residual, noise)) - start
+        excess = -residual if link.linear else excess
+        error = noise**2 + (deviation * skewness_bias(clip)) ** 2
+        if session.trust.can.reports:  # these are residuals of other users
+            error += deviation**2 / answer.n
+        error /= unit**2
+        value = (value * precision + excess / error) / (precision + 1.0 / error)
+        precision += 1.0 / error
+    clip, counted = equation.limit / deviation, max(equation.nearly_cut, 0.0)
+    counted += 2.0 * equation.cut_scale
+    skew = deviation * max(skewness_bias(clip), CUBE * clip * counted)
+    skew = min(skew, max(link.farthest - equation.limit, 0.0) * counted)
+    skew *= (1.0 + equation.fall) / unit
+    return KnownMean(pool.b, constant, gram, value, 1.0 / precision, skew, slope)
+
+
+def known_length(
+    session, maps, whitened, location, deviation, pool, equation, rules, constant, moved
+):
+    """By how much a line is too short, by the residuals at a wide clip and without weights.
+
+    Let f be the fit less its mean and g = clip(f / u), for a u of `FAR_FIT` deviations of f. Then
+    d = mean(c g) / (u mean(g^2)), with residuals c, is what f is to be multiplied by for the
+    residuals not to go along with g. Where g is seldom clipped this is what least squares says of
+    the length. The variance v of d is that of privacy noise in both means, and of sampling.
+
+    A priori d is N(0, t^2) with t^2 = h^2 + (square by which clips moved the mean) / (4 P), for the
+    mean square P = f'Df of the fit over rows as they are weighed. Where clips moved the mean of the
+    fit, they may have moved rows at a deviation from the mean by half as much more or less. And
+    h = 1 - P / (u^2 mean(g^2)), less two deviations of noise, is the part of the mean square of all
+    rows that weights hide: if rows far away do not go along with f at all, d is -h. If there is
+    neither, the length is left alone.
+
+    Parameters
+    ----------
+    deviation : float
+        Deviation of the target.
+    equation : ScoreEquation
+        The last one.
+    constant : ndarray of shape (p,)
+        The vector v with psi'v = 1 for every record.
+    moved : float
+        Square by which clips moved the mean of the fit, less its noise.
+
+    Returns
+    -------
+    KnownLength
+    """
+    gram = pool.slope / equation.uncut
+    level = max(float(constant @ gram @ constant), 0.1)  # mean of w^2
+    middle = float(constant @ gram @ pool.b) / level
+    f = pool.b - middle * constant
+    square = max(float(f @ gram @ f), 1e-300)
+    clip = mean_clip(2.0 / (rules.effective_records * sqrt(rules.stretch)))
+    beyond = deviation**2 - float(pool.b @ pool.slope @ pool.b)
+    limit = min(IDENTITY.farthest, clip * sqrt(max(pool.variance, beyond)))
+    unit, theta = FAR_FIT * sqrt(square), whitened.W.T @ pool.b
+    query = StretchQuery(
+        maps.row_map, maps.target_map, location, theta, limit, middle=middle, unit=unit
+    )
+    answer = session.sum(query, rules.stretch)
+    product, spread, noise = query.read(answer)
+    spread_noise = noise / STRETCH_WEIGHT
+    spread = max(spread, USUAL_QUANTILE * spread_noise, 1e-12)
+    value = limit * product / (unit * spread)
+    variance = (limit * noise / unit) ** 2 + pool.variance / answer.n * spread / unit**2
+    variance = (variance + (value * spread_noise) ** 2) / spread**2
+    hidden = 1.0 - square / (unit**2 * spread) - USUAL_QUANTILE * spread_noise / spread
+    prior = max(hidden, 0.0) ** 2 + moved / (4.0 * square)
+    return KnownLength(pool.b, f, gram @ f / square, value, variance, prior)

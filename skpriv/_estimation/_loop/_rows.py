@@ -1,0 +1,220 @@
+"""Questions about rows: their Gram matrix once they are whitened, their margins and their bounds.
+
+All statements are for replacing one record by another, marked with a prime. A row of the map is phi
+with ||phi|| <= 1, psi = W phi for a released W, w = min(1, 1 / ||psi||) and e = w psi, so that
+||e|| <= 1 whatever W is. For a row with weight v, w and e are multiplied by its root.
+"""
+
+from copy import copy
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from ..._linalg import SQRT2, add_gram, blocks_of, lean_product, row_norms, unvech, vech, vech_size
+from ...privacy import ROUNDING, Query
+from .._public_maps import RowMap
+
+SQUARES = 1.5  # c of `MarginsQuery`: as large as costs nothing
+
+
+@dataclass(frozen=True, eq=False)
+class Whitened:
+    """Rows e = w W phi and weights w of a chunk.
+
+    Parameters
+    ----------
+    row_map : RowMap, or what stands in its place, or None
+        None where the rows of a chunk are the result of `records`: (e, w, |e|), without weights.
+    W : ndarray of shape (p, p)
+        W phi and Q W phi of a rotation Q are alike to all queries, whose noise is the same in every
+        direction.
+    target_map : TargetMap, or what stands in its place, default=None
+        That of all queries about these rows: r is then kept in memory with the rows, and not y.
+    """
+
+    row_map: Any
+    W: np.ndarray
+    target_map: Any = None
+
+    def blocks(self, X):
+        """Yield (slice, e, w, |e|, f) of one block of rows after the other.
+
+        f is the factor that shortens a row to norm 1, and w is f times the root of the weight of
+        the row. A block stays in the cache, and the next one overwrites it.
+        """
+        if self.row_map is None:
+            for block in blocks_of(*X.shape):
+                prepared = self._by_columns(X[block])
+                yield block, prepared[:, :-2], prepared[:, -2], prepared[:, -1], prepared[:, -2]
+            return
+        room, row_map = np.empty(0), self.row_map
+        ours = isinstance(row_map, RowMap)  # other maps may keep what they return
+        for block in blocks_of(len(X), self.width):
+            rows = X[block]
+            if ours and len(room) < len(rows):
+                room = np.empty((len(rows), len(self.W)))
+            phi = row_map.rows(rows, room[: len(rows)]) if ours else row_map.rows(rows)
+            e = lean_product(phi, self.W)
+            norms = row_norms(e)
+            if ours and not np.isfinite(norms.sum()):  # only in new arrays is NaN replaced
+                e = lean_product(row_map.rows(rows), self.W)
+                norms = row_norms(e)
+            roots = row_map.roots(rows)
+            factors = 1.0 / np.maximum(norms, 1.0)
+            if norms.max(initial=0.0) > 1.0:
+                e *= factors[:, None]
+                roots, norms = roots * factors, np.minimum(norms, 1.0)
+            yield block, e, roots, norms, factors
+
+    def prepared_for(self, query):
+        """The values that a session needs to answer a query from rows (e, w, |e|) that it keeps in
+        memory.
+
+        They are this map, which makes these rows, and the same query of them. None where rows have
+        weights of their own, or the query has another map of targets than is kept.
+        """
+        targets = self.target_map
+        other = targets is not None and getattr(query, "target_map", targets) is not targets
+        if other or self.row_map.weighted:
+            return None
+        twin = copy(query)  # `replace` would derive its numbers again
+        vars(twin).update(whitened=Whitened(None, self.W), shape=query.shape)
+        if targets is not None:
+            vars(twin).update(target_map=None)
+        return self, twin
+
+    @property
+    def width(self):
+        """Number of columns of rows (e, w, |e|)."""
+        return len(self.W) + 2
+
+    def records(self, X, y):
+        """Rows (e, w, |e|) of a chunk, and their targets.
+
+        Blocks follow one another in memory, and within each block its columns do. The number of
+        columns decides how long blocks are, so that `blocks` finds the same ones again.
+        """
+        found = np.empty((len(X), self.width))
+        for block, e, weights, lengths, _ in self.blocks(X):
+            prepared = self._by_columns(found[block])
+            prepared[:, :-2], prepared[:, -2], prepared[:, -1] = e, weights, lengths
+        return found, y if self.target_map is None else self.target_map.scaled(y)
+
+    @staticmethod
+    def _by_columns(block):
+        """A block in whose memory columns are contiguous: to multiply each row by a number is then
+        faster, and ``np.dot`` takes the rows without the last columns as they are.
+        """
+        return block.reshape(block.shape[::-1]).T
+
+
+@dataclass(frozen=True, eq=False)
+class WhiteningQuery(Query):
+    """Sum of vech ee'.
+
+    |ee' - e'e''|^2 = |e|^4 + |e'|^4 - 2 <e, e'>^2 <= 2 in the Frobenius norm: sensitivity sqrt(2),
+    attained at orthogonal unit e and e'.
+    """
+
+    whitened: Whitened
+    asked_again: bool = False  # the same rows are asked next
+    name: str = "whitening"
+    sensitivity: float = SQRT2 * ROUNDING
+
+    @property
+    def shape(self):
+        """Number of coordinates."""
+        return (vech_size(len(self.whitened.W)),)
+
+    @property
+    def prepared(self):
+        """The maker of rows (e, w, |e|) and this query of them, where they are to be kept."""
+        return self.whitened.prepared_for(self) if self.asked_again else None
+
+    def sum(self, X, y):
+        """Exact sum over a chunk of rows."""
+        gram = np.zeros(self.whitened.W.shape)
+        for _, e, *_ in self.whitened.blocks(X):
+            add_gram(gram, e)
+        return vech(gram)
+
+    def gram(self, answer):
+        """Noisy mean of ee', and the standard deviation of its noise (GOE)."""
+        return unvech(answer.value, len(self.whitened.W)) / answer.n, answer.noise.scale / answer.n
+
+
+@dataclass(frozen=True, eq=False)
+class MarginsQuery(Query):
+    """Sums of z and c z^2 of each feature z, in half-ranges from the middle of its range.
+
+    With a, a' in [-1, 1], t = |a + a'| and |a - a'| <= 2 - t, the square of the change of one
+    feature is (a - a')^2 (1 + c^2 t^2), which is at most 4 where t + c^2 t (2 - t)^2 <= 4. The
+    second term is at most 32 c^2 / 27, and 4 c^2 / 9 from t = 4 / 3 on, so that c = 3/2 will do: a
+    feature changes by at most 2, and all d of them by 2 sqrt(d), attained at opposite corners.
+    """
+
+    row_map: RowMap
+    name: str = "means and squares of features"
+
+    @property
+    def shape(self):
+        """Number of coordinates."""
+        return (2 * self.row_map.n_features,)
+
+    @property
+    def sensitivity(self):
+        """Declared sensitivity."""
+        return 2.0 * self.row_map.n_features**0.5 * ROUNDING
+
+    def sum(self, X, y):
+        """Exact sums over a chunk of rows."""
+        d = self.row_map.n_features
+        z = np.clip(self.row_map.rows(X)[:, :d] * (d**0.5 / self.row_map.parts[0]), -1.0, 1.0)
+        return np.concatenate([z.sum(axis=0), SQUARES * np.einsum("ij,ij->j", z, z)])
+
+
+@dataclass(frozen=True, eq=False)
+class ClippedRowsQuery(Query):
+    """Number of records outside of any bound, and outside of those of each value, over sqrt(d).
+
+    The d values are the features, and the target where its map has bounds. A record moves the first
+    count by at most 1, and each of the d others by at most 1 / sqrt(d): sensitivity sqrt(2),
+    attained by a record that leaves all bounds and one that leaves none.
+    """
+
+    row_map: RowMap
+    target_map: Any = None
+    name: str = "rows outside of their bounds"
+    sensitivity: float = SQRT2 * ROUNDING
+
+    @property
+    def shape(self):
+        """Number of counts."""
+        return (1 + self.row_map.n_inputs + self._bounds_target,)
+
+    @property
+    def _bounds_target(self):
+        return self.target_map is not None and self.target_map.bounded
+
+    def sum(self, X, y):
+        """Exact counts over a chunk of rows."""
+        counts = np.zeros(self.shape)
+        for block in blocks_of(len(X), X.shape[1]):
+            outside = self.row_map.outside(X[block])
+            if self._bounds_target:
+                outside = np.column_stack([outside, self.target_map.outside(y[block])])
+            if outside.any():
+                counts[0] += np.count_nonzero(outside.any(axis=1))
+                counts[1:] += np.count_nonzero(outside, axis=0)
+        counts[1:] /= np.sqrt(max(1, len(counts) - 1))
+        return counts
+
+    def read(self, answer):
+        """Noisy parts of the rows outside of any bound, and outside of those of each value.
+
+        The third number is the standard deviation of the noise of the first.
+        """
+        root, parts = np.sqrt(max(1, self.shape[0] - 1)), answer.value / answer.n
+        return float(parts[0]), root * parts[1:], answer.noise.scale / answer.n
