@@ -6,8 +6,7 @@ with ||phi|| <= 1, psi = W phi for a released W, w = min(1, 1 / ||psi||) and e =
 """
 
 from copy import copy
-from dataclasses import dataclass, field
-from math import inf
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
