@@ -13,7 +13,7 @@ from ._accounting._callers import Callers, learns_nothing
 from ._accounting._cost import Budget, Cost
 from ._accounting._guarantee import Capabilities, Guarantee, Trust, capabilities, models_that
 from ._accounting._lattice import (
-    MODULUS, NO_ROOM, Devices, Lattice,
+    MODULUS, NO_ROOM, Devices, Lattice, shares_needed, sharing_security,
 )  # fmt: skip
 from ._accounting._report import PrivacyReport, ReportRow
 from ._amplification import amplified, amplified_epsilon
@@ -69,5 +69,6 @@ __all__ = [
     "open_session",
     "open_stream",
     "parallel_part",
+    "shares_needed",
     "split",
 ]

@@ -94,10 +94,10 @@ class Reports(Rounds):
     _answers = 0
 
     @staticmethod
-    def settings(estimator, n_users, n_features, *, seed, n_min):
+    def settings(estimator, n_users, n_features, *, seed, n_min, transport):
         """Settings of a new collection, all of them public."""
-        if n_min is not None:
-            raise ValueError("n_min is for privacy='aggregate': leave it out.")
+        if n_min is not None or transport is not None:
+            raise ValueError("n_min and transport are for privacy='aggregate': leave them out.")
         if getattr(estimator, "calibration_size", None) is not None:
             raise ValueError(
                 "devices send indices of a codebook, and none of the bits that prediction "
@@ -183,9 +183,9 @@ class Reports(Rounds):
         self._answers += 1
         return self._answers == users["stop"] - users["start"]
 
-    def check_totals(self, fields, totals):
+    def check_totals(self, fields, totals, n):
         """Refuse to close a round without answers; nothing more is said of it."""
-        if totals:
+        if totals or n is not None:
             raise ValueError("the answers of this round were given to add: pass nothing.")
         if not self._answers:
             raise ValueError("nobody has answered in this round: there is nothing to go on.")
@@ -235,8 +235,8 @@ class Collector:
     A user's device takes the public task and its own record (:func:`skpriv.protocol.report`). In
     the local and shuffle models it answers once, and sends one index of a public codebook: the
     fitted estimator has the law that ``fit`` simulates with ``channel="codebook"``. In the
-    aggregate model the same users answer every round with a share for each of two
-    :class:`ShareServer`. The collector sees sums with their noise then, and no share of a user.
+    aggregate model the same users answer every round. The server sees sums with their noise then,
+    and no share of a user (or, with shuffled shares, all of them without names).
 
     Parameters
     ----------
@@ -258,6 +258,9 @@ class Collector:
     n_min : int, default=None
         How many users of the aggregate model are counted on for noise: a sum of fewer is not
         opened. None is 95% of them. The fewer, the more noise each of them adds.
+    transport : {"two-servers", "shuffled-shares"}, default=None
+        How devices of the aggregate model report: a share to each of two :class:`ShareServer`,
+        which None is, or several shares of each number through a shuffler.
 
     Attributes
     ----------
@@ -315,10 +318,13 @@ class Collector:
         n_features: Any = None,
         path: Any = None,
         n_min: Any = None,
+        transport: str | None = None,
     ) -> None:
         rounds = _rounds_of(estimator)
         n_users = check_length(n_users, "n_users")
-        own = rounds.settings(estimator, n_users, n_features, seed=seed, n_min=n_min)
+        own = rounds.settings(
+            estimator, n_users, n_features, seed=seed, n_min=n_min, transport=transport
+        )
         settings = {"estimator": described(estimator), "n_users": n_users, **own}
         store = ReportStore(path)
         if store.settings() is not None:
@@ -457,22 +463,26 @@ class Collector:
 
         For a round of two servers of which no sum was opened: messages were lost, or a server was.
         The accountants of the analyst are not charged again. A device cannot know that no sum was
-        opened: its ledger is charged for the round once more. Reports have been seen when they
-        come, so that their rounds are not repeated.
+        opened: its ledger is charged for the round once more. Shuffled shares and reports have been
+        seen when they come, so that their rounds are not repeated.
         """
         with self._store.lock:
             self._open()
             self._way.repeat()
             self._go_on()
 
-    def close_round(self, *totals: Any) -> None:
+    def close_round(self, *totals: Any, n: int | None = None) -> None:
         """Go on with the answers that are there, be they fewer than asked.
 
         Parameters
         ----------
-        *totals : bytes
-            In the aggregate model the :meth:`ShareServer.total` of each of the two servers. Nothing
-            in the other models.
+        *totals : bytes, or iterable of bytes
+            Messages of the aggregate model: with two servers the :meth:`ShareServer.total` of each;
+            with shuffled shares one iterable of all messages of the round, as the shuffler sends
+            them on. Nothing in the other models.
+        n : int, default=None
+            Number of users with shuffled shares: how many users have sent them, as the shuffler has
+            counted.
 
         Raises
         ------
@@ -483,7 +493,7 @@ class Collector:
             If there are fewer users than are counted on.
         """
         with self._store.lock:
-            checked = self._way.check_totals(self._open(), totals)
+            checked = self._way.check_totals(self._open(), totals, n)
             self._step()
             self._way.write(checked)
             self._store.close_round(self.round)

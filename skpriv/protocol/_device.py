@@ -164,8 +164,9 @@ def report(
     Returns
     -------
     bytes, list of bytes or None
-        Under 1 kB. In the aggregate model a list of messages, one for each of the two servers. None
-        if this user is not asked in this round, and then nothing may be sent.
+        Under 1 kB. In the aggregate model a list of messages: one for each of the two servers, or
+        one for each share of each coordinate. None if this user is not asked in this round, and
+        then nothing may be sent.
 
     Raises
     ------

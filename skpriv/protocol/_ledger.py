@@ -37,8 +37,8 @@ class DeviceLedger:
     n_min : int, default=1
         How many devices a sum must count on for noise at least, by the task's own number.
     set_aside : (float, float), default=None
-        The part (epsilon, delta) for costs of which only epsilon and delta are known. None: what
-        the first answer needs. It stands in the file from then on.
+        The part (epsilon, delta) for the delta of shuffled shares. None: what the first answer
+        needs. It stands in the file from then on.
 
     Attributes
     ----------

@@ -28,8 +28,8 @@ from .._wire import (
 )  # fmt: skip
 from ..exceptions import PrivacyError
 from ..privacy import (
-    NO_ROOM, Budget, Cost, Devices, additive_shares, capabilities, discrete_gaussian, rounded,
-    summed_shares,
+    MODULUS, NO_ROOM, Budget, Cost, Devices, additive_shares, capabilities, discrete_gaussian,
+    rounded, shares_needed, summed_shares,
 )  # fmt: skip
 from ..records import Rows
 from ._ledger import MOST_ATTEMPTS
@@ -37,7 +37,7 @@ from ._record import DAMAGED, floats, n_cells, number
 from ._store import n_features_of, restored
 
 CHANNEL = "shared-sum"
-TRANSPORT = "two-servers"
+TRANSPORTS = ("two-servers", "shuffled-shares")
 LARGEST_TASK = np.iinfo(np.int32).max  # most users, and most attempts
 
 
@@ -48,8 +48,8 @@ class RoundNeeded(Exception):
     ----------
     query : Query
     **details : object
-        How devices answer it. In a round of sums: ``lattice``, and what the sum costs a record,
-        ``cost``. In a round of reports: the
+        How devices answer it. In a round of sums: ``lattice``, the number of ``shares`` in which
+        each number is sent, and what the sum costs a record, ``cost``. In a round of reports: the
         ``law`` of one report, and the positions ``start`` and ``stop`` in the public order of the
         users who are asked.
     """
@@ -137,7 +137,7 @@ class SumRows(RowsOnDevices):
         self.needed = None
         self.reports = {}
 
-    def shared_sum(self, query, lattice, prices, subset):
+    def shared_sum(self, query, lattice, security, prices, subset=None):
         """Noisy sum of a round that is closed, and how many users are in it.
 
         Raises
@@ -153,7 +153,8 @@ class SumRows(RowsOnDevices):
         self.reports[id(report)] = report
         size = prod(query.shape)
         if self._n_asked >= len(self._answers):
-            needed = RoundNeeded(query, lattice=lattice, cost=cost)
+            shares = shares_needed(self.devices.adding, size, security) if security else 2
+            needed = RoundNeeded(query, lattice=lattice, shares=max(shares, 2), cost=cost)
             if not self._rehearsal:
                 raise needed
             if not self._answers and not lattice.has_room(query.sensitivity, size):
@@ -224,7 +225,7 @@ def task_fields(settings, answers, attempt):
     """
     fields = {
         "version": WIRE_VERSION,
-        "channel": {"name": CHANNEL, "transport": TRANSPORT},
+        "channel": {"name": CHANNEL, "transport": settings["transport"]},
         "estimator": settings["estimator"],
         "users": {"n": settings["n_users"], "adding": settings["n_min"]},
         "n_features": settings["n_features"],
@@ -253,7 +254,8 @@ def open_round(fields: Any) -> Round:
 def _opened(text):
     fields = json.loads(text)
     users = fields["users"]
-    devices = Devices(users["n"], users["adding"])
+    transport = fields["channel"]["transport"]
+    devices = Devices(users["n"], users["adding"], transport)
     answers = [(np.array(total, dtype=np.int64), n) for total, n in fields["answers"]]
     rows = SumRows(
         devices.total, fields["n_features"], devices, answers, paid_for=True, rehearsal=True
@@ -278,12 +280,14 @@ def _check(fields):
         users = fields["users"]
         answers = fields["answers"]
         params = fields["estimator"]["params"]
-        proper = channel["name"] == CHANNEL and channel["transport"] == TRANSPORT
+        proper = channel["name"] == CHANNEL and channel["transport"] in TRANSPORTS
         proper &= _is_integer(users["n"], 1, LARGEST_TASK)
         proper &= _is_integer(users["adding"], 1, users["n"])
         proper &= _is_integer(fields["n_features"], 1, 2**16)
         proper &= _is_integer(fields["attempt"], 0, LARGEST_TASK)
         proper &= isinstance(fields["nonce"], str)
+        # Shuffled shares are seen when they are sent: their rounds are not repeated.
+        proper &= fields["attempt"] == 0 or channel["transport"] == "two-servers"
         proper &= capabilities(params["privacy"]).summed
         epsilon = params["epsilon"]
         proper &= type(epsilon) in (int, float) and isfinite(epsilon) and epsilon > 0.0
@@ -319,13 +323,13 @@ def sum_report(
     Returns
     -------
     list of bytes
-        One message for each of the two servers.
+        Messages: with two servers one message for each; else one for each share of each coordinate.
 
     Notes
     -----
-    **Privacy guarantee**: each message alone is uniform numbers that do not depend on the record.
-    Both add up to the record's vector and noise of the task's variance, and show the record almost
-    as it is.
+    **Privacy guarantee**: any messages but those of all servers together are uniform numbers that
+    do not depend on the record. All of them add up to the record's vector and noise of the task's
+    variance, and see the record almost as it is.
     """
     opened = open_round(fields)
     is_known(fields["users"], user)
@@ -339,12 +343,14 @@ def sum_report(
             "a DeviceLedger."
         )
     if ledger is not None:  # before the record is looked at
+        # A round of shuffled shares is not repeated, because they are seen when they are sent.
+        again = opened.needed.cost if fields["channel"]["transport"] == "two-servers" else None
         ledger.charge(
             collection_of(fields), opened.cost, rounds_of(fields),
-            again=opened.needed.cost, adding=fields["users"]["adding"],
+            again=again, adding=fields["users"]["adding"],
         )  # fmt: skip
     steps = noisy_vector(opened.needed, x, y)
-    return packed(fields, additive_shares(steps))
+    return packed(fields, additive_shares(steps, opened.needed.shares, os.urandom))
 
 
 def noisy_vector(needed, x, y, entropy=os.urandom):
@@ -358,16 +364,19 @@ def noisy_vector(needed, x, y, entropy=os.urandom):
 
 
 def packed(fields, shares):
-    """Messages of shares of shape (n_servers, size)."""
+    """Messages of shares of shape (n_shares, size)."""
     head = message_head(fields, "share")
-    return [
-        head + server.to_bytes(INDEX_BYTES, "little") + share.astype("<u8").tobytes()
-        for server, share in enumerate(shares)
-    ]
+
+    def message(place, numbers):
+        return head + place.to_bytes(INDEX_BYTES, "little") + numbers.astype("<u8").tobytes()
+
+    if fields["channel"]["transport"] == "two-servers":
+        return list(map(message, range(len(shares)), shares))
+    return [message(place, share) for place, column in enumerate(shares.T) for share in column]
 
 
 def unpacked(fields, message, size):
-    """(server, numbers) of a message to a task.
+    """(place, numbers) of a message to a task.
 
     Raises
     ------
@@ -375,25 +384,31 @@ def unpacked(fields, message, size):
         If it is malformed, of another attempt, or of another length.
     """
     body = message_body(fields, "share", message, INDEX_BYTES + 8 * size)
-    server = int.from_bytes(body[:INDEX_BYTES], "little")
-    return server, np.frombuffer(body[INDEX_BYTES:], dtype="<u8").astype(np.uint64)
+    place = int.from_bytes(body[:INDEX_BYTES], "little")
+    return place, np.frombuffer(body[INDEX_BYTES:], dtype="<u8").astype(np.uint64)
 
 
 class Sums(Rounds):
     """Rounds of sums (total, n), all of which the same users answer; see `Rounds`."""
 
     @staticmethod
-    def settings(estimator, n_users, n_features, *, seed, n_min):
+    def settings(estimator, n_users, n_features, *, seed, n_min, transport):
         """Settings of a new collection, all of them public; the seed is not used."""
         if getattr(estimator, "calibration_size", None) is not None:
             raise ValueError("devices answer all queries together: pass calibration_size=None.")
         n_min = max(1, -(-19 * int(n_users) // 20)) if n_min is None else n_min
         if not isinstance(n_min, (int, np.integer)) or not 1 <= n_min <= n_users:
             raise ValueError(f"n_min={n_min!r} must be a whole number from 1 to {n_users}.")
+        transport = TRANSPORTS[0] if transport is None else transport
+        if transport not in TRANSPORTS:
+            raise ValueError(f"transport={transport!r} must be one of {list(TRANSPORTS)}.")
         n_known = n_features_of(estimator, n_features)
         if n_known is None:
             raise ValueError("n_features must be given: the public number of features of a record.")
-        return {"n_min": int(n_min), "n_features": n_known, "nonce": token_hex(16)}
+        return {
+            "n_min": int(n_min), "transport": transport, "n_features": n_known,
+            "nonce": token_hex(16),
+        }  # fmt: skip
 
     @property
     def n_answers(self):
@@ -403,7 +418,7 @@ class Sums(Rounds):
     def go_on(self):
         """Fitted estimator, or the fields of the first sum that is not there."""
         settings = self._settings
-        devices = Devices(settings["n_users"], settings["n_min"])
+        devices = Devices(settings["n_users"], settings["n_min"], settings["transport"])
         rows = SumRows(
             devices.total, settings["n_features"], devices, self._rounds,
             self._collection._paid_for, self._collection._lineage,
@@ -418,12 +433,17 @@ class Sums(Rounds):
     def add(self, fields, user, answer):
         """Refuse: shares go to the servers, and not to the analyst."""
         raise PrivacyError(
-            "shares of users go to the two servers: an analyst who had them all would see each "
-            "record. Pass what the servers give out to close_round."
+            "shares of users go to the two servers, or through the shuffler: an analyst who had "
+            "them all would see each record. Pass what they give out to close_round."
         )
 
     def repeat(self):
         """Write down another attempt at the open round."""
+        if self._settings["transport"] != TRANSPORTS[0]:
+            raise PrivacyError(
+                "shuffled shares have been seen, and a second round would show a second sum: "
+                "begin another collection, which is charged again."
+            )
         name = f"attempt {len(self._rounds) + 1}"
         attempt = self._settings.get(name, 0) + 1
         if attempt >= MOST_ATTEMPTS:
@@ -434,9 +454,13 @@ class Sums(Rounds):
         self._collection._step()
         self.write({name: attempt})
 
-    def check_totals(self, fields, totals):
+    def check_totals(self, fields, totals, n):
         """Sum of what the servers give out, to be kept."""
-        total, count = _of_servers(fields, totals, open_round(fields).needed.size)
+        needed = open_round(fields).needed
+        if fields["channel"]["transport"] == TRANSPORTS[0]:
+            total, count = _of_servers(fields, totals, needed.size)
+        else:
+            total, count = _of_shuffler(fields, totals, needed, n)
         if count < fields["users"]["adding"]:
             raise PrivacyError(f"{count} users are fewer than those who are counted on.")
         return {f"answer {len(self._rounds) + 1}": [total.tolist(), count]}
@@ -463,6 +487,28 @@ def _of_servers(fields, totals, size):
     if not same:
         raise ValueError("the servers added up different users: let them agree on one list.")
     return summed_shares(np.array(parts)), int(read[0]["n"])
+
+
+def _of_shuffler(fields, messages, needed, n):
+    """Sum of shuffled shares; a missing message would make its coordinate uniform, and is seen."""
+    if len(messages) != 1:
+        raise ValueError("one iterable of all messages of the round is expected.")
+    total = [0] * needed.size
+    counts = np.zeros(needed.size, dtype=int)
+    for message in messages[0]:
+        place, share = unpacked(fields, message, 1)
+        if place >= needed.size:
+            raise ValueError("a share names a coordinate that there is not.")
+        total[place] = (total[place] + int(share[0])) % 2**MODULUS
+        counts[place] += 1
+    if type(n) is not int or not 1 <= n <= fields["users"]["n"]:
+        raise ValueError(f"n={n!r} must be the number of users who have sent shares.")
+    if not (counts == n * needed.shares).all():
+        raise ValueError(
+            f"{n} users send {n * needed.shares} shares of each coordinate, and another number "
+            "came: a lost share makes its coordinate a random number. Begin another collection."
+        )
+    return np.array(total, dtype=np.uint64).view(np.int64), n
 
 
 TABLES = (
@@ -574,6 +620,8 @@ class ShareServer:
             if self._fields is not None and fields["hash"] == self._fields["hash"]:
                 return
             opened = open_round(fields)
+            if fields["channel"]["transport"] != "two-servers":
+                raise ValueError("a server of two takes tasks of the transport 'two-servers'.")
             if self._opened(*place_of(fields)) is not None:
                 raise PrivacyError("this round has been opened: there is one sum of each round.")
             for earlier, name in enumerate(rounds_of(fields)[:-1]):

@@ -42,7 +42,7 @@ PUBLIC = {
     "return_coef",
     "scale", "schema", "scoring", "shares", "show_reference", "smallest", "smallest_level",
     "smallest_share", "state", "statistic", "table_format", "target_deviation", "target_mean",
-    "target_name", "task", "text", "title", "totals", "unit", "user",
+    "target_name", "task", "text", "title", "totals", "transport", "unit", "user",
     "users", "value", "verbose", "who", "widths", "written",
 }  # fmt: skip
 # Arguments that have the name of rows, and are none.

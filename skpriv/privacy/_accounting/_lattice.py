@@ -1,17 +1,22 @@
-"""Sums of integers to which every user adds a part of the noise: grid, noise and price.
+"""Sums of integers to which every user adds a part of the noise: grid, noise, shares and price.
 
 docs/mathematics/aggregate.md has the proofs. Lengths are in steps of the grid unless it says
-otherwise. Two servers that do not collude get one share of each number, which hide all but the sum.
+otherwise. Two servers that do not collude need two shares of a number, which hide all but the sum;
+where a shuffler mixes the shares of all users, more are needed.
 """
 
+from bisect import bisect_left
 from dataclasses import dataclass
-from math import ceil, floor, log2, sqrt
+from functools import lru_cache
+from math import ceil, exp, floor, log, log2, sqrt
 from typing import Any
 
 import numpy as np
+from scipy.special import gammaln
 
 from ..._stored import stored
 from ...exceptions import PrivacyError
+from ._cost import Budget
 
 MODULUS = np.iinfo(np.uint64).bits  # sums are computed modulo 2^MODULUS
 HEADROOM = MODULUS - 2  # bits that a sum may use: a quarter of the range on either side of zero
@@ -31,8 +36,7 @@ NOISE_ROOM = 40.0  # standard deviations of the noise for which a sum has room
 WIDTH = 10.0
 
 
-# For each transport: whom the guarantee trusts, and who together could see each record. Models of
-# 0.2.0 may have been fitted to shuffled shares.
+# For each transport: whom the guarantee trusts, and who together could see each record.
 HIDERS = {
     "two-servers": ("the two servers do not collude", "the servers"),
     "shuffled-shares": ("the shuffler and the server do not collude", "shuffler and server"),
@@ -171,3 +175,104 @@ class Lattice:
                 "the numbers of a query are too far from zero for sums modulo "
                 f"2^{MODULUS}: subtract a public constant from each record's."
             )
+
+
+# Largest total variation distance between all shares of a fit and shares that are drawn from the
+# sums alone.
+SECURITY = 2.0**-40
+SUMMED_USERS = 256  # up to so many users the recursion of `_log_excess` is computed user by user
+MOST_SHARES = 512
+
+
+@lru_cache(maxsize=256)
+def shares_needed(users: int, size: int, security: float = SECURITY) -> int:
+    """Number of shares of each coordinate and user for which a sum is this secure.
+
+    Parameters
+    ----------
+    users : int
+        Whose shares are shuffled together.
+    size : int
+        Number of coordinates; each has shares of its own, and a shuffle of its own.
+    security : float
+        Total variation distance of all shares from what can be drawn from the sum.
+
+    Returns
+    -------
+    shares : int
+
+    Raises
+    ------
+    PrivacyError
+        If there are too few users: it would take more than MOST_SHARES.
+
+    Notes
+    -----
+    Each user sends m + 1 shares, all but one of them uniform (Ishai et al. 2006; this is the
+    analysis of Balle et al. 2020, computed instead of simplified). The distance is at most
+    sqrt(E q^(C - 1) - 1) / 2 for each coordinate, where q = 2^64 and C is the number of components
+    of the graph that two random orders of m shares of each user make on the users. Coordinates add
+    up.
+
+    Examples
+    --------
+    >>> from skpriv.privacy import shares_needed
+    >>> [shares_needed(users, 130) for users in (100, 1_000, 10_000, 100_000)]
+    [22, 16, 13, 11]
+    """
+    if users == 1:
+        return 1  # the sum is the user's own vector
+    target = 2.0 * (log(security) - log(size) + log(2.0))
+
+    def enough(mixed):
+        return _log_excess(users, mixed) <= target - 1e-6
+
+    if not enough(MOST_SHARES):
+        raise PrivacyError(f"{users} users need more than {MOST_SHARES} shares of each number.")
+    return bisect_left(range(MOST_SHARES), True, lo=2, key=enough) + 1
+
+
+def _log_excess(users, mixed):
+    """Log of an upper bound of E q^(C - 1) - 1, for this many users and mixed shares of each.
+
+    A set of s of r users is a union of components with probability 1 / binom(r m, s m). By the
+    component of one user, of s users, A_r = E q^(C - 1) has
+        A_r - 1 <= sum over s < r of binom(r - 1, s - 1) / binom(r m, s m) q A_(r - s), A_1 = 1.
+    Taking the last user out splits components only, unless that user is one, which has probability
+    1 / binom(r m, m): A_r <= A_(r-1) (1 + q / binom(r m, m)). For more than 256 users the second
+    bounds each A_(r - s) of a single step of the first, at r = users.
+    """
+    summed = min(users, SUMMED_USERS)
+    order = MODULUS * log(2.0)
+    logs = np.zeros(users + 1)  # of A_r
+    excess = -np.inf
+    for r in range(2, summed + 1):
+        excess = _last_step(logs, r, mixed, order)
+        logs[r] = np.logaddexp(0.0, excess)
+    if users > summed:
+        more = np.arange(summed + 1.0, users + 1.0)
+        isolated = np.logaddexp(0.0, order - log_binomial(more * mixed, mixed))
+        logs[summed + 1 :] = logs[summed] + np.cumsum(isolated)
+        excess = _last_step(logs, users, mixed, order)
+    return excess
+
+
+def _last_step(logs, r, mixed, order):
+    """Log of the sum, over the sizes s of one user's component, in the recursion for r users."""
+    s = np.arange(1, r)
+    terms = log_binomial(r - 1, s - 1) - log_binomial(r * mixed, s * mixed)
+    return float(np.logaddexp.reduce(terms + order + logs[r - s]))
+
+
+def log_binomial(n, k):
+    """Log of the number of ways to choose k of n."""
+    return gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
+
+
+def sharing_security(budget: Budget) -> float:
+    """Distance tau that all shares of a fit may have, which adds (1 + exp(epsilon)) tau to delta.
+
+    With P, P' the laws in two worlds and Q, Q' those drawn from the sums, P <= Q + tau,
+    Q <= exp(epsilon) Q' + delta', Q' <= P' + tau.
+    """
+    return min(SECURITY, budget.delta / (4.0 * (1.0 + exp(min(budget.epsilon, 700.0)))))

@@ -23,8 +23,8 @@ WORD = np.iinfo(np.uint64).bits  # bits of one random number
 BUCKETS = 512  # buckets of equal width, which cover at least 12 deviations of the noise
 CHANCE_BITS = 40  # bits of the weight of a bucket as wide as the first one
 # Doubles do not decide where a random number differs from a chance by less than CLOSE times the
-# chance, or by less than NO_DIFFERENCE. Their relative error is below 2^-43 for every chance above
-# 2^-51, an eighth of CLOSE.
+# chance, or by less than NO_DIFFERENCE. Their relative error is below 2^-43 for every chance above 2^-51,
+# an eighth of CLOSE.
 CLOSE = 2.0**-40
 NO_DIFFERENCE = 2.0**-50
 # The standard deviation of released noise is between 2^44 and 2^45 steps of its grid. Points of the
@@ -213,22 +213,25 @@ def rounded(values: np.ndarray, step: float) -> np.ndarray:
     return np.where(inside, scaled, 0.0).astype(np.int64)
 
 
-def additive_shares(values: np.ndarray, entropy: Callable[[int], bytes] = os.urandom) -> np.ndarray:
-    """Split each integer into two that add up to it modulo 2^64.
+def additive_shares(
+    values: np.ndarray, shares: int, entropy: Callable[[int], bytes] = os.urandom
+) -> np.ndarray:
+    """Split each integer into uniform ones that add up to it modulo 2^64.
 
     Parameters
     ----------
     values : ndarray of shape (size,), of 64-bit integers
+    shares : int
+        How many of each; any number of them but all is uniform and independent of the value.
     entropy : callable, default=os.urandom
 
     Returns
     -------
-    ndarray of shape (2, size), of unsigned 64-bit integers
-        Each of the two alone is uniform, and independent of the values.
+    ndarray of shape (shares, size), of unsigned 64-bit integers
     """
     values = np.asarray(values, dtype=np.int64).view(np.uint64)
-    mask = random_words(len(values), entropy)
-    return np.stack([mask, values - mask])
+    mixed = random_words((shares - 1) * len(values), entropy).reshape(shares - 1, len(values))
+    return np.vstack([mixed, values - mixed.sum(axis=0, dtype=np.uint64)])
 
 
 def summed_shares(parts: np.ndarray) -> np.ndarray:

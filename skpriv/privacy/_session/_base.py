@@ -471,7 +471,7 @@ class Session(ABC):
         # private, so that the largest number that may be used takes its place.
         most_rows = rows.n if groups is None else groups.n * groups.largest
         self._reordered = reordered(most_rows) if self.capabilities.curator else 1.0
-        price = self.trust.price(self._currency)
+        price = self._price(budget)
         self._whole_amount = price.amount(currency)  # what the shares divide
         called = Callers.now()
         with nullcontext() if groups is None else protecting(groups.name, groups.largest):
@@ -870,6 +870,10 @@ class Session(ABC):
     def _change(self, question):
         """Largest change of an answer when one record is replaced, in whatever order they come."""
         return question.sensitivity * self._reordered
+
+    def _price(self, budget):
+        """The charge of the whole session."""
+        return self.trust.price(self._currency)
 
     @abstractmethod
     def _law(self, question, slot) -> Any:

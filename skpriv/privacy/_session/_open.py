@@ -5,7 +5,7 @@ anything leaves the device: to reports, or to sums that are hidden. One model ha
 """
 
 from dataclasses import dataclass, replace
-from math import ceil, floor, inf, prod, sqrt
+from math import ceil, exp, floor, inf, prod, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +14,7 @@ from ...exceptions import PrivacyError
 from ...records import Rows, as_rows
 from .._accounting._cost import SHARE_SLACK, Budget, Cost
 from .._accounting._guarantee import Trust, capabilities
-from .._accounting._lattice import Devices, Lattice
+from .._accounting._lattice import Devices, Lattice, sharing_security
 from .._amplification import amplified, amplified_epsilon
 from .._noise._codebook_law import LiftedReports
 from .._noise._laws import GaussianNoise, GumbelNoise
@@ -123,6 +123,7 @@ class AggregateSession(Session):
 
     def __init__(self, rows, *arguments, **named):
         self._simulated = getattr(rows, "devices", None) is None
+        self._mixed = not self._simulated and rows.devices.transport == "shuffled-shares"
         super().__init__(rows, *arguments, **named)
         self.report.simulated = self._simulated
         if self.n:
@@ -149,19 +150,34 @@ class AggregateSession(Session):
         if self._simulated:
             exact = self._pieces.sum(query, slot.piece)
             return self._noisy(exact, slot, GaussianNoise(law.scale))
+        # The shares of this query may be this far from shares that are drawn from their sums.
+        security = sharing_security(self._budget) * slot.share if self._mixed else 0.0
         prices = self.report, law.cost(self._change(query))
         users = self._pieces.users(slot.piece)
-        value, n = self._rows.shared_sum(query, lattice, prices, users)
+        value, n = self._rows.shared_sum(query, lattice, security, prices, users)
         return Answer(value, n, GaussianNoise(law.scale * sqrt(n / lattice.adding)))
 
     def _law(self, query, slot):
         users = self._count(slot)
         size = prod(query.shape)
-        mu = self._budget.mu * sqrt(slot.share)
+        mu = self._left(self._budget).mu * sqrt(slot.share)
         devices = self._devices
         adding = max(1, users * devices.adding // devices.total)
         lattice = Lattice.calibrated(self._change(query), mu, size, users, adding)
         return SummedNoise(lattice.scale, lattice, size)
+
+    def _left(self, budget):
+        """The condition on the noise: where shares are mixed, their security is taken off delta."""
+        return Budget(budget.epsilon, budget.delta - self._owed(budget))
+
+    def _owed(self, budget):
+        """Part of delta that mixed shares cost; other sums are hidden without any."""
+        if not self._mixed:
+            return 0.0
+        return (1.0 + exp(min(budget.epsilon, 700.0))) * sharing_security(budget)
+
+    def _price(self, budget):
+        return Cost.from_mu(self._left(budget).mu) + Cost(delta=self._owed(budget))
 
     @property
     def _devices(self):
@@ -169,7 +185,7 @@ class AggregateSession(Session):
         return Devices(self.n, self.n) if self._simulated else self._rows.devices
 
     def _stream_law(self, stream, slot):
-        return stream.batch_noise(self._budget.mu * sqrt(slot.share))
+        return stream.batch_noise(self._left(self._budget).mu * sqrt(slot.share))
 
 
 class LocalSession(Session):

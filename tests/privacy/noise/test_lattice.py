@@ -72,18 +72,19 @@ def test_numbers_are_rounded_to_the_grid():
     assert rounded(values, 0.5).tolist() == [0, 0, 1, -1, 0, 0, 0, 0]
 
 
-def test_shares_add_up():
+@pytest.mark.parametrize("shares", [2, 3, 10])
+def test_shares_add_up(shares):
     values = np.array([0, 1, -1, 2**62, -(2**62)])
-    parts = additive_shares(values)
-    assert parts.shape == (2, 5) and parts.dtype == np.uint64
+    parts = additive_shares(values, shares)
+    assert parts.shape == (shares, 5) and parts.dtype == np.uint64
     np.testing.assert_array_equal(summed_shares(parts), values)
 
 
-def enumerated(value, modulus):
+def enumerated(value, shares, modulus):
     """Every outcome of the shares of a value modulo a small number, all as likely."""
-    for word in range(modulus):
-        given = np.array([word], dtype="<u8").tobytes()
-        parts = additive_shares(np.array([value]), lambda n, given=given: given)
+    for words in itertools.product(range(modulus), repeat=shares - 1):
+        given = np.array(words, dtype="<u8").tobytes()
+        parts = additive_shares(np.array([value]), shares, lambda n, given=given: given)
         yield tuple(int(part) % modulus for part in parts.ravel())
 
 
@@ -96,12 +97,12 @@ def test_one_server_learns_nothing_but_the_sum(modulus):
     laws = []
     for values in ((0, 3, 1), (2, 2, 0), (1, 0, 3)):
         law = Counter()
-        for outcome in itertools.product(*(enumerated(v, modulus) for v in values)):
+        for outcome in itertools.product(*(enumerated(v, 2, modulus) for v in values)):
             mine = tuple(first for first, _ in outcome)
             law[mine, sum(second for _, second in outcome) % modulus] += 1
         laws.append(law)
     assert laws[0] == laws[1] == laws[2]
     assert set(laws[0].values()) == {1}  # uniform, for each of the messages that it may get
     assert len(laws[0]) == modulus**3
-    only = Counter(second for first, second in enumerated(3, modulus))
+    only = Counter(second for first, second in enumerated(3, 2, modulus))
     assert set(only.values()) == {1} and len(only) == modulus

@@ -13,7 +13,8 @@ from skpriv.linear_model import (
     ReweightedRegressor,
     SSPRegressor,
 )
-from skpriv.privacy import Query, open_session
+from skpriv.privacy import Devices, Query, open_session
+from skpriv.records import ArrayRows
 
 BUDGET = Budget(1.0, 1e-6)
 rng = np.random.RandomState(0)
@@ -109,3 +110,19 @@ def test_numbers_far_from_zero_are_refused():
 
     with pytest.raises(PrivacyError, match="too far from zero"):
         open_session("aggregate", X, Y, BUDGET, 0).sum(Far(), 0.5)
+
+
+def test_shares_of_a_sum_are_as_secure_as_its_part_of_the_budget_asks():
+    """The distances of all sums add up to the one that was paid for in delta."""
+
+    class OnDevices(ArrayRows):
+        devices = Devices(2000, 2000, "shuffled-shares")
+
+        def shared_sum(self, query, lattice, security, prices, subset):
+            asked.append(security)
+            return np.zeros(3), 2000
+
+    session, asked = open_session("aggregate", OnDevices(X, Y), None, BUDGET, 0), []
+    for share in (0.25, 0.75):
+        session.sum(Moments(), share)
+    assert asked == [0.25 * 2.0**-40, 0.75 * 2.0**-40]

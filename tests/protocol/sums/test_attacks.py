@@ -14,7 +14,7 @@ from registry.refusals import uncharged
 from skpriv._sqlite import Database
 from skpriv.exceptions import BudgetExceeded, PrivacyError
 from skpriv.linear_model import LinearRegression
-from skpriv.privacy import Budget, Cost, Lattice
+from skpriv.privacy import Budget, Cost, Lattice, shares_needed
 from skpriv.privacy._noise._lattice import LARGEST_VARIANCE
 from skpriv.protocol import Collector, DeviceLedger, ShareServer, report
 from skpriv.protocol._ledger import MOST_ATTEMPTS
@@ -61,6 +61,17 @@ def test_a_device_agrees_to_what_its_own_run_finds(tmp_path):
         answer(Collector(ssp(), N, n_features=1).task, ledger)
     with pytest.raises(BudgetExceeded):  # the first total stands in the file
         answer(Collector(ssp(), N, n_features=1).task, DeviceLedger(tmp_path / "mine", 9.0, 1e-6))
+
+
+def test_shuffled_shares_are_paid_in_delta_too(tmp_path):
+    ledger = DeviceLedger(tmp_path / "mine", epsilon=1.0, delta=1e-6)
+    task = Collector(ssp(), N, n_features=1, n_min=N, transport="shuffled-shares").task
+    answer(task, ledger)
+    owed = (1.0 + np.e) * 2.0**-40  # (1 + exp(epsilon)) of the distance that shares may have
+    assert ledger.charges[0].cost.delta == pytest.approx(owed, rel=1e-12)
+    assert ledger.spent.epsilon <= 1.0 + 1e-9
+    with pytest.raises(PrivacyError, match="as often as it may"):
+        answer(task, ledger)
 
 
 def reported(task, server):
@@ -111,7 +122,7 @@ def test_attempts_are_capped_and_charged(tmp_path):
 def pasts():
     """Settings of a collection, and the answers of its rounds in two pasts."""
     model = LinearRegression(bounds_X=(-1, 1), bounds_y=(-1, 1), epsilon=4.0, privacy="aggregate")
-    settings = Collector(model, 600, n_features=1, n_min=600)._settings
+    settings = Collector(model, 600, n_features=1, n_min=600, transport="shuffled-shares")._settings
 
     def past(second):
         """Answers of rounds, one of which says what another past contradicts."""
@@ -142,21 +153,19 @@ def test_rounds_go_up_along_one_past(descending, pasts, tmp_path):
     assert answered == [(True, place) for place in (places if not descending else (3,))]
 
 
-def test_what_no_honest_collection_asks_is_refused():
-    """A total of fewer users than are counted on, another transport, another privacy model."""
-    settings = Collector(ssp(), N, n_features=1, n_min=50)._settings
+@pytest.mark.parametrize("transport", ["two-servers", "shuffled-shares"])
+def test_what_no_honest_collection_asks_is_refused(transport):
+    """A total of fewer users than are counted on, and shuffled shares that were sent before."""
+    settings = Collector(ssp(), N, n_features=1, n_min=50, transport=transport)._settings
     total = [0] * open_round(task_fields(settings, [], 0)).needed.size
     open_round(task_fields(settings, [(total, 50)], 0))
-    with pytest.raises(ValueError, match="nothing was answered"):
-        open_round(task_fields(settings, [(total, 49)], 0))
-    for part, name, value in (
-        ("channel", "transport", "shuffled-shares"),
-        ("params", "privacy", "central"),
-    ):
-        fields = json.loads(json.dumps(task_fields(settings, [], 0)))
-        {**fields, **fields["estimator"]}[part][name] = value
+    for n, attempt in [(49, 0), (50, 1)][: 1 if transport == "two-servers" else 2]:
         with pytest.raises(ValueError, match="nothing was answered"):
-            open_round(fields)
+            open_round(task_fields(settings, [(total, n)], attempt))
+    fields = json.loads(json.dumps(task_fields(settings, [], 0)))
+    fields["estimator"]["params"]["privacy"] = "central"
+    with pytest.raises(ValueError, match="nothing was answered"):
+        open_round(fields)
 
 
 @pytest.mark.parametrize("epsilon, users", [(1e-3, 1), (1e-5, 3), (1e6, 3), (1.0, 10**6)])
@@ -309,3 +318,10 @@ def test_a_file_that_nobody_holds_is_closed(tmp_path):
     del database
     with pytest.raises(sqlite3.ProgrammingError, match="closed"):
         connection.execute("SELECT 1")
+
+
+def test_shares_hide_a_sum_of_those_who_are_counted_on():
+    """Of 20,000 users 100 may be all who shuffle honestly: they need more shares than all would."""
+    task = Collector(ssp(), 20_000, n_features=1, n_min=100, transport="shuffled-shares").task
+    needed = open_round(json.loads(task)).needed
+    assert needed.shares >= shares_needed(100, needed.size) > shares_needed(20_000, needed.size)

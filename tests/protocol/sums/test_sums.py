@@ -15,7 +15,7 @@ from sklearn.base import clone
 from skpriv import BudgetAccountant
 from skpriv.exceptions import PrivacyError
 from skpriv.linear_model import LinearRegression
-from skpriv.privacy import read_task, task_hash
+from skpriv.privacy import read_task, shares_needed, task_hash
 from skpriv.protocol import Collector, DeviceLedger, ShareServer, _sums as _device, report
 from skpriv.protocol._sums import open_round
 
@@ -177,6 +177,34 @@ def test_servers_and_analyst_go_on_after_a_restart(tmp_path):
     assert np.isfinite(collector.result().coef_).all()
 
 
+def test_shuffled_shares_add_up_and_are_paid_in_delta():
+    few = range(N - 1)
+    with BudgetAccountant(9.0, 1e-5, set_aside=(0.0, 1e-7)) as accountant:
+        collector = Collector(ssp(), N, n_features=2, n_min=N, transport="shuffled-shares")
+        while collector.task is not None:
+            needed = open_round(read_task(collector.task)).needed
+            assert needed.shares >= shares_needed(N, needed.size)
+            messages = _of_users(collector.task, range(N))
+            assert len(messages) == N * needed.size * needed.shares
+            np.random.RandomState(0).shuffle(messages)
+            with pytest.raises(ValueError, match="another number"):
+                collector.close_round(messages[1:], n=N)
+            with pytest.raises(PrivacyError, match="have been seen"):
+                collector.repeat_round()
+            with pytest.raises(PrivacyError, match="fewer than"):
+                collector.close_round(_of_users(collector.task, few), n=len(few))
+            collector.close_round(messages, n=N)
+        (charge,) = accountant.charges
+        assert charge.cost.delta > 0.0 and charge.cost.gaussian > 0.0
+    guarantee = collector.result().privacy_report_.guarantee
+    assert "the shuffler and the server do not collude" in str(guarantee)
+    assert guarantee.epsilon == pytest.approx(8.0, rel=1e-6)
+
+
+def _of_users(task, users):
+    return [message for user in users for message in report(task, X[user], Y[user], user=user)]
+
+
 def test_malformed_shares_are_refused(two):
     collector, (first, second) = Collector(ssp(), N, n_features=2), two()
     with pytest.raises(ValueError, match="no task is open"):
@@ -211,6 +239,7 @@ def test_what_devices_cannot_do_is_refused_before_anybody_is_asked():
         (ssp(calibration_size=0.2), {}, ValueError, "calibration_size"),
         (ssp(), {"n_features": None}, ValueError, "n_features"),
         (ssp(), {"n_min": N + 1}, ValueError, "n_min"),
+        (ssp(), {"transport": "pigeons"}, ValueError, "transport"),
         (ssp(delta=0.0), {}, PrivacyError, "delta"),
     ):
         with pytest.raises(error, match=message):
