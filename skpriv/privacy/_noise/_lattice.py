@@ -23,8 +23,8 @@ WORD = np.iinfo(np.uint64).bits  # bits of one random number
 BUCKETS = 512  # buckets of equal width, which cover at least 12 deviations of the noise
 CHANCE_BITS = 40  # bits of the weight of a bucket as wide as the first one
 # Doubles do not decide where a random number differs from a chance by less than CLOSE times the
-# chance, or by less than NO_DIFFERENCE. Their relative error is below 2^-43 for every chance above 2^-51,
-# an eighth of CLOSE.
+# chance, or by less than NO_DIFFERENCE. Their relative error is below 2^-43 for every chance above
+# 2^-51, an eighth of CLOSE.
 CLOSE = 2.0**-40
 NO_DIFFERENCE = 2.0**-50
 # The standard deviation of released noise is between 2^44 and 2^45 steps of its grid. Points of the
