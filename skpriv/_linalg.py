@@ -10,6 +10,14 @@ from scipy import optimize
 from threadpoolctl import ThreadpoolController
 
 SQRT2 = np.sqrt(2.0)
+
+
+def after_fork(reset: Any) -> None:
+    """Call a function in each child that this process forks, where the system can fork."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=reset)
+
+
 _HAS_VECDOT = hasattr(np, "vecdot")  # from NumPy 2.0 on, and faster
 # Lengths and eigenvalues below this count as zero, because their squares may underflow.
 TINY = 1e-140
@@ -298,8 +306,7 @@ class _OneThread:
 # occupy the cores while they wait. At 1,000 columns a fit takes 4% more time and 22% less processor
 # time than with two threads.
 one_blas_thread = _OneThread()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=one_blas_thread.forget)
+after_fork(one_blas_thread.forget)
 
 
 class CompensatedSum:

@@ -41,7 +41,24 @@ def noise_floor(values, scale, quantile=USUAL_QUANTILE):
 
 
 class KnowsCells:
-    """Mixin of fitted models, whose laws and intervals may know public cells of the table."""
+    """Mixin of fitted models, whose laws and intervals may know public cells of the table.
+
+    Attributes
+    ----------
+    coefficient_law : callable or None
+        ``coefficient_law(estimand)``, the law of the coefficients; None of models without one.
+    curve : callable or None
+        ``curve(feature, grid)`` of models that are sums of curves; None of others.
+    coefficient_blocks : list
+        Names of the linear parts of a model that has several, such as those of classes.
+    outside_columns : list of int
+        Columns that have no coefficient, such as instruments.
+    """
+
+    coefficient_law: Any = None
+    curve: Any = None
+    coefficient_blocks: Any = ()
+    outside_columns: Any = ()
 
     def with_cells(self, cells: Any) -> Self:
         """The fitted model where public cells of its rows are known: levels, missing values.

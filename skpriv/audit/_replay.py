@@ -50,8 +50,8 @@ def event_cost(first, second, budget):
     total = Cost()
     for before, now in zip(first.draws, second.draws, strict=True):
         if before.method in REPORTS:
-            likely = getattr(first.question, "likely", None)
-            shuffle = (reports, budget, likely) if can.amplifies and likely else None
+            likely = first.question.likely if can.amplifies else None
+            shuffle = likely and (reports, budget, likely)
             total += _reports_cost(before, now, shuffle)
         else:
             total += _draw_cost(before, now, reports)
@@ -81,8 +81,8 @@ def _draw_cost(before, now, reports):
 
 def sent_cost(stream, pairs, budget):
     """Cost of the reports that the users of a stream sent, which its reads add up."""
-    likely = getattr(stream.query, "likely", None)
-    shuffle = (stream.batch, budget, likely) if stream.can.amplifies and likely else None
+    likely = stream.query.likely if stream.can.amplifies else None
+    shuffle = likely and (stream.batch, budget, likely)
     draws = [zip(before.draws, now.draws, strict=False) for before, now in pairs]
     return sum((_reports_cost(*draw, shuffle) for read in draws for draw in read), Cost())
 

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._compat import pipeline_steps
+from .._estimation._cells import KnowsCells
 from .._printing import Display, given_axes, picture_text, picture_texts
 from ..preprocessing import TableEncoder
 from ..records import present_names
@@ -54,7 +55,8 @@ def curves(
     """
     check_is_fitted(model)
     *before, last = pipeline_steps(model)
-    if not hasattr(last, "curve"):
+    curved = isinstance(last, KnowsCells) and last.curve is not None
+    if not curved:
         raise TypeError(f"{type(last).__name__} has no curves: pass a fitted AdditiveRegressor.")
     encoder = next((step for step in before if isinstance(step, TableEncoder)), None)
     if encoder is None:

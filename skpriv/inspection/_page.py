@@ -100,7 +100,7 @@ def shown_coefficients(model: Any, confidence_level: float) -> list:
     list
         The last item is an Inference, a Table or a str, or it prints curves.
     """
-    if hasattr(pipeline_steps(model)[-1], "curve"):
+    if pipeline_steps(model)[-1].curve:
         return [_Curves(model, confidence_level)]
     try:
         return [inference(model, confidence_level=confidence_level)]
@@ -145,7 +145,7 @@ def _sections(model, confidence_level, accountant=None, description=None):
     unit = [sentence(report.persons), _GROUP] if report.persons else [_ONE_RECORD]
     strange = [*_strange_steps(model), *map(sentence, report.not_covered)]
     versions = {"skpriv": VERSION, "numpy": np.__version__, "scikit-learn": version("scikit-learn")}
-    title = "Curves" if hasattr(last, "curve") else "Coefficients"
+    title = "Curves" if last.curve else "Coefficients"
     sections = {
         title: shown_coefficients(model, confidence_level),
         "What the guarantee means": [
@@ -491,7 +491,7 @@ def picture(model: Any, confidence_level: float) -> Any:
         None where there are estimates without intervals. Ratios are drawn where there are any.
     """
     target = getattr(schema_of(model), "target", None)
-    if hasattr(pipeline_steps(model)[-1], "curve"):
+    if pipeline_steps(model)[-1].curve:
         return CurveDisplay.from_estimator(
             model, confidence_level=confidence_level, target_name=target or "prediction"
         )

@@ -14,7 +14,7 @@ from .._compat import pipeline_steps
 from .._estimation._coefficients import NoLaw
 from .._estimation._cells import KnowsCells, behind, placed
 from .._estimation._public_maps import column_bounds
-from ..preprocessing import BoundsScaler, TableEncoder
+from ..preprocessing import BoundsScaler, PublicTransformer, TableEncoder
 
 INTERCEPT = "intercept"
 OTHERS = {
@@ -50,14 +50,14 @@ def law_in_units(model, estimand=None, law=None, rows=None):
         law = _law_of(knowing_cells(model), estimand)
     # A step before the regressor may move the origin: then there is an intercept in any case.
     moved = step_map is not None
-    own = getattr(last, "fit_intercept", True) and not getattr(last, "effects", None)
+    own = last.fit_intercept and not last.effects
     matrix: np.ndarray = np.eye(len(names) + 1) if step_map is None else step_map
     # Columns outside of the equation, such as instruments, have no coefficient, and neither have
     # columns that a step does not select.
-    matrix[:, list(getattr(last, "outside_columns", []))] = 0.0
+    matrix[:, list(last.outside_columns)] = 0.0
     has_coefficient = np.append(np.abs(matrix[:-1]).any(axis=1), moved or own)
     named = [name for name, keep in zip([*names, INTERCEPT], has_coefficient, strict=True) if keep]
-    classes = getattr(last, "coefficient_blocks", [])
+    classes = last.coefficient_blocks
     if not classes:
         composed = matrix[has_coefficient]
         if rows is not None:
@@ -97,7 +97,8 @@ def _passed(steps):
 
 def _law_of(last, estimand):
     """Law of the coefficients of a regressor, in the units of its features."""
-    if not hasattr(last, "coefficient_law"):
+    lawful = isinstance(last, KnowsCells) and last.coefficient_law is not None
+    if not lawful:
         raise NoLaw(
             f"{type(last).__name__} of {type(last).__module__} has no coefficient_law: "
             "inference needs a linear regressor whose released equations have known noise, such as "
@@ -175,7 +176,7 @@ def _step_map(step, names):
     """The `StepMap` of one step of a pipeline, or of the columns of a ColumnTransformer."""
     size = len(names)
     identity = np.eye(len(names) + 1)
-    if hasattr(step, "coefficient_map"):
+    if isinstance(step, PublicTransformer):
         own = step.coefficient_map()
         cells = np.empty((0, own.matrix.shape[1])) if own.cells is None else own.cells
         named = None if isinstance(step, BoundsScaler) else own.names

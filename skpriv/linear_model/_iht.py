@@ -98,7 +98,7 @@ class ResidualSizeQuery(Query):
     name: str = "residual size"
     shape: tuple = (1,)
     sensitivity: float = ROUNDING
-    takes_sparse: ClassVar[bool] = True
+    takes_sparse = True
 
     @property
     def width(self):
@@ -134,7 +134,7 @@ class ScoresQuery(Query):
     entry_limit: float
     residual_limit: float
     name: str = "selection"
-    takes_sparse: ClassVar[bool] = True
+    takes_sparse = True
     norm: str = "linf"
 
     @property
@@ -171,7 +171,7 @@ class OfColumns(Query):
 
     query: Any
     columns: np.ndarray
-    takes_sparse: ClassVar[bool] = True
+    takes_sparse = True
     name, shape, sensitivity, norm = (
         property(attrgetter(f"query.{what}")) for what in ("name", "shape", "sensitivity", "norm")
     )

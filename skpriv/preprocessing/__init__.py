@@ -1,5 +1,6 @@
 """From public knowledge about the columns to rows of the unit ball."""
 
+from ._base import PublicTransformer as PublicTransformer
 from ._bounds_scaler import BoundsScaler, CoefficientMap
 from ._formula import FormulaEncoder
 from ._check import CountsQuery as CountsQuery, TableCheck, check_table

@@ -362,7 +362,7 @@ class _Range(_Line):
         inside = {"missing": constant, "typical": self.typical}
         for name, value in {"low": self.low, "high": self.high, **inside}.items():
             if value is not None:
-                vars(self)[name] = self._checked(name, value)
+                object.__setattr__(self, name, self._checked(name, value))
         if not (self.is_open or 0.0 < self._half < np.inf):
             raise ValueError(f"low={self.low!r} must be below high={self.high!r}.")
         low, high = (-np.inf, np.inf) if self.is_open else self._ends
@@ -484,7 +484,7 @@ class Numeric(_Range):
             raise ValueError(
                 f"usual={self.usual!r} must be a range inside the public one, from low to high."
             )
-        vars(self)["usual"] = low, high
+        object.__setattr__(self, "usual", (low, high))
 
     def _checked(self, name, value):
         if isinstance(value, bool) or not isinstance(value, Real) or np.isnan(number(value)):
@@ -648,7 +648,7 @@ class Boolean(_Levels):
             raise ValueError('missing must be "indicator", true or false.')
         for name in ("true", "false"):
             if (words := getattr(self, name)) is not None:
-                vars(self)[name] = _checked_list(words, name)
+                object.__setattr__(self, name, _checked_list(words, name))
         words = [truth_word(word) for word in (*(self.true or ()), *(self.false or ()))]
         if len(set(words)) < len(words):
             raise ValueError("true and false must not have a word in common.")
@@ -682,7 +682,7 @@ class _Listed(ColumnType):
 
     def __post_init__(self):
         if self.categories is not None:
-            vars(self)["categories"] = _checked_list(self.categories)
+            object.__setattr__(self, "categories", _checked_list(self.categories))
         codes = codes_by_text(self.categories or ())
         for spelling, listed in dict(self.spellings or {}).items():
             if _said(listed) not in codes:

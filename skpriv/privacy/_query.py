@@ -10,7 +10,7 @@ import numpy as np
 
 from .._stored import stored
 from ..exceptions import PrivacyError
-from ..records import CHUNK_ROWS
+from ..records import CHUNK_ROWS, Summed
 from ._noise._codebook_law import LiftedReports
 from ._noise._laws import GaussianNoise, Noise, NoiseSource
 
@@ -98,7 +98,7 @@ class Answer:
     counted: bool = True
 
 
-class Query(ABC):
+class Query(Summed, ABC):
     """A sum over records of a bounded function of the record.
 
     A query clips: its sensitivity holds for any input, adversarial ones included. Subclasses are
@@ -146,12 +146,11 @@ class Query(ABC):
     (1,)
     """
 
-    takes_sparse: ClassVar[bool] = False
-    one_row_each: ClassVar[bool] = False
     prepared: ClassVar[Any] = None
+    sum_by_memory: ClassVar[Any] = None  # finds its sum from what earlier queries left in memory
+    likely: Any = None  # probability of the likeliest report, by the epsilon that it has
 
     norm: str = "l2"
-    width: Any = None
 
     @property
     @abstractmethod
@@ -225,7 +224,7 @@ class Query(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class InnerSum:
+class InnerSum(Summed):
     """A sum inside of a procedure, whose output alone is released and has a sensitivity.
 
     Attributes

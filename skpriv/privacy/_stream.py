@@ -81,6 +81,11 @@ class Stream(ABC):
         self._increment = CompensatedSum(query.shape)
         self._released: list = []  # (number of records, noise) of each read, both public
 
+    @property
+    def pending(self) -> np.ndarray:
+        """Exact sum of the records since the last read."""
+        return self._increment.value
+
     def __copy__(self) -> Self:
         # A shallow copy would share the sum and draw noise of its own.
         return deepcopy(self)

@@ -1,6 +1,8 @@
 """Where private rows live: one protocol, which sessions sum over and nobody looks behind."""
 
-from ._base import CHUNK_ROWS, KEPT_BYTES, ArrayRows, Rows, WeightedRows, canonical, in_threads
+from ._base import (
+    CHUNK_ROWS, KEPT_BYTES, ArrayRows, Rows, Summed, WeightedRows, canonical, in_threads,
+)  # fmt: skip
 from ._batches import BatchRows, LazyValues, check_length
 from ._dask import DaskRows, positional
 from ._dtypes import (

@@ -3,7 +3,6 @@
 Threads are kept from one sum to the next, with results in order; tasks of Dask are taken too.
 """
 
-import os
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -20,7 +19,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from scipy.sparse import csr_matrix, issparse
 
-from .._linalg import BLOCK_ENTRIES, CompensatedSum, one_blas_thread
+from .._linalg import BLOCK_ENTRIES, CompensatedSum, after_fork, one_blas_thread
 from .._progress import progress
 from ..exceptions import InvalidValues
 from ._dtypes import dtypes_of, refuse_dtypes
@@ -33,8 +32,7 @@ NAME = "skpriv-sums"
 ATTEMPTS = 20  # attempts at a task whose workers die: each computes the same sum, without noise
 _POOLS: dict[int, ThreadPoolExecutor] = {}
 # A forked process would wait for the threads of its parent, which it does not have.
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_POOLS.clear)
+after_fork(_POOLS.clear)
 
 
 def in_threads(
@@ -126,6 +124,31 @@ UNSTABLE = (
     "are read again: the local and the shuffle model, groups, folds and other subsets need rows "
     "that are stored, for example in Parquet files."
 )
+
+
+class Summed:
+    """What is added up over rows: it has a ``shape``, and ``sum(X, y)`` of a chunk.
+
+    Attributes
+    ----------
+    width : int or None
+        Number of columns of X that ``sum`` reads, if it is not all of them (public).
+    takes_sparse : bool
+        Whether ``sum`` takes sparse chunks as they are.
+    quiet : bool
+        Whether a pass that takes long says nothing of how far it is.
+    one_row_each : bool
+        Whether one row of a person is asked about, of several.
+    sum_persons : callable or None
+        ``sum_persons(X, y, starts, largest)``, the sum over persons whose rows stand together; None
+        averages ``sum`` over the rows of a person.
+    """
+
+    width: Any = None
+    takes_sparse = False
+    quiet = False
+    one_row_each = False
+    sum_persons: Any = None
 
 
 def _even(count, longest):
@@ -227,7 +250,7 @@ class Rows(ABC):
         """Sum with its correction, to be added to those of other parts of the rows."""
         total = CompensatedSum(query.shape)
         subset = self.chosen(subset)
-        sparse = getattr(query, "takes_sparse", False)
+        sparse = query.takes_sparse
         chunk_length = self._chunk_length(query.width, sparse, subset)
         size = prod(query.shape)
         count = self.n if subset is None else len(subset)
@@ -243,7 +266,7 @@ class Rows(ABC):
 
         # One thread adds up so many numbers in 5 ms
         results = in_threads(chunk_sum, pieces, self.n_jobs, size * count >= 64 * BLOCK_ENTRIES)
-        if self.shown and not getattr(query, "quiet", False):
+        if self.shown and not query.quiet:
             # Progress of a pass over rows that are not in memory is shown after three seconds.
             label = "rows" if self.passes is None else f"pass {self.passes + 1}"
             results = progress(results, count, label, unit="rows", after=3.0, size=itemgetter(0))
@@ -406,9 +429,9 @@ class ArrayRows(Rows):
     Examples
     --------
     >>> import numpy as np
-    >>> from skpriv.records import ArrayRows
-    >>> class Total:
-    ...     shape, width = (1,), None
+    >>> from skpriv.records import ArrayRows, Summed
+    >>> class Total(Summed):
+    ...     shape = (1,)
     ...     def sum(self, X, y):
     ...         return np.array([y.sum()])
     >>> rows = ArrayRows(np.zeros((5, 2), dtype=np.float32), [1, 2, 3, 4, 5])

@@ -265,9 +265,9 @@ class BatchRows(FetchedRows):
     Examples
     --------
     >>> import numpy as np
-    >>> from skpriv.records import BatchRows
-    >>> class Total:
-    ...     shape, width = (1,), None
+    >>> from skpriv.records import BatchRows, Summed
+    >>> class Total(Summed):
+    ...     shape = (1,)
     ...     def sum(self, X, y):
     ...         return np.array([y.sum()])
     >>> block = (np.zeros((3, 2), dtype=np.float32), np.arange(3))
@@ -475,7 +475,8 @@ class LazyValues:
     shape: tuple[int] = field(init=False)
 
     def __post_init__(self):
-        vars(self)["shape"] = (self.rows.n,)  # an unknown number of rows is refused here
+        # An unknown number of rows is refused here
+        object.__setattr__(self, "shape", (self.rows.n,))
 
     def __len__(self):
         return self.rows.n

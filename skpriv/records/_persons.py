@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._linalg import CompensatedSum
-from ._base import CHUNK_ROWS, KEPT_BYTES, ArrayRows, Rows, in_threads
+from ._base import CHUNK_ROWS, KEPT_BYTES, ArrayRows, Rows, Summed, in_threads
 from ._subset import Subset
 
 
@@ -46,9 +46,9 @@ class PersonRows(Rows):
     Examples
     --------
     >>> import numpy as np
-    >>> from skpriv.records import ArrayRows, PersonRows
-    >>> class Total:
-    ...     shape, width = (1,), None
+    >>> from skpriv.records import ArrayRows, PersonRows, Summed
+    >>> class Total(Summed):
+    ...     shape = (1,)
     ...     def sum(self, X, y):
     ...         return np.array([y.sum()])
     >>> rows = ArrayRows(np.zeros((5, 2)), [1, 2, 3, 4, np.nan])
@@ -91,9 +91,9 @@ class PersonRows(Rows):
         """Sum over all persons or a subset of them, with its correction."""
         subset = self.chosen(subset)
         self._bring()
-        if getattr(query, "one_row_each", False):
+        if query.one_row_each:
             return self._rows.total(MeanOfPlaces(query, 1, self._clean), self._first(subset))
-        if not hasattr(query, "sum_persons") and self._change is None:
+        if query.sum_persons is None and self._change is None:
             used = self._of(self._persons(subset))
             chosen = None if len(used) == self._rows.n else Subset(np.sort(used))
             return self._rows.total(MeanOfPlaces(query, self.largest, self._clean), chosen)
@@ -117,11 +117,11 @@ class PersonRows(Rows):
         persons = self._persons(subset)
         found = copy(self)
         X, y = _picked(self._rows, self._of(persons))
-        starts = np.append(0, np.cumsum(np.diff(self._starts)[persons]))
-        found.__dict__.update(
-            _rows=ArrayRows(X, y, self.n_jobs), _starts=starts, _positions=range(len(y)),
-            n=len(persons), n_used=len(y),
-        )  # fmt: skip
+        found._rows = ArrayRows(X, y, self.n_jobs)
+        found._starts = np.append(0, np.cumsum(np.diff(self._starts)[persons]))
+        found._positions = range(len(y))
+        found.n = len(persons)
+        found.n_used = len(y)
         return found
 
     def made(self, function: Any, width: int) -> Any:
@@ -273,11 +273,10 @@ class PersonChunks(Rows):
 
 def _sum_of_chunks(query, pieces, largest, n_jobs):
     """Sum of a query over chunks (X, y, starts) of persons, with its correction."""
-    together = hasattr(query, "sum_persons")
 
     def chunk_sum(piece):
         X, y, starts = piece()
-        if together:
+        if query.sum_persons is not None:
             return query.sum_persons(X, y, starts, largest)
         return query.sum(X, y) / largest
 
@@ -380,7 +379,7 @@ def _turned(words, bits):
     return (words << np.uint64(bits)) | (words >> np.uint64(64 - bits))
 
 
-class MeanOfPlaces:
+class MeanOfPlaces(Summed):
     """A query of rows, averaged over the places that each person has.
 
     Parameters

@@ -244,7 +244,7 @@ class SeededSubset(Subset):
                 here = np.flatnonzero(groups == group)
                 first = self._order.before[block, group]
                 chosen[here] = members[first : first + len(here)]
-            vars(self)["_last"] = block, chosen
+            object.__setattr__(self, "_last", (block, chosen))
         return self._last[1]
 
     def __repr__(self):

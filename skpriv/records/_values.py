@@ -5,7 +5,6 @@ scikit-learn's words, and costs nothing. Values are private: they are looked at 
 and what is wrong with them is said without a value, a position or a count, always the same.
 """
 
-import os
 import warnings
 from collections import Counter
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from scipy import sparse
 
-from .._linalg import BLOCK_ENTRIES
+from .._linalg import BLOCK_ENTRIES, after_fork
 from ..exceptions import InvalidValues
 
 OTHER_ROWS = "X and y have different numbers of rows."
@@ -43,8 +42,7 @@ class _Thread(local):
 
 _here = _Thread()
 _everywhere: set = set()  # who has silenced all threads
-if hasattr(os, "register_at_fork"):  # a forked child has no other thread that would take it back
-    os.register_at_fork(after_in_child=_everywhere.clear)
+after_fork(_everywhere.clear)  # a forked child has no other thread that would take it back
 
 
 class _OfSilentThreads(type):

@@ -18,7 +18,7 @@ from skpriv.linear_model import AdditiveRegressor, LinearRegression
 from skpriv.preprocessing import BoundsScaler, Categorical, Numeric, TableEncoder
 from skpriv.privacy._session import _base as _pieces
 from skpriv.records import (
-    ArrayRows, _base as _records, _tables, from_batches, from_parquet, from_table, is_lazy,
+    ArrayRows, Summed, _base as _records, _tables, from_batches, from_parquet, from_table, is_lazy,
 )  # fmt: skip
 
 pa = pytest.importorskip("pyarrow")
@@ -127,8 +127,8 @@ def test_x_and_y_may_be_cut_in_different_places():
         rows.with_target(lambda: iter([y[:-1]])).sum(_Count())
 
 
-class _Count:
-    shape, width, name = (1,), None, "count"
+class _Count(Summed):
+    shape, name = (1,), "count"
 
     def sum(self, X, y):
         return np.array([float(len(y))])

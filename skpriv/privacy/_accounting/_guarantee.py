@@ -511,11 +511,14 @@ class Trust:
     model: str
     budget: Budget
     can: Capabilities = field(init=False, repr=False, compare=False)
-    exact: bool = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        can = capabilities(self.model)  # a model that is not known is refused
-        vars(self).update(can=can, exact=can.exact)
+    def __post_init__(self) -> None:  # a model that is not known is refused
+        object.__setattr__(self, "can", capabilities(self.model))
+
+    @property
+    def exact(self) -> bool:
+        """Whether answers are exact, and nothing is private."""
+        return self.can.exact
 
     @classmethod
     def of(cls, privacy: str, budget: Budget) -> "Trust":

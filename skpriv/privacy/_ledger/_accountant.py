@@ -758,14 +758,16 @@ class Accounted:
     Budget(epsilon=0.5, delta=0.0)
     """
 
+    _skpriv_accountants: Handle = ()  # those under which it was pickled
+
     def _accounting(self) -> AbstractContextManager[None]:
         """Charge the accountants under which this estimator was pickled, if not yet active."""
-        return activated(self.__dict__.get(_HANDLE))
+        return activated(self._skpriv_accountants)
 
     def _handle(self) -> Handle:
         """The state that a copy takes along: the handle of this estimator, and what is active
         now."""
-        handle: Handle = self.__dict__.get(_HANDLE, ())
+        handle = self._skpriv_accountants
         keys = {accountant._key for accountant, _ in handle}
         return handle + tuple(e for e in capture(with_parts=False) if e[0]._key not in keys)
 
@@ -804,13 +806,12 @@ class Accounted:
         state = dict(state)
         # In the process that made an accountant, the ``with`` blocks decide whether it is active.
         handle = tuple(e for e in state.pop(_HANDLE, ()) if e[0]._home != process())
-        parent = getattr(super(), "__setstate__", self.__dict__.update)
-        parent(state)
+        super().__setstate__(state)  # type: ignore[misc]
         if handle:
-            self.__dict__[_HANDLE] = handle
+            self._skpriv_accountants = handle
 
     def __sklearn_clone__(self) -> "Accounted":
         clone = super().__sklearn_clone__()  # type: ignore[misc]
-        if _HANDLE in self.__dict__:
-            clone.__dict__[_HANDLE] = self.__dict__[_HANDLE]
+        if self._skpriv_accountants:
+            clone._skpriv_accountants = self._skpriv_accountants
         return clone

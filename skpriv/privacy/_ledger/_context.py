@@ -31,6 +31,7 @@ from traceback import walk_stack
 from types import FrameType
 from typing import Any
 
+from ..._linalg import after_fork
 from ...exceptions import BudgetExceeded, PrivacyError
 from .._accounting._cost import SHARE_SLACK, Cost
 from ._ledger import Limit, Steps, unit_text
@@ -43,8 +44,9 @@ _UNKNOWN = "0"
 
 def folders() -> list[Path]:
     """Folders for the files, the best first; a child has the same ones, whatever its TMPDIR is."""
-    owner = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
-    roots = ["/tmp", "/var/tmp"] if os.name == "posix" else []
+    posix = os.name == "posix"
+    owner = os.getuid() if posix else os.environ.get("USERNAME", "user")
+    roots = ["/tmp", "/var/tmp"] if posix else []
     roots.append(str(Path(tempfile.gettempdir()).resolve()))
     return [Path(root, f"skpriv-{owner}") for root in dict.fromkeys(roots)]
 
@@ -149,9 +151,7 @@ def _usable(folder: Path) -> bool:
         return False
     if not stat.S_ISDIR(status.st_mode):
         return False
-    return not hasattr(os, "getuid") or (
-        status.st_uid == os.getuid() and not status.st_mode & 0o022
-    )
+    return os.name != "posix" or (status.st_uid == os.getuid() and not status.st_mode & 0o022)
 
 
 # The identity of an accountant: the path and identity of the ledger, and the limit.
@@ -347,8 +347,7 @@ def _after_fork() -> None:
 
 
 start_lineage()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+after_fork(_after_fork)
 
 
 def process() -> str:

@@ -318,9 +318,7 @@ def deals(listener, make, owner, arguments, named):
 def door(listener, make, owner, arguments, named):
     """Decorate a method of a session or stream that gives out an answer."""
     question, rest = (arguments[0], arguments[1:]) if arguments else (owner.query, ())
-    # A stream has an exact sum of the records since its last read.
-    pending = owner._increment.value if hasattr(owner, "_increment") else None
-    return listener.answer(make.func.__name__, owner, question, (*rest, named), pending, make)
+    return listener.answer(make.func.__name__, owner, question, (*rest, named), owner.pending, make)
 
 
 @stored_in_policies

@@ -204,7 +204,7 @@ class Pieces:
         if prepared is not None:
             found = self._sum_of_prepared(piece, *prepared)
         # A query may find its sum from what earlier ones about the same rows left in `memory`.
-        elif hasattr(query, "sum_by_memory"):
+        elif query.sum_by_memory is not None:
             memory = self._memory.setdefault((query.maps, piece), {})
             in_memory = isinstance(rows, ArrayRows)
             found = query.sum_by_memory(rows.select(self.users(piece)), memory, in_memory)
@@ -442,6 +442,7 @@ class Session(ABC):
     model: str
     capabilities: ClassVar[Capabilities]
     running_sums: ClassVar[type[Stream] | None] = None  # the kind of stream, if there is one
+    pending: Any = None  # a sum since the last answer, which streams have
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)

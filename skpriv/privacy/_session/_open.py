@@ -276,16 +276,15 @@ class ShuffleSession(LocalSession):
     def _report_budget(self, query, users):
         if self._currency != "pure":
             return amplified(self._budget, users, dimension=int(prod(query.shape)))
-        likely = getattr(query, "likely", None)
-        if likely is None:  # reports that take values with more than two probabilities
+        if query.likely is None:  # reports that take values with more than two probabilities
             return Budget(self._budget.epsilon)
-        return Budget(amplified_epsilon(self._budget, users, likely))
+        return Budget(amplified_epsilon(self._budget, users, query.likely))
 
     def _largest_cost(self, question, slot):
         """Largest cost of one report that hides among those that are shuffled with it."""
-        query = getattr(question, "query", question)
-        users = getattr(question, "batch", None)
-        budget = self._report_budget(query, self._count(slot) if users is None else users)
+        streamed = isinstance(question, Stream)
+        query = question.query if streamed else question
+        budget = self._report_budget(query, question.batch if streamed else self._count(slot))
         return budget.epsilon if self._currency == "pure" else budget.mu**2
 
 
