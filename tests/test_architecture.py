@@ -8,7 +8,9 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from sizes import CAPS, constants, is_number, nodes, parsed, rooms, sizes
+from sizes import (
+    CAPS, constants, is_number, is_reflection, looks_inside, nodes, parsed, rooms, sizes,
+)  # fmt: skip
 
 import skpriv
 
@@ -388,6 +390,12 @@ def test_constants_with_two_homes_are_found():
 def test_the_project_stays_small():
     """Print the sizes with ``python tests/sizes.py``; a cap is raised in exchange for something."""
     assert not {name: size for name, size in sizes().items() if size > CAPS[name]}, dict(rooms())
+
+
+def test_reflections_are_counted():
+    source = "getattr(a, 'b', 0) or hasattr(a, 'b') or getattr(a, name) or vars(a) or a.__dict__"
+    pieces = nodes(ast.parse(source))
+    assert sum(map(is_reflection, pieces)) == sum(map(looks_inside, pieces)) == 2
 
 
 def module_names(tree):
