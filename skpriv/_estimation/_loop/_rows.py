@@ -7,6 +7,7 @@ with ||phi|| <= 1, psi = W phi for a released W, w = min(1, 1 / ||psi||) and e =
 
 from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ class Whitened:
     Parameters
     ----------
     row_map : RowMap, or what stands in its place, or None
-        None where the rows of a chunk are the result of `records`: (e, w, |e|), without weights.
+        None where a chunk is `PreparedRows`, without weights.
     W : ndarray of shape (p, p)
         W phi and Q W phi of a rotation Q are alike to all queries, whose noise is the same in every
         direction.
@@ -44,9 +45,8 @@ class Whitened:
         the row. A block stays in the cache, and the next one overwrites it.
         """
         if self.row_map is None:
-            for block in blocks_of(*X.shape):
-                prepared = self._by_columns(X[block])
-                yield block, prepared[:, :-2], prepared[:, -2], prepared[:, -1], prepared[:, -2]
+            for block, rows in X.blocks:
+                yield block, rows[:, :-2], rows[:, -2], rows[:, -1], rows[:, -2]
             return
         room, row_map = np.empty(0), self.row_map
         ours = isinstance(row_map, RowMap)  # other maps may keep what they return
@@ -90,23 +90,46 @@ class Whitened:
         return len(self.W) + 2
 
     def records(self, X, y):
-        """Rows (e, w, |e|) of a chunk, and their targets.
+        """The `PreparedRows` of a chunk, and their targets."""
+        targets = y if self.target_map is None else self.target_map.scaled(y)
+        return PreparedRows(self, X), targets
 
-        Blocks follow one another in memory, and within each block its columns do. The number of
-        columns decides how long blocks are, so that `blocks` finds the same ones again.
-        """
-        found = np.empty((len(X), self.width))
-        for block, e, weights, lengths, _ in self.blocks(X):
-            prepared = self._by_columns(found[block])
-            prepared[:, :-2], prepared[:, -2], prepared[:, -1] = e, weights, lengths
-        return found, y if self.target_map is None else self.target_map.scaled(y)
+    def gram(self, X):
+        """Sum of ee' over a chunk."""
+        gram = np.zeros(self.W.shape)
+        for _, e, *_ in self.blocks(X):
+            add_gram(gram, e)
+        return gram
 
-    @staticmethod
-    def _by_columns(block):
-        """A block in whose memory columns are contiguous: to multiply each row by a number is then
-        faster, and ``np.dot`` takes the rows without the last columns as they are.
-        """
-        return block.reshape(block.shape[::-1]).T
+
+class PreparedRows:
+    """Rows (e, w, |e|) of a chunk that are kept in memory, and their Gram matrix.
+
+    Blocks follow one another in one array, whose pages are large, and within each block its
+    columns do: to multiply each row by a number is then faster, and ``np.dot`` takes the rows
+    without the last columns as they are.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    blocks : list of (slice, ndarray of shape (n_rows, p + 2))
+    """
+
+    def __init__(self, whitened, X):
+        self.shape = len(X), whitened.width
+        self.blocks: list = []
+        self._whitened_alone = Whitened(None, whitened.W)
+        found = np.empty(self.shape)
+        for block, e, weights, lengths, _ in whitened.blocks(X):
+            part = found[block]
+            rows = part.reshape(part.shape[::-1]).T
+            rows[:, :-2], rows[:, -2], rows[:, -1] = e, weights, lengths
+            self.blocks.append((block, rows))
+
+    @cached_property
+    def gram(self):
+        """Sum of ee'."""
+        return self._whitened_alone.gram(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,10 +157,7 @@ class WhiteningQuery(Query):
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
-        gram = np.zeros(self.whitened.W.shape)
-        for _, e, *_ in self.whitened.blocks(X):
-            add_gram(gram, e)
-        return vech(gram)
+        return vech(self.whitened.gram(X))
 
     def gram(self, answer):
         """Noisy mean of ee', and the standard deviation of its noise (GOE)."""

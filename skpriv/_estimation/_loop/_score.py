@@ -213,6 +213,26 @@ class ScoreQuery(JointScores, Query):
         inside = np.abs(residual) < self.limit
         return residual, np.where(inside, v / largest_weight * link.slope(eta, mean), 0.0)
 
+    @property
+    def _of_kept(self):
+        return self.link.linear and self.whitened.row_map is None
+
+    def start_of_slopes(self, X):
+        """What `add_slopes` begins with: of a line and rows that are kept, their Gram matrix.
+
+        Slopes of a line are 0 or 1, so that this matrix less that of the rows that are cut is what
+        is asked (docs/mathematics/sensitivities.md bounds the rounding).
+        """
+        return X.gram.copy() if self._of_kept else np.zeros(self.whitened.W.shape)
+
+    def add_slopes(self, total, e, h):
+        """Add the sum of h ee' over a block to ``total``, in place."""
+        if self._of_kept:
+            cut = e[h == 0.0]
+            total -= np.dot(cut.T, cut)
+        else:
+            add_gram(total, e if (h == 1.0).all() else e * np.sqrt(h)[:, None])
+
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
         return self.sum_with_line(X, y)
@@ -229,13 +249,14 @@ class ScoreQuery(JointScores, Query):
         """
         numbers, moment = dict.fromkeys(self.weights, 0.0), np.zeros(len(self.point))
         grams = {name: np.zeros(self.whitened.W.shape) for name in MATRICES if name in numbers}
+        if "slope" in grams:
+            grams["slope"] = self.start_of_slopes(X)
         for block in self.scores(X, y):
             e, s, h, residual, lengths, _ = block
             with one_blas_thread.vector_turn:
                 numbers["square"] += s @ s
                 if "nearly_cut" in numbers:
                     numbers["nearly_cut"] += np.count_nonzero(np.abs(s) >= CUT)
-                roots = None if self.fall or (h == 1.0).all() else np.sqrt(h)
             scaled = np.empty_like(e)  # rows are not written over: they may be kept
             apart = line.add_block(block) if line else ()
             lowered, cut = s, np.flatnonzero(h == 0.0) if self.fall else ()
@@ -248,8 +269,7 @@ class ScoreQuery(JointScores, Query):
                 add_gram(grams["cut_rows"], e[cut])
             moment += np.dot(lowered, e)  # without the interpreter's lock, see `add_gram`
             if "slope" in grams:
-                slopes = e if roots is None else np.multiply(e, roots[:, None], scaled)
-                add_gram(grams["slope"], slopes)
+                self.add_slopes(grams["slope"], e, np.ones_like(h) if self.fall else h)
             if "residual" in grams:
                 np.multiply(e, s[:, None], scaled)
                 if len(apart):
@@ -290,14 +310,17 @@ class PersonScoreQuery(PersonScores, ScoreQuery):
 
     def scored(self, X, y):
         """Rows e s of a chunk, and the slope matrix, squares and counts of its rows."""
-        slope, numbers = np.zeros(self.whitened.W.shape), np.zeros(2)
-        scores = [np.empty((0, len(slope)))]
+        slope = self.start_of_slopes(X)
+        numbers = np.zeros(2)
+        stop = 0
+        scores = np.empty((X.shape[0], len(self.point)))
         for e, s, h, *_ in self.scores(X, y):
-            add_gram(slope, e * np.sqrt(h)[:, None])
+            self.add_slopes(slope, e, h)
             numbers += s @ s, np.count_nonzero(np.abs(s) >= CUT)
-            scores.append(e * s[:, None])
+            np.multiply(e, s[:, None], scores[stop : stop + len(s)])
+            stop += len(s)
         beside = dict(zip(("square", "nearly_cut"), numbers), slope=vech(slope))
-        return np.vstack(scores), beside
+        return scores, beside
 
 
 # Mean excess over the clip, in units of it, of each residual that is counted near the limit, for a
