@@ -392,27 +392,20 @@ class RowMap(PublicRows):
         long = row_norms(X) > self._norm * (1.0 + 1e-9)
         return np.repeat(long[:, None], self.n_features, axis=1)
 
-    def rows(self, X, out=None):
+    def rows(self, X):
         """Clipped phi of a chunk of rows, of norm at most 1 up to rounding; total.
 
         NaN becomes the middle of its range, and a row that is not finite the zero row where only
         its norm is bounded.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_rows, n_features)
-        out : ndarray of shape (n_rows, p), default=None
-            Where to write phi, contiguous; NaN stays NaN then, since who gives it looks at norms.
-            None makes a new one.
         """
         if self.low is None:
             norms = row_norms(X)
             if norms.max(initial=0.0) <= self._norm:  # nothing is clipped
-                return self._phi(X, 1.0 / self._norm, out)
+                return self._phi(X, 1.0 / self._norm)
             X, norms = _finite(X, norms)
-            return self._phi(X, 1.0 / np.maximum(norms, self._norm)[:, None], out)
+            return self._phi(X, 1.0 / np.maximum(norms, self._norm)[:, None])
         # Clipping after the affine map is the same, and as few passes over the rows as can be.
-        d, phi = self.n_features, np.empty((len(X), self.size)) if out is None else out
+        d, phi = self.n_features, np.empty((len(X), self.size))
         shift, scale, limit = self._affine
         phi[:, :d], phi[:, d:] = X, 0.0
         if shift is not None:
@@ -420,7 +413,7 @@ class RowMap(PublicRows):
         _by_columns(np.multiply, phi, scale)
         phi.clip(-limit, limit, out=phi)
         phi[:, d:] = self.parts[1]
-        if out is None and np.isnan(phi.sum()):
+        if np.isnan(phi.sum()):
             np.nan_to_num(phi, copy=False, nan=0.0)
         return phi
 
@@ -430,8 +423,8 @@ class RowMap(PublicRows):
             return self._phi(X, 1.0 / self._norm)
         return self._phi((X - self.offset) / self.divisor, 1.0)
 
-    def _phi(self, X, factor, phi=None):
-        phi = np.empty((len(X), self.size)) if phi is None else phi
+    def _phi(self, X, factor):
+        phi = np.empty((len(X), self.size))
         phi[:, : self.n_features], phi[:, self.n_features :] = X, 0.0
         phi *= factor * self.parts[0]  # as long vectors: of a part of the columns it is slower
         phi[:, self.n_features :] = self.parts[1]

@@ -42,25 +42,17 @@ class Whitened:
         """Yield (slice, e, w, |e|, f) of one block of rows after the other.
 
         f is the factor that shortens a row to norm 1, and w is f times the root of the weight of
-        the row. A block stays in the cache, and the next one overwrites it.
+        the row. A block stays in the cache.
         """
         if self.row_map is None:
             for block, rows in X.blocks:
                 yield block, rows[:, :-2], rows[:, -2], rows[:, -1], rows[:, -2]
             return
-        room, row_map = np.empty(0), self.row_map
-        ours = isinstance(row_map, RowMap)  # other maps may keep what they return
         for block in blocks_of(len(X), self.width):
             rows = X[block]
-            if ours and len(room) < len(rows):
-                room = np.empty((len(rows), len(self.W)))
-            phi = row_map.rows(rows, room[: len(rows)]) if ours else row_map.rows(rows)
-            e = lean_product(phi, self.W)
+            e = lean_product(self.row_map.rows(rows), self.W)
             norms = row_norms(e)
-            if ours and not np.isfinite(norms.sum()):  # only in new arrays is NaN replaced
-                e = lean_product(row_map.rows(rows), self.W)
-                norms = row_norms(e)
-            roots = row_map.roots(rows)
+            roots = self.row_map.roots(rows)
             factors = 1.0 / np.maximum(norms, 1.0)
             if norms.max(initial=0.0) > 1.0:
                 e *= factors[:, None]

@@ -37,7 +37,7 @@ class Scores(NamedTuple):
     Attributes
     ----------
     rows : ndarray of shape (n_rows, p)
-        e, overwritten by the next block.
+        e, which nobody may write over.
     scores : ndarray of shape (n_rows,)
         s in [-1, 1].
     slopes : ndarray of shape (n_rows,)
