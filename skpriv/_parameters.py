@@ -33,7 +33,13 @@ CurveEstimand = Literal["fitted", "likelihood"]
 Estimand = Literal["fitted", "least_squares", "likelihood"]
 IntervalMethod = Literal["certified", "asymptotic"]
 LineEstimand = Literal["fitted", "least_squares"]
-PrivacyModel = Literal["aggregate", "central", "local", "none", "shuffle"]
+PrivacyModel = Literal[
+    "aggregate",
+    "central",
+    "local",
+    "none",
+    "shuffle",
+]
 Scale = Literal["range", "odds"]
 
 ArrayLike = Annotated[Any, "array-like"]

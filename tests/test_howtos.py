@@ -37,6 +37,14 @@ PAGES = {
         (STRUCTURE, NAMED),
         (("tests/bandits", "tests/test_doors.py"), "sometimes_random or SometimesRandom"),
     ],
+    "query": [(STRUCTURE, NAMED), ((REGISTERED,), "FeatureTotals or registered")],
+    "model": [
+        (STRUCTURE, NAMED),
+        (
+            ("tests/test_typing.py", "tests/privacy", "tests/linear_model", "tests/bandits"),
+            "committee or choices",
+        ),
+    ],
 }
 CHANGE = re.compile(r"^```diff\n(?P<file>\S+)\n(?P<lines>.*?)^```", re.M | re.S)
 IMPORT = re.compile(r"^from skpriv\.extend import (?:\(.*?\)|[^(\n]*)\n", re.M | re.S)
