@@ -11,9 +11,9 @@ from sqlite3 import Connection, OperationalError
 from threading import RLock
 from typing import Any
 
-from .exceptions import PrivacyError, StorageError
+from .exceptions import PrivacyError, SkprivError, StorageError
 
-__all__ = ["Connection", "Database", "OperationalError"]
+__all__ = ["Connection", "Database", "OperationalError", "legible", "text_cell"]
 
 CUT_OFF = (
     "The {} {} is empty, as a file that was cut off is. Put its last copy back, or remove it to "
@@ -32,6 +32,31 @@ DAMAGED_MARK = (
     "entry makes it again."
 )
 MOST_OF_MARK = 10_000  # bytes that are read of a mark, which has about 50
+
+
+@contextmanager
+def legible(path: Any, kind: str) -> Iterator[None]:
+    """Name the file in every error of code that reads its cells: anybody may have written them.
+
+    Parameters
+    ----------
+    path : path-like
+    kind : str
+        What the file is, for the text of the error.
+    """
+    try:
+        yield
+    except SkprivError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as e:
+        raise PrivacyError(DAMAGED.format(path, kind, "a value is of another kind")) from e
+
+
+def text_cell(value: Any) -> str:
+    """A cell that must be a text."""
+    if type(value) is not str:
+        raise TypeError("no text")
+    return value
 
 
 class Database:

@@ -82,6 +82,8 @@ def _read(path):
         raise ValueError(f"{os.fspath(path)!r} is not a file that a policy was saved in.")
     line, _, body = content[len(MAGIC) :].partition(b"\n")
     header = parsed(line)
+    if not isinstance(header, dict) or not {"version", "apart"} <= header.keys():
+        raise ValueError(f"The header of {os.fspath(path)!r} is damaged.")
     if header["version"] != STATE_VERSION:
         raise ValueError(
             f"{os.fspath(path)!r} has version {header['version']} of the format, and this skpriv "

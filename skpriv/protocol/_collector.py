@@ -15,6 +15,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+from .._sqlite import legible
 from .._wire import WIRE_VERSION, is_known, read_report, reported_directions, task_hash
 from ..exceptions import PrivacyError
 from ..privacy import LiftedReports, Lineage, active_ledgers, best_codebook, capabilities
@@ -216,7 +217,9 @@ class Reports(Rounds):
     def taken(self, fields):
         """Reports of the open round, decoded."""
         size = self._n_features + 1 + bool(fields["query"]["fit_intercept"])
-        directions = reported_directions(fields, size, self._store.reports(self._collection.round))
+        reports = self._store.reports(self._collection.round)
+        with legible(self._store.path, self._store.kind):
+            directions = reported_directions(fields, size, reports)
         return LiftedReports(directions, replace(self._code, size=size))
 
 
@@ -377,10 +380,11 @@ class Collector:
                 stacklevel=2,
             )
             store.write_settings({"home": home(path)})
-        estimator = restored(settings["estimator"])
         self = cls.__new__(cls)
-        lineage = Lineage.of(settings["lineage"]) if "lineage" in settings else Lineage.begun()
-        self._start(estimator, settings, store, lineage.step())
+        with legible(path, store.kind):
+            estimator = restored(settings["estimator"])
+            lineage = Lineage.of(settings["lineage"]) if "lineage" in settings else Lineage.begun()
+            self._start(estimator, settings, store, lineage.step())
         return self
 
     def _start(self, estimator, settings, store, lineage):

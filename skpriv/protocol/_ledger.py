@@ -4,6 +4,7 @@ drawn."""
 from math import inf
 from typing import Any
 
+from .._sqlite import legible
 from ..exceptions import PrivacyError
 from ..privacy import Budget, Cost, Ledger, Limit
 from ..records import check_length
@@ -154,7 +155,7 @@ class DeviceLedger:
             )
         rounds = [collection] if rounds is None else rounds
         last = len(rounds) - 1
-        with self._ledger.transaction() as held:
+        with self._ledger.transaction() as held, legible(self._ledger.path, "ledger"):
             found = held.connection.execute(
                 "SELECT place, round, attempts FROM rounds WHERE collection = ?", (collection,)
             ).fetchall()

@@ -9,7 +9,7 @@ import os
 
 import numpy as np
 
-from .._sqlite import Database
+from .._sqlite import Database, legible
 from .._wire import LARGEST_SIZE
 from ..records import check_length
 
@@ -100,7 +100,8 @@ class ReportStore(Database):
     def settings(self):
         """Settings of the collection, None if there is none yet."""
         rows = dict(self.ask("SELECT name, value FROM settings"))
-        return {name: json.loads(value) for name, value in rows.items()} or None
+        with legible(self.path, self.kind):
+            return {name: json.loads(value) for name, value in rows.items()} or None
 
     def write_settings(self, settings):
         """Write settings, all or none; those that are there are replaced."""

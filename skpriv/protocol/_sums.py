@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from .._sqlite import Database
+from .._sqlite import Database, legible
 from .._wire import (
     INDEX_BYTES, WIRE_VERSION, is_known, message_body, message_head, read_task, task_hash,
 )  # fmt: skip
@@ -715,8 +715,9 @@ class ShareServer:
         """Sum of the shares of a round that is opened, which are deleted then."""
         shares = dict(self._store.ask("SELECT user, share FROM shares"))
         total = np.zeros(self._size, dtype=np.uint64)
-        for user in users:
-            total += np.frombuffer(shares[user], dtype=np.uint64)
+        with legible(self._store.path, self._store.kind):
+            for user in users:
+                total += np.frombuffer(shares[user], dtype=np.uint64)
         text = base64.b64encode(total.astype("<u8").tobytes()).decode()
         message = {"task": self._fields["hash"], "which": self.which, "users": who, "n": len(users)}
         answer = json.dumps({**message, "total": text})

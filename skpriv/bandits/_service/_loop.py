@@ -537,7 +537,7 @@ class Loop:
         while not self.policy._out_of_order:
             with self._store.transaction() as held:
                 start = self._forgotten = held.oldest(self._forgotten)
-                stop = min(held.first_open(), start + EVENTS_AT_ONCE)
+                stop = min(held.first_open(), held.last() + 1, start + EVENTS_AT_ONCE)
                 held.forget(IN_RANGE, start, stop)
             if stop < start + EVENTS_AT_ONCE:
                 return

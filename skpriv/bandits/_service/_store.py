@@ -44,6 +44,15 @@ CAME = "number >= ? AND learned = 0 AND (reward IS NOT NULL OR time <= ?)"
 EVENTS_VERSION = 8
 
 
+# The kinds of values in each row; anybody may have written the file
+WELL_FORMED = {
+    "policy": "typeof(version) || typeof(first) || typeof(state) = 'integerintegerblob'",
+    "closed": "typeof(first) = 'integer'",
+    "events": "typeof(time) || typeof(action) || typeof(propensity) = 'realintegerreal' AND "
+    "typeof(row) || typeof(user) IN ('blobblob', 'blobnull', 'nullnull') AND "
+    "typeof(reward) IN ('real', 'null') AND typeof(player) IN ('integer', 'null')",
+}
+DAMAGED_EVENTS = "a value in the file of Loop is of another kind: put a backup of it back."
 DAMAGED_POLICY = "the policy in the file of Loop is damaged: put a backup of it back."
 
 
@@ -100,6 +109,9 @@ class Transaction:
             for statement in SCHEMA.split(";\n"):
                 self._run(statement)
             self._run(f"PRAGMA user_version = {EVENTS_VERSION}")
+        for table, formed in WELL_FORMED.items():
+            if self._one(f"SELECT 1 FROM {table} WHERE NOT ({formed})"):
+                raise PrivacyError(DAMAGED_EVENTS)
 
     def _one(self, query, *given):
         row = self._run(query, given).fetchone()

@@ -335,7 +335,11 @@ class BudgetAccountant(Printed):
 
     def _cells(self, charge: Charge) -> tuple[str, ...]:
         """One charge as texts: its own epsilon, and its part of the total in the currency."""
-        totals = {"gdp": self.budget.mu**2, "zcdp": self.budget.rho, "pure": self.budget.epsilon}
+        totals = {
+            "gdp": self.budget.mu * self.budget.mu,
+            "zcdp": self.budget.rho,
+            "pure": self.budget.epsilon,
+        }
         total = totals[self.currency]
         amount = charge.cost.amount(self.currency)
         additive = isfinite(amount) and 0.0 < total < inf and not charge.cost.approximate

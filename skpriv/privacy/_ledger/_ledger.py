@@ -21,7 +21,7 @@ from math import inf, isinf, sqrt
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..._sqlite import Connection, Database
+from ..._sqlite import Connection, Database, legible, text_cell
 from ...exceptions import BudgetExceeded, PrivacyError
 from .._accounting._cost import CURRENCIES, SHARE_SLACK, Budget, Cost, gdp_delta
 
@@ -138,7 +138,7 @@ class Limit:
         """The most that the converted charges may add up to."""
         if self.currency == "pure":
             return self.main.epsilon
-        return self.main.mu**2 if self.currency == "gdp" else self.main.rho
+        return self.main.mu * self.main.mu if self.currency == "gdp" else self.main.rho
 
     def smaller(self, other: "Limit") -> "Limit":
         """The smaller one of two limits that differ in epsilon alone; this one otherwise."""
@@ -298,9 +298,10 @@ def _bring_up_to_date(connection: Connection, path: str) -> None:
 Steps = tuple[tuple[str, str], ...]
 
 _MARKS = ", ".join("?" for _ in COLUMNS)
-# A value that is no number counts as infinite, which SQL writes as 9e999.
+# A value that is no number of at least 0 counts as infinite, which SQL writes as 9e999.
 _TOTALS = ", ".join(
-    f"TOTAL(CASE WHEN typeof({name}) IN ('real', 'integer') THEN {name} ELSE 9e999 END)"
+    f"TOTAL(CASE WHEN typeof({name}) IN ('real', 'integer') AND {name} >= 0 "
+    f"THEN {name} ELSE 9e999 END)"
     for name in COLUMNS
 )
 
@@ -471,8 +472,11 @@ class LedgerTransaction:
             )
         if version < LEDGER_VERSION:
             raise _no_ledger(path)
-        self.identity, *total, self.unit = connection.execute("SELECT * FROM ledger").fetchone()
-        self.limit = None if total[0] is None else Limit.of(*total)
+        with legible(path, "ledger"):
+            identity_now, *total, unit = connection.execute("SELECT * FROM ledger").fetchone()
+            self.identity = text_cell(identity_now)
+            self.unit = unit_text(text_cell(unit))
+            self.limit = None if total[0] is None else Limit.of(*total)
         if identity is not None:
             self.expect(identity)
 
@@ -504,10 +508,13 @@ class LedgerTransaction:
 
     def totals(self) -> dict[Steps, Cost]:
         rows = self.connection.execute(f"SELECT part, {_TOTALS} FROM charges GROUP BY part")
-        return {
-            tuple((partition, label) for partition, label in json.loads(part)): _cost(values)
-            for part, *values in rows
-        }
+        with legible(self._path, "ledger"):
+            return {
+                tuple((text_cell(one), text_cell(other)) for one, other in json.loads(part)): _cost(
+                    values
+                )
+                for part, *values in rows
+            }
 
     def total(self, currency: str | None = None) -> Cost:
         return compose(self.totals(), currency)
@@ -518,10 +525,12 @@ class LedgerTransaction:
             "ORDER BY rowid"
         )
         charges = []
-        for name, part, *values in rows:
-            label = "/".join(label for _, label in json.loads(part))
-            said = (text or "" for text in values[len(COLUMNS) :])
-            charges.append(Charge(name, label, _cost(values[: len(COLUMNS)]), *said))
+        with legible(self._path, "ledger"):
+            for name, part, *values in rows:
+                label = "/".join(label for _, label in json.loads(part))
+                said = (text_cell(text or "") for text in values[len(COLUMNS) :])
+                cost = _cost(values[: len(COLUMNS)])
+                charges.append(Charge(text_cell(name), label, cost, *said))
         return charges
 
     def check(self, limit: Limit, name: str, cost: Cost, part: Steps, larger: str) -> None:
@@ -560,8 +569,10 @@ _LARGER = "begin a new ledger with a larger total: that of a ledger is set once"
 
 
 def _cost(values: Sequence[float | None]) -> Cost:
-    """Cost with these coordinates; a value that is no number counts as infinite."""
-    return Cost(*(value if isinstance(value, float | int) else inf for value in values))
+    """Cost with these coordinates; a value that is no number of at least 0 counts as infinite."""
+    return Cost(
+        *(value if isinstance(value, float | int) and value >= 0 else inf for value in values)
+    )
 
 
 def compose(totals: Mapping[Steps, Cost], currency: str | None = None) -> Cost:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..._codec import decoded, encoded, parsed
-from ..._sqlite import Connection, Database, OperationalError
+from ..._sqlite import Connection, Database, OperationalError, legible
 from ..._stored import stored_in_policies
 from ...exceptions import PrivacyError
 from ._accountant import active, charged_once
@@ -221,7 +221,8 @@ class Numbering:
         with self._held() as connection:
             for number, answer in enumerate(answers, first):
                 (given,) = self._first(connection, number, answer.tobytes())
-                answer[...] = np.frombuffer(given).reshape(answer.shape)
+                with legible(self._place.path, "file of answers"):
+                    answer[...] = np.frombuffer(given).reshape(answer.shape)
         self._last = first + len(answers) - 1
         return answers
 
@@ -265,7 +266,7 @@ class Numbering:
         self._last = number
         try:
             answer = decoded(parsed(given[0]))
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             raise PrivacyError(_UNREADABLE.format(self._place.path, error)) from error
         if answer is not None and type(answer) is not type(model):
             raise PrivacyError(_UNREADABLE.format(self._place.path, "it is of another class"))

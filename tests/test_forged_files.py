@@ -1,0 +1,138 @@
+"""SQLite files that somebody else wrote: each forged cell is refused in words, or does no harm.
+
+What would pass: a cell that is of the right kind and has another value, since who may write a file
+may write that. A charge below 0 is of no right kind, and counts as an infinite one.
+"""
+
+import importlib
+import pkgutil
+import re
+import shutil
+import sqlite3
+import tempfile
+from contextlib import closing
+from functools import cache
+from pathlib import Path
+
+import pytest
+from registry.files import FILES, make_ledger
+
+import skpriv
+from skpriv import BudgetAccountant, bandits
+from skpriv.exceptions import BudgetExceeded, SkprivError
+from skpriv.privacy import Cost, charge
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.* is not the file in which this collection was begun"
+)
+FORGED = [None, -5.0, 2**62, 1e308, "x", b"\0\xff", "[]", '{"a": 1}', "[[1, 2]]", "[" * 2000]
+# Without a disk there is nothing to wait for.
+FOLDER = next((folder for folder in ("/dev/shm",) if Path(folder).is_dir()), None)
+KINDS = sorted({make: module for module, (make, _) in FILES.items()}.values())
+
+
+def test_every_kind_of_file_is_forged():
+    found = {
+        info.name.removeprefix("skpriv.")
+        for info in pkgutil.walk_packages(skpriv.__path__, "skpriv.")
+        if not info.name.endswith(("__main__", "._sqlite"))
+        and "_sqlite"
+        in (importlib.import_module(info.name).__dict__.get("Database", type).__module__)
+    }
+    assert found <= set(FILES)
+
+
+@cache
+def cells(kind):
+    """A file of a kind, and (table, column, rowid) of the cells of the first row of each table."""
+    folder = tempfile.TemporaryDirectory(dir=FOLDER)
+    path = Path(folder.name, "file.db")
+    FILES[kind][0](path)
+    found = []
+    with closing(sqlite3.connect(path)) as file:
+        file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        tables = file.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall()
+        for table, text in tables:
+            if "WITHOUT ROWID" in text:
+                continue
+            columns = [row[1] for row in file.execute(f"PRAGMA table_info({table})")]
+            # Settings are rows, and one of the values is in each
+            for (row,) in file.execute(f"SELECT rowid FROM {table} LIMIT 20").fetchall():
+                found += [(table, column, row) for column in columns]
+                if table not in ("settings", "answers"):
+                    break
+    return folder, path, found
+
+
+def forged(kind, change):
+    """What is raised where a copy of the file is used that a function of a connection changed."""
+    _, path, _ = cells(kind)
+    with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
+        copy = Path(folder, "file.db")
+        shutil.copy(path, copy)
+        with closing(sqlite3.connect(copy, isolation_level=None)) as file:
+            try:
+                change(file)
+            except (sqlite3.Error, OverflowError):  # the table has a rule of its own
+                return None
+        try:
+            FILES[kind][1](copy)
+        except Exception as error:
+            return error
+    return None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_forged_cell_is_refused_in_words(kind, capsys):
+    _, _, places = cells(kind)
+    for number, (table, column, row) in enumerate(places):
+        for value in FORGED[number % 3 :: 3]:
+            statement = f"UPDATE {table} SET {column} = ? WHERE rowid = ?"
+            error = forged(kind, lambda file: file.execute(statement, (value, row)))  # noqa: B023
+            told = type(error) in (ValueError, type(None)) or isinstance(error, SkprivError)
+            assert told, (table, column, value, error)
+    assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_so_is_a_table_without_rows(kind):
+    _, _, places = cells(kind)
+    for table in {place[0] for place in places}:
+        error = forged(kind, lambda file: file.execute(f"DELETE FROM {table}"))  # noqa: B023
+        told = type(error) in (ValueError, type(None)) or isinstance(error, SkprivError)
+        assert told, (table, error)
+
+
+def test_a_charge_below_nothing_gives_no_budget_back(tmp_path):
+    path = tmp_path / "ledger.db"
+    make_ledger(path)
+    for column in ("gaussian", "pure", "delta"):
+        with closing(sqlite3.connect(path)) as file, file:
+            file.execute(
+                f"INSERT INTO charges (name, part, {column}) VALUES ('refund', '[]', -1e-9)"
+            )
+        with BudgetAccountant(ledger=path) as accountant:
+            assert (
+                accountant.charges[-1].cost.amount("zcdp") + accountant.charges[-1].cost.delta > 1
+            )
+            with pytest.raises(BudgetExceeded):
+                charge(Cost.from_mu(0.01), "more")
+        with closing(sqlite3.connect(path)) as file, file:
+            file.execute("DELETE FROM charges WHERE name = 'refund'")
+    with BudgetAccountant(ledger=path):
+        charge(Cost.from_mu(0.01), "more")
+
+
+def test_a_service_ends_its_forgetting_whatever_number_its_file_names():
+    """It had looked for a million million events that are not there."""
+    kind = "bandits._service._store"
+    error = forged(kind, lambda file: file.execute("UPDATE policy SET first = ?", (2**62,)))
+    assert error is None or isinstance(error, SkprivError)
+
+
+@pytest.mark.parametrize("header", ["{}", "[]", "7", '{"version": 4}', '{"apart": 0}'])
+def test_a_damaged_header_of_a_policy_is_refused_in_words(header, tmp_path):
+    path = tmp_path / "policy"
+    path.write_bytes(b"skpriv policy\n" + header.encode() + b"\n{}")
+    with pytest.raises(ValueError, match=re.escape(f"{str(path)!r} is damaged")):
+        bandits.load(path)
