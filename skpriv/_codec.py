@@ -423,7 +423,7 @@ def _kept_fields(kind):
 def _names_of_class(kind):
     """Names that an attribute of an object cannot have: those of the methods of its class."""
     own = {item.name for item in fields(kind)} if _has_fields(kind) else set()
-    return set(dir(kind)) - own
+    return {name for name in dir(kind) if not name.startswith(_OF_A_PROCESS)} - own
 
 
 @cache

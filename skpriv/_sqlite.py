@@ -13,13 +13,17 @@ from typing import Any
 
 from .exceptions import PrivacyError, SkprivError, StorageError
 
-__all__ = ["Connection", "Database", "OperationalError", "legible", "text_cell"]
+__all__ = ["Connection", "Database", "OperationalError", "legible"]
 
 CUT_OFF = (
     "The {} {} is empty, as a file that was cut off is. Put its last copy back, or remove it to "
     "begin anew."
 )
 DAMAGED = "The file {} is no {} of skpriv, or it is damaged ({}). Give another path, or a backup."
+UNREADABLE = (
+    "A value in the file {} cannot be read: another version of skpriv wrote it, or it was changed. "
+    "Put the newest file back, go on with the skpriv that wrote it, or give another path."
+)
 UNUSABLE = "The {} {} cannot be read or written ({}). What was not acknowledged was not kept."
 NO_PLACE = "The {} must be a file, in a folder that exists, and {} is not."
 PUT_BACK = (
@@ -35,28 +39,14 @@ MOST_OF_MARK = 10_000  # bytes that are read of a mark, which has about 50
 
 
 @contextmanager
-def legible(path: Any, kind: str) -> Iterator[None]:
-    """Name the file in every error of code that reads its cells: anybody may have written them.
-
-    Parameters
-    ----------
-    path : path-like
-    kind : str
-        What the file is, for the text of the error.
-    """
+def legible(path: Any) -> Iterator[None]:
+    """Name the file in every error of code that reads its cells: anybody may have written them."""
     try:
         yield
-    except SkprivError:
+    except (SkprivError, sqlite3.Error):
         raise
-    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as e:
-        raise PrivacyError(DAMAGED.format(path, kind, "a value is of another kind")) from e
-
-
-def text_cell(value: Any) -> str:
-    """A cell that must be a text."""
-    if type(value) is not str:
-        raise TypeError("no text")
-    return value
+    except Exception as error:
+        raise PrivacyError(UNREADABLE.format(path)) from error
 
 
 class Database:
@@ -259,5 +249,5 @@ class Database:
         if self.path is not None:
             fresh = Path(f"{self.path}.{uuid.uuid4().hex}")
             with suppress(OSError):  # the entry itself is in the file
-                fresh.write_text(json.dumps(entries), "utf-8")
+                fresh.write_text(json.dumps(entries, default=str), "utf-8")
                 os.replace(fresh, f"{self.path}.mark")

@@ -210,35 +210,26 @@ class TextTable:
         return {name: [row[at] for row in rows] for at, name in self.names.items()}
 
     def strange(self):
-        """Yield what the curator should know of the lines: exact, private numbers."""
-        broken = sum(line.count('"') % 2 for line in self.lines)
-        if broken:
-            yield (
-                f"{broken} lines do not close a quotation mark. A cell with a line feed is read as "
-                "two rows: replace the line feeds in cells."
-            )
-        if unread := sum("\ufffd" in line for line in self.lines):
-            yield (
-                f"{unread} lines cannot be read as {self.encoding}: name the encoding of the file, "
-                "such as --encoding latin-1, or cp1252 for files of older Windows."
-            )
-        if inside := sum("\r" in line.strip("\r\n") for line in self.lines):
-            yield (
-                f"{inside} lines have a carriage return inside, which is read as a blank: save the "
-                "file with one kind of line ends."
-            )
+        """What the curator should know of the lines, as sentences: exact, private numbers."""
         rows = rows_of(self.lines, self.sep)
         width = max(self.names) + 1
-        if longer := sum(any(row[width:]) for row in rows):
-            yield (
-                f"{longer} lines have more cells than the header has names, which are left out. If "
-                "nearly all have, the first line is a title, or the first name is missing, as in "
-                "files of R: let the first line name all columns."
-            )
-        if shorter := sum(len(row) < min(2, width) for row in rows):
-            yield (
-                f"{shorter} lines have no separator. If nearly all have none, name it with --sep."
-            )
+        found = {
+            "do not close a quotation mark. A cell with a line feed is read as two rows: replace "
+            "the line feeds in cells.": sum(line.count('"') % 2 for line in self.lines),
+            f"cannot be read as {self.encoding}: name the encoding of the file, such as --encoding "
+            "latin-1, or cp1252 for files of older Windows.": sum(
+                "\ufffd" in line for line in self.lines
+            ),
+            "have a carriage return inside, which is read as a blank: save the file with one kind "
+            "of line ends.": sum("\r" in line.strip("\r\n") for line in self.lines),
+            "have more cells than the header has names, which are left out. If nearly all have, "
+            "the first line is a title, or the first name is missing, as in files of R: let the "
+            "first line name all columns.": sum(any(row[width:]) for row in rows),
+            "have no separator. If nearly all have none, name it with --sep.": sum(
+                len(row) < min(2, width) for row in rows
+            ),
+        }
+        return (f"{count} lines {words}" for words, count in found.items() if count)
 
 
 def text_of(path, schema):

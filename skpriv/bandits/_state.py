@@ -82,12 +82,12 @@ def _read(path):
         raise ValueError(f"{os.fspath(path)!r} is not a file that a policy was saved in.")
     line, _, body = content[len(MAGIC) :].partition(b"\n")
     header = parsed(line)
-    if not isinstance(header, dict) or not {"version", "apart"} <= header.keys():
+    if not isinstance(header, dict) or "apart" not in header:
         raise ValueError(f"The header of {os.fspath(path)!r} is damaged.")
-    if header["version"] != STATE_VERSION:
+    if header.get("version") != STATE_VERSION:
         raise ValueError(
-            f"{os.fspath(path)!r} has version {header['version']} of the format, and this skpriv "
-            f"reads version {STATE_VERSION}: go on with the skpriv that wrote it."
+            f"{os.fspath(path)!r} has version {header.get('version')} of the format, and this "
+            f"skpriv reads version {STATE_VERSION}: go on with the skpriv that wrote it."
         )
     return header, parsed(body)
 

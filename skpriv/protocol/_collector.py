@@ -218,7 +218,7 @@ class Reports(Rounds):
         """Reports of the open round, decoded."""
         size = self._n_features + 1 + bool(fields["query"]["fit_intercept"])
         reports = self._store.reports(self._collection.round)
-        with legible(self._store.path, self._store.kind):
+        with legible(self._store.path):
             directions = reported_directions(fields, size, reports)
         return LiftedReports(directions, replace(self._code, size=size))
 
@@ -381,7 +381,7 @@ class Collector:
             )
             store.write_settings({"home": home(path)})
         self = cls.__new__(cls)
-        with legible(path, store.kind):
+        with legible(path):
             estimator = restored(settings["estimator"])
             lineage = Lineage.of(settings["lineage"]) if "lineage" in settings else Lineage.begun()
             self._start(estimator, settings, store, lineage.step())

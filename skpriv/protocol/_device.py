@@ -14,7 +14,7 @@ from .._wire import (
     report_bytes, user_seed,
 )  # fmt: skip
 from ..exceptions import PrivacyError
-from ._record import DAMAGED, chosen, floats, n_phi, scaled_record
+from ._record import DAMAGED, chosen, floats, is_integer, n_phi, scaled_record
 
 LARGEST_COUNT = 2**20  # most directions of a codebook, which is made in memory
 LARGEST_FLOAT = float(np.finfo(float).max)  # a whole number in JSON may be larger
@@ -107,25 +107,26 @@ def check_task(fields):
     query = fields["query"]
     if channel["name"] != "codebook" or query["name"] != "lifted moments":
         raise ValueError(f"no device can answer {query['name']!r} by {channel['name']!r} here.")
-    count, nearest, epsilon = (channel.get(name) for name in ("count", "nearest", "epsilon"))
-    are_integers = all(type(number) is int for number in (count, nearest))
-    if not are_integers or not 1 <= nearest < count <= LARGEST_COUNT:
-        raise ValueError(f"the task's channel has count={count!r} and nearest={nearest!r}.")
-    if type(epsilon) not in (int, float) or not 0.0 < epsilon <= LARGEST_FLOAT:
-        raise ValueError(f"the task's channel has epsilon={epsilon!r}: it must be positive.")
-    if channel.get("seed") not in ("user", "device"):
-        raise ValueError(f"the task's channel has seed={channel.get('seed')!r}.")
+    count = channel["count"]
+    epsilon = channel["epsilon"]
     size = query["n_features"]
     actions = fields.get("policy")
-    if size is not None and not (type(size) is int and 1 <= size <= LARGEST_SIZE):
+    proper = (
+        is_integer(count, 2, LARGEST_COUNT)
+        and is_integer(channel["nearest"], 1, count - 1)
+        and type(epsilon) in (int, float)
+        and 0.0 < epsilon <= LARGEST_FLOAT
+        and channel["seed"] in ("user", "device")
+        and (is_integer(size, 1, LARGEST_SIZE) or size is actions is None)
+    )
+    if actions is not None and proper:
+        proper = is_integer(actions["n_actions"], 1, LARGEST_COUNT) and (
+            actions["shared"] is True
+            or actions["shared"] is False
+            and not size % actions["n_actions"]
+        )
+    if not proper:
         raise ValueError(DAMAGED)
-    if actions is not None:
-        shared = actions["shared"]
-        n_actions = actions["n_actions"]
-        if type(shared) is not bool or type(n_actions) is not int or n_actions < 1 or not size:
-            raise ValueError(DAMAGED)
-        if not shared and size % n_actions:
-            raise ValueError(DAMAGED)
 
 
 def report(

@@ -155,7 +155,7 @@ class DeviceLedger:
             )
         rounds = [collection] if rounds is None else rounds
         last = len(rounds) - 1
-        with self._ledger.transaction() as held, legible(self._ledger.path, "ledger"):
+        with self._ledger.transaction() as held, legible(self._ledger.path):
             found = held.connection.execute(
                 "SELECT place, round, attempts FROM rounds WHERE collection = ?", (collection,)
             ).fetchall()

@@ -59,6 +59,11 @@ def floats(cells):
     return np.array([number(cell) for cell in (cells if _sized(cells) else [cells])], dtype=float)
 
 
+def is_integer(number, low, high):
+    """Whether a value of a task is a whole number in this range."""
+    return type(number) is int and low <= number <= high
+
+
 def _sized(x):
     return hasattr(x, "__len__") and not isinstance(x, (str, bytes, bytearray, dict))
 
@@ -123,16 +128,20 @@ def check_query(query, n_features):
     p = n_features + bool(query.get("fit_intercept"))
     try:
         low, high = _numbers(query["bounds_y"], 2)
-        proper = type(query["fit_intercept"]) is bool and low < high and high / 2.0 - low / 2.0 > 0
-        parts = _numbers(query["parts"], 2)
         _ = _numbers(query.get("offset", 0.0))
-        proper = proper and bool((np.abs(parts) <= 1.0).all())
         if "low" in query:
-            low, high = (_numbers(query[name], n_features) for name in ("low", "high"))
-            proper = proper and bool((high / 2.0 - low / 2.0 > 0.0).all())
+            lows, highs = (_numbers(query[name], n_features) for name in ("low", "high"))
+            sizes = highs / 2.0 - lows / 2.0
         else:
-            proper = proper and _numbers(query["data_norm"]) > 0.0
-        proper = proper and _proper_weights(query.get("weights"), p)
+            sizes = _numbers(query["data_norm"])
+        proper = (
+            type(query["fit_intercept"]) is bool
+            and low < high
+            and high / 2.0 - low / 2.0 > 0
+            and (np.abs(_numbers(query["parts"], 2)) <= 1.0).all()
+            and (sizes > 0.0).all()
+            and _proper_weights(query.get("weights"), p)
+        )
     except (KeyError, TypeError, ValueError):
         proper = False
     if not proper:

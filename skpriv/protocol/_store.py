@@ -100,7 +100,7 @@ class ReportStore(Database):
     def settings(self):
         """Settings of the collection, None if there is none yet."""
         rows = dict(self.ask("SELECT name, value FROM settings"))
-        with legible(self.path, self.kind):
+        with legible(self.path):
             return {name: json.loads(value) for name, value in rows.items()} or None
 
     def write_settings(self, settings):

@@ -33,7 +33,7 @@ from ..privacy import (
 )  # fmt: skip
 from ..records import Rows
 from ._ledger import MOST_ATTEMPTS
-from ._record import DAMAGED, floats, n_cells, number
+from ._record import DAMAGED, floats, is_integer, n_cells, number
 from ._store import n_features_of, restored
 
 CHANNEL = "shared-sum"
@@ -280,28 +280,30 @@ def _check(fields):
         users = fields["users"]
         answers = fields["answers"]
         params = fields["estimator"]["params"]
-        proper = channel["name"] == CHANNEL and channel["transport"] in TRANSPORTS
-        proper &= _is_integer(users["n"], 1, LARGEST_TASK)
-        proper &= _is_integer(users["adding"], 1, users["n"])
-        proper &= _is_integer(fields["n_features"], 1, 2**16)
-        proper &= _is_integer(fields["attempt"], 0, LARGEST_TASK)
-        proper &= isinstance(fields["nonce"], str)
-        # Shuffled shares are seen when they are sent: their rounds are not repeated.
-        proper &= fields["attempt"] == 0 or channel["transport"] == "two-servers"
-        proper &= capabilities(params["privacy"]).summed
         epsilon = params["epsilon"]
-        proper &= type(epsilon) in (int, float) and isfinite(epsilon) and epsilon > 0.0
-        for total, n in answers:
-            proper &= _is_integer(n, users["adding"], users["n"])
-            proper &= all(_is_integer(number, -(2**63), 2**63 - 1) for number in total)
+        proper = (
+            channel["name"] == CHANNEL
+            and channel["transport"] in TRANSPORTS
+            and is_integer(users["n"], 1, LARGEST_TASK)
+            and is_integer(users["adding"], 1, users["n"])
+            and is_integer(fields["n_features"], 1, 2**16)
+            and is_integer(fields["attempt"], 0, LARGEST_TASK)
+            and isinstance(fields["nonce"], str)
+            # Shuffled shares are seen when they are sent: their rounds are not repeated.
+            and (fields["attempt"] == 0 or channel["transport"] == "two-servers")
+            and capabilities(params["privacy"]).summed
+            and type(epsilon) in (int, float)
+            and isfinite(epsilon)
+            and epsilon > 0.0
+            and all(is_integer(n, users["adding"], users["n"]) for _, n in answers)
+            and all(
+                is_integer(number, -(2**63), 2**63 - 1) for total, _ in answers for number in total
+            )
+        )
     except (AttributeError, LookupError, OverflowError, TypeError, ValueError):
         proper = False
     if not proper:
         raise ValueError(DAMAGED)
-
-
-def _is_integer(number, low, high):
-    return type(number) is int and low <= number <= high
 
 
 def sum_report(
@@ -715,7 +717,7 @@ class ShareServer:
         """Sum of the shares of a round that is opened, which are deleted then."""
         shares = dict(self._store.ask("SELECT user, share FROM shares"))
         total = np.zeros(self._size, dtype=np.uint64)
-        with legible(self._store.path, self._store.kind):
+        with legible(self._store.path):
             for user in users:
                 total += np.frombuffer(shares[user], dtype=np.uint64)
         text = base64.b64encode(total.astype("<u8").tobytes()).decode()

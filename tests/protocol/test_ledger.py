@@ -94,7 +94,7 @@ def test_an_agreement_is_a_number(tmp_path, epsilon):
 ])  # fmt: skip
 def test_a_task_that_cannot_be_drawn_for_is_refused(change, tmp_path):
     ledger = DeviceLedger(tmp_path / "mine.db", 100.0)
-    with pytest.raises(ValueError, match="the task's channel"):
+    with pytest.raises(ValueError, match="the task has parts"):
         answer(changed_task(channel=change), ledger, largest_epsilon=50.0)
     assert ledger.n_answers == 0
 

@@ -44,15 +44,15 @@ CAME = "number >= ? AND learned = 0 AND (reward IS NOT NULL OR time <= ?)"
 EVENTS_VERSION = 8
 
 
-# The kinds of values in each row; anybody may have written the file
-WELL_FORMED = {
-    "policy": "typeof(version) || typeof(first) || typeof(state) = 'integerintegerblob'",
-    "closed": "typeof(first) = 'integer'",
-    "events": "typeof(time) || typeof(action) || typeof(propensity) = 'realintegerreal' AND "
-    "typeof(row) || typeof(user) IN ('blobblob', 'blobnull', 'nullnull') AND "
-    "typeof(reward) IN ('real', 'null') AND typeof(player) IN ('integer', 'null')",
-}
-DAMAGED_EVENTS = "a value in the file of Loop is of another kind: put a backup of it back."
+# Rows with a value of another kind: anybody may have written the file
+FORGED_ROWS = """
+SELECT 1 FROM policy WHERE typeof(version) || typeof(first) || typeof(state) != 'integerintegerblob'
+UNION ALL SELECT 1 FROM closed WHERE typeof(first) != 'integer'
+UNION ALL SELECT 1 FROM events WHERE
+typeof(time) || typeof(action) || typeof(propensity) != 'realintegerreal'
+OR typeof(row) || typeof(user) NOT IN ('blobblob', 'blobnull', 'nullnull')
+OR typeof(reward) NOT IN ('real', 'null') OR typeof(player) NOT IN ('integer', 'null')
+"""
 DAMAGED_POLICY = "the policy in the file of Loop is damaged: put a backup of it back."
 
 
@@ -109,9 +109,8 @@ class Transaction:
             for statement in SCHEMA.split(";\n"):
                 self._run(statement)
             self._run(f"PRAGMA user_version = {EVENTS_VERSION}")
-        for table, formed in WELL_FORMED.items():
-            if self._one(f"SELECT 1 FROM {table} WHERE NOT ({formed})"):
-                raise PrivacyError(DAMAGED_EVENTS)
+        if self._one(FORGED_ROWS):
+            raise PrivacyError(DAMAGED_POLICY)
 
     def _one(self, query, *given):
         row = self._run(query, given).fetchone()

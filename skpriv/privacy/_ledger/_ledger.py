@@ -21,7 +21,7 @@ from math import inf, isinf, sqrt
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..._sqlite import Connection, Database, legible, text_cell
+from ..._sqlite import Connection, Database, legible
 from ...exceptions import BudgetExceeded, PrivacyError
 from .._accounting._cost import CURRENCIES, SHARE_SLACK, Budget, Cost, gdp_delta
 
@@ -472,10 +472,10 @@ class LedgerTransaction:
             )
         if version < LEDGER_VERSION:
             raise _no_ledger(path)
-        with legible(path, "ledger"):
-            identity_now, *total, unit = connection.execute("SELECT * FROM ledger").fetchone()
-            self.identity = text_cell(identity_now)
-            self.unit = unit_text(text_cell(unit))
+        with legible(path):
+            name, *total, unit = connection.execute("SELECT * FROM ledger").fetchone()
+            self.identity = str(name)
+            self.unit = unit_text(str(unit))
             self.limit = None if total[0] is None else Limit.of(*total)
         if identity is not None:
             self.expect(identity)
@@ -508,11 +508,9 @@ class LedgerTransaction:
 
     def totals(self) -> dict[Steps, Cost]:
         rows = self.connection.execute(f"SELECT part, {_TOTALS} FROM charges GROUP BY part")
-        with legible(self._path, "ledger"):
+        with legible(self._path):
             return {
-                tuple((text_cell(one), text_cell(other)) for one, other in json.loads(part)): _cost(
-                    values
-                )
+                tuple((partition, label) for partition, label in json.loads(part)): _cost(values)
                 for part, *values in rows
             }
 
@@ -525,12 +523,11 @@ class LedgerTransaction:
             "ORDER BY rowid"
         )
         charges = []
-        with legible(self._path, "ledger"):
+        with legible(self._path):
             for name, part, *values in rows:
                 label = "/".join(label for _, label in json.loads(part))
-                said = (text_cell(text or "") for text in values[len(COLUMNS) :])
-                cost = _cost(values[: len(COLUMNS)])
-                charges.append(Charge(text_cell(name), label, cost, *said))
+                said = (str(text or "") for text in values[len(COLUMNS) :])
+                charges.append(Charge(str(name), label, _cost(values[: len(COLUMNS)]), *said))
         return charges
 
     def check(self, limit: Limit, name: str, cost: Cost, part: Steps, larger: str) -> None:

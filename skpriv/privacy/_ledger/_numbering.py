@@ -39,10 +39,6 @@ _GONE = (
     "that was made before could be drawn again. Put the file back, make the object under a "
     "BudgetAccountant with a 'ledger' that lasts, or start afresh."
 )
-_UNREADABLE = (
-    "An answer in the file {} cannot be read ({}): it was written by another version of skpriv, or "
-    "was changed. Put the newest file back, go on with the skpriv that wrote it, or start afresh."
-)
 _FORKED = (
     "This object was copied by a fork of its process, where its answers cannot be told from those "
     "of the original, or while another thread used it: pickle it, or make it in the new process."
@@ -221,7 +217,7 @@ class Numbering:
         with self._held() as connection:
             for number, answer in enumerate(answers, first):
                 (given,) = self._first(connection, number, answer.tobytes())
-                with legible(self._place.path, "file of answers"):
+                with legible(self._place.path):
                     answer[...] = np.frombuffer(given).reshape(answer.shape)
         self._last = first + len(answers) - 1
         return answers
@@ -264,12 +260,10 @@ class Numbering:
             with self._held() as connection:
                 given = self._first(connection, number, made)
         self._last = number
-        try:
+        with legible(self._place.path):
             answer = decoded(parsed(given[0]))
-        except (TypeError, ValueError) as error:
-            raise PrivacyError(_UNREADABLE.format(self._place.path, error)) from error
-        if answer is not None and type(answer) is not type(model):
-            raise PrivacyError(_UNREADABLE.format(self._place.path, "it is of another class"))
+            if answer is not None and type(answer) is not type(model):
+                raise TypeError("an answer of another class")
         return answer
 
     def _first(self, connection: Connection, number: int, fresh: bytes) -> Any:
