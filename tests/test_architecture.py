@@ -45,7 +45,7 @@ LEVELS = {
     "__init__": 7,  # only collects the public names
 }
 FILTERS = "catch_warnings", "simplefilter", "filterwarnings", "resetwarnings"
-ENTRIES = 18  # files and folders in a folder, at most
+ENTRIES = 15  # files and folders in a folder, at most
 CROWDED = {"": "the rooms, as the design lists them"}
 # A draw from one of these laws is noise, whatever generator it comes from.
 NOISE_LAWS = {

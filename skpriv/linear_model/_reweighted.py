@@ -804,7 +804,8 @@ class ReweightedRegressor(MomentRegressor):
         self._scaling, self._link = maps, link
         deviation = self._certificate = None
         if descends:
-            self._equations = None  # those of an earlier fit may be exact
+            self._equations = self._basis = None  # those of an earlier fit may be exact
+            self._shapes = ()
             self._descend(session, maps, instrument, steps, link)
         else:
             deviation = self._solve_moments(session, query_map, instrument, 1.0 - share, channel)
