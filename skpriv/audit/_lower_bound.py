@@ -17,7 +17,7 @@ from .._compat import Interval, safe_indexing
 from .._parameters import Level, validated
 from .._progress import progress
 from ..privacy import Budget, GaussianNoise, GumbelNoise, lifted, listening
-from ._runs import Play, check_maker, fit, is_policy, replaced_rows, unfitted
+from ._runs import Play, check_maker, fit, is_policy, parameters_of, replaced_rows, unfitted
 from ._tape import REPORTS, Player, Recorder, snapshot
 
 
@@ -280,7 +280,7 @@ def _sample(make, label, data, replaced, statistic):
     if not policy and hasattr(model, "predict"):
         rows = (safe_indexing(X, replaced) for X, *_ in data)
         leaves["predicted"] = np.concatenate([*map(model.predict, rows)])
-    given_names = model.get_params(deep=False) if hasattr(model, "get_params") else ()
+    given_names = parameters_of(model)
     numbers = {} if ratio is None else {"released": np.array([(1 - 2 * label) * ratio])}
     for path, value in leaves.items():
         if path.split(".")[1:2] and path.split(".")[1].split("[")[0] in given_names:

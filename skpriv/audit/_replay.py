@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import clone
 
 from ..privacy import (
-    LARGEST_EPSILON, Budget, Cost, ExactStream, FactorStream, GaussianNoise, GumbelNoise,
+    LARGEST_EPSILON, Answer, Budget, Cost, ExactStream, FactorStream, GaussianNoise, GumbelNoise,
     LocalStream, SharedSumStream, ShuffleStream, Stream, amplified, amplified_epsilon, capabilities,
 )  # fmt: skip
 from ..records import codes, finite_numbers
@@ -63,7 +63,8 @@ def event_cost(first, second, budget):
 
 
 def _same(first, second):
-    return np.array_equal(getattr(first, "value", first), getattr(second, "value", second))
+    values = [one.value if isinstance(one, Answer) else one for one in (first, second)]
+    return np.array_equal(values[0], values[1])
 
 
 def _draw_cost(before, now, reports):

@@ -95,13 +95,18 @@ def unfitted(model):
 
 def _seeded(model):
     """All that is public and random must be the same in both runs: it is made from a seed."""
-    params = model.get_params(deep=True) if hasattr(model, "get_params") else {}
+    params = parameters_of(model)
     for value in params.values():
         for part in value if isinstance(value, list | tuple) else ():
             _seeded(part)
     unset = [name for name, value in params.items() if value is None]
     seeds = {name: 0 for name in unset if name.split("__")[-1] == "random_state"}
     return model.set_params(**seeds) if seeds else model
+
+
+def parameters_of(model):
+    """Parameters of a model and of its parts; those of anything else are not known."""
+    return model.get_params() if hasattr(model, "get_params") else {}
 
 
 def is_policy(model):
@@ -281,7 +286,7 @@ def claim_of(model):
     for value in (getattr(model, "guarantee", None), getattr(report, "guarantee", None)):
         if isinstance(value, Guarantee):
             return Budget(value.epsilon, value.delta if value.private else 0.0)
-    params = model.get_params() if hasattr(model, "get_params") else {}
+    params = parameters_of(model)
     if "epsilon" in params and not Trust.absent(str(params.get("privacy")), params["epsilon"]):
         return Budget(float(params["epsilon"]), float(params.get("delta", 0.0)))
     return Budget(inf)

@@ -588,7 +588,7 @@ class Description(Printed):
         columns = list(self.columns.values())
         axes = given_axes(axes, len(columns), "Description.plot")
         for ax, column in zip(axes, columns, strict=True):
-            (_histogram if hasattr(column, "edges") else _bars)(ax, column)
+            (_histogram if isinstance(column, RangeDescription) else _bars)(ax, column)
             ax.set_title(picture_text(column.name))
         return axes
 

@@ -498,7 +498,7 @@ def inference(
     """
     names, law, lists = law_in_units(model, estimand)
     last = pipeline_steps(model)[-1]
-    report = getattr(last, "privacy_report_", None)
+    report = last.privacy_report_
     hidden = tuple(np.array(names)[law.hidden].tolist())
     if report is None:
         return Inference(names, law, float(confidence_level), "", hidden=hidden)

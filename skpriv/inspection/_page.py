@@ -13,6 +13,7 @@ from math import exp, isinf, log
 from typing import Any, Literal
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -220,14 +221,20 @@ def schema_of(model: Any) -> Schema | None:
     return None
 
 
+def _target_of(model):
+    """Name of the target in the schema of a model, if there is one."""
+    schema = schema_of(model)
+    return None if schema is None else schema.target
+
+
 def _bounds(last, schema):
     """Public facts about the columns and the target."""
-    if hasattr(last, "classes_"):
+    if is_classifier(last):
         classes = ", ".join(map(str, last.classes_))
         yield f"The classes are {classes}. Nothing is learned from a row with any other label."
     else:
-        bounds = getattr(last, "bounds_y_", None) or last.bounds_y
-        yield f"The target is clipped to [{bounds[0]:g}, {bounds[1]:g}]."
+        low, high = last.bounds_y_
+        yield f"The target is clipped to [{low:g}, {high:g}]."
     if (largest := last.privacy_report_.max_weight) is not None:
         yield f"Weights of rows are clipped to [0, {largest:g}]."
     if schema is not None:
@@ -239,9 +246,9 @@ def _bounds(last, schema):
             if isinstance(table, dict)  # and not how a CSV file is written
         ]
         yield Table(("column", "type", "what is public"), rows, left=3)
-    elif getattr(last, "bounds_X", None) is not None:
+    elif last.bounds_X is not None:
         yield f"Features are clipped to their public ranges: {last.bounds_X!r}."
-    elif hasattr(last, "data_norm"):
+    elif last.data_norm is not None:
         yield f"Rows are clipped to the l2 norm {last.data_norm!r}, as they come to the regressor."
 
 
@@ -395,7 +402,7 @@ def model_card(
 
 def _name(model):
     """The estimator and its target."""
-    target = getattr(schema_of(model), "target", None)
+    target = _target_of(model)
     return type(pipeline_steps(model)[-1]).__name__ + (f" of {target}" if target else "")
 
 
@@ -490,7 +497,7 @@ def picture(model: Any, confidence_level: float) -> Any:
     CoefficientDisplay, CurveDisplay or None
         None where there are estimates without intervals. Ratios are drawn where there are any.
     """
-    target = getattr(schema_of(model), "target", None)
+    target = _target_of(model)
     if pipeline_steps(model)[-1].curve:
         return CurveDisplay.from_estimator(
             model, confidence_level=confidence_level, target_name=target or "prediction"

@@ -10,7 +10,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder
 from sklearn.utils.validation import check_is_fitted
 
-from .._compat import pipeline_steps
+from .._compat import names_in, pipeline_steps
 from .._estimation._coefficients import NoLaw
 from .._estimation._cells import KnowsCells, behind, placed
 from .._estimation._public_maps import column_bounds
@@ -116,7 +116,7 @@ def _law_of(last, estimand):
 
 def _input_names(steps):
     first = steps[0]
-    found = getattr(first, "feature_names_in_", None)
+    found = names_in(first)
     if found is None:
         found = [f"x{i}" for i in range(getattr(first, "n_features_in_", steps[-1].n_features_in_))]
     return [str(name) for name in found]
@@ -312,7 +312,9 @@ def public_widths(model):
         if isinstance(step, TableEncoder):
             effects = step.coefficient_map()
             return dict(zip(effects.names, _table_widths(step, effects), strict=True))
-        bounds = getattr(step, "bounds", getattr(step, "bounds_X", None))
+        scales = isinstance(step, BoundsScaler)
+        ends = isinstance(step, KnowsCells)
+        bounds = step.bounds if scales else step.bounds_X if ends else None
         if bounds is not None:
             names = _input_names(steps)
             low, high = column_bounds(bounds, names, len(names), "bounds_X")

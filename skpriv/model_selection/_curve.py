@@ -17,7 +17,7 @@ from .._parameters import ArrayLike, Count, IntervalMethod, Level, RandomState, 
 from .._printing import Display, picture_text, pyplot
 from .._progress import progress
 from ..metrics import interval_coverage_score, interval_mean_width
-from ..privacy import learns_nothing
+from ..privacy import Accounted, learns_nothing
 from ..records import codes, floats, positional, read_in_batches, silence
 
 
@@ -74,15 +74,16 @@ def evaluate(estimator, rows, scorer, interval, reference):
     estimator.fit(X, y)
     found = {"test_scores": scorer(estimator, X_test, y_test)}
     last = pipeline_steps(estimator)[-1]
+    ours = isinstance(last, Accounted)
     if interval is None or not hasattr(last, "confidence_interval"):
         return Measured(**found)
     low, high = last.confidence_interval(reaching_last(estimator, points), **interval)
     found["interval_widths"] = interval_mean_width(low, high)
     if reference is not None:
         # The mean of a clipped target lies in its range, and so do the ends of its intervals.
-        reference = np.clip(reference, *getattr(last, "bounds_y_", (-np.inf, np.inf)))
+        reference = np.clip(reference, *last.bounds_y_) if ours else reference
         found["interval_coverages"] = interval_coverage_score(reference, low, high)
-    if getattr(last, "calibration_size", None) is not None:
+    if ours and last.calibration_size is not None:
         # Every held-out row has a target, which is counted.
         X_test = reaching_last(estimator, X_test)
         low, high = last.prediction_interval(X_test, interval["confidence_level"])
@@ -577,7 +578,7 @@ class PrivacyUtilityDisplay(Display):
             raise ValueError(f"quantity={quantity!r} must be one of {list(_QUANTITIES)}.")
         attribute, of_reference, label = _QUANTITIES[quantity]
         values = getattr(self, attribute)
-        reference = getattr(self, of_reference or "", None)
+        reference = getattr(self, of_reference) if of_reference else None
         if values is None:
             raise ValueError(
                 f"quantity={quantity!r} was not measured: it needs an estimator with "

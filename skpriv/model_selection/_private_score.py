@@ -43,10 +43,13 @@ from ..privacy import (
     models_that,
     open_session,
 )  # fmt: skip
-from ..records import INVALID_VALUES, as_rows, is_lazy, public_shape, public_zeros, silence
+from ..records import (
+    INVALID_VALUES, as_rows, dtypes_of, is_lazy, public_shape, public_zeros, silence,
+)  # fmt: skip
 
 # Predictors of scikit-learn whose fitted objects map each row by itself, and hold numbers alone
-PREDICTORS = (DummyRegressor, ElasticNet, Lasso, LinearRegression, Ridge)
+LINEAR = (ElasticNet, Lasso, LinearRegression, Ridge)
+PREDICTORS = (DummyRegressor, *LINEAR)
 
 
 def check_covered(estimator: Any, X: Any) -> None:
@@ -59,8 +62,8 @@ def check_covered(estimator: Any, X: Any) -> None:
     PrivacyError
         It names the step and the remedy.
     """
-    kinds = getattr(X, "dtypes", ()) if hasattr(X, "columns") else ()  # those of a Series are none
-    sparse = issparse(X) or any(str(kind).startswith("Sparse") for kind in kinds)
+    kinds = map(str, dtypes_of(X).values())
+    sparse = issparse(X) or any(kind.startswith("Sparse") for kind in kinds)
     while type(estimator) is Pipeline:
         for name, step in estimator.steps[:-1]:
             if not _is_public(step, sparse):
@@ -154,7 +157,7 @@ def _at_once(estimator, rows):
     last = pipeline_steps(estimator)[-1]
     if last is not estimator:
         return _at_once(last, reaching_last(estimator, rows))
-    if type(estimator) not in PREDICTORS or not hasattr(estimator, "coef_"):
+    if type(estimator) not in LINEAR:
         return estimator.predict(rows)
     X = validate_data(estimator, rows, accept_sparse="csr", reset=False)
     return row_products(X, estimator.coef_) + estimator.intercept_

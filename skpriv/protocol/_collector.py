@@ -15,6 +15,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+from .._estimation._cells import KnowsCells
 from .._sqlite import legible
 from .._wire import WIRE_VERSION, is_known, read_report, reported_directions, task_hash
 from ..exceptions import PrivacyError
@@ -99,7 +100,7 @@ class Reports(Rounds):
         """Settings of a new collection, all of them public."""
         if n_min is not None or transport is not None:
             raise ValueError("n_min and transport are for privacy='aggregate': leave them out.")
-        if getattr(estimator, "calibration_size", None) is not None:
+        if estimator.calibration_size is not None:
             raise ValueError(
                 "devices send indices of a codebook, and none of the bits that prediction "
                 "intervals are calibrated by: pass calibration_size=None."
@@ -225,9 +226,9 @@ class Reports(Rounds):
 
 def _rounds_of(estimator):
     """How devices answer the model of an estimator."""
-    model = getattr(estimator, "privacy", None)
-    can = None if model is None else capabilities(model)
-    if can is None or not (can.reports or can.summed):
+    ours = isinstance(estimator, KnowsCells)
+    can = capabilities(estimator.privacy if ours else "none")
+    if not (can.reports or can.summed):
         raise PrivacyError(NO_ROWS)
     return Sums if can.summed else Reports
 

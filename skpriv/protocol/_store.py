@@ -64,7 +64,7 @@ def _plain(value):
 def n_features_of(estimator, n_features):
     if n_features is None:
         n_features = getattr(estimator, "n_features_in_", None)
-    bounds = getattr(estimator, "bounds_X", None)
+    bounds = estimator.bounds_X
     if n_features is None and bounds is not None and np.ndim(bounds) != 1:
         n_features = len(bounds)
     if n_features is None:

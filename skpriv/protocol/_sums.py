@@ -396,7 +396,7 @@ class Sums(Rounds):
     @staticmethod
     def settings(estimator, n_users, n_features, *, seed, n_min, transport):
         """Settings of a new collection, all of them public; the seed is not used."""
-        if getattr(estimator, "calibration_size", None) is not None:
+        if estimator.calibration_size is not None:
             raise ValueError("devices answer all queries together: pass calibration_size=None.")
         n_min = max(1, -(-19 * int(n_users) // 20)) if n_min is None else n_min
         if not isinstance(n_min, (int, np.integer)) or not 1 <= n_min <= n_users:
