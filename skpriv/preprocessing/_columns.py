@@ -353,7 +353,7 @@ class _Range(_Line):
     high: Any = None
     missing: Any = field(default=None, kw_only=True)
     typical: Any = field(default=None, kw_only=True)
-    to_fill_in: ClassVar[tuple[str, ...]] = ("low =", "high =")
+    to_fill_in = ("low =", "high =")
 
     def __post_init__(self):
         if (self.low is None) != (self.high is None):
@@ -457,8 +457,8 @@ class Numeric(_Range):
     decimal: str | None = field(default=None, kw_only=True)
     thousands: str | None = field(default=None, kw_only=True)
     usual: Any = field(default=None, kw_only=True)
-    kind: ClassVar[str] = "numeric"
-    to_consider: ClassVar[tuple[str, ...]] = ("usual = [ , ]", 'missing = "indicator"')
+    kind = "numeric"
+    to_consider = ("usual = [ , ]", 'missing = "indicator"')
 
     def __post_init__(self):
         super().__post_init__()
@@ -555,9 +555,9 @@ class Date(_Range):
     """
 
     format: str | None = field(default=None, kw_only=True)
-    kind: ClassVar[str] = "date"
-    readable: ClassVar[Any] = READ_AS_NUMBERS - {TRUTHS} | {DATES, PERIODS}
-    to_fill_in: ClassVar[tuple[str, ...]] = ("low = 2015-01-01", "high = 2024-12-31")
+    kind = "date"
+    readable = READ_AS_NUMBERS - {TRUTHS} | {DATES, PERIODS}
+    to_fill_in = ("low = 2015-01-01", "high = 2024-12-31")
 
     def __post_init__(self):
         super().__post_init__()
@@ -639,7 +639,7 @@ class Boolean(_Levels):
     missing: Any = field(default=None, kw_only=True)
     true: Any = field(default=None, kw_only=True)
     false: Any = field(default=None, kw_only=True)
-    kind: ClassVar[str] = "boolean"
+    kind = "boolean"
     _levels = (False, True)
     _number = staticmethod(float)
 
@@ -674,9 +674,9 @@ class _Listed(ColumnType):
 
     categories: Any
     spellings: Any
-    readable: ClassVar[Any] = READ_AS_NUMBERS | {DATES, PERIODS, CLOCKS, INTERVALS}
-    to_fill_in: ClassVar[tuple[str, ...]] = ("categories = []",)
-    to_consider: ClassVar[tuple[str, ...]] = (
+    readable = READ_AS_NUMBERS | {DATES, PERIODS, CLOCKS, INTERVALS}
+    to_fill_in = ("categories = []",)
+    to_consider = (
         'spellings = { "..." = "..." }', 'missing = "indicator"',
     )  # fmt: skip
 
@@ -737,7 +737,7 @@ class Categorical(_Listed):
     other: bool = field(default=True, kw_only=True)
     missing: Any = field(default=None, kw_only=True)
     spellings: Any = field(default=None, kw_only=True, repr=False, hash=False)
-    kind: ClassVar[str] = "categorical"
+    kind = "categorical"
 
     def __post_init__(self):
         super().__post_init__()
@@ -874,7 +874,7 @@ class Ordinal(_Listed, _Levels):
     categories: Any = None
     missing: Any = field(default=None, kw_only=True)
     spellings: Any = field(default=None, kw_only=True, repr=False, hash=False)
-    kind: ClassVar[str] = "ordinal"
+    kind = "ordinal"
 
     def __post_init__(self):
         super().__post_init__()

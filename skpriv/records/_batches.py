@@ -10,7 +10,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -470,8 +470,8 @@ class LazyValues:
 
     rows: "BatchRows"
     function: Callable
-    ndim: ClassVar[int] = 1
-    dtype: ClassVar[np.dtype] = np.dtype(np.float64)
+    ndim = 1
+    dtype = np.dtype(np.float64)
     shape: tuple[int] = field(init=False)
 
     def __post_init__(self):
