@@ -202,7 +202,7 @@ def check_files(args, *read, **written):
         if name == "plot":
             pyplot("--plot")
         wrong_ending = endings and file.suffix.lower() not in endings
-        refuse(wrong_ending, f"{where} must end with one of {', '.join(endings)}.")
+        refuse(wrong_ending, f"{where} must end with {' or '.join(endings)}.")
         refuse(not file.parent.is_dir(), f"{where}: there is no such directory.")
         refuse(file.is_dir(), f"{where} is a directory.")
         there = file.exists() and not getattr(args, "force", True)

@@ -153,13 +153,20 @@ def _check_files(args):
     )
     nowhere = args.out is None and not args.plan
     refuse(nowhere, "--out is needed: name the JSON file of the model, or ask for --plan.")
+    refuse(
+        args.out and Path(args.out).suffix.lower() in CARDS,
+        f"--out {args.out} is the file of the model and must end with .json: `skpriv report` writes "
+        "a page about that model, and --card a short one.",
+    )
     models = TEXTBOOK.get(args.estimand, MODELS)
     refuse(
         args.model not in models,
         f"--estimand {args.estimand} is for --model {' or '.join(models)}: leave it out with "
         f"--model {args.model}.",
     )
-    check_files(args, args.table, args.schema, out=(), ledger=None, card=CARDS, plot=PICTURES)
+    check_files(
+        args, args.table, args.schema, out=(".json",), ledger=None, card=CARDS, plot=PICTURES
+    )
     can = capabilities(args.privacy)
     refuse(
         args.ledger is not None and can.amplifies,

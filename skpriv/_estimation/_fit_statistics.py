@@ -5,17 +5,19 @@ rows, with the weights of the fit, and a mean square of residuals goes with it.
 """
 
 from dataclasses import dataclass
-from math import inf, sqrt
+from math import hypot, inf, sqrt
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import entr, expit
+from scipy.special import entr, expit, ndtr
 
 from .._stored import stored
 from ._loop._fit import FITTED
+from ._loop._score import CUT
 
 NODES, NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(60)
 NODE_WEIGHTS = NODE_WEIGHTS / NODE_WEIGHTS.sum()
+TAIL = 2.0 * CUT**3  # mean square beyond the limit R, over R^2 J, of a tail like the inverse cube
 WIDEST = 6.0  # largest standard deviation of log-odds that is considered
 
 
@@ -79,7 +81,15 @@ def linear_part(fit, constant):
 
 
 def linear_statistics(fit, constant, radius):
-    """R2 and the residual deviation of a line, whose residuals are clipped as in the fit.
+    """R2 and the residual deviation of a line, with what its clips take away.
+
+    The mean square of residuals is released with those beyond R cut to R. The part J beyond .75 R
+    is released, too. Normal residuals tell the rest, but tails may be heavier: with a tail like the
+    inverse cube, the mean of c^2 - R^2 over residuals c beyond R is 2 (.75)^3 J R^2. The truth is
+    taken to be uniform between these two. Where J is less than twice that of normal residuals, so
+    is twice its excess. The fourth moment is that of normal residuals and R^4 J; where nothing is
+    cut, 9 squares of the variance, as the exponential distribution has. The linear part is sampled
+    as if it were normal.
 
     Parameters
     ----------
@@ -93,9 +103,16 @@ def linear_statistics(fit, constant, radius):
     tuple of Statistic
     """
     explained, error = linear_part(fit, constant)
-    last, rest = fit.last, fit.variance
+    last, clips = fit.last, fit.last.limit < fit.last.widest
+    near, square = max(last.nearly_cut, 0.0) * clips, last.limit**2
+    usual = 2.0 * ndtr(-CUT * last.limit / sqrt(fit.variance))
+    beyond = TAIL * square * max(min(near, 2.0 * (near - usual)), 0.0)
+    rest = fit.variance + beyond / 2.0
+    fourth = 3.0 * rest**2 + square**2 * near if clips else rest * min(9.0 * rest, last.widest**2)
     released = last.square_scale * rest / max(last.square, 2.0 * last.square_scale, 1e-300)
-    rest_error = sqrt(released**2 + 2.0 * rest**2 / last.n)
+    doubtful = hypot(beyond / sqrt(12.0), TAIL * square * last.cut_scale * clips)
+    rest_error = sqrt(released**2 + max(fourth - rest**2, 0.0) / last.n + doubtful**2)
+    error = hypot(error, explained * sqrt(2.0 / last.n))
     total = explained + rest
     part = sqrt((error * rest) ** 2 + (rest_error * explained) ** 2) / total**2
     deviation = radius * sqrt(rest)

@@ -85,7 +85,7 @@ def column_bounds(given, names, n_features, parameter):
         if absent:
             raise ValueError(f"{parameter} has no range for {absent}: add a (low, high) for each.")
         given = [given[name] for name in found]
-    of_lists = isinstance(given, tuple) and all(isinstance(x, list | np.ndarray) for x in given)
+    of_lists = isinstance(given, tuple) and not any(isinstance(x, tuple) for x in given)
     if of_lists and n_features == 2 and [np.size(x) for x in given] == [2, 2]:
         pairs, ends = np.asarray(given).tolist(), np.transpose(given).tolist()
         raise ValueError(

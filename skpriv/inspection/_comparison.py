@@ -70,7 +70,7 @@ class ModelComparison(Exported):
         units = {"Persons" if found.unit == "person" else "Records" for found in results}
         rows.append(("/".join(sorted(units)), *(f"{found.law.n:,}" for found in results)))
         rows.append(("Privacy", *(found.budget_text for found in results)))
-        statistics = [{one.name: one for one in found.statistics} for found in results]
+        statistics = [{one.name: one for one in found.statistics or ()} for found in results]
         for name in dict.fromkeys(name for each in statistics for name in each):
             rows.append((name, *(_shown(each.get(name)) for each in statistics)))
         return [Table(("", *self.models), rows)]

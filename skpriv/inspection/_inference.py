@@ -20,9 +20,13 @@ from ._units import INTERCEPT, law_in_units
 COLUMNS = ("estimate", "std_error", "low", "high", "statistic", "p_value", "privacy_share")
 RATIOS = ("ratio", "ratio_low", "ratio_high")
 FIT_NOTE = (
-    "The numbers of the fit follow from released answers: counts with their noise alone, and the "
-    "explained part with residuals clipped and rows weighted as in the fit. It is that of all rows "
-    "where residuals, or log-odds, are normal."
+    "The numbers of the fit follow from released answers. Those of a line allow for residuals "
+    "beyond the clip, up to a tail like the inverse cube. Those of classes are as if log-odds were "
+    "normal, and counts have privacy noise alone."
+)
+NO_FIT_NOTE = (
+    "No R-squared or explained deviance is given: their errors are known for LinearRegression and "
+    "for LogisticRegression of two classes, with an intercept, of rows that are independent."
 )
 BETWEEN = "log-odds of classes against each other"
 BETWEEN_RATIO = "an odds ratio between these classes (of intercepts: odds)"
@@ -86,8 +90,9 @@ class Inference(Exported):
         What was read or repeated outside of the fit, in sentences.
     lists : dict of str to (str, list of str), default={}
         The reference level of each column with a list, and the names of the other levels.
-    statistics : tuple of Statistic, default=()
-        How well the fit describes the records: R-squared, numbers of records of classes.
+    statistics : tuple of Statistic or None, default=None
+        How well the fit describes the records: R-squared, numbers of records of classes. It is
+        empty where the answers tell none, and None where the table is not about a fit.
     budget : Guarantee or None, default=None
         The guarantee as a value.
     """
@@ -100,7 +105,7 @@ class Inference(Exported):
     hidden: tuple = ()
     not_covered: tuple = ()
     lists: Mapping = field(default_factory=dict)
-    statistics: tuple = ()
+    statistics: tuple | None = None
     budget: Any = None
 
     @property
@@ -232,7 +237,7 @@ class Inference(Exported):
                 sums_of = f"weighted sums of {law.estimand}"
                 powers = "a product of powers of these odds"
                 law = replace(law, estimand=sums_of, ratio=powers, classes=0)
-        return replace(self, names=names, law=law, hidden=hidden, lists={}, statistics=())
+        return replace(self, names=names, law=law, hidden=hidden, lists={}, statistics=None)
 
     def wald_test(self, names: Any = None) -> "WaldTest":
         """Test that several coefficients are all zero.
@@ -306,7 +311,7 @@ class Inference(Exported):
         yield "Covariance", by + (", with privacy noise" if (self.law.privacy > 0.0).any() else "")
         of = f", of the {self.ratio_name}" if self.law.ratio else ""
         yield "Intervals", f"{self.level_text}, normal{of}"
-        for i, statistic in enumerate(self.statistics):
+        for i, statistic in enumerate(self.statistics or ()):
             yield "" if i else "Fit", self._in_words(statistic)
 
     @property
@@ -354,8 +359,8 @@ class Inference(Exported):
                 "The standard error counts sampling and privacy noise. The last column is the part "
                 "of its square that is noise."
             )
-        if self.statistics:
-            yield FIT_NOTE
+        if self.statistics is not None:
+            yield FIT_NOTE if self.statistics else NO_FIT_NOTE
         yield from map(sentence, self.not_covered)
 
     def joint_tests(self) -> dict[str, WaldTest]:

@@ -8,12 +8,12 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from .._compat import pipeline_steps, reaching_last
-from .._estimation._coefficients import CoefficientLaw, LinearSource, Solved
+from .._estimation._coefficients import CoefficientLaw
 from .._parameters import Level, validated
 from .._printing import Exported, Table, aligned
 from ._inference import Inference, inference
 from ._interval_display import confidence_interval
-from ._units import INTERCEPT, law_in_units
+from ._units import INTERCEPT, weights_at
 
 NOT_ROWS = "These rows are public and made up: their values are written beside the numbers."
 
@@ -142,8 +142,10 @@ def marginal_effects(model: Any, row: Any, *, confidence_level: Level = 0.95) ->
     """Change of the mean of the target per unit of each feature, at one typical row.
 
     A coefficient of logistic regression is about log-odds and one of Poisson regression about the
-    logarithm of the mean. Its marginal effect is about the probability, or the mean, itself: the
-    derivative at a row, by the delta method.
+    logarithm of the mean. Its marginal effect is about the probability, or the mean, itself. For a
+    number it is the derivative at the row. For a level of a list it is the difference between the
+    means at this level and at the reference level, with all else as in the row. Standard errors are
+    those of the delta method.
 
     Parameters
     ----------
@@ -165,8 +167,10 @@ def marginal_effects(model: Any, row: Any, *, confidence_level: Level = 0.95) ->
     **Privacy guarantee**: that of the fit. Everything is computed from released answers and the
     public row, and costs nothing.
 
-    For a linear regressor the effects are the coefficients. For levels and truth values the effect
-    is the derivative, too, which is close to the difference between two levels where that is small.
+    For a linear regressor the effects are the coefficients. A truth value and a column of 0 and 1
+    have the derivative, as numbers have: make the column :class:`~skpriv.preprocessing.Categorical`
+    for the difference between its two values. Each term of a formula moves by itself, so that a
+    level that is part of a product has the effect of its own term alone.
 
     Examples
     --------
@@ -185,22 +189,35 @@ def marginal_effects(model: Any, row: Any, *, confidence_level: Level = 0.95) ->
     if others:
         raise ValueError(f"row must be one row, and not {1 + len(others)}.")
     found = inference(model, confidence_level=confidence_level)
-    last = pipeline_steps(model)[-1]
     if found.law.classes:
         raise ValueError("model has more than two classes: marginal_effects is for two.")
-    size = len(found.names)
-    _, law, _ = law_in_units(model, rows=np.asarray(reaching_last(model, row), dtype=float))
-    eta = float(law.estimate[size])
-    p = last.mean_of_linear_part
-    mean, slope, bend = p(eta)
-    slopes = [i for i, name in enumerate(found.names) if name != INTERCEPT]
-    gradient = np.zeros((len(slopes), size + 1))
-    gradient[range(len(slopes)), slopes] = slope
-    gradient[:, size] = bend * law.estimate[slopes]
-    covariances = (gradient @ part @ gradient.T for part in (law.sampling, law.privacy))
-    solved = Solved.of_all(slope * law.estimate[slopes], *covariances)
-    source = LinearSource(solved, np.eye(len(slopes)), np.zeros(len(slopes)))
-    what = f"change of the {last.mean_name} per unit at {words}, where it is {mean:.3g}"
-    at_row = CoefficientLaw.of(source, len(slopes), found.law.n, estimand=what)
-    names = [found.names[i] for i in slopes]
-    return replace(found, names=names, law=at_row, hidden=(), statistics=())
+    at_row = weights_at(model, np.asarray(reaching_last(model, row), dtype=float))
+    names, own = [name for name in found.names if name != INTERCEPT], found.law
+    before, after = np.tile(at_row, (len(names), 1)), np.eye(len(at_row))[: len(names)]
+    is_level = np.zeros((len(names), 1), dtype=bool)
+    for _, effects in found.lists.values():  # from the reference level to each of the others
+        places = [names.index(name) for name in effects]
+        is_level[places] = True
+        before[np.ix_(places, places)] = 0.0
+        after[places] += before[places]
+
+    def means(weights):
+        """Mean, slope and second derivative at weighted sums, and the sums, as columns."""
+        sums = own.mapped(weights).estimate
+        of_mean = map(pipeline_steps(model)[-1].mean_of_linear_part, sums)
+        return [*np.transpose([*of_mean])[:, :, None], sums[:, None]]
+
+    (low, slope, bend, _), (high, there, _, eta) = means(before), means(after)
+    values = np.where(is_level, high - low, slope * eta)[:, 0]
+    gradient = np.where(
+        is_level, there * after - slope * before, slope * after + bend * eta * before
+    )
+    # If one of the sums is not estimable, neither is this one.
+    law = own.mapped(np.where(np.isnan(gradient), before + 2.0 * after, gradient))
+    law = law.mapped(np.eye(len(names)), values - law.estimate)
+    against = ", and of a level against its reference level," if is_level.any() else ""
+    what = f"change of the {pipeline_steps(model)[-1].mean_name} per unit{against} at {words}"
+    what += f", where it is {means(at_row[None])[0][0, 0]:.3g}"
+    law = CoefficientLaw(law.source, law.matrix, law.shift, law.n, estimand=what)
+    hidden = tuple(np.array(names)[law.hidden].tolist())
+    return replace(found, names=names, law=law, hidden=hidden, statistics=None)

@@ -23,7 +23,7 @@ OTHERS = {
 }
 
 
-def law_in_units(model, estimand=None, law=None, rows=None):
+def law_in_units(model, estimand=None, law=None):
     """Names, law and lists of coefficients of a model, in the units of what is passed to it.
 
     Parameters
@@ -33,9 +33,6 @@ def law_in_units(model, estimand=None, law=None, rows=None):
         What is estimated; None is what the model declares.
     law : CoefficientLaw, default=None
         A law in place of that of the model.
-    rows : ndarray of shape (n_rows, n_features), default=None
-        Public rows as they come to the last step. The law is that of the linear part at these, too,
-        after the coefficients. They are for models with one linear part.
 
     Returns
     -------
@@ -44,10 +41,24 @@ def law_in_units(model, estimand=None, law=None, rows=None):
         the reference level is, and which names belong to the others.
     """
     check_is_fitted(model)
-    *before, last = steps = pipeline_steps(model)
-    names, step_map, _, lists = _passed(steps)
     if law is None:
         law = _law_of(knowing_cells(model), estimand)
+    named, matrix, lists = _own_units(model)
+    classes = pipeline_steps(model)[-1].coefficient_blocks
+    if not classes:
+        return named, law.mapped(matrix), lists
+    lists = {
+        name: (reference, [f"{one}: {effect}" for one in classes for effect in effects])
+        for name, (reference, effects) in lists.items()
+    }
+    names = [f"{one}: {name}" for one in classes for name in named]
+    return names, law.mapped(np.kron(np.eye(len(classes)), matrix)), lists
+
+
+def _own_units(model):
+    """Names of the coefficients in the units of the table, the map to them, and the lists."""
+    last = pipeline_steps(model)[-1]
+    names, step_map, _, lists = _passed(pipeline_steps(model))
     # A step before the regressor may move the origin: then there is an intercept in any case.
     moved = step_map is not None
     own = last.fit_intercept and not last.effects
@@ -57,18 +68,25 @@ def law_in_units(model, estimand=None, law=None, rows=None):
     matrix[:, list(last.outside_columns)] = 0.0
     has_coefficient = np.append(np.abs(matrix[:-1]).any(axis=1), moved or own)
     named = [name for name, keep in zip([*names, INTERCEPT], has_coefficient, strict=True) if keep]
-    classes = last.coefficient_blocks
-    if not classes:
-        composed = matrix[has_coefficient]
-        if rows is not None:
-            composed = np.vstack([composed, np.column_stack([rows, np.ones(len(rows))])])
-        return named, law.mapped(composed), lists
-    every = np.kron(np.eye(len(classes)), matrix[has_coefficient])
-    lists = {
-        name: (reference, [f"{one}: {effect}" for one in classes for effect in effects])
-        for name, (reference, effects) in lists.items()
-    }
-    return [f"{one}: {name}" for one in classes for name in named], law.mapped(every), lists
+    return named, matrix[has_coefficient], lists
+
+
+def weights_at(model, row):
+    """Weights of the coefficients, in the units of the table, in the linear part at a row.
+
+    Parameters
+    ----------
+    model : fitted regressor, or Pipeline with one at its end
+    row : ndarray of shape (1, n_features)
+        A public row, as it comes to the last step.
+
+    Returns
+    -------
+    ndarray of shape (n_coefficients,)
+    """
+    matrix = _own_units(model)[1]
+    known = np.abs(matrix).any(axis=0)  # columns outside of the equation
+    return np.linalg.lstsq(matrix.T, np.append(row, 1.0) * known)[0]
 
 
 def knowing_cells(model):

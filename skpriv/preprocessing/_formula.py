@@ -64,8 +64,8 @@ class FormulaEncoder(SchemaEncoder):
         schema. ``+``, ``:``, ``*``, ``^`` and parentheses have their usual meaning, and are read
         by the package formulaic. A term may be a column, ``I(...)`` with +, -, \\*, / and \\*\\*,
         abs, exp, sqrt, log, log2, log10, log1p, or ``C(column)`` for levels. A column with another
-        name than a variable of Python is quoted by backticks. The intercept belongs to the
-        regressor, not to the formula.
+        name than a variable of Python stands in backticks, or in ``Q('...')``. The intercept
+        belongs to the regressor, not to the formula.
     schema : Schema or mapping of str to column type
         The public type of each column that the formula names.
 
@@ -445,11 +445,13 @@ def _parsed(formula, schema):
         raise ImportError(
             "FormulaEncoder needs the package formulaic: pip install 'skpriv[formula]'."
         ) from None
+    in_backticks = re.sub(r"\bQ\(\s*(['\"])(.+?)\1\s*\)", r"`\2`", formula)
     try:
-        parsed = Formula(_without_keywords(formula, schema))
+        parsed = Formula(_without_keywords(in_backticks, schema))
     except (FormulaicError, SyntaxError, KeyError):
         raise ValueError(
-            f"formula={formula!r} cannot be read: write it as 'target ~ a + b + a:b'."
+            f"formula={formula!r} cannot be read: write it as 'target ~ a + b + a:b', with names "
+            "of columns that are no words of Python in backticks, as in 'target ~ `my column` + b'."
         ) from None
     target = None
     if hasattr(parsed, "lhs"):

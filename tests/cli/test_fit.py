@@ -146,7 +146,7 @@ def test_whoever_adds_the_noise_is_named(privacy, argv, tmp_path, capsys):
     assert stated.sentence in " ".join(out.split()) and "2,000 rows" in out
     assert ("rehearsal" in out) == (privacy != "central")
     assert skpriv.load(argv["--out"])[-1].privacy == privacy
-    more = {"out": str(tmp_path / "other"), "ledger": str(ledger)}
+    more = {"out": str(tmp_path / "other.json"), "ledger": str(ledger)}
     if stated.amplifies:
         refused(fit(argv, "--privacy", privacy, **more), capsys, "--ledger", privacy, "set_aside")
         assert not ledger.exists()
@@ -296,7 +296,9 @@ def test_nothing_is_overwritten(argv, tmp_path, capsys):
         ({"table": "absent.xlsx"}, [".csv", ".parquet"]),
         ({"schema": "absent.toml"}, ["absent.toml", "skpriv schema"]),
         ({"out": "/absent/folder/model.json"}, ["no such directory"]),
-        ({"card": "card.pdf"}, [".md, .html"]),
+        ({"out": "page.html"}, ["end with .json", "skpriv report", "--card"]),
+        ({"out": "model.csv"}, ["end with .json"]),
+        ({"card": "card.pdf"}, [".md or .html"]),
         ({"plot": "plot.doc"}, [".png"]),
         ({"max-rows": "3"}, ["--max-rows needs --group"]),
         ({"smallest-level": "0.1"}, ["--smallest-level", "give --plan"]),

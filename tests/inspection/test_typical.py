@@ -30,16 +30,47 @@ COUNTS = fitted(PoissonRegressor, rng.poisson(np.exp(ETA)), bounds_y=(0, 12))
 LINE = fitted(LinearRegression, ETA + rng.normal(size=N), bounds_y=(-6, 6))
 
 
-@pytest.mark.parametrize("model, slope", [(CLASSES, expit(-1) * expit(1)), (COUNTS, np.exp(-1))])
-def test_marginal_effects_are_derivatives_and_their_errors_cover(model, slope):
+LEVELS = expit(-0.5) - expit(-1), np.exp(-0.5) - np.exp(-1)  # of site B against A, at age 50
+
+
+@pytest.mark.parametrize(
+    "model, slope, level",
+    [(CLASSES, expit(-1) * expit(1), LEVELS[0]), (COUNTS, np.exp(-1), LEVELS[1])],
+)
+def test_effects_of_numbers_are_derivatives_and_those_of_levels_differences(model, slope, level):
     found = marginal_effects(model, ROW)
     assert found.names == ["age", "site=B"]
-    truth = slope * np.array([0.03, 0.5])
+    truth = np.array([0.03 * slope, level])
     assert np.all(np.abs(found.estimate - truth) < 3.5 * found.std_error)
     assert np.all(found.std_error < 0.2 * truth)
-    higher = ROW.assign(age=51.0)
-    moved = [typical_predictions(model, row).estimate[0] for row in (ROW, higher)]
-    assert np.diff(moved)[0] == pytest.approx(found.estimate[0], rel=0.1)
+    for place, moved in enumerate(({"age": 51.0}, {"site": "B"})):
+        rows = (ROW, ROW.assign(**moved))
+        low, high = (typical_predictions(model, row).estimate[0] for row in rows)
+        assert high - low == pytest.approx(found.estimate[place], rel=(0.1, 0.03)[place])
+    # at another level of the same list all is the same but the derivative
+    other = marginal_effects(model, ROW.assign(site="B"))
+    assert other.estimate[1] == pytest.approx(found.estimate[1])
+    assert other.std_error[1] == pytest.approx(found.std_error[1])
+    assert other.estimate[0] > 1.1 * found.estimate[0]
+
+
+def test_the_delta_method_of_a_level_is_that_of_the_two_means():
+    found, table = marginal_effects(COUNTS, ROW), inference(COUNTS)
+    at_age, at_level = np.array([50.0, 0.0, 1.0]), np.array([50.0, 1.0, 1.0])
+    low, high = np.exp([at_age @ table.estimate, at_level @ table.estimate])
+    delta = table.contrast(high * at_level - low * at_age)
+    assert found.estimate[1] == pytest.approx(high - low)
+    assert found.std_error[1] == pytest.approx(delta.std_error[0])
+
+
+def test_an_empty_level_hides_no_other_effect():
+    schema = SCHEMA | {"site": Categorical(["A", "B", "C"], other=False)}
+    model = make_pipeline(
+        TableEncoder(schema), PoissonRegressor(data_norm=1.0, bounds_y=(0, 12), random_state=0)
+    )
+    found = marginal_effects(model.fit(TABLE, rng.poisson(np.exp(ETA))), ROW)
+    np.testing.assert_array_equal(np.isnan(found.estimate), [False, False, True])
+    assert np.isfinite(found.std_error[:2]).all() and found.hidden == ("site=C",)
 
 
 def test_effects_of_a_line_are_its_coefficients():

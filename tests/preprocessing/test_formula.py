@@ -132,6 +132,16 @@ def test_the_target_stands_left_and_missing_cells_are_told_against_the_typical_v
     assert encoder.coefficient_map().names == ["exper", "exper=missing against 10"]
 
 
+@pytest.mark.parametrize("quoted", ["Q('hours a week')", 'Q("hours a week")'])
+def test_names_are_quoted_as_in_patsy_too(quoted):
+    formula = f"{quoted} + I({quoted}**2) + C(region)"
+    own, other = (
+        FormulaEncoder(text, SCHEMA).fit(table())
+        for text in (formula.replace(quoted, "`hours a week`"), formula)
+    )
+    assert own.terms_ == other.terms_
+
+
 @pytest.mark.parametrize(
     "formula, words",
     [
@@ -154,6 +164,7 @@ def test_the_target_stands_left_and_missing_cells_are_told_against_the_typical_v
         ("wage ~ wage + educ", "both sides"),
         ("wage ~ 1", "no terms"),
         ("educ + (", "cannot be read"),
+        ("hours a week", "in backticks"),
         ("educ | region", "one right-hand side"),
     ],
 )

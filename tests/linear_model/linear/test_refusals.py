@@ -52,7 +52,8 @@ def test_a_bound_that_is_no_number_is_refused_with_the_remedy(model):
 
 def test_two_lists_of_two_columns_are_read_in_two_ways():
     """As other libraries write (lowest values, highest values), and as two ranges."""
-    for bounds in (([0, 100], [1, 200]), (np.array([0, 100]), np.array([1, 200]))):
+    ends = [0, 100], [1, 200]
+    for bounds in (ends, tuple(map(np.array, ends)), tuple(map(pd.Series, ends))):
         both = r"\[\(0, 100\), \(1, 200\)\] or \[\(0, 1\), \(100, 200\)\]"
         with uncharged(both):
             LinearRegression(**{**PUBLIC, "bounds_X": bounds}).fit(*rows())
