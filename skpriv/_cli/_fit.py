@@ -1,6 +1,7 @@
 """`python -m skpriv fit`: a private model of a table, and its coefficients, for publication."""
 
 import sys
+from math import inf
 from pathlib import Path
 from typing import Literal
 
@@ -22,6 +23,7 @@ from ._arguments import (
     TABLE_OPTIONS,
     CommandError,
     add_options,
+    at_least,
     check_files,
     explained,
     names_in,
@@ -30,7 +32,7 @@ from ._arguments import (
     write,
 )
 from ._budget import charged
-from ._frames import chosen_columns, opened
+from ._frames import LIBRARIES, chosen_columns, frame_library, opened, read_schema
 
 MODELS = {
     "linear": "LinearRegression",
@@ -40,12 +42,15 @@ MODELS = {
 }
 TEXTBOOK = {"least_squares": ("linear",), "likelihood": ("logistic", "poisson")}  # estimands
 CARDS = (".md", ".html")
+REHEARSED = (
+    "This was a rehearsal with made-up rows in place of a table: nothing was charged, and nothing "
+    "but public numbers was used."
+)
 
 
-def add_fit(parser):
-    """Add the arguments of the command."""
+def _add_model(parser, *names, **changed):
+    """Add what a fit and a plan have in common, and shared options with their changes."""
     add = parser.add_argument
-    add_options(parser, *TABLE_OPTIONS, *SCHEMA_OPTIONS, *GROUP_OPTIONS)
     add("--target", metavar="NAME", help="column that is predicted; default: that of the schema")
     add("--formula", metavar="TEXT",
         help="terms of the model as in R, 'target ~ a + I(a**2) + C(b) + a:c'")  # fmt: skip
@@ -62,22 +67,74 @@ def add_fit(parser):
     add("--estimand", choices=("fitted", *TEXTBOOK), default="fitted",
         help="what the table is of: fitted (default), least_squares of --model linear, or "
         "likelihood of --model logistic and poisson")  # fmt: skip
-    add(
-        "--plan", action="store_true",
-        help="print the standard errors to expect, the queries of the fit, and their noise; "
-        "nothing is charged or written",
-    )  # fmt: skip
     add("--smallest-level", type=probability, metavar="SHARE",
-        help="with --plan: the expected share of the smallest level of each list; by default all "
+        help="of a plan: the expected share of the smallest level of each list; by default all "
         "are alike")  # fmt: skip
-    add("--card", metavar="FILE", help="write a model card, too: .md or .html")
-    add_options(
-        parser, "--epsilon", "--delta", "--ledger", "--out", "--plot", "--confidence-level",
-        "--seed", "--force",
-        epsilon={"required": True, "help": "epsilon of this fit"},
+    priced = {"required": True, "help": "epsilon of this fit"}
+    add_options(parser, "--epsilon", "--delta", *names, epsilon=priced, **changed)
+
+
+def add_fit(parser):
+    """Add the arguments of the command."""
+    add_options(parser, *TABLE_OPTIONS, *SCHEMA_OPTIONS, *GROUP_OPTIONS)
+    parser.add_argument("--plan", action="store_true",
+        help="print what `skpriv plan` prints, for as many rows as the table has; nothing is "
+        "charged or written")  # fmt: skip
+    parser.add_argument("--card", metavar="FILE", help="write a model card, too: .md or .html")
+    _add_model(
+        parser, "--ledger", "--out", "--plot", "--confidence-level", "--seed", "--force",
         out={"help": "JSON file of the model; required unless --plan is given"},
         plot={"help": "write a picture of the coefficients, too"},
     )  # fmt: skip
+
+
+def add_plan(parser):
+    """Add the arguments of the command."""
+    add, limit = (
+        parser.add_argument,
+        "most rows of one person that are used, where those are several",
+    )
+    add("--n", type=at_least(1), required=True, help="number of rows, or of persons")
+    add("--effect", action="append", default=[], metavar="NAME=SIZE",
+        help="print how many people are needed to find a coefficient of this size, such as "
+        "age=0.5; may be given more than once")  # fmt: skip
+    add("--power", type=probability, default=0.8, metavar="P",
+        help="with --effect: probability of finding it; default 0.8")  # fmt: skip
+    add_options(parser, "--schema", "--max-rows", max_rows={"help": limit})
+    _add_model(parser, "--confidence-level")
+    parser.set_defaults(table="the schema", seed=None)
+
+
+def run_plan(args):
+    """Print the standard errors that a fit will have, before anybody has seen a row.
+
+    It needs a schema and a number of rows. Made-up rows stand for those of the table, so that
+    nothing is charged. It takes some seconds, and each --effect some more.
+    """
+    _check_model(args)
+    schema = read_schema(args)
+    schema = chosen_schema(args, schema, list(schema))
+    frame = nw.from_dict(dict.fromkeys(schema, []), backend=frame_library(LIBRARIES)).to_native()
+    written = schema.table_format
+    args.group = args.max_rows or (written.limit or 1 if written.person else None)
+    _check_persons(args)
+    plan = _plan(args, schema, frame, args.n, args.group)
+    needed = [_people_needed(args, plan, effect) for effect in args.effect]
+    print(plan, *(["\n".join(needed)] if needed else []), REHEARSED, sep="\n\n")
+    return 0
+
+
+def _people_needed(args, plan, effect):
+    """How many people find an effect, which is written NAME=SIZE, in a sentence."""
+    name, _, size = effect.rpartition("=")
+    known = ", ".join(plan.names)
+    refuse(name not in plan.names, f"--effect {effect} must be NAME=SIZE, with a NAME of {known}.")
+    with explained(f"--effect {effect} must have a SIZE:", ValueError):
+        n = plan.people_needed(
+            float(size), args.power, name=name, confidence_level=args.confidence_level
+        )
+    found = f"{n:,.0f} {plan.unit}s" if n < inf else f"more than {plan.largest_n:,} {plan.unit}s"
+    return f"{name} = {size}: {found} for a power of {args.power:g}."
 
 
 def run_fit(args):
@@ -86,10 +143,13 @@ def run_fit(args):
     _check_files(args)
     frame, schema = opened(args)
     _check_persons(args)
-    schema = _schema(args, schema, nw.from_native(frame).columns)
+    schema = chosen_schema(args, schema, nw.from_native(frame).columns)
     groups = schema.groups(frame)
     if args.plan:
-        print(_plan(args, schema, frame, groups))
+        # The number of persons is public; how many rows each of them has is private.
+        n = int(codes(groups["groups"]).max()) + 1 if groups else len(frame)
+        plan = _plan(args, schema, frame, n, groups.get("max_rows_per_group"))
+        print(plan, REHEARSED, sep="\n\n")
         return 0
     with charged(args, f"fit of {args.target}") as ledger:
         encoder = _encoder(args, schema, frame)
@@ -130,19 +190,12 @@ def _left_out(args, schema, encoder):
         yield f"Left out, as outcomes: {first_names(outcomes)}. --features can name them."
 
 
-def _plan(args, schema, frame, groups):
+def _plan(args, schema, frame, n, most):
     """The questions of the fit and its standard errors, by public numbers and the schema alone."""
     encoder = _encoder(args, schema, frame)
-    model = _regressor(args, schema, encoder)
-    n = len(frame)
-    if groups:  # The number of persons is public; how many rows each of them has is private.
-        n = int(codes(groups["groups"]).max()) + 1
-        model.set_params(max_rows_per_group=groups["max_rows_per_group"])
-    plan = model.plan(n, schema=encoder, smallest_level=args.smallest_level)
-    return (
-        f"{plan}\n\nThis was a rehearsal with made-up rows in place of the table: nothing was "
-        "charged, and nothing but public numbers was taken from it."
-    )
+    model = _regressor(args, schema, encoder).set_params(max_rows_per_group=most)
+    with explained("There is no such plan:", ValueError):
+        return model.plan(n, schema=encoder, smallest_level=args.smallest_level)
 
 
 def _check_files(args):
@@ -158,12 +211,7 @@ def _check_files(args):
         f"--out {args.out} is the file of the model and must end with .json: `skpriv report` writes "
         "a page about that model, and --card a short one.",
     )
-    models = TEXTBOOK.get(args.estimand, MODELS)
-    refuse(
-        args.model not in models,
-        f"--estimand {args.estimand} is for --model {' or '.join(models)}: leave it out with "
-        f"--model {args.model}.",
-    )
+    _check_model(args)
     check_files(
         args, args.table, args.schema, out=(".json",), ledger=None, card=CARDS, plot=PICTURES
     )
@@ -172,6 +220,16 @@ def _check_files(args):
         args.ledger is not None and can.amplifies,
         f"--ledger cannot count --privacy {args.privacy}, of which only (epsilon, delta) is known: "
         "take another --privacy, or in Python set a part aside, BudgetAccountant(set_aside=).",
+    )
+
+
+def _check_model(args):
+    """Refuse an estimand that the model does not have."""
+    models = TEXTBOOK.get(args.estimand, MODELS)
+    refuse(
+        args.model not in models,
+        f"--estimand {args.estimand} is for --model {' or '.join(models)}: leave it out with "
+        f"--model {args.model}.",
     )
 
 
@@ -195,7 +253,7 @@ def _encoder(args, schema, frame):
         return FormulaEncoder(args.formula, schema).fit(frame)
 
 
-def _schema(args, schema, names):
+def chosen_schema(args, schema, names):
     """The schema of the columns that are used, with the target, which the formula may name."""
     left, tilde, _ = (args.formula or "").partition("~")
     alone = schema.outcomes[0] if len(schema.outcomes) == 1 else None

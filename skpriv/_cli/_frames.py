@@ -26,7 +26,7 @@ MARKS = {
 }  # fmt: skip
 OTHER_FILES = {b"PAR1": "Parquet: name it .parquet", b"PK\x03\x04": "a spreadsheet: save it as CSV"}
 LONGEST_HEADER = 100  # lines, of names with line feeds in quotation marks
-_LIBRARIES = ("pandas", "polars", "pyarrow")
+LIBRARIES = ("pandas", "polars", "pyarrow")
 
 
 def opened(args):
@@ -44,18 +44,35 @@ def opened(args):
     -------
     (data frame, Schema)
     """
+    frame, schema = read_with_schema(args, args.table)
+    return frame, _of_persons(args, schema, nw.from_native(frame).columns)
+
+
+def read_with_schema(args, path):
+    """A table, and the schema of its columns, with what the options say of the file."""
+    schema = formatted(read_schema(args), args, decimal=args.decimal)
+    frame = read_table(path, schema)
+    names = nw.from_native(frame).columns
+    # Whether the first line is a header is not known if it has none of the columns, and then no
+    # word of it is repeated.
+    refuse(
+        set(same_names(schema, names)) == {None},
+        f"None of the columns of --schema {args.schema} is in the first line of {path}, which must "
+        "name the columns: delete what stands above it, or say how it is written with --sep and "
+        "--encoding.",
+    )
+    present_names(schema, names, f"--schema {args.schema}", path, CommandError)
+    return frame, schema
+
+
+def read_schema(args):
+    """The schema of a command."""
     refuse(
         not Path(args.schema).is_file(),
         f"--schema {args.schema} is not a file: `skpriv schema` writes a template of one.",
     )
     with explained(f"--schema {args.schema}:"):
-        schema = Schema.read(args.schema)
-    schema = formatted(schema, args, decimal=args.decimal)
-    frame = read_table(args.table, schema)
-    who = f"--schema {args.schema}"
-    names = nw.from_native(frame).columns
-    columns_in(args.table, schema, names, who)
-    return frame, _of_persons(args, schema, nw.from_native(frame).columns)
+        return Schema.read(args.schema)
 
 
 def formatted(schema, args, **said):
@@ -63,28 +80,6 @@ def formatted(schema, args, **said):
     sep = None if args.sep is None else args.sep.replace("\\t", "\t")
     with explained("--sep, --encoding or --decimal:"):
         return schema.with_format(sep=sep, encoding=args.encoding, **said)
-
-
-def columns_in(path, wanted, names, who):
-    """The columns of a table that are wanted, as it writes them, or an error.
-
-    Whether the first line of a table is a header is not known if it has none of the columns, and
-    then no word of it is repeated.
-
-    Parameters
-    ----------
-    path : str
-    wanted, names : iterable of str
-        Columns that must be there, and those of the table.
-    who : str
-        The option that names them.
-    """
-    refuse(
-        set(same_names(wanted, names)) == {None},
-        f"None of the columns of {who} is in the first line of {path}, which must name the "
-        "columns: delete what stands above it, or say how it is written with --sep and --encoding.",
-    )
-    return present_names(wanted, names, who, path, CommandError)
 
 
 def chosen_columns(option, names, schema):
@@ -147,7 +142,7 @@ def read_table(path, schema: Any = None) -> Any:
     if kind == ".parquet":
         return _parquet(path)
     columns = TextTable.read(path, schema).columns()
-    return nw.from_dict(columns, backend=frame_library(_LIBRARIES)).to_native()
+    return nw.from_dict(columns, backend=frame_library(LIBRARIES)).to_native()
 
 
 @dataclass(frozen=True)
@@ -350,7 +345,7 @@ def _parquet(path):
 def write_columns(path, columns):
     """Write columns of numbers or labels, by their names."""
     if Path(path).suffix.lower() == ".csv":
-        nw.from_dict(columns, backend=frame_library(_LIBRARIES)).write_csv(path)
+        nw.from_dict(columns, backend=frame_library(LIBRARIES)).write_csv(path)
     else:
         nw.from_dict(columns, backend=frame_library(("pyarrow", "polars"))).write_parquet(path)
 

@@ -17,6 +17,7 @@ COMMANDS = {
     "schema": ("_describe", "the template of a schema, for a person to fill in"),
     "check": ("_describe", "how the cells of a table fit its schema"),
     "describe": ("_describe", "private counts, means and quantiles of a table"),
+    "plan": ("_fit", "the standard errors of a fit, before anybody has seen a row"),
     "fit": ("_fit", "a private model of a table"),
     "report": ("_predict", "one HTML page about a model, with lines for a signature"),
     "predict": ("_predict", "predictions for the rows of a table"),

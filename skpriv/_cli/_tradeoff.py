@@ -1,35 +1,30 @@
 """`python -m skpriv tradeoff`: what privacy costs in accuracy, on real data."""
 
-import csv
-import json
 import sys
-from math import inf
 from pathlib import Path
-from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
+from sklearn.base import clone
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import Bunch
 
 from .. import linear_model
-from .._printing import numbered, picture_text
+from .._printing import first_names, numbered, picture_text
 from ..datasets import load_mortgages, load_wages, load_warfarin
 from ..model_selection import PrivacyUtilityDisplay, privacy_utility_curve
-from ..preprocessing import BoundsScaler, Schema, numbers_of
+from ..preprocessing import BoundsScaler, TableEncoder
 from ..privacy import capabilities
-from ..records import present_names, same_names
+from ..records import same_names
 from ._arguments import (
     PICTURES,
     PRIVATE,
-    CommandError,
     Joined,
     add_options,
     at_least,
     by_epsilon,
     check_files,
-    explained,
     panels,
     positive,
     probability,
@@ -38,40 +33,14 @@ from ._arguments import (
     with_settings,
     write,
 )
-from ._frames import columns_in, formatted, frame_library, read_table
+from ._fit import chosen_schema
+from ._frames import frame_library, read_with_schema
 
-FORMAT = (
-    'a CSV file with the lines "name,low,high", or a JSON file {"name": [low, high], ...}, '
-    "for each feature and for the target"
-)
 WHY = (
-    "A table needs --bounds FILE, the public range of each feature and of the target. They "
-    "cannot be read off the data: noise is scaled to the largest change that one record can make, "
-    "and a minimum or maximum is itself the value of one person's record. Take them from what the "
-    f"columns mean (an age is 0 to 120), whoever is in the data, and write {FORMAT}."
+    "A table needs --schema FILE, the public range or list of each column. They cannot be read off "
+    "the data: noise is scaled to the largest change that one record can make, and a minimum or "
+    "maximum is itself the value of one person's record. `skpriv schema` writes a template."
 )
-
-
-def read_bounds(path):
-    """Read `{name: (low, high)}` from a JSON or CSV file."""
-    with explained(f"--bounds {path} cannot be read (it must be {FORMAT}):"):
-        text = Path(path).read_text(encoding="utf-8-sig")
-        # A list of pairs, in which a name that stands twice is seen.
-        entries = json.loads(text, object_pairs_hook=list) if text.lstrip()[:1] == "{" else None
-    if entries is None:
-        rows = [[cell.strip() for cell in row] for row in csv.reader(text.splitlines())]
-        entries = [(name, pair) for name, *pair in filter(any, rows)]
-        entries = entries[entries[:1] == [("name", ["low", "high"])] :]
-    bounds: dict = {}
-    for name, pair in entries:
-        refuse(name in bounds, f"--bounds {path} gives {name!r} twice.")
-        said = f"--bounds {path} gives {name!r} the range {pair!r}, but it must be two numbers"
-        with explained(f"{said}, {FORMAT}:", TypeError, ValueError):
-            low, high = map(float, pair)
-        refuse(not -inf < low < high < inf, f"{said}, finite and with low < high: {FORMAT}.")
-        bounds[name] = low, high
-    refuse(not bounds, f"--bounds {path} is empty: it must be {FORMAT}.")
-    return bounds
 
 
 LOADERS = {"wages": load_wages, "mortgages": load_mortgages, "warfarin": load_warfarin}
@@ -87,50 +56,27 @@ def load(args):
     """
     if args.data in LOADERS:
         refuse(
-            args.target is not None or args.bounds is not None,
-            f"--data {args.data} has its own target and public bounds: --target and --bounds are "
+            args.target is not None or args.schema is not None,
+            f"--data {args.data} has its own target and public bounds: --target and --schema are "
             "for tables in files.",
         )
-        return LOADERS[args.data]()
+        data = LOADERS[args.data]()
+        return data | Bunch(encoder=BoundsScaler(data.bounds, exclusive=data.get("exclusive")))
     absent = not Path(args.data).is_file()
     refuse(absent, f"--data {args.data} is neither a file nor one of {', '.join(LOADERS)}.")
-    refuse(args.bounds is None, WHY)
-    refuse(args.target is None, "A table needs --target NAME, the column that is predicted.")
-    return _from_file(args, read_bounds(args.bounds))
-
-
-def _from_file(args, bounds):
-    """The columns that have bounds, of a table that is read as all commands read it."""
-    written = formatted(Schema({}), args)
-    frame = nw.from_native(read_table(args.data, written))
-    names = list(frame.columns)
-    path = args.data
-    columns = dict(zip(bounds, columns_in(path, bounds, names, "--bounds")))
-    present_names([args.target], names, "--target", path, CommandError)
-    (target,) = same_names([args.target], bounds)
-    unknown = f"--bounds has no range for the target {args.target!r}: add its public low and high."
-    refuse(target is None, unknown)
-    features = sorted(bounds, key=lambda name: names.index(columns[name]))
-    features.remove(target)
-    refuse(not features, "--bounds has a range for the target only: add those of the features.")
-    if ignored := [name for name in names if name not in columns.values()]:
-        print(f"Left out, for want of bounds: {', '.join(ignored)}.", file=sys.stderr)
-    values = {
-        name: numbers_of(frame[columns[name]], args.decimal or ".") for name in (*features, target)
-    }
-    refuse(  # The sentence tells nothing about a single cell.
-        not all(np.isfinite(column).all() for column in values.values()),
-        f"{path}: the target and the columns of --bounds must hold finite numbers only. Turn "
-        "categories into columns of 0 and 1, from a public list of them, or leave such columns out "
-        "of --bounds; fill missing values with a public constant, and mark them in a column of 0 "
-        "and 1. Numbers with a decimal comma need --decimal ,.",
-    )
-    numbers: Any = nw.from_dict(values, backend=frame_library(("pandas",))).to_native()
+    refuse(args.schema is None, WHY)
+    frame, schema = read_with_schema(args, args.data)
+    frame = nw.from_native(frame)
+    schema = chosen_schema(args, schema, frame.columns)
+    names = [name for name in same_names(schema.features, frame.columns) if name is not None]
+    if ignored := [name for name in frame.columns if None in same_names([name], schema)]:
+        print(f"Left out, for want of a schema: {first_names(ignored)}.", file=sys.stderr)
+    rows = {name: frame[name] for name in names}
     return Bunch(
-        data=numbers[features],
-        target=numbers[target],
-        bounds={name: bounds[name] for name in features},
-        bounds_y=bounds[target],
+        data=nw.from_dict(rows, backend=frame_library(("pandas",))).to_native(),
+        target=schema.read_target(frame.to_native()),
+        bounds_y=schema.bounds_y,
+        encoder=TableEncoder(schema),
     )
 
 
@@ -234,9 +180,9 @@ def add_tradeoff(parser):
     add("--data", default="wages", metavar="NAME",
         help=f"{', '.join(LOADERS)}, or a CSV or Parquet file")  # fmt: skip
     add("--target", metavar="NAME", help="column of the file that is predicted")
-    add("--bounds", metavar="FILE", help=f"public bounds of the file: {FORMAT}")
-    mark = {"help": "decimal mark of the file, . or ,; default ."}
-    add_options(parser, "--sep", "--encoding", "--decimal", decimal=mark)
+    add("--schema", metavar="FILE", help="TOML file that describes each column of the file")
+    add_options(parser, "--sep", "--encoding", "--decimal")
+    parser.set_defaults(table="--data", formula=None, features=None, model="linear")
     add("--estimators", type=some_of(ESTIMATORS), nargs="+", action=Joined,
         default=DEFAULT, metavar="NAME",
         help=f"some of {','.join(ESTIMATORS)}; default {','.join(DEFAULT)}")  # fmt: skip
@@ -311,4 +257,4 @@ def _model(data, args, estimator):
 
 def _pipeline(data, args, estimator):
     estimator.set_params(bounds_y=data.bounds_y, coef_norm=args.coef_norm)
-    return make_pipeline(BoundsScaler(data.bounds, exclusive=data.get("exclusive")), estimator)
+    return make_pipeline(clone(data.encoder), estimator)

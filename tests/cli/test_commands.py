@@ -1,5 +1,4 @@
 import argparse
-import json
 import subprocess
 import sys
 from functools import partial
@@ -13,7 +12,7 @@ from sklearn.model_selection import KFold, cross_val_score
 from skpriv._cli import main
 from skpriv._cli._arguments import CommandError, Joined, positives
 from skpriv._cli._main import COMMANDS
-from skpriv._cli._tradeoff import ESTIMATORS, read_bounds
+from skpriv._cli._tradeoff import ESTIMATORS
 
 pd = pytest.importorskip("pandas")
 FAST = ["--epsilons", "1,10", "--repeats", "1", "--cv", "2"]
@@ -30,10 +29,16 @@ def csv_file(tmp_path):
     return path
 
 
+def written(**bounds):
+    """A schema of numbers, as a file has it."""
+    pairs = bounds.items()
+    return "".join(f'[{k}]\ntype = "numeric"\nlow = {a}\nhigh = {b}\n' for k, (a, b) in pairs)
+
+
 @pytest.fixture
-def bounds_file(tmp_path):
-    path = tmp_path / "bounds.json"
-    path.write_text(json.dumps(BOUNDS))
+def schema_file(tmp_path):
+    path = tmp_path / "schema.toml"
+    path.write_text(written(**BOUNDS))
     return path
 
 
@@ -41,15 +46,15 @@ def edit(path, **columns):
     pd.read_csv(path).assign(**columns).to_csv(path, index=False)
 
 
-def study(csv_file, bounds_file, *options):
-    data = ["--data", str(csv_file), "--target", "dose", "--bounds", str(bounds_file)]
+def study(csv_file, schema_file, *options):
+    data = ["--data", str(csv_file), "--target", "dose", "--schema", str(schema_file)]
     return main(["tradeoff", *data, *FAST, "--seed", "0", *options])
 
 
-def test_table_of_a_csv_file(csv_file, bounds_file, tmp_path, capsys):
+def test_table_of_a_csv_file(csv_file, schema_file, tmp_path, capsys):
     """The same seed gives the same table, with a picture and with columns that have no bounds."""
     edit(csv_file, name=["x"] * 400)
-    assert study(csv_file, bounds_file) == 0
+    assert study(csv_file, schema_file) == 0
     out, err = capsys.readouterr()
     for word in (
         "SSPRegressor", "ReweightedRegressor", "not private", "width, a new y", "held-out y inside",
@@ -58,18 +63,18 @@ def test_table_of_a_csv_file(csv_file, bounds_file, tmp_path, capsys):
     ):  # fmt: skip
         assert word in " ".join(out.split())
     assert "3 estimators: 12 of 12 fits" in err  # all estimators together
-    assert "Left out, for want of bounds: name." in err
+    assert "Left out, for want of a schema: name." in err
     assert max(map(len, out.splitlines()[1:])) <= 100  # the first names the file
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
     path = tmp_path / "picture.png"
-    assert study(csv_file, bounds_file, "--plot", str(path)) == 0
+    assert study(csv_file, schema_file, "--plot", str(path)) == 0
     assert path.read_bytes().startswith(b"\x89PNG") and capsys.readouterr().out == out
 
 
-def test_all_estimators_have_a_part_of_the_table(csv_file, bounds_file, capsys):
+def test_all_estimators_have_a_part_of_the_table(csv_file, schema_file, capsys):
     """Those of the papers too; not all of them find intervals for a new y."""
-    study(csv_file, bounds_file, "--estimators", ",".join(ESTIMATORS))
+    study(csv_file, schema_file, "--estimators", ",".join(ESTIMATORS))
     out, err = capsys.readouterr()
     for estimator in ESTIMATORS.values():
         assert type(estimator).__name__ in out
@@ -78,8 +83,8 @@ def test_all_estimators_have_a_part_of_the_table(csv_file, bounds_file, capsys):
 
 
 @pytest.mark.parametrize("options", [["--privacy", "local"], ["--intervals", "asymptotic"]])
-def test_options_and_the_reference_of_least_squares(options, csv_file, bounds_file, capsys):
-    assert study(csv_file, bounds_file, *options, "--estimators", "reweighted") == 0
+def test_options_and_the_reference_of_least_squares(options, csv_file, schema_file, capsys):
+    assert study(csv_file, schema_file, *options, "--estimators", "reweighted") == 0
     out = capsys.readouterr().out
     assert options[1] in out and "SSPRegressor" not in out
     frame = pd.read_csv(csv_file)
@@ -95,17 +100,17 @@ def test_options_and_the_reference_of_least_squares(options, csv_file, bounds_fi
         (["--data", "absent.csv"], ["absent.csv", "wages"]),
         (["--target", "a"], ["--target", "for tables"]),
         (["--data", "study.csv", "--target", "dose"],
-         ["--bounds", "read off the data", "name,low,high", "JSON"]),
-        (["--data", "study.csv", "--bounds", "bounds.json"], ["--target"]),
-        (["--data", "study.csv", "--bounds", "bounds.json", "--target", "wage"],
+         ["--schema", "read off the data", "skpriv schema"]),
+        (["--data", "study.csv", "--schema", "schema.toml"], ["--target"]),
+        (["--data", "study.csv", "--schema", "schema.toml", "--target", "wage"],
          ["'wage'", "age, height, dose"]),
-        (["--data", "study.csv", "--bounds", "bounds.json", "--target", "dose", "--cv", "201"],
+        (["--data", "study.csv", "--schema", "schema.toml", "--target", "dose", "--cv", "201"],
          ["--cv"]),
         (["--plot", "a.doc"], [".png"]),
         (["--plot", "absent/a.png"], ["no such directory"]),
     ],
 )  # fmt: skip
-def test_refuses_improper_arguments(argv, words, csv_file, bounds_file, capsys, monkeypatch):
+def test_refuses_improper_arguments(argv, words, csv_file, schema_file, capsys, monkeypatch):
     monkeypatch.chdir(csv_file.parent)
     refused(main(["tradeoff", *argv]), capsys, *words)
 
@@ -128,55 +133,26 @@ def test_argument_errors_name_the_argument(line, capsys):
 
 
 @pytest.mark.parametrize(
-    "column, bounds, word",
+    "schema, word",
     [
-        (["a", "b"] * 200, BOUNDS, "numbers only"),
-        ([np.nan, 1.0] * 200, BOUNDS, "missing"),
-        (None, {"age": [0, 120], "height": [50, 250]}, "target 'dose'"),
-        (None, {"dose": [0, 100]}, "features"),
-        (None, {**BOUNDS, "weight": [0, 1]}, "'weight'"),
+        (written(age=(0, 120), height=(50, 250)), "target 'dose'"),
+        (written(dose=(0, 100)), "no column but the target"),
+        (written(**BOUNDS, weight=(0, 1)), "'weight'"),
+        (written(**BOUNDS) + '[x]\ntype = "numeric"\n', "'x'"),
     ],
 )
-def test_refuses_improper_columns_and_bounds(
-    column, bounds, word, csv_file, bounds_file, capsys
-):  # fmt: skip
-    if column is not None:
-        edit(csv_file, age=column)
-    bounds_file.write_text(json.dumps(bounds))
-    refused(study(csv_file, bounds_file), capsys, word)
+def test_refuses_improper_schemas(schema, word, csv_file, schema_file, capsys):
+    schema_file.write_text(schema)
+    refused(study(csv_file, schema_file), capsys, word)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"a": [0, 1], "b": [-1.5, 2]}',
-        "name,low,high\na,0,1\nb,-1.5,2\n",
-        "a, 0, 1\n\nb, -1.5, 2",
-        "\ufeffname,low,high\na,0,1\nb,-1.5,2\n",
-    ],
-)
-def test_bounds_in_either_format(text, tmp_path):
-    path = tmp_path / "bounds"
-    path.write_text(text, encoding="utf-8")
-    assert read_bounds(path) == {"a": (0.0, 1.0), "b": (-1.5, 2.0)}
-
-
-@pytest.mark.parametrize(
-    "text, message",
-    [
-        ("", "empty"), ("{", "cannot be read"), ('{"a": 1}', "two numbers"),
-        ('{"a": [0, "x"]}', "two numbers"), ('{"a": [0, 1], "a": [0, 2]}', "twice"),
-        ("a,0\n", "two numbers"), ("a,1,0\n", "low < high"), ("a,0,inf\n", "finite"),
-        ("a,0,1\na,0,1\n", "twice"),
-    ],
-)  # fmt: skip
-def test_refuses_malformed_bounds(text, message, tmp_path):
-    path = tmp_path / "bounds"
-    path.write_text(text)
-    with pytest.raises(CommandError, match=message):
-        read_bounds(path)
-    with pytest.raises(CommandError, match="cannot be read"):
-        read_bounds(tmp_path / "absent")
+def test_cells_of_all_kinds_are_read_by_the_schema(csv_file, schema_file, capsys):
+    """Lists, holes and words among numbers: each was refused before."""
+    edit(csv_file, age=["a", np.nan] * 200, site=["A", "B"] * 200)
+    site = '[site]\ntype = "categorical"\ncategories = ["A", "B"]\n'
+    schema_file.write_text(written(**BOUNDS) + site)
+    assert study(csv_file, schema_file, "--estimators", "ssp") == 0
+    assert "400 rows, 3 features" in capsys.readouterr().out
 
 
 def test_help_imports_no_command():

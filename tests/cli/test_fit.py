@@ -278,6 +278,43 @@ def test_the_estimand_is_declared(model, target, estimand, argv, capsys):
     refused(code, capsys, f"--estimand {estimand} is for --model l")
 
 
+@pytest.mark.parametrize("model, target", [("linear", "stay"), ("logistic", "smoker")])
+def test_a_plan_needs_no_table_and_has_the_numbers_of_fit(model, target, argv, capsys):
+    assert fit(argv, "--plan", model=model, target=target) == 0
+    of_fit = capsys.readouterr().out
+    public = ["--schema", argv["--schema"], "--target", target, "--model", model]
+    public += ["--epsilon", argv["--epsilon"], "--n", "2000"]
+    assert main(["plan", *public]) == 0
+    assert capsys.readouterr().out == of_fit
+    effect = "bmi=0.5"
+    assert main(["plan", *public, "--effect", effect, "--power", "0.9"]) == 0
+    assert re.search(rf"^{effect.replace('=', ' = ')}: .* records for a power of 0.9",
+                     capsys.readouterr().out, re.MULTILINE)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        (["--n", "0"], ["--n", "at least 1"]),
+        (["--effect", "bmy=1"], ["--effect bmy=1", "NAME=SIZE", "bmi"]),
+        (["--effect", "bmi"], ["NAME=SIZE"]),
+        (["--effect", "bmi=x"], ["must have a SIZE"]),
+        (["--effect", "bmi=0"], ["must have a SIZE", "not 0"]),
+        (["--estimand", "likelihood"], ["--model logistic or poisson"]),
+        (["--privacy", "local", "--max-rows", "2"], ["--group needs --privacy"]),
+        (["--privacy", "local", "--model", "poisson"], ["no such plan", "PoissonRegressor"]),
+        (["--target", "dose"], ["'dose'", "age"]),
+    ],
+)
+def test_improper_arguments_of_a_plan(options, words, argv, capsys):
+    given = ["--schema", argv["--schema"], "--target", "stay", "--n", "2000", "--epsilon", "1"]
+    try:
+        code = main(["plan", *given, *options])
+    except SystemExit as stop:
+        code = stop.code
+    refused(code, capsys, *words)
+
+
 def test_nothing_is_overwritten(argv, tmp_path, capsys):
     (tmp_path / "model.json").write_text("precious")
     refused(fit(argv), capsys, "--out", "--force")
