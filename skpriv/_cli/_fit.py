@@ -77,10 +77,11 @@ def _add_model(parser, *names, **changed):
 def add_fit(parser):
     """Add the arguments of the command."""
     add_options(parser, *TABLE_OPTIONS, *SCHEMA_OPTIONS, *GROUP_OPTIONS)
-    parser.add_argument("--plan", action="store_true",
+    add = parser.add_argument
+    add("--plan", action="store_true",
         help="print what `skpriv plan` prints, for as many rows as the table has; nothing is "
         "charged or written")  # fmt: skip
-    parser.add_argument("--card", metavar="FILE", help="write a model card, too: .md or .html")
+    add("--card", metavar="FILE", help="write a model card, too: .md or .html")
     _add_model(
         parser, "--ledger", "--out", "--plot", "--confidence-level", "--seed", "--force",
         out={"help": "JSON file of the model; required unless --plan is given"},
@@ -90,17 +91,15 @@ def add_fit(parser):
 
 def add_plan(parser):
     """Add the arguments of the command."""
-    add, limit = (
-        parser.add_argument,
-        "most rows of one person that are used, where those are several",
-    )
+    add = parser.add_argument
+    limit = {"help": "most rows of one person that are used, where those are several"}
     add("--n", type=at_least(1), required=True, help="number of rows, or of persons")
     add("--effect", action="append", default=[], metavar="NAME=SIZE",
         help="print how many people are needed to find a coefficient of this size, such as "
         "age=0.5; may be given more than once")  # fmt: skip
     add("--power", type=probability, default=0.8, metavar="P",
         help="with --effect: probability of finding it; default 0.8")  # fmt: skip
-    add_options(parser, "--schema", "--max-rows", max_rows={"help": limit})
+    add_options(parser, "--schema", "--max-rows", max_rows=limit)
     _add_model(parser, "--confidence-level")
     parser.set_defaults(table="the schema", seed=None)
 
@@ -127,8 +126,10 @@ def run_plan(args):
 def _people_needed(args, plan, effect):
     """How many people find an effect, which is written NAME=SIZE, in a sentence."""
     name, _, size = effect.rpartition("=")
-    known = ", ".join(plan.names)
-    refuse(name not in plan.names, f"--effect {effect} must be NAME=SIZE, with a NAME of {known}.")
+    wrong = (
+        f"--effect {effect} must be NAME=SIZE, with one of these names: {', '.join(plan.names)}."
+    )
+    refuse(name not in plan.names, wrong)
     with explained(f"--effect {effect} must have a SIZE:", ValueError):
         n = plan.people_needed(
             float(size), args.power, name=name, confidence_level=args.confidence_level
@@ -190,10 +191,10 @@ def _left_out(args, schema, encoder):
         yield f"Left out, as outcomes: {first_names(outcomes)}. --features can name them."
 
 
-def _plan(args, schema, frame, n, most):
+def _plan(args, schema, frame, n, max_rows):
     """The questions of the fit and its standard errors, by public numbers and the schema alone."""
     encoder = _encoder(args, schema, frame)
-    model = _regressor(args, schema, encoder).set_params(max_rows_per_group=most)
+    model = _regressor(args, schema, encoder).set_params(max_rows_per_group=max_rows)
     with explained("There is no such plan:", ValueError):
         return model.plan(n, schema=encoder, smallest_level=args.smallest_level)
 
@@ -208,8 +209,8 @@ def _check_files(args):
     refuse(nowhere, "--out is needed: name the JSON file of the model, or ask for --plan.")
     refuse(
         args.out and Path(args.out).suffix.lower() in CARDS,
-        f"--out {args.out} is the file of the model and must end with .json: `skpriv report` writes "
-        "a page about that model, and --card a short one.",
+        f"--out {args.out} is the file of the model and must end with .json: `skpriv report` "
+        "writes a page about that model, and --card a short one.",
     )
     _check_model(args)
     check_files(

@@ -301,12 +301,10 @@ class Inference(Exported):
 
     def _head(self):
         """The estimand, the number of records and the price: labels and texts."""
-        width = LINE - len("Covariance  ")
-        for i, line in enumerate(textwrap.wrap(one_line(self.law.estimand), width) or [""]):
-            yield "" if i else "Estimand", line
-        yield f"{'Persons' if self.unit == 'person' else 'Records'}", f"{self.law.n:,}"
-        for i, line in enumerate(textwrap.wrap(self.guarantee, width)):
-            yield "" if i else "Privacy", line
+        unit = "Persons" if self.unit == "person" else "Records"
+        yield from head_rows("Estimand", one_line(self.law.estimand))
+        yield unit, f"{self.law.n:,}"
+        yield from head_rows("Privacy", self.guarantee)
         by = f"robust (sandwich), of independent {self.unit}s"
         yield "Covariance", by + (", with privacy noise" if (self.law.privacy > 0.0).any() else "")
         of = f", of the {self.ratio_name}" if self.law.ratio else ""
@@ -515,6 +513,12 @@ def inference(
     statistics = last.fit_statistics()
     fields = promised, report.unit, hidden, said, lists, statistics, report.guarantee
     return Inference(names, law, level, *fields)
+
+
+def head_rows(label, text):
+    """Rows of the head of a table: a label, and a text in lines of the width that is left."""
+    lines = textwrap.wrap(text, LINE - len("Covariance  ")) or [""]
+    return [("" if i else label, line) for i, line in enumerate(lines)]
 
 
 def _p_text(p, equals=""):

@@ -1,7 +1,6 @@
 """The documents that are published beside a model: its coefficients as a table, its card, and one
 page."""
 
-import textwrap
 import tomllib
 from collections.abc import Iterator
 from contextlib import suppress
@@ -21,7 +20,6 @@ from .._compat import pipeline_steps
 from .._estimation._coefficients import CoefficientLaw, LinearSource, NoLaw, Solved
 from .._parameters import validated
 from .._printing import (
-    LINE,
     STYLE,
     Exported,
     Table,
@@ -37,7 +35,7 @@ from ..preprocessing import FormulaEncoder, Schema, TableEncoder, as_schema
 from ..privacy import learns_nothing
 from ._coefficient_display import CoefficientDisplay
 from ._curve_display import CurveDisplay, curves
-from ._inference import Inference, inference
+from ._inference import Inference, head_rows, inference
 from ._units import law_in_units, public_widths
 
 _ONE_RECORD = (
@@ -180,8 +178,7 @@ class _Curves(Exported):
         report = last.privacy_report_
         yield "Estimand", last.interval_estimand
         yield f"{report.unit.capitalize()}s", f"{report.size:,}"
-        for i, line in enumerate(textwrap.wrap(str(report.guarantee), LINE - 12)):
-            yield "" if i else "Privacy", line
+        yield from head_rows("Privacy", str(report.guarantee))
         yield "Bands", f"{100.0 * self.confidence_level:g}% for all of a curve at once"
         yield (
             "Reference",

@@ -191,9 +191,11 @@ def marginal_effects(model: Any, row: Any, *, confidence_level: Level = 0.95) ->
     found = inference(model, confidence_level=confidence_level)
     if found.law.classes:
         raise ValueError("model has more than two classes: marginal_effects is for two.")
+    last = pipeline_steps(model)[-1]
     at_row = weights_at(model, np.asarray(reaching_last(model, row), dtype=float))
-    names, own = [name for name in found.names if name != INTERCEPT], found.law
-    before, after = np.tile(at_row, (len(names), 1)), np.eye(len(at_row))[: len(names)]
+    names = [name for name in found.names if name != INTERCEPT]
+    before = np.tile(at_row, (len(names), 1))
+    after = np.eye(len(at_row))[: len(names)]
     is_level = np.zeros((len(names), 1), dtype=bool)
     for _, effects in found.lists.values():  # from the reference level to each of the others
         places = [names.index(name) for name in effects]
@@ -202,22 +204,21 @@ def marginal_effects(model: Any, row: Any, *, confidence_level: Level = 0.95) ->
         after[places] += before[places]
 
     def means(weights):
-        """Mean, slope and second derivative at weighted sums, and the sums, as columns."""
-        sums = own.mapped(weights).estimate
-        of_mean = map(pipeline_steps(model)[-1].mean_of_linear_part, sums)
-        return [*np.transpose([*of_mean])[:, :, None], sums[:, None]]
+        """Weighted sums, and the mean there with its derivatives, as columns."""
+        sums = found.law.mapped(weights).estimate
+        return np.array([(eta, *last.mean_of_linear_part(eta)) for eta in sums]).T[:, :, None]
 
-    (low, slope, bend, _), (high, there, _, eta) = means(before), means(after)
+    _, low, slope, bend = means(before)
+    eta, high, there, _ = means(after)
     values = np.where(is_level, high - low, slope * eta)[:, 0]
-    gradient = np.where(
-        is_level, there * after - slope * before, slope * after + bend * eta * before
-    )
+    of_number = slope * after + bend * eta * before
+    gradient = np.where(is_level, there * after - slope * before, of_number)
     # If one of the sums is not estimable, neither is this one.
-    law = own.mapped(np.where(np.isnan(gradient), before + 2.0 * after, gradient))
-    law = law.mapped(np.eye(len(names)), values - law.estimate)
+    law = found.law.mapped(np.where(np.isnan(gradient), before + 2.0 * after, gradient))
     against = ", and of a level against its reference level," if is_level.any() else ""
-    what = f"change of the {pipeline_steps(model)[-1].mean_name} per unit{against} at {words}"
-    what += f", where it is {means(at_row[None])[0][0, 0]:.3g}"
-    law = CoefficientLaw(law.source, law.matrix, law.shift, law.n, estimand=what)
+    what = f"change of the {last.mean_name} per unit{against} at {words}"
+    what += f", where it is {means(at_row[None])[1, 0, 0]:.3g}"
+    shift = law.shift + values - law.estimate
+    law = CoefficientLaw(law.source, law.matrix, shift, law.n, estimand=what)
     hidden = tuple(np.array(names)[law.hidden].tolist())
     return replace(found, names=names, law=law, hidden=hidden, statistics=None)

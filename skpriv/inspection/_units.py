@@ -85,8 +85,8 @@ def weights_at(model, row):
     ndarray of shape (n_coefficients,)
     """
     matrix = _own_units(model)[1]
-    known = np.abs(matrix).any(axis=0)  # columns outside of the equation
-    return np.linalg.lstsq(matrix.T, np.append(row, 1.0) * known)[0]
+    inside = matrix.any(axis=0)  # of columns outside of the equation nothing is known
+    return np.linalg.lstsq(matrix.T, np.append(row, 1.0) * inside)[0]
 
 
 def knowing_cells(model):

@@ -10,7 +10,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import KFold, cross_val_score
 
 from skpriv._cli import main
-from skpriv._cli._arguments import CommandError, Joined, positives
+from skpriv._cli._arguments import Joined, positives
 from skpriv._cli._main import COMMANDS
 from skpriv._cli._tradeoff import ESTIMATORS
 
