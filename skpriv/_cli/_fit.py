@@ -119,7 +119,7 @@ def run_plan(args):
     _check_persons(args)
     plan = _plan(args, schema, frame, args.n, args.group)
     needed = [_people_needed(args, plan, effect) for effect in args.effect]
-    print(plan, *(["\n".join(needed)] if needed else []), REHEARSED, sep="\n\n")
+    print(plan, *needed, REHEARSED, sep="\n\n")
     return 0
 
 
@@ -161,12 +161,11 @@ def run_fit(args):
         model.fit(frame, read(frame), **options)
     with explained(f"--out {args.out} cannot be written:", OSError):
         save(model, args.out, overwrite=True)
-    for words in _left_out(args, schema, model[0]):
+    for words in left_out(args, schema, model[0]):
         print(words, file=sys.stderr)
     table = coefficient_table(model, confidence_level=args.confidence_level)
-    head = "\n".join(_head(args, model))
     foot = "\n".join(_foot(args, ledger, model))
-    print(head, table, foot, sep="\n\n")
+    print(_head(args, model), table, foot, sep="\n\n")
     if args.card is not None:
         is_page = Path(args.card).suffix.lower() == ".html"
         kind: Literal["markdown", "html"] = "html" if is_page else "markdown"
@@ -180,7 +179,7 @@ def run_fit(args):
     return 0
 
 
-def _left_out(args, schema, encoder):
+def left_out(args, schema, encoder):
     """Yield which columns of the table are no features, and why."""
     names = list(encoder.feature_names_in_)
     used = same_names([*schema, *([] if args.group is None else [args.group])], names)
@@ -320,18 +319,15 @@ def _regressor(args, schema, encoder):
 
 
 def _head(args, model):
+    """The model, its target, and the number of people and columns."""
     report = model[-1].privacy_report_
     target_range = _range(args, model[0].schema)
     bounds = f"one of {', '.join(map(str, target_range))}"
     if args.model != "logistic":
         bounds = "clipped to [{:g}, {:g}]".format(*target_range)
-    records = report.size
-    what = f"{records:,} {'rows' if report.unit == 'record' else 'persons'}"
-    kind = type(model[-1]).__name__
-    columns = len(model[0].columns_)
-    yield f"{kind} of {args.target!r}, {bounds}: {what}, {columns} column{'s' * (columns > 1)}"
-    if args.delta * records >= 0.1:
-        yield (f"delta {args.delta:g} is large for {what}: choose it well below {1 / records:.0e}")
+    counted = f"{report.size:,} {'rows' if report.unit == 'record' else 'persons'}"
+    who = f"{type(model[-1]).__name__} of {args.target!r}"
+    return f"{who}, {bounds}: {counted}, features: {first_names(model[0].columns_)}"
 
 
 def _foot(args, ledger, model):

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils import Bunch
 
 from .. import linear_model
-from .._printing import first_names, numbered, picture_text
+from .._printing import numbered, picture_text
 from ..datasets import load_mortgages, load_wages, load_warfarin
 from ..model_selection import PrivacyUtilityDisplay, privacy_utility_curve
 from ..preprocessing import BoundsScaler, TableEncoder
@@ -25,6 +25,7 @@ from ._arguments import (
     at_least,
     by_epsilon,
     check_files,
+    explained,
     panels,
     positive,
     probability,
@@ -33,8 +34,8 @@ from ._arguments import (
     with_settings,
     write,
 )
-from ._fit import chosen_schema
-from ._frames import frame_library, read_with_schema
+from ._fit import chosen_schema, left_out
+from ._frames import read_with_schema
 
 WHY = (
     "A table needs --schema FILE, the public range or list of each column. They cannot be read off "
@@ -61,22 +62,22 @@ def load(args):
             "for tables in files.",
         )
         data = LOADERS[args.data]()
-        return data | Bunch(encoder=BoundsScaler(data.bounds, exclusive=data.get("exclusive")))
+        return Bunch(**data, encoder=BoundsScaler(data.bounds, exclusive=data.get("exclusive")))
     absent = not Path(args.data).is_file()
     refuse(absent, f"--data {args.data} is neither a file nor one of {', '.join(LOADERS)}.")
     refuse(args.schema is None, WHY)
     frame, schema = read_with_schema(args, args.data)
-    frame = nw.from_native(frame)
-    schema = chosen_schema(args, schema, frame.columns)
-    names = [name for name in same_names(schema.features, frame.columns) if name is not None]
-    if ignored := [name for name in frame.columns if None in same_names([name], schema)]:
-        print(f"Left out, for want of a schema: {first_names(ignored)}.", file=sys.stderr)
-    rows = {name: frame[name] for name in names}
+    table = nw.from_native(frame)
+    schema = chosen_schema(args, schema, table.columns)
+    with explained(f"--schema {args.schema}:", ValueError):
+        encoder = TableEncoder(schema).fit(frame)
+    for words in left_out(args, schema, encoder):
+        print(words, file=sys.stderr)
     return Bunch(
-        data=nw.from_dict(rows, backend=frame_library(("pandas",))).to_native(),
-        target=schema.read_target(frame.to_native()),
+        data=table.select(same_names(encoder.columns_, table.columns)).to_pandas(),
+        target=schema.read_target(frame),
         bounds_y=schema.bounds_y,
-        encoder=TableEncoder(schema),
+        encoder=encoder,
     )
 
 
@@ -182,7 +183,7 @@ def add_tradeoff(parser):
     add("--target", metavar="NAME", help="column of the file that is predicted")
     add("--schema", metavar="FILE", help="TOML file that describes each column of the file")
     add_options(parser, "--sep", "--encoding", "--decimal")
-    parser.set_defaults(table="--data", formula=None, features=None, model="linear")
+    parser.set_defaults(table="--data", formula=None, features=None, model="linear", group=None)
     add("--estimators", type=some_of(ESTIMATORS), nargs="+", action=Joined,
         default=DEFAULT, metavar="NAME",
         help=f"some of {','.join(ESTIMATORS)}; default {','.join(DEFAULT)}")  # fmt: skip

@@ -148,12 +148,6 @@ class Solved:
     held: np.ndarray
     missing: str = ""
 
-    @classmethod
-    def of_all(cls, theta, sampling, privacy):
-        """All directions are known."""
-        p = len(theta)
-        return cls(theta, sampling, privacy, np.eye(p), np.empty((p, 0)))
-
 
 @stored
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,10 @@ from ._loop._score import CUT
 
 NODES, NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(60)
 NODE_WEIGHTS = NODE_WEIGHTS / NODE_WEIGHTS.sum()
-TAIL = 2.0 * CUT**3  # mean square beyond the limit R, over R^2 J, of a tail like the inverse cube
+# Mean square beyond R over R^2 J, and its deviation: one over the power of the tail is uniform
+# between 0 and 1/3.
+TAIL = 0.19
+TAIL_DEVIATION = 0.22
 WIDEST = 6.0  # largest standard deviation of log-odds that is considered
 
 
@@ -30,14 +33,13 @@ class Statistic:
     ----------
     name : str
     value, std_error : float
-    smallest, largest : float
-        Its possible values.
+    largest : float
+        It is between 0 and this.
     """
 
     name: str
     value: float
     std_error: float
-    smallest: float = 0.0
     largest: float = inf
 
     @property
@@ -48,7 +50,7 @@ class Statistic:
     def ends(self, quantile):
         """Ends of the interval whose half-width is so many standard errors."""
         half = quantile * self.std_error
-        return max(self.value - half, self.smallest), min(self.value + half, self.largest)
+        return max(self.value - half, 0.0), min(self.value + half, self.largest)
 
 
 def linear_part(fit, constant):
@@ -85,11 +87,15 @@ def linear_statistics(fit, constant, radius):
 
     The mean square of residuals is released with those beyond R cut to R. The part J beyond .75 R
     is released, too. Normal residuals tell the rest, but tails may be heavier: with a tail like the
-    inverse cube, the mean of c^2 - R^2 over residuals c beyond R is 2 (.75)^3 J R^2. The truth is
-    taken to be uniform between these two. Where J is less than twice that of normal residuals, so
-    is twice its excess. The fourth moment is that of normal residuals and R^4 J; where nothing is
-    cut, 9 squares of the variance, as the exponential distribution has. The linear part is sampled
-    as if it were normal.
+    power -a, the mean of c^2 - R^2 over residuals c beyond R is 2 (.75)^a J R^2 / (a - 2). The
+    truth is taken to be such that 1 / a is uniform between 0 and 1/3, which gives a mean of .19 J
+    R^2 and a deviation of .22 J R^2. Where J is less than twice that of normal residuals, twice its
+    excess stands for it. Cut rows are not in the slope, so that the explained part is uncertain by
+    a part J of it, too.
+
+    The variance of squares is that of normal residuals and R^4 J. Where nothing is cut, it is 8
+    squares of the variance, as for the exponential distribution. The linear part is sampled as if
+    it were normal.
 
     Parameters
     ----------
@@ -103,18 +109,21 @@ def linear_statistics(fit, constant, radius):
     tuple of Statistic
     """
     explained, error = linear_part(fit, constant)
-    last, clips = fit.last, fit.last.limit < fit.last.widest
-    near, square = max(last.nearly_cut, 0.0) * clips, last.limit**2
+    last = fit.last
+    clips = last.limit < last.widest
+    near = max(last.nearly_cut, 0.0) * clips
     usual = 2.0 * ndtr(-CUT * last.limit / sqrt(fit.variance))
-    beyond = TAIL * square * max(min(near, 2.0 * (near - usual)), 0.0)
-    rest = fit.variance + beyond / 2.0
-    fourth = 3.0 * rest**2 + square**2 * near if clips else rest * min(9.0 * rest, last.widest**2)
-    released = last.square_scale * rest / max(last.square, 2.0 * last.square_scale, 1e-300)
-    doubtful = hypot(beyond / sqrt(12.0), TAIL * square * last.cut_scale * clips)
-    rest_error = sqrt(released**2 + max(fourth - rest**2, 0.0) / last.n + doubtful**2)
-    error = hypot(error, explained * sqrt(2.0 / last.n))
+    beyond = last.limit**2 * max(min(near, 2.0 * (near - usual)), 0.0)
+    rest = fit.variance + TAIL * beyond
+    squares = (2.0 if clips else 8.0) * rest**2 + last.limit**4 * near
+    rest_error = hypot(
+        last.square_scale * rest / max(last.square, 2.0 * last.square_scale, 1e-300),
+        sqrt(squares / last.n),
+        TAIL_DEVIATION * beyond,
+    )
+    error = hypot(error, explained * near, explained * sqrt(2.0 / last.n))
     total = explained + rest
-    part = sqrt((error * rest) ** 2 + (rest_error * explained) ** 2) / total**2
+    part = hypot(error * rest, rest_error * explained) / total**2
     deviation = radius * sqrt(rest)
     return (
         Statistic("R-squared", explained / total, part, largest=1.0),

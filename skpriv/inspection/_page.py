@@ -17,7 +17,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from .._compat import pipeline_steps
-from .._estimation._coefficients import CoefficientLaw, LinearSource, NoLaw, Solved
+from .._estimation._coefficients import NoLaw
 from .._parameters import validated
 from .._printing import (
     STYLE,
@@ -36,7 +36,7 @@ from ..privacy import learns_nothing
 from ._coefficient_display import CoefficientDisplay
 from ._curve_display import CurveDisplay, curves
 from ._inference import Inference, head_rows, inference
-from ._units import law_in_units, public_widths
+from ._units import public_widths, table_units
 
 _ONE_RECORD = (
     "One record is one row. For a person with several rows epsilon is multiplied by their number, "
@@ -74,16 +74,12 @@ def _estimates(model):
     last = pipeline_steps(model)[-1]
     if not hasattr(last, "coef_"):
         return "This model has no coefficients."
-    coef = np.column_stack([np.atleast_2d(last.coef_), np.atleast_1d(last.intercept_)]).ravel()
-    nothing = np.zeros((len(coef), len(coef)))
-    solved = Solved.of_all(coef, nothing, nothing)
-    source = LinearSource(solved, np.eye(len(coef)), np.zeros(len(coef)))
-    law = CoefficientLaw.of(source, len(coef), 0)
     try:
-        names, law, _ = law_in_units(model, law=law)
+        names, matrix, _ = table_units(model)
     except NoLaw:  # The units of the table are not known: name what the steps before return.
-        names, law, _ = law_in_units(last, law=law)
-    return Table(("", "estimate"), [*zip(names, (f"{x:.4g}" for x in law.estimate), strict=True)])
+        names, matrix, _ = table_units(last)
+    coef = np.column_stack([np.atleast_2d(last.coef_), np.atleast_1d(last.intercept_)]).ravel()
+    return Table(("", "estimate"), [*zip(names, (f"{x:.4g}" for x in matrix @ coef), strict=True)])
 
 
 def shown_coefficients(model: Any, confidence_level: float) -> list:

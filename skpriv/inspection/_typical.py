@@ -71,10 +71,11 @@ def _words_of(rows):
     """Values of public rows as texts, and the rows."""
     frame = nw.from_native(rows, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
-        named = ([f"{k}={_text(v)}" for k, v in row.items()] for row in frame.iter_rows(named=True))
-        return [", ".join(row) for row in named], rows
-    rows = np.atleast_2d(np.asarray(rows, dtype=float))
-    return [", ".join(f"x{i}={value:g}" for i, value in enumerate(row)) for row in rows], rows
+        named = list(frame.iter_rows(named=True))
+    else:
+        rows = np.atleast_2d(np.asarray(rows, dtype=float))
+        named = [{f"x{i}": value for i, value in enumerate(row)} for row in rows]
+    return [", ".join(f"{k}={_text(v)}" for k, v in row.items()) for row in named], rows
 
 
 def _text(value):
@@ -211,13 +212,13 @@ def marginal_effects(model: Any, row: Any, *, confidence_level: Level = 0.95) ->
     _, low, slope, bend = means(before)
     eta, high, there, _ = means(after)
     values = np.where(is_level, high - low, slope * eta)[:, 0]
-    of_number = slope * after + bend * eta * before
-    gradient = np.where(is_level, there * after - slope * before, of_number)
+    gradient = np.where(is_level, there, slope) * after
+    gradient += np.where(is_level, -slope, bend * eta) * before
     # If one of the sums is not estimable, neither is this one.
     law = found.law.mapped(np.where(np.isnan(gradient), before + 2.0 * after, gradient))
-    against = ", and of a level against its reference level," if is_level.any() else ""
-    what = f"change of the {last.mean_name} per unit{against} at {words}"
-    what += f", where it is {means(at_row[None])[1, 0, 0]:.3g}"
+    against = ", and of a level against its reference level," if found.lists else ""
+    at = f"{words}, where it is {means(at_row[None])[1, 0, 0]:.3g}"
+    what = f"change of the {last.mean_name} per unit{against} at {at}"
     shift = law.shift + values - law.estimate
     law = CoefficientLaw(law.source, law.matrix, shift, law.n, estimand=what)
     hidden = tuple(np.array(names)[law.hidden].tolist())

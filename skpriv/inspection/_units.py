@@ -23,7 +23,7 @@ OTHERS = {
 }
 
 
-def law_in_units(model, estimand=None, law=None):
+def law_in_units(model, estimand=None):
     """Names, law and lists of coefficients of a model, in the units of what is passed to it.
 
     Parameters
@@ -31,32 +31,31 @@ def law_in_units(model, estimand=None, law=None):
     model : fitted regressor, or Pipeline with one at its end
     estimand : {"fitted", "least_squares", "likelihood"}, default=None
         What is estimated; None is what the model declares.
-    law : CoefficientLaw, default=None
-        A law in place of that of the model.
 
     Returns
     -------
     (names, CoefficientLaw, lists)
+        See :func:`table_units`.
+    """
+    check_is_fitted(model)
+    law = _law_of(knowing_cells(model), estimand)
+    names, matrix, lists = table_units(model)
+    return names, law.mapped(matrix), lists
+
+
+def table_units(model):
+    """Names of the coefficients in the units of what is passed to a model, and the map to them.
+
+    Parameters
+    ----------
+    model : fitted regressor, or Pipeline with one at its end
+
+    Returns
+    -------
+    (names, ndarray, lists)
         The intercept is last, if the regressor has one. Lists say of each column with levels what
         the reference level is, and which names belong to the others.
     """
-    check_is_fitted(model)
-    if law is None:
-        law = _law_of(knowing_cells(model), estimand)
-    named, matrix, lists = _own_units(model)
-    classes = pipeline_steps(model)[-1].coefficient_blocks
-    if not classes:
-        return named, law.mapped(matrix), lists
-    lists = {
-        name: (reference, [f"{one}: {effect}" for one in classes for effect in effects])
-        for name, (reference, effects) in lists.items()
-    }
-    names = [f"{one}: {name}" for one in classes for name in named]
-    return names, law.mapped(np.kron(np.eye(len(classes)), matrix)), lists
-
-
-def _own_units(model):
-    """Names of the coefficients in the units of the table, the map to them, and the lists."""
     last = pipeline_steps(model)[-1]
     names, step_map, _, lists = _passed(pipeline_steps(model))
     # A step before the regressor may move the origin: then there is an intercept in any case.
@@ -68,7 +67,15 @@ def _own_units(model):
     matrix[:, list(last.outside_columns)] = 0.0
     has_coefficient = np.append(np.abs(matrix[:-1]).any(axis=1), moved or own)
     named = [name for name, keep in zip([*names, INTERCEPT], has_coefficient, strict=True) if keep]
-    return named, matrix[has_coefficient], lists
+    classes = last.coefficient_blocks
+    if not classes:
+        return named, matrix[has_coefficient], lists
+    of_classes = {
+        name: (reference, [f"{one}: {effect}" for one in classes for effect in effects])
+        for name, (reference, effects) in lists.items()
+    }
+    names = [f"{one}: {name}" for one in classes for name in named]
+    return names, np.kron(np.eye(len(classes)), matrix[has_coefficient]), of_classes
 
 
 def weights_at(model, row):
@@ -84,7 +91,7 @@ def weights_at(model, row):
     -------
     ndarray of shape (n_coefficients,)
     """
-    matrix = _own_units(model)[1]
+    matrix = table_units(model)[1]
     inside = matrix.any(axis=0)  # of columns outside of the equation nothing is known
     return np.linalg.lstsq(matrix.T, np.append(row, 1.0) * inside)[0]
 

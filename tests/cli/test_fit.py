@@ -120,7 +120,7 @@ def test_from_a_table_to_predictions(folder, argv, tmp_path, capsys):
     assert fit(argv, epsilon="4") == 0
     out, err = capsys.readouterr()
     for words in ("age per year", "sex=M", "ward=icu", "bmi=missing", "smoker=True", "intercept",
-                  "2,000 rows", "5 columns", "epsilon=4", "[0, 60]"):  # fmt: skip
+                  "2,000 rows", "features: age, ", "epsilon=4", "[0, 60]"):  # fmt: skip
         assert words in out
     assert "Left out, for want of a schema: name." in err
     predicted = predictions(folder, argv)

@@ -5,6 +5,7 @@ import pytest
 from scipy.special import entr, expit
 
 from skpriv._estimation._fit_statistics import Statistic, _explained_deviance
+from skpriv.datasets import load_wages
 from skpriv.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
 
 N, COEF = 20_000, np.array([0.6, 0.3, 0.1])
@@ -43,6 +44,20 @@ def test_r_squared_and_deviation_of_a_line(epsilon, noise):
         # half of the error would be too little for one of these, or all errors are too large
     low, high = found["R-squared"].ends(1.96)
     assert 0.0 <= low < high <= 1.0
+
+
+def test_r_squared_of_wages_whose_residuals_are_skewed():
+    """It was .253 to .280 of a normal tail, with the deviation below the truth in each fit."""
+    wages = load_wages()
+    rows = np.column_stack([wages.data, np.ones(len(wages.data))])
+    rest = wages.target - rows @ np.linalg.lstsq(rows, wages.target, rcond=None)[0]
+    truth = {"R-squared": 1.0 - np.var(rest) / np.var(wages.target)}
+    truth["residual deviation"] = np.std(rest)
+    options = {"bounds_X": wages.bounds, "bounds_y": wages.bounds_y}
+    for seed in range(3):
+        model = LinearRegression(**options, random_state=seed).fit(wages.data, wages.target)
+        for name, one in by_name(model).items():
+            assert abs(one.value - truth[name]) < 2.5 * one.std_error < 0.1 * truth[name]
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
