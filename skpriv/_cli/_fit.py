@@ -84,7 +84,7 @@ def add_fit(parser):
     add("--card", metavar="FILE", help="write a model card, too: .md or .html")
     _add_model(
         parser, "--ledger", "--out", "--plot", "--confidence-level", "--seed", "--force",
-        out={"help": "JSON file of the model; required unless --plan is given"},
+        out={"help": "JSON file of the model; required unless --plan is given. `report` makes a page of it"},
         plot={"help": "write a picture of the coefficients, too"},
     )  # fmt: skip
 
@@ -206,11 +206,6 @@ def _check_files(args):
     )
     nowhere = args.out is None and not args.plan
     refuse(nowhere, "--out is needed: name the JSON file of the model, or ask for --plan.")
-    refuse(
-        args.out and Path(args.out).suffix.lower() in CARDS,
-        f"--out {args.out} is the file of the model and must end with .json: `skpriv report` "
-        "writes a page about that model, and --card a short one.",
-    )
     _check_model(args)
     check_files(
         args, args.table, args.schema, out=(".json",), ledger=None, card=CARDS, plot=PICTURES

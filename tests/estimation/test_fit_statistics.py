@@ -57,7 +57,7 @@ def test_r_squared_of_wages_whose_residuals_are_skewed():
     for seed in range(3):
         model = LinearRegression(**options, random_state=seed).fit(wages.data, wages.target)
         for name, one in by_name(model).items():
-            assert abs(one.value - truth[name]) < 2.5 * one.std_error < 0.1 * truth[name]
+            assert abs(one.value - truth[name]) < 2.5 * one.std_error < 0.15 * truth[name]
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
