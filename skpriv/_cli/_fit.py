@@ -84,7 +84,7 @@ def add_fit(parser):
     add("--card", metavar="FILE", help="write a model card, too: .md or .html")
     _add_model(
         parser, "--ledger", "--out", "--plot", "--confidence-level", "--seed", "--force",
-        out={"help": "JSON file of the model; required unless --plan is given. `report` makes a page of it"},
+        out={"help": "JSON file of the model; needed unless --plan is given. See `report`"},
         plot={"help": "write a picture of the coefficients, too"},
     )  # fmt: skip
 
