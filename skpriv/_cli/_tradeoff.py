@@ -226,17 +226,19 @@ def _curves(args, data):
     """One curve for each estimator, on the same folds."""
     # The seed of the folds is public, and has nothing to do with that of the noise.
     folds = KFold(args.cv, shuffle=True, random_state=0).split(data.data)
+    private = {
+        "delta": args.delta, "privacy": args.privacy, "calibration_size": args.calibration_size,
+        "prediction_levels": (args.confidence_level,),
+    }  # fmt: skip
     return privacy_utility_curve(
-        [_model(data, args, ESTIMATORS[name]) for name in args.estimators],
+        [_pipeline(data, args, name, **private) for name in args.estimators],
         data.data,
         data.target,
         epsilons=args.epsilons,
         cv=list(folds),
         n_repeats=args.repeats,
         # Least squares on the clipped target, with the intervals that a textbook has for it
-        reference=_pipeline(
-            data, args, linear_model.LinearRegression(privacy="none", data_norm=1.0)
-        ),
+        reference=_pipeline(data, args, "linear", privacy="none"),
         reference_method="asymptotic",
         scoring="r2",
         confidence_level=args.confidence_level,
@@ -247,15 +249,7 @@ def _curves(args, data):
     )
 
 
-def _model(data, args, estimator):
-    """An estimator of the command, with the settings that it has, behind the public scaling."""
-    held_out = {
-        "calibration_size": args.calibration_size, "prediction_levels": (args.confidence_level,),
-    }  # fmt: skip
-    model = with_settings(estimator, delta=args.delta, privacy=args.privacy, **held_out)
-    return _pipeline(data, args, model)
-
-
-def _pipeline(data, args, estimator):
-    estimator.set_params(bounds_y=data.bounds_y, coef_norm=args.coef_norm)
-    return make_pipeline(clone(data.encoder), estimator)
+def _pipeline(data, args, name, **settings):
+    """An estimator of the command, with the settings that it has, behind the public encoder."""
+    public = {"bounds_y": data.bounds_y, "coef_norm": args.coef_norm}
+    return make_pipeline(clone(data.encoder), with_settings(ESTIMATORS[name], **public, **settings))

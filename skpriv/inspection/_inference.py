@@ -230,13 +230,10 @@ class Inference(Exported):
         hidden = tuple(np.array(self.names)[weighed & self.law.hidden].tolist())
         if law.classes:
             sums = matrix.reshape(len(matrix), law.classes, -1).sum(axis=1)
-            between = np.allclose(sums, 0.0, atol=ROUNDED * abs(matrix).max())
-            if between:
-                law = replace(law, estimand=BETWEEN, ratio=BETWEEN_RATIO, classes=0)
-            else:
-                sums_of = f"weighted sums of {law.estimand}"
-                powers = "a product of powers of these odds"
-                law = replace(law, estimand=sums_of, ratio=powers, classes=0)
+            words = f"weighted sums of {law.estimand}", "a product of powers of these odds"
+            if np.allclose(sums, 0.0, atol=ROUNDED * abs(matrix).max()):
+                words = BETWEEN, BETWEEN_RATIO
+            law = replace(law, estimand=words[0], ratio=words[1], classes=0)
         return replace(self, names=names, law=law, hidden=hidden, lists={}, statistics=None)
 
     def wald_test(self, names: Any = None) -> "WaldTest":
@@ -328,13 +325,10 @@ class Inference(Exported):
         """A statistic with its interval, in words."""
         if not statistic.is_resolved:
             return f"{statistic.name}: noise hides it"
-        ends = statistic.ends(self._quantile)
-        shown = [
-            text.strip()
-            for text in aligned([statistic.value, *ends], 3 * [10.0 * statistic.std_error])
-        ]
-        interval = f" ({self.level_text} interval {shown[1]} to {shown[2]})"
-        return f"{statistic.name}: {shown[0]}{interval if statistic.std_error else ''}"
+        values = [statistic.value, *statistic.ends(self._quantile)]
+        value, low, high = map(str.strip, aligned(values, 3 * [10.0 * statistic.std_error]))
+        interval = f" ({self.level_text} interval {low} to {high})"
+        return f"{statistic.name}: {value}{interval if statistic.std_error else ''}"
 
     def _notes(self):
         if self.law.detail:

@@ -92,8 +92,7 @@ def weights_at(model, row):
     ndarray of shape (n_coefficients,)
     """
     matrix = table_units(model)[1]
-    inside = matrix.any(axis=0)  # of columns outside of the equation nothing is known
-    return np.linalg.lstsq(matrix.T, np.append(row, 1.0) * inside)[0]
+    return np.linalg.lstsq(matrix.T, np.append(row, 1.0))[0]
 
 
 def knowing_cells(model):
