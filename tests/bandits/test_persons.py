@@ -200,7 +200,7 @@ def test_a_restored_service_knows_who_came_after_the_backup(name, tmp_path, monk
                 loop.backup(tmp_path / f"copy {k}")
             names = [f"visit {k + j}" for j in range(5)]
             users = [
-                "Ada" if k % 10 == 0 else f"guest {k}",
+                "Ada Lovelace" if k % 10 == 0 else f"guest {k}",
                 *(f"guest {name}" for name in names[1:]),
             ]
             loop.rank_many(names, contexts[k : k + 5], users=users)
@@ -213,7 +213,7 @@ def test_a_restored_service_knows_who_came_after_the_backup(name, tmp_path, monk
     counts = visits_in(tmp_path / "state")
     assert max(counts) == M and counts.count(M) == 1
     for file in (tmp_path / "service", *(tmp_path / "state").iterdir()):
-        assert b"Ada" not in file.read_bytes()
+        assert b"Lovelace" not in file.read_bytes()
     again = Loop(POLICIES[name]().set_params(max_visits=None), tmp_path / "service", max_visits=M)
     assert again.policy.guarantee.unit == "person" and again.policy.n_rounds_ >= 80
     for nobody in (None, float("nan")):

@@ -103,10 +103,8 @@ class OptimisticPolicy(RunningSumsPolicy):
 
     def _make_region(self, equations):
         if not self._certified:
-            length = self._scaling.row_map.parts[0]  # of the longest features
-            least = (self.coef_norm / length) ** 2 / self._scaling.n_features
             equations = equations if self._max_visits is None else without_blanks(equations)
-            return self._posterior(equations, least)
+            return self._posterior(equations, self.coef_norm)
         if self._trust.exact:
             failure = 1.0 - self.confidence_level
             return self_normalized(equations, self.alpha, self.coef_norm, failure)

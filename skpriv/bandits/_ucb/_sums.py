@@ -15,7 +15,7 @@ used (the idea is that of Bifet and Gavalda 2007, for means of exact numbers).
 import uuid
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from math import log, sqrt
+from math import hypot, log, sqrt
 from typing import Any
 
 import numpy as np
@@ -179,8 +179,8 @@ def _posterior(equations, least_variance, resolved, constant=0.0):
     """Posterior of theta in one block.
 
     In the eigenvectors of the released design, target_i = value_i theta_i + error_i, where the
-    error has variance v value_i + s_b^2 + s_A^2 ||theta||^2 / 2, v the mean square reward and theta
-    plugged in. For the prior N(0, tau^2 I) target_i has variance tau^2 value_i^2 more: tau^2 is the
+    error has variance v value_i + s_b^2 + s_A^2 ||theta||^2 / 2, v the mean square of rewards (about
+    their mean if rows have a constant) and theta plugged in. For the prior N(0, tau^2 I) target_i has variance tau^2 value_i^2 more: tau^2 is the
     one on a public grid, and at least ``least_variance``, under which the released target is most
     likely. The weight of a constant has a prior variance of its own, which is tau^2 + extra and is
     chosen together with tau^2: a mean reward far from the middle says nothing about the size of
@@ -189,7 +189,7 @@ def _posterior(equations, least_variance, resolved, constant=0.0):
     values, vectors = np.linalg.eigh(equations.design)
     values, target = np.maximum(values, 0.0), vectors.T @ equations.target
     values[values < resolved * equations.design_scale * sqrt(2.0 * len(values))] = 0.0
-    variance = float(np.clip(equations.square / equations.n, 0.01, 1.0))
+    variance = float(np.clip(_mean_square(equations, constant), 0.01, 1.0))
     taus, odds = np.maximum(PRIOR_VARIANCES, least_variance), np.zeros((1, 1))
     extras, along = np.zeros((1, len(taus))), vectors[-1]  # the constant, in the eigenvectors
     if constant:
@@ -218,6 +218,19 @@ def _posterior(equations, least_variance, resolved, constant=0.0):
     spreading = vectors @ spreading
     form = (vectors * variances) @ vectors.T + more * np.outer(spreading, spreading)
     return Region(vectors @ centre, form)
+
+
+def _mean_square(equations, constant):
+    """Mean square of the rewards, about their mean if rows have a constant, which tells that mean.
+
+    Rewards of 0 or 1 at a rate of .9 vary by a third of their mean square about the middle.
+    """
+    square = equations.square / equations.n
+    if not constant:
+        return square
+    unit = equations.n * constant
+    mean, error = equations.target[-1] / unit, equations.target_scale / unit
+    return square - max(0.0, mean**2 - error**2)
 
 
 # The places where a window may begin and be cut: parts of the rounds so far, as public as the reads
@@ -343,7 +356,10 @@ class Windows:
         if self.intercept is not None:
             slopes = equations.design[:-1, :-1]
             target = equations.target[:-1] - equations.design[:-1, -1] * self.intercept
-            equations = replace(equations, design=slopes, gram=slopes, target=target)
+            # Entries beside the diagonal have a variance of half the square of the scale.
+            scale = hypot(equations.target_scale, equations.design_scale * self.intercept / sqrt(2.0))
+            changed = {"gram": slopes, "target": target, "target_scale": scale}
+            equations = replace(equations, design=slopes, **changed)
         return window_estimate(equations, self._persons, self._blocks)
 
     def choose(self) -> Any:

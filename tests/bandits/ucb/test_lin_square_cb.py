@@ -41,3 +41,13 @@ def test_asymptotic_is_calibrated(global_random_seed):
             error = fit.centre - theta
             ratios.append(error @ np.linalg.solve(fit.form, error) / d)
         assert 0.5 < np.median(ratios) < 1.5
+
+
+def test_weights_that_noise_hides_are_not_taken_for_zero():
+    """Where the sums tell nothing of them, weights of norm 1 stay as likely as they were."""
+    policy = LinSquareCB(epsilon=0.01, random_state=0)
+    contexts = np.random.RandomState(0).normal(size=(40, 3, 2)) / 3.0
+    policy.update(contexts, policy.act(contexts), np.zeros(40))
+    long, _ = policy._scaling.row_map.parts
+    spread = np.diagonal(policy._region.form)[:2] * long**2
+    assert (spread > 0.35).all()  # of 0.5; a prior by the evidence alone would be 1e-7

@@ -74,7 +74,10 @@ def test_a_posterior_is_that_of_its_prior_and_errors(constant, global_random_see
     equations = equations_of(design, design @ theta)
     found = asymptotic(equations, 1e-7, constant=constant)
     spread = 9.0 + 64.0 * found.centre @ found.centre / 2.0
-    errors, densest = 0.2 * design + spread * np.eye(4), []
+    variance, size = 0.2, equations.n * constant
+    if constant:  # about the mean, whose square is too large by the variance of its error
+        variance -= max(0.0, (equations.target[-1] / size) ** 2 - (3.0 / size) ** 2)
+    errors, densest = max(variance, 0.01) * design + spread * np.eye(4), []
     for tau in PRIOR_VARIANCES:
         for own in INTERCEPT_VARIANCES / constant**2 if constant else [tau]:
             prior = np.diag([tau, tau, tau, own])

@@ -8,6 +8,7 @@ from registry.worlds import regret_of
 from scipy import stats
 from sklearn.datasets import load_iris
 
+from skpriv._estimation._moments import NormalEquations
 from skpriv.bandits import LinearEnvironment, LinSquareCB, LinUCB, SupervisedEnvironment
 from skpriv.bandits._ucb._sums import NOTHING, Mark, Region, Windows
 from skpriv.privacy import Answer, GaussianNoise
@@ -102,6 +103,31 @@ def test_directions_below_twice_the_noise_are_not_compared():
         large = replace(equations, design=size * noise * np.eye(p + 1))
         form = policy._windows._estimate(large)[0].form
         assert (np.diagonal(form) < 10.0).all() == known
+
+
+def test_the_noise_of_what_an_intercept_takes_off_is_counted():
+    """Errors of slopes in units of their stated size, over 400 draws: their mean square is 1.00.
+
+    Without the noise of the column that is taken off it is 2.1. Errors that are stated too small by
+    a twelfth of their size fail.
+    """
+    rng, windows = np.random.RandomState(0), Windows(None)
+    windows.intercept, size, n = 2.0, 4, 4_000
+    exact = n * np.diag([0.15, 0.15, 0.15, 0.14])
+    theta, squares = np.array([0.1, -0.1, 0.0, 2.0]), []
+    for _ in range(400):
+        noise = 20.0 * rng.normal(size=(size, size))
+        noise = (noise + noise.T) / 2.0  # a variance of 400 on the diagonal, of 200 beside it
+        design = exact + noise
+        target = exact @ theta + 20.0 * rng.normal(size=size)
+        equations = NormalEquations(
+            design=design, target=target, gram=design, square=0.0, n=n, symmetric=True,
+            design_scale=20.0, target_scale=20.0, gram_scale=20.0,
+        )  # fmt: skip
+        region, _ = windows._estimate(equations)
+        error = region.centre - theta[:-1]
+        squares.append(error @ np.linalg.solve(region.form, error) / 3.0)
+    assert 0.8 < np.mean(squares) < 1.17
 
 
 class Told(Mark):
