@@ -357,7 +357,9 @@ class Windows:
             slopes = equations.design[:-1, :-1]
             target = equations.target[:-1] - equations.design[:-1, -1] * self.intercept
             # Entries beside the diagonal have a variance of half the square of the scale.
-            scale = hypot(equations.target_scale, equations.design_scale * self.intercept / sqrt(2.0))
+            scale = hypot(
+                equations.target_scale, equations.design_scale * self.intercept / sqrt(2.0)
+            )
             changed = {"gram": slopes, "target": target, "target_scale": scale}
             equations = replace(equations, design=slopes, **changed)
         return window_estimate(equations, self._persons, self._blocks)
