@@ -179,12 +179,13 @@ def _posterior(equations, least_variance, resolved, constant=0.0):
     """Posterior of theta in one block.
 
     In the eigenvectors of the released design, target_i = value_i theta_i + error_i, where the
-    error has variance v value_i + s_b^2 + s_A^2 ||theta||^2 / 2, v the mean square of rewards (about
-    their mean if rows have a constant) and theta plugged in. For the prior N(0, tau^2 I) target_i has variance tau^2 value_i^2 more: tau^2 is the
-    one on a public grid, and at least ``least_variance``, under which the released target is most
-    likely. The weight of a constant has a prior variance of its own, which is tau^2 + extra and is
-    chosen together with tau^2: a mean reward far from the middle says nothing about the size of
-    slopes. This is a change of rank one. Not a certified region.
+    error has variance v value_i + s_b^2 + s_A^2 ||theta||^2 / 2, v the mean square of the rewards,
+    about their mean if rows have a constant, and theta plugged in. For the prior N(0, tau^2 I)
+    target_i has variance tau^2 value_i^2 more: tau^2 is the one on a public grid, and at least
+    ``least_variance``, under which the released target is most likely. The weight of a constant has
+    a prior variance of its own, which is tau^2 + extra and is chosen together with tau^2: a mean
+    reward far from the middle says nothing about the size of slopes. This is a change of rank one.
+    Not a certified region.
     """
     values, vectors = np.linalg.eigh(equations.design)
     values, target = np.maximum(values, 0.0), vectors.T @ equations.target
