@@ -229,9 +229,8 @@ def _mean_square(equations, constant):
     square = equations.square / equations.n
     if not constant:
         return square
-    unit = equations.n * constant
-    mean, error = equations.target[-1] / unit, equations.target_scale / unit
-    return square - max(0.0, mean**2 - error**2)
+    mean_square = equations.target[-1] ** 2 - equations.target_scale**2
+    return square - max(0.0, mean_square) / (equations.n * constant) ** 2
 
 
 # The places where a window may begin and be cut: parts of the rounds so far, as public as the reads
@@ -361,8 +360,8 @@ class Windows:
             scale = hypot(
                 equations.target_scale, equations.design_scale * self.intercept / sqrt(2.0)
             )
-            changed = {"gram": slopes, "target": target, "target_scale": scale}
-            equations = replace(equations, design=slopes, **changed)
+            moments = {"design": slopes, "gram": slopes, "target": target}
+            equations = replace(equations, target_scale=scale, **moments)
         return window_estimate(equations, self._persons, self._blocks)
 
     def choose(self) -> Any:
