@@ -17,7 +17,7 @@ from math import isfinite
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from ..records import MISSING_WORDS, cells, identity, in_utc, moment, silence
+from ..records import MISSING_WORDS, arrow_classes, cells, identity, in_utc, moment, silence
 
 _TRUTH_NUMBERS = dict.fromkeys(("yes", "y", "t", "1"), 1.0) | dict.fromkeys(
     ("no", "n", "f", "0"), 0.0
@@ -223,7 +223,7 @@ def _looked_up(column, function):
     """The same of Arrow's texts, which it numbers: numbers are looked up without a loop."""
     found = [np.empty(0)]
     for chunk in column.chunks:
-        coded = chunk if hasattr(chunk, "dictionary") else chunk.dictionary_encode()
+        coded = chunk if "DictionaryArray" in arrow_classes(chunk) else chunk.dictionary_encode()
         said = [_said(function, value) for value in (*cells(coded.dictionary), None)]
         places = coded.indices.fill_null(len(said) - 1).to_numpy(zero_copy_only=False)
         found.append(np.array(said, dtype=np.float64)[places.astype(np.intp)])

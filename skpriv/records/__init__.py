@@ -19,8 +19,8 @@ from ._tables import (
     is_lazy, read_in_batches, readable,
 )  # fmt: skip
 from ._values import (
-    INVALID_VALUES, aloud, cells, decoded, finite, floats, held_back, in_memory, named,
-    public_shape, public_zeros, quietly, silence,
+    INVALID_VALUES, aloud, arrow_classes, cells, decoded, finite, floats, held_back, in_memory,
+    named, public_shape, public_zeros, quietly, silence,
 )  # fmt: skip
 
 # These names are for users. Those that are imported beside them are for builders of queries and

@@ -528,10 +528,15 @@ class ChunkRows(Rows):
     chunks : list of (ndarray, ndarray)
     n, n_features : int
     n_jobs : int or None
+    rows_each : int, default=1
+        Most rows of a record, which is public.
     """
 
-    def __init__(self, chunks: list, n: int, n_features: int, n_jobs: int | None) -> None:
+    def __init__(
+        self, chunks: list, n: int, n_features: int, n_jobs: int | None, rows_each: int = 1
+    ) -> None:
         self._chunks = chunks
+        self.rows_each = rows_each
         self.n = n
         self.n_features = n_features
         self.n_jobs = n_jobs

@@ -19,7 +19,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from .._printing import first_names
-from ._values import _array, cells, silence
+from ._values import _array, cells, has_cells, silence
 
 # Words that readers of tables take for a missing cell; those of pandas, and \N of databases.
 MISSING_WORDS = {
@@ -275,7 +275,7 @@ def _labels(labels: Any) -> Any:
         if hasattr(labels, "astype"):
             with suppress(Exception):  # its text would quote a label
                 return np.asarray(labels.astype(object)).tolist()
-        if hasattr(labels, "to_list") or hasattr(labels, "to_pylist"):
+        if has_cells(labels):
             return cells(labels)
     array = _array(labels)
     return array if array.dtype.kind in "biufcmMSU" else array.tolist()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._linalg import CompensatedSum
-from ._base import CHUNK_ROWS, KEPT_BYTES, ArrayRows, Rows, Summed, in_threads
+from ._base import CHUNK_ROWS, KEPT_BYTES, ArrayRows, ChunkRows, Rows, Summed, in_threads
 from ._subset import Subset
 
 
@@ -136,7 +136,7 @@ class PersonRows(Rows):
 
         pieces = self.person_pieces(self._chunk_length(None, False, None))
         chunks = list(in_threads(make, pieces, self.n_jobs, True))
-        return PersonChunks(chunks, self.n, width, self.largest, self.n_jobs)
+        return PersonChunks(chunks, self.n, width, self.n_jobs, self.largest)
 
     def reduce(self, function: Any, merge: Any, start: int) -> Any:
         """``merge`` of ``function(X, y)`` of the rows that are used, beginning with ``start``."""
@@ -243,28 +243,16 @@ class PersonRows(Rows):
         return places if isinstance(self._positions, range) else self._positions[places]
 
 
-class PersonChunks(Rows):
+class PersonChunks(ChunkRows):
     """Persons in memory, in chunks (X, y, starts) whose arrays keep their order in memory.
 
     Parameters
     ----------
     chunks : list of (ndarray, ndarray, ndarray)
-    n, n_features, rows_each : int
+    n, n_features : int
     n_jobs : int or None
+    rows_each : int
     """
-
-    def __init__(
-        self, chunks: list, n: int, n_features: int, rows_each: int, n_jobs: int | None
-    ) -> None:
-        self._chunks = chunks
-        self.n_jobs = n_jobs
-        self.n = n
-        self.n_features = n_features
-        self.rows_each = rows_each
-
-    def pieces(self, max_rows: Any, subset: Any = None, sparse: bool = True) -> Any:
-        """Functions that return one chunk each, however long; no caller may ask for a subset."""
-        return (partial(tuple, chunk) for chunk in self._chunks)
 
     def total(self, query: Any, subset: Any = None) -> CompensatedSum:
         """Sum over all persons, with its correction."""

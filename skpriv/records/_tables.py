@@ -23,11 +23,12 @@ from ._dask import DaskRows
 from ._dtypes import dtypes_of, inner, refuse_dtypes
 from ._subset import BATCH_ROWS
 from ._values import (
-    INVALID_VALUES, aloud, finite, floats, is_dask, known_table, named, numeric, public_shape,
-    quietly, stand_in,
+    INVALID_VALUES, aloud, arrow_classes, finite, floats, is_dask, known_table, named, numeric,
+    public_shape, quietly, stand_in,
 )  # fmt: skip
 
 BATCH_BY_BATCH = {"batch_size": BATCH_ROWS, "batch_readahead": 1, "fragment_readahead": 0}
+ARROW_TABLES = {"Dataset", "RecordBatch", "Scanner", "Table"}
 UNNAMED_INDEX = "__index_level_"  # how Arrow names the index of pandas that has no name
 
 
@@ -103,14 +104,11 @@ class Source:
     @classmethod
     def of(cls, table):
         """Source of a table that can be read in batches, else None; no row is looked at."""
-        kind = type(table).__name__
-        library = type(table).__module__.partition(".")[0]
-        if library == "pyarrow" and kind == "RecordBatchReader":
+        kinds = arrow_classes(table)
+        if "RecordBatchReader" in kinds:
             table = ReadOnce(table)
-        stored = hasattr(table, "count_rows") and hasattr(table, "schema")
-        of_arrow = library == "pyarrow" and kind in ("Table", "RecordBatch", "Scanner")
-        if isinstance(table, ReadOnce) or stored or of_arrow:
-            schema = table.projected_schema if kind == "Scanner" else table.schema
+        if isinstance(table, ReadOnce | ParquetFiles) or kinds & ARROW_TABLES:
+            schema = table.projected_schema if "Scanner" in kinds else table.schema
             dtypes = dict(zip(schema.names, map(inner, schema.types), strict=True))
             return cls(table, list(schema.names), True, dtypes)
         found = known_table(table)
@@ -124,13 +122,15 @@ class Source:
         """Public number of rows of what is stored; None of a query, or of text."""
         if isinstance(self.table, ParquetFiles):
             return self.table.count_rows()
-        if isinstance(self.table, nw.LazyFrame | ReadOnce):
+        kinds = arrow_classes(self.table)
+        if isinstance(self.table, nw.LazyFrame | ReadOnce) or "Scanner" in kinds:
             return None
         if getattr(self.table, "_scan_options", None):
             return None  # a dataset with a filter
-        if hasattr(self.table, "count_rows"):
-            parts = getattr(self.table, "get_fragments", lambda: [None])()  # a scanner has none
-            footers: list[Any] = [getattr(part, "metadata", None) for part in parts]
+        if "Dataset" in kinds:
+            footers: list[Any] = [
+                getattr(part, "metadata", None) for part in self.table.get_fragments()
+            ]
             return None if None in footers else sum(footer.num_rows for footer in footers)
         return public_shape(self.table)[0]
 
@@ -158,11 +158,12 @@ class Source:
             return self.table.scan(columns)
         if isinstance(self.table, ReadOnce):
             return self.table.table.select(columns).to_batches(max_chunksize=BATCH_ROWS)
-        if hasattr(self.table, "scanner"):
+        kinds = arrow_classes(self.table)
+        if "Dataset" in kinds:
             return self.table.scanner(columns=columns, **BATCH_BY_BATCH).to_batches()
-        if hasattr(self.table, "to_batches") and hasattr(self.table, "count_rows"):
-            return self.table.to_batches()  # a scanner has chosen its columns before
-        if hasattr(self.table, "to_batches"):
+        if "Scanner" in kinds:
+            return self.table.to_batches()  # it has chosen its columns before
+        if "Table" in kinds:
             return self.table.select(columns).to_batches(max_chunksize=BATCH_ROWS)
         return iter([self.table])
 
@@ -183,10 +184,8 @@ def is_lazy(X: Any) -> bool:
         return X.nbytes > KEPT_BYTES  # joblib makes smaller memory maps of any array
     if isinstance(X, np.ndarray | list | tuple):
         return False
-    kind = type(X).__name__
-    library = type(X).__module__.partition(".")[0]
-    if library == "pyarrow":
-        return kind == "RecordBatchReader" or hasattr(X, "count_rows")
+    if kinds := arrow_classes(X):
+        return bool(kinds & {"RecordBatchReader", "Dataset", "Scanner"})
     return isinstance(known_table(X), nw.LazyFrame)
 
 

@@ -178,6 +178,16 @@ def known_table(data: Any) -> Any:
     raise ValueError(f"{RENAME} {twice}.")
 
 
+def arrow_classes(data: Any) -> set[str]:
+    """Names of the classes of Arrow that an object is of; none where it is of another library."""
+    return {kind.__name__ for kind in type(data).__mro__ if kind.__module__.startswith("pyarrow")}
+
+
+def has_cells(data: Any) -> bool:
+    """Whether an object is a column that makes a list of its `cells`."""
+    return hasattr(data, "to_list") or hasattr(data, "to_pylist")
+
+
 IN_MEMORY = {"builtins", "numpy", "pandas", "polars", "pyarrow", "narwhals"}
 
 
@@ -218,9 +228,10 @@ def _array(data):
 def decoded(data: Any) -> Any:
     """Arrow's data without dictionaries, of which NumPy reads a missing cell as the last value."""
     native = nw.to_native(data, pass_through=True)
-    if hasattr(native, "itercolumns"):
+    kinds = arrow_classes(native)
+    if kinds & {"RecordBatch", "Table"}:
         return type(native).from_arrays([*map(decoded, native.itercolumns())], native.schema.names)
-    coded = hasattr(getattr(native, "type", None), "index_type")
+    coded = kinds & {"Array", "ChunkedArray"} and "DictionaryType" in arrow_classes(native.type)
     return native.cast(native.type.value_type) if coded else data
 
 
@@ -296,7 +307,7 @@ def _unmasked(data):
     try:
         return _array(data)
     except TypeError:
-        if not (hasattr(data, "to_list") or hasattr(data, "to_pylist")):
+        if not has_cells(data):
             raise
         return np.array([_number(cell) for cell in cells(data)])
 

@@ -91,6 +91,6 @@ def test_a_sum_over_persons_is_that_of_their_rows_over_the_most_rows():
     """In chunks that a fit keeps as well."""
     X, y, codes = np.zeros((9, 1)), np.ones(9), np.array([0, 0, 0, 0, 0, 1, 1, 2, 2])
     rows = PersonRows(ArrayRows(X, y), codes, 5, np.random.RandomState(0).permutation)
-    kept = PersonChunks([(X, y, np.array([0, 5, 7, 9]))], 3, 1, 5, 1)
+    kept = PersonChunks([(X, y, np.array([0, 5, 7, 9]))], 3, 1, 1, rows_each=5)
     assert rows.sum(Total()) == kept.sum(Total()) == pytest.approx(9.0 / 5.0)
     assert kept.rows_each == rows.rows_each == 5
