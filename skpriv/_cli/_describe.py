@@ -22,7 +22,7 @@ from ._arguments import (
     write,
 )
 from ._budget import charged
-from ._frames import chosen_columns, formatted, opened, read_table, text_of
+from ._frames import chosen_columns, formatted, opened, read_table, text_of, write_columns
 
 
 def add_schema(parser):
@@ -119,7 +119,7 @@ def run_describe(args):
         )
     print(found, *ledger, sep="\n")
     if args.out is not None:
-        found.to_frame().to_csv(args.out, index=False)
+        write_columns(args.out, found.to_frame().to_dict("list"))
         print(f"Wrote {args.out}.", file=sys.stderr)
     if args.plot is not None:
         figure, axes = panels(len(found.columns))

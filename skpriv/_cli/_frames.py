@@ -345,9 +345,22 @@ def _parquet(path):
 def write_columns(path, columns):
     """Write columns of numbers or labels, by their names."""
     if Path(path).suffix.lower() == ".csv":
-        nw.from_dict(columns, backend=frame_library(LIBRARIES)).write_csv(path)
+        inert = {_inert(name): list(map(_inert, cells)) for name, cells in columns.items()}
+        nw.from_dict(inert, backend=frame_library(LIBRARIES)).write_csv(path)
     else:
         nw.from_dict(columns, backend=frame_library(("pyarrow", "polars"))).write_parquet(path)
+
+
+def _inert(cell):
+    """A cell of a CSV file in one line, which no spreadsheet takes for a formula.
+
+    Numbers stay as they are.
+    """
+    if not isinstance(cell, str):
+        return cell
+    line = " ".join(cell.splitlines())
+    formula = line.lstrip().startswith(("=", "+", "-", "@")) and not reads_as_value(line)
+    return "'" * formula + line
 
 
 def frame_library(names):

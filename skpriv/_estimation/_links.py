@@ -94,8 +94,6 @@ class StepLink(Link):
         Largest slope of the mean, thinned, times ``far``.
     limit : float or None
         Limit R at which residuals are clipped; None leaves it to the rules.
-    slope_weight, squared_sensitivity : float
-        Weight of the slope matrix in `ScoreQuery`, and the squared sensitivity of that query.
     signal : float or None
         Deviation of the linear part that is thought possible, and the most by which one step moves
         it; None is that of the target.
@@ -129,8 +127,6 @@ class StepLink(Link):
     high: ClassVar[float] = 1.0
     farthest: ClassVar[float] = 2.0
     counts: ClassVar[bool] = True
-    slope_weight: ClassVar[Any] = 0.5
-    squared_sensitivity: ClassVar[Any] = 4.25
     signal: ClassVar[float | None] = None
     far: ClassVar[float] = 1.0
     least_effective_records: ClassVar[float] = 100.0
@@ -163,6 +159,11 @@ class StepLink(Link):
     def location_query(self, maps):
         """The query of the mean of the targets, where the loop starts."""
         return LocationQuery(maps.target_map, self.low, maps.row_map, self.prior_variance)
+
+    def proved(self, limit):
+        """Weight of the slope matrix in a `ScoreQuery` with this limit, and the square of its
+        sensitivity."""
+        return 0.5, 4.25
 
     def of_few(self, mean):
         """The link for few records of this mean."""
@@ -230,15 +231,9 @@ class Logit(BentLink):
     steepest: float = 0.25 * BentLink.far
     limit: float | None = 1.0
 
-    @property
-    def slope_weight(self):
-        """1 where no residual is cut, and else that of any clipped score: see `ScoreQuery`."""
-        return 1.0 if self.limit == 1.0 else StepLink.slope_weight
-
-    @property
-    def squared_sensitivity(self):
-        """That of these weights."""
-        return 4.0 if self.limit == 1.0 else StepLink.squared_sensitivity
+    def proved(self, limit):
+        """The same; the weight is 1 where no residual is cut."""
+        return (1.0, 4.0) if limit == 1.0 else super().proved(limit)
 
     def of_few(self, mean):
         """The link for few records: residuals are cut a little beyond those at this rate."""

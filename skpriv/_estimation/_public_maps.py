@@ -685,6 +685,10 @@ class RecordMap:
     target = property(attrgetter("target_map.scaled"), doc="Clipped r of a chunk of targets.")
     unscale = property(attrgetter("target_map.unscale"), doc="From [-1, 1] to the units of y.")
 
+    def records(self, X, y):
+        """Clipped (phi, r) of a chunk of rows and targets."""
+        return self.rows(X), self.target(y)
+
     @property
     def units(self):
         """Matrix and shift from theta to coefficients and intercept in the units of X and y."""

@@ -64,7 +64,7 @@ class LiftedMomentsQuery(Query):
         -------
         (phi, r) : ndarrays of shape (n_rows, p) and (n_rows,)
         """
-        return self.maps.rows(X), self.maps.target(y)
+        return self.maps.records(X, y)
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""

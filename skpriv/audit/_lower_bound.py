@@ -6,7 +6,7 @@ The test asks how much more likely the recorded answers of a run are under one n
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Annotated, Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from joblib import Parallel, delayed
 from scipy import ndimage, special, stats
 
 from .._compat import Interval, safe_indexing
-from .._parameters import Level, validated
+from .._parameters import Delta, Level, validated
 from .._progress import progress
 from ..privacy import Budget, GaussianNoise, GumbelNoise, lifted, listening
 from ._runs import Play, check_maker, fit, is_policy, parameters_of, replaced_rows, unfitted
@@ -163,7 +163,7 @@ def lower_bound(
     D_prime: Any,
     *,
     n_runs: Annotated[int, Interval(Integral, 8, None, closed="left")],
-    delta: Annotated[float, Interval(Real, 0, 1, closed="left")],
+    delta: Delta,
     confidence_level: Level = 0.95,
     statistic: Any = None,
     n_jobs: int | None = None,

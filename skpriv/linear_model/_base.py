@@ -8,7 +8,6 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from math import inf, sqrt
-from numbers import Real
 from typing import Annotated, Any, ClassVar, Self, cast
 
 import numpy as np
@@ -16,7 +15,7 @@ from scipy import stats
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from .._compat import Documented, F, Interval, StrOptions, fit_context, names_in
+from .._compat import Documented, F, StrOptions, fit_context, names_in
 from .._estimation._cells import Cells, KnowsCells
 from .._estimation._intervals import ConfidenceInterval, check_level, inside_bounds
 from .._estimation._links import IDENTITY, StepLink
@@ -26,7 +25,15 @@ from .._estimation._public_maps import PublicTargets, RecordMap
 from .._estimation._reports import ReportedFit, balanced
 from .._estimation._targets import Location
 from .._linalg import blocks_of, row_products
-from .._parameters import IntervalMethod, PrivacyModel, RandomState, RowsOfPerson, parameters
+from .._parameters import (
+    Delta,
+    Epsilon,
+    IntervalMethod,
+    PrivacyModel,
+    RandomState,
+    RowsOfPerson,
+    parameters,
+)
 from .._stored import stored
 from ..privacy import MODELS, Accounted, Budget, PrivacyReport, Trust, capabilities
 from ..records import (
@@ -430,8 +437,8 @@ class PrivateEstimator(Accounted, BaseEstimator):
         it, to the last digit.
     """
 
-    epsilon: Annotated[float, Interval(Real, 0, None, closed="right")] = 1.0
-    delta: Annotated[float, Interval(Real, 0, 1, closed="left")] = 1e-6
+    epsilon: Epsilon = 1.0
+    delta: Delta = 1e-6
     privacy: Annotated[PrivacyModel, StrOptions(MODELS.keys())] = "central"
     random_state: RandomState = None
     privacy_report_: PrivacyReport = field(init=False)

@@ -519,7 +519,7 @@ class LinkGradientQuery(Query):
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
-        phi, r = self.maps.rows(X), self.maps.target(y)
+        phi, r = self.maps.records(X, y)
         mean = np.clip(np.nan_to_num(self.link.mean(phi @ self.theta)), *self._mean_bounds)
         halves = self.instrument.halves(phi)
         gradient = self.instrument.rows(phi).T @ (mean - r)
@@ -640,7 +640,7 @@ class Minimiser(Procedure):
 
     def _slopes(self, theta, X, y):
         """Sums of slopes phi phi' and of scores phi (nu(<phi, theta>) - r); nothing is clipped."""
-        phi, target = self.maps.rows(X), self.maps.target(y)
+        phi, target = self.maps.records(X, y)
         linear = phi @ theta
         slopes = (self.link.mean(linear + SMALL) - self.link.mean(linear - SMALL)) / (2.0 * SMALL)
         return np.column_stack(

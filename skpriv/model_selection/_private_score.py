@@ -9,7 +9,6 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass, field
 from math import sqrt
-from numbers import Real
 from typing import Annotated, Any
 
 import numpy as np
@@ -21,12 +20,12 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Binarizer, Normalizer
 from sklearn.utils.validation import validate_data
 
-from .._compat import HasMethods, Interval, StrOptions, pipeline_steps, reaching_last, safe_indexing
+from .._compat import HasMethods, StrOptions, pipeline_steps, reaching_last, safe_indexing
 from .._estimation._intervals import two_sided_quantile
 from .._estimation._public_maps import TargetMap, column_bounds
 from .._estimation._targets import LocationQuery, SpreadQuery
 from .._linalg import row_products
-from .._parameters import ArrayLike, Level, PrivacyModel, RandomState, validated
+from .._parameters import ArrayLike, Delta, Epsilon, Level, PrivacyModel, RandomState, validated
 from ..exceptions import InvalidValues, PrivacyError
 from ..privacy import (
     MODELS,
@@ -323,8 +322,8 @@ def private_score(
     X: Any,
     y: Any,
     *,
-    epsilon: Annotated[float, Interval(Real, 0, None, closed="right")],
-    delta: Annotated[float, Interval(Real, 0, 1, closed="left")],
+    epsilon: Epsilon,
+    delta: Delta,
     bounds_y: ArrayLike | None = None,
     confidence_level: Level = 0.95,
     privacy: Annotated[PrivacyModel, StrOptions(MODELS.keys())] = "central",

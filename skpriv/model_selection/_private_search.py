@@ -4,7 +4,6 @@ from contextlib import contextmanager
 from dataclasses import field
 from itertools import chain
 from math import pi, sqrt
-from numbers import Real
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -15,8 +14,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
-from .._compat import HasMethods, Interval, fit_context, pipeline_steps, safe_indexing
-from .._parameters import ArrayLike, Count, Level, RandomState, parameters
+from .._compat import HasMethods, fit_context, pipeline_steps, safe_indexing
+from .._parameters import ArrayLike, Count, Epsilon, Level, RandomState, parameters
 from .._progress import progress
 from ..exceptions import InvalidValues, SkprivError
 from ..linear_model import IHTRegressor
@@ -142,7 +141,7 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
 
     estimator: Annotated[Any, HasMethods(["fit", "predict", "get_params"])] = field(kw_only=False)
     param_distributions: dict | list = field(kw_only=False)
-    epsilon: Annotated[float, Interval(Real, 0, None, closed="right")]
+    epsilon: Epsilon
     delta: Level
     n_iter: Count | None = None
     bounds_y: ArrayLike | None = None

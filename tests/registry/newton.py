@@ -48,7 +48,7 @@ def _link(rng, target):
     limit = 10.0 ** rng.uniform(-3.0, 0.4)
     return (
         (IDENTITY, target, limit),
-        (Logit(limit=min(limit, 1.0)), CLASSES, min(limit, 1.0)),
+        (Logit(limit=rng.choice([1.0, min(limit, 1.0)])), CLASSES, min(limit, 1.0)),
         (Log(Log.far * rng.uniform(0.01, 1.0), rng.normal()), COUNTS, min(limit, 1.0)),
     )[rng.randint(3)]
 

@@ -163,7 +163,8 @@ class ScoreQuery(JointScores, Query):
     def __post_init__(self):
         link, excess = self.link, (self.matrices and self.most_excess) or 0.0
         fall = min(FALL, excess / self.limit) if excess else 0.0
-        weights = {"moment": 1.0, "slope": link.slope_weight, "square": 1.0}
+        slope_weight, square = link.proved(self.limit)
+        weights = {"moment": 1.0, "slope": slope_weight, "square": 1.0}
         if not self.matrices:
             weights = {"moment": 1.0, "square": 1.0, "nearly_cut": COUNT_WEIGHT}
         elif self.sandwich:
@@ -174,7 +175,7 @@ class ScoreQuery(JointScores, Query):
             weights |= {"square": RESIDUAL_WEIGHT, **side}
         # The slope h is 1 for every record, or it is not asked: items 2 and 4 of the proof
         even = link.linear and (self.most_excess == 0.0 or not self.matrices)
-        sensitivity = (2.0 if even else sqrt(link.squared_sensitivity)) * ROUNDING
+        sensitivity = (2.0 if even else sqrt(square)) * ROUNDING
         vars(self).update(sensitivity=sensitivity, weights=weights, fall=fall)
 
     @property

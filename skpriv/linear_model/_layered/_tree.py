@@ -427,7 +427,7 @@ class LevelQuery(Query):
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
-        phi, target = self.maps.rows(X), self.maps.target(y)
+        phi, target = self.maps.records(X, y)
         total = np.zeros(self.shape)
         for slot, node, rows in self.located(phi):
             r = self.residual(node, phi[rows], target[rows])
@@ -467,7 +467,7 @@ class CodebookLevelQuery(LevelQuery):
 
     def units(self, X, y):
         """Slot of each row's bin, and its unit vector."""
-        phi, target = self.maps.rows(X), self.maps.target(y)
+        phi, target = self.maps.records(X, y)
         slots, vectors = np.zeros(len(phi), dtype=np.intp), np.zeros((len(phi), self.shape[1]))
         above = np.triu_indices(self.joint_length, 1)
         for slot, node, rows in self.located(phi):
