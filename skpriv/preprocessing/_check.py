@@ -125,7 +125,7 @@ class TableCheck(Printed):
 
     def _parts(self):
         half = two_sided_quantile(self.confidence_level) * self.std_error
-        largest = getattr(self.report, "rows_per_unit", None)
+        largest = self.report and self.report.rows_per_unit
         largest_count = self.n * (largest or 1)
         what = "persons" if largest else "rows"
         said = np.clip(np.round(self.counts), 0, largest_count).astype(int)

@@ -210,6 +210,7 @@ class Rows(ABC):
     ordered = True
     stored_sparse = False
     rows_each = 1  # most rows of a record, which is public
+    devices: Any = None  # how many devices keep the rows of sums, and who adds noise
     lineage: Any = None  # where rows are kept in a file that is paid for once
 
     @property

@@ -60,25 +60,19 @@ def stated(n, kind):
 
 def is_table(block):
     """Whether the columns of a block have names."""
-    return hasattr(block, "schema") or hasattr(block, "columns")
+    return isinstance(frame(block), nw.DataFrame)
 
 
 def cut(block, start, stop):
     """Rows from start up to stop, without a copy where the library has such."""
-    if hasattr(block, "num_rows"):
-        return block.slice(start, stop - start)
-    if is_table(block) or not hasattr(block, "shape"):
-        found = frame(block)
-        return block[start:stop] if found is None else found[start:stop].to_native()
-    return block[start:stop]
+    return pick(block, slice(start, stop))
 
 
 def pick(block, chosen):
-    """Rows at ascending positions: an array of them, or a range."""
+    """Rows at ascending positions: an array of them, a range or a slice."""
     if isinstance(chosen, range):
-        if chosen.step == 1:
-            return cut(block, chosen.start, chosen.stop)
-        chosen = np.asarray(chosen, dtype=np.intp)
+        plain = chosen.step == 1
+        chosen = slice(chosen.start, chosen.stop) if plain else np.asarray(chosen, dtype=np.intp)
     found = frame(block)
     return block[chosen] if found is None else found[chosen].to_native()
 

@@ -336,8 +336,7 @@ def from_batches(
             return batch
         if not is_table(batch) or (target is None and features is None):
             return batch, None
-        names = batch.schema.names if hasattr(batch, "schema") else frame(batch).columns
-        own_target, chosen = chosen_columns(target, features, names)
+        own_target, chosen = chosen_columns(target, features, frame(batch).columns)
         return split(batch, chosen, own_target)
 
     def blocks():
@@ -347,9 +346,7 @@ def from_batches(
         raise ValueError("factory must be a function without arguments that makes batches anew.")
     n = sum(length(X) for X, _ in blocks()) if n is None else check_length(n)
     X = first[0]
-    names = None
-    if is_table(X):
-        names = list(map(str, X.schema.names if hasattr(X, "num_rows") else frame(X).columns))
+    names = list(map(str, frame(X).columns)) if is_table(X) else None
     return BatchRows(blocks, n, public_shape(X)[1], names, has_target=first[1] is not None)
 
 

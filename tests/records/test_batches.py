@@ -5,6 +5,7 @@ import warnings
 from functools import partial
 from unittest.mock import Mock
 
+import narwhals.stable.v2 as nw
 import numpy as np
 import pytest
 from registry.estimators import iht, improper, layered, line_data, reweighted, ssp
@@ -125,6 +126,20 @@ def test_x_and_y_may_be_cut_in_different_places():
         np.testing.assert_allclose(found.coef_, expected, rtol=1e-9)
     with pytest.raises(ValueError, match="different numbers of rows"):
         rows.with_target(lambda: iter([y[:-1]])).sum(_Count())
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_batches_of_every_library_have_named_columns(library):
+    pytest.importorskip(library)
+    X, y = line_data(200)
+    table = nw.from_dict({**{f"x{i}": x for i, x in enumerate(X.T)}, "y": y}, backend=library)
+    blocks = [table[start : start + 70].to_native() for start in range(0, 200, 70)]
+    if library == "pyarrow":
+        blocks = [batch for block in blocks for batch in block.to_batches()]
+    rows = from_batches(lambda: blocks, target="y", features=["x2", "x0"])
+    assert rows.names == ["x2", "x0"] and rows.n == 200
+    expected = ssp(privacy="none").fit(X[:, [2, 0]], y).coef_
+    np.testing.assert_allclose(ssp(privacy="none").fit(rows).coef_, expected, rtol=1e-9)
 
 
 class _Count(Summed):

@@ -109,7 +109,7 @@ class CodebookNoise(ReportNoise):
         -------
         LiftedReports
         """
-        if hasattr(rows, "collect"):
+        if rows.on_devices:
             return rows.collect(query, self, users)
 
         def report(X, y):

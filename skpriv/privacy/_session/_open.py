@@ -122,7 +122,7 @@ class AggregateSession(Session):
     running_sums = SharedSumStream
 
     def __init__(self, rows, *arguments, **named):
-        self._simulated = getattr(rows, "devices", None) is None
+        self._simulated = rows.devices is None
         self._mixed = not self._simulated and rows.devices.transport == "shuffled-shares"
         super().__init__(rows, *arguments, **named)
         self.report.simulated = self._simulated
