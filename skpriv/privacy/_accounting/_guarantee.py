@@ -6,7 +6,7 @@ to be trusted by default.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import exp, inf, isinf
 
 from ...exceptions import PrivacyError
@@ -85,25 +85,37 @@ class Capabilities:
     batches: bool = False
     summed: bool = False
     caveat: str = ""
-    exact: bool = field(init=False, repr=False, compare=False)
-    curator: bool = field(init=False, repr=False, compare=False)
-    same_rows: bool = field(init=False, repr=False, compare=False)
-    reports: bool = field(init=False, repr=False, compare=False)
-    alone: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.sees_rows not in ("everybody", "curator", "nobody"):
             raise ValueError(f"sees_rows={self.sees_rows!r} must be everybody, curator or nobody.")
         if self.divides not in ("budget", "users"):
             raise ValueError(f"divides={self.divides!r} must be 'budget' or 'users'.")
-        reports = self.divides == "users"
-        vars(self).update(
-            exact=self.sees_rows == "everybody",
-            curator=self.sees_rows != "nobody",
-            same_rows=not reports,
-            reports=reports,
-            alone=reports and not self.amplifies,
-        )
+
+    @property
+    def exact(self) -> bool:
+        """Whether answers have no noise."""
+        return self.sees_rows == "everybody"
+
+    @property
+    def curator(self) -> bool:
+        """Whether somebody who is trusted sees all records."""
+        return self.sees_rows != "nobody"
+
+    @property
+    def same_rows(self) -> bool:
+        """Whether all records are in every answer, and shares divide the budget."""
+        return self.divides == "budget"
+
+    @property
+    def reports(self) -> bool:
+        """Whether each user sends one noisy report, which somebody sees as it is."""
+        return self.divides == "users"
+
+    @property
+    def alone(self) -> bool:
+        """Whether the own report protects a user, whatever all others do."""
+        return self.reports and not self.amplifies
 
     def named(self, unit: str) -> str:
         """The name of the guarantee for a "record", a "person" or a "user".
@@ -510,10 +522,14 @@ class Trust:
 
     model: str
     budget: Budget
-    can: Capabilities = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:  # a model that is not known is refused
-        object.__setattr__(self, "can", capabilities(self.model))
+    def __post_init__(self) -> None:
+        capabilities(self.model)  # a model that is not known is refused
+
+    @property
+    def can(self) -> Capabilities:
+        """What the model is able to do."""
+        return capabilities(self.model)
 
     @property
     def exact(self) -> bool:
