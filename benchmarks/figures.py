@@ -30,6 +30,7 @@ MAKERS = {
     "bandit_elimination": ("bandit_elimination", "bandit_elimination", "draw"),
     "bandit_square_cb": ("bandit_square_cb", "bandit_square_cb", "draw"),
     "first_table": ("first_table", "figures", "draw_first_table"),
+    "peers": ("peers", "figures", "draw_peers"),
 }
 
 
@@ -52,6 +53,50 @@ def draw_first_table(numbers):
 
     arrays = {k: np.array(v) if isinstance(v, list) else v for k, v in numbers.items()}
     return CoefficientDisplay(**arrays).plot().figure_
+
+
+PEERS = {  # name in the record: name in the picture, and how far it stands below its line
+    "LinearRegression": ("skpriv, LinearRegression", 3),
+    "Hessian mixing": ("Hessian mixing", 0),
+    "AdaSSP": ("AdaSSP", 8),
+    "TukeyEM": ("TukeyEM", 1),
+    "binned": ("binned aggregation", 5),
+    "descent": ("gradient descent", 3),
+}
+BUDGETS = ("0.3", "1.0", "3.0")
+
+
+def draw_peers(numbers):
+    """Mean R2 over the tables that all of these methods have, a negative one counted as 0."""
+    from matplotlib import pyplot
+
+    tables = [table["r2"] for table in numbers.values() if PEERS.keys() <= table["r2"].keys()]
+
+    def mean_r2(method, budget):
+        runs = [np.mean(list(table[method][budget].values())) for table in tables]
+        return float(np.mean(np.maximum(runs, 0.0)))
+
+    figure, ax = pyplot.subplots(figsize=(7.0, 3.6), layout="constrained")
+    epsilons = [float(budget) for budget in BUDGETS]
+    least_squares = mean_r2("least squares", BUDGETS[0])
+    ax.plot(epsilons, 3 * [least_squares], color="0.4", linestyle="--", linewidth=1.2)
+    ax.annotate("least squares, without privacy", (0.3, least_squares), (0, 4),
+                textcoords="offset points", fontsize=9, color="0.3")  # fmt: skip
+    for method, (label, below) in PEERS.items():
+        own = method == "LinearRegression"
+        values = [mean_r2(method, budget) for budget in BUDGETS]
+        line = ax.plot(epsilons, values, marker="o", linewidth=2.6 if own else 1.4)[0]
+        ax.annotate(label, (epsilons[-1], values[-1]), (8, -below), textcoords="offset points",
+                    fontsize=9, color=line.get_color(), weight="bold" if own else None)  # fmt: skip
+    ax.set_xscale("log")
+    ax.set_xticks(epsilons, [f"{value:g}" for value in epsilons], minor=False)
+    ax.set_xticks([], minor=True)
+    ax.set_xlim(0.28, 7.5)
+    ax.set_ylim(0.0, 1.15 * least_squares)
+    ax.set_xlabel("epsilon (delta = 1e-6)")
+    ax.set_ylabel(f"mean R2 over {len(tables)} real tables")
+    ax.spines[["top", "right"]].set_visible(False)
+    return figure
 
 
 def main():

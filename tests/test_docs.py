@@ -10,6 +10,7 @@ import hashlib
 import os
 import re
 import shlex
+from dataclasses import fields
 from pathlib import Path
 from threading import Lock
 from unittest.mock import patch
@@ -19,10 +20,12 @@ import pytest
 
 import skpriv
 from skpriv._cli import main
+from skpriv._cli._main import COMMANDS
 from skpriv._codec import MODEL_VERSION
 from skpriv._wire import WIRE_VERSION
 from skpriv.bandits._service._store import EVENTS_VERSION
 from skpriv.bandits._state import STATE_VERSION
+from skpriv.preprocessing._schema import TYPES, TableFormat
 from skpriv.privacy import MODELS
 from skpriv.privacy._ledger._ledger import LEDGER_VERSION
 
@@ -87,6 +90,7 @@ def printed(match, page, namespace, capsys):
 @pytest.mark.parametrize("page", PAGES)
 def test_blocks_run_and_their_outputs_are_shown(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")  # of the help of a command
     same_bytes, namespace = SameBytes(page), {"__name__": "__main__"}
     written, end = [], 0
     # a page may add a model of its own
@@ -120,6 +124,26 @@ def test_the_words_of_an_output_are_compared_and_its_numbers_are_not():
 def test_the_pages_that_must_run_have_something_to_run():
     for page in ("README.md", "docs/howto/model.md", "docs/howto/estimator.md"):
         assert page in PAGES
+
+
+def test_every_command_is_shown_with_its_help_and_its_output():
+    blocks = list(BLOCK.finditer(TEXTS["docs/commands.md"]))
+    shown = [match["code"].split()[3:5] for match in blocks if match["language"] == "bash"]
+    for command in COMMANDS:
+        assert [command, "--help"] in shown, command
+        assert len([one for one in shown if one[0] == command]) == 2, command
+
+
+def test_every_key_of_a_schema_is_on_its_page():
+    text = (ROOT / "docs" / "schema_file.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| (\w+) \| (`.*) \|$", text, re.MULTILINE))
+    of_types = {kind: set(re.findall(r"`(\w+)`", keys)) for kind, keys in rows.items()}
+    assert of_types == {
+        kind: {field.name for field in fields(column) if field.init}
+        for kind, column in TYPES.items()
+    }
+    for key in ("type", "role", *(field.name for field in fields(TableFormat))):
+        assert f"| `{key}` |" in text, key
 
 
 def test_the_version_is_the_same_everywhere():

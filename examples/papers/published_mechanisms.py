@@ -8,6 +8,8 @@ the audit finds: by sampling (:func:`skpriv.audit.lower_bound`, at a confidence 
 where the two laws are known. The page "Where published guarantees fail" tells the story.
 """
 
+# sphinx_gallery_thumbnail_path = '_static/thumbnails/audit.svg'
+
 from itertools import product
 from math import exp, log, sqrt
 

@@ -9,6 +9,8 @@ In the middle the server is stopped, and goes on from its file.
 Run ``python examples/production/devices.py``; the number of devices is its first argument.
 """
 
+# sphinx_gallery_thumbnail_path = '_static/thumbnails/devices.svg'
+
 import sys
 import tempfile
 import threading

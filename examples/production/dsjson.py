@@ -7,6 +7,8 @@ cost, minus the reward. What is read is what ``update`` of a policy takes; pass 
 features if the log is private, since its texts become names.
 """
 
+# sphinx_gallery_thumbnail_path = '_static/thumbnails/events.svg'
+
 import json
 
 import numpy as np

@@ -12,6 +12,8 @@ never. Events and the policy are kept in FILE: kill the process and start it aga
     POST /reward  {"event": "visit 17", "reward": 1}                 ->  {"status": "taken"}
 """
 
+# sphinx_gallery_thumbnail_path = '_static/thumbnails/service.svg'
+
 # %%
 # The standard library is enough; any web framework can call the same two methods.
 

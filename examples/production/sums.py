@@ -10,6 +10,8 @@ stopped and started again in the middle of a round.
 Run ``python examples/production/sums.py``; the number of devices is its first argument.
 """
 
+# sphinx_gallery_thumbnail_path = '_static/thumbnails/sums.svg'
+
 import multiprocessing
 import sys
 import tempfile
