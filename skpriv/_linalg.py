@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from scipy import optimize
+from scipy.sparse import issparse
 from threadpoolctl import ThreadpoolController
 
 SQRT2 = np.sqrt(2.0)
@@ -175,7 +176,7 @@ def add_gram(total, rows):
     Parameters
     ----------
     total : ndarray of shape (p, p)
-    rows : ndarray of shape (n_rows, p)
+    rows : ndarray or CSR matrix of shape (n_rows, p)
 
     Examples
     --------
@@ -186,7 +187,7 @@ def add_gram(total, rows):
     >>> total.tolist()
     [[10.0, 14.0], [14.0, 20.0]]
     """
-    total += np.dot(rows.T, rows)
+    total += (rows.T @ rows).toarray() if issparse(rows) else np.dot(rows.T, rows)
 
 
 def lean_product(X, W):

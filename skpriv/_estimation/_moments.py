@@ -3,11 +3,12 @@
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from math import hypot, inf, sqrt
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import linalg
 from scipy.linalg import lapack
+from scipy.sparse import diags, issparse
 
 from .._linalg import (
     RELATIVE_ZERO,
@@ -498,6 +499,7 @@ class MomentsQuery(Query):
     sensitivity: float = 3.0 / sqrt(2.0) * ROUNDING
     square_weight: float = SQUARE_WEIGHT  # w
     blocks: int = 1  # of equal size, into which phi is divided
+    takes_sparse: ClassVar[bool] = True
 
     @property
     def shape(self):
@@ -511,7 +513,8 @@ class MomentsQuery(Query):
         size = p // self.blocks
         target, grams = np.zeros(p), np.zeros((self.blocks, size, size))
         for block, phi in self.maps.row_map.in_blocks(X):
-            target += np.dot(r[block], phi)  # without the interpreter's lock, see `add_gram`
+            # Of arrays without the interpreter's lock, see `add_gram`
+            target += r[block] @ phi if issparse(phi) else np.dot(r[block], phi)
             for at, gram in enumerate(grams):
                 add_gram(gram, phi[:, at * size : (at + 1) * size])
         return np.concatenate([target, *map(vech, grams), [self.square_weight * (r @ r)]])
@@ -560,6 +563,7 @@ class ResidualGramQuery(Query):
     limit: float = 2.0
     name: str = "residual variance"
     sensitivity: float = sqrt(3.0) * ROUNDING
+    takes_sparse: ClassVar[bool] = True
 
     @property
     def shape(self):
@@ -590,7 +594,7 @@ class ResidualGramQuery(Query):
             zeta = r[block] - np.clip(phi @ theta, -1.0, 1.0)
             cut = np.clip(zeta, -self.limit, self.limit) / self.limit
             if self.instrument.matrix is None:
-                scores = phi * cut[:, None]
+                scores = diags(cut) @ phi if issparse(phi) else phi * cut[:, None]
             else:
                 scores = row_map.weigh(self.instrument.rows(phi, cut), X[block])
             yield scores, self._beyond(zeta)

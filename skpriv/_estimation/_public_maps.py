@@ -16,9 +16,10 @@ from operator import attrgetter
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_matrix, diags, hstack, issparse
 
 from .._linalg import blocks_of, row_norms
-from ..records import same_names
+from ..records import canonical, same_names
 from .._stored import stored
 from ._intervals import usual_moments
 
@@ -207,9 +208,9 @@ class PublicRows:
 
     def in_blocks(self, X: Any) -> Any:
         """Yield (slice, phi) of one block of ``rows`` after the other: it and a product of it fit
-        into the cache.
+        into the cache. Sparse rows are one long block.
         """
-        for block in blocks_of(len(X), 2 * self.size):
+        for block in blocks_of(X.shape[0], 1 if issparse(X) else 2 * self.size):
             yield block, self.rows(X[block])
 
     def span(self, theta: Any) -> Any:
@@ -396,8 +397,16 @@ class RowMap(PublicRows):
         """Clipped phi of a chunk of rows, of norm at most 1 up to rounding; total.
 
         NaN becomes the middle of its range, and a row that is not finite the zero row where only
-        its norm is bounded.
+        its norm is bounded. Of sparse rows with a bounded norm phi is sparse. Their values are
+        clipped at 1e100 of it, so that no square overflows; those that underflow add nothing to 1.
         """
+        if issparse(X) and self.low is not None:
+            X = X.toarray()
+        elif issparse(X):
+            Z = clipped_entries(X / self._norm, 1e100)
+            factors = self.parts[0] / np.maximum(np.sqrt(Z.power(2).sum(axis=1)), 1.0)
+            constant = np.full((len(factors), self.size - self.n_features), self.parts[1])
+            return hstack([diags(np.ravel(factors)) @ Z, constant], format="csr")
         if self.low is None:
             norms = row_norms(X)
             if norms.max(initial=0.0) <= self._norm:  # nothing is clipped
@@ -553,6 +562,20 @@ class TargetMap(PublicTargets):
     def unscale(self, value):
         """From scaled units to those of y, clipped to bounds_y."""
         return np.clip(self.centre + self.radius * value, *self.bounds_y)
+
+
+def clipped_entries(X, limit):
+    """X with every entry clipped to [-limit, limit] and NaN replaced by 0; sparse stays sparse.
+
+    Stored entries are entries of the matrix in canonical form only: duplicates are added up first.
+    """
+    if issparse(X):
+        X = canonical(X)
+        return csr_matrix((clipped_entries(X.data, limit), X.indices, X.indptr), shape=X.shape)
+    Z = np.clip(X, -limit, limit)
+    if np.isnan(Z.sum()):
+        np.nan_to_num(Z, copy=False, nan=0.0)
+    return Z
 
 
 def _finite(X, norms=None):

@@ -21,7 +21,7 @@ from .._estimation._loop._rows import Whitened
 from .._estimation._loop._rules import QUESTION
 from .._estimation._loop._score import ScoreEquation, ScoreQuery
 from .._estimation._loop._steps import at_solution, fit_rows, public_rules
-from .._estimation._public_maps import RecordMap, RowMap
+from .._estimation._public_maps import RecordMap, RowMap, clipped_entries
 from .._estimation._targets import LocationQuery
 from .._linalg import RELATIVE_ZERO, row_norms
 from .._parameters import ArrayLike, Count, DataNorm, Level, Positive, parameters
@@ -32,20 +32,6 @@ from ..records import canonical
 from ._base import LARGEST_OF_START, CertifiedIntervals
 from ._opening import hold_out, open_fit, scaled_rows
 from ._prediction_intervals import PredictionIntervals
-
-
-def clipped(X, limit):
-    """X with every entry clipped to [-limit, limit] and NaN replaced by 0; sparse stays sparse.
-
-    Stored entries are entries of the matrix in canonical form only: duplicates are added up first.
-    """
-    if sparse.issparse(X):
-        X = canonical(X)
-        return sparse.csr_matrix((clipped(X.data, limit), X.indices, X.indptr), shape=X.shape)
-    Z = np.clip(X, -limit, limit)
-    if np.isnan(Z.sum()):
-        np.nan_to_num(Z, copy=False, nan=0.0)
-    return Z
 
 
 def picked(X, columns):
@@ -79,7 +65,7 @@ class Iterate:
         """r - z'theta - level of a chunk of rows."""
         r, data_max = self.maps.target(y) - self.level, self.maps.row_bound
         if len(self.support):
-            r -= clipped(picked(X, self.support), data_max) @ (self.weights / data_max)
+            r -= clipped_entries(picked(X, self.support), data_max) @ (self.weights / data_max)
         return r
 
 
@@ -152,7 +138,7 @@ class ScoresQuery(Query):
         limit = self.residual_limit
         residual = np.clip(self.model.residual(X, y), -limit, limit)
         data_max = self.model.maps.row_bound
-        scores = clipped(X, self.entry_limit * data_max).T @ residual / data_max
+        scores = clipped_entries(X, self.entry_limit * data_max).T @ residual / data_max
         scores[self.model.support] = 0.0  # features of the start are not to be named
         return scores
 
@@ -245,7 +231,7 @@ class GradientNorm(Procedure):
     def _gradient(self, X, y):
         """Sum of (z, 1) residual; without an intercept the last coordinate is 0."""
         residual, entries = self.model.residual(X, y), self.model.maps
-        scores = clipped(X, entries.row_bound).T @ residual / entries.row_bound
+        scores = clipped_entries(X, entries.row_bound).T @ residual / entries.row_bound
         return np.append(scores, residual.sum() * entries.fit_intercept)
 
 
@@ -346,7 +332,7 @@ def support_certificate(gradient, n_coordinates, n_nonzero, sparsity, eigenvalue
 
 def sparse_norms(Z, support, others):
     """Bound on the norm of each row over the support and any ``others`` further coordinates."""
-    squares = Z.multiply(Z).tocsr() if sparse.issparse(Z) else np.square(Z)
+    squares = Z.power(2) if sparse.issparse(Z) else np.square(Z)
     inside, total = (np.ravel(rows.sum(axis=1)) for rows in (squares[:, support], squares))
     largest = np.ravel(squares.max(axis=1).toarray() if sparse.issparse(Z) else squares.max(axis=1))
     return np.sqrt(np.minimum(total, inside + others * largest))

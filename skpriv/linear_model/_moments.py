@@ -9,6 +9,7 @@ from numbers import Real
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -306,7 +307,7 @@ class MomentRegressor(CertifiedIntervals, FitsPersons, PredictionIntervals):
     def _interval(self, X, confidence_level, method):
         """The interval at checked rows."""
         maps, equations = self._scaling, self._equations
-        points, bound = maps.features(X), None
+        points, bound = maps.features(X.toarray() if issparse(X) else X), None
         limit = np.ones(len(points))  # |phi'theta*| is at most both bounds, whatever the noise
         if self.coef_norm is not None:
             bound = maps.theta_bound(self.coef_norm)
@@ -332,7 +333,8 @@ class SSPRegressor(MomentRegressor):
 
     All second moments are released at once, with the tight replace-one sensitivity of the joint
     vector, and the noisy normal equations are solved with a shrinkage chosen from the released
-    answers and their known noise law. In the local model every user sends one noisy report.
+    answers and their known noise law. In the local model every user sends one noisy report. SciPy
+    sparse matrices are accepted: a fit of a curator costs what is not zero, and p^2 numbers.
 
     Parameters
     ----------
@@ -398,9 +400,10 @@ class SSPRegressor(MomentRegressor):
     interval_estimand: ClassVar[str | None] = "least-squares line of the clipped rows and targets"
     law_estimands = ("fitted", "least_squares")
     interval_claims: ClassVar[tuple[str, ...]] = ("certified", "asymptotic")
+    _sparse = "csr"
 
     def _fit(self, X, y, groups, weights):
-        rows, maps = scaled_rows(self, X, y)
+        rows, maps = scaled_rows(self, X, y, accept_sparse=True)
         rows, query_map = weighted_records(self, rows, maps, weights)
         channel = channel_of(self, maps.size, rows)
         session = open_fit(self, rows, channel, groups=groups)

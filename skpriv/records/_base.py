@@ -159,6 +159,15 @@ def _even(count, longest):
     return max(1, -(-count // (chunks if chunks <= 2 else 4 * -(-chunks // 4))))
 
 
+def added(shape: Any, terms: Iterable) -> CompensatedSum:
+    """Sum of arrays with its correction, in silence: a warning would tell of a value."""
+    total = CompensatedSum(shape)
+    with np.errstate(all="ignore"):
+        for term in terms:
+            total.add(term)
+    return total
+
+
 class Rows(ABC):
     """Private rows, of which nothing but their public size and exact sums can be had.
 
@@ -249,7 +258,6 @@ class Rows(ABC):
 
     def total(self, query: Any, subset: Any = None) -> CompensatedSum:
         """Sum with its correction, to be added to those of other parts of the rows."""
-        total = CompensatedSum(query.shape)
         subset = self.chosen(subset)
         sparse = query.takes_sparse
         chunk_length = self._chunk_length(query.width, sparse, subset)
@@ -271,10 +279,7 @@ class Rows(ABC):
             # Progress of a pass over rows that are not in memory is shown after three seconds.
             label = "rows" if self.passes is None else f"pass {self.passes + 1}"
             results = progress(results, count, label, unit="rows", after=3.0, size=itemgetter(0))
-        with np.errstate(all="ignore"):  # a warning would tell of a value
-            for _, term in results:
-                total.add(term)
-        return total
+        return added(query.shape, (term for _, term in results))
 
     def each(self, function: Any, subset: Any = None, entries: int | None = None) -> Any:
         """Yield ``function(X, y)`` of one chunk after the other, in order.
@@ -526,7 +531,7 @@ class ChunkRows(Rows):
 
     Parameters
     ----------
-    chunks : list of (ndarray, ndarray)
+    chunks : list of tuple
     n, n_features : int
     n_jobs : int or None
     rows_each : int, default=1
@@ -541,6 +546,7 @@ class ChunkRows(Rows):
         self.n = n
         self.n_features = n_features
         self.n_jobs = n_jobs
+        self.rows_each = rows_each
 
     def pieces(self, max_rows: Any, subset: Any = None, sparse: bool = True) -> Any:
         """Functions that return one chunk each, however long; no caller may ask for a subset."""

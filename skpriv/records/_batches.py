@@ -221,11 +221,10 @@ class Memory:
 
     def add(self, X: np.ndarray, y: np.ndarray) -> None:
         """Copy the next chunk."""
-        start = self._filled
-        self._filled = self._filled + len(y)
-        count = len(self._y[start : self._filled])
-        self._X[start : start + count] = X[:count]
-        self._y[start : start + count] = y[:count]
+        for room, values in ((self._X, X), (self._y, y)):
+            part = room[self._filled : self._filled + len(y)]
+            part[:] = values[: len(part)]
+        self._filled += len(y)
 
     def rows(self, n_jobs: int | None) -> ArrayRows:
         """All that was added, as rows."""
@@ -336,18 +335,15 @@ class BatchRows(FetchedRows):
         """
         if not self.has_target:
             return None, None
-        n = 0 if subset is None else len(subset)
-        part = Memory(n, self.n_features) if _size(n, self.n_features) <= most_bytes else None
-        left = most_bytes - (_size(n, self.n_features) if part else 0)
-        targets = Memory(self.n, 0) if _size(self.n, 0) <= left else None
-        if not n or part is None:
-            if targets is not None:
-                for piece in self.targets(CHUNK_ROWS, None, False):
-                    y = piece()[1]
-                    targets.add(np.empty((len(y), 0)), y)
-            return None, targets and targets.rows(self.n_jobs)
-        self.passes += 1
         alone = self._without_columns()
+        size = 0 if subset is None else _size(len(subset), self.n_features)
+        if not 0 < size <= most_bytes:
+            found = alone.loaded(None, most_bytes)
+            self.passes += found is not None
+            return None, found
+        part = Memory(len(subset), self.n_features)
+        targets = Memory(self.n, 0) if _size(self.n, 0) <= most_bytes - size else None
+        self.passes += 1
         for start, X, y in self._cuts(CHUNK_ROWS):
             if targets is not None:
                 targets.add(*alone._chunk(np.empty((length(X), 0)), y, None, False))
@@ -369,8 +365,6 @@ class BatchRows(FetchedRows):
 
     def targets(self, max_rows: Any, subset: Any = None, sparse: bool = True) -> Any:
         """Chunks of targets alone, if no column of X need be read for them."""
-        if self._targets is None:
-            return self.pieces(max_rows, subset, sparse)
         self.passes += 1
         return self._without_columns().pieces(max_rows, subset, sparse)
 

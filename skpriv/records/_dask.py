@@ -236,7 +236,7 @@ class DaskRows(FetchedRows):
 
     def loaded_with_targets(self, subset: Any, most_bytes: int) -> Any:
         """The rows of a subset and the targets of all rows, each on its worker; None: too many."""
-        part = None if subset is None else self.loaded(subset, most_bytes)
+        part = self.loaded(subset, most_bytes)
         left = most_bytes - (self._bytes(subset) if part is not None else 0)
         fits = self.has_target and 8 * self.n <= left
         return part, self._cut(_targets_alone, None, 0) if fits else None

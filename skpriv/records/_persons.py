@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._linalg import CompensatedSum
-from ._base import CHUNK_ROWS, KEPT_BYTES, ArrayRows, ChunkRows, Rows, Summed, in_threads
+from ._base import CHUNK_ROWS, KEPT_BYTES, ArrayRows, ChunkRows, Rows, Summed, added, in_threads
 from ._subset import Subset
 
 
@@ -62,7 +62,7 @@ class PersonRows(Rows):
         self, rows: Any, codes: Any, largest: int, permutation: Any, change: Any = None
     ) -> None:
         self._rows = self._source = rows
-        self.largest = largest
+        self.largest = self.rows_each = largest
         self._change = change
         self.n_features = rows.n_features
         self.n_jobs = rows.n_jobs
@@ -102,11 +102,6 @@ class PersonRows(Rows):
 
         pieces = self.person_pieces(self._chunk_length(query.width, False, subset), subset)
         return _sum_of_chunks(query, pieces, self.largest, self.n_jobs)
-
-    @property
-    def rows_each(self) -> int:  # type: ignore[override]
-        """Most rows of a person, which is public."""
-        return self.largest
 
     def loaded(self, subset: Any, most_bytes: int) -> Any:
         """The rows of some persons, one person after the other, if all rows are in memory."""
@@ -268,11 +263,7 @@ def _sum_of_chunks(query, pieces, largest, n_jobs):
             return query.sum_persons(X, y, starts, largest)
         return query.sum(X, y) / largest
 
-    total = CompensatedSum(query.shape)
-    with np.errstate(all="ignore"):
-        for term in in_threads(chunk_sum, pieces, n_jobs):
-            total.add(term)
-    return total
+    return added(query.shape, in_threads(chunk_sum, pieces, n_jobs))
 
 
 def _persons(X, y, numbers, largest, change):
@@ -383,7 +374,7 @@ class MeanOfPlaces(Summed):
 
     def __init__(self, query, largest, clean):
         self.query = query
-        self.largest = largest
+        self.largest = self.rows_each = largest
         self.clean = clean
         self.shape = query.shape
         self.width = query.width

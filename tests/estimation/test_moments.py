@@ -1,7 +1,12 @@
 """Residual Gram matrices: what they sum."""
 
+from itertools import product
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+from registry.rows import neighbours, stored
+from scipy.sparse import csr_matrix
 
 from skpriv._estimation._moments import Instrument, MomentsQuery, ResidualGramQuery
 from skpriv._estimation._public_maps import RecordMap, RowMap, TargetMap
@@ -61,3 +66,23 @@ def test_the_public_corner_is_that_of_the_constant(feature_length):
     X = np.random.RandomState(0).uniform(-0.7, 0.7, (50, 2))
     design = query.equations(Answer(query.sum(X, X[:, 0]), 50, GaussianNoise(0.0))).design
     np.testing.assert_allclose(design, rows.rows(X).T @ rows.rows(X), rtol=1e-9, atol=1e-12)
+
+
+def test_sparse_rows_have_the_sums_of_dense_ones_and_move_them_by_no_more(global_random_seed):
+    """However they are stored, and whatever their values are; of usual ones the sums are equal."""
+    rng = np.random.RandomState(global_random_seed)
+    for norm, intercept in product((1e-300, 0.5, 1e300), (True, False)):
+        maps = RecordMap.of_norm(norm, (-1.0, 1.0), intercept, 4)
+        theta = tuple(rng.normal(size=maps.size))
+        for query in (MomentsQuery(maps), ResidualGramQuery(maps, theta, Instrument(), 0.5)):
+            assert query.takes_sparse
+            case = SimpleNamespace(n=9, width=4, unit=lambda asked: norm)  # noqa: B023
+            (X, y), (other, other_y) = neighbours(case, query, rng)
+            usual = norm * rng.uniform(-1.0, 1.0, size=X.shape) * (rng.uniform(size=X.shape) < 0.5)
+            np.testing.assert_allclose(
+                query.sum(csr_matrix(usual), y), query.sum(usual, y), rtol=1e-9, atol=1e-12
+            )
+            pair = stored((X, y), (other, other_y), rng)
+            with np.errstate(all="ignore"):
+                first, second = (query.sum(*one) for one in pair)
+            assert np.linalg.norm(first - second) <= query.sensitivity

@@ -313,15 +313,13 @@ class PersonScoreQuery(PersonScores, ScoreQuery):
         """Rows e s of a chunk, and the slope matrix, squares and counts of its rows."""
         slope = self.start_of_slopes(X)
         numbers = np.zeros(2)
-        stop = 0
-        scores = np.empty((X.shape[0], len(self.point)))
+        scores = [np.empty((0, len(slope)))]
         for e, s, h, *_ in self.scores(X, y):
             self.add_slopes(slope, e, h)
             numbers += s @ s, np.count_nonzero(np.abs(s) >= CUT)
-            np.multiply(e, s[:, None], scores[stop : stop + len(s)])
-            stop += len(s)
+            scores.append(e * s[:, None])
         beside = dict(zip(("square", "nearly_cut"), numbers), slope=vech(slope))
-        return scores, beside
+        return np.vstack(scores), beside
 
 
 # Mean excess over the clip, in units of it, of each residual that is counted near the limit, for a
