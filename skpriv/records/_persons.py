@@ -374,7 +374,7 @@ class MeanOfPlaces(Summed):
 
     def __init__(self, query, largest, clean):
         self.query = query
-        self.largest = self.rows_each = largest
+        self.largest = largest
         self.clean = clean
         self.shape = query.shape
         self.width = query.width
