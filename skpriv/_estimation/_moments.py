@@ -3,7 +3,7 @@
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from math import hypot, inf, sqrt
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg
@@ -499,7 +499,7 @@ class MomentsQuery(Query):
     sensitivity: float = 3.0 / sqrt(2.0) * ROUNDING
     square_weight: float = SQUARE_WEIGHT  # w
     blocks: int = 1  # of equal size, into which phi is divided
-    takes_sparse: ClassVar[bool] = True
+    takes_sparse = True
 
     @property
     def shape(self):
@@ -563,7 +563,7 @@ class ResidualGramQuery(Query):
     limit: float = 2.0
     name: str = "residual variance"
     sensitivity: float = sqrt(3.0) * ROUNDING
-    takes_sparse: ClassVar[bool] = True
+    takes_sparse = True
 
     @property
     def shape(self):
