@@ -279,8 +279,8 @@ class Pieces:
         if self._kept_pieces:  # the next pass may have other records in the same places
             self.all_rows.needs_order()
         if len(piece) <= self._bytes_left // 8:  # else not even a number of each record would fit
-            foreseen = (p for p in self._foreseen.values() if len(p) > len(piece))
-            for larger in (*(p for p in foreseen if p.holds(piece)), piece):
+            foreseen = (p for p in self._foreseen.values() if p.holds(piece))
+            for larger in (*foreseen, piece):
                 found: Any = self.all_rows.loaded(self.users(larger), self._bytes_left)
                 if self._booked(found) is not None:
                     self._kept_pieces.append((larger, found))
