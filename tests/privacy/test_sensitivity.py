@@ -13,6 +13,8 @@ from registry import REGISTRY, classes
 from registry.rows import neighbours, stored
 from scipy import optimize
 
+from skpriv._estimation._loop._rows import WhiteningQuery
+from skpriv._estimation._loop._score import ScoreQuery
 from skpriv.model_selection._private_score import ErrorMoments, Gains, SquaredErrors
 
 every_class = pytest.mark.parametrize("asked_class", REGISTRY, ids=lambda c: c.__name__)
@@ -125,6 +127,31 @@ def test_nor_does_one_record_among_many_equal_ones(asked_class, global_random_se
         other, changed = X.copy(), y.copy()
         other[7], changed[7] = row, target
         within(case, asked, (X, y), (other, changed))
+
+
+@pytest.mark.parametrize("asked_class", [WhiteningQuery, ScoreQuery], ids=lambda c: c.__name__)
+def test_nor_does_one_of_the_rows_that_a_session_keeps(asked_class, global_random_seed):
+    """These are summed in another way: what is cut is taken off a matrix of all rows."""
+    case, rng, asked_times = REGISTRY[asked_class], np.random.RandomState(global_random_seed), 0
+    for _ in range(20):
+        asked = case.make(rng)
+        if asked.prepared is None:
+            continue
+        asked_times += 1
+        maker, twin = asked.prepared
+        unit = case.unit(asked)
+        X, y = unit * rng.normal(size=(400, case.width)), unit * rng.normal(size=400)
+        X[1::2], y[1::2] = X[0], y[0]
+        sums = twin.sum(*maker.records(X, y))
+        expected = case.ask(asked, X, y)
+        np.testing.assert_allclose(sums, expected, atol=1e-9 * case.declared(asked), rtol=1e-9)
+        for row, target in [(-X[0], -unit), (np.full(case.width, 1e308), np.nan), (X[0], -y[0])]:
+            other, changed = X.copy(), y.copy()
+            other[7], changed[7] = row, target
+            with np.errstate(all="ignore"):
+                moved = twin.sum(*maker.records(other, changed)) - sums
+            assert np.linalg.norm(moved) <= case.declared(asked)
+    assert asked_times > 3
 
 
 @every_class

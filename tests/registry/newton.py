@@ -145,7 +145,7 @@ CASES = {
     LocationQuery: Case(_location(LocationQuery), (_targets(LocationQuery(TARGET), 1.0, -1.0),)),
     SpreadQuery: Case(_location(SpreadQuery), (_targets(SpreadQuery(TARGET, 0.0), 0.0, 1.0),)),
     WhiteningQuery: Case(
-        lambda rng: WhiteningQuery(_with_weights(rng, *_maps(rng))[0]),
+        lambda rng: WhiteningQuery(_with_weights(rng, *_maps(rng))[0], rng.rand() < 0.5),
         (
             lambda: (WhiteningQuery(PLANE), one(E1, 0.0), one(E2, 0.0)),
             lambda: (WhiteningQuery(LONGER), one(E1, 0.0), one(E2, 0.0)),
