@@ -100,6 +100,29 @@ def test_parts_of_parts(privacy):
     assert [part.sum(Total(), 1.0).n for part in parts] == [200, 300]
 
 
+def test_parts_of_parts_are_of_other_records_than_the_other_parts():
+    """Their places are counted from that of the part that is divided."""
+    session = _session("none")
+    others, divided = split(session, 300, 500)
+    counts = sum(part.sum(Chosen(), 1.0).value for part in split(divided, 200, 250))
+    counts += others.sum(Chosen(), 1.0).value
+    assert counts.sum() == 750 and counts.max() == 1.0
+
+
+@pytest.mark.parametrize("privacy", ["central", "local"])
+def test_a_ten_thousandth_too_much_is_too_much(privacy):
+    """Of a part, and of a session that is divided after it has answered."""
+    (part,) = split(_session(privacy), N)
+    part.sum(Total(), 0.6)
+    with pytest.raises(PrivacyError, match="left of this part"):
+        part.sum(Total(), 0.4001)
+    part.sum(Total(), 0.4)
+    session = _session(privacy)
+    session.sum(Total(), 0.001)
+    with pytest.raises(PrivacyError, match="before it answers"):
+        split(session, 10)
+
+
 def test_selections_in_a_part_cost_what_they_say():
     session = _session("central", currency="zcdp")
     fit, held_out = split(session, 700, 300)
