@@ -212,3 +212,13 @@ def test_noise_is_for_all_rows_of_a_person(monkeypatch):
 def test_no_selection_is_made_with_the_noise_of_one_row():
     with pytest.raises(PrivacyError, match="not about persons"):
         persons(np.full(N, 0.1)).top(Scores(), 1, 1.0)
+
+
+def test_the_report_names_the_column_of_persons_where_labels_have_one():
+    pd = pytest.importorskip("pandas")
+    X = np.zeros((40, 2))
+    labels = np.repeat(np.arange(20), 2)
+    for name in ("patient", None):
+        model = ssp().fit(X, X[:, 0], groups=pd.Series(labels, name=name), max_rows_per_group=2)
+        assert ("column 'patient'" in str(model.privacy_report_)) == (name is not None)
+        assert model.privacy_report_.to_dict()["person_column"] == (name or "")

@@ -71,3 +71,16 @@ def test_reports_of_which_no_law_is_known_have_the_local_guarantee():
     Pure.likely = staticmethod(lambda epsilon: 1.0 / (1.0 + np.exp(-epsilon)))
     session._law(Pure(), session._next_slot(0.5))
     assert asked[-1] == Budget(amplified_epsilon(Budget(1.0, 1e-6), 5_000, Pure.likely))
+
+
+def test_the_noise_of_a_report_is_that_of_the_block_that_it_hides_in():
+    """A query that draws less, as if all users hid each of its reports, is refused."""
+
+    class Quiet(Total):
+        def local_noise(self, budget):
+            return super().local_noise(amplified(BUDGET, 10_000, dimension=1))
+
+    session = _session(10_000)
+    with pytest.raises(PrivacyError, match="more than its share"):
+        session.sum(Quiet(), 0.1)
+    assert session.sum(Quiet(), 1.0).n == 10_000
