@@ -344,11 +344,13 @@ def packing_offenders(file, tree):
     if room(file) in PACKED:
         return
     for node in nodes(tree):
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple):
-            targets = getattr(node.targets[0], "elts", ())
+        if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Tuple):
+            continue
+        targets = node.targets[0].elts
+        if isinstance(node.value, ast.Tuple) and len(targets) == len(node.value.elts):
             written = set(map(ast.unparse, targets))
             read = {ast.unparse(part) for part in ast.walk(node.value) if hasattr(part, "ctx")}
-            if len(targets) == len(node.value.elts) and not written & read:
+            if not written & read:
                 yield f"{file}:{node.lineno} assigns values together: {ast.unparse(node)}"
 
 
@@ -578,7 +580,7 @@ def test_rules_find_offenders(rule, file, source):
         (generator_offenders, "linear_model/_a.py", "isinstance(rng, np.random.RandomState)"),
         (sklearn_offenders, "_compat.py", "from sklearn.base import _fit_context"),
         (class_offenders, "privacy/_a.py", "class Stream: pass\nclass TreeStream(Stream): pass"),
-        (packing_offenders, "metrics/_a.py", "a, b = b, a\npair = a, b\na, b = pair"),
+        (packing_offenders, "metrics/_a.py", "a, b = b, a\npair = a, b\na, b = pair\nc = ()"),
         (model_offenders, "metrics/_a.py", "open_session('central', X)\nnoise == 'none'"),
         (model_offenders, "privacy/_session/_open.py", "privacy == 'central'"),
         (
