@@ -356,8 +356,8 @@ def _session(given):
     rows.sum(_Total())
 
 
-class _Total:
-    shape, width = (1,), None
+class _Total(records.Summed):
+    shape = (1,)
 
     def sum(self, X, y):
         return np.array([y.sum() + X.sum()])
