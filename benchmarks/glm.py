@@ -29,8 +29,8 @@ from skpriv._estimation._loop._score import ScoreEquation, ScoreQuery
 from skpriv._estimation._loop._rows import Whitened
 from skpriv.inspection import inference
 from skpriv.linear_model import LogisticRegression, PoissonRegressor
-from skpriv.linear_model._generalized import ClassTarget
-from skpriv.linear_model._generalized import CountTarget
+from skpriv.linear_model._generalized._labels import ClassTarget
+from skpriv.linear_model._generalized._poisson import CountTarget
 
 DELTA = 1e-6
 PARTS = ("errors", "gains", "coverage")

@@ -24,7 +24,8 @@ _HAS_VECDOT = hasattr(np, "vecdot")  # from NumPy 2.0 on, and faster
 TINY = 1e-140
 # An eigenvalue below this fraction of the largest one is rounding error of a sum of 1e6 terms.
 RELATIVE_ZERO = 1e-13
-HALF_DIGITS = np.finfo(float).eps ** -0.5  # a factor by which half of the digits stay right
+FLOAT_STEP = float(np.finfo(float).eps)  # more than rounding takes from a number near one
+HALF_DIGITS = FLOAT_STEP**-0.5  # a factor by which half of the digits stay right
 ROUNDED = 1e-9  # two shares, levels or counts whose relative difference is smaller are equal
 BLOCK_ENTRIES = 2**17  # numbers in a block of rows; the cache holds it and two copies of it
 
@@ -144,6 +145,11 @@ def nearest_in_ball(point, metric, radius):
         return point * (radius / np.linalg.norm(point))
     multiplier = np.exp(optimize.brentq(excess, low, high, xtol=1e-14))
     return vectors @ (values / (values + multiplier) * rotated)
+
+
+def quadratic_forms(rows: np.ndarray, matrix: np.ndarray | None = None) -> np.ndarray:
+    """x'Mx of each row x, shape (n_rows,); without M the square of its length."""
+    return np.einsum("ij,ij->i", rows if matrix is None else rows @ matrix, rows)
 
 
 def row_norms(X):

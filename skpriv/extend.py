@@ -11,15 +11,15 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator as _check_conventions
 
-from ._stored import stored as register
 from ._compat import Interval, StrOptions, fit_context
 from ._parameters import Count, DataNorm, Level, Positive, parameters
+from ._stored import stored as register
 from .audit import replay
 from .audit._replay import size
 from .bandits._base import BasePolicy
 from .bandits._epochs._policy import EpochPolicy, OraclePolicy
 from .bandits._ucb._running import RunningSumsPolicy
-from .linear_model._base import PrivateRegressor
+from .linear_model._estimator import PrivateRegressor
 from .linear_model._moments import MomentRegressor
 from .linear_model._opening import open_fit, persons_of, scaled_rows
 from .privacy import (

@@ -190,9 +190,8 @@ def sklearn_offenders(file, tree):
 
 def class_offenders(file, tree):
     # Exceptions are one line each, what may be asked of rows is one concept (DESIGN), a value
-    # object may stand beside the class that makes it, and kinds of one thing beside each other. A
-    # link stands beside the regressor whose parameter it is.
-    if file in ("exceptions.py", "privacy/_query.py", "linear_model/_reweighted.py"):
+    # object may stand beside the class that makes it, and kinds of one thing beside each other.
+    if file in ("exceptions.py", "privacy/_query.py"):
         return
     exported = exported_names(room(file))
     public = [
@@ -288,6 +287,16 @@ def riddle_offenders(file, tree):
                 yield f"{file}:{node.lineno} names something {name}"
 
 
+def self_offenders(file, tree):
+    """Methods whose own object may be anything: its base class says what it has."""
+    for node in nodes(tree):
+        methods = node.body if isinstance(node, ast.ClassDef) else []
+        for method in methods:
+            first = method.args.args[:1] if isinstance(method, ast.FunctionDef) else []
+            if any(arg.annotation and ast.unparse(arg.annotation) == "Any" for arg in first):
+                yield f"{file}:{method.lineno} takes any self"
+
+
 def seed_offenders(file, tree):
     """A seed that is taken for true or false: None is secure, and 0, which is as false, public."""
     for node in nodes(tree):
@@ -359,7 +368,7 @@ RULES = [
     level_offenders, folder_offenders, generator_offenders, sklearn_offenders,
     class_offenders, model_offenders, quantile_offenders, store_offenders, seed_offenders,
     filter_offenders, riddle_offenders, sentence_offenders, pickle_offenders,
-    packing_offenders,
+    packing_offenders, self_offenders,
 ]  # fmt: skip
 
 
@@ -523,7 +532,7 @@ def test_every_room_has_a_level():
 @pytest.mark.parametrize(
     "rule, file, source",
     [
-        (folder_offenders, "linear_model/_a.py", "from ._layered._tree import b"),
+        (folder_offenders, "linear_model/_a.py", "from ._lplr._tree import b"),
         (level_offenders, "privacy/_a.py", "from ..linear_model import b"),
         (level_offenders, "privacy/_a.py", "def f():\n    import skpriv.bandits"),
         (level_offenders, "metrics/_a.py", "from ..linear_model import SSPRegressor"),
@@ -547,6 +556,7 @@ def test_every_room_has_a_level():
         (model_offenders, "metrics/_a.py", "STEPS = {'central': 5, 'local': 2}"),
         (model_offenders, "metrics/_a.py", "StrOptions({'central', 'none', 'aggregate'})"),
         (class_offenders, "privacy/_a.py", "class Session(ABC): pass\nclass Query(ABC): pass"),
+        (self_offenders, "audit/_a.py", "class A:\n    def f(self: Any, x): pass"),
         (seed_offenders, "_cli/_a.py", "NoiseSource(args.seed or 0)"),
         (seed_offenders, "metrics/_a.py", "0 if not random_state else 1"),
         (filter_offenders, "protocol/_a.py", "with warnings.catch_warnings(): pass"),

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from .._linalg import quadratic_forms
 from ._intervals import USUAL_QUANTILE
 
 # Part of a length, and of its square, that is rounding.
@@ -176,7 +177,7 @@ class Cells:
     def along(self, slope):
         """The values of a noisy slope along each direction."""
         unit = self.unit
-        return np.einsum("ij,ij->i", unit @ slope, unit)
+        return quadratic_forms(unit, slope)
 
     def square_kept(self, length):
         """Square of that part, in rows that are shortened to 1 and are so long across it."""
@@ -213,7 +214,7 @@ def across_all(points, directions, part=ROUNDED_SQUARE):
         Orthonormal columns.
     part : float, default=that of rounding
     """
-    squares = np.einsum("ij,ij->i", points, points)
+    squares = quadratic_forms(points)
     return np.square(points @ directions).sum(axis=1) <= part * squares
 
 

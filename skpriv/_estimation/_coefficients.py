@@ -19,47 +19,46 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._linalg import psd_part
+from .._linalg import FLOAT_STEP, psd_part, quadratic_forms
 from .._stored import stored
 from ._cells import ROUNDED_SQUARE, across_all, estimable_weights
 from ._intervals import USUAL_QUANTILE, shrunk_covariance
-from ._loop._fit import FITTED, FUNCTION, LEAST_SQUARES, LoopFit
-from ._loop._rules import RESOLVED
-from ._public_maps import RecordMap
 
 # Smallest singular value of the released design over the norm that its noise alone would have.
 MIN_RESOLUTION_FOR_COEFFICIENTS = 2.0
-NULL = 4.0 * np.finfo(float).eps  # eigenvalues of an exact design, relative: rounding alone
+
+
+NULL = 4.0 * FLOAT_STEP  # eigenvalues of an exact design, relative: rounding alone
+
+
 NOISE = (
     "noise hides some combinations of the features: narrower bounds help, and leaving out columns "
     "that hardly vary or nearly repeat others"
 )
+
+
 FEW_ROWS = (
     "too few rows to tell this level from an empty one (at most about {most:,.0f} of {n:,}); a "
     "level needs about {enough:,.0f} rows at this budget, and twice as many to be nearly sure; "
     "no other coefficient depends on it"
 )
+
+
 NO_ROWS = "no row has this level"
+
+
 UNRESOLVED = (
     "noise hides some combinations of the features: in the weakest one the released design is "
     "{:.2g} times its noise, and must be at least {:g} times: more rows, a larger epsilon, "
     "narrower bounds or fewer columns that nearly determine each other would help; "
     "LinearRegression.plan says roughly how many rows"
 )
+
+
 COLLINEAR = "columns determine each other exactly, as that of a level without any row does"
+
+
 FEWER_ROWS = "; a smaller max_rows_per_group, if it is above 1, may help too"
-BOUNDED = (
-    "their intervals are so wide that the stated ranges allow no more, for a line that stays "
-    "inside of them"
-)
-NO_LINE = (
-    "its equation was not asked, since nothing is clipped in it and it would be all noise at this "
-    "budget: the estimand that is called 'fitted' is the line or curve that was fitted"
-)
-TOO_FEW_RECORDS = (
-    "the records are too few for coefficients with standard errors at this budget: fewer features "
-    "help"
-)
 
 
 class NoLaw(TypeError, ValueError):
@@ -318,7 +317,7 @@ def sandwich(inverse, gram, residual_gram, residual_noise, variance):
     if residual_gram is None:
         return equal
     robust = inverse @ psd_part(residual_gram) @ inverse.T
-    noise = residual_noise * np.einsum("ij,ij->i", inverse, inverse)
+    noise = residual_noise * quadratic_forms(inverse)
     return shrunk_covariance(robust, equal, noise)
 
 
@@ -465,139 +464,3 @@ def _inverse(equations):
     part = np.where(null, 0.0, 1.0 / np.where(null, 1.0, values))
     inverse = (vectors * part) @ vectors.T * np.outer(unit, unit)
     return inverse, np.linalg.qr(unit[:, None] * vectors[:, null])[0]
-
-
-@dataclass(frozen=True, eq=False)
-class LoopSource(LawSource):
-    """Coefficients of a fit of the loop.
-
-    Attributes
-    ----------
-    fit : LoopFit
-    maps : RecordMap
-    fitted : bool, default=True
-        Whether the estimate is that of the line that was fitted: the solution of the clipped scores
-        of these rows. Else of the least-squares line, or the curve of maximum likelihood.
-    hiding : str, default=NOISE
-        What is said of coefficients that answers do not tell.
-    """
-
-    fit: LoopFit
-    maps: RecordMap
-    fitted: bool = True
-    hiding: str = NOISE
-
-    @cached_property
-    def base(self):
-        """Matrix from theta to the coefficients."""
-        return self.fit.link.each(self.maps.row_map.coefficient_map())
-
-    @cached_property
-    def _origin(self):
-        """The coefficients where theta is 0: those of the location, in the intercepts."""
-        fit, maps, origin = self.fit, self.maps, np.zeros(len(self.base))
-        origin.reshape(np.size(fit.location), -1)[:, -1] = maps.centre + maps.radius * fit.location
-        return origin
-
-    @property
-    def _reason(self):
-        """Why nothing is estimable, and how many times as many records are needed."""
-        fit, p = self.fit, len(self.fit.b)
-        if not fit.equations:
-            return TOO_FEW_RECORDS, fit.link.enough(p) / fit.effective_records
-        if fit.line is None and not self.fitted:
-            return NO_LINE, max(RESOLVED * p**1.5 / fit.effective_records, 1.0)
-        return "", None
-
-    @property
-    def _chosen(self):
-        """The law of what is estimated."""
-        if not self.fitted:
-            return self.fit.law(LEAST_SQUARES)
-        return self.fit.law(FITTED if self.fit.link.linear else FUNCTION)
-
-    def estimable_weights(self, matrix):
-        """Weights of independent sums of these rows that are estimable."""
-        if self._reason[0]:
-            return np.empty((0, len(matrix)))
-        return self._chosen.estimable_weights(self.fit.points(matrix @ self.base))
-
-    def at(self, matrix, shift):
-        """The law of ``matrix @ coefficients + shift``."""
-        fit, maps, radius = self.fit, self.maps, self.maps.radius
-        reason, factor = self._reason
-        if reason:
-            return LawSums.unknown(len(matrix), reason, factor)
-        theta = matrix @ self.base
-        points, chosen = fit.points(theta), self._chosen
-        sampling, privacy = (radius**2 * part for part in chosen.covariances(points))
-        resolved = chosen.resolved(points)
-        largest = radius * _largest_in_bounds(fit, maps.row_map, theta)
-        bounded = ~resolved & np.isfinite(largest)
-        if not resolved.all():
-            privacy[bounded, bounded] += largest[bounded] ** 2
-            in_cells = ~chosen.across_cells(points)
-            said = {BOUNDED: bounded.any(), self.hiding: (~resolved & ~in_cells).any()}
-            if in_cells.any():
-                said[_few_rows_of(fit, chosen)] = True
-            reason = "; ".join(words for words, needed in reversed(said.items()) if needed)
-        has_law = resolved | bounded
-        both = np.outer(has_law, has_law)
-        estimate = radius * chosen.value(points) + matrix @ self._origin + shift
-        return LawSums(
-            np.where(has_law, estimate, np.nan),
-            np.where(both, sampling, np.nan),
-            np.where(both, privacy, np.nan),
-            has_law,
-            reason,
-            bounded,
-        )
-
-
-def rows_of_cells(fit):
-    """Rows that a cell of the table needs for half of a chance to be told from an empty one.
-
-    Rows of a cell with few of them are stretched along its direction, up to length 1 of a row.
-    """
-    slope = 1.0  # of the mean of a usual row
-    if not fit.link.linear:
-        slope = min(float(np.trace(fit.gram)) / fit.length**2, 1.0)
-    rows = USUAL_QUANTILE * fit.n * fit.rows_per_record
-    return rows * fit.pooled(FITTED).slope_scale / max(slope, 1e-300)
-
-
-def _few_rows_of(fit, law):
-    """The words about cells that may be empty, for a fit of the loop.
-
-    Scores that are cut are not in the slope, but their squares are 1: the sum of both bounds the
-    rows of a line.
-    """
-    pooled, last, rows = fit.pooled(FITTED), fit.last, fit.n * fit.rows_per_record
-    slope, scale = pooled.slope, pooled.slope_scale
-    square_kept, noise = fit.cells.square_kept(fit.length)[law.empty], scale
-    if fit.link.linear:
-        slope = slope + last.residual_gram / last.cut_length**2
-        noise = sqrt(scale**2 + (last.residual_scale / last.cut_length**2) ** 2)
-    else:  # the slope of the mean of a usual row
-        square_kept = square_kept * min(float(np.trace(fit.gram)) / fit.length**2, 1.0)
-    return few_rows(fit.cells.along(slope)[law.empty], scale, noise, square_kept, rows)
-
-
-def loop_law(fit, maps, fitted=True, hiding=NOISE, **words):
-    """Law of the coefficients of a fit of the loop: that of a `LoopSource`, with further fields."""
-    source = LoopSource(fit, maps, fitted, hiding)
-    return CoefficientLaw.of(source, len(source.base), fit.n, **words)
-
-
-def _largest_in_bounds(fit, rows, matrix):
-    """Largest coefficients of a line that stays in the bounds of the target; infinite without any.
-
-    For features z in half-ranges from their middles a line m + b0 + b'z has |b0| + |b|_1 at most
-    1 + |m| then, so that a weighted sum of these is that times the largest weight. It is added as
-    a standard deviation, since least-squares lines may leave the bounds in corners without rows.
-    """
-    units = rows.half_ranges
-    if units is None or not fit.link.linear or not fit.last.slope_scale:
-        return np.full(len(matrix), np.inf)
-    weights = np.column_stack([matrix @ units.T, matrix @ rows.constant])
-    return (1.0 + abs(fit.location)) * abs(weights).max(axis=1)

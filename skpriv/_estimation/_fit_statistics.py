@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 from scipy.special import entr, expit, ndtr
 
 from .._stored import stored
-from ._loop._fit import FITTED
+from ._loop._law import FITTED
 from ._loop._score import CUT
 
 NODES, NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(60)

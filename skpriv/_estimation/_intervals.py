@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import optimize, special, stats
 
-from .._linalg import ROUNDED, blocks_of
+from .._linalg import FLOAT_STEP, ROUNDED, blocks_of, quadratic_forms
 
 # A test sets this to a function of the name and the failure probability of an event, which returns
 # the probability that the quantile is to have.
@@ -247,6 +247,11 @@ def shrunk_covariance(robust, equal, noise, unequal=1.0):
     return np.outer(of_robust, of_robust) * robust + np.outer(of_equal, of_equal) * equal
 
 
+def unknown_at(points):
+    """Centre and half-width where nothing is known of any point."""
+    return np.zeros(len(points)), np.full(len(points), inf)
+
+
 def inside_bounds(target, centre, half, predicted, limit=1.0):
     """Intervals in the units of y and inside of its bounds, from those in scaled units.
 
@@ -302,7 +307,7 @@ def certified_by_norm(equations, points, theta_bound, confidence_level):
     slack = operator_quantile(equations.gram_scale, len(equations.target), of_gram)
 
     def half_width(V, squares, bias):
-        quadratic = np.einsum("ij,ij->i", V @ equations.gram, V) + slack * squares
+        quadratic = quadratic_forms(V, equations.gram) + slack * squares
         proxy = np.clip(quadratic, 0.0, equations.n * squares) + joined**2 * squares
         return factor * np.sqrt(proxy) + remainder * np.sqrt(squares) + theta_bound * bias
 
@@ -319,7 +324,7 @@ def _certified_jointly(equations, points, theta_bound, failure):
     failure = event("errors of the reports", failure)
     theta_bound = min(_joint_bound(equations, failure), inf if theta_bound is None else theta_bound)
     if not isfinite(theta_bound):
-        return np.zeros(len(points)), np.full(len(points), np.inf)
+        return unknown_at(points)
     bound = equations.law.norm_bound(theta_bound, failure)
 
     def half_width(V, squares, bias):
@@ -336,7 +341,7 @@ def _joint_bound(equations, failure):
     depend on theta* and one in proportion to t: no t beyond one that fails can be a solution.
     """
     left, singular, _ = np.linalg.svd(equations.design)
-    if not singular[-1] > singular[0] * len(singular) * np.finfo(float).eps:
+    if not singular[-1] > singular[0] * len(singular) * FLOAT_STEP:
         return inf
     centre = float(np.linalg.norm((equations.target @ left) / singular))
 
@@ -413,12 +418,12 @@ def solved_interval(equations, points, confidence_level):
     found = equations.across_empty_cells(partial(_stands_out, quantile=quantile))
     equations, in_reach = found.equations, found.tells(points)
     if not _stands_out(equations, quantile):
-        return np.zeros(len(points)), np.full(len(points), np.inf)
+        return unknown_at(points)
     inverse = np.linalg.inv(equations.design)
     V, theta = points @ found.vectors @ inverse, inverse @ equations.target
-    squares = np.einsum("ij,ij->i", V, V)
+    squares = quadratic_forms(V)
     variance = _variance(equations, V, squares, theta)
-    half = quantile * np.sqrt(variance + np.einsum("ij,ij->i", V @ found.moved, V))
+    half = quantile * np.sqrt(variance + quadratic_forms(V, found.moved))
     return np.where(in_reach, V @ equations.target, 0.0), np.where(in_reach, half, np.inf)
 
 
@@ -428,7 +433,7 @@ def _stands_out(equations, quantile):
     least = RESOLUTION_ABOVE_QUANTILE + max(USUAL_QUANTILE, quantile)
     if equations.law is not None:  # the norm of noise alone
         least = sqrt(2.0 * len(singular))
-    least = max(least * equations.design_scale, singular[0] * len(singular) * np.finfo(float).eps)
+    least = max(least * equations.design_scale, singular[0] * len(singular) * FLOAT_STEP)
     smallest = singular[-1]
     if equations.symmetric:  # a noise that turned an eigenvalue negative hides it
         smallest = np.linalg.eigvalsh(equations.design)[0]
@@ -438,7 +443,7 @@ def _stands_out(equations, quantile):
 def _variance(equations, V, squares, theta):
     """Variance of v'(target - design theta*) to first order, with theta in place of theta*."""
     if equations.law is not None:  # the sandwich has everything
-        return np.einsum("ij,ij->i", V @ equations.residual_gram, V)
+        return quadratic_forms(V, equations.residual_gram)
     variance = _residual_variance(equations, V, squares) + equations.spread(theta) * squares
     if equations.symmetric:
         variance += (equations.design_scale * (V @ theta)) ** 2 / 2.0
@@ -450,10 +455,10 @@ def _residual_variance(equations, V, squares):
 
     If it is noisy, the variance that equal variances would give has the weight `noise_share`.
     """
-    bound = np.maximum(np.einsum("ij,ij->i", V @ equations.gram, V), 0.0)
+    bound = np.maximum(quadratic_forms(V, equations.gram), 0.0)
     if equations.sampling_gram is None:
         return bound
-    robust = np.einsum("ij,ij->i", V @ equations.sampling_gram, V)
+    robust = quadratic_forms(V, equations.sampling_gram)
     equal = equations.residual_level(float(np.trace(equations.gram))) * bound
     share = noise_share(robust, equal, equations.residual_scale * squares)
     return np.clip((1.0 - share) * robust + share * equal, 0.0, bound)
@@ -462,7 +467,7 @@ def _residual_variance(equations, V, squares):
 def _best_on_path(equations, points, half_width):
     """Narrowest interval over v = P h(S) R'x for design = P S R', and over v = 0."""
     left, singular, right = np.linalg.svd(equations.design)
-    tiny = singular[0] * len(singular) * np.finfo(float).eps
+    tiny = singular[0] * len(singular) * FLOAT_STEP
     scale = max(equations.design_scale, 1.0)
     centre, half = np.empty(len(points)), np.empty(len(points))
     for rows in blocks_of(len(points), 2 * points.shape[1]):
@@ -475,7 +480,7 @@ def _best_on_path(equations, points, half_width):
                 singular > tiny, singular / (np.maximum(singular, tiny) ** 2 + penalty**2), 0.0
             )
             V = (rotated * filtered) @ left.T
-            squares = np.einsum("ij,ij->i", V, V)
+            squares = quadratic_forms(V)
             bias = np.linalg.norm(V @ equations.design - X, axis=1)
             width = half_width(V, squares, bias)
             better = width < best_half
@@ -565,12 +570,11 @@ def _resolvable(equations):
 def _sharp(equations, points, theta_bound, failure):
     """Centres and half-widths; infinite where the design does not stand above its noise."""
     parts = shared(failure, SHARP_EVENTS, "sharp: ")
-    nothing = np.zeros(len(points)), np.full(len(points), inf)
     solved = _solve(equations, inf if theta_bound is None else theta_bound, parts)
     if solved is None:
-        return nothing
+        return unknown_at(points)
     V = points @ solved.inverse
-    squares = np.einsum("ij,ij->i", V, V)
+    squares = quadratic_forms(V)
     lengths = np.sqrt(squares)
     variance = _sharp_variance(equations, V, squares, solved, parts)
     longest = lengths / (1.0 - solved.ratio)  # |v0|
@@ -595,7 +599,7 @@ def _solve(equations, theta_bound, parts):
     p = len(equations.target)
     left, singular, right = np.linalg.svd(equations.design)
     smallest = float(singular[-1])
-    if not smallest > singular[0] * p * np.finfo(float).eps:
+    if not smallest > singular[0] * p * FLOAT_STEP:
         return None
     rest = 0.5 if equations.symmetric else 1.0
     noise = equations.design_scale * norm_quantile(1.0, rest, p, parts.norms / 2.0)
@@ -666,11 +670,11 @@ class _SumBounds:
 
 def _sharp_variance(equations, V, squares, solved, parts):
     """Bound on sum (v'e)^2 E zeta^2 at each point."""
-    variance = np.einsum("ij,ij->i", V @ equations.gram, V) + solved.slack * squares
+    variance = quadratic_forms(V, equations.gram) + solved.slack * squares
     variance = np.clip(variance, 0.0, equations.n * squares)  # E zeta^2 <= 1 and |e| <= 1
     if not equations.residual_thetas:
         return variance
-    seen = np.einsum("ij,ij->i", V @ equations.residual_gram, V)
+    seen = quadratic_forms(V, equations.residual_gram)
     seen += stats.norm.isf(parts.seen) * equations.residual_scale * squares
     seen = np.maximum(seen, 0.0) + solved.excess * squares
     for _ in range(SHARPENINGS):

@@ -215,7 +215,7 @@ class BentLink(StepLink):
         _, slopes = self.free(np.array([-bound, 0.0, bound]))
         return float(slopes.min()), float(slopes.max())
 
-    def newton(self: Any, phi, r, weights, theta):
+    def newton(self, phi, r, weights, theta):
         """Gradient of the log-likelihood, and minus its second derivative."""
         mean, slope = self.free(phi @ theta)
         return phi.T @ (weights * (r - mean)), (phi * (weights * slope)[:, None]).T @ phi

@@ -24,7 +24,9 @@ MOST_CUT = 0.001  # part of the persons whose scores may be cut, as far as noise
 class OfPersons:
     """Mixin of questions about persons; of rows alone, each is a person."""
 
-    def sum(self: Any, X, y):
+    sum_persons: Any
+
+    def sum(self, X, y):
         """Exact sum over a chunk of rows, each of which is a person."""
         return self.sum_persons(X, y, np.arange(len(X) + 1), 1)
 

@@ -10,7 +10,8 @@ public.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cached_property
 from math import sqrt
 from operator import attrgetter
 from typing import Any
@@ -252,68 +253,68 @@ class RowMap(PublicRows):
     n_features : int
     feature_length : float
         t. Equal lengths, 1, give second moments of the least sensitivity for their size.
-
-    Attributes
-    ----------
-    size : int
-        Length p of phi.
-    parts : (float, float)
-        Length of z and of the constant in phi.
-    offset : ndarray of shape (n_features,)
-        The row that is mapped to z = 0.
-    divisor : ndarray of shape (n_features,)
-        What the features are divided by.
-    constant : ndarray of shape (p,) or None
-        The vector c with phi'c = 1 for every row; None without an intercept.
     """
 
-    low: np.ndarray | None
-    high: np.ndarray | None
+    low: Any
+    high: Any
     data_norm: float | None
     fit_intercept: bool
     n_features: int
     feature_length: float = FEATURE_LENGTH
-    size: int = field(init=False, repr=False)
-    parts: tuple = field(init=False, repr=False)
-    offset: np.ndarray = field(init=False, repr=False)
-    divisor: np.ndarray = field(init=False, repr=False)
-    constant: Any = field(init=False, repr=False)
-    _norm: float = field(init=False, repr=False)
-    _range: tuple = field(init=False, repr=False)
-    # Length of a corner of the ranges, in half-ranges
-    _across: float = field(init=False, repr=False)
-    _affine: tuple = field(init=False, repr=False)
-
     bounded = True
 
-    def __post_init__(self):
-        d, low, high, constant = self.n_features, self.low, self.high, bool(self.fit_intercept)
-        norm = 1.0 if self.data_norm is None else float(self.data_norm)
-        divisor: Any = norm
-        offset, across, root = np.zeros(d), 1.0, sqrt(1.0 + self.feature_length**2)
-        parts = (self.feature_length / root, 1.0 / root) if constant else (1.0, 0.0)
-        if low is None or high is None:
-            low, high = np.full(d, -np.inf), np.full(d, np.inf)
-        else:
-            across, divisor = sqrt(max(1, d)), np.maximum(np.abs(low), np.abs(high))
-            if constant:
-                offset, divisor = low / 2.0 + high / 2.0, high / 2.0 - low / 2.0
-        vars(self).update(
-            size=d + constant,
-            parts=parts,
-            offset=offset,
-            divisor=np.full(d, divisor * across),
-            constant=np.append(np.zeros(d), 1.0 / parts[1]) if constant else None,
-            _norm=norm,
-            _range=(low, high),
-            _across=across,
-        )
-        # The shift of the columns of phi, None if it is 0, their factors, and the limit of the
-        # products: as few long vector operations as can be, of which one number is faster than as
-        # many equal ones as there are columns. The constant is written afterwards.
-        long, none = parts[0], np.zeros(int(constant))
-        shift = _folded(offset, none) if offset.any() else None
-        vars(self).update(_affine=(shift, _folded(long / self.divisor, none), long / across))
+    @cached_property
+    def size(self):
+        """Length p of phi."""
+        return self.n_features + bool(self.fit_intercept)
+
+    @cached_property
+    def parts(self):
+        """Length of z and of the constant in phi."""
+        root = sqrt(1.0 + self.feature_length**2)
+        return (self.feature_length / root, 1.0 / root) if self.fit_intercept else (1.0, 0.0)
+
+    @cached_property
+    def constant(self):
+        """The vector c with phi'c = 1 for every row, shape (p,); None without an intercept."""
+        if not self.fit_intercept:
+            return None
+        return np.append(np.zeros(self.n_features), 1.0 / self.parts[1])
+
+    @cached_property
+    def offset(self):
+        """The row that is mapped to z = 0, shape (n_features,)."""
+        if self.low is None or not self.fit_intercept:
+            return np.zeros(self.n_features)
+        return self.low / 2.0 + self.high / 2.0
+
+    @cached_property
+    def divisor(self):
+        """What the features are divided by, shape (n_features,)."""
+        if self.low is None:
+            return np.full(self.n_features, self._norm)
+        if self.fit_intercept:
+            return (self.high / 2.0 - self.low / 2.0) * self._across
+        return np.maximum(np.abs(self.low), np.abs(self.high)) * self._across
+
+    @cached_property
+    def _norm(self):
+        return 1.0 if self.data_norm is None else float(self.data_norm)
+
+    @cached_property
+    def _across(self):
+        """Length of a corner of the ranges, in half-ranges."""
+        return 1.0 if self.low is None else sqrt(max(1, self.n_features))
+
+    @cached_property
+    def _affine(self):
+        """The shift of the columns of phi, None if it is 0, their factors, and the limit of the
+        products: as few long vector operations as can be, of which one number is faster than as
+        many equal ones as there are columns. The constant is written afterwards.
+        """
+        long, none = self.parts[0], np.zeros(int(bool(self.fit_intercept)))
+        shift = _folded(self.offset, none) if self.offset.any() else None
+        return shift, _folded(long / self.divisor, none), long / self._across
 
     @property
     def half_ranges(self):
@@ -374,7 +375,7 @@ class RowMap(PublicRows):
     def clipped(self, X):
         """Rows within the bounds, in the units of X; NaN becomes the middle, or a zero row."""
         if self.low is not None:
-            inside = np.clip(np.asarray(X, dtype=np.float64), *self._range)
+            inside = np.clip(np.asarray(X, dtype=np.float64), self.low, self.high)
             complete = not np.isnan(inside.min(initial=0.0))  # one pass in place of two
             return inside if complete else np.where(np.isnan(inside), self.offset, inside)
         X, norms = _finite(np.asarray(X, dtype=np.float64))
@@ -387,7 +388,9 @@ class RowMap(PublicRows):
         X = np.asarray(X, dtype=np.float64)
         if self.low is not None:
             found = np.empty((2, *X.shape), dtype=bool)
-            for compare, end, out in zip((np.less, np.greater), self._range, found, strict=True):
+            for compare, end, out in zip(
+                (np.less, np.greater), (self.low, self.high), found, strict=True
+            ):
                 _by_columns(compare, X, _folded(end, ()), out)
             return found[0] | found[1]
         long = row_norms(X) > self._norm * (1.0 + 1e-9)
@@ -521,27 +524,23 @@ class TargetMap(PublicTargets):
     ----------
     bounds_y : (float, float)
     fit_intercept : bool
-
-    Attributes
-    ----------
-    centre : float
-        The target that is mapped to 0.
-    radius : float
-        Half the width of bounds_y, or the largest absolute value without an intercept.
     """
 
     bounds_y: tuple
     fit_intercept: bool
     bounded = True
-    centre: float = field(init=False, repr=False, compare=False)
-    radius: float = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self):
+    @cached_property
+    def centre(self):
+        """The target that is mapped to 0."""
         low, high = self.bounds_y
-        centre, radius = low / 2.0 + high / 2.0, high / 2.0 - low / 2.0
-        if not self.fit_intercept:
-            centre, radius = 0.0, max(abs(low), abs(high))
-        vars(self).update(centre=centre, radius=radius)
+        return low / 2.0 + high / 2.0 if self.fit_intercept else 0.0
+
+    @cached_property
+    def radius(self):
+        """Half the width of bounds_y, or the largest absolute value without an intercept."""
+        low, high = self.bounds_y
+        return high / 2.0 - low / 2.0 if self.fit_intercept else max(abs(low), abs(high))
 
     def scaled(self, y):
         """Clipped r of a chunk of targets; NaN becomes 0."""

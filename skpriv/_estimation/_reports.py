@@ -25,11 +25,13 @@ from ..privacy import (
     best_codebook,
 )  # fmt: skip
 from ._cells import Across, Cells, moved
+from ._coefficients import equations_law
 from ._intervals import USUAL_QUANTILE, asymptotic_interval, certified_by_norm
 from ._links import IDENTITY
-from ._loop._fit import LoopLaw
+from ._loop._law import LoopLaw
 from ._moments import MomentsQuery, NormalEquations, ridge_prior
 from ._public_maps import FEATURE_LENGTH, RecordMap
+from ._released import Released
 
 
 @lru_cache(maxsize=256)
@@ -223,7 +225,7 @@ def balanced(session, rows):
 
 @stored
 @dataclass(frozen=True)
-class ReportedFit:
+class ReportedFit(Released):
     """Normal equations of reports and their solution, in scaled units.
 
     Attributes
@@ -239,6 +241,7 @@ class ReportedFit:
     theta: np.ndarray
     norm: float | None = None
     location: ClassVar[float] = 0.0
+    variance: ClassVar[float] = 0.0  # which signs of targets do not tell
 
     @classmethod
     def of(cls, session, records, fit_intercept, priors=None, norm=None):
@@ -313,6 +316,10 @@ class ReportedFit:
             held=across_cells.held,
             empty=across_cells.empty,
         )
+
+    def coefficient_law(self, maps, fitted, **words):
+        """Law of the coefficients, by the equations."""
+        return equations_law(self.equations, maps.units)
 
     @property
     def _length(self):

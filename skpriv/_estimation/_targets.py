@@ -86,7 +86,7 @@ class LocationQuery(OfTargets, Query):
 
     def read(self, answer):
         """The `Location`, whose mean is the best linear estimate under a prior about the middle."""
-        noise, (moment, *counted) = answer.noise.scale / answer.n, answer.value / answer.n
+        noise, (moment, *counted) = answer.mean_scale, answer.mean
         least_part = LEAST_RATE / answer.n
         part = min(max(float(counted[0]), 2.0 * noise, least_part), 1.0) if counted else 1.0
         half_range = (1.0 - self.low) / 2.0

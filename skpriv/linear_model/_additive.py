@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from math import ceil, sqrt
 from numbers import Integral
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from scipy import linalg, optimize, stats
@@ -20,9 +20,9 @@ from .._linalg import RELATIVE_ZERO, row_products
 from .._parameters import ArrayLike, Channel, parameters
 from .._stored import stored
 from ..records import floats
+from ._by_steps import FitsBySteps, Start
 from ._opening import best_reports, column_of, public_bounds, public_ranges, public_rows
 from ._prediction_intervals import PredictionIntervals
-from ._base import FitsBySteps
 
 # Least resolution N / p^1.5 (see `Rules`) that the number of knots leaves to p coordinates. With 5
 # lines are worse at epsilon .5 than at .3, and with 20 curves stay lines for long.
@@ -619,8 +619,8 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
     clip: Literal["auto", "wide"] = "auto"
     channel: Channel = "auto"
 
-    interval_estimand: ClassVar[str | None] = "sum of curves that bend as the fitted ones"
-    interval_claims: ClassVar[tuple[str, ...]] = ("certified", "asymptotic")
+    interval_estimand = "sum of curves that bend as the fitted ones"
+    interval_claims = ("certified", "asymptotic")
     _deviations = (0.3, 3.0)
 
     def _fit(self, X, y, groups, weights):
@@ -652,8 +652,8 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
 
         The number of records plays no part: how many rows persons have is private.
         """
-        begin = getattr(self.start, "maps", getattr(self.start, "_record_map", None))
-        begin, rows = getattr(begin, "row_map", None), maps.row_map(1, np.inf)
+        given, rows = self._given_start(), maps.row_map(1, np.inf)
+        begin = given.maps.row_map if isinstance(given, Start) else None
         if isinstance(begin, AdditiveMap) and len(begin.knots) == len(rows.knots):
             ends = [[0, -1] if free else slice(None) for free in rows.automatic]
             knots = zip(begin.knots, rows.knots, ends, strict=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, nan, sqrt
 from numbers import Integral
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from scipy import stats
@@ -28,19 +28,21 @@ from .._estimation._coefficients import (
 )  # fmt: skip
 from .._estimation._intervals import USUAL_QUANTILE, two_sided_quantile
 from .._estimation._links import IDENTITY
-from .._estimation._loop._fit import inversion_excess
+from .._estimation._loop._law import inversion_excess
 from .._estimation._loop._score import SIDE_WEIGHT
 from .._estimation._moments import RESIDUAL_CLIP, MomentsQuery, NormalEquations, cluster_degrees
 from .._estimation._persons import PersonScores, ScoreLengthsQuery, seldom_cut
 from .._estimation._public_maps import RecordMap
+from .._estimation._released import Released
 from .._linalg import ROUNDED, SQRT2, row_norms, unvech, vech_size
 from .._parameters import Estimand, RowsOfPerson, parameters
 from .._printing import Printed, Table
 from .._stored import stored
 from ..exceptions import PrivacyError
 from ..privacy import ROUNDING, SIDE_SHARE, Query, models_that
-from ._base import AsymptoticIntervals, PrivateRegressor
+from ._estimator import PrivateRegressor
 from ._opening import column_of, open_fit, persons_of, public_maps, public_rows, within_maps
+from ._predictions import AsymptoticIntervals
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +153,7 @@ WEAK = 10.0  # F of the first stage below which normal intervals do not hold (St
 
 @stored
 @dataclass(frozen=True, eq=False)
-class TwoStages:
+class TwoStages(Released):
     """The structural equation x'theta of scaled rows, solved by instruments.
 
     Attributes
@@ -548,8 +550,8 @@ class IVRegressor(AsymptoticIntervals, PrivateRegressor):
     effects: Literal["person"] | None = None
     n_jobs: int | None = -1
 
-    interval_estimand: ClassVar[str | None] = "structural equation that instruments identify"
-    interval_claims: ClassVar[tuple[str, ...]] = ("asymptotic",)
+    interval_estimand = "structural equation that instruments identify"
+    interval_claims = ("asymptotic",)
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(

@@ -1,30 +1,18 @@
-"""Private linear regression by the loop of whitened, clipped steps, and pooled fits.
-
-A fit of the loop has equations D_k (b* - b_k) = z_k + error for b = W^-T theta, with a whitening W
-of its own. Each is as much as a normal likelihood of theta, and likelihoods of disjoint records
-multiply: their precisions add up, in the coordinates of theta, which all fits share.
-"""
+"""Private linear regression by the loop of whitened, clipped steps, and pooled fits."""
 
 from copy import copy
-from dataclasses import dataclass
 from math import sqrt
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from .._estimation._cells import noise_floor
-from .._estimation._coefficients import NOISE, CoefficientLaw, NoLaw, equations_law, loop_law
+from .._estimation._coefficients import NOISE, CoefficientLaw
 from .._estimation._fit_statistics import linear_statistics
-from .._estimation._intervals import two_sided_quantile
-from .._estimation._loop._fit import FITTED, LoopFit
-from .._estimation._moments import normal_posterior
-from .._estimation._reports import ReportedFit
-from .._linalg import RELATIVE_ZERO, psd_part
 from .._parameters import Channel, DataNorm, Estimand, LineEstimand, Positive, parameters
 from .._stored import stored
 from ..privacy import capabilities
-from ._base import FitsLines
+from ._by_steps import FitsLines
 from ._opening import CONSTANT, WITHIN, best_reports, public_maps, public_rows, within_maps
 from ._prediction_intervals import PredictionIntervals
 
@@ -34,119 +22,12 @@ STRAIGHT = (
 )
 
 
-@stored
-@dataclass(frozen=True, eq=False)
-class Information:
-    """Likelihood exp(moment'theta - theta' precision theta / 2) of the line phi'theta.
-
-    Attributes
-    ----------
-    precision : ndarray of shape (p, p)
-    moment : ndarray of shape (p,)
-    rows : ndarray of shape (p, p)
-        Sum of phi phi' over the records: what was released, and twice the standard deviation that
-        its noise gives to the mean eigenvalue of whitened rows.
-    n : int
-        Number of records.
-    """
-
-    precision: np.ndarray
-    moment: np.ndarray
-    rows: np.ndarray
-    n: int
-    location: ClassVar[float] = 0.0  # the coefficient of the constant has the location already
-
-    @classmethod
-    def of(cls, fit: LoopFit, constant: np.ndarray | None) -> "Information":
-        """Likelihood of a fit, in the directions in which its slope is above its noise.
-
-        The errors are those of the moments, of the slopes at their distance from the solution, and
-        of sampling, with the residual variance everywhere the same.
-
-        Parameters
-        ----------
-        fit : LoopFit
-        constant : ndarray of shape (p,) or None
-            The vector c with phi'c = 1 for every row; None without an intercept.
-        """
-        p, n = len(fit.W), fit.n
-        if not fit.equations:  # the mean alone says nothing of a line
-            return cls(np.zeros((p, p)), np.zeros(p), np.eye(p) * n / p, n)
-        pooled = fit.pooled(FITTED)
-        slope, scale, away = pooled.slope, pooled.slope_scale, fit.b - pooled.point
-        right = pooled.moment + slope @ pooled.point
-        # A symmetric matrix M of noise (GOE) with scale s adds M u to the moment at a distance u:
-        # on average over coordinates its variance is s^2 |u|^2 (1 + 1/p) / 2.
-        noise = pooled.moment_scale**2 + 0.5 * (1.0 + 1.0 / p) * scale**2 * float(away @ away)
-        values, vectors = np.linalg.eigh(slope)
-        seen = values > noise_floor(values, scale)
-        variance = max(fit.last.square, 2.0 * fit.last.square_scale) / fit.last.n
-        weights = np.where(seen, values, 0.0) / (noise + variance * np.maximum(values, 0.0))
-        to_b = vectors.T @ np.linalg.inv(fit.W).T  # b = W^-T theta in these directions
-        moment = vectors.T @ right
-        if constant is not None:  # of phi'theta, in which the location is a part of the constant
-            moment = moment + np.where(seen, values, 0.0) * (to_b @ constant) * fit.location
-        rows = np.linalg.inv(fit.W) @ (psd_part(slope) + 2.0 * scale / sqrt(p) * np.eye(p))
-        return cls(
-            (to_b.T * (weights * np.where(seen, values, 0.0))) @ to_b,
-            to_b.T @ (weights * moment),
-            n * rows @ np.linalg.inv(fit.W).T,
-            n,
-        )
-
-    def knowing(self, cells: Any) -> "Information":
-        """The same: a posterior needs to know no cell."""
-        return self
-
-    def plus(self, other: "Information") -> "Information":
-        """Likelihood of the records of both."""
-        return Information(
-            self.precision + other.precision,
-            self.moment + other.moment,
-            self.rows + other.rows,
-            self.n + other.n,
-        )
-
-    def posterior(self) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and covariance of theta under the prior N(0, tau^2 I), by empirical Bayes.
-
-        tau^2 maximizes the evidence among values of at least 1 / p, with which the expected square
-        of the norm of theta is at least 1.
-        """
-        values, vectors = np.linalg.eigh(self.precision)
-        roots, moment = np.sqrt(np.maximum(values, 0.0)), vectors.T @ self.moment
-        seen = values > RELATIVE_ZERO * max(float(values[-1]), 0.0)
-        response = np.divide(moment, roots, out=np.zeros(len(moment)), where=seen)
-        design = roots[:, None] * vectors.T
-        _, mean, factor = normal_posterior(design, response, 1.0 / len(self.moment))
-        return mean, factor @ factor.T
-
-    @property
-    def theta(self) -> np.ndarray:
-        """The posterior mean."""
-        return self.posterior()[0]
-
-    def interval(self, points: Any, confidence_level: float, method: str) -> tuple:
-        """Centre and half-width of normal intervals at rows of features, by the posterior."""
-        if method != "asymptotic":
-            raise ValueError("a pooled line has no certified interval: pass method='asymptotic'.")
-        mean, covariance = self.posterior()
-        variance = np.einsum("ij,jk,ik->i", points, covariance, points)
-        return points @ mean, two_sided_quantile(confidence_level) * np.sqrt(variance)
-
-    def error(self) -> float:
-        """Root mean square over the rows of the error of phi'theta; no row is longer than 1."""
-        _, covariance = self.posterior()
-        square = float((self.rows * covariance).sum()) / self.n
-        return sqrt(min(max(square, 0.0), float(np.linalg.eigvalsh(covariance)[-1])))
-
-
 def _has_equations(model):
     """Whether a model was fitted by noisy equations of a line, which can be pooled."""
-    released = isinstance(getattr(model, "_released", None), LoopFit | Information)
+    if not model._released.poolable or model.effects is not None:
+        return False
     # The report tells how it was fitted: parameters may have been set since.
-    private = released and not capabilities(model.privacy_report_.privacy).exact
-    return private and model.effects is None
+    return not capabilities(model.privacy_report_.privacy).exact
 
 
 # code -> docs/mathematics/linear_regression.md:
@@ -247,8 +128,8 @@ class LinearRegression(FitsLines, PredictionIntervals):
 
     _dtypes = (np.float64, np.float32)
 
-    interval_estimand: ClassVar[str | None] = "bounded-influence line of the clipped rows"
-    interval_claims: ClassVar[tuple[str, ...]] = ("certified", "asymptotic")
+    interval_estimand = "bounded-influence line of the clipped rows"
+    interval_claims = ("certified", "asymptotic")
 
     def _fit(self, X, y, groups, weights):
         records = public_rows(self, X, y)
@@ -276,10 +157,6 @@ class LinearRegression(FitsLines, PredictionIntervals):
             coefficients and then the intercept, in the units of X and y.
         """
         self._check_claim("asymptotic")
-        if isinstance(self._released, Information):
-            raise NoLaw("a pooled line has a posterior, but no law of its coefficients.")
-        if isinstance(self._released, ReportedFit):
-            return equations_law(self._released.equations, self._record_map.units)
         estimand, fit = estimand or self.estimand, self._released
         line, detail = self._line(estimand == "fitted")
         stated = {"estimand": f"{estimand}: {line}", "detail": detail, "epsilon": self.epsilon}
@@ -287,7 +164,7 @@ class LinearRegression(FitsLines, PredictionIntervals):
         stated["leverage"] = fit.leverage(self._record_map.row_map)
         hiding = NOISE if self.effects is None else CONSTANT
         stated |= {} if self.effects is None else WITHIN
-        return loop_law(fit, self._record_map, estimand == "fitted", hiding, **stated)
+        return fit.coefficient_law(self._record_map, estimand == "fitted", hiding=hiding, **stated)
 
     def fit_statistics(self) -> tuple:
         """R-squared and the residual deviation, by what was released.
@@ -299,15 +176,19 @@ class LinearRegression(FitsLines, PredictionIntervals):
             not tell them: without an intercept, of persons with several rows, and of few records.
         """
         fit, maps = self._released, self._record_map
-        plain = isinstance(fit, LoopFit) and fit.equations and fit.rows_per_record == 1
-        if not plain or self.effects is not None or maps.row_map.constant is None:
+        if (
+            not fit.solved
+            or fit.rows_per_record > 1
+            or self.effects is not None
+            or maps.row_map.constant is None
+        ):
             return ()
         return linear_statistics(fit, maps.row_map.constant, maps.radius)
 
     def _line(self, fitted):
         """The line that is estimated in a few words, and the rest of that sentence."""
         fit = self._released
-        if not fitted or not fit.equations or self._trust.can.exact:
+        if not fitted or not fit.solved or self._trust.can.exact:
             return CoefficientLaw.estimand, ""
         limit = self._record_map.radius * fit.last.limit
         return f"{self.interval_estimand} and targets", (
@@ -319,10 +200,7 @@ class LinearRegression(FitsLines, PredictionIntervals):
     @property
     def _information(self):
         """Likelihood of the line, by all that was released."""
-        fit = self._released
-        if isinstance(fit, Information):
-            return fit
-        return Information.of(fit, self._record_map.row_map.constant)
+        return self._released.information(self._record_map.row_map.constant)
 
     @available_if(_has_equations)
     def pooled(self, other: Any) -> Any:
@@ -341,7 +219,8 @@ class LinearRegression(FitsLines, PredictionIntervals):
         LinearRegression
             The line of the posterior, and normal intervals by it. The report is that of this fit.
         """
-        if not _has_equations(other) or not self._record_map.same_as(other._record_map):
+        alike = isinstance(other, LinearRegression) and _has_equations(other)
+        if not alike or not self._record_map.same_as(other._record_map):
             raise ValueError("only fits of released equations with the same bounds can be pooled.")
         line = copy(self)
         line._released, line._calibration = self._information.plus(other._information), None

@@ -6,7 +6,7 @@ The equations may be for w in theta = basis w; without a basis they are for thet
 from copy import copy
 from dataclasses import field, replace
 from numbers import Real
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 from scipy.sparse import issparse
@@ -30,9 +30,10 @@ from .._estimation._reports import moments_query
 from .._linalg import one_blas_thread, psd_part
 from .._parameters import Channel, DataNorm, Estimand, Positive, parameters
 from .._stored import stored
-from ._base import CertifiedIntervals, FitsPersons
+from ._estimator import FitsPersons
 from ._opening import channel_of, hold_out, open_fit, scaled_rows, weighted_rows
 from ._prediction_intervals import PredictionIntervals, calibration
+from ._predictions import CertifiedIntervals
 
 # Fraction of the budget for the residual Gram and what its clip cuts: 1.6% more noise elsewhere
 # than the .05 that would do for the first alone.
@@ -397,9 +398,9 @@ class SSPRegressor(MomentRegressor):
     True
     """
 
-    interval_estimand: ClassVar[str | None] = "least-squares line of the clipped rows and targets"
+    interval_estimand = "least-squares line of the clipped rows and targets"
     law_estimands = ("fitted", "least_squares")
-    interval_claims: ClassVar[tuple[str, ...]] = ("certified", "asymptotic")
+    interval_claims = ("certified", "asymptotic")
     _sparse = "csr"
 
     def _fit(self, X, y, groups, weights):

@@ -17,9 +17,7 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import qmc
 from sklearn.base import BaseEstimator, clone
 
-from .._estimation._coefficients import rows_of_cells
 from .._estimation._intervals import check_level, two_sided_quantile
-from .._estimation._loop._fit import LoopFit
 from .._estimation._public_maps import column_bounds
 from .._linalg import CompensatedSum
 from .._printing import Printed, Table, aligned
@@ -387,9 +385,9 @@ class _Imagined:
             model.fit(MadeUpRows(n, X, y, self.names))
         _, matrix, cells = self.effects
         model = model.with_cells(cells) if len(cells) else model
-        errors, fit = factor * np.array(model._planned_errors(matrix)), model._released
-        stepped = isinstance(fit, LoopFit) and fit.equations and len(cells)
-        return errors, model.privacy_report_, rows_of_cells(fit) if stepped else np.nan
+        errors = factor * np.array(model._planned_errors(matrix))
+        rows = model._released.rows_of_cells() if len(cells) else np.nan
+        return errors, model.privacy_report_, rows
 
     def _fit_each(self, model, n):
         """Fit one row of each user, or of each person as many as are used at most."""

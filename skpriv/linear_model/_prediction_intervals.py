@@ -33,13 +33,14 @@ from .._estimation._conformal import (
     search_slots,
 )
 from .._estimation._intervals import ConfidenceInterval, check_level
-from .._linalg import ROUNDED
+from .._linalg import FLOAT_STEP, ROUNDED
 from .._parameters import ArrayLike, ConformityScore, Level, parameters
 from .._stored import stored
 from ..privacy import ROUNDING, NoiseSource, Procedure, Query, ResponseNoise, split
 from ..records import aloud
-from ._base import PrivateRegressor, rowwise
+from ._estimator import PrivateRegressor
 from ._opening import public_bounds
+from ._predictions import rowwise
 
 
 @lru_cache(maxsize=256)
@@ -55,7 +56,7 @@ def _share_targets(blocks, alphas):
 
 
 SIDES = {"absolute": (0,), "signed": (-1, 1)}
-OUTWARD = 4.0 * np.finfo(float).eps  # relative: ends are moved by it, more than they are rounded
+OUTWARD = 4.0 * FLOAT_STEP  # relative: ends are moved by it, more than they are rounded
 
 
 @dataclass(frozen=True, eq=False)
@@ -336,7 +337,7 @@ def _counter(session, score, sides, slots, reported):
         if reported:
             queries = [ScoreReports(score, (threshold,)) for threshold in thresholds]
         answers = [next(parts).sum(query, 1.0) for query in queries]
-        return np.concatenate([answer.value / answer.n for answer in answers])
+        return np.concatenate([answer.mean for answer in answers])
 
     return ask
 
@@ -435,14 +436,13 @@ class PredictionIntervals(PrivateRegressor):
     # the released one, and lays the grid of their quantiles accordingly.
     _deviations: ClassVar[tuple] = (0.7, 1.4)
 
-    def _calibrated(self: Any, held_out, channel="gaussian"):
+    def _calibrated(self, held_out, channel="gaussian"):
         """Release the quantiles of the scores of the calibration rows, after steps of the loop."""
         return calibration(self, held_out, self._deviation(), channel)
 
-    def _deviation(self: Any):
+    def _deviation(self):
         """Bounds on the standard deviation of the residuals, in units of y, by released answers."""
-        variance = getattr(self._released, "variance", 0.0)  # reports have the signs of targets
-        size = self._record_map.radius * sqrt(max(variance, 0.0))
+        size = self._record_map.radius * sqrt(max(self._released.variance, 0.0))
         return tuple(factor * size for factor in self._deviations) if size else None
 
     @rowwise

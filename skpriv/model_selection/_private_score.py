@@ -420,7 +420,7 @@ def learn_scale(session, bounds, location, spread, deviations=SCORE_CLIP):
     centre = mean.read(session.sum(mean, location)).mean
     deviation = session.sum(SpreadQuery(target, centre), spread)
     largest = 1.0 + abs(centre)
-    noise = deviation.noise.scale / deviation.n
+    noise = deviation.mean_scale
     if noise > MOST_NOISE:
         return centre, largest
     released = float(deviation.value[0] / deviation.n) + 2.0 * noise
@@ -430,7 +430,7 @@ def learn_scale(session, bounds, location, spread, deviations=SCORE_CLIP):
 def _score(answer, limit, bounds, confidence_level, report):
     """R2 and its interval by the delta method, sampling and privacy noise together."""
     n = answer.n
-    noise = answer.noise.scale / answer.n
+    noise = answer.mean_scale
     u, v, uu, vv, uv = answer.value / n * np.array([1.0, 1.0, 2.0, 2.0, 2.0])
     radius = bounds[1] / 2.0 - bounds[0] / 2.0
     error = float(max(u, 0.0) * (limit * radius) ** 2)

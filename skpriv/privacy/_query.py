@@ -97,6 +97,16 @@ class Answer:
     reports: LiftedReports | None = None
     counted: bool = True
 
+    @property
+    def mean(self) -> np.ndarray:
+        """The noisy mean over the records."""
+        return self.value / self.n
+
+    @property
+    def mean_scale(self) -> float:
+        """Scale of the noise of that mean."""
+        return self.noise.scale / self.n
+
 
 class Query(Summed, ABC):
     """A sum over records of a bounded function of the record.

@@ -24,7 +24,7 @@ from skpriv.linear_model import (
     AdditiveRegressor, IHTRegressor, ImproperSGDRegressor, IVRegressor, LayeredRegressor,
     LinearRegression, LogisticRegression, PoissonRegressor, ReweightedRegressor, SSPRegressor,
 )  # fmt: skip
-from skpriv.linear_model._improper import ClippedGradientQuery
+from skpriv.linear_model._improper_sgd import ClippedGradientQuery
 from skpriv.model_selection import PrivateSearchCV, private_score
 from skpriv.preprocessing import Numeric
 from skpriv.privacy import Budget, Query, Stream, listening, open_session, split

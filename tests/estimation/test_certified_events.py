@@ -21,7 +21,7 @@ from skpriv.linear_model import (
     ReweightedRegressor,
     SSPRegressor,
 )
-from skpriv.linear_model._layered._regressor import report_bound
+from skpriv.linear_model._lplr._equations import report_bound
 
 RNG = np.random.RandomState(0)
 X = RNG.uniform(-0.5, 0.5, size=(20_000, 2))

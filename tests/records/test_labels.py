@@ -13,7 +13,7 @@ from registry.totals import Total
 
 from skpriv.audit._runs import replaced_persons
 from skpriv.bandits._base import checked_available
-from skpriv.linear_model._generalized import class_codes
+from skpriv.linear_model._generalized._labels import class_codes
 from skpriv.preprocessing import Date, Numeric, check_table
 from skpriv.privacy import Budget, open_session
 from skpriv.records import ArrayRows, PersonRows, codes, floats

@@ -5,11 +5,15 @@ import numpy as np
 from skpriv._estimation._links import Logit
 from skpriv._estimation._loop._rows import Whitened
 from skpriv._estimation._public_maps import RowMap
-from skpriv.linear_model._generalized import ClassTarget
-from skpriv.linear_model._exact import MaximumLikelihood
-from skpriv.linear_model._generalized import (
-    ClassRatesQuery, ClassScoreQuery, PersonClassScoreQuery, Softmax, contrasts,
-)  # fmt: skip
+from skpriv.linear_model._generalized._labels import ClassTarget
+from skpriv._estimation._loop._exact import MaximumLikelihood
+from skpriv.linear_model._generalized._classes import (
+    ClassRatesQuery,
+    ClassScoreQuery,
+    PersonClassScoreQuery,
+    Softmax,
+    contrasts,
+)
 
 from .case import Case
 from .linear import E1, E2, one

@@ -9,11 +9,18 @@ from skpriv._estimation._links import LINKS, Link
 from skpriv._estimation._moments import Instrument, MomentsQuery, ResidualGramQuery
 from skpriv._estimation._public_maps import RecordMap
 from skpriv._estimation._reports import LiftedMomentsQuery
-from skpriv.linear_model._improper import ClippedGradientQuery, ErrorTerms, ReportedGradientQuery
-from skpriv.linear_model._reweighted import (
-    LinkGradientQuery, Minimiser, NormalisationQuery, ReportedNormalisationQuery,
-    ReweightedMomentsQuery, ReweightedReportsQuery,
-)  # fmt: skip
+from skpriv.linear_model._improper_sgd import (
+    ClippedGradientQuery,
+    ErrorTerms,
+    ReportedGradientQuery,
+)
+from skpriv.linear_model._reweighted._descent import LinkGradientQuery, Minimiser
+from skpriv.linear_model._reweighted._normalisation import (
+    NormalisationQuery,
+    ReportedNormalisationQuery,
+    ReweightedMomentsQuery,
+    ReweightedReportsQuery,
+)
 
 from .case import Case, distance
 

@@ -11,9 +11,10 @@ from skpriv._estimation._targets import LocationQuery, SpreadQuery
 from skpriv._estimation._loop._evidence import ResidualMeanQuery, StretchQuery
 from skpriv._estimation._loop._score import LineScoreQuery, ScoreQuery, StepAndLineQuery
 from skpriv._estimation._public_maps import RecordMap, RowMap, TargetMap, WeightedMap
-from skpriv.linear_model._base import ScaledAlready
-from skpriv.linear_model._generalized import ClassTarget, CountTarget
-from skpriv.linear_model._exact import LeastSquares
+from skpriv.linear_model._by_steps import ScaledAlready
+from skpriv.linear_model._generalized._labels import ClassTarget
+from skpriv.linear_model._generalized._poisson import CountTarget
+from skpriv._estimation._loop._exact import LeastSquares
 
 from .case import Case
 from .linear import E1, E2, D, one

@@ -13,7 +13,8 @@ import numpy as np
 import pandas as pd
 
 from skpriv._estimation._coefficients import equations_law
-from skpriv._estimation._loop._fit import LEAST_SQUARES, LoopFit
+from skpriv._estimation._loop._law import LEAST_SQUARES
+from skpriv._estimation._loop._fit import LoopFit
 from skpriv._estimation._loop._score import ScoreEquation
 from skpriv._estimation._moments import NormalEquations
 from skpriv._linalg import unvech
@@ -24,6 +25,7 @@ from skpriv.inspection._description import (
 from skpriv.linear_model._instruments import _inverted
 from skpriv.model_selection._private_score import _score
 from skpriv.preprocessing import Categorical, Date, Numeric
+from skpriv.privacy import Answer
 
 Z = 1.959963984540054  # of intervals of 95%
 N = 10**15  # so many records that sampling tells nothing: what is left is privacy
@@ -62,7 +64,7 @@ class Number:
 
 def answer(query, value, scale, n=1):
     """What a session says of a query."""
-    return query, SimpleNamespace(value=value, noise=SimpleNamespace(scale=scale), n=n)
+    return query, Answer(value=value, noise=SimpleNamespace(scale=scale), n=n)
 
 
 # Descriptions: three sums of a range, counts of a tree over it, and counts of levels

@@ -3,8 +3,8 @@
 import numpy as np
 
 from skpriv._estimation._public_maps import RecordMap
-from skpriv.linear_model._layered._regressor import ErrorQuery, PaperLevelQuery
-from skpriv.linear_model._layered._tree import (
+from skpriv.linear_model._lplr._published import ErrorQuery, PaperLevelQuery
+from skpriv.linear_model._lplr._tree import (
     CodebookLevelQuery, GaussianLaw, LevelQuery, PartitionTree,
 )  # fmt: skip
 

@@ -10,7 +10,7 @@ from math import hypot, log, sqrt
 import numpy as np
 from scipy import stats
 
-from ..._linalg import RELATIVE_ZERO
+from ..._linalg import RELATIVE_ZERO, quadratic_forms
 from .._cells import noise_floor
 from .._intervals import (
     RANGE,
@@ -154,14 +154,14 @@ def _distance(last, values, vectors, noise, failure):
 
 def _variance(last, dual, bounds, failure):
     """Bound on mean((v'e)^2 w^2 E zeta^2) at each v of ``dual``."""
-    n, squares = last.n, np.einsum("ij,ij->i", dual, dual)
+    n, squares = last.n, quadratic_forms(dual)
     noise = operator_quantile(last.gram_scale, len(last.moment), failure.direction)  # dual has it
-    design = np.einsum("ij,ij->i", dual @ last.gram, dual)
+    design = quadratic_forms(dual, last.gram)
     variance = np.clip(design + noise * squares, 0.0, squares)  # E zeta^2 <= 1 and |e| <= 1
     widths = 2.0 * last.limit + last.most_excess
     scale = hypot(last.residual_scale, widths * last.excess_scale)
     seen = widths * last.excess + stats.norm.isf(failure.seen) * scale
-    seen = np.einsum("ij,ij->i", dual @ last.residual_gram, dual) + seen * squares
+    seen = quadratic_forms(dual, last.residual_gram) + seen * squares
     seen = np.maximum(seen, 0.0)
     unit = RANGE**2 * squares * log(1.0 / failure.realised) / n
     for _ in range(SHARPENINGS):

@@ -81,8 +81,8 @@ class StretchQuery(ResidualMeanQuery):
 
     def read(self, answer):
         """Means of s g and of g^2, and the deviation of the noise of the first."""
-        product, square = answer.value / answer.n
-        return float(product), float(square) / STRETCH_WEIGHT, answer.noise.scale / answer.n
+        product, square = answer.mean
+        return float(product), float(square) / STRETCH_WEIGHT, answer.mean_scale
 
 
 LEAST_STRETCH = -0.9  # part of a fit by which it is made longer at least

@@ -4,70 +4,40 @@ The certified interval comes from the last Newton step, without an assumption on
 or the noise. It is derived in docs/mathematics/linear_regression.md, whose letters are used here.
 """
 
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 from math import inf, sqrt
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ..._linalg import RELATIVE_ZERO, psd_part
+from ..._linalg import RELATIVE_ZERO, psd_part, quadratic_forms
 from ..._stored import stored
-from .._cells import MOSTLY, ROUNDED_SQUARE, Across, Cells, across_all, estimable_weights, moved
-from .._intervals import USUAL_QUANTILE, noise_share, shrunk_covariance, two_sided_quantile
+from .._cells import MOSTLY, ROUNDED_SQUARE, Across, Cells, moved, noise_floor
+from .._coefficients import NOISE, CoefficientLaw
+from .._information import Information
+from .._intervals import USUAL_QUANTILE, two_sided_quantile
 from .._links import IDENTITY
 from .._persons import dependence
+from .._released import Released
+from ._bounds_words import narrow_bounds, wide_bounds
 from ._certified import certified_by_step
 from ._evidence import KnownLength, KnownMean
-
-FUNCTION, FITTED, LEAST_SQUARES = "function", "fitted", "least_squares"
-
+from ._law import (
+    FITTED,
+    FUNCTION,
+    LEAST_ROBUST,
+    LEAST_SQUARES,
+    LoopLaw,
+    LoopSource,
+    inversion_excess,
+)
 
 PERSONS_CUT = (
     "method='certified' needs the score of every row as it is, and those of a person with several "
     "rows are cut together at a released length: pass method='asymptotic', fit with "
     "max_rows_per_group=1, or use SSPRegressor, whose certified intervals hold for persons."
 )
-
-
-UNEQUAL = 0.5  # deviation of the robust variance over the homoskedastic one, on real tables
-
-
-STUDENT = (USUAL_QUANTILE**2 + 1.0) / 4.0
-
-
-# Least robust variance over the homoskedastic one: one deviation below it, because the released
-# residual Gram has noise.
-LEAST_ROBUST = 1.0 - UNEQUAL
-
-
-def inversion_excess(slopes, moments, variances, scale, quantile):
-    """Deviations by which inversion is wider than the delta method, above the noise of slopes.
-
-    Let m = d g + error with variance v, and let the noise of the slope d have the scale s. The
-    answers allow each g with (m - d g)^2 <= q^2 (v + s^2 g^2), which is an interval where |d| > q
-    s. If noise makes a slope larger, it makes m / d smaller, and its variance as well. So the
-    variance of the delta method is too small where d is not far above its noise.
-
-    Parameters
-    ----------
-    slopes : ndarray of shape (k,)
-        d, each larger than q s.
-    moments, variances : ndarray of shape (k,)
-    scale, quantile : float
-
-    Returns
-    -------
-    ndarray of shape (k,)
-        Roots of what is missing in the variance at m / d for q deviations to reach the farther end.
-    """
-    size = np.abs(moments)
-    beyond_noise = slopes**2 - (quantile * scale) ** 2
-    root = quantile * np.sqrt(variances * beyond_noise + (size * scale) ** 2)
-    half = (size * slopes + root) / beyond_noise - size / slopes  # from m / d to the farther end
-    counted = variances / slopes**2 + (scale * size / slopes**2) ** 2
-    return np.sqrt(np.maximum((half / quantile) ** 2 - counted, 0.0))
 
 
 def mean_slope(equations):
@@ -94,166 +64,13 @@ def mean_slope(equations):
     return slope, float(precision.sum() ** -0.5)
 
 
-@dataclass(frozen=True, eq=False)
-class LoopLaw:
-    """The estimates that a fit gives at points, and the parts of their covariance.
-
-    Nearly all of it is linear in the points: matrices hold it, whatever the points are.
-
-    Attributes
-    ----------
-    solution : ndarray of shape (p,)
-        The estimates are ``points @ solution``.
-    dual : ndarray of shape (p, p)
-        The points times it are the vectors v, in any orthonormal coordinates. Those of the slope's
-        eigenvectors keep what rounding does in a hidden direction out of the others.
-    residual_gram : ndarray of shape (p, p)
-        Noisy mean of ee' xi^2 over the squared part that is not cut.
-    residual_scale : float
-    typical_gram : ndarray of shape (p, p)
-        What it would be if the noise of the target had the same variance everywhere.
-    records : float
-        Number of records in the mean.
-    noise : float
-        Variance of the privacy noise of each coordinate.
-    noise_dual : ndarray of shape (p, p)
-        The dual of the privacy noise, which may not be that of the records: see :class:`KnownMean`.
-    shared : ndarray of shape (p, n_shared)
-        The points times it are deviations of independent errors that points share.
-    unsigned : ndarray of shape (p, n_unsigned)
-        The same of errors whose sign at a point is not known, such as that of inversion.
-    hidden : ndarray of shape (p, n_hidden)
-        The directions that noise hides, as orthonormal columns.
-    size : float
-        Deviation of the coefficient in each of them.
-    lost : float, default=MOSTLY
-        Largest part of the squared length of an estimable point that lies in these directions. It
-        is that of rounding where all is exact.
-    held : ndarray of shape (p, n_held) or None
-        Directions of cells that may be empty, as orthonormal columns. An estimable point has no
-        part in them.
-    empty : list of int
-        These cells, of those that the fit knows.
-    least : float
-        Part of the homoskedastic variance that the robust one is not below: there is noise in it.
-    quantile : float
-        Half-width of an interval of the level, in deviations.
-    """
-
-    solution: np.ndarray
-    dual: np.ndarray
-    residual_gram: np.ndarray
-    residual_scale: float
-    typical_gram: np.ndarray
-    records: float
-    noise: float
-    noise_dual: np.ndarray
-    shared: np.ndarray
-    unsigned: np.ndarray
-    hidden: np.ndarray
-    size: float = 0.0
-    lost: float = MOSTLY
-    held: np.ndarray | None = None
-    empty: list = field(default_factory=list)
-    least: float = LEAST_ROBUST
-    quantile: float = USUAL_QUANTILE
-
-    def value(self, points):
-        """The estimates, shape (n_points,)."""
-        return points @ self.solution
-
-    def variances(self, points):
-        """Variances of the points by sampling and by privacy, each of shape (n_points,).
-
-        The residual Gram is robust, but noisy: the value that equal variances would give has the
-        weight `noise_share`. If neither is above 0, the variance is NaN: it is not known. The
-        uncertainty of the variance V, with standard deviation s, widens intervals as Student's t
-        with 2 (V / s)^2 degrees of freedom does: its squared quantile is 1 + (z^2 + 1) (s / V)^2 /
-        4 times that of a normal variable, to first order.
-        """
-        dual, noisy = np.split(self._roots @ points.T, [self.dual.shape[1]])
-        robust, typical = np.vsplit(np.vstack([self.residual_gram, self.typical_gram]) @ dual, 2)
-        robust, typical, squares, privacy = (
-            np.einsum("ij,ij->j", one, other)
-            for one, other in ((robust, dual), (typical, dual), (dual, dual), (noisy, noisy))
-        )
-        noise, typical = self.residual_scale * squares, np.maximum(typical, 1e-300)
-        share = noise_share(robust, typical, noise, UNEQUAL)
-        sampling = np.maximum((1.0 - share) * robust + share * typical, self.least * typical)
-        sampling /= self.records
-        apart = self._apart(points)
-        if apart.size:
-            privacy += np.einsum("ij,ij->i", apart, apart)
-        with np.errstate(over="ignore", invalid="ignore"):
-            uncertain = (noise / self.records) ** 2 * (1.0 - share)
-        return sampling + STUDENT * uncertain / (sampling + privacy), privacy
-
-    def interval(self, points):
-        """Centre and half-width at the level of the law; infinite if not resolved."""
-        half = self.quantile * np.sqrt(sum(self.variances(points)))
-        resolved = self.resolved(points) & np.isfinite(half)
-        return np.where(resolved, self.value(points), 0.0), np.where(resolved, half, np.inf)
-
-    def resolved(self, points):
-        """Whether each point is estimable.
-
-        At least half of it lies in directions that are told from noise, and no part in a direction
-        of a cell that may be empty. If all is exact, none lies in any hidden direction.
-        """
-        return across_all(points, self.hidden, self.lost) & self.across_cells(points)
-
-    def across_cells(self, points):
-        """Whether each point has no part in a direction of a cell that may be empty."""
-        return across_all(points, self._held)
-
-    def estimable_weights(self, points):
-        """Weights of independent sums of points that are estimable, with all of their sums."""
-        return estimable_weights(points, self._held, self.hidden, self.lost)
-
-    @property
-    def _held(self):
-        return np.empty((len(self.solution), 0)) if self.held is None else self.held
-
-    def covariances(self, points):
-        """Covariance matrices by sampling and by privacy, each of shape (n_points, n_points).
-
-        The one of sampling has the weights of :meth:`variances`, whose values are its diagonal: the
-        number of records cancels.
-        """
-        sampling, _ = self.variances(points)
-        dual, noise_dual = points @ self.dual, points @ self.noise_dual
-        robust = dual @ self.residual_gram @ dual.T
-        robust = psd_part((robust + robust.T) / 2.0)
-        equal = dual @ self.typical_gram @ dual.T
-        noise = self.residual_scale * np.einsum("ij,ij->i", dual, dual)
-        robust = shrunk_covariance(robust, equal, noise, UNEQUAL)
-        diagonal = np.diagonal(robust)
-        scale = np.sqrt(sampling / np.where(diagonal > 0.0, diagonal, 1.0))
-        robust = robust * np.outer(scale, scale)
-        np.fill_diagonal(robust, sampling)
-        unsigned = np.abs(points @ self.unsigned)
-        deviations = np.column_stack([points @ self.shared, unsigned, self._apart(points)])
-        return robust, self.noise * noise_dual @ noise_dual.T + deviations @ deviations.T
-
-    def _apart(self, points):
-        """Deviations by hidden directions, which are not linear in the points."""
-        return self.size * np.abs(points @ self.hidden)
-
-    @cached_property
-    def _roots(self):
-        """The factors of the points for v and for their deviation by privacy, in this order."""
-        # A sum of squares of many linear functions is one of as many as there are coordinates
-        roots = [sqrt(self.noise) * self.noise_dual, self.shared, self.unsigned]
-        return np.vstack([self.dual.T, np.linalg.qr(np.column_stack(roots).T, mode="r")])
-
-
 # Laws of the fits that are in use. They are made of released numbers, and belong to no pickle.
 _LAWS: WeakKeyDictionary[Any, dict] = WeakKeyDictionary()
 
 
 @stored
 @dataclass(frozen=True, eq=False)
-class LoopFit:
+class LoopFit(Released):
     """All that a fit has released: its linear part is m + x'b for whitened points x = W phi.
 
     Attributes
@@ -314,6 +131,13 @@ class LoopFit:
     length: float = 1.0
     cells: Cells | None = None
 
+    poolable = True
+
+    @property
+    def solved(self):
+        """Whether more than a mean was released."""
+        return bool(self.equations)
+
     def knowing(self, cells):
         """The same fit where public cells of the table are known, as directions of theta."""
         return replace(
@@ -347,6 +171,64 @@ class LoopFit:
             return None
         typical = self.last.n * float(np.trace(self.gram)) / len(self.b)
         return longest**2 / max(typical, 1e-300)
+
+    def information(self, constant):
+        """Likelihood of theta, in the directions in which its slope is above its noise.
+
+        The errors are those of the moments, of the slopes at their distance from the solution, and
+        of sampling, with the residual variance everywhere the same.
+
+        Parameters
+        ----------
+        constant : ndarray of shape (p,) or None
+            The vector c with phi'c = 1 for every row; None without an intercept.
+        """
+        p, n = len(self.W), self.n
+        if not self.equations:  # the mean alone says nothing of a line
+            return Information(np.zeros((p, p)), np.zeros(p), np.eye(p) * n / p, n)
+        pooled = self.pooled(FITTED)
+        slope, scale, away = pooled.slope, pooled.slope_scale, self.b - pooled.point
+        right = pooled.moment + slope @ pooled.point
+        # A symmetric matrix M of noise (GOE) with scale s adds M u to the moment at a distance u:
+        # on average over coordinates its variance is s^2 |u|^2 (1 + 1/p) / 2.
+        noise = pooled.moment_scale**2 + 0.5 * (1.0 + 1.0 / p) * scale**2 * float(away @ away)
+        values, vectors = np.linalg.eigh(slope)
+        seen = values > noise_floor(values, scale)
+        variance = max(self.last.square, 2.0 * self.last.square_scale) / self.last.n
+        weights = np.where(seen, values, 0.0) / (noise + variance * np.maximum(values, 0.0))
+        to_b = vectors.T @ np.linalg.inv(self.W).T  # b = W^-T theta in these directions
+        moment = vectors.T @ right
+        if constant is not None:  # of phi'theta, in which the location is a part of the constant
+            moment = moment + np.where(seen, values, 0.0) * (to_b @ constant) * self.location
+        rows = np.linalg.inv(self.W) @ (psd_part(slope) + 2.0 * scale / sqrt(p) * np.eye(p))
+        return Information(
+            (to_b.T * (weights * np.where(seen, values, 0.0))) @ to_b,
+            to_b.T @ (weights * moment),
+            n * rows @ np.linalg.inv(self.W).T,
+            n,
+        )
+
+    def rows_of_cells(self):
+        """Rows that a cell of the table needs for half of a chance to be told from an empty one.
+
+        Rows of a cell with few of them are stretched along its direction, up to length 1 of a row.
+        """
+        if not self.equations:
+            return np.nan
+        slope = 1.0  # of the mean of a usual row
+        if not self.link.linear:
+            slope = min(float(np.trace(self.gram)) / self.length**2, 1.0)
+        rows = USUAL_QUANTILE * self.n * self.rows_per_record
+        return rows * self.pooled(FITTED).slope_scale / max(slope, 1e-300)
+
+    def notes(self, row_map, names):
+        """What a report says of bounds that are too narrow or too wide."""
+        return narrow_bounds(self, row_map, names), wide_bounds(self, row_map, names)
+
+    def coefficient_law(self, maps, fitted=True, hiding=NOISE, **words):
+        """Law of the coefficients: that of a `LoopSource`, with further fields."""
+        source = LoopSource(self, maps, fitted, hiding)
+        return CoefficientLaw.of(source, len(source.base), self.n, **words)
 
     def pooled(self, kind):
         """The equation that intervals rest on: a moment, and the mean of all released slopes.
@@ -563,7 +445,7 @@ class LoopFit:
         """
         used, shares = ([pooled], np.ones(1)) if kind == LEAST_SQUARES else self.recent_equations()
         away = solution - np.array([eq.point for eq in used])
-        squares = np.einsum("ij,ij->i", away @ pooled.slope, away)
+        squares = quadratic_forms(away, pooled.slope)
         longest = 0.5 * float(shares @ np.maximum(squares, 0.0)) * sqrt(min(1.0, 3.0 / len(values)))
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         return root * (longest / max(float(np.linalg.norm(root)), 1e-150))

@@ -153,7 +153,7 @@ class WhiteningQuery(Query):
 
     def gram(self, answer):
         """Noisy mean of ee', and the standard deviation of its noise (GOE)."""
-        return unvech(answer.value, len(self.whitened.W)) / answer.n, answer.noise.scale / answer.n
+        return unvech(answer.value, len(self.whitened.W)) / answer.n, answer.mean_scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,5 +227,5 @@ class ClippedRowsQuery(Query):
 
         The third number is the standard deviation of the noise of the first.
         """
-        root, parts = np.sqrt(max(1, self.shape[0] - 1)), answer.value / answer.n
-        return float(parts[0]), root * parts[1:], answer.noise.scale / answer.n
+        root, parts = np.sqrt(max(1, self.shape[0] - 1)), answer.mean
+        return float(parts[0]), root * parts[1:], answer.mean_scale

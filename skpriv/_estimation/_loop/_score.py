@@ -417,7 +417,7 @@ class ScoreEquation:
     def of(cls, query, answer):
         """Read the answer to a `ScoreQuery` (its layout is in the query's docstring)."""
         p, link = len(query.point), query.link
-        found, scales = query.named(answer.value / answer.n, answer.noise.scale / answer.n)
+        found, scales = query.named(answer.mean, answer.mean_scale)
         matrices = {name: unvech(found[name], p) for name in MATRICES if name in found}
         numbers = {name: float(found[name][0]) for name in found if name not in matrices}
         slope, slope_scale = matrices.get("slope"), scales.get("slope", inf)
@@ -538,7 +538,7 @@ class Line(NamedTuple):
         last : ScoreEquation
         far : FarRows or None
         """
-        found, scales = query.named(answer.value / answer.n, answer.noise.scale / answer.n)
+        found, scales = query.named(answer.mean, answer.mean_scale)
         p, excess = len(query.point), query.mean_excess
         tail, tail_scale = (excess * part["beyond"] for part in (found, scales))
         equation = replace(
@@ -779,7 +779,7 @@ def line_query(
     counts = session.sum(lengths, learnt, subset)
     share = (1.0 - LEARNT) * rules.line
     noise = session.noise(line, share).scale / line.sensitivity / session.records(share)
-    seen = counts.value / counts.n, counts.noise.scale / counts.n
+    seen = counts.mean, counts.mean_scale
     best = _best_length(*seen, ends, noise, len(point))
     names = "limit", "mean_excess", "excess_deviation", "missed"
     return replace(line, **dict(zip(names, best, strict=True))), far

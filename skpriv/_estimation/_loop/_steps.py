@@ -14,7 +14,7 @@ from .._moments import cluster_degrees
 from .._persons import ScoreLengthsQuery, seldom_cut
 from .._targets import SpreadQuery, best_linear
 from ._evidence import known_length, known_mean
-from ._fit import FITTED, LoopFit
+from ._fit import LoopFit
 from ._rows import ClippedRowsQuery, Whitened, WhiteningQuery
 from ._rules import QUESTION, Rules
 from ._score import (
@@ -335,7 +335,7 @@ def find_location(session, maps, rules, link=IDENTITY, alike=None):
         return released, sqrt(rate * (1.0 - rate))
     query = SpreadQuery(maps.target_map, released.mean if released else 0.0, link.low, maps.row_map)
     answer = session.sum(query, rules.spread)
-    size, noise = float(answer.value[0]) / answer.n, answer.noise.scale / answer.n
+    size, noise = float(answer.value[0]) / answer.n, answer.mean_scale
     # The mean absolute deviation is a priori uniform from 0 to 1/2, with the mean 1/4 and the
     # variance 1/48. A target that is uniform on [-1, 1] has 1/2.
     least = 2.0 * noise / sqrt(1.0 + 48.0 * noise**2)
@@ -400,75 +400,3 @@ def _noisy_mean(session, maps, link, share):
             "or a number."
         )
     return found
-
-
-def narrow_bounds(fit, row_map, names):
-    """The note of a report on records that were clipped, by released counts of them.
-
-    Parameters
-    ----------
-    fit : LoopFit
-    row_map : RowMap, or what stands in its place
-    names : sequence of str, or None
-        Names of the features.
-
-    Returns
-    -------
-    str
-        Empty where the bounds suit, or noise may explain what is seen.
-    """
-    if fit.clipped is None:
-        return ""
-    part, parts, noise = fit.clipped
-    if part <= TOLD_ABOVE * noise:
-        return ""
-    features = range(row_map.n_inputs)
-    labels = [_name(names, i) if row_map.low is not None else "data_norm" for i in features]
-    shares = dict(zip([*labels, "the target"], np.minimum(parts, 1.0), strict=False))
-    first, *others = sorted(shares, key=shares.__getitem__, reverse=True)
-    limit = TOLD_ABOVE * noise * sqrt(len(parts))
-    clear = [first, *(name for name in others[:2] if shares[name] > limit)]
-    return (
-        f"About {min(part, 1.0):.1%} of the rows are outside of their bounds and were clipped, "
-        f"most of them in {', '.join(f'{name} ({shares[name]:.1%})' for name in clear)}: these "
-        "bounds may be too narrow."
-    )
-
-
-def wide_bounds(fit, row_map, names):
-    """The note of a report on ranges that are hardly used, as `narrow_bounds` does of others.
-
-    It follows from the released Gram matrix of rows phi = W^-1 psi.
-
-    The deviation of a feature is that of phi'c for the vector c that is the feature in
-    half-ranges, less its mean. Values that are spread evenly over a tenth of their range have
-    a variance of .01 / 3 square half-ranges; noise has that of the slopes in direction W^-T c.
-    """
-    one_line = fit.equations and row_map.size == len(fit.W) == len(fit.b)  # one linear part
-    if not one_line or row_map.half_ranges is None:
-        return ""
-    pooled = fit.pooled(FITTED)
-    gram, scale = pooled.slope, pooled.slope_scale
-    both, upper = np.vstack([row_map.half_ranges, row_map.constant]).T, not np.tril(fit.W, -1).any()
-    both = lapack.dtrtrs(fit.W, both, trans=1)[0] if upper else np.linalg.solve(fit.W.T, both)
-    c, k = both.T[:-1], both.T[-1]
-    level = max(float(k @ gram @ k), scale)
-    if level <= 0.0:  # no noise, and no row that counts
-        return ""
-    away = c - np.outer(c @ (gram @ k) / level, k)
-    variance = np.einsum("ij,ij->i", away @ gram, away) / level
-    noise = scale * np.einsum("ij,ij->i", away, away) / level
-    largest = variance + TOLD_ABOVE * noise
-    feature = int(np.argmin(largest))
-    if largest[feature] >= 0.01 / 3.0:
-        return ""
-    deviation = 0.5 * sqrt(max(largest[feature], 0.0))
-    return (
-        f"The standard deviation of {_name(names, feature)} is at most {deviation:.1%} of its "
-        "range in bounds_X, which may be too wide, or few rows use it."
-    )
-
-
-def _name(names, place):
-    """Name of a feature."""
-    return f"x{place}" if names is None else names[place]

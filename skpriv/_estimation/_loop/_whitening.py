@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack
 
-from ..._linalg import lean_product, row_norms
+from ..._linalg import lean_product, quadratic_forms, row_norms
 from ...records import in_threads
 from .._moments import PRIOR_VARIANCES, SAMPLING
 from ._rows import SQUARES, MarginsQuery, Whitened, WhiteningQuery
@@ -250,7 +250,7 @@ class Pool:
         noises = np.maximum(scales, 1e-300) ** 2
         if len(noises) > 1 and not self._link.linear:
             aways = self.b - self._pairs[:, 0]
-            squares = np.einsum("ij,ij->i", aways @ self.slope, aways)
+            squares = quadratic_forms(aways, self.slope)
             trace, p = float(np.trace(self.slope)), len(self.b)
             noises += trace * np.maximum(squares, 0.0) * self._length**2 / p**3
         weights = (1.0 / noises) / (1.0 / noises).sum()
@@ -283,14 +283,15 @@ class Pool:
         """
         start, linear, (values, vectors) = self.b, self._link.linear, self._spectrum
         p, trace, counts = len(start), max(float(values.sum()), 1e-300), self._numbers[:, 0]
-        from_points, noises, bend = start - self._pairs[:, 0], self._numbers[:, 1] ** 2, 0.0
+        from_points, noises = start - self._pairs[:, 0], self._numbers[:, 1] ** 2
+        bend: Any = 0.0
         if self._curator:  # equations of a part of the records have its sampling error
             noises = noises + self.variance * trace / p * (1.0 / counts - 1.0 / counts.max())
         # Variance of the target over the slope of its mean; that slope is 1 for a line
         dispersion = self.variance
         if not linear:
             dispersion /= trace / self._length**2
-            bend = np.einsum("ij,ij->i", from_points @ self.slope, from_points) ** 2 / (4.0 * p)
+            bend = quadratic_forms(from_points, self.slope) ** 2 / (4.0 * p)
         sampling = dispersion / (counts.max() if self._curator else counts.sum()) * trace / p
         # In the basis of its eigenvectors the slope is diagonal: products by it are short
         pairs, origins = self._pairs.reshape(len(counts), -1), self._origins @ vectors
@@ -511,7 +512,7 @@ def whitening_by_margins(session, row_map, rules, part, usual=None):
     d = row_map.n_features
     answer = session.sum(MarginsQuery(row_map), rules.margins, part)
     mean, square = answer.value.reshape(2, d) / answer.n
-    noise = answer.noise.scale / answer.n
+    noise = answer.mean_scale
     seen, own = square / SQUARES - mean**2 + noise**2, noise / SQUARES + noise**2
     if usual is None:
         variance = np.maximum(seen, 0.0) + noise / SQUARES + noise**2

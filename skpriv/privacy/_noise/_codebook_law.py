@@ -10,11 +10,10 @@ import numpy as np
 from scipy import special
 
 from ... import _wire
-from ..._linalg import BLOCK_ENTRIES, blocks_of, vech
+from ..._linalg import BLOCK_ENTRIES, FLOAT_STEP, blocks_of, vech
 from ..._stored import stored
 from ..._wire import draw_ranks
 
-FLOAT_STEP = float(np.finfo(float).eps)  # more than rounding takes from a number near one
 TYPICAL_NORM = 0.5  # public norm of theta* for which a code is chosen, by the noise b - A theta*
 
 

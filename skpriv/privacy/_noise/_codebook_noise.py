@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from ..._linalg import FLOAT_STEP
 from ..._stored import stored
 from ..._wire import draw_ranks
 from .._accounting._cost import Cost
-from ._codebook_law import FLOAT_STEP, Codebook, LiftedReports, best_codebook
+from ._codebook_law import Codebook, LiftedReports, best_codebook
 from ._laws import Noise
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skpriv._estimation._loop._steps import wide_bounds
+from skpriv._estimation._loop._bounds_words import wide_bounds
 from skpriv._estimation._loop._rows import ClippedRowsQuery
 from skpriv._estimation._public_maps import RowMap
 from skpriv.privacy import Answer, GaussianNoise

@@ -5,10 +5,11 @@ import pytest
 from registry.noise import goe
 from scipy import stats
 
-from skpriv._estimation._loop import _evidence, _fit
+from skpriv._estimation._loop import _evidence
+from skpriv._estimation._loop import _law as laws
 from skpriv._estimation._loop._score import _shrunk
 from skpriv._estimation._loop._evidence import KnownMean
-from skpriv._estimation._loop._fit import LoopLaw
+from skpriv._estimation._loop._law import LoopLaw
 
 Z = stats.norm.ppf(0.975)
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(30)  # expectations of a normal variable
@@ -51,7 +52,7 @@ def test_a_noisy_variance_costs_no_coverage(noise, privacy):
     """
     for true in (0.2, 0.5, 1.0):
         assert _coverage(true, noise, privacy) > 0.9495
-    assert _coverage(1.0 + _fit.UNEQUAL, noise, privacy) > 0.93
+    assert _coverage(1.0 + laws.UNEQUAL, noise, privacy) > 0.93
     assert _coverage(1.0, noise, privacy) < 0.98
     # Where unequal variances do far more, and stand out of the noise
     assert noise > 3.0 or _coverage(20.0, noise, privacy) > 0.94
@@ -59,15 +60,15 @@ def test_a_noisy_variance_costs_no_coverage(noise, privacy):
 
 @pytest.mark.parametrize("name", ["STUDENT", "UNEQUAL"])
 def test_half_of_a_constant_would_cost_coverage(name, monkeypatch):
-    true = 1.0 + _fit.UNEQUAL
-    monkeypatch.setattr(_fit, name, getattr(_fit, name) / 2.0)
+    true = 1.0 + laws.UNEQUAL
+    monkeypatch.setattr(laws, name, getattr(laws, name) / 2.0)
     assert min(_coverage(true, noise) for noise in NOISES) < 0.92
 
 
 def test_a_released_variance_below_zero_leaves_a_width():
     """No level rests on how much: below it, what is added for Student's t grows. Half passes."""
-    assert _variance(-3.0, 1.0, 0.0) > _fit.LEAST_ROBUST
-    assert _variance(-0.1, 0.01, 0.0) >= _fit.LEAST_ROBUST
+    assert _variance(-3.0, 1.0, 0.0) > laws.LEAST_ROBUST
+    assert _variance(-0.1, 0.01, 0.0) >= laws.LEAST_ROBUST
 
 
 @pytest.mark.parametrize("size", [1.0, 3.0])
@@ -75,7 +76,7 @@ def test_a_correlation_counts_as_much_as_the_robust_variances_it_belongs_to(size
     """Bands and tests of several coefficients rest on it. If variances are equal, it is 0."""
     gram = size * np.array([[1.0, 0.5], [0.5, 1.0]])
     sampling, _ = _law(gram, 0.5, records=100.0).covariances(np.eye(2))
-    share = _fit.noise_share(size, 1.0, 0.5, _fit.UNEQUAL)
+    share = laws.noise_share(size, 1.0, 0.5, laws.UNEQUAL)
     expected = 0.5 * size * (1.0 - share) / (size * (1.0 - share) + share)
     assert sampling[0, 1] / sampling[0, 0] == pytest.approx(expected)
 

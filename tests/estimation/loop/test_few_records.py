@@ -78,7 +78,7 @@ def test_a_rare_category_is_stretched_no_further_than_its_noise():
     z = np.random.RandomState(0).uniform(-1.0, 1.0, size=(20_000, 3))
     z[:, 0] = np.where(np.arange(len(z)) < 150, 1.0, -1.0)
     for scale in (0.02 * len(z), 0.2 * len(z)):
-        answer = SimpleNamespace(
+        answer = Answer(
             value=MarginsQuery(rows).sum(z, None), n=len(z), noise=SimpleNamespace(scale=scale)
         )
         session = SimpleNamespace(sum=lambda *asked, answer=answer: answer)

@@ -8,12 +8,12 @@ import pytest
 from registry.noise import goe
 from scipy.integrate import trapezoid
 
-from skpriv._estimation._coefficients import loop_law
 from skpriv._estimation._links import IDENTITY, Logit
 from skpriv._estimation._loop._score import CUBE, CUT, ScoreEquation
 from skpriv._estimation._intervals import USUAL_QUANTILE
 from skpriv._estimation._cells import noise_floor
-from skpriv._estimation._loop._fit import LoopFit, inversion_excess, mean_slope
+from skpriv._estimation._loop._fit import LoopFit, mean_slope
+from skpriv._estimation._loop._law import inversion_excess
 from skpriv._estimation._loop._score import Line
 from skpriv._estimation._loop._whitening import Pool
 from skpriv._estimation._public_maps import RecordMap, RowMap, TargetMap
@@ -244,7 +244,9 @@ def test_the_least_squares_line_has_its_own_equation():
     away = np.array([0.02, -0.01])
     asked = replace(fit.last, moment=fit.last.slope @ away, moment_scale=1e-3)
     both = replace(fit, line=Line(asked, np.zeros(2), 0.0))
-    fitted, squares = (loop_law(both, RecordMap(rows, target), kind) for kind in (True, False))
+    fitted, squares = (
+        both.coefficient_law(RecordMap(rows, target), kind) for kind in (True, False)
+    )
     moved = rows.coefficient_map() @ away
     np.testing.assert_allclose(squares.estimate - fitted.estimate, moved, atol=1e-12)
     noise = np.diagonal(squares.privacy) / np.diagonal(fitted.privacy)

@@ -12,6 +12,7 @@ from skpriv._estimation._loop._rows import MarginsQuery
 from skpriv._estimation._loop._whitening import whitening_by_margins
 from skpriv._estimation._public_maps import RowMap, TargetMap
 from skpriv.linear_model import LinearRegression
+from skpriv.privacy import Answer
 
 PUBLIC = {"bounds_X": (0.0, 1.0), "bounds_y": (0.0, 8.0), "epsilon": 1.0}
 
@@ -110,7 +111,7 @@ def test_indicators_alone_are_guarded():
     z = np.random.RandomState(0).uniform(size=(20_000, 3)) * [1.0, 1.0, 2.0]
     z[:, 0], z[:, 2] = z[:, 0] < 0.1, 2.0 * (z[:, 2] < 1.0)
     for scale, found in ((40.0, [True, False, False, True]), (1e6, [True, True, False, True])):
-        answer = SimpleNamespace(
+        answer = Answer(
             value=MarginsQuery(rows).sum(z, None), n=len(z), noise=SimpleNamespace(scale=scale)
         )
         session = SimpleNamespace(sum=lambda *asked, answer=answer: answer)

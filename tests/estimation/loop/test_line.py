@@ -39,7 +39,7 @@ class _Session:
         far = isinstance(query, WhiteningQuery)
         rng = self.rng_of_far_rows if far else self.rng
         value = value + self.deviation * rng.normal(size=len(value))
-        return SimpleNamespace(value=value, n=len(self.rows[0]), noise=self.noise(query, share))
+        return Answer(value=value, n=len(self.rows[0]), noise=self.noise(query, share))
 
     def noise(self, query, share):
         """Its deviation."""
@@ -272,7 +272,7 @@ def test_of_many_records_the_line_is_asked_with_the_last_step():
 def test_errors_of_the_moment_are_those_of_the_excess_and_of_directions():
     query = LineScoreQuery(*MAPS, 1.0, mean_excess=0.5, excess_deviation=0.4, missed=0.2)
     value = np.r_[np.zeros(2), np.sqrt(0.5) * np.array([3.0, -4.0]), np.zeros(3)]
-    answer = SimpleNamespace(value=value, n=1, noise=SimpleNamespace(scale=0.0))
+    answer = Answer(value=value, n=1, noise=SimpleNamespace(scale=0.0))
     line = _line.Line.of(query, answer, LAST)
     tail = 0.5 * np.array([3.0, -4.0])  # h T B
     np.testing.assert_allclose(line.equation.moment, tail)

@@ -11,7 +11,8 @@ from skpriv._estimation._links import IDENTITY, Log, Logit
 from skpriv._estimation._loop._rows import Whitened
 from skpriv._estimation._public_maps import PublicTargets, RowMap, TargetMap, WeightedMap
 from skpriv._linalg import one_blas_thread
-from skpriv.linear_model._generalized import ClassTarget, CountTarget
+from skpriv.linear_model._generalized._labels import ClassTarget
+from skpriv.linear_model._generalized._poisson import CountTarget
 from skpriv.privacy import Answer
 
 CLASSES, COUNTS = ClassTarget((0.0, 1.0)), CountTarget((0.0, 10.0))

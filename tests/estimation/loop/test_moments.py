@@ -14,7 +14,7 @@ from skpriv._estimation._loop._rules import RESOLVED, Rules, normal_clip
 from skpriv._estimation._public_maps import RowMap, TargetMap, WeightedMap
 from skpriv.inspection import inference
 from skpriv.linear_model import LinearRegression
-from skpriv.privacy import Budget
+from skpriv.privacy import Answer, Budget
 from skpriv.privacy._session import _base as _pieces
 from skpriv.privacy._session._open import CentralSession
 from skpriv.records import ArrayRows
@@ -118,7 +118,7 @@ def _equation(point, moment, square=0.02, limit=0.2):
     query = _query()
     value = np.concatenate([moment / query.limit, [square / query.limit**2, 0.0]])
     query = replace(query, location=0.0, point=point)
-    answer = SimpleNamespace(value=1000.0 * value, n=1000, noise=SimpleNamespace(scale=0.01))
+    answer = Answer(value=1000.0 * value, n=1000, noise=SimpleNamespace(scale=0.01))
     return ScoreEquation.of(query, answer)
 
 

@@ -10,7 +10,7 @@ from skpriv._estimation._loop._score import (
     COUNT_WEIGHT, CUT, FALL, RESIDUAL_WEIGHT, SIDE_WEIGHT, ScoreQuery, largest_excess,
 )  # fmt: skip
 from skpriv._estimation._public_maps import RowMap, TargetMap
-from skpriv.linear_model._generalized import ClassTarget
+from skpriv.linear_model._generalized._labels import ClassTarget
 from skpriv.privacy import ROUNDING
 from skpriv.records import ArrayRows
 

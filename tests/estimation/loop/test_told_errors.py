@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skpriv._estimation._loop._fit import LoopFit, LoopLaw
+from skpriv._estimation._loop._fit import LoopFit
+from skpriv._estimation._loop._law import LoopLaw
 from skpriv._estimation._loop._evidence import weights_move_mean
 from skpriv._estimation._loop._score import ScoreEquation
 from skpriv.linear_model import LinearRegression

@@ -13,7 +13,8 @@ import skpriv
 from skpriv import BudgetAccountant
 from skpriv.inspection import inference, model_card
 from skpriv.linear_model import LogisticRegression
-from skpriv.linear_model._generalized import Softmax, checked_classes, class_codes, contrasts
+from skpriv.linear_model._generalized._classes import Softmax, contrasts
+from skpriv.linear_model._generalized._labels import checked_classes, class_codes
 
 NAMES = np.array(["a", "b", "c"])
 COEF = np.array([[1.0, 0.5], [-1.0, 1.0], [0.0, -1.5]])

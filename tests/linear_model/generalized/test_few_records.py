@@ -12,7 +12,7 @@ from skpriv._estimation._loop._score import ScoreQuery
 from skpriv._estimation._public_maps import RowMap
 from skpriv.inspection import inference
 from skpriv.linear_model import LinearRegression, LogisticRegression
-from skpriv.linear_model._generalized import ClassTarget
+from skpriv.linear_model._generalized._labels import ClassTarget
 from skpriv.privacy import ROUNDING
 
 COEF = np.array([4.0, -4.0, 2.0, 1.0])

@@ -14,7 +14,8 @@ from skpriv._estimation._loop._score import ScoreEquation, ScoreQuery
 from skpriv.exceptions import BudgetExceeded
 from skpriv.inspection import inference
 from skpriv.linear_model import LinearRegression, LogisticRegression
-from skpriv.linear_model._generalized import NO_LABEL, ClassTarget
+from skpriv.linear_model._generalized._logistic import NO_LABEL
+from skpriv.linear_model._generalized._labels import ClassTarget
 
 COEF, INTERCEPT = np.array([2.0, -1.0, 0.5]), -0.5
 

@@ -8,7 +8,7 @@ import pytest
 from skpriv import Budget
 from skpriv._estimation._moments import Instrument, ResidualGramQuery
 from skpriv._estimation._public_maps import RecordMap
-from skpriv.linear_model._reweighted import (
+from skpriv.linear_model._reweighted._normalisation import (
     HIDDEN_DEVIATION,
     NormalisationQuery,
     ReweightedMomentsQuery,

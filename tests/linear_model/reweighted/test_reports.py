@@ -9,7 +9,7 @@ from skpriv._estimation._moments import Instrument
 from skpriv._estimation._public_maps import RecordMap
 from skpriv._linalg import psd_power, unvech
 from skpriv.linear_model import ReweightedRegressor, _moments as _regressor
-from skpriv.linear_model._reweighted import (
+from skpriv.linear_model._reweighted._normalisation import (
     ReportedNormalisationQuery,
     ReweightedReportsQuery,
     affordable,

@@ -12,10 +12,17 @@ from skpriv._estimation._moments import Instrument
 from skpriv._estimation._public_maps import RecordMap
 from skpriv._linalg import nearest_in_ball, unvech, vech_size
 from skpriv.linear_model import Link, ReweightedRegressor
-from skpriv.linear_model._reweighted import (
-    CERTIFICATE_PARTS, GradientCertificate, LinkGradientQuery,
-    NormalisationQuery, ReweightedMomentsQuery, descend, gradient_change, step_shares,
-)  # fmt: skip
+from skpriv.linear_model._reweighted._certificate import CERTIFICATE_PARTS, GradientCertificate
+from skpriv.linear_model._reweighted._descent import (
+    LinkGradientQuery,
+    descend,
+    gradient_change,
+    step_shares,
+)
+from skpriv.linear_model._reweighted._normalisation import (
+    NormalisationQuery,
+    ReweightedMomentsQuery,
+)
 from skpriv.privacy import ROUNDING, Budget, capabilities, open_session
 
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from .._estimation._links import IDENTITY
-from .._estimation._loop._steps import at_solution
-from .._estimation._public_maps import RecordMap
-from .._estimation._targets import scaled_targets
-from .._linalg import RELATIVE_ZERO
-from ..privacy import SIDE_SHARE, Procedure
+from ..._linalg import FLOAT_STEP, RELATIVE_ZERO
+from ...privacy import SIDE_SHARE, Procedure
+from .._links import IDENTITY
+from .._public_maps import RecordMap
+from .._targets import scaled_targets
+from ._steps import at_solution
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ class LeastSquares(Procedure):
         if self.penalty is not None:
             rough = np.column_stack([self.penalty, np.zeros(len(self.penalty))])
             factor = _triangular(factor, rough)
-        cut = max(rows.n, d) * np.finfo(np.float64).eps
+        cut = max(rows.n, d) * FLOAT_STEP
         coef = linalg.lstsq(factor[:, :d], factor[:, d], cond=cut)[0] if d else np.zeros(0)
         return np.append(coef, centre[d] - centre[:d] @ coef)
 

@@ -8,7 +8,7 @@ from registry.trees import SCALING, grown_tree
 from scipy import stats
 
 from skpriv._linalg import unvech, vech_size
-from skpriv.linear_model._layered._tree import Bin, GaussianLaw, LevelQuery
+from skpriv.linear_model._lplr._tree import Bin, GaussianLaw, LevelQuery
 from skpriv.privacy import Answer, Budget, NoiseSource
 
 D = 3

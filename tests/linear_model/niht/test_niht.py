@@ -8,8 +8,8 @@ from registry.estimators import iht
 from scipy import sparse, stats
 from sklearn.linear_model import LinearRegression
 
-from skpriv.linear_model import IHTRegressor, _iht
-from skpriv.linear_model._iht import given_support, log_supports, sparse_norms, support_certificate
+from skpriv.linear_model import IHTRegressor, _niht
+from skpriv.linear_model._niht import given_support, log_supports, sparse_norms, support_certificate
 from skpriv.privacy import Answer, GaussianNoise
 
 
@@ -137,7 +137,7 @@ def test_the_certificate_shrinks_with_n(monkeypatch):
         low, high = est.fit(X, y).confidence_interval(X[:100] / 4.0)
         widths.append((high - low).mean())
     assert widths[1] < 0.6 * widths[0]
-    monkeypatch.setattr(_iht, "support_certificate", lambda *_: 0.7)
+    monkeypatch.setattr(_niht, "support_certificate", lambda *_: 0.7)
     assert est._certified(np.zeros((1, 20)), 0.95)[1] == pytest.approx(0.7 * est.fit_intercept)
 
 

@@ -22,8 +22,9 @@ from .._linalg import ROUNDED, unvech
 from .._parameters import Channel, Count, DataNorm, Positive, parameters
 from .._stored import stored
 from ..privacy import ROUNDING, InnerSum, Procedure, Query, best_codebook, models_that, split
-from ._base import CertifiedIntervals, PrivateRegressor
+from ._estimator import PrivateRegressor
 from ._opening import channel_of, open_fit, scaled_rows
+from ._predictions import CertifiedIntervals
 
 # time = TIME_FACTOR (bound mu n / (4 sqrt(2 e)))^(2/3) balances bias and noise of the worst
 # spectrum. The bias is bound / sqrt(2 e time), and the noise 4 time / (mu n), since a gradient
@@ -87,7 +88,7 @@ def gradient_diameter(norm):
 
     Examples
     --------
-    >>> from skpriv.linear_model._improper import gradient_diameter
+    >>> from skpriv.linear_model._improper_sgd import gradient_diameter
     >>> [round(gradient_diameter(norm), 3) for norm in (0.0, 1.0, 2.0)]
     [2.0, 2.598, 3.464]
     """
@@ -392,8 +393,8 @@ class ImproperSGDRegressor(CertifiedIntervals, PrivateRegressor):
     channel: Channel = "auto"
     fit_intercept: bool = True
 
-    interval_estimand: ClassVar[str | None] = "least-squares line of the clipped rows and targets"
-    interval_claims: ClassVar[tuple[str, ...]] = ("certified",)
+    interval_estimand = "least-squares line of the clipped rows and targets"
+    interval_claims = ("certified",)
     _interval_methods = ("certified",)
 
     def _fit(self, X, y):

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from ..._estimation._public_maps import RecordMap
 from ..._estimation._intervals import norm_quantile, operator_quantile
-from ..._linalg import SQRT2, unvech, vech, vech_size
+from ..._estimation._public_maps import RecordMap
+from ..._linalg import SQRT2, quadratic_forms, unvech, vech, vech_size
 from ..._printing import Display
 from ..._stored import stored
 from ...privacy import ROUNDING, CodebookBlocksNoise, NoiseSource, Query, hadamard_entries
@@ -477,7 +477,7 @@ class CodebookLevelQuery(LevelQuery):
             in_node = np.append(np.arange(self.joint_length) < d, above[0] < d)
             slots[rows], vectors[rows] = slot, moments * in_node
         vectors /= self.radius
-        squares = np.einsum("ij,ij->i", vectors, vectors)
+        squares = quadratic_forms(vectors)
         vectors[:, self.joint_length - 1] = np.sqrt(np.maximum(1.0 - squares, 0.0))
         return slots, vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 

@@ -10,8 +10,8 @@ from scipy import stats
 
 from skpriv._estimation._public_maps import RecordMap
 from skpriv._linalg import unvech
-from skpriv.linear_model._layered._regressor import grow
-from skpriv.linear_model._layered._tree import CodebookLevelQuery, ReportLaw
+from skpriv.linear_model._lplr._growth import grow
+from skpriv.linear_model._lplr._tree import CodebookLevelQuery, ReportLaw
 from skpriv.privacy import Budget, open_session
 
 D, N = 2, 400

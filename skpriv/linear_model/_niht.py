@@ -29,9 +29,10 @@ from .._stored import stored
 from ..exceptions import PrivacyError
 from ..privacy import ROUNDING, InnerSum, Procedure, Query, models_that
 from ..records import canonical
-from ._base import LARGEST_OF_START, CertifiedIntervals
+from ._by_steps import LARGEST_OF_START
 from ._opening import hold_out, open_fit, scaled_rows
 from ._prediction_intervals import PredictionIntervals
+from ._predictions import CertifiedIntervals
 
 
 def picked(X, columns):
@@ -343,7 +344,7 @@ def log_supports(n_features, n_nonzero, sparsity):
 
     Examples
     --------
-    >>> from skpriv.linear_model._iht import log_supports
+    >>> from skpriv.linear_model._niht import log_supports
     >>> round(float(log_supports(10, 3, 1)), 3)  # log(9 * 8 / 2)
     3.584
     """
@@ -505,10 +506,8 @@ class IHTRegressor(CertifiedIntervals, PredictionIntervals):
     sparsity: Annotated[int | None, Interval(Integral, 0, None, closed="left"), None] = None
     sparse_eigenvalue: Positive = 0.1
 
-    interval_estimand: ClassVar[str | None] = (
-        "sparse least-squares line of the clipped rows and targets"
-    )
-    interval_claims: ClassVar[tuple[str, ...]] = ("certified", "asymptotic")
+    interval_estimand = "sparse least-squares line of the clipped rows and targets"
+    interval_claims = ("certified", "asymptotic")
     _row_bound: ClassVar[tuple] = ("data_max", "absolute values of the entries of X")
     _sparse = "csr"
 

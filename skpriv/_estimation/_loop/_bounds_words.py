@@ -1,0 +1,82 @@
+"""What a report says of bounds, by released answers: that they are too narrow, or too wide."""
+
+from math import sqrt
+
+import numpy as np
+from scipy.linalg import lapack
+
+from ..._linalg import quadratic_forms
+from ...privacy import TOLD_ABOVE
+from ._law import FITTED
+
+
+def narrow_bounds(fit, row_map, names):
+    """The note of a report on records that were clipped, by released counts of them.
+
+    Parameters
+    ----------
+    fit : LoopFit
+    row_map : RowMap, or what stands in its place
+    names : sequence of str, or None
+        Names of the features.
+
+    Returns
+    -------
+    str
+        Empty where the bounds suit, or noise may explain what is seen.
+    """
+    if fit.clipped is None:
+        return ""
+    part, parts, noise = fit.clipped
+    if part <= TOLD_ABOVE * noise:
+        return ""
+    features = range(row_map.n_inputs)
+    labels = [_name(names, i) if row_map.low is not None else "data_norm" for i in features]
+    shares = dict(zip([*labels, "the target"], np.minimum(parts, 1.0), strict=False))
+    first, *others = sorted(shares, key=shares.__getitem__, reverse=True)
+    limit = TOLD_ABOVE * noise * sqrt(len(parts))
+    clear = [first, *(name for name in others[:2] if shares[name] > limit)]
+    return (
+        f"About {min(part, 1.0):.1%} of the rows are outside of their bounds and were clipped, "
+        f"most of them in {', '.join(f'{name} ({shares[name]:.1%})' for name in clear)}: these "
+        "bounds may be too narrow."
+    )
+
+
+def wide_bounds(fit, row_map, names):
+    """The note of a report on ranges that are hardly used, as `narrow_bounds` does of others.
+
+    It follows from the released Gram matrix of rows phi = W^-1 psi.
+
+    The deviation of a feature is that of phi'c for the vector c that is the feature in
+    half-ranges, less its mean. Values that are spread evenly over a tenth of their range have
+    a variance of .01 / 3 square half-ranges; noise has that of the slopes in direction W^-T c.
+    """
+    one_line = fit.equations and row_map.size == len(fit.W) == len(fit.b)  # one linear part
+    if not one_line or row_map.half_ranges is None:
+        return ""
+    pooled = fit.pooled(FITTED)
+    gram, scale = pooled.slope, pooled.slope_scale
+    both, upper = np.vstack([row_map.half_ranges, row_map.constant]).T, not np.tril(fit.W, -1).any()
+    both = lapack.dtrtrs(fit.W, both, trans=1)[0] if upper else np.linalg.solve(fit.W.T, both)
+    c, k = both.T[:-1], both.T[-1]
+    level = max(float(k @ gram @ k), scale)
+    if level <= 0.0:  # no noise, and no row that counts
+        return ""
+    away = c - np.outer(c @ (gram @ k) / level, k)
+    variance = quadratic_forms(away, gram) / level
+    noise = scale * quadratic_forms(away) / level
+    largest = variance + TOLD_ABOVE * noise
+    feature = int(np.argmin(largest))
+    if largest[feature] >= 0.01 / 3.0:
+        return ""
+    deviation = 0.5 * sqrt(max(largest[feature], 0.0))
+    return (
+        f"The standard deviation of {_name(names, feature)} is at most {deviation:.1%} of its "
+        "range in bounds_X, which may be too wide, or few rows use it."
+    )
+
+
+def _name(names, place):
+    """Name of a feature."""
+    return f"x{place}" if names is None else names[place]

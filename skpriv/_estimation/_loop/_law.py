@@ -1,0 +1,345 @@
+"""The law of estimates of a fit of the loop, at points and of its coefficients."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from ..._linalg import psd_part, quadratic_forms
+from .._cells import MOSTLY, across_all, estimable_weights
+from .._coefficients import NOISE, LawSource, LawSums, few_rows
+from .._intervals import USUAL_QUANTILE, noise_share, shrunk_covariance
+from .._public_maps import RecordMap
+from ._rules import RESOLVED
+
+FUNCTION, FITTED, LEAST_SQUARES = "function", "fitted", "least_squares"
+
+
+UNEQUAL = 0.5  # deviation of the robust variance over the homoskedastic one, on real tables
+
+
+STUDENT = (USUAL_QUANTILE**2 + 1.0) / 4.0
+
+
+# Least robust variance over the homoskedastic one: one deviation below it, because the released
+# residual Gram has noise.
+LEAST_ROBUST = 1.0 - UNEQUAL
+
+
+def inversion_excess(slopes, moments, variances, scale, quantile):
+    """Deviations by which inversion is wider than the delta method, above the noise of slopes.
+
+    Let m = d g + error with variance v, and let the noise of the slope d have the scale s. The
+    answers allow each g with (m - d g)^2 <= q^2 (v + s^2 g^2), which is an interval where |d| > q
+    s. If noise makes a slope larger, it makes m / d smaller, and its variance as well. So the
+    variance of the delta method is too small where d is not far above its noise.
+
+    Parameters
+    ----------
+    slopes : ndarray of shape (k,)
+        d, each larger than q s.
+    moments, variances : ndarray of shape (k,)
+    scale, quantile : float
+
+    Returns
+    -------
+    ndarray of shape (k,)
+        Roots of what is missing in the variance at m / d for q deviations to reach the farther end.
+    """
+    size = np.abs(moments)
+    beyond_noise = slopes**2 - (quantile * scale) ** 2
+    root = quantile * np.sqrt(variances * beyond_noise + (size * scale) ** 2)
+    half = (size * slopes + root) / beyond_noise - size / slopes  # from m / d to the farther end
+    counted = variances / slopes**2 + (scale * size / slopes**2) ** 2
+    return np.sqrt(np.maximum((half / quantile) ** 2 - counted, 0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class LoopLaw:
+    """The estimates that a fit gives at points, and the parts of their covariance.
+
+    Nearly all of it is linear in the points: matrices hold it, whatever the points are.
+
+    Attributes
+    ----------
+    solution : ndarray of shape (p,)
+        The estimates are ``points @ solution``.
+    dual : ndarray of shape (p, p)
+        The points times it are the vectors v, in any orthonormal coordinates. Those of the slope's
+        eigenvectors keep what rounding does in a hidden direction out of the others.
+    residual_gram : ndarray of shape (p, p)
+        Noisy mean of ee' xi^2 over the squared part that is not cut.
+    residual_scale : float
+    typical_gram : ndarray of shape (p, p)
+        What it would be if the noise of the target had the same variance everywhere.
+    records : float
+        Number of records in the mean.
+    noise : float
+        Variance of the privacy noise of each coordinate.
+    noise_dual : ndarray of shape (p, p)
+        The dual of the privacy noise, which may not be that of the records: see :class:`KnownMean`.
+    shared : ndarray of shape (p, n_shared)
+        The points times it are deviations of independent errors that points share.
+    unsigned : ndarray of shape (p, n_unsigned)
+        The same of errors whose sign at a point is not known, such as that of inversion.
+    hidden : ndarray of shape (p, n_hidden)
+        The directions that noise hides, as orthonormal columns.
+    size : float
+        Deviation of the coefficient in each of them.
+    lost : float, default=MOSTLY
+        Largest part of the squared length of an estimable point that lies in these directions. It
+        is that of rounding where all is exact.
+    held : ndarray of shape (p, n_held) or None
+        Directions of cells that may be empty, as orthonormal columns. An estimable point has no
+        part in them.
+    empty : list of int
+        These cells, of those that the fit knows.
+    least : float
+        Part of the homoskedastic variance that the robust one is not below: there is noise in it.
+    quantile : float
+        Half-width of an interval of the level, in deviations.
+    """
+
+    solution: np.ndarray
+    dual: np.ndarray
+    residual_gram: np.ndarray
+    residual_scale: float
+    typical_gram: np.ndarray
+    records: float
+    noise: float
+    noise_dual: np.ndarray
+    shared: np.ndarray
+    unsigned: np.ndarray
+    hidden: np.ndarray
+    size: float = 0.0
+    lost: float = MOSTLY
+    held: np.ndarray | None = None
+    empty: list = field(default_factory=list)
+    least: float = LEAST_ROBUST
+    quantile: float = USUAL_QUANTILE
+
+    def value(self, points):
+        """The estimates, shape (n_points,)."""
+        return points @ self.solution
+
+    def variances(self, points):
+        """Variances of the points by sampling and by privacy, each of shape (n_points,).
+
+        The residual Gram is robust, but noisy: the value that equal variances would give has the
+        weight `noise_share`. If neither is above 0, the variance is NaN: it is not known. The
+        uncertainty of the variance V, with standard deviation s, widens intervals as Student's t
+        with 2 (V / s)^2 degrees of freedom does: its squared quantile is 1 + (z^2 + 1) (s / V)^2 /
+        4 times that of a normal variable, to first order.
+        """
+        dual, noisy = np.split(self._roots @ points.T, [self.dual.shape[1]])
+        robust, typical = np.vsplit(np.vstack([self.residual_gram, self.typical_gram]) @ dual, 2)
+        robust, typical, squares, privacy = (
+            np.einsum("ij,ij->j", one, other)
+            for one, other in ((robust, dual), (typical, dual), (dual, dual), (noisy, noisy))
+        )
+        noise, typical = self.residual_scale * squares, np.maximum(typical, 1e-300)
+        share = noise_share(robust, typical, noise, UNEQUAL)
+        sampling = np.maximum((1.0 - share) * robust + share * typical, self.least * typical)
+        sampling /= self.records
+        apart = self._apart(points)
+        if apart.size:
+            privacy += quadratic_forms(apart)
+        with np.errstate(over="ignore", invalid="ignore"):
+            uncertain = (noise / self.records) ** 2 * (1.0 - share)
+        return sampling + STUDENT * uncertain / (sampling + privacy), privacy
+
+    def interval(self, points):
+        """Centre and half-width at the level of the law; infinite if not resolved."""
+        half = self.quantile * np.sqrt(sum(self.variances(points)))
+        resolved = self.resolved(points) & np.isfinite(half)
+        return np.where(resolved, self.value(points), 0.0), np.where(resolved, half, np.inf)
+
+    def resolved(self, points):
+        """Whether each point is estimable.
+
+        At least half of it lies in directions that are told from noise, and no part in a direction
+        of a cell that may be empty. If all is exact, none lies in any hidden direction.
+        """
+        return across_all(points, self.hidden, self.lost) & self.across_cells(points)
+
+    def across_cells(self, points):
+        """Whether each point has no part in a direction of a cell that may be empty."""
+        return across_all(points, self._held)
+
+    def estimable_weights(self, points):
+        """Weights of independent sums of points that are estimable, with all of their sums."""
+        return estimable_weights(points, self._held, self.hidden, self.lost)
+
+    @property
+    def _held(self):
+        return np.empty((len(self.solution), 0)) if self.held is None else self.held
+
+    def covariances(self, points):
+        """Covariance matrices by sampling and by privacy, each of shape (n_points, n_points).
+
+        The one of sampling has the weights of :meth:`variances`, whose values are its diagonal: the
+        number of records cancels.
+        """
+        sampling, _ = self.variances(points)
+        dual, noise_dual = points @ self.dual, points @ self.noise_dual
+        robust = dual @ self.residual_gram @ dual.T
+        robust = psd_part((robust + robust.T) / 2.0)
+        equal = dual @ self.typical_gram @ dual.T
+        noise = self.residual_scale * quadratic_forms(dual)
+        robust = shrunk_covariance(robust, equal, noise, UNEQUAL)
+        diagonal = np.diagonal(robust)
+        scale = np.sqrt(sampling / np.where(diagonal > 0.0, diagonal, 1.0))
+        robust = robust * np.outer(scale, scale)
+        np.fill_diagonal(robust, sampling)
+        unsigned = np.abs(points @ self.unsigned)
+        deviations = np.column_stack([points @ self.shared, unsigned, self._apart(points)])
+        return robust, self.noise * noise_dual @ noise_dual.T + deviations @ deviations.T
+
+    def _apart(self, points):
+        """Deviations by hidden directions, which are not linear in the points."""
+        return self.size * np.abs(points @ self.hidden)
+
+    @cached_property
+    def _roots(self):
+        """The factors of the points for v and for their deviation by privacy, in this order."""
+        # A sum of squares of many linear functions is one of as many as there are coordinates
+        roots = [sqrt(self.noise) * self.noise_dual, self.shared, self.unsigned]
+        return np.vstack([self.dual.T, np.linalg.qr(np.column_stack(roots).T, mode="r")])
+
+
+BOUNDED = (
+    "their intervals are so wide that the stated ranges allow no more, for a line that stays "
+    "inside of them"
+)
+
+
+NO_LINE = (
+    "its equation was not asked, since nothing is clipped in it and it would be all noise at this "
+    "budget: the estimand that is called 'fitted' is the line or curve that was fitted"
+)
+
+
+TOO_FEW_RECORDS = (
+    "the records are too few for coefficients with standard errors at this budget: fewer features "
+    "help"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class LoopSource(LawSource):
+    """Coefficients of a fit of the loop.
+
+    Attributes
+    ----------
+    fit : LoopFit
+    maps : RecordMap
+    fitted : bool, default=True
+        Whether the estimate is that of the line that was fitted: the solution of the clipped scores
+        of these rows. Else of the least-squares line, or the curve of maximum likelihood.
+    hiding : str, default=NOISE
+        What is said of coefficients that answers do not tell.
+    """
+
+    fit: Any
+    maps: RecordMap
+    fitted: bool = True
+    hiding: str = NOISE
+
+    @cached_property
+    def base(self):
+        """Matrix from theta to the coefficients."""
+        return self.fit.link.each(self.maps.row_map.coefficient_map())
+
+    @cached_property
+    def _origin(self):
+        """The coefficients where theta is 0: those of the location, in the intercepts."""
+        fit, maps, origin = self.fit, self.maps, np.zeros(len(self.base))
+        origin.reshape(np.size(fit.location), -1)[:, -1] = maps.centre + maps.radius * fit.location
+        return origin
+
+    @property
+    def _reason(self):
+        """Why nothing is estimable, and how many times as many records are needed."""
+        fit, p = self.fit, len(self.fit.b)
+        if not fit.equations:
+            return TOO_FEW_RECORDS, fit.link.enough(p) / fit.effective_records
+        if fit.line is None and not self.fitted:
+            return NO_LINE, max(RESOLVED * p**1.5 / fit.effective_records, 1.0)
+        return "", None
+
+    @property
+    def _chosen(self):
+        """The law of what is estimated."""
+        if not self.fitted:
+            return self.fit.law(LEAST_SQUARES)
+        return self.fit.law(FITTED if self.fit.link.linear else FUNCTION)
+
+    def estimable_weights(self, matrix):
+        """Weights of independent sums of these rows that are estimable."""
+        if self._reason[0]:
+            return np.empty((0, len(matrix)))
+        return self._chosen.estimable_weights(self.fit.points(matrix @ self.base))
+
+    def at(self, matrix, shift):
+        """The law of ``matrix @ coefficients + shift``."""
+        fit, maps, radius = self.fit, self.maps, self.maps.radius
+        reason, factor = self._reason
+        if reason:
+            return LawSums.unknown(len(matrix), reason, factor)
+        theta = matrix @ self.base
+        points, chosen = fit.points(theta), self._chosen
+        sampling, privacy = (radius**2 * part for part in chosen.covariances(points))
+        resolved = chosen.resolved(points)
+        largest = radius * _largest_in_bounds(fit, maps.row_map, theta)
+        bounded = ~resolved & np.isfinite(largest)
+        if not resolved.all():
+            privacy[bounded, bounded] += largest[bounded] ** 2
+            in_cells = ~chosen.across_cells(points)
+            said = {BOUNDED: bounded.any(), self.hiding: (~resolved & ~in_cells).any()}
+            if in_cells.any():
+                said[_few_rows_of(fit, chosen)] = True
+            reason = "; ".join(words for words, needed in reversed(said.items()) if needed)
+        has_law = resolved | bounded
+        both = np.outer(has_law, has_law)
+        estimate = radius * chosen.value(points) + matrix @ self._origin + shift
+        return LawSums(
+            np.where(has_law, estimate, np.nan),
+            np.where(both, sampling, np.nan),
+            np.where(both, privacy, np.nan),
+            has_law,
+            reason,
+            bounded,
+        )
+
+
+def _few_rows_of(fit, law):
+    """The words about cells that may be empty, for a fit of the loop.
+
+    Scores that are cut are not in the slope, but their squares are 1: the sum of both bounds the
+    rows of a line.
+    """
+    pooled, last, rows = fit.pooled(FITTED), fit.last, fit.n * fit.rows_per_record
+    slope, scale = pooled.slope, pooled.slope_scale
+    square_kept, noise = fit.cells.square_kept(fit.length)[law.empty], scale
+    if fit.link.linear:
+        slope = slope + last.residual_gram / last.cut_length**2
+        noise = sqrt(scale**2 + (last.residual_scale / last.cut_length**2) ** 2)
+    else:  # the slope of the mean of a usual row
+        square_kept = square_kept * min(float(np.trace(fit.gram)) / fit.length**2, 1.0)
+    return few_rows(fit.cells.along(slope)[law.empty], scale, noise, square_kept, rows)
+
+
+def _largest_in_bounds(fit, rows, matrix):
+    """Largest coefficients of a line that stays in the bounds of the target; infinite without any.
+
+    For features z in half-ranges from their middles a line m + b0 + b'z has |b0| + |b|_1 at most
+    1 + |m| then, so that a weighted sum of these is that times the largest weight. It is added as
+    a standard deviation, since least-squares lines may leave the bounds in corners without rows.
+    """
+    units = rows.half_ranges
+    if units is None or not fit.link.linear or not fit.last.slope_scale:
+        return np.full(len(matrix), np.inf)
+    weights = np.column_stack([matrix @ units.T, matrix @ rows.constant])
+    return (1.0 + abs(fit.location)) * abs(weights).max(axis=1)

@@ -1,0 +1,418 @@
+"""Estimators that the loop fits by steps, from nothing or where a released fit ended."""
+
+from dataclasses import dataclass, field, replace
+from math import inf, sqrt
+from typing import Any
+
+import numpy as np
+from scipy import stats
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from .._compat import names_in
+from .._estimation._links import IDENTITY, StepLink
+from .._estimation._loop._exact import fit_exactly
+from .._estimation._loop._law import FITTED
+from .._estimation._loop._steps import fit_rows, public_rules
+from .._estimation._public_maps import PublicTargets, RecordMap
+from .._estimation._released import NOTHING
+from .._estimation._reports import ReportedFit, balanced
+from .._estimation._targets import Location
+from .._parameters import parameters
+from .._stored import stored
+from ..privacy import capabilities
+from ..records import WeightedRows
+from ._estimator import FitsPersons, PrivateEstimator
+from ._opening import hold_out, open_fit, public_bounds, public_guess, weighted_rows
+from ._plan import Plan, plan_of
+from ._predictions import AsymptoticIntervals
+
+# Rows are at most 1 long in their units, so that products of rows with numbers up to this one,
+# their squares and sums are finite: no record can turn a sum of all into NaN.
+LARGEST_OF_START = 1e100
+
+
+DAMAGED_START = (
+    "The start is damaged: {}. Fit again, or pass start=None, which begins at no release."
+)
+
+
+@stored
+@dataclass(frozen=True, eq=False)
+class Start:
+    """A released fit as the begin of another one, of the same columns and bounds.
+
+    All of it is public or a released answer, so that it costs nothing. The posterior mean is shrunk
+    towards it or towards 0, by the evidence for each: one that fits badly is left aside.
+
+    Attributes
+    ----------
+    maps : RecordMap
+    link : StepLink
+    theta : ndarray of shape (p,)
+        Its product with a row is the linear part, less the location.
+    mean : Location
+        The mean of the target, with infinite noise.
+    deviation, variance : float
+        Deviation of the target, and residual variance.
+    whitening : tuple of (ndarray of shape (p, p), ndarray of shape (p, p), float)
+        The whitening, the Gram matrix of whitened rows, and the standard deviation of its noise.
+    words : str
+        The release and its guarantee.
+    alike : bool, default=False
+        Whether its records are like those of the next fit, as those of a policy's short epochs are.
+        The mean, deviations and whitening then stand for those of the next rows, and the posterior
+        mean is shrunk towards theta alone.
+    before : tuple of str, default=()
+        Words of the releases at which it began itself, the newest first.
+
+    Raises
+    ------
+    ValueError
+        If a number is not finite, or so large that products with rows would not be.
+    """
+
+    maps: RecordMap
+    link: StepLink
+    theta: np.ndarray
+    mean: Location
+    deviation: float
+    variance: float
+    whitening: tuple[np.ndarray, np.ndarray, float]
+    words: str
+    alike: bool = False
+    before: tuple[str, ...] = ()
+
+    def __post_init__(self):
+        W, gram, scale = self.whitening
+        begun: Any = 0.0
+        if self.alike:  # its whitening is that of the next fit
+            if {np.shape(W), np.shape(gram)} != {2 * np.shape(self.theta)}:
+                raise ValueError(DAMAGED_START.format("its whitening has another size"))
+            try:
+                with np.errstate(all="ignore"):
+                    begun = np.linalg.solve(W.T, self.theta)
+            except np.linalg.LinAlgError:
+                raise ValueError(DAMAGED_START.format("its whitening has no inverse")) from None
+        single = self.deviation, self.variance, scale, self.mean.mean
+        numbers = np.concatenate([np.ravel(part) for part in (W, gram, self.theta, begun, single)])
+        if not np.abs(numbers).max() <= LARGEST_OF_START:
+            raise ValueError(DAMAGED_START.format("a number is not finite, or beyond all rows"))
+
+    @property
+    def chain(self) -> tuple[str, ...]:
+        """Words of this release and of those at which it began, each once."""
+        return tuple(dict.fromkeys((self.words, *self.before)))
+
+    @classmethod
+    def of(cls, fit, maps, words, before=()):
+        """The begin that a `LoopFit` with equations is."""
+        link, scale = fit.link, fit.pooled(FITTED).slope_scale
+        mean = float(link.mean(fit.location))
+        # The pooled slope of the scores is this factor times the Gram matrix of the rows. It is 1
+        # for a line, and where the link bends it has the slope of the mean in it.
+        unit = link.steepest / link.far * float(link.slope(fit.location, mean))
+        deviation = min(sqrt(max(fit.variance + float(fit.b @ fit.gram @ fit.b), 0.0)), 1.0)
+        whitening, location = (fit.W, fit.gram / unit, scale / unit), Location(mean, inf, 1.0)
+        fields = maps, link, fit.theta, location, deviation, fit.variance, whitening, words
+        return cls(*fields, before=tuple(before))
+
+
+# Shape of the gamma law of the errors of made-up targets, with a skewness of 1. With normal errors
+# a plan says .8 of the standard errors of a declared least-squares line (docs/evidence/plans.md).
+SKEWED = 4.0
+
+
+@parameters
+class FitsBySteps(FitsPersons, AsymptoticIntervals, PrivateEstimator):
+    """Mixin of estimators that the loop fits, from nothing or from a release; not for direct use.
+
+    Each keeps its public maps as ``_record_map``, and all that was released as ``_released``: its
+    coefficients, intervals and laws are computed from these.
+
+    Parameters
+    ----------
+    start : fitted estimator of the same class, its `as_start`, or None, default=None
+        A fit that was released before, of other records or of the same ones, with the same columns
+        and bounds: of last year, or of another region. Coefficients are shrunk towards its own or
+        towards 0, by what the answers say for each: a start that fits badly is left aside. It costs
+        nothing again. The report names it. A clone keeps it.
+    """
+
+    bounds_X: Any = None
+    start: Any = None
+    _released: Any = field(init=False, default=NOTHING)
+    # Words of the releases at which the fit began, the newest first
+    _begun_at: tuple = field(init=False, default=())
+
+    def _fit_steps(self, records, maps, groups, weights, link=IDENTITY, channel="gaussian"):
+        """Fit records with public maps; the whole budget is charged before values are read.
+
+        Parameters
+        ----------
+        records : Rows
+        maps : RecordMap
+            Its map of rows is one, or what `_rows_of` makes one of.
+        groups : Groups or None
+        weights : dict
+            The weights as they were passed to ``fit``.
+        link : StepLink
+        channel : {"gaussian", "codebook"}
+            What users send, by public numbers.
+        """
+        records = weighted_rows(self, records, weights, maps.target)
+        weighted = isinstance(records, WeightedRows)
+        plain = not weighted and self.effects is None
+        start = None
+        if self.start is not None and not self._trust.exact:
+            start = self._start(records, maps, link, channel, plain)
+        self._begun_at = start.chain if start else ()
+        usual = public_guess(self, maps)
+        session = open_fit(self, records, channel, groups=groups)
+        del records  # only the session has the data now
+        session, held_out = hold_out(self, session)
+        maps = replace(maps, row_map=self._rows_of(session, maps.row_map, channel))
+        self._record_map = session_maps = maps
+        if weighted:  # the session hands out rows and targets that were scaled already
+            session_maps = maps.weighted()
+            if not link.linear:  # a target that is none of the labels stays NaN
+                session_maps = replace(session_maps, target_map=ScaledAlready())
+        self._released = self._release(session, session_maps, link, channel, start, usual)
+        for note in self._released.notes(maps.row_map, names_in(self)):
+            session.report.add_note(note)
+        self._read()
+        self._calibration: Any = None
+        if self.calibration_size is not None:  # each class with this mixin has it
+            self._calibration = self._calibrated(held_out, channel)
+
+    def plan(
+        self,
+        n: int,
+        n_features: int | None = None,
+        *,
+        schema: Any = None,
+        shares: Any = None,
+        smallest_level: float | None = None,
+        target_mean: float | None = None,
+        target_deviation: float | None = None,
+    ) -> Plan:
+        """Say what `fit` will ask and which standard errors its table will have, before any data.
+
+        Nothing is charged and no data are needed: the plan is a rehearsal with made-up rows, which
+        are asked the same questions with the same noise. Columns of made-up rows have a
+        correlation of .25 with each other and no effect on the target, whose errors are a little
+        skewed. Numbers are spread evenly over their range, or with nine tenths of them over the
+        ``usual`` range of a schema. Where columns of the table depend on each other more strongly,
+        all standard errors are larger, those without privacy too.
+
+        Parameters
+        ----------
+        n : int
+            Number of records: of persons, if ``max_rows_per_group`` is set, with so many rows each.
+        n_features : int, default=None
+            Number of columns of X. This or `schema` is required.
+        schema : Schema, mapping, TableEncoder or FormulaEncoder, default=None
+            The columns of the table, encoded as in a pipeline with this estimator. Coefficients are
+            then those of the table.
+        shares : mapping of str to (mapping of str to float, or float), default=None
+            Expected shares of levels by column, such as ``{"region": {"north": 0.05}}``; a number
+            is the share of true. Other levels have equal parts of the rest, and nothing is "other"
+            or missing unless it is named.
+        smallest_level : float in (0, 1), default=None
+            Expected share of the smallest level of each list that `shares` does not name.
+        target_mean : float, default=None
+            Expected mean of the target, or rate of ``classes[1]``. None is the middle of the range,
+            equal rates, or for counts an eighth of the largest.
+        target_deviation : float, default=None
+            Expected standard deviation of the target around its mean at each row. None is a tenth
+            of the range; for counts it is that of Poisson's law, and for classes it follows.
+
+        Returns
+        -------
+        Plan
+            It prints as a table. ``people_needed(effect)`` says how many records find an effect.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is wrong, or no noise is added.
+
+        Examples
+        --------
+        >>> from skpriv.linear_model import LinearRegression
+        >>> from skpriv.preprocessing import Categorical, Numeric
+        >>> schema = {"age": Numeric(18, 90), "site": Categorical(["A", "B", "C"], other=False)}
+        >>> model = LinearRegression(epsilon=1.0, data_norm=1.0, bounds_y=(0, 10))
+        >>> plan = model.plan(20_000, schema=schema, shares={"site": {"C": 0.1}})
+        >>> plan.names
+        ['age', 'site=B', 'site=C']
+        >>> bool(plan.estimable.all()), bool((plan.std_error > plan.sampling_error).all())
+        (True, True)
+        """
+        arguments = n, n_features, schema, shares, smallest_level, target_mean, target_deviation
+        return plan_of(self, *arguments)
+
+    def _for_rehearsal(self, estimand):
+        """An unfitted estimator like this one, whose targets `_imagined_target` makes up."""
+        model = clone(self)
+        return model.set_params(estimand=estimand) if len(self.law_estimands) > 1 else model
+
+    def _imagined_target(self, quantiles, mean, deviation):
+        """Made-up targets at quantiles in (0, 1), without any effect: skewed ones."""
+        low, high = public_bounds(self)
+        centre = (low + high) / 2.0 if mean is None else mean
+        scale = (high - low) / 10.0 if deviation is None else deviation
+        return centre + scale * (stats.gamma.ppf(quantiles, SKEWED) - SKEWED) / sqrt(SKEWED)
+
+    def _assumed_target(self, targets):
+        """What made-up targets are like, in a sentence."""
+        return (
+            f"Assumed: targets have the mean {np.mean(targets):.4g} (target_mean=) and deviate "
+            f"from it by {np.std(targets):.3g} at each row (target_deviation=)."
+        )
+
+    def _planned_names(self, names):
+        """Names of what is planned, from those of the coefficients of one line."""
+        return names
+
+    def _planned_errors(self, matrix):
+        """Standard errors of the declared coefficients, and their part by sampling alone.
+
+        NaN stands for what is not estimable, and the intercepts are left out. A matrix leads from
+        coefficients of X to those of a table.
+        """
+        law = self.coefficient_law(None)
+        blocks = max(law.classes, 1)
+        if matrix is not None:
+            law = law.mapped(np.kron(np.eye(blocks), matrix))
+        variances = [np.diagonal(part) for part in (law.sampling + law.privacy, law.sampling)]
+        errors = np.sqrt(np.where(law.hidden, np.nan, variances))
+        return errors.reshape(2, blocks, -1)[:, :, :-1].reshape(2, -1)
+
+    def _release(self, session, maps, link, channel, start, usual):
+        """All that is released of a session: a `LoopFit`, or a `ReportedFit`."""
+        if session.trust.exact:
+            return self._exact(session, maps, link)
+        rows = self._record_map.row_map
+        priors = rows.priors()
+        if channel == "codebook":
+            norm = None if self.coef_norm is None else rows.theta_bound(self.coef_norm)
+            return ReportedFit.of(session, maps, rows.constant is not None, priors, norm)
+        clip, ranged = self.clip, self.bounds_X is not None
+        textbook = self.estimand != "fitted"
+        rules = public_rules(session, maps.row_map, clip, ranged, link, textbook)
+        return fit_rows(session, maps, rules, link, priors, start, usual)
+
+    def _rows_of(self, session, rows, channel):
+        """The public map of the rows of a session. If users send reports, features are shorter the
+        less the reports can tell of slopes: see `balanced`.
+        """
+        return balanced(session, rows) if channel == "codebook" else rows
+
+    def _exact(self, session, maps, link):
+        """The fit without privacy, of curves with next to no penalty on what is rough."""
+        return fit_exactly(session, maps, self._record_map.row_map.roughness(session.n))
+
+    def _read(self):
+        """Coefficients and intercept, in the units of X and y, from what was released."""
+        fit, maps = self._released, self._record_map
+        self.coef_, level = maps.coefficients(fit.theta)
+        self.intercept_ = level + maps.target_map.radius * fit.location
+
+    def as_start(self, *, public_rows: bool = False) -> Start:
+        """The state that another fit needs to begin where this one ended: released answers alone.
+
+        Parameters
+        ----------
+        public_rows : bool, default=False
+            Whether all rows of this fit are public. A fit without privacy is told by its rows, so
+            that a fit that begins there would tell them, too: it is a start only if they are.
+
+        Returns
+        -------
+        Start
+            Released answers, which a later fit takes as its ``start``.
+
+        Raises
+        ------
+        ValueError
+            If nothing but a mean was released, or the fit is exact and its rows are not public.
+        """
+        check_is_fitted(self)
+        fit = self._released
+        of_levels = fit.solved and self.effects is None
+        if not of_levels or len(fit.b) != self._record_map.size:
+            raise ValueError(
+                f"this {type(self).__name__} is no start: it has no equations of one line, as "
+                "steps with Gaussian noise have."
+            )
+        guarantee = str(self.privacy_report_.guarantee)
+        # The report tells how it was fitted: parameters may have been set since.
+        if capabilities(self.privacy_report_.privacy).exact:
+            if not public_rows:
+                raise ValueError(
+                    "a fit without privacy tells of its rows, and so would a fit that begins there:"
+                    " if all of them are public, pass start=fit.as_start(public_rows=True)."
+                )
+            guarantee = "without privacy, of rows that were said to be public"
+        words = f"{type(self).__name__}, {guarantee}"
+        return Start.of(fit, self._record_map, words, self._begun_at)
+
+    def __sklearn_clone__(self) -> Any:
+        twin: Any = super().__sklearn_clone__()
+        twin.start = self.start  # a released answer, which a clone does not forget
+        return twin
+
+    def _given_start(self):
+        """The `Start` of a fitted estimator, or what was passed in its place."""
+        given = self.start.estimator if isinstance(self.start, FrozenEstimator) else self.start
+        fitted = isinstance(given, FitsBySteps) and given._released is not NOTHING
+        return given.as_start() if fitted else given
+
+    def _start(self, records, maps, link, channel, plain):
+        """The `Start`; refused before anything is charged if it does not suit."""
+        start = self._given_start()
+        if not isinstance(start, Start):
+            raise ValueError(
+                f"start is a {type(start).__name__}, at which no fit can begin: pass a fitted "
+                f"{type(self).__name__} (the last step of a Pipeline, also of one that "
+                "skpriv.load reads), or in a search, which clones it, what its as_start returns."
+            )
+        if channel != "gaussian" or not plain:
+            raise ValueError(
+                "start is for steps with Gaussian noise on rows without weights and without "
+                "effects: pass channel='gaussian', or start=None."
+            )
+        if type(start.link) is not type(link) or not start.maps.same_as(maps):
+            raise ValueError(
+                "start was fitted with other columns, bounds or classes: they must be the same, in "
+                "the same order, as those of this fit."
+            )
+        return start
+
+
+@parameters
+class FitsLines(FitsBySteps):
+    """Mixin of those whose linear part is one of the columns themselves; not for direct use.
+
+    Parameters
+    ----------
+    usual_X : mapping, array-like of shape (n_features, 2) or (low, high), default=None
+        Public guess of where most values of each feature lie, inside of its range and in the same
+        units: ages from 0 to 120 may usually be from 20 to 60. Nine tenths of the values should lie
+        there, and a guess that is wrong by a factor of four still helps. It says in which units
+        noise is added where the records are too few for released means and spreads of the features
+        (docs/linear_regression.md). It comes from what the features mean, costs nothing, and clips
+        nothing. A feature that a mapping leaves out, or whose ends are NaN, has no guess.
+    """
+
+    usual_X: Any = None
+
+
+class ScaledAlready(PublicTargets):
+    """Targets that were scaled when the rows were handed out."""
+
+    def scaled(self, y):
+        """The target as it comes."""
+        return y

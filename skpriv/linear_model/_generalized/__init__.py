@@ -1,0 +1,1 @@
+"""Generalised linear models: Poisson and logistic regression, of two classes or more."""

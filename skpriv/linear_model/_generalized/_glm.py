@@ -1,0 +1,156 @@
+"""What generalised linear models share: they are fitted by score steps, with a link and targets."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from ..._estimation._coefficients import CoefficientLaw
+from ..._estimation._intervals import ConfidenceInterval
+from ..._estimation._loop._exact import MaximumLikelihood
+from ..._estimation._loop._steps import at_solution
+from ..._estimation._public_maps import RecordMap, TargetMap
+from ..._linalg import row_products
+from ..._parameters import ArrayLike, CurveEstimand, Estimand, Level, Positive, parameters
+from ...exceptions import PrivacyError
+from ...privacy import SIDE_SHARE, models_that
+from .._by_steps import FitsLines
+from .._opening import public_row_map
+
+WEIGHTED, LIKELIHOOD = "curve of the weighted scores", "curve of maximum likelihood"
+
+
+UNIT = TargetMap((-1.0, 1.0), True)  # of linear parts, which have no other unit
+
+
+COMPARED = (
+    "Far rows count for less in this curve than in maximum likelihood: that curve is fitted where "
+    "'likelihood' is declared to be the estimand"
+)
+
+
+NEEDS_A_SUM = (
+    "privacy={privacy!r}: {name} needs somebody who adds up. Where every user answers once, with "
+    "noise of their own, the dozen score steps of a curve that bends would each be asked of a "
+    "twelfth of the users, and no fit is left: use {models} or 'shuffle', or "
+    "LinearRegression(privacy='local') for the line of the same target, whose slopes are "
+    "differences of {what}."
+)
+
+
+@parameters
+class GeneralizedLinear(FitsLines):
+    """Mixin of the generalised linear models; not for direct use.
+
+    Parameters
+    ----------
+    delta : float in (0, 1), default=1e-6
+        Privacy parameter: choose it well below one over the number of records.
+    privacy : {"central", "aggregate", "shuffle", "none"}, default="central"
+        Who adds the noise: a trusted curator, all users together by secure aggregation (as much
+        noise as a curator), every user with a trusted shuffler that makes the reports anonymous, or
+        nobody. With "local" an error says what to do in its place.
+    bounds_X : mapping, array-like of shape (n_features, 2) or (low, high), default=None
+        Public range of every feature, in its own units: a mapping from feature name, for a data
+        frame; a pair for each column; or one pair for all. Values outside are clipped, in
+        predictions too. This or `data_norm` is required.
+    data_norm : float, default=None
+        Public: every row of X is clipped to this l2 norm. In place of `bounds_X`, for rows that
+        were scaled before.
+    estimand : {"fitted", "likelihood"}, default="fitted"
+        The curve whose coefficients the table of :func:`skpriv.inspection.inference` shows.
+        "fitted" is the curve of the steps, in which far rows count for less. "likelihood" is the
+        curve of maximum likelihood of the clipped rows: half of the budget goes to its equation,
+        which makes its standard errors smaller and those of the fitted curve larger. The choice is
+        public and has to be made before the fit. More than two classes have "fitted" alone.
+    calibration_size : float in (0, 1), default=None
+        Part of the rows that is held out of the fit, at random, for :meth:`prediction_set`; both
+        parts have the whole budget. None holds out nothing.
+    prediction_levels : array-like of float, default=(0.9, 0.95)
+        Confidence levels whose quantiles ``fit`` releases for :meth:`prediction_set`. They share
+        the budget of the calibration rows.
+    """
+
+    data_norm: Positive | None = None
+    fit_intercept: bool = True
+    estimand: CurveEstimand = "fitted"
+    calibration_size: Level | None = None
+    prediction_levels: ArrayLike = (0.9, 0.95)
+
+    _dtypes = (np.float64, np.float32)
+
+    def _check_model(self):
+        """Refuse a privacy model whose users answer alone; policies ask before the first epoch."""
+        if self._trust.can.alone:
+            name, models = type(self).__name__, models_that("same_rows")
+            words = {"privacy": self.privacy, "name": name, "models": models}
+            raise PrivacyError(NEEDS_A_SUM.format(**words, what=self._means))
+
+    def _fit_link(self, records, target, link, groups, weights):
+        """Fit records with public maps of their rows, which are checked first."""
+        self._check_model()
+        rows = public_row_map(self, records.n_features)
+        self._fit_steps(records, RecordMap(rows, target), groups, weights, link)
+
+    def _exact(self, session, maps, link):
+        """The fit without privacy."""
+        likely = session.release(MaximumLikelihood(maps, link), 1.0 - 2.0 * SIDE_SHARE)
+        return at_solution(session, maps, link, likely.value)
+
+    def _read(self):
+        """Coefficients and intercepts, in the units of X: a row for each linear part, or class."""
+        fit = self._released
+        found = fit.link.each(self._record_map.row_map.coefficient_map()) @ fit.theta
+        found = found.reshape(np.size(fit.location), -1)
+        self.coef_, self.intercept_ = found[:, :-1], found[:, -1] + fit.location
+
+    def _deviation(self):
+        """Nothing is known of the deviation of counts, which is not the same everywhere."""
+
+    def _linear(self, X):
+        """eta of checked rows, which are clipped as in the fit: a column for each of more parts."""
+        clipped = self._record_map.row_map.clipped(X)
+        eta = row_products(clipped, np.atleast_2d(self.coef_)) + self.intercept_
+        return eta if eta.shape[1] > 1 else eta[:, 0]
+
+    def _interval(self, X, confidence_level, method):
+        """The interval of the mean at checked rows: all of its range where eta is not resolved.
+
+        If eta is above its largest value, it ends there, with the width that it has.
+        """
+        fit, eta = self._released, self._eta(X)
+        value, half = fit.interval(self._record_map.rows(X), confidence_level, method)
+        low, high = np.minimum(value, fit.link.largest) - half, value + half
+        low, high = self._mean(np.minimum(low, eta)), self._mean(np.maximum(high, eta))
+        return ConfidenceInterval(low, high)
+
+    def _eta(self, X):
+        """The linear part whose interval is that of the mean."""
+        return self._linear(X)
+
+    def coefficient_law(self, estimand: Estimand | None = None) -> CoefficientLaw:
+        """Distribution of the coefficients, for :func:`skpriv.inspection.inference`.
+
+        Parameters
+        ----------
+        estimand : {"fitted", "likelihood"}, default=None
+            The curve of the weighted scores, or that of maximum likelihood; None is the declared
+            one.
+
+        Returns
+        -------
+        CoefficientLaw
+            Estimates, covariance from sampling and from privacy noise, and what is estimable, of
+            coefficients and then the intercept, for features in the units of X. Estimates are not
+            shrunk, and so differ from ``coef_``.
+        """
+        self._check_claim("asymptotic")
+        return self._law(estimand or self.estimand)
+
+    def _law(self, estimand):
+        fitted = estimand == "fitted"
+        curve = WEIGHTED if fitted and not self._trust.can.exact else LIKELIHOOD
+        maps, words = replace(self._record_map, target_map=UNIT), self._law_words
+        words |= {"estimand": f"{estimand}: {words['estimand']}", "epsilon": self.epsilon}
+        words["detail"] = f"by the {words['detail']} {curve}"
+        words["compared"] = COMPARED if curve == WEIGHTED else ""
+        return self._released.coefficient_law(maps, fitted, **words)

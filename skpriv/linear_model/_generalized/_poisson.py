@@ -1,0 +1,168 @@
+"""Private Poisson regression of counts."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from ..._estimation._links import Log
+from ..._estimation._public_maps import PublicTargets
+from ..._parameters import ConformityScore, parameters
+from ..._stored import stored
+from .._opening import public_bounds, public_rows
+from .._prediction_intervals import PredictionIntervals
+from ._glm import GeneralizedLinear
+
+
+@stored
+@dataclass(frozen=True)
+class CountTarget(PublicTargets):
+    """Counts as parts of the largest: r = clip(y, low, high) / high.
+
+    Parameters
+    ----------
+    bounds : (float, float)
+    """
+
+    bounds: tuple
+    bounded = True
+
+    def scaled(self, y):
+        """r of a chunk of targets, in [0, 1]; NaN stays NaN, a row of zeros."""
+        return np.clip(y, *self.bounds) / self.bounds[1]
+
+    def outside(self, y):
+        """Whether each count is outside of its bounds, shape (n_rows,); NaN is not."""
+        return (y < self.bounds[0]) | (y > self.bounds[1])
+
+
+@stored
+@parameters
+class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
+    """Private Poisson regression of counts, with a logarithmic link.
+
+    A rate, a whitening of the rows, and then a dozen small Newton steps on the score, whose answers
+    are pooled. Residuals are clipped at a few of their mean sizes, which fades as records or
+    epsilon grow, and rows whose mean is many times that of all count for less. The variance need
+    not be the mean: intervals are robust to that.
+
+    Parameters
+    ----------
+    bounds_y : (float, float), default=None
+        Public range (low, high) to which y is clipped, and predictions too. Required; low must not
+        be negative.
+    calibration_size : float in (0, 1), default=None
+        Part of the rows that is held out of the fit, at random, for :meth:`prediction_interval`;
+        both parts have the whole budget. None holds out nothing.
+    conformity_score : {"absolute", "signed"}, default="signed"
+        Prediction intervals go equally far to both sides, or, for skewed targets, as far to each as
+        targets do.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Change of the logarithm of the mean by one unit of each feature.
+    intercept_ : float
+    privacy_report_ : PrivacyReport
+        What was asked of the records, and at what price.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features,)
+        Only when X has feature names that are all strings.
+
+    Notes
+    -----
+    **Privacy guarantee**: (epsilon, delta)-differential privacy under replacement of one record.
+    Released are Gaussian answers: the mean of the target and the mean size of its residuals, three
+    for the whitening, one for each score step and one for the mean of the fit. Costs compose
+    exactly as Gaussian DP (Dong, Roth and Su 2022). Public: the number of records and all
+    parameters. The sensitivity of a score step is proved in the docstring of ``ScoreQuery``
+    (``skpriv/_estimation/_loop/_score.py``).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.linear_model import PoissonRegressor
+    >>> rng = np.random.RandomState(0)
+    >>> X = rng.uniform(-1, 1, size=(20_000, 2))
+    >>> y = rng.poisson(np.exp(1.0 + X[:, 0]))
+    >>> model = PoissonRegressor(
+    ...     epsilon=1.0, bounds_X=(-1, 1), bounds_y=(0, 30), random_state=0
+    ... ).fit(X, y)
+    >>> bool(abs(model.coef_ - [1.0, 0.0]).max() < 0.1)
+    True
+    >>> low, high = model.confidence_interval([[0.5, 0.0]])  # for the mean
+    >>> bool(low[0] < np.exp(1.5) < high[0])
+    True
+    """
+
+    conformity_score: ConformityScore = "signed"
+
+    interval_estimand = (
+        "the mean of the target by the log-linear curve that fits its clipped residuals best"
+    )
+    interval_claims = ("asymptotic",)
+
+    law_estimands = ("fitted", "likelihood")
+
+    @property
+    def _law_words(self):
+        """Their values by the law of the coefficients."""
+        words = {"estimand": "logarithm of the mean", "detail": "log-linear"}
+        return words | {
+            "ratio": "a rate ratio (of the intercept: a mean)",
+            "ratio_name": "rate ratio",
+        }
+
+    _means = "counts"
+
+    @property
+    def mean_name(self) -> str:
+        """What the mean of the target is, in words."""
+        return "mean"
+
+    def mean_of_linear_part(self, eta: float) -> tuple[float, float, float]:
+        """The mean, which is exp(eta), and its derivatives.
+
+        Parameters
+        ----------
+        eta : float
+            Value of the linear part of the model.
+
+        Returns
+        -------
+        tuple of three floats
+            The mean and its two derivatives, which are all equal.
+        """
+        return (float(np.exp(eta)),) * 3
+
+    def _fit(self, X, y, groups, weights):
+        records = public_rows(self, X, y)
+        bounds = public_bounds(self)
+        if bounds[0] < 0.0:
+            raise ValueError(
+                f"bounds_y={self.bounds_y!r} must not be negative: counts are not, and no mean of "
+                "a logarithmic link is."
+            )
+        self.bounds_y_ = bounds
+        link = Log(offset=float(np.log(bounds[1])))
+        self._fit_link(records, CountTarget(bounds), link, groups, weights)
+        self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
+
+    def _function(self, X):
+        """Predictions for checked rows."""
+        return self._mean(self._linear(X))
+
+    def _imagined_target(self, quantiles, mean, deviation):
+        """Made-up counts: Poisson's law, or the negative binomial one with more deviation."""
+        low, high = public_bounds(self)
+        mean = high / 8.0 if mean is None else mean
+        over = 0.0 if deviation is None else deviation**2 - mean
+        if over <= 0.0:
+            return stats.poisson.ppf(quantiles, mean)
+        size = mean**2 / over
+        return stats.nbinom.ppf(quantiles, size, size / (size + mean))
+
+    def _mean(self, eta):
+        """Mean of the target at values of the linear part."""
+        low, high = self.bounds_y_
+        return np.clip(np.exp(np.minimum(eta, np.log(high))), low, high)

@@ -1,1 +1,0 @@
-"""Layered private linear regression."""

@@ -1,0 +1,1 @@
+"""LPLR, layered private linear regression."""

@@ -1,0 +1,1 @@
+"""Re-weighted regression: a learned normalisation of the rows, and two solvers that need it."""
