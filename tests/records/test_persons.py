@@ -94,3 +94,21 @@ def test_a_sum_over_persons_is_that_of_their_rows_over_the_most_rows():
     kept = PersonChunks([(X, y, np.array([0, 5, 7, 9]))], 3, 1, 1, rows_each=5)
     assert rows.sum(Total()) == kept.sum(Total()) == pytest.approx(9.0 / 5.0)
     assert kept.rows_each == rows.rows_each == 5
+
+
+@pytest.mark.parametrize("room", [0.9, 1.1])
+def test_how_often_rows_are_read_follows_from_the_places_of_persons(room, monkeypatch):
+    """The report tells the number of passes: how many rows persons have must not decide it."""
+    persons, places = 10, 3
+    size = 8 * 2 * persons * places  # of a column and a target, if every place has a row
+    monkeypatch.setattr("skpriv.records._persons.KEPT_BYTES", int(room * size))
+    passes = []
+    for each in (1, 2, places, 2 * places):
+        X = np.zeros((each * persons, 1))
+        rows = from_batches(lambda X=X: [(X, X[:, 0])], n=len(X))
+        codes = np.repeat(np.arange(persons), each)
+        found = PersonRows(rows, codes, places, np.random.RandomState(0).permutation)
+        for _ in range(3):
+            found.sum(Total())
+        passes.append(found.passes)
+    assert set(passes) == {3 if room < 1.0 else 1}
