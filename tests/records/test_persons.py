@@ -112,3 +112,18 @@ def test_how_often_rows_are_read_follows_from_the_places_of_persons(room, monkey
             found.sum(Total())
         passes.append(found.passes)
     assert set(passes) == {3 if room < 1.0 else 1}
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("cell", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("of_target", [False, True])
+def test_a_row_that_is_no_numbers_leaves_its_place_empty(lazy, cell, of_target):
+    """Whether the cell is a feature or the target."""
+    X, y = np.zeros((5, 1)), np.ones(5)
+    (y if of_target else X[:, 0])[[1, 4]] = cell
+    codes = np.array([0, 0, 1, 1, 2])
+    rows = from_batches(lambda: [(X, y)], n=5) if lazy else ArrayRows(X, y)
+    persons = PersonRows(rows, codes, 3, np.random.RandomState(0).permutation)
+    pieces = [piece() for piece in persons.person_pieces(100)]
+    assert sum(len(found) for found, _, _ in pieces) == 3  # and nobody is left of the third person
+    assert sorted(np.concatenate([np.diff(starts) for *_, starts in pieces])) == [1, 2]
