@@ -312,7 +312,7 @@ def test_a_piece_without_room_in_its_pass_is_not_read_in_another(room_for_half):
     large, small = session.part(0.5), session.part(0.2)
     session._pieces._bytes_left = 8 * 2 * N // 4  # what was kept since they were handed out
     session.sum(Chosen(), 0.2, small)
-    session._pieces._bytes_left *= 4
+    session._pieces._bytes_left = 8 * 2 * N  # room for it now
     with pytest.raises(ValueError, match="order"):
         session.sum(Chosen(), 0.2, large)
 
