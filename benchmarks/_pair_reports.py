@@ -3,8 +3,9 @@
 Reference code for the comparison in docs/experiments.md, with the noise of one joint release.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -107,6 +108,11 @@ class PairReports:
             if self.pending == 0:
                 yield self.equations()
 
+    @property
+    def mark(self):
+        """The sums so far, in place of the answer that a policy keeps."""
+        return SimpleNamespace(answer=self.equations())
+
     def equations(self):
         """Sums so far; the scales are root mean squares over coordinates, ||phi|| = |r| = 1."""
         s2, p = self.noise.scale**2, self.maps.size
@@ -128,6 +134,22 @@ class PairReports:
 
 class PairOnlineLinUCB(OnlineLinUCB):
     """`OnlineLinUCB` on reports of pairs, with asymptotic widths."""
+
+    def _since(self, before):
+        """Equations of the rounds after an earlier read, whose errors are independent of it."""
+        now = self._sums.equations()
+        if before is None:
+            return now
+        later = {
+            name: getattr(now, name) - getattr(before, name)
+            for name in ("design", "target", "gram", "square", "n")
+        }
+        part = sqrt(later["n"] / now.n)
+        scales = {
+            name: part * getattr(now, name)
+            for name in ("design_scale", "target_scale", "gram_scale")
+        }
+        return replace(now, **later, **scales)
 
     def _open_sums(self):
         with self._accounting():

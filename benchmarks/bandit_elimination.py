@@ -55,13 +55,12 @@ def policies(options, privacy):
     for name, oracle in oracles.items():
         width = "certified" if name == "layered" else options.width  # it has no other
         named[f"elimination, {name}"] = ActionElimination(
-            oracle=oracle, schedule=schedule, interval=width, memory=options.memory
+            oracle=oracle, schedule=schedule, interval=width
         )
     for interval in ("certified", "posterior"):
         named[f"elimination, re-weighted, {interval}"] = ActionElimination(
             oracle=oracles["re-weighted"],
             schedule=schedule,
-            memory=options.memory,
             interval=interval,
         )
     named["SquareCB, re-weighted"] = SquareCB(oracle=oracles["re-weighted"], schedule=schedule)
@@ -124,7 +123,6 @@ def main():
     parser.add_argument("--epsilon", type=float, default=10.0)
     parser.add_argument("--first", type=int, default=4096, help="rounds of the first epoch")
     parser.add_argument("--rare", type=float, default=0.2)
-    parser.add_argument("--memory", type=int)
     parser.add_argument("--privacy", nargs="+", default=["local", "central"])
     parser.add_argument("--width", choices=["certified", "asymptotic"], default="asymptotic")
     parser.add_argument("--only", nargs="+", help="policies whose name has any of these words")

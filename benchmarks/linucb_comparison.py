@@ -46,6 +46,7 @@ def policies(epsilon, delta, seed):
     """Every policy of the comparison, by name."""
     common = {"epsilon": epsilon, "delta": delta, "horizon": T, "random_state": seed}
     raw = {**common, "bounds_y": (-1.0, 1.0), "bonus_scale": 1.0, "update_every": T // 200}
+    raw["fit_intercept"] = False  # the published scripts have none
     ours = {**common, "bounds_y": (0.0, 1.0), "reward_offset": 0.5, "coef_norm": sqrt(2.0)}
     centred = {**ours, "width": "certified"}
     exact = {**centred, "privacy": "none"}

@@ -142,3 +142,18 @@ def test_no_header_of_a_table_is_a_row_of_numbers():
             if re.fullmatch(r"\|(\s*:?-+:?\s*\|)+", rule):
                 cells = [cell.strip() for cell in header.strip().strip("|").split("|")]
                 assert not [cell for cell in cells if measured.fullmatch(cell)], (page.name, header)
+
+
+@pytest.mark.parametrize("script", ["linucb_comparison", "bandit_elimination"])
+def test_the_policies_of_the_papers_scripts_play(script):
+    """A script that names an option which is gone, or overrides a method, fails here."""
+    from argparse import Namespace
+    from importlib import import_module
+
+    from skpriv.bandits import LinearEnvironment, simulate
+
+    options = Namespace(epsilon=1.0, first=16, width="asymptotic", only=None)
+    arguments = {"linucb_comparison": (1.0, 0.1, 0), "bandit_elimination": (options, "central")}
+    policies = import_module(script).policies(*arguments[script])
+    result = simulate(policies, LinearEnvironment(n_actions=4), 210, 1, random_state=0)
+    assert np.isfinite(result.regret_).all() and len(result.names) == len(policies)

@@ -43,8 +43,10 @@ class Handler(BaseHTTPRequestHandler):
                 self.answer(200, {"status": self.loop.reward(body["event"], body["reward"])})
             else:
                 self.answer(404, {"error": "unknown path"})
-        except (KeyError, TypeError, ValueError):
-            self.answer(400, {"error": "malformed request"})
+        except KeyError as error:
+            self.answer(400, {"error": f"the request must have {error}"})
+        except (TypeError, ValueError) as error:  # about this request alone
+            self.answer(400, {"error": str(error)})
 
     def answer(self, status, message):
         text = json.dumps(message).encode()
