@@ -57,9 +57,8 @@ def wide_bounds(fit, row_map, names):
         return ""
     pooled = fit.pooled(FITTED)
     gram, scale = pooled.slope, pooled.slope_scale
-    both, upper = np.vstack([row_map.half_ranges, row_map.constant]).T, not np.tril(fit.W, -1).any()
-    both = lapack.dtrtrs(fit.W, both, trans=1)[0] if upper else np.linalg.solve(fit.W.T, both)
-    c, k = both.T[:-1], both.T[-1]
+    *lines, k = np.linalg.solve(fit.W.T, np.vstack([row_map.half_ranges, row_map.constant]).T).T
+    c = np.array(lines)
     level = max(float(k @ gram @ k), scale)
     if level <= 0.0:  # no noise, and no row that counts
         return ""

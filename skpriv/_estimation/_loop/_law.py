@@ -91,7 +91,7 @@ class LoopLaw:
     lost : float, default=MOSTLY
         Largest part of the squared length of an estimable point that lies in these directions. It
         is that of rounding where all is exact.
-    held : ndarray of shape (p, n_held) or None
+    held : ndarray of shape (p, n_held)
         Directions of cells that may be empty, as orthonormal columns. An estimable point has no
         part in them.
     empty : list of int
@@ -113,9 +113,9 @@ class LoopLaw:
     shared: np.ndarray
     unsigned: np.ndarray
     hidden: np.ndarray
+    held: np.ndarray
     size: float = 0.0
     lost: float = MOSTLY
-    held: np.ndarray | None = None
     empty: list = field(default_factory=list)
     least: float = LEAST_ROBUST
     quantile: float = USUAL_QUANTILE
@@ -166,15 +166,11 @@ class LoopLaw:
 
     def across_cells(self, points):
         """Whether each point has no part in a direction of a cell that may be empty."""
-        return across_all(points, self._held)
+        return across_all(points, self.held)
 
     def estimable_weights(self, points):
         """Weights of independent sums of points that are estimable, with all of their sums."""
-        return estimable_weights(points, self._held, self.hidden, self.lost)
-
-    @property
-    def _held(self):
-        return np.empty((len(self.solution), 0)) if self.held is None else self.held
+        return estimable_weights(points, self.held, self.hidden, self.lost)
 
     def covariances(self, points):
         """Covariance matrices by sampling and by privacy, each of shape (n_points, n_points).

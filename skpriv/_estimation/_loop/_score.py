@@ -402,16 +402,16 @@ class ScoreEquation:
     @property
     def uncut(self):
         """Part of the residuals within the limit, if they are normal."""
-        square = max(self.square, RELATIVE_ZERO)
-        return 1.0 if self.limit >= self.widest else normal_clip(square, self.limit)[0]
+        return self._normal(0.0)[0]
 
     @property
     def variance(self):
         """Residual variance with what was cut, as if residuals were normal."""
-        square = max(self.square, 2.0 * self.square_scale, RELATIVE_ZERO)
-        if self.limit >= self.widest:
-            return square
-        return normal_clip(square, self.limit)[1]
+        return self._normal(2.0 * self.square_scale)[1]
+
+    def _normal(self, least):
+        square = max(self.square, least, RELATIVE_ZERO)
+        return (1.0, square) if self.limit >= self.widest else normal_clip(square, self.limit)
 
     @classmethod
     def of(cls, query, answer):
@@ -484,9 +484,12 @@ def _shrunk(matrix, scale, largest):
     return weight * matrix, sqrt(weight) * scale
 
 
-# Mean excesses of scores beyond the length T, in units of T, that are thought possible: each with a
-# chance in proportion to its inverse. A power law with a finite variance has 1 at most.
-EXCESSES = np.linspace(0.1, 1.0, 10)
+# Mean excesses h of scores beyond the length T, in units of T, that are thought possible: those of
+# power laws P(|u| > x) like x^-(1 + 1/h). A priori log h is uniform. Above 1 the variance is
+# infinite, and counts below T have to say so.
+EXCESSES = np.concatenate([np.linspace(0.1, 1.0, 10), np.geomspace(1.25, 2.0, 3)])
+SPACING, INFINITE = np.gradient(EXCESSES), EXCESSES > 1.0
+LOCAL_CLASSES = 3  # classes just below T, or the last visible ones, that say how a tail falls
 # Mean distance of an exponential variable from its mean, over the mean.
 UNEVEN = 2.0 * exp(-1.0)
 # The first fields of a `ScoreQuery`: whitened rows, the map of targets, location and point
@@ -740,8 +743,7 @@ class StepAndLineQuery(Query):
 def length_classes(longest, cut_length):
     """Ends of classes of lengths, from a quarter of the cut_length on, by factors of sqrt(2)."""
     first = 0.25 * cut_length  # typical scores are longer than that
-    count = max(1, int(np.ceil(2.0 * np.log2(max(longest / first, 1.0)))) + 1)
-    return first * SQRT2 ** np.arange(count)
+    return first * SQRT2 ** np.arange(np.ceil(2.0 * np.log2(max(longest / first, 1.0))) + 1.0)
 
 
 def line_query(
@@ -750,7 +752,7 @@ def line_query(
     """The question of the line, and the far rows; its scores are shortened by their lengths.
 
     Lengths are counted in classes, up to the longest score that bounds of rows and targets allow.
-    Of a line that can have rows beyond the length 1, half of that share is for the far rows.
+    Of a line that can have rows beyond the length 1, a quarter of that share is for the far rows.
 
     Parameters
     ----------
@@ -774,8 +776,8 @@ def line_query(
     lengths, far = ScoreLengthsQuery(line, ends, "lengths of the line's scores"), None
     learnt, subset = LEARNT * rules.line, session.part(rules.subset)
     if link.linear and (session.persons or 1) == 1 and not 0.0 < longest_row <= 1.0:
-        learnt *= 0.5
-        far = FarRows.ask(session, whitened, learnt, subset)
+        far = FarRows.ask(session, whitened, 0.25 * learnt, subset)
+        learnt *= 0.75
     counts = session.sum(lengths, learnt, subset)
     share = (1.0 - LEARNT) * rules.line
     noise = session.noise(line, share).scale / line.sensitivity / session.records(share)
@@ -838,22 +840,32 @@ def _best_length(parts, deviation, ends, noise, size):
         T, the mean excess in units of T and its deviation, and `missed` of a `LineScoreQuery`.
     """
     from_counts = above_noise(parts, deviation) > 0.0
-    tails = [_tail(parts[k:], from_counts[k:], deviation) for k in range(1, len(ends) + 1)]
+    tails = [_tail(parts, from_counts, k, deviation) for k in range(1, len(ends) + 1)]
     beyond, excess, unknown = np.array(tails).T
     missed = UNEVEN * excess * beyond
     error = (2.0 * (1.0 + excess) * noise) ** 2 + (missed**2 + (unknown * beyond) ** 2) / size
     best = int(np.argmin(ends**2 * error))
-    length = float(ends[best])
-    return length, float(excess[best]), float(unknown[best]), length * float(missed[best])
+    return tuple(float(part[best]) for part in (ends, excess, unknown, ends * missed))
 
 
-def _tail(parts, from_counts, deviation):
-    """Part of the records beyond a length, and by how much they exceed it in the mean, relative.
+def _tail(parts, from_counts, place, deviation):
+    """Part of the records beyond a length T, and by how much they exceed it in the mean, relative.
 
-    Classes that noise hides are filled in by the power law whose counts are nearest to all, P(|u| >
-    x) like x^-a with a mean excess of 1 / (a - 1), averaged over such laws. A score in a class is
-    taken to be as long as the geometric middle of its ends, and so a little longer than such laws
-    say: more is missing where lengths depend on directions.
+    Classes that noise hides are filled in by the power law whose counts are nearest to all,
+    averaged over such laws. Those of an infinite variance have the chance by which counts below T
+    say so more likely than not: usual tails fall no more slowly beyond T than below. A score in a
+    class is taken to be as long as the geometric middle of its ends, and so a little longer than
+    such laws say: more is missing where lengths depend on directions.
+
+    Parameters
+    ----------
+    parts : ndarray of shape (n_classes,)
+        Noisy parts of the records in each class.
+    from_counts : ndarray of bool of shape (n_classes,)
+        Which of them stand out of their noise.
+    place : int
+        The first class beyond T.
+    deviation : float
 
     Returns
     -------
@@ -862,23 +874,38 @@ def _tail(parts, from_counts, deviation):
         excess is that over the laws which counts leave possible, and by the noise of the counts
         that stand for themselves.
     """
-    if not len(parts):
-        return 0.0, float(EXCESSES[0]), 0.0
-    places, unit = np.arange(len(parts)), max(deviation, 1e-9)
-    powers = 1.0 + 1.0 / EXCESSES
-    shapes = SQRT2 ** (-powers[:, None] * places)
-    heights = np.maximum(shapes @ parts, 0.0) / np.maximum((shapes**2).sum(axis=1), 1e-300)
-    laws = heights[:, None] * shapes
-    misfit = np.square((parts - laws) / unit).sum(axis=1)
-    chances = np.exp(0.5 * (misfit.min() - misfit)) / EXCESSES
-    chances /= chances.sum()
-    filled, lengths = np.where(from_counts, parts, laws), SQRT2 ** (places + 0.5) - 1.0
+    if place == len(parts):
+        return 0.0, 1.0, 0.0  # no record is longer
+    last = max(np.flatnonzero(from_counts[1:place]), default=-1) + 2
+    below = parts[max(last - LOCAL_CLASSES, 1) : last]
+    _, chances = _power_laws(below, deviation, SPACING / EXCESSES**2)  # uniform in exponents
+    slow = 1.0 - INFINITE * min(2.0 * chances @ ~INFINITE, 1.0)
+    parts, from_counts = parts[place:], from_counts[place:]
+    laws, chances = _power_laws(parts, deviation, slow * SPACING / EXCESSES)
+    filled, lengths = (
+        np.where(from_counts, parts, laws),
+        SQRT2 ** (np.arange(len(parts)) + 0.5) - 1.0,
+    )
     records = filled.sum(axis=1)
-    found = np.where(records > 0.0, filled @ lengths / np.maximum(records, 1e-300), EXCESSES)
-    found = np.clip(found, EXCESSES[0], EXCESSES[-1])
-    beyond, excess = float(chances @ records) + deviation, float(chances @ found)
-    noise = deviation * np.linalg.norm(lengths[from_counts] - excess) / max(beyond, 1e-300)
+    found = np.clip(filled @ lengths / records, EXCESSES[0], np.maximum(EXCESSES, 1.0))
+    beyond, excess = chances @ records + deviation, chances @ found
+    noise = deviation * np.linalg.norm(lengths[from_counts] - excess) / beyond
     return beyond, excess, min(hypot(sqrt(chances @ (found - excess) ** 2), noise), excess)
+
+
+def _power_laws(parts, deviation, prior):
+    """Power laws with EXCESSES that are nearest to noisy parts, and the chances of these.
+
+    Returns
+    -------
+    (laws, chances) : ndarrays of shape (n_laws, n_classes) and (n_laws,)
+    """
+    shapes = SQRT2 ** (-(1.0 + 1.0 / EXCESSES[:, None]) * np.arange(len(parts)))
+    heights = shapes @ parts / np.maximum((shapes**2).sum(axis=1), 1e-300)
+    laws = np.maximum(heights, 1e-12)[:, None] * shapes
+    misfit = np.square((parts - laws) / max(deviation, 1e-9)).sum(axis=1)
+    chances = prior * np.exp(np.maximum(0.5 * (misfit.min() - misfit), -200.0))
+    return laws, chances / chances.sum()
 
 
 def above_noise(parts, noise):

@@ -11,7 +11,7 @@ from skpriv._estimation._loop._score import LineScoreQuery, StepAndLineQuery
 from skpriv._estimation._persons import ScoreLengthsQuery
 from skpriv._estimation._loop._rows import Whitened, WhiteningQuery
 from skpriv._estimation._public_maps import RowMap, TargetMap
-from skpriv._linalg import unvech
+from skpriv._linalg import SQRT2, unvech
 from skpriv.linear_model import LinearRegression
 from skpriv.privacy import Answer, GaussianNoise
 
@@ -120,10 +120,11 @@ def test_what_shortening_takes_away_is_put_back(power, monkeypatch):
 
     def fixed(parts, deviation, ends, *others):
         place = int(np.argmin(abs(ends - limit)))
-        from_counts = np.ones(len(ends) - place - 1, dtype=bool)
-        return ends[place], *_line._tail(parts[place + 1 :], from_counts, deviation)[1:], 0.0
+        from_counts = np.ones(len(ends), dtype=bool)
+        return ends[place], *_line._tail(parts, from_counts, place + 1, deviation)[1:], 0.0
 
-    monkeypatch.setattr(_line, "length_classes", lambda *given: 0.01 * 2.0 ** (np.arange(20) / 2.0))
+    ends = 0.01 * SQRT2 ** np.arange(20)
+    monkeypatch.setattr(_line, "length_classes", lambda *given: ends)
     monkeypatch.setattr(_line, "_best_length", fixed)
     added = _asked(_Session(X, y)).equation.moment[0] - shortened
     assert added == pytest.approx(whole - shortened, rel=0.25)
@@ -174,34 +175,55 @@ def test_the_scales_are_those_of_the_noise(monkeypatch):
     np.testing.assert_allclose(exact.equation.residual_gram, u.T @ u / len(u))
 
 
-@pytest.mark.parametrize("theta", [0.3, 0.6])
-def test_the_mean_excess_of_a_tail_is_told_by_noisy_counts(theta):
-    """Power laws with 1,000 records beyond T, counted with a noise of 30: 400 draws.
+def _power_law(power, n, size=24):
+    """Counts of n records in classes, whose lengths have this exponent."""
+    survivors = SQRT2 ** (-power * np.arange(size + 1))
+    return n * (survivors[:-1] - survivors[1:])
 
-    The median is known to .01 of theta, and the deviation to 5%; half or twice is far away.
+
+@pytest.mark.parametrize("power", [1.6, 2.5, 4.0])
+def test_the_mean_excess_of_a_tail_is_told_by_noisy_counts(power):
+    """Power laws, at most 1,000 records beyond T, counted with a noise of 30: 200 draws.
+
+    Half or twice the excess is far from the median. Below an exponent of 2 the excess is above 1.
     """
-    places, rng = np.arange(12), np.random.RandomState(0)
-    survivors = 2.0 ** (-0.5 * (1.0 + 1.0 / theta) * np.arange(13))
-    counts = 1000.0 * (survivors[:-1] - survivors[1:])
+    rng, counts, place = np.random.RandomState(0), _power_law(power, 5000.0), 0
+    while counts[place:].sum() > 1000.0:
+        place += 1
+    lengths = SQRT2 ** (np.arange(len(counts) - place) + 0.5) - 1.0
+    excess = counts[place:] @ lengths / counts[place:].sum()
+    assert (excess > 1.0) == (power < 2.0)
     found = []
-    for _ in range(400):
-        parts = counts + 30.0 * rng.normal(size=len(places))
-        found.append(_line._tail(parts, parts > 90.0, 30.0))
-    beyond, excess, _ = np.median(found, axis=0)
-    assert beyond == pytest.approx(1030.0, rel=0.05)
-    assert excess == pytest.approx(theta, rel=0.25)
-    errors = [(one[1] - excess) / one[2] for one in found]
-    assert 0.7 < np.std(errors) < 1.5
+    for _ in range(200):
+        parts = counts + 30.0 * rng.normal(size=len(counts))
+        found.append(_line._tail(parts, parts > 99.0, place, 30.0))
+    beyond, middle, _ = np.median(found, axis=0)
+    assert beyond == pytest.approx(counts[place:].sum() + 30.0, rel=0.15)
+    assert 0.7 < middle / excess < 1.4
+    assert 0.7 < np.std([(one[1] - middle) / one[2] for one in found]) < 1.5
 
 
-def test_where_counts_tell_nothing_the_mean_excess_is_a_usual_one():
-    _, excess, deviation = _line._tail(np.zeros(5), np.zeros(5, dtype=bool), 1e9)
-    assert excess == pytest.approx(0.34, abs=0.01) and deviation == pytest.approx(0.26, abs=0.01)
-    assert _line._tail(np.zeros(0), np.zeros(0, dtype=bool), 1.0)[0] == 0.0
+def test_a_tail_is_as_heavy_as_counts_below_it_say():
+    """Where noise hides what is beyond T, visible counts below T alone tell an infinite variance.
+
+    The mean excess is 2 at an exponent of 1.5, and .25 and .5 at exponents of 5 and 3.
+    """
+    found = {}
+    for power in (1.5, 3.0, 5.0):
+        counts = _power_law(power, 1e6) * (np.arange(24) < 6)
+        found[power] = _line._tail(counts, counts > 0.0, 6, 0.1 * counts[5])[1:]
+    assert found[1.5] == pytest.approx((0.63, 0.51), abs=0.02)
+    usual = _line._tail(np.zeros(24), np.zeros(24, dtype=bool), 6, 1.0)[1:]
+    for one in (usual, found[3.0], found[5.0]):
+        assert one == pytest.approx((0.42, 0.25), abs=0.02)
+
+
+def test_no_class_beyond_the_last_has_a_record():
+    assert _line._tail(np.zeros(5), np.zeros(5, dtype=bool), 5, 1.0)[0] == 0.0
 
 
 def test_scores_are_shortened_where_noise_and_what_is_missing_are_about_equal():
-    ends = 2.0 ** (0.5 * np.arange(16))
+    ends = SQRT2 ** np.arange(16)
     lengths = np.exp(np.random.RandomState(0).normal(size=10**6))
     places = np.minimum(np.searchsorted(ends, lengths), len(ends) - 1)
     parts = np.bincount(places, minlength=len(ends)) / len(lengths)
@@ -213,10 +235,9 @@ def test_scores_are_shortened_where_noise_and_what_is_missing_are_about_equal():
     length, excess, _, missed = _line._best_length(parts, 1e-9, ends, 1e-3, 6)
 
     def missing(other):
-        beyond = parts[ends > other]
-        excess = beyond @ (ends[ends > other] / 2**0.25 - other) / other / beyond.sum()
-        excess = min(excess, 1.0)
-        return excess * other * beyond.sum(), excess
+        middles = ends[ends > other] / 2**0.25
+        excess = parts[ends > other] @ (middles - other) / other / parts[ends > other].sum()
+        return excess * other * parts[ends > other].sum(), excess
 
     taken, mean_excess = missing(length)
     assert missed == pytest.approx(UNEVEN * taken, rel=0.15)
@@ -227,7 +248,7 @@ def test_scores_are_shortened_where_noise_and_what_is_missing_are_about_equal():
         noise = 2.0 * (1.0 + mean_excess) * 1e-3 * other
         return np.hypot(noise, UNEVEN * taken / np.sqrt(6.0))
 
-    assert error(length / np.sqrt(2.0)) > 0.99 * error(length) < error(length * np.sqrt(2.0))
+    assert 1.02 * error(length / np.sqrt(2.0)) > error(length) < 1.02 * error(length * np.sqrt(2.0))
 
 
 def test_the_classes_reach_as_far_as_a_score_may():

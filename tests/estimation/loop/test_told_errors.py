@@ -63,7 +63,7 @@ def test_hidden_directions_count_with_their_size():
     law = LoopLaw(
         solution=np.zeros(2), dual=zero, residual_gram=zero, residual_scale=0.0, typical_gram=zero,
         records=1.0, noise=0.0, noise_dual=zero, shared=none, unsigned=none,
-        hidden=np.array([[0.0], [1.0]]), size=2.0,
+        hidden=np.array([[0.0], [1.0]]), held=none, size=2.0,
     )  # fmt: skip
     points = np.array([[3.0, 0.0], [0.0, 1.0], [1.0, 0.5]])
     np.testing.assert_allclose(law.variances(points)[1], [0.0, 4.0, 1.0])
@@ -75,7 +75,7 @@ def test_a_robust_variance_is_not_believed_below_its_least_part():
     law = LoopLaw(
         solution=np.zeros(1), dual=one, residual_gram=-1e-3 * one, residual_scale=1e-9,
         typical_gram=one, records=1.0, noise=1.0, noise_dual=one, shared=none, unsigned=none,
-        hidden=none,
+        hidden=none, held=none,
     )  # fmt: skip
     assert 0.01 < law.variances(one)[0][0] < 1.0
 
