@@ -3,7 +3,6 @@
 from math import sqrt
 
 import numpy as np
-from scipy.linalg import lapack
 
 from ..._linalg import quadratic_forms
 from ...privacy import TOLD_ABOVE
