@@ -542,7 +542,6 @@ class ChunkRows(Rows):
         self, chunks: list, n: int, n_features: int, n_jobs: int | None, rows_each: int = 1
     ) -> None:
         self._chunks = chunks
-        self.rows_each = rows_each
         self.n = n
         self.n_features = n_features
         self.n_jobs = n_jobs

@@ -365,6 +365,8 @@ class BatchRows(FetchedRows):
 
     def targets(self, max_rows: Any, subset: Any = None, sparse: bool = True) -> Any:
         """Chunks of targets alone, if no column of X need be read for them."""
+        if not self.has_target:
+            return self.pieces(max_rows, subset, sparse)
         self.passes += 1
         return self._without_columns().pieces(max_rows, subset, sparse)
 
