@@ -310,6 +310,7 @@ CELLS = {
     "bandit_drift": _regrets,
     "bandit_drift_epochs": _regrets,
     "bandit_drift_exact": _regrets,
+    "bandit_intercept": _regrets,
     "bandit_oracles": _regrets,
     "linucb_comparison": _regrets,
     "linucb_comparison_part": _regrets,
