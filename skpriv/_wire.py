@@ -282,3 +282,16 @@ def reported_directions(fields: Any, size: int, answers: Any) -> np.ndarray:
     """
     count = fields["channel"]["count"]
     return np.concatenate([codebook(seed, count, size, [index]) for seed, index in answers])
+
+
+ROUNDING = 1e-12  # of the largest index of a round: by so little may those of equal rows differ
+
+
+def equally_good(index: Any, available: Any = True) -> Any:
+    """Which available actions have the largest index of their round, but for rounding.
+
+    Actions are along axis 1. Where an index is no number, all available actions are as good.
+    """
+    top = np.where(available, index, -np.inf).max(axis=1, keepdims=True)
+    low = np.where(available, index, np.inf).min(axis=1, keepdims=True)
+    return available & ~(index < top - ROUNDING * (np.abs(top) + np.abs(low)))

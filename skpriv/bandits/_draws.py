@@ -4,13 +4,14 @@ import numpy as np
 from scipy.stats import norm
 
 from .._linalg import blocks_of
+from .._wire import equally_good
 from ..linear_model import IHTRegressor, ReweightedRegressor, SSPRegressor
 
 # Equally likely, as the absolute value of a normal variable: its 16 mid-quantiles. Its standard
 # deviation of 0.75 is a compromise: less is better for independent contexts, more for fixed arms.
 HALF_NORMAL = 0.75 * norm.ppf(0.5 + (np.arange(16) + 0.5) / 32.0)
 # Whose predictions are this product, clipped to the range of the rewards, where actions would tie.
-CLIPPED = {IHTRegressor, ReweightedRegressor, SSPRegressor}
+CLIPPED = IHTRegressor, ReweightedRegressor, SSPRegressor
 LARGEST_PREDICTION = 1e300  # prediction whose gap to another is a number
 
 
@@ -41,8 +42,7 @@ def in_blocks(rows, n_actions):
 
 def uniform(contexts, available):
     """Equal probabilities of all available actions, of shape (n_rounds or 1, n_actions)."""
-    mask = np.ones((1, contexts.shape[1])) if available is None else available
-    return mask / mask.sum(axis=1, keepdims=True)
+    return shares(np.zeros((1, contexts.shape[1])), available)
 
 
 def by_chance(chances, n_rounds, rng):
@@ -51,25 +51,19 @@ def by_chance(chances, n_rounds, rng):
     draws = rng.random_sample(n_rounds)[:, None] * cumulated[:, -1:]
     # "<=", so that an action of probability zero is never drawn, not even by a draw of 0.
     actions = np.minimum((cumulated <= draws).sum(axis=1), chances.shape[1] - 1)
-    return actions, np.broadcast_to(chances, (n_rounds, chances.shape[1]))[
-        np.arange(n_rounds), actions
-    ]
+    return actions, chances[np.arange(n_rounds) % len(chances), actions]
 
 
-def largest(index, available):
-    """Available action of the largest index in each row; the first of those that tie."""
-    return np.argmax(index if available is None else np.where(available, index, -np.inf), axis=1)
-
-
-def greedy_chances(oracle, contexts, available):
-    """Probability 1 of the available action of the largest prediction, the first if several tie."""
-    return np.eye(contexts.shape[1])[largest(predicted(oracle, contexts), available)]
+def shares(index, available=None):
+    """Equal probabilities of the available actions of the largest index, of the same shape."""
+    best = equally_good(index, True if available is None else available)
+    return best / best.sum(axis=1, keepdims=True)
 
 
 def predicted(oracle, contexts):
     """Predictions of shape (n_rounds or 1, n_actions)."""
     rows, shape = flat(contexts)
-    if type(oracle) in CLIPPED and getattr(oracle, "link", "identity") == "identity":
+    if isinstance(oracle, CLIPPED) and getattr(oracle, "link", "identity") == "identity":
         return (rows @ oracle.coef_ + oracle.intercept_).reshape(shape)
     if hasattr(oracle, "predict_proba"):  # of rewards that are classes: their mean
         return (oracle.predict_proba(rows) @ oracle.classes_.astype(float)).reshape(shape)
@@ -78,6 +72,8 @@ def predicted(oracle, contexts):
 
 def optimistic(region, contexts, available, bonuses, features=None):
     """Probabilities of the largest mean reward with a bonus in proportion to its width.
+
+    Actions that are equally good share the plays.
 
     Parameters
     ----------
@@ -92,32 +88,27 @@ def optimistic(region, contexts, available, bonuses, features=None):
     """
     rows, shape = flat(contexts)
     bounds = region.bounds(rows if features is None else features(rows))
-    means, widths = (bound.reshape(shape) for bound in bounds)
-    if available is not None:
-        means = np.where(available, means, -np.inf)
-        widths = np.broadcast_to(widths, means.shape)
-    chances = np.zeros(means.shape)
-    for part in blocks_of(len(means), means.shape[1] * len(bonuses)):
-        best = (means[part, :, None] + widths[part, :, None] * bonuses).argmax(axis=1)
-        rounds = np.arange(part.start, part.stop)
-        for chosen in best.T:
-            chances[rounds, chosen] += 1.0 / len(bonuses)
+    mask = np.ones(shape, dtype=bool) if available is None else available
+    means, widths = (np.broadcast_to(bound.reshape(shape), mask.shape) for bound in bounds)
+    chances = np.empty(mask.shape)
+    for part in blocks_of(len(mask), shape[1] * len(bonuses)):
+        index = means[part, :, None] + widths[part, :, None] * bonuses
+        chances[part] = shares(index, mask[part, :, None]).mean(axis=2)
     return chances
 
 
 def inverse_gap(predictions, weight, available=None):
     """Probabilities of the actions, shape (n_rounds, n_actions), of inverse-gap weighting.
 
-    An action at a gap g below the best of K available ones has probability 1 / (K + weight g).
+    An action at a gap g below the best of K available ones has probability 1 / (K + weight g), and
+    those that are equally good share the rest.
     """
     mask = True if available is None else available
     predictions, mask = np.broadcast_arrays(predictions, mask)
     # For huge contexts they may be no numbers, and their gaps none.
-    predictions = np.nan_to_num(predictions, nan=0.0)
-    predictions = np.clip(predictions, -LARGEST_PREDICTION, LARGEST_PREDICTION)
-    best, index = largest(predictions, mask), np.arange(len(predictions))
-    gaps = np.maximum(predictions[index, best][:, None] - predictions, 0.0)
-    chances = np.where(mask, 1.0 / (mask.sum(axis=1, keepdims=True) + weight * gaps), 0.0)
-    chances[index, best] = 0.0
-    chances[index, best] = 1.0 - chances.sum(axis=1)
-    return chances
+    predictions = np.clip(np.nan_to_num(predictions), -LARGEST_PREDICTION, LARGEST_PREDICTION)
+    best = shares(predictions, mask)
+    top = np.where(mask, predictions, -np.inf).max(axis=1, keepdims=True)
+    worse = 1.0 / (mask.sum(axis=1, keepdims=True) + weight * np.maximum(top - predictions, 0.0))
+    chances = np.where(mask & (best == 0.0), worse, 0.0)
+    return chances + best * (1.0 - chances.sum(axis=1, keepdims=True))

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from .._wire import (
-    DEVICE_SEED_BYTES, LARGEST_SIZE, codebook, draw_index, draw_sign, is_known, lifted, read_task,
-    report_bytes, user_seed,
+    DEVICE_SEED_BYTES, LARGEST_SIZE, codebook, draw_index, draw_sign, equally_good, is_known,
+    lifted, read_task, report_bytes, user_seed,
 )  # fmt: skip
 from ..exceptions import PrivacyError
 from ._record import DAMAGED, chosen, floats, is_integer, n_phi, scaled_record
@@ -50,9 +50,9 @@ def act(state: Any, contexts: Any) -> int:
     Returns
     -------
     int
-        The first of the actions with the largest upper confidence bound, whose bonus is one of
-        those of the policy, drawn on the device; or, of a policy by inverse gaps, an action drawn
-        on the device. Any action before anything was learned.
+        The action of the largest upper confidence bound, whose bonus is one of those of the policy,
+        drawn on the device, or any of several that are equal; or, of a policy by inverse gaps, an
+        action drawn on the device. Any action before anything was learned.
     """
     fields = read_task(state)
     state_fields = json.loads(state)
@@ -72,17 +72,21 @@ def act(state: Any, contexts: Any) -> int:
         bonus = secrets.choice(region["bonuses"])
         squares = np.einsum("ij,ij->i", phi @ np.array(region["form"]), phi)
         index = phi @ np.array(region["centre"]) + bonus * np.sqrt(np.maximum(squares, 0.0))
-        return int(np.argmax(index))
+        return _any_of(equally_good(index[None]))
 
 
 def _by_inverse_gaps(means, weight):
-    """One action: 1 / (K + weight gap) for each but the best, which has the rest."""
-    best = int(np.argmax(means))
-    chances = 1.0 / (len(means) + weight * (means[best] - means))
-    chances[best] = 0.0
+    """One action: 1 / (K + weight gap) for each but the best ones, which share the rest."""
+    best = equally_good(means[None])
+    chances = np.where(best, 0.0, 1.0 / (len(means) + weight * (means.max() - means)))
     drawn = secrets.randbits(53) * 2.0**-53
     below = int((np.cumsum(chances) <= drawn).sum())
-    return below if below < len(means) else best
+    return below if below < len(means) else _any_of(best)
+
+
+def _any_of(marked):
+    """Draw one of the actions that are marked, shape (1, n_actions)."""
+    return int(secrets.choice(np.flatnonzero(marked)))
 
 
 def action_features(fields, contexts):

@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.base import clone
 
 from ... import linear_model
+from ..._estimation._public_maps import column_bounds
 from ...exceptions import InvalidValues
 from ...privacy import MODELS, Budget, Cost, PrivacyReport, Trust, charge, noticed_charges
 from ...records import INVALID_VALUES
@@ -16,14 +17,21 @@ from .._ucb._sums import Region
 # Share of a sparse oracle's budget that is spent on selecting features, which counts most at first.
 SELECTION_SHARE = 0.55
 
+NEEDED = {
+    ("bounds_y",): "a public bound of rewards",
+    ("bounds_X", "data_norm"): "a public bound of features",
+    ("classes",): "the list of all possible rewards",
+}
+
 
 def charged_report(oracle):
     """Report of a fit that was charged, and refused its rows; None if it is not private."""
-    trust, name = trust_of(oracle), type(oracle).__name__
+    trust = trust_of(oracle)
     if trust.exact:
         return None
-    secure, charged = getattr(oracle, "random_state", 0) is None, Cost.from_budget(trust.budget)
-    return PrivacyReport(name, trust.model, trust.budget, secure, charged=charged)
+    stated = type(oracle).__name__, trust.model, trust.budget
+    secure = getattr(oracle, "random_state", 0) is None
+    return PrivacyReport(*stated, secure, charged=Cost.from_budget(trust.budget))
 
 
 def trust_of(oracle):
@@ -57,23 +65,28 @@ def split_oracle(oracle, releases):
     return clone(oracle).set_params(epsilon=budget.epsilon, delta=budget.delta)
 
 
-def check_oracle(oracle):
-    """Refuse an oracle that cannot be fitted now, and not when the first epoch closes."""
+def check_oracle(oracle, n_features):
+    """Refuse now an oracle that cannot be fitted to so many features.
+
+    Not when the first epoch closes.
+    """
     oracle = clone(oracle)  # which says so if it is a class
-    classes = getattr(oracle, "classes", None)
-    if classes is not None and any(isinstance(label, str) for label in classes):
-        raise ValueError("the classes of an oracle are the possible rewards: pass numbers.")
-    if (check := getattr(oracle, "_check_model", None)) is not None:
-        check()
+    for check in ("_validate_params", "_check_model"):
+        getattr(oracle, check, dict)()
     params = oracle.get_params(deep=False)
-    for names in (("bounds_y",), ("bounds_X", "data_norm")):
+    for names, what in NEEDED.items():
         present = [name for name in names if name in params]
         if present and all(params[name] is None for name in present):
             raise ValueError(
-                f"The oracle {type(oracle).__name__} needs {' or '.join(present)}, a public bound "
-                f"of {'rewards' if 'bounds_y' in present else 'features'}: without it each fit "
-                "fails."
+                f"The oracle {type(oracle).__name__} needs {' or '.join(present)}, {what}: without "
+                "it each fit fails."
             )
+    if any(isinstance(label, str) for label in params.get("classes", ())):
+        raise ValueError("the classes of an oracle are the possible rewards: pass numbers.")
+    for name, n_columns in (("bounds_X", n_features), ("bounds_y", 1)):
+        bounds = params.get(name, "auto")
+        if not (bounds is None or isinstance(bounds, str)):
+            column_bounds(bounds, [], n_columns, name)
 
 
 def added(n_nonzero, n_features):

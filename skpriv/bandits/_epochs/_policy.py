@@ -17,7 +17,7 @@ from ..._stored import stored_in_policies
 from ...exceptions import PrivacyError
 from ...privacy import Guarantee, Raw, parallel_part
 from .._base import MAX_SEED, NO_LIMIT, BasePolicy, Epoch, EpochsReport
-from .._draws import greedy_chances
+from .._draws import predicted, shares
 from .._ucb._sums import Windows, window_estimate
 from . import _oracles
 
@@ -119,6 +119,10 @@ class Stretch:
         """The stretch of the rounds of both."""
         return Stretch(newer.oracle.pooled(self.oracle), self.n + newer.n, newer.rounds)
 
+    def noise_since(self, earlier: "Stretch") -> int:
+        """Law of the noise since an earlier stretch: that of fits of epochs is always known."""
+        return self.rounds
+
 
 @stored_in_policies
 class EpochWindows(Windows):
@@ -166,10 +170,6 @@ class EpochWindows(Windows):
                 place = first
             else:
                 place += 1
-
-    def _has_law(self, mark, now):
-        """Whether the law of the noise since a mark is known: of fits of epochs it always is."""
-        return True
 
     def _estimate(self, stretch):
         """Posterior of the weights in a stretch, and its mean rows."""
@@ -237,6 +237,7 @@ class EpochPolicy(BasePolicy):
     n_actions: Count | None = None
 
     window: Any = field(init=False, default=None)
+    forget: Any = field(init=False, default=True)
     # The last oracle, pooled with those before it, and answers from which the next fit starts.
     _pooled_oracle: Any = field(init=False, default=None)
     _start_answers: Any = field(init=False, default=None)
@@ -296,7 +297,7 @@ class EpochPolicy(BasePolicy):
 
     def _choose(self, contexts, available):
         """Probabilities of actions after the first epoch: the largest prediction is played."""
-        return greedy_chances(self.oracle_, contexts, available)
+        return shares(predicted(self.oracle_, contexts), available)
 
     def _make_oracle(self):
         """The unfitted oracle, with the whole budget of a person."""
@@ -316,12 +317,12 @@ class EpochPolicy(BasePolicy):
 
     def _start(self, n_phi):
         oracle = self._make_oracle()
-        _oracles.check_oracle(oracle)
+        _oracles.check_oracle(oracle, n_phi)
         self._epoch_lengths, self._n_phi = self._make_schedule(n_phi), n_phi
         self._length, self._filled = epoch_length(self._epoch_lengths, 0), 0
         self._rows, self._rewards = Raw(), Raw()
         self._epochs = []
-        if self.window is not None and not getattr(self, "forget", True):
+        if self.window is not None and not self.forget:
             exact = _oracles.trust_of(oracle).exact
             self._windows = EpochWindows(self._max_visits is not None, exact)
         # The costs of two runs add up. Each run has a partition of its own, in which epochs do not.
@@ -428,9 +429,8 @@ class EpochPolicy(BasePolicy):
             if self._windows is not None and not self._not_comparable:
                 chosen = self._windows.take(oracle, n_fitted, self.n_rounds_)
                 oracle, rounds = chosen.oracle, chosen.n
-            elif past is not None and not getattr(self, "forget", True):
-                if hasattr(oracle, "pooled"):
-                    oracle, rounds = oracle.pooled(past), rounds + self._n_pooled
+            elif past is not None and not self.forget and hasattr(oracle, "pooled"):
+                oracle, rounds = oracle.pooled(past), rounds + self._n_pooled
         except ValueError:  # each epoch has bounds of its own, or no sums: the last one is used
             self._not_comparable = self._windows is not None
         self._pooled_oracle, self._n_pooled = oracle, rounds
@@ -463,7 +463,7 @@ class EpochPolicy(BasePolicy):
         Otherwise with a seed of its own: two epochs with the same noise would cancel it.
         """
         oracle = clone(self._frozen)
-        if not getattr(self, "forget", True):
+        if not self.forget:
             if hasattr(oracle, "coef_init"):
                 _oracles.go_on(oracle, getattr(self._pooled_oracle, "coef_", None), self._n_phi)
             if self._start_answers is not None:

@@ -202,11 +202,11 @@ class Loop:
             Probability with which each of them was chosen.
         """
         contexts = finite_numbers(contexts, "contexts")
-        if not len(event_ids) == len(contexts) > 0:
-            raise ValueError(f"{len(event_ids)} events have contexts of {len(contexts)}.")
         users = [None] * len(event_ids) if users is None else list(users)
-        if len(users) != len(event_ids):
-            raise ValueError(f"{len(event_ids)} events have {len(users)} users.")
+        counts = len(event_ids), len(contexts), len(users)
+        if len({*counts, 0}) != 2:
+            words = "{} events have contexts of {} rounds and {} users: pass one of each for an event."
+            raise ValueError(words.format(*counts))
         ranked = self._ranked(event_ids, contexts, available, users)
         actions, propensities = zip(*ranked, strict=True)
         return np.array(actions, dtype=np.intp), np.array(propensities)

@@ -130,7 +130,7 @@ class RunningSumsPolicy(BasePolicy):
     max_visits: Count | None = None
 
     # A curator's, unless a class has these as parameters
-    privacy, channel, fit_intercept = "central", "gaussian", False
+    privacy, channel, fit_intercept, width = "central", "gaussian", False, "asymptotic"
     window: Any = field(init=False, default=None)
     _region: Any = field(init=False, default=None)
     _windows: Any = field(init=False, default=None)  # of sums that are read
@@ -222,7 +222,7 @@ class RunningSumsPolicy(BasePolicy):
         The proof is for weights of a bounded norm without an intercept, for all rounds together,
         and for rounds that are chosen before their rewards are known.
         """
-        return getattr(self, "width", "asymptotic") == "certified"
+        return self.width == "certified"
 
     @property
     def _has_intercept(self):

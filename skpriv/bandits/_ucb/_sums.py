@@ -191,10 +191,10 @@ def _posterior(equations, least_variance, resolved, constant=0.0):
     values, target = np.maximum(values, 0.0), vectors.T @ equations.target
     values[values < resolved * equations.design_scale * sqrt(2.0 * len(values))] = 0.0
     variance = float(np.clip(_mean_square(equations, constant), 0.01, 1.0))
-    taus, odds = np.maximum(PRIOR_VARIANCES, least_variance), np.zeros((1, 1))
-    extras, along = np.zeros((1, len(taus))), vectors[-1]  # the constant, in the eigenvectors
-    if constant:
-        extras, odds = INTERCEPT_VARIANCES[:, None] / constant**2 - taus, INTERCEPT_ODDS[:, None]
+    taus = np.maximum(PRIOR_VARIANCES, least_variance)
+    along = vectors[-1]  # the constant, in the eigenvectors
+    extras = INTERCEPT_VARIANCES[:, None] / constant**2 - taus if constant else np.zeros(len(taus))
+    odds = constant and INTERCEPT_ODDS[:, None]
     pulls = values * along
     centre = np.zeros(len(target))
     for _ in range(3):
@@ -395,7 +395,7 @@ class Windows:
         the first window begins with the end of that phase.
         """
         later = (mark for mark in self._marks[:-1] if mark.rounds >= self._origin)
-        usable = [mark for mark in later if self._has_law(mark, now)]
+        usable = [mark for mark in later if now.noise_since(mark) is not None]
         found = [usable[0] if self._origin and usable else NOTHING]
         for fraction in FRACTIONS:
             place = self._origin + fraction * (now.rounds - self._origin)
@@ -405,10 +405,6 @@ class Windows:
             if now.rounds - earlier[-1].rounds >= LEAST_ROUNDS:
                 found.append(earlier[-1])
         return found
-
-    def _has_law(self, mark, now):
-        """Whether the law of the noise since a mark is known."""
-        return now.noise_since(mark) is not None
 
     def _since(self, start, end):
         """Equations of the rounds between two marks."""

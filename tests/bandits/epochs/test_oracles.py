@@ -5,7 +5,8 @@ import pytest
 from registry.estimators import NOISY, VARIANTS, bounded, targets
 
 from skpriv.bandits._epochs._oracles import paid_in, split_oracle, trust_of
-from skpriv.linear_model import SSPRegressor
+from skpriv.bandits import EpochGreedy, SquareCB
+from skpriv.linear_model import IHTRegressor, LinearRegression, LogisticRegression, SSPRegressor
 from skpriv.privacy import noticed_charges
 
 
@@ -29,3 +30,39 @@ def test_a_subclass_has_the_part_of_the_budget_that_its_parent_has():
     given = {"epsilon": 1.0, "data_norm": 1.0, "bounds_y": (0, 1)}
     parts = [split_oracle(kind(**given), 3).epsilon for kind in (SSPRegressor, Renamed)]
     assert parts[0] == parts[1] > 0.5
+
+
+@pytest.mark.parametrize("Policy", [EpochGreedy, SquareCB])
+def test_a_subclass_plays_as_its_parent(Policy):
+    """Actions are those of the parent beyond the bounds of rewards, too, where predictions end."""
+
+    class Renamed(SSPRegressor):
+        pass
+
+    rng, chances = np.random.RandomState(0), []
+    X = rng.uniform(-1.0, 1.0, (2_000, 3, 2)) * [9.0, 0.1]
+    actions, rewards = rng.randint(3, size=2_000), rng.uniform(size=2_000)
+    for kind in (SSPRegressor, Renamed):
+        oracle = kind(data_norm=1.0, bounds_y=(0.4, 0.5), random_state=0)
+        policy = Policy(oracle, random_state=0, **({"exploration": 0.0} * (Policy is EpochGreedy)))
+        chances.append(policy.update(X, actions, rewards).probabilities(X))
+    np.testing.assert_array_equal(*chances)
+
+
+@pytest.mark.parametrize("oracle", [
+    SSPRegressor(data_norm=-1.0, bounds_y=(0, 1)),
+    SSPRegressor(data_norm=1.0, bounds_y=(1, 0)),
+    SSPRegressor(data_norm=1.0, bounds_y=(0, 1), channel="pigeon"),
+    SSPRegressor(data_norm=1.0),
+    LogisticRegression(classes=(0, 1), bounds_X=(1, -1)),
+    LogisticRegression(classes=(0, 1), bounds_X=[(-1, 1)] * 3),
+    LogisticRegression(classes=("no", "yes"), bounds_X=(-1, 1)),
+    LogisticRegression(bounds_X=(-1, 1)),
+    LinearRegression(bounds_X={"age": (0, 1)}, bounds_y=(0, 1)),
+    IHTRegressor(data_max=1.0, bounds_y=(0, 1), n_nonzero_coefs=-2),
+], ids=str)  # fmt: skip
+def test_an_oracle_is_refused_before_anything_is_played(oracle):
+    policy = EpochGreedy(oracle)
+    with pytest.raises(ValueError, match="|".join(["must", "needs", "pass numbers", "mapping"])):
+        policy.act(np.zeros((1, 2, 2)))
+    assert not hasattr(policy, "n_rounds_")

@@ -38,6 +38,8 @@ def textbook(contexts, means, rng, bound=1.0, failure=0.05):
 
 def test_without_privacy_it_is_the_textbook_algorithm(global_random_seed):
     contexts, means = linear_rounds(300, global_random_seed)
+    lengths = np.random.RandomState(0).uniform(0.5, 1.0, means.shape)  # so that no actions tie
+    contexts, means = contexts * lengths[..., None], means * lengths
     policy = LinUCB(
         privacy="none", width="certified", update_every=1, reward_offset=0.0, random_state=0
     )
