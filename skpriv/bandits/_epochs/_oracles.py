@@ -71,8 +71,9 @@ def check_oracle(oracle, n_features):
     Not when the first epoch closes.
     """
     oracle = clone(oracle)  # which says so if it is a class
-    for check in ("_validate_params", "_check_model"):
-        getattr(oracle, check, dict)()
+    if hasattr(oracle, "_parameter_constraints"):  # as models of this package and scikit-learn do
+        oracle._validate_params()
+    getattr(oracle, "_check_model", dict)()
     params = oracle.get_params(deep=False)
     for names, what in NEEDED.items():
         present = [name for name in names if name in params]

@@ -1,5 +1,7 @@
 """What policies take an oracle to cost before it is fitted is what its fits are charged."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from registry.estimators import NOISY, VARIANTS, bounded, targets
@@ -32,8 +34,8 @@ def test_a_subclass_has_the_part_of_the_budget_that_its_parent_has():
     assert parts[0] == parts[1] > 0.5
 
 
-@pytest.mark.parametrize("Policy", [EpochGreedy, SquareCB])
-def test_a_subclass_plays_as_its_parent(Policy):
+@pytest.mark.parametrize("make", [partial(EpochGreedy, exploration=0.0), SquareCB])
+def test_a_subclass_plays_as_its_parent(make):
     """Actions are those of the parent beyond the bounds of rewards, too, where predictions end."""
 
     class Renamed(SSPRegressor):
@@ -44,7 +46,7 @@ def test_a_subclass_plays_as_its_parent(Policy):
     actions, rewards = rng.randint(3, size=2_000), rng.uniform(size=2_000)
     for kind in (SSPRegressor, Renamed):
         oracle = kind(data_norm=1.0, bounds_y=(0.4, 0.5), random_state=0)
-        policy = Policy(oracle, random_state=0, **({"exploration": 0.0} * (Policy is EpochGreedy)))
+        policy = make(oracle, random_state=0)
         chances.append(policy.update(X, actions, rewards).probabilities(X))
     np.testing.assert_array_equal(*chances)
 
@@ -63,6 +65,6 @@ def test_a_subclass_plays_as_its_parent(Policy):
 ], ids=str)  # fmt: skip
 def test_an_oracle_is_refused_before_anything_is_played(oracle):
     policy = EpochGreedy(oracle)
-    with pytest.raises(ValueError, match="|".join(["must", "needs", "pass numbers", "mapping"])):
+    with pytest.raises(ValueError, match="must|needs|pass "):
         policy.act(np.zeros((1, 2, 2)))
     assert not hasattr(policy, "n_rounds_")
