@@ -205,7 +205,9 @@ class Loop:
         users = [None] * len(event_ids) if users is None else list(users)
         counts = len(event_ids), len(contexts), len(users)
         if len({*counts, 0}) != 2:
-            words = "{} events have contexts of {} rounds and {} users: pass one of each for an event."
+            words = (
+                "{} events have contexts of {} rounds and {} users: pass one of each for an event."
+            )
             raise ValueError(words.format(*counts))
         ranked = self._ranked(event_ids, contexts, available, users)
         actions, propensities = zip(*ranked, strict=True)
