@@ -284,7 +284,7 @@ def reported_directions(fields: Any, size: int, answers: Any) -> np.ndarray:
     return np.concatenate([codebook(seed, count, size, [index]) for seed, index in answers])
 
 
-ROUNDING = 1e-12  # of the largest index of a round: by so little may those of equal rows differ
+TIE_ROUNDING = 1e-12  # of the largest index of a round: by so little may those of equal rows differ
 
 
 def equally_good(index: Any, available: Any = True) -> Any:
@@ -294,4 +294,4 @@ def equally_good(index: Any, available: Any = True) -> Any:
     """
     top = np.where(available, index, -np.inf).max(axis=1, keepdims=True)
     low = np.where(available, index, np.inf).min(axis=1, keepdims=True)
-    return available & ~(index < top - ROUNDING * (np.abs(top) + np.abs(low)))
+    return available & ~(index < top - TIE_ROUNDING * (np.abs(top) + np.abs(low)))
