@@ -500,9 +500,12 @@ class ArrayRows(Rows):
     def loaded(self, subset: Any, most_bytes: int) -> Any:
         """The rows of a subset, side by side: questions about rows that are apart take longer."""
         self._prepare()
-        if subset is None or self.stored_sparse or isinstance(subset.positions, range):
-            return None
-        if 8 * len(subset) * (self.n_features + 1) > most_bytes:
+        if (
+            subset is None
+            or self.stored_sparse
+            or isinstance(subset.positions, range)
+            or 8 * len(subset) * (self.n_features + 1) > most_bytes
+        ):
             return None
         X, y = self._chunk(subset.positions, False)
         return ArrayRows(X, y, self.n_jobs)

@@ -237,8 +237,8 @@ class DaskRows(FetchedRows):
     def loaded_with_targets(self, subset: Any, most_bytes: int) -> Any:
         """The rows of a subset and the targets of all rows, each on its worker; None: too many."""
         part = self.loaded(subset, most_bytes)
-        left = most_bytes - (self._bytes(subset) if part is not None else 0)
-        fits = self.has_target and 8 * self.n <= left
+        used = 0 if part is None else self._bytes(subset)
+        fits = self.has_target and 8 * self.n + used <= most_bytes
         return part, self._cut(_targets_alone, None, 0) if fits else None
 
     def _bytes(self, subset):

@@ -528,3 +528,15 @@ def test_linear_regression_reads_twice_what_does_not_fit(monkeypatch):
         found = clone(model).fit(from_batches(blocks, n=len(y)))
         assert found.privacy_report_.passes == passes
         np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9)
+
+
+def test_a_calibrated_fit_reads_four_times_what_does_not_fit(monkeypatch):
+    """Targets and a part at once, the last step, the length of the line, and what is held out."""
+    X, y = line_data(300 * N)
+    model = LinearRegression(bounds_X=(-1, 1), bounds_y=(-1, 1), epsilon=30.0, random_state=0)
+    model.set_params(calibration_size=0.1)
+    expected = clone(model).fit(X, y)
+    monkeypatch.setattr(_pieces, "KEPT_BYTES", 8 * 4 * len(y) * 2 // 3)
+    found = model.fit(from_batches(lambda: [(X, y)], n=len(y)))
+    assert found.privacy_report_.passes == 4
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9)

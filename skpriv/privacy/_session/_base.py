@@ -140,7 +140,6 @@ class Pieces:
     def __init__(self, rows, source, curator):
         self._rows = rows
         self._source = source
-        self._order = None
         self._secret = curator
         self._kept_pieces = []
         self._bytes_left = KEPT_BYTES
@@ -186,18 +185,17 @@ class Pieces:
                 f"a piece up to record {piece.stop} is not one of {self._rows.n} records."
             )
         if piece not in self._users:
-            self._users[piece] = self._drawn().users(piece.start, piece.stop)
+            self._users[piece] = self._order.users(piece.start, piece.stop)
         return self._users[piece]
 
-    def _drawn(self):
-        if self._order is None:
-            self._order = self._source.order(self._rows)
-        return self._order
+    @cached_property
+    def _order(self):
+        return self._source.order(self._rows)
 
     def sum(self, query, piece):
         """Exact sum over a piece, or all records."""
         if self._foreseen:
-            self._drawn()
+            self._order  # noqa: B018 - it is drawn now, whatever the rows are
         rows = self.all_rows
         prepared = query.prepared
         found = None
@@ -210,10 +208,11 @@ class Pieces:
             found = query.sum_by_memory(rows.select(self.users(piece)), memory, in_memory)
         if found is not None:
             return found
-        if piece is not None:
-            return self._sum_of_piece(query, piece)
-        of_targets = query.width == 0 and rows.passes is not None  # None: rows are in memory
-        return (self._targets if of_targets else rows).sum(query)
+        if query.width == 0 and rows.passes is not None:  # None: rows are in memory
+            rows = self._targets
+            if rows.indexed and self._rows.ordered:  # they are in memory now, in the same places
+                return rows.sum(query, self.users(piece))
+        return rows.sum(query) if piece is None else self._sum_of_piece(query, piece)
 
     def _sum_of_prepared(self, piece, maker, query):
         """Exact sum over rows that a maker makes of those in memory; None where it keeps none."""
@@ -281,7 +280,7 @@ class Pieces:
         if len(piece) <= self._bytes_left // 8:  # else not even a number of each record would fit
             foreseen = (p for p in self._foreseen.values() if p.holds(piece))
             for larger in (*foreseen, piece):
-                found: Any = self.all_rows.loaded(self.users(larger), self._bytes_left)
+                found = self.all_rows.loaded(self.users(larger), self._bytes_left)
                 if self._booked(found) is not None:
                     self._kept_pieces.append((larger, found))
                     return found.sum(query, self._among(piece, larger))
