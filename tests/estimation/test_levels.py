@@ -132,7 +132,9 @@ def _of_a_quantile():
 
 def _of_a_check(level):
     """Half the width of the interval of a count, as it is printed."""
-    found = TableCheck([], np.zeros((0, 4)), 9, 1e9, level, SimpleNamespace(guarantee=""))
+    found = TableCheck(
+        [], np.zeros((0, 4)), 9, 1e9, level, SimpleNamespace(guarantee="", rows_per_unit=None)
+    )
     return np.array([float(re.search(r"is ([0-9,]+) to", str(found))[1].replace(",", ""))])
 
 
