@@ -7,7 +7,7 @@ multiply: their precisions add up, in the coordinates of theta, which all fits s
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +40,7 @@ class Information(Released):
     rows: np.ndarray
     n: int
     poolable = True
-    location: ClassVar[float] = 0.0  # the coefficient of the constant has the location already
+    location = 0.0  # the coefficient of the constant has the location already
 
     def plus(self, other: "Information") -> "Information":
         """Likelihood of the records of both."""

@@ -40,7 +40,7 @@ class Link(ABC):
     0.5
     """
 
-    linear: ClassVar[bool] = False
+    linear = False
 
     @abstractmethod
     def mean(self, linear: Any) -> np.ndarray:
@@ -123,15 +123,15 @@ class StepLink(Link):
         Linear part of the largest target; infinite where there is none.
     """
 
-    low: ClassVar[float] = -1.0
-    high: ClassVar[float] = 1.0
-    farthest: ClassVar[float] = 2.0
-    counts: ClassVar[bool] = True
+    low = -1.0
+    high = 1.0
+    farthest = 2.0
+    counts = True
     signal: ClassVar[float | None] = None
-    far: ClassVar[float] = 1.0
-    least_effective_records: ClassVar[float] = 100.0
-    mean_effective_records: ClassVar[float] = 30.0
-    prior_variance: ClassVar[float] = UNIFORM_VARIANCE
+    far = 1.0
+    least_effective_records = 100.0
+    mean_effective_records = 30.0
+    prior_variance = UNIFORM_VARIANCE
     degrees: ClassVar[float | None] = None
     parts: ClassVar[Any] = 1
     origin: ClassVar[Any] = 0.0

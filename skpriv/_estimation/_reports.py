@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import inf, sqrt
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -54,9 +54,9 @@ class LiftedMomentsQuery(Query):
     maps: RecordMap
     name: str = "lifted moments"
     sensitivity: float = 3.0 / sqrt(2.0) * ROUNDING
-    use: ClassVar[str] = "moments"  # what the code is best for
+    use = "moments"  # what the code is best for
 
-    blocks: ClassVar[int] = 1
+    blocks = 1
     shape = MomentsQuery.shape
 
     def records(self, X, y):
@@ -240,8 +240,8 @@ class ReportedFit(Released):
     equations: NormalEquations
     theta: np.ndarray
     norm: float | None = None
-    location: ClassVar[float] = 0.0
-    variance: ClassVar[float] = 0.0  # which signs of targets do not tell
+    location = 0.0
+    variance = 0.0  # which signs of targets do not tell
 
     @classmethod
     def of(cls, session, records, fit_intercept, priors=None, norm=None):

@@ -123,7 +123,7 @@ class PrivateEstimator(Accounted, BaseEstimator):
     usual_X = cast(Any, None)
     clip, n_jobs = cast(Any, ("auto", -1))
     # The parameter that bounds rows, and what of a row it bounds.
-    _row_bound: ClassVar[tuple] = ("data_norm", "l2 norm of a row")
+    _row_bound = ("data_norm", "l2 norm of a row")
 
     @property
     def mean_name(self) -> str:

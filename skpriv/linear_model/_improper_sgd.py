@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from math import ceil, e, floor, log, sqrt
 from numbers import Real
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from scipy import optimize, stats
@@ -117,7 +117,7 @@ class ClippedGradientQuery(Query):
     theta: np.ndarray
     n_steps: int = 0  # public number of such queries, for all of which moments are summed once
     name: str = "clipped gradient"
-    limit: ClassVar[float] = 1.0  # the unit of the sum
+    limit = 1.0  # the unit of the sum
 
     @property
     def shape(self):
@@ -191,7 +191,7 @@ class ReportedGradientQuery(LiftedMomentsQuery):
 
     theta: np.ndarray = field(default_factory=lambda: np.zeros(0))
     name: str = "clipped gradient"
-    use: ClassVar[str] = "vector"
+    use = "vector"
 
     @property
     def limit(self):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from math import inf, log, sqrt
 from numbers import Integral, Real
 from operator import attrgetter
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 from scipy import sparse, special, stats
@@ -508,7 +508,7 @@ class IHTRegressor(CertifiedIntervals, PredictionIntervals):
 
     interval_estimand = "sparse least-squares line of the clipped rows and targets"
     interval_claims = ("certified", "asymptotic")
-    _row_bound: ClassVar[tuple] = ("data_max", "absolute values of the entries of X")
+    _row_bound = ("data_max", "absolute values of the entries of X")
     _sparse = "csr"
 
     def _fit(self, X, y):

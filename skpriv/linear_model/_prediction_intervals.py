@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from math import inf, sqrt
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -434,7 +434,7 @@ class PredictionIntervals(PrivateRegressor):
 
     # A calibration takes the standard deviation of the residuals to lie between these multiples of
     # the released one, and lays the grid of their quantiles accordingly.
-    _deviations: ClassVar[tuple] = (0.7, 1.4)
+    _deviations = (0.7, 1.4)
 
     def _calibrated(self, held_out, channel="gaussian"):
         """Release the quantiles of the scores of the calibration rows, after steps of the loop."""

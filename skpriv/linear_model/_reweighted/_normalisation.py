@@ -11,7 +11,6 @@ factor rows would be below the noise, and with a larger one many would be shorte
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import sqrt
-from typing import ClassVar
 
 import numpy as np
 
@@ -244,7 +243,7 @@ class ReportedNormalisationQuery(LiftedMomentsQuery):
 
     instrument: Instrument = Instrument()
     name: str = "normalisation"
-    use: ClassVar[str] = "square"
+    use = "square"
 
     def records(self, X, y):
         """Rows h, and targets of 0."""
