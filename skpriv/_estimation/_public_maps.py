@@ -174,6 +174,8 @@ class PublicRows:
         Whether `outside` says which values are outside of their ranges.
     half_ranges : ndarray of shape (n_features, size) or None
         Vectors c with phi'c = a feature in half-ranges from its middle; None without ranges.
+    parts : (float, float) or None
+        Length of features and of the constant in phi; None of rows that are no line's.
     """
 
     size: Any
@@ -181,6 +183,7 @@ class PublicRows:
     constant: Any
     weighted = bounded = False
     half_ranges: Any = None
+    parts: Any = None
 
     def rows(self, X: Any) -> Any:
         """Phi of a chunk of rows, of norm at most 1 up to rounding; total."""
@@ -740,7 +743,7 @@ class RecordMap:
     def wire(self):
         """The maps as a public task has them."""
         rows = self.row_map
-        if not hasattr(rows, "parts"):
+        if rows.parts is None:
             raise ValueError(
                 "devices do not know these rows: only those of lines can be collected."
             )

@@ -82,7 +82,7 @@ def residual_gram(session, equations, theta, query_map, instrument=Instrument())
 
 def _has_sums(fit):
     """Whether a fit released sums of records; one that is still to be made may do so."""
-    return fit._equations is not None or "coef_" not in vars(fit)
+    return fit._equations is not None or fit._certificate is None
 
 
 @parameters
@@ -116,6 +116,7 @@ class MomentRegressor(CertifiedIntervals, FitsPersons, PredictionIntervals):
     # `fit` keeps this beside coef_ and intercept_, and all that follows reads it
     _scaling: RecordMap = field(init=False)
     _equations: Any = field(init=False, default=None)
+    _certificate: Any = field(init=False, default=None)  # of a gradient, in place of sums
     _shapes: tuple = field(init=False, default=())  # of priors beside that of a ridge
     _basis: np.ndarray | None = field(init=False, default=None)  # where it is not theta's
 

@@ -1,6 +1,5 @@
 """Re-weighted regression, by moments or by descent."""
 
-from dataclasses import field
 from math import inf, sqrt
 from typing import Annotated, Any, Literal
 
@@ -17,7 +16,6 @@ from ..._stored import stored
 from .._moments import MomentRegressor, residual_share, weighted_records
 from .._opening import channel_of, held_out_size, hold_out, open_fit, scaled_rows
 from .._prediction_intervals import calibration
-from ._certificate import GradientCertificate
 from ._descent import descend, minimise, step_shares
 from ._normalisation import (
     NormalisationQuery,
@@ -144,7 +142,6 @@ class ReweightedRegressor(MomentRegressor):
 
     interval_estimand = "weighted least-squares line (weights of the normalisation)"
     interval_claims = ("certified", "asymptotic")
-    _certificate: GradientCertificate | None = field(init=False, default=None)
 
     def _fit(self, X, y, groups, weights):
         link = LINKS[self.link] if isinstance(self.link, str) else self.link
