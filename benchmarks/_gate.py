@@ -268,6 +268,12 @@ def _speed(numbers):
         yield name, _cell("fits", "cost", [time / unit for time in times])
 
 
+def _speed_cells(numbers):
+    for key, found in numbers.items():
+        unit = min(found["product"])
+        yield key, _cell("fits", "cost", [time / unit for time in found["fit"]])
+
+
 def _speed_beside(numbers):
     for key, turns in numbers.items():
         unit = min(turn["product"] for turns in turns.values() for turn in turns)
@@ -327,6 +333,7 @@ CELLS = {
     "aggregate": _aggregate,
     "speed": _speed,
     "speed_beside": _speed_beside,
+    "speed_cells": _speed_cells,
     "service": _service,
 }
 NOT_COMPARED = {

@@ -3,12 +3,14 @@
 Run: OPENBLAS_NUM_THREADS=1 python benchmarks/speed.py [--n 1000000] [--d 50] [--jobs 1]
      OPENBLAS_NUM_THREADS=1 python benchmarks/speed.py --beside PATH
      OPENBLAS_NUM_THREADS=1 python benchmarks/speed.py --secure
+     OPENBLAS_NUM_THREADS=1 python benchmarks/speed.py --cells
 
 Ratios of the smallest of five alternating runs in one process, of processor time (all threads
 together), which says most on a machine that is busy with other work; the peak is the resident set's
 growth above the data. With `--beside`: this code and that of another checkout by turns, each in a
 process of its own, at three sizes, small fits with secure noise as well. With `--secure`: fits with
-secure noise beside seeded ones, the noise alone, and the first fits of a process.
+secure noise beside seeded ones, the noise alone, and the first fits of a process. With `--cells`:
+every model of trust, persons, classes, curves, sparse rows and a hundred columns.
 """
 
 import argparse
@@ -23,7 +25,9 @@ from time import process_time
 
 import numpy as np
 from _record import record
+from scipy.sparse import csr_matrix
 
+from skpriv import linear_model
 from skpriv.linear_model import LinearRegression, ReweightedRegressor, SSPRegressor
 from skpriv.privacy import GaussianNoise, NoiseSource
 
@@ -139,6 +143,52 @@ def beside(path):
     record("speed_beside", facts)
 
 
+KINDS = {  # rows, columns, estimator, further settings
+    "curator": (200_000, 20, "LinearRegression", {}),
+    "hundred columns": (20_000, 100, "LinearRegression", {}),
+    "shuffle": (60_000, 8, "LinearRegression", {"privacy": "shuffle"}),
+    "local": (60_000, 8, "LinearRegression", {"privacy": "local"}),
+    "persons": (200_000, 20, "LinearRegression", {"max_rows_per_group": 4}),
+    "persons with one row": (200_000, 20, "LinearRegression", {"max_rows_per_group": 1}),
+    "prediction intervals": (200_000, 20, "LinearRegression", {"calibration_size": 0.1}),
+    "two classes": (100_000, 8, "LogisticRegression", {"classes": [0, 1]}),
+    "five classes": (100_000, 8, "LogisticRegression", {"classes": [0, 1, 2, 3, 4]}),
+    "counts": (100_000, 8, "PoissonRegressor", {"bounds_y": (0, 10)}),
+    "curves": (100_000, 8, "AdditiveRegressor", {}),
+    "sparse": (100_000, 200, "SSPRegressor", {"data_norm": 1.0}),
+}
+
+
+def cells():
+    """Print times of one fit of each kind, in units of a bare X'X of its rows."""
+    facts = {}
+    for name, (n, d, estimator, settings) in KINDS.items():
+        rng = np.random.default_rng(0)
+        X = rng.uniform(-1.0, 1.0, (n, d))
+        y = np.clip(X.sum(axis=1) / d**0.5, -1.0, 1.0)
+        rest = {"bounds_X": (-1, 1), "bounds_y": (-1, 1)} | settings
+        if "classes" in rest:
+            y = rng.integers(len(rest["classes"]), size=n)
+            del rest["bounds_y"]
+        elif estimator == "PoissonRegressor":
+            y = rng.poisson(np.exp(y))
+        elif estimator == "SSPRegressor":
+            X = csr_matrix((np.ones(n), (np.arange(n), rng.integers(d, size=n))), shape=(n, d))
+            del rest["bounds_X"]
+        model = getattr(linear_model, estimator)(**rest, random_state=0, n_jobs=1)
+        rows_each = settings.get("max_rows_per_group")
+        more = {"groups": np.arange(n) // rows_each} if rows_each else {}
+        tasks = {"product": lambda X=X: X.T @ X, "fit": partial(model.fit, X, y, **more)}
+        found = {task: [] for task in tasks}
+        for _ in range(TURNS):
+            for task, run in tasks.items():
+                found[task].append(seconds(run))
+        facts[name] = found
+        ratio = min(found["fit"]) / min(found["product"])
+        print(f"{name:22} {min(found['fit']):7.3f} s  {ratio:7.1f} x X'X", flush=True)
+    record("speed_cells", facts)
+
+
 def main():
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -146,13 +196,14 @@ def main():
     parser.add_argument("--d", type=int, default=50)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--secure", action="store_true")
+    parser.add_argument("--cells", action="store_true")
     parser.add_argument("--beside", type=Path, default=None)
     arguments = parser.parse_args()
     if arguments.beside:
         beside(arguments.beside)
         return
-    if arguments.secure:
-        secure()
+    if arguments.secure or arguments.cells:
+        secure() if arguments.secure else cells()
         return
     rng, bound = np.random.default_rng(0), 1.0 / np.sqrt(arguments.d)
     X = rng.uniform(-bound, bound, (arguments.n, arguments.d))
