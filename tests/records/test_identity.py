@@ -3,6 +3,7 @@
 import io
 import unicodedata
 from datetime import datetime
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -187,3 +188,17 @@ def test_what_is_no_time_keeps_its_name():
         assert identity(text) == text
     assert identity("2020-01-01T00:00:00") == identity("2020-01-01") == "2020-01-01"
     assert identity("2020-01-01T10:00:00.5") != identity("2020-01-01T10:00:00")
+
+
+def test_a_number_of_a_billion_digits_takes_no_time():
+    """One cell must not hold up a fit, and equal numbers are one person however long they are."""
+    assert identity(Decimal("1e999999999")) == identity(Decimal("10e999999998"))
+    assert identity(Decimal("1e999999999")) != identity(Decimal("2e999999999"))
+    assert identity(Decimal("-1e999999999")) != identity(Decimal("1e999999999"))
+    long = 7 * 10**5000 + 3
+    assert identity(long) == identity(Decimal(long)) == identity("7" + "0" * 4999 + "3")
+    assert identity(long) != identity(long + 1)
+    for size in (300, 400, 999, 1000, 1001, 4000):  # on both sides of each bound
+        number = 10**size + 1
+        assert identity(number) == identity(Decimal(number)) == identity(f"1{'0' * (size - 1)}1")
+        assert identity(number) != identity(number + 1)
