@@ -10,7 +10,7 @@ import re
 import unicodedata
 from contextlib import suppress
 from datetime import date, datetime, timezone
-from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
+from decimal import MAX_EMAX, Context, Decimal
 from enum import Enum
 from numbers import Real
 from typing import Any
@@ -28,10 +28,9 @@ MISSING_WORDS = {
 }  # fmt: skip
 _TRUTH_CODES = {"true": "1", "false": "0"}
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?", re.IGNORECASE)
-# Numbers of more digits (or bits, if they are integers) are never written out: a cell that holds
-# Decimal("1e999999999") would need a gigabyte and hours.
-LONGEST = 1_000
-WIDE = Context(prec=10 * LONGEST, Emax=MAX_EMAX, Emin=MIN_EMIN)
+# Larger numbers are never written out: Decimal("1e999999999") would take a gigabyte and hours.
+HUGE_NUMBER = 10**4300  # Python writes no longer integers
+WIDE_NUMBERS = Context(prec=10_000, Emax=MAX_EMAX)
 _COMMA = re.compile(r"^([+-]?\d+),00?$")  # whole numbers of files with a decimal comma
 _TIME = re.compile(
     r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d([.,]\d+)?)? ?(Z|[+-]\d\d(:?\d\d)?)?",
@@ -118,10 +117,8 @@ def _folded(text):
 
 
 def _text_of_number(number):
-    if isinstance(number, int) and number.bit_length() > LONGEST:
-        number = Decimal(number)
-    if isinstance(number, Decimal) and number.adjusted() > LONGEST:
-        return str(number.normalize(WIDE))
+    if isinstance(number, Decimal) and not -HUGE_NUMBER < number < HUGE_NUMBER:
+        return str(WIDE_NUMBERS.normalize(WIDE_NUMBERS.fma(number, 0, number)))  # or no number
     if int(number) == number:
         return str(int(number))
     # A number of 32 bits is the shortest decimal that it stands for, as it is where it is printed.
