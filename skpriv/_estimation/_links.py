@@ -11,9 +11,6 @@ from scipy import special
 from .._stored import renamed, stored
 from ._targets import UNIFORM_VARIANCE, LocationQuery
 
-# With few records residuals of two classes are cut at this many times the largest one at the rate.
-CUT_BEYOND = 1.1
-
 
 class Link(ABC):
     """An increasing link of a generalised linear model, in scaled units (targets in [-1, 1]).
@@ -102,12 +99,14 @@ class StepLink(Link):
         1 / |psi|^2 beyond: its score is e v (r - mu) with e = psi / max(1, |psi|) and
         v = min(1, far / |psi|). So |psi| v <= far: no Newton step rests on a slope that was cut.
     least_effective_records : float
-        N below which rows are not whitened and, where the link bends, only the mean is released.
-        Counts lose by less than 150 (at N of 105 and 130, p of 20 and 40).
+        N below which rows are not whitened: at this N both ways are alike in the mean of many
+        tables (docs/evidence/few_records.md).
     mean_effective_records : float
-        N below which only the mean is released, where there are too few records to whiten them: of
-        a line with an intercept slopes lose .18 of R2 at 25, and gain .06 at 32 and 45; of two
-        classes they gain nothing at 48 (docs/evidence/few_records.md).
+        N below which only the mean is released: of a line with an intercept slopes lose .18 of R2
+        at 25, and gain .06 at 32 and 45; of classes and of counts they gain from here on.
+    told_effective_records : float
+        N below which predictions have no intervals and coefficients no standard errors: those of
+        strong effects of two classes, of which noise hides the most, would not hold.
     prior_variance : float
         Prior variance of the mean of the target, in squared half-ranges: 1/3 is that of a uniform
         prior on the range. Means of counts lie near the lower end of their range, so that they are
@@ -129,8 +128,9 @@ class StepLink(Link):
     counts = True
     signal: ClassVar[float | None] = None
     far = 1.0
-    least_effective_records = 100.0
+    least_effective_records = 45.0
     mean_effective_records = 30.0
+    told_effective_records = 30.0
     prior_variance = UNIFORM_VARIANCE
     degrees: ClassVar[float | None] = None
     parts: ClassVar[Any] = 1
@@ -165,10 +165,6 @@ class StepLink(Link):
         sensitivity."""
         return 0.5, 4.25
 
-    def of_few(self, mean):
-        """The link for few records of this mean."""
-        return self
-
     def repeated(self, matrix):
         """A block-diagonal matrix that has this one for each linear part."""
         return matrix if self.parts == 1 else np.kron(np.eye(self.parts), matrix)
@@ -178,8 +174,8 @@ class StepLink(Link):
         return matrix
 
     def enough(self, p):
-        """N from which rows of length p are whitened: two records for each coefficient."""
-        return max(self.least_effective_records, 2.0 * p)
+        """N from which rows of length p are whitened: lines of few coefficients need fewer."""
+        return min(self.least_effective_records, 15.0 * p if self.linear else inf)
 
 
 @stored
@@ -208,7 +204,9 @@ class BentLink(StepLink):
     signal = 3.0
     far = 2.0
     degrees = 1.0
-    mean_effective_records = inf
+    least_effective_records = 150.0
+    mean_effective_records = 45.0
+    told_effective_records = 100.0
 
     def slope_bounds(self, bound):
         """Slopes at the ends and at 0, of which one is the smallest and one the largest."""
@@ -227,17 +225,12 @@ class Logit(BentLink):
     """Binary targets in [0, 1]: the mean is 1 / (1 + exp(-eta)), and no residual exceeds 1."""
 
     counts = False
-    mean_effective_records = 40.0
     steepest: float = 0.25 * BentLink.far
     limit: float | None = 1.0
 
     def proved(self, limit):
         """The same; the weight is 1 where no residual is cut."""
         return (1.0, 4.0) if limit == 1.0 else super().proved(limit)
-
-    def of_few(self, mean):
-        """The link for few records: residuals are cut a little beyond those at this rate."""
-        return replace(self, limit=min(1.0, CUT_BEYOND * max(mean, 1.0 - mean)))
 
     def mean(self, eta):
         """1 / (1 + exp(-eta)), in long vector operations, which `special.expit` is not."""
@@ -277,7 +270,7 @@ class Log(BentLink):
         Logarithm of the largest count, so that eta is that of the mean count.
     """
 
-    least_effective_records = 150.0
+    mean_effective_records = 60.0
     prior_variance = inf
     steepest: float = BentLink.far
     offset: float = 0.0

@@ -27,7 +27,6 @@ from ..privacy import (
 from ._cells import Across, Cells, moved
 from ._coefficients import equations_law
 from ._intervals import USUAL_QUANTILE, asymptotic_interval, certified_by_norm
-from ._links import IDENTITY
 from ._loop._law import LoopLaw
 from ._moments import MomentsQuery, NormalEquations, ridge_prior
 from ._public_maps import FEATURE_LENGTH, RecordMap
@@ -199,6 +198,10 @@ def report_noises(can, size, budget, n, use="moments"):
     return {"codebook": lifted, "gaussian": gaussian}
 
 
+# N at which the slopes of reports have as much variance as they explain: see `balanced`.
+EVEN_RECORDS = 400.0
+
+
 def balanced(session, rows):
     """Rows whose features are the shorter the less the users can tell of slopes.
 
@@ -206,10 +209,8 @@ def balanced(session, rows):
     the noise of the mean is as 1 + t^2 and that of slopes as c (1 + 1 / t^2): least in all at t^2 =
     sqrt(c). Slopes that are shrunk lose no more than the S that they explain, whatever the variance
     L of their noise is, so that c falls as (S / (S + L))^2, and L falls as the effective records N
-    grow, as 1 / N^2: t^2 is in proportion to 1 / (1 + (M / N)^2), with L = S at N = M. The loop
-    asks for slopes from ``least_effective_records`` on, and M is four times that: reports are of
-    targets in their whole range, where the loop's residuals are clipped at about a quarter of it.
-    Neither half of it nor nearly twice was better (docs/evidence/linear_regression.md). N is of one
+    grow, as 1 / N^2: t^2 is in proportion to 1 / (1 + (M / N)^2), with L = S at N = M. Neither
+    half of this M nor nearly twice was better (docs/evidence/linear_regression.md). N is of one
     number, since a device may not know how many features others have.
 
     Parameters
@@ -219,7 +220,7 @@ def balanced(session, rows):
     """
     if not rows.fit_intercept:
         return rows
-    noise = 4.0 * IDENTITY.least_effective_records / effective_reports(session, 1)
+    noise = EVEN_RECORDS / effective_reports(session, 1)
     return replace(rows, feature_length=FEATURE_LENGTH / sqrt(1.0 + noise**2))
 
 

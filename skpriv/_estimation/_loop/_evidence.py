@@ -13,7 +13,7 @@ from .._intervals import USUAL_QUANTILE
 from .._links import IDENTITY, StepLink
 from .._public_maps import RowMap
 from .._targets import scaled_targets
-from ._rules import mean_clip, skewness_bias
+from ._rules import NORMAL, mean_clip, skewness_bias
 from ._score import CUBE
 
 STRETCH_WEIGHT = 1.5  # c of `StretchQuery`: free up to 1.66
@@ -214,6 +214,10 @@ def weights_move_mean(level, square):
     return WEIGHTING**2 * max(square, 0.0) * (max(level * (1.0 - level), 0.0) + 0.02)
 
 
+# Largest deviation of the logarithm of a mean of counts by what clips take away from it.
+MOST_SKEW = 0.5
+
+
 # Deviations of a line from its mean at which the question of its length clips it. Measured.
 FAR_FIT = 4.0
 
@@ -254,11 +258,15 @@ def known_mean(session, whitened, maps, released, deviation, pool, equation, rul
     level = max(float(constant @ gram @ constant), 0.1)  # mean of w^2
     moved = weights_move_mean(level, float(pool.b @ gram @ pool.b))
     value, precision = float(constant @ gram @ pool.b) / level, 0.0
+    # The deviation of residuals which no clip made small. Clipped at 1.25 of their own deviations,
+    # the residuals of a rare target have a third of their deviation. What noise or the distance of
+    # the target from the released mean explains is no part of it.
+    noise = NORMAL / (rules.effective_records * sqrt(rules.spread)) if rules.spread else 0.0
+    explained = 0.0
     if link.linear:
         precision = 1.0 / (released.scale**2 + pool.variance / equation.n + moved)
-        # The deviation of residuals which no clip made small. Clipped at 1.25 of their own
-        # deviations, the residuals of a rare target have a third of their deviation.
-        deviation = sqrt(max(pool.variance, deviation**2 - float(pool.b @ pool.slope @ pool.b)))
+        explained = float(pool.b @ pool.slope @ pool.b) + (NORMAL**2 - 1.0) * value**2
+    deviation = sqrt(max(pool.variance, max(deviation - noise, 0.0) ** 2 - explained))
     unit = 1.0 if link.linear else slope / released.part
     if rules.mean:
         clip = mean_clip(2.0 / (rules.effective_records * sqrt(rules.mean)))
@@ -268,9 +276,16 @@ def known_mean(session, whitened, maps, released, deviation, pool, equation, rul
         answer = session.sum(query, rules.mean)
         residual = limit * float(answer.value[0]) / answer.n / released.part
         noise = limit * answer.noise.scale / answer.n / released.part
-        # The mean of counts is not taken to be below this noise
-        excess = link.linear_part(max(released.mean - residual, noise)) - start
-        excess = -residual if link.linear else excess
+        excess = -residual
+        if not link.linear:
+            # The fit has the mean exp(start + value - square / 2), since the gram weighs rows by
+            # their means. Neither mean is taken to be below this noise.
+            away = pool.b - value * constant
+            square = max(float(away @ gram @ away), 0.0) / level
+            fitted = max(float(link.mean(start + value - square / 2.0)), noise)
+            mean = max(fitted + residual, noise)
+            excess = link.linear_part(fitted) - link.linear_part(mean)
+            unit = link.steepest / link.far * float(link.slope(link.linear_part(mean), mean))
         error = noise**2 + (deviation * skewness_bias(clip)) ** 2
         if session.trust.can.reports:  # these are residuals of other users
             error += deviation**2 / answer.n
@@ -282,6 +297,8 @@ def known_mean(session, whitened, maps, released, deviation, pool, equation, rul
     skew = deviation * max(skewness_bias(clip), CUBE * clip * counted)
     skew = min(skew, max(link.farthest - equation.limit, 0.0) * counted)
     skew *= (1.0 + equation.fall) / unit
+    if not link.linear:
+        skew = min(skew, MOST_SKEW)
     return KnownMean(pool.b, constant, gram, value, 1.0 / precision, skew, slope)
 
 

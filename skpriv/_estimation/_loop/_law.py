@@ -260,7 +260,7 @@ class LoopSource(LawSource):
         """Why nothing is estimable, and how many times as many records are needed."""
         fit, p = self.fit, len(self.fit.b)
         if not fit.equations:
-            return TOO_FEW_RECORDS, fit.link.enough(p) / fit.effective_records
+            return TOO_FEW_RECORDS, fit.link.told_effective_records / fit.effective_records
         if fit.line is None and not self.fitted:
             return NO_LINE, max(RESOLVED * p**1.5 / fit.effective_records, 1.0)
         return "", None

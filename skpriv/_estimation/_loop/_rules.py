@@ -32,9 +32,12 @@ from ._rows import SQUARES
 QUESTION = SIDE_SHARE
 # The part that is learnt first, so that the rest is asked with less noise. It is the whitening,
 # with half of this share where the Gram matrix is resolved. For the line, it is the lengths of its
-# scores. With few records the mean gets 1.5 times as much, and the spread half of it: with more the
-# slopes lose, with less the fit loses where bounds are wide (docs/evidence/few_records.md).
+# scores.
 LEARNT = 4.0 * QUESTION
+# Up to this N each look at the mean of the target has as much, and the spread half of it; beyond,
+# the noise of the looks stays what it is, until they are questions as others are. With more the
+# slopes lose, with less the fit loses where bounds are wide (docs/evidence/few_records.md).
+MEAN_RECORDS = 67.0
 # The equation of the least-squares line or of the likelihood, where that is the declared estimand.
 # With more the slope that steps tell has too much noise. Measured.
 DECLARED = 0.5
@@ -69,14 +72,14 @@ CERTIFIED = 100.0
 # ask their slopes are half of the largest number at most: more take time and gain nothing.
 # Measured.
 STEPS = (4, 64)
+# With few records many steps follow their noise, whose variance is as 1 / N^2: there are no more
+# than (N / STEP_RECORDS)^2, or the least number (docs/evidence/few_records.md).
+STEP_RECORDS = 22.0
 # The number of steps times the resolution: there are ten where the Gram matrix is just resolved.
 STEPS_RESOLUTION = 10.0 * RESOLVED
 # Least number where the link bends. The gain in log loss is flat from 6 to 24
 # (docs/evidence/glm.md). Shares rise over these steps.
 BENT_STEPS = 3 * STEPS[0]
-# With few records of two classes: 4 have a larger worst loss, 12 the same mean as 8
-# (docs/evidence/few_records.md).
-FEW_BENT_STEPS = 2 * STEPS[0]
 
 # Noise and clips.
 # Margins of features are asked first where the noise of the squared deviation of a feature, in
@@ -93,6 +96,9 @@ WIDEST_CLIP = 6.0
 # the same, more rows far away count in full. The second pair is that of wide clips and of links
 # that bend. Measured.
 ROWS_AND_CLIPS = (1.5, 1.75), (2.5, 2.5)
+
+
+NORMAL = sqrt(pi / 2.0)  # standard deviation of a normal variable over its mean deviation
 
 
 @dataclass(frozen=True)
@@ -187,16 +193,11 @@ class Rules:
         N = effective_records
         resolution, precision = N / p**1.5, N / sqrt(n * p)
         few_records = N < link.enough(p)
-        of_mean = (fit_intercept or not link.linear) and N < link.mean_effective_records
-        mean_only = few_records and of_mean
-        location, spread = QUESTION, QUESTION / 2.0
-        if few_records:
-            location, spread = 1.5 * LEARNT, LEARNT / 2.0
-        if link.limit is not None:  # of two classes, whose spread follows from the mean
-            spread = 0.0
-            location = LEARNT if few_records else location
-        if not fit_intercept:  # the location is 0
-            location = 0.0
+        mean_only = (fit_intercept or not link.linear) and N < link.mean_effective_records
+        of_mean = max(QUESTION, LEARNT * min(1.0, MEAN_RECORDS / N) ** 2)  # each look at the mean
+        # The spread of two classes follows from their mean; without an intercept the location is 0
+        location = of_mean * fit_intercept
+        spread = of_mean / 2.0 if link.limit is None else 0.0
         whitening = LEARNT * max(0.5, min(1.0, RESOLVED / resolution))
         rest = 1.0 - location - spread
         margins = QUESTION * min(1.0, RESOLVED / resolution)
@@ -204,8 +205,10 @@ class Rules:
         noise = 2.0 * sqrt(p / (rest * margins)) / (SQUARES * N)
         # Fits of counts and of several classes lose by margins (docs/evidence/glm.md)
         useful = link.parts == 1 and (link.linear or link.limit is not None)
-        if few_records or not (boxed and useful) or noise > MARGINS_NOISE:
+        if not (boxed and useful) or noise > MARGINS_NOISE:
             margins = 0.0
+        if few_records:
+            whitening, margins = 0.0, 0.0
         line = DECLARED if textbook else QUESTION
         line *= resolution >= RESOLVED and link.parts == 1
         n_steps = STEPS_RESOLUTION / resolution
@@ -214,6 +217,7 @@ class Rules:
         # If noise hides typical eigenvalues, one look at the Gram matrix tells as much as slopes
         one_look = link.linear and resolution < RESOLVED / 8.0
         most_steps = STEPS[1] // 2 if link.linear and not one_look else STEPS[1]
+        most_steps = min(most_steps, (N / STEP_RECORDS) ** 2)
         n_steps = max(STEPS[0] if link.linear else BENT_STEPS, round(min(n_steps, most_steps)))
         last = max(1.0 / n_steps, last)
         steps = [(1.0 - last) / (n_steps - 1)] * (n_steps - 1) + [last]
@@ -226,9 +230,9 @@ class Rules:
         k = max(1.0, min(widest * sqrt(sqrt(precision)), k))
         if clip == "wide":
             k = max(k, WIDEST_CLIP)
-        mean = QUESTION if link.linear else LAST_COUNT  # a wide clip leaves the mean as it is
+        mean = of_mean if link.linear else max(LAST_COUNT, of_mean)
         mean *= fit_intercept and link.limit is None and (k < 2.5 or not link.linear)
-        of_line = link.linear and fit_intercept and not few_records
+        of_line = link.linear and fit_intercept
         stretch = QUESTION if of_line and resolution >= STRETCHED else 0.0
         shortest = min(1.0, sqrt(RESOLVED / resolution))
         # Rows are shorter as long as two thirds of a typical eigenvalue are told from noise
@@ -237,12 +241,6 @@ class Rules:
             # Slopes of a quarter of a typical one are told from noise as well, however large the
             # budget is (docs/evidence/glm.md)
             length = max(usual[0] / sqrt(precision), link.far * shortest)
-        if few_records:
-            whitening, asks_cut, length = 0.0, False, 1.0
-            mean = 1.5 * LEARNT * fit_intercept * (link.limit is None)
-            line *= link.linear
-            n_steps = STEPS[0] if link.linear else FEW_BENT_STEPS
-            steps = [1.0 / n_steps] * n_steps
         enough = SUBSET_RESOLUTIONS[0 if ranged else 1]
         clipped = CLIPPED_SHARE if counted and resolution >= RESOLVED else 0.0
         left_for_steps = rest * (1.0 - margins - whitening - mean - stretch - line - clipped)

@@ -1,7 +1,7 @@
 """The fit: the mean, the whitening, and many small steps of one question, asked of one session."""
 
 from dataclasses import replace
-from math import ceil, pi, sqrt
+from math import ceil, sqrt
 
 import numpy as np
 from scipy.linalg import lapack
@@ -16,7 +16,7 @@ from .._targets import SpreadQuery, best_linear
 from ._evidence import known_length, known_mean
 from ._fit import LoopFit
 from ._rows import ClippedRowsQuery, Whitened, WhiteningQuery
-from ._rules import QUESTION, Rules
+from ._rules import NORMAL, QUESTION, Rules
 from ._score import (
     Line,
     PersonScoreQuery,
@@ -34,9 +34,6 @@ from ._whitening import Pool, denoised_gram, is_wide, learn_whitening, whitening
 EFFECTS = 1.0, 30.0
 
 
-NORMAL = sqrt(pi / 2.0)  # standard deviation of a normal variable over its mean deviation
-
-
 # What the report says where the records are too few: by public numbers and the released spread.
 MEAN_ONLY = "Only the mean of the target was asked: the records are too few for coefficients."
 
@@ -47,13 +44,10 @@ RATES_ONLY = "Only the rates of the classes were asked: records are too few for 
 NO_INTERCEPT = "The records are too few for coefficients, and there is no intercept: the fit is 0."
 
 
-FEW_OF_CLASSES = (
-    "The records are few: features were not whitened, and large residuals were cut, so that "
-    "predictions have no intervals and coefficients no standard errors."
-)
-
-
 FEW_RECORDS = "The records are few: features were not whitened, and noise shrinks coefficients."
+
+
+NOT_TOLD = "The records are too few for intervals of predictions and for standard errors."
 
 
 def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None, usual=None):
@@ -98,12 +92,7 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None, usual=N
         link = link.near(released.mean, rules.mean_room)
         slope = float(link.slope(location, released.mean))  # where it is small, rows may be longer
         rules = replace(rules, length=min(1.0, rules.length / sqrt(slope)))
-    unwhitened = rules.few_records and not alike
-    if unwhitened:
-        link = link.of_few(released.mean if released else 0.5)
-    whitened, gram = learn_whitening(
-        session, maps, rules, alike, usual, link.far if unwhitened else 1.0
-    )
+    whitened, gram = learn_whitening(session, maps, rules, alike, usual, link.far)
     W = whitened.W
     pool = make_pool(session, whitened, rules.length, link, deviation, priors, gram)
     if start:
@@ -129,8 +118,11 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None, usual=N
         session.report.add_note(f"The fit began at a release before it: {chain}.")
     elif rules.few_records:
         needed = more_needed(session, rules, link.enough(maps.size))
-        words = FEW_RECORDS if link.linear else FEW_OF_CLASSES
-        session.report.add_note(f"{words} {needed}")
+        session.report.add_note(f"{FEW_RECORDS} {needed}")
+    told = link.linear or rules.effective_records >= link.told_effective_records
+    if not told:
+        needed = more_needed(session, rules, link.told_effective_records)
+        session.report.add_note(f"{NOT_TOLD} {needed}")
     clipped, fit_mean, stretch = None, None, None
     if rules.clipped:
         count = ClippedRowsQuery(maps.row_map, maps.target_map)
@@ -159,7 +151,7 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None, usual=N
         pool.b,
         pool.variance,
         pool.slope,
-        equations if link.linear or not unwhitened else (),  # those of another curve, with clips
+        equations if told else (),
         line,
         same_rows=session.trust.can.same_rows,
         n=session.n,

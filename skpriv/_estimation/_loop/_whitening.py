@@ -375,7 +375,7 @@ def _shortening(rules):
     return min(1.0, rules.shortest / rules.length)
 
 
-def learn_whitening(session, maps, rules, alike=None, usual=None, unit=1.0):
+def learn_whitening(session, maps, rules, alike=None, usual=None, longest=1.0):
     """Rows W phi of about equal mean squares in all directions that exceed the noise.
 
     Under a curator the rounds may ask secret random parts of the records. If like records were
@@ -392,8 +392,8 @@ def learn_whitening(session, maps, rules, alike=None, usual=None, unit=1.0):
         A released fit of like records.
     usual : Usual, default=None
         A public guess of the moments of features.
-    unit : float, default=1
-        Largest length of a row that is not whitened.
+    longest : float, default=1
+        Largest length of a row where few records have no whitening.
 
     Returns
     -------
@@ -401,7 +401,7 @@ def learn_whitening(session, maps, rules, alike=None, usual=None, unit=1.0):
         The `Whitened` rows, and their Gram matrix with the scale of its noise, or None if steps ask
         for slopes.
     """
-    parts, W = whitening_parts(session, rules), unit * np.eye(maps.size)
+    parts, W = whitening_parts(session, rules), np.eye(maps.size)
     to_even: Any = None  # from W phi back to rows of about equal mean squares
     guarded: Any = True  # features that are lifted, see `with_least_mass`
     if alike:
@@ -414,6 +414,8 @@ def learn_whitening(session, maps, rules, alike=None, usual=None, unit=1.0):
         to_even, _ = lapack.dtrtri(W)
     elif usual is not None:
         W = _lengthened(rules.length / sqrt(maps.size) * usual.whitening)
+    elif rules.few_records:
+        W = longest * W
     for number, subset in enumerate(parts):
         fourth = number == ROUNDS
         if fourth and rules.slopes:

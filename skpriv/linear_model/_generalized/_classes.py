@@ -38,7 +38,7 @@ class Softmax(Logit):
     """
 
     high = np.inf  # r is the code of a class
-    mean_effective_records = np.inf
+    least_effective_records = 45.0  # as the mean
     slope_weight = 2.0 / 3.0  # free up to .68, see `ClassScoreQuery`
     steepest: float = 0.5 * Logit.far
     n_classes: int = 3
