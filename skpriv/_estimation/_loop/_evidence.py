@@ -259,14 +259,14 @@ def known_mean(session, whitened, maps, released, deviation, pool, equation, rul
     moved = weights_move_mean(level, float(pool.b @ gram @ pool.b))
     value, precision = float(constant @ gram @ pool.b) / level, 0.0
     # The deviation of residuals which no clip made small. Clipped at 1.25 of their own deviations,
-    # the residuals of a rare target have a third of their deviation. What noise or the distance of
-    # the target from the released mean explains is no part of it.
+    # the residuals of a rare target have a third of their deviation. Two deviations of the noise
+    # of the spread are no part of it: of a target that varies little they would be all of it.
     noise = NORMAL / (rules.effective_records * sqrt(rules.spread)) if rules.spread else 0.0
     explained = 0.0
     if link.linear:
         precision = 1.0 / (released.scale**2 + pool.variance / equation.n + moved)
-        explained = float(pool.b @ pool.slope @ pool.b) + (NORMAL**2 - 1.0) * value**2
-    deviation = sqrt(max(pool.variance, max(deviation - noise, 0.0) ** 2 - explained))
+        explained = float(pool.b @ pool.slope @ pool.b)
+    deviation = sqrt(max(pool.variance, deviation**2 - 4.0 * noise**2 - explained))
     unit = 1.0 if link.linear else slope / released.part
     if rules.mean:
         clip = mean_clip(2.0 / (rules.effective_records * sqrt(rules.mean)))
