@@ -29,10 +29,10 @@ def known(monkeypatch):
         maps = RecordMap(SimpleNamespace(constant=np.array([1.0, 0.0])), None)
         pool = SimpleNamespace(b=np.zeros(2), slope=np.eye(2), variance=0.04, spread=0.0)
         step = dict(n=2_000, limit=1.0, nearly_cut=0.0, cut_scale=0.0, fall=0.0) | equation
+        rules = SimpleNamespace(mean=0.1, spread=0.0, effective_records=1_000.0)
         return _evidence.known_mean(
             session, SimpleNamespace(W=np.eye(2)), maps, Location(0.0, 0.3, 1.0), 0.2, pool,
-            SimpleNamespace(**step), SimpleNamespace(mean=0.1, spread=0.0, effective_records=1_000.0),
-            IDENTITY,
+            SimpleNamespace(**step), rules, IDENTITY,
         )  # fmt: skip
 
     return found
