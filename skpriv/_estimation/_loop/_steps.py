@@ -119,8 +119,8 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None, usual=N
     elif rules.few_records:
         needed = more_needed(session, rules, link.enough(maps.size))
         session.report.add_note(f"{FEW_RECORDS} {needed}")
-    told = link.linear or rules.effective_records >= link.told_effective_records
-    if not told:
+    resolved = link.linear or rules.effective_records >= link.told_effective_records
+    if not resolved:
         needed = more_needed(session, rules, link.told_effective_records)
         session.report.add_note(f"{NOT_TOLD} {needed}")
     clipped, fit_mean, stretch = None, None, None
@@ -151,7 +151,7 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None, usual=N
         pool.b,
         pool.variance,
         pool.slope,
-        equations if told else (),
+        equations if resolved else (),
         line,
         same_rows=session.trust.can.same_rows,
         n=session.n,
