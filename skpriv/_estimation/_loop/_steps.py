@@ -47,9 +47,6 @@ NO_INTERCEPT = "The records are too few for coefficients, and there is no interc
 FEW_RECORDS = "The records are few: features were not whitened, and noise shrinks coefficients."
 
 
-NOT_TOLD = "The records are too few for intervals of predictions and for standard errors."
-
-
 def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None, usual=None):
     """Ask the session for all that the rules plan, and solve.
 
@@ -120,9 +117,6 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None, usual=N
         needed = more_needed(session, rules, link.enough(maps.size))
         session.report.add_note(f"{FEW_RECORDS} {needed}")
     resolved = link.linear or rules.effective_records >= link.told_effective_records
-    if not resolved:
-        needed = more_needed(session, rules, link.told_effective_records)
-        session.report.add_note(f"{NOT_TOLD} {needed}")
     clipped, fit_mean, stretch = None, None, None
     if rules.clipped:
         count = ClippedRowsQuery(maps.row_map, maps.target_map)

@@ -61,7 +61,7 @@ def test_standard_errors_begin_at_a_hundred_effective_records():
         low, high = model.confidence_interval(data(5, 1)[0])
         assert (low.any() and (high < 1.0).any()) == told
     few = fitted(300, 0)
-    assert "too few for intervals of predictions" in str(few.privacy_report_)
+    assert "features were not whitened" in str(few.privacy_report_)
     with pytest.raises(ValueError, match="no start"):
         few.as_start()
     np.testing.assert_array_equal(skpriv.from_dict(skpriv.to_dict(few)).coef_, few.coef_)
