@@ -347,6 +347,20 @@ def test_of_two_copies_one_goes_on(where, first, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:.*is not the file:UserWarning")
+def test_a_copy_that_was_left_behind_closes_no_round(tmp_path):
+    """It would ask the users of the next round, whom the other one asks as well."""
+    accountant, path, copied = BudgetAccountant(4.0), tmp_path / "a.db", tmp_path / "copy.db"
+    collector, _, _ = _began(tmp_path, accountant)
+    shutil.copy(path, copied)
+    shutil.copy(f"{path}-wal", f"{copied}-wal")
+    with accountant:
+        Collector.load(copied).close()
+    with pytest.raises(PrivacyError, match="copy of this file has gone on"):
+        collector.close_round()
+    assert collector.round == 1
+
+
+@pytest.mark.filterwarnings("ignore:.*is not the file:UserWarning")
 def test_a_file_that_is_put_back_does_not_go_on(tmp_path):
     """Whatever earlier synced state it has, wherever it is put, and whoever is active."""
     accountant, path = BudgetAccountant(4.0), tmp_path / "a.db"
