@@ -94,7 +94,8 @@ def placed(functions, columns, n_features):
     A function is a row of coefficients, with an intercept that is last.
     """
     found = np.zeros((len(functions), n_features + 1))
-    found[:, columns], found[:, -1] = functions[:, :-1], functions[:, -1]
+    found[:, columns] = functions[:, :-1]
+    found[:, -1] = functions[:, -1]
     return found
 
 
@@ -295,7 +296,8 @@ class Across:
         quantile : float
         """
         rounded = 1e-14 * max(float(np.trace(slope)), 0.0)
-        unit, along = cells.unit, cells.along(slope)
+        unit = cells.unit
+        along = cells.along(slope)
         order = np.argsort(along)
         empty = cells.holdable(order[along[order] <= max(quantile * scale, rounded)].tolist())
         while True:

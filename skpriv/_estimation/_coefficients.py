@@ -96,7 +96,8 @@ class LawSums(NamedTuple):
     @classmethod
     def unknown(cls, size, reason, factor=None):
         """No sum at all."""
-        nothing, none = np.full((size, size), np.nan), np.zeros(size, dtype=bool)
+        nothing = np.full((size, size), np.nan)
+        none = np.zeros(size, dtype=bool)
         return cls(nothing.diagonal(), nothing, nothing, none, reason, factor=factor)
 
 
@@ -166,11 +167,13 @@ class LinearSource(LawSource):
 
     def at(self, matrix, shift):
         """The law of ``matrix @ coefficients + shift``."""
-        solved, points = self.solved, matrix @ self.base
+        solved = self.solved
+        points = matrix @ self.base
         if isinstance(solved, str):
             return LawSums.unknown(len(matrix), solved)
         resolved = across_all(points, solved.held)
-        both, across = np.outer(resolved, resolved), points @ solved.vectors
+        both = np.outer(resolved, resolved)
+        across = points @ solved.vectors
         sampling, privacy = (across @ part @ across.T for part in (solved.sampling, solved.privacy))
         estimate = across @ solved.theta + matrix @ self.origin + shift
         return LawSums(
@@ -370,9 +373,11 @@ def _few_rows(equations, empty):
     """The same of equations of sums over records."""
     if not empty:
         return ""
-    cells, n = equations.cells, equations.n
+    cells = equations.cells
+    n = equations.n
     square_kept = cells.square_kept(sqrt(max(float(np.trace(equations.gram)), 0.0) / n))[empty]
-    scale, along = equations.design_scale / n, cells.along(equations.design)[empty] / n
+    scale = equations.design_scale / n
+    along = cells.along(equations.design)[empty] / n
     return few_rows(along, scale, scale, square_kept, n)
 
 
@@ -405,7 +410,9 @@ def _of_reports(equations):
     report signs, so that the part of the targets' own noise is not known: it is given as that of
     targets of 1 and -1 with these means, which no others exceed, and privacy has the rest.
     """
-    W, n, p = np.linalg.inv(equations.design), equations.n, len(equations.target)
+    W = np.linalg.inv(equations.design)
+    n = equations.n
+    p = len(equations.target)
     theta = W @ equations.target
     mean_square = float(np.clip(theta @ equations.target / n, 0.0, 1.0))  # of phi'theta
     covariance = W @ equations.residual_gram @ W.T * (n / max(n - p, 1))
@@ -425,8 +432,10 @@ def _expansion(equations, W):
     """
     if equations.law is not None:
         return _of_reports(equations)
-    p, scale = len(W), equations.design_scale
-    theta, eye = W @ equations.target, np.eye(p)
+    p = len(W)
+    scale = equations.design_scale
+    theta = W @ equations.target
+    eye = np.eye(p)
     if equations.symmetric:  # E N M N = (s^2 / 2)(tr(M) I + M') for GOE noise
         bias = scale**2 / 2.0 * (np.trace(W) * W + W @ W) @ theta
         spread = scale**2 / 2.0 * ((theta @ theta) * eye + np.outer(theta, theta))

@@ -65,7 +65,8 @@ def largest_shortfall(depth):
     ends = [*range(0, len(tail), 64), len(tail) - 1]
     best = [i + int((lines[i:] - tail[i:] * before[i]).argmax()) for i in ends]
     for start, stop, low, high in zip(ends, ends[1:], best, best[1:], strict=False):
-        block, cells = slice(start, stop + 1), slice(low, high + 1)
+        block = slice(start, stop + 1)
+        cells = slice(low, high + 1)
         gains = lines[cells] - tail[cells] * before[block, None]
         result[block] = before[block] + SHORTFALL_TAIL + np.maximum(gains.max(axis=1), 0.0)
     return result
@@ -146,9 +147,11 @@ class ShareTarget:
 
     def __call__(self, alpha):
         """Smallest T, up to 1e-4, at which the coverage is at least 1 - alpha."""
-        low, high = 1.0 - alpha, 1.0
+        low = 1.0 - alpha
+        high = 1.0
         while self.coverage(high) < 1.0 - alpha:
-            low, high = high, high + 1.0
+            low = high
+            high = high + 1.0
             if high > 64.0:
                 return np.inf
         while high - low > 1e-4:
@@ -215,7 +218,8 @@ def score_grid(depth, top, bounds):
     bounds : (float, float) or None
         Least and largest deviation of the scores that released answers leave open.
     """
-    low, high = FALLBACK * top, top
+    low = FALLBACK * top
+    high = top
     if bounds is not None:
         high = float(np.clip(SCORES[1] * bounds[1], low, top))
         low = float(np.clip(SCORES[0] * bounds[0], FALLBACK * low, high))

@@ -70,8 +70,10 @@ def linear_part(fit, constant):
     -------
     (float, float)
     """
-    pooled, law = fit.pooled(FITTED), fit.law(FITTED)
-    b, k = law.solution, np.linalg.solve(fit.W.T, constant)
+    pooled = fit.pooled(FITTED)
+    law = fit.law(FITTED)
+    b = law.solution
+    k = np.linalg.solve(fit.W.T, constant)
     covariance = sum(law.covariances(np.eye(len(b))))
     level = max(float(k @ pooled.slope @ k), pooled.slope_scale, 1e-300)
     along = pooled.slope @ k

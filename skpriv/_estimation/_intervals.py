@@ -234,7 +234,8 @@ def noise_share(robust, equal, noise, unequal=1.0):
     ndarray
         Between 0 and 1.
     """
-    excess, limit = np.maximum(robust - equal, 0.0), USUAL_QUANTILE * noise
+    excess = np.maximum(robust - equal, 0.0)
+    limit = USUAL_QUANTILE * noise
     seen = np.sqrt(np.maximum(excess - limit, 0.0)) * np.sqrt(excess + limit)
     moved = np.maximum(unequal * equal, seen)
     return (noise / np.maximum(np.hypot(moved, noise), 1e-300)) ** 2
@@ -243,7 +244,8 @@ def noise_share(robust, equal, noise, unequal=1.0):
 def shrunk_covariance(robust, equal, noise, unequal=1.0):
     """Robust covariance, of which each variance is shrunk to the equal one by its `noise_share`."""
     share = noise_share(np.diagonal(robust), np.diagonal(equal), noise, unequal)
-    of_robust, of_equal = np.sqrt(1.0 - share), np.sqrt(share)
+    of_robust = np.sqrt(1.0 - share)
+    of_equal = np.sqrt(share)
     return np.outer(of_robust, of_robust) * robust + np.outer(of_equal, of_equal) * equal
 
 
@@ -365,7 +367,8 @@ def _division(equations, theta_bound, failure):
     if equations.exact:
         return sqrt(2.0 * log(2.0 / event("errors of the targets", failure))), 0.0, 0.0
     p = len(equations.target)
-    b, a = equations.target_scale**2, (equations.design_scale * theta_bound) ** 2
+    b = equations.target_scale**2
+    a = (equations.design_scale * theta_bound) ** 2
     rest = a / 2.0 if equations.symmetric else a  # variance of N_A theta off its direction
     joined = equations.target_scale
 
@@ -416,11 +419,13 @@ def solved_interval(equations, points, confidence_level):
     """
     quantile = two_sided_quantile(confidence_level)
     found = equations.across_empty_cells(partial(_stands_out, quantile=quantile))
-    equations, in_reach = found.equations, found.tells(points)
+    equations = found.equations
+    in_reach = found.tells(points)
     if not _stands_out(equations, quantile):
         return unknown_at(points)
     inverse = np.linalg.inv(equations.design)
-    V, theta = points @ found.vectors @ inverse, inverse @ equations.target
+    V = points @ found.vectors @ inverse
+    theta = inverse @ equations.target
     squares = quadratic_forms(V)
     variance = _variance(equations, V, squares, theta)
     half = quantile * np.sqrt(variance + quadratic_forms(V, found.moved))
@@ -469,7 +474,8 @@ def _best_on_path(equations, points, half_width):
     left, singular, right = np.linalg.svd(equations.design)
     tiny = singular[0] * len(singular) * FLOAT_STEP
     scale = max(equations.design_scale, 1.0)
-    centre, half = np.empty(len(points)), np.empty(len(points))
+    centre = np.empty(len(points))
+    half = np.empty(len(points))
     for rows in blocks_of(len(points), 2 * points.shape[1]):
         X = points[rows]
         best_half = half_width(np.zeros_like(X), np.zeros(len(X)), np.linalg.norm(X, axis=1))
@@ -486,7 +492,8 @@ def _best_on_path(equations, points, half_width):
             better = width < best_half
             best_half[better] = width[better]
             best_centre[better] = (V @ equations.target)[better]
-        centre[rows], half[rows] = best_centre, best_half
+        centre[rows] = best_centre
+        half[rows] = best_half
     return centre, half
 
 
@@ -579,7 +586,8 @@ def _sharp(equations, points, theta_bound, failure):
     variance = _sharp_variance(equations, V, squares, solved, parts)
     longest = lengths / (1.0 - solved.ratio)  # |v0|
     t, q = main_region(parts.main / 2.0)
-    size, scale = solved.size, equations.target_scale
+    size = solved.size
+    scale = equations.target_scale
     along = longest * size
     design = equations.design_scale**2 * along**2
     if equations.symmetric:  # (v0'theta*)^2
@@ -608,7 +616,8 @@ def _solve(equations, theta_bound, parts):
         return None
     inverse = (right.T / singular) @ left.T
     theta = inverse @ equations.target
-    length, start = log(1.0 / parts.moment), float(np.linalg.norm(theta))
+    length = log(1.0 / parts.moment)
+    start = float(np.linalg.norm(theta))
     squares = singular**-2.0
     privacy = squares.sum() + 2.0 * sqrt((squares**2).sum() * length) + 2.0 * squares[-1] * length
     privacy = equations.target_scale * sqrt(privacy)
@@ -636,7 +645,9 @@ class _SumBounds:
 
     def __init__(self, equations, inverse, longest, slack, excess, parts):
         both = inverse.T @ inverse  # of |A^-1 e|^2
-        p, self.longest, self.parts = len(both), longest, parts
+        p = len(both)
+        self.longest = longest
+        self.parts = parts
         self.fits = len(equations.residual_thetas)
         spread = float(np.trace(both))
         self.total = float((both * equations.gram).sum()) + slack * spread
@@ -645,7 +656,8 @@ class _SumBounds:
         self.largest = self.weak = min(max(largest + slack * longest**2, 0.0), self.total)
         self.seen = self.seen_largest = inf
         if equations.residual_thetas:
-            scale, R = equations.residual_scale, _upper(equations.residual_gram)
+            scale = equations.residual_scale
+            R = _upper(equations.residual_gram)
             cut = excess * longest**2
             quantile = stats.norm.isf(parts.total) * scale
             self.seen = float((both * R).sum()) + quantile * float(np.linalg.norm(both))
@@ -656,7 +668,8 @@ class _SumBounds:
 
     def norm(self, distance):
         """Bound on |A^-1 S| if |theta_R - theta*| is at most the distance."""
-        size, parts = self.longest**2, self.parts
+        size = self.longest**2
+        parts = self.parts
         if isfinite(distance):
             cross = float(_cross(size, self.total, distance, parts.whole, self.fits))
             realised = self.seen + 2.0 * cross
@@ -693,7 +706,8 @@ def _cross(size, variance, distance, failure, fits=1):
     if not isfinite(reach):
         return np.full(np.shape(size), inf)
     length = log(len(DISTANCES) / failure)
-    mean, weak = 2.0 * reach * np.sqrt(fits * size * variance), reach**2 * size * variance
+    mean = 2.0 * reach * np.sqrt(fits * size * variance)
+    weak = reach**2 * size * variance
     return largest_sum(mean, weak, RANGE * reach * size, length)
 
 

@@ -122,15 +122,22 @@ class NormalEquations:
         weights n over the variance are best. They are public, and divided by the largest, so that
         errors are not larger than they would be without weights.
         """
-        own, its = self.weight or self._precision, other.weight or other._precision
-        largest, law = max(own, its), None
-        a, b = own / largest, its / largest
+        own = self.weight or self._precision
+        its = other.weight or other._precision
+        largest = max(own, its)
+        law = None
+        a = own / largest
+        b = its / largest
         if self.law is not None or other.law is not None:
             # Codebook reports of two sets of users: all have one law, hence one weight
             if self.law is None or other.law is None or self.law.code != other.law.code:
                 raise ValueError("sums of codebook reports are pooled with those of one code only.")
-            a, b, largest, law = 1.0, 1.0, 0.0, self.law.plus(other.law)
-        residual_gram, thetas = None, ()
+            a = 1.0
+            b = 1.0
+            largest = 0.0
+            law = self.law.plus(other.law)
+        residual_gram = None
+        thetas = ()
         if self.residual_gram is not None and other.residual_gram is not None:
             residual_gram = a**2 * self.residual_gram + b**2 * other.residual_gram
             thetas = self.residual_thetas + other.residual_thetas
@@ -214,7 +221,8 @@ class NormalEquations:
         -------
         AcrossCells
         """
-        p, scale = len(self.target), self.design_scale
+        p = len(self.target)
+        scale = self.design_scale
         if self.cells is None or not len(self.cells.directions) or self.exact:
             return self._without([])
         along = self._along
@@ -290,8 +298,10 @@ class NormalEquations:
             square = self.square + float(theta @ (self.design @ theta - 2.0 * self.target))
             noise = self.target_scale * sqrt(1.0 + 4.0 * norm + norm**2)
         else:
-            square, noise = self.square / 2.0, max(self.square, 0.0) / 4.0 + self.target_scale
-        low, high = max(square - 2.0 * noise, 0.0), max(square, 0.0) + 2.0 * noise
+            square = self.square / 2.0
+            noise = max(self.square, 0.0) / 4.0 + self.target_scale
+        low = max(square - 2.0 * noise, 0.0)
+        high = max(square, 0.0) + 2.0 * noise
         return sqrt(low / self.n), sqrt(high / self.n)
 
     def solve_ridge(self, penalty):
@@ -339,13 +349,15 @@ class NormalEquations:
             covariance = part * variance * gram + spread * np.eye(len(theta))
             root = np.linalg.cholesky(covariance)
             both = lapack.dtrtrs(root, np.column_stack([design, self.target]), lower=1)[0]
-            whitened, response = both[:, :-1], both[:, -1]
+            whitened = both[:, :-1]
+            response = both[:, -1]
             fits = [
                 (normal_posterior(whitened @ prior, response, least_variance), prior)
                 for prior in priors
             ]
             (_, weights, factor), prior = max(fits, key=lambda fit: fit[0][0])
-            theta, factor = prior @ weights, prior @ factor
+            theta = prior @ weights
+            factor = prior @ factor
         return theta, factor @ factor.T
 
 
@@ -509,9 +521,11 @@ class MomentsQuery(Query):
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
-        r, p = self.maps.target(y), self.maps.size
+        r = self.maps.target(y)
+        p = self.maps.size
         size = p // self.blocks
-        target, grams = np.zeros(p), np.zeros((self.blocks, size, size))
+        target = np.zeros(p)
+        grams = np.zeros((self.blocks, size, size))
         for block, phi in self.maps.row_map.in_blocks(X):
             # Of arrays without the interpreter's lock, see `add_gram`
             target += r[block] @ phi if issparse(phi) else np.dot(r[block], phi)
@@ -581,7 +595,8 @@ class ResidualGramQuery(Query):
 
     def sum(self, X, y):
         """Exact sums over a chunk of rows."""
-        total, beyond = np.zeros((self.maps.size,) * 2), 0.0
+        total = np.zeros((self.maps.size,) * 2)
+        beyond = 0.0
         for scores, excess in self._scores(X, y):
             add_gram(total, scores)
             beyond += excess
@@ -589,7 +604,9 @@ class ResidualGramQuery(Query):
 
     def _scores(self, X, y):
         """Yield rows e zeta / R of one block after the other, and the sum of x over it."""
-        row_map, theta, r = self.maps.row_map, np.array(self.theta), self.maps.target(y)
+        row_map = self.maps.row_map
+        theta = np.array(self.theta)
+        r = self.maps.target(y)
         for block, phi in row_map.in_blocks(X):
             zeta = r[block] - np.clip(phi @ theta, -1.0, 1.0)
             cut = np.clip(zeta, -self.limit, self.limit) / self.limit
@@ -612,7 +629,8 @@ class ResidualGramQuery(Query):
 
         The sums are of zeta^2 e e', clipped, and of zeta^2 less the clipped zeta^2.
         """
-        unit, scale = self.limit**2 / self._weight, answer.noise.scale
+        unit = self.limit**2 / self._weight
+        scale = answer.noise.scale
         return {
             "residual_gram": unit * unvech(answer.value[:-1], self.maps.size),
             "residual_scale": unit * scale,

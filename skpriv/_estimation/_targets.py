@@ -81,12 +81,14 @@ class LocationQuery(OfTargets, Query):
         """Exact sums over a chunk of rows."""
         r, roots = scaled_targets(self.row_map, self.target_map, X, y, self.low)
         has_target = np.isfinite(r)
-        r, v = (2.0 * r[has_target] - (1.0 + self.low)) / (1.0 - self.low), roots[has_target] ** 2
+        r = (2.0 * r[has_target] - (1.0 + self.low)) / (1.0 - self.low)
+        v = roots[has_target] ** 2
         return np.array([v @ r, v.sum()])[: self.shape[0]]
 
     def read(self, answer):
         """The `Location`, whose mean is the best linear estimate under a prior about the middle."""
-        noise, (moment, *counted) = answer.mean_scale, answer.mean
+        noise = answer.mean_scale
+        (moment, *counted) = answer.mean
         least_part = LEAST_RATE / answer.n
         part = min(max(float(counted[0]), 2.0 * noise, least_part), 1.0) if counted else 1.0
         half_range = (1.0 - self.low) / 2.0

@@ -98,7 +98,8 @@ class EpochsReport(Printed):
         lines = []
         for index, epoch in enumerate(self.epochs):
             mu = sqrt(2.0 * epoch.report.total.amount("zcdp")) if epoch.report else inf
-            rounds, promised = f"{epoch.rounds[0]}-{epoch.rounds[1] - 1}", epoch.guarantee
+            rounds = f"{epoch.rounds[0]}-{epoch.rounds[1] - 1}"
+            promised = epoch.guarantee
             cost = f"{mu:.4g}", f"{promised.epsilon:.6g}", f"{promised.delta:g}"
             lines.append((str(index), rounds, *cost))
         return [f"{self.name}: {self.guarantee}", Table(HEADERS, lines, len(HEADERS))]
@@ -322,12 +323,14 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         """
         with self._turn_lock:
             phi, available = self._opened(contexts, available)
-            n, rounds = len(phi), np.arange(len(phi))
+            n = len(phi)
+            rounds = np.arange(len(phi))
             mask = True if available is None else available
             left = np.broadcast_to(mask, (n, self.n_actions_)).copy()
             if k != int(k) or k < 1 or (n and k > left.sum(axis=1).min()):
                 raise ValueError(f"k={k} must be an int from 1 to the number of available actions.")
-            ranking, propensities = np.empty((n, k), dtype=np.intp), np.empty((n, k))
+            ranking = np.empty((n, k), dtype=np.intp)
+            propensities = np.empty((n, k))
             for place in range(int(k) if n else 0):
                 chances = self._quiet_chances(phi, left)
                 ranking[:, place], propensities[:, place] = by_chance(chances, n, self._rng)
@@ -413,7 +416,8 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
 
     def _updated(self, contexts, actions, rewards, rows, users):
         """Check what is public, charge, and only then look at values."""
-        started, of_rows = hasattr(self, "n_rounds_"), rows is not None
+        started = hasattr(self, "n_rounds_")
+        of_rows = rows is not None
         if not started and contexts is None:
             raise ValueError("before the first act, update needs contexts and not rows.")
         if rewards is None or (contexts is not None) == of_rows:
@@ -430,7 +434,8 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         if not shape[0]:
             return
         self._pay(shape[0])  # before any value is looked at
-        rows, rewards = floats(rows), floats(rewards)
+        rows = floats(rows)
+        rewards = floats(rewards)
         if n_actions is not None:
             actions, valid = known_actions(actions, n_actions)
             rewards = np.where(valid, rewards, np.nan)
@@ -438,7 +443,8 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
             rows = rows[np.arange(len(actions)), actions]
         rewards = self._bounded(rewards)
         self._check_values(rows, rewards)
-        rows, before = rows if self._shared else self._blocks(rows, actions), self.n_rounds_
+        rows = rows if self._shared else self._blocks(rows, actions)
+        before = self.n_rounds_
         try:
             if users is None and not self._in_parts:
                 self._update(rows, rewards)
@@ -556,12 +562,15 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         self._validate_params()
         if (bounds := getattr(self, "bounds_y", None)) is not None:
             column_bounds(bounds, [], 1, "bounds_y")
-        seed, max_visits, before = self.random_state, self._max_visits, set(vars(self))
+        seed = self.random_state
+        max_visits = self._max_visits
+        before = set(vars(self))
         try:
             # Never NumPy's global stream, which could not be pickled along with the policy.
             ours = isinstance(seed, np.random.RandomState)
             self._rng: Any = seed if ours else np.random.RandomState(cast(int | None, seed))
-            self.n_actions_, self.n_features_in_ = n_actions, n_features
+            self.n_actions_ = n_actions
+            self.n_features_in_ = n_features
             if not hasattr(self, "_numbering"):
                 self._numbering = Numbering()
             people = self._numbering.part("people")
@@ -736,7 +745,8 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
 
     def _checked_shape(self, contexts, of_rows=False):
         """Shape of contexts, or of one row a round: it is public, and no value is looked at."""
-        shape, n_actions = public_shape(contexts), getattr(self, "n_actions", None)
+        shape = public_shape(contexts)
+        n_actions = getattr(self, "n_actions", None)
         if not self._shared and n_actions is None:
             raise ValueError("shared=False needs the parameter n_actions.")
         if of_rows or not self._shared:

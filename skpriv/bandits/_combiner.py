@@ -170,7 +170,8 @@ class BanditCombiner(BasePolicy):
         >>> len(combiner.policies), combiner.regret_bounds[:, 1].tolist()
         (3, [0.75, 0.5, 0.5])
         """
-        failure, horizon = 1.0 - confidence_level, int(horizon)
+        failure = 1.0 - confidence_level
+        horizon = int(horizon)
         claims, targets = claims_over_eigenvalues(n_features, epsilon, horizon, constant, failure)
         shared = {"epsilon": float(epsilon), "horizon": horizon, **parameters}
         names = {"epsilon", "horizon", "delta", "bounds_y", "random_state"} & shared.keys()
@@ -231,7 +232,8 @@ class BanditCombiner(BasePolicy):
             policy._numbering = self._numbering.part(index)
         self._counts, self._totals, self._regrets = (np.zeros(count) for _ in range(3))
         self.active_ = np.ones(count, dtype=bool)
-        self.choice_, self._partition = 0, uuid.uuid4().hex
+        self.choice_ = 0
+        self._partition = uuid.uuid4().hex
         self._waiting: list = []  # policy of each round without a reward so far, in order
         self._block = np.zeros(count, dtype=np.intp)  # rounds since the last choice
         self._read = np.zeros(count)  # noisy totals at the last choice
@@ -246,7 +248,8 @@ class BanditCombiner(BasePolicy):
             return
         target = TargetMap(tuple(map(float, self.bounds_y)), fit_intercept=True)
         query = LocationQuery(target, name="reward")  # rewards brought to [-1, 1]
-        budget, name = Budget(self.epsilon, self.delta), type(self).__name__
+        budget = Budget(self.epsilon, self.delta)
+        name = type(self).__name__
         with self._handed_over(player):
             stream = open_stream("local", query, budget, NO_LIMIT, self._noise, name)
             self._streams[player] = stream.number(self._numbering.part(f"rewards {player}"))
@@ -328,7 +331,8 @@ class BanditCombiner(BasePolicy):
         """Policy that chose the action, of each of these rounds."""
         if self._given_players is None:
             return np.array((self._waiting[:n] + [self.choice_] * n)[:n], dtype=np.intp)
-        players, count = np.asarray(self._given_players), len(self.policies_)
+        players = np.asarray(self._given_players)
+        count = len(self.policies_)
         numbered = players.shape == (n,) and players.dtype.kind in "iu"
         if not numbered or ((players < 0) | (players >= count)).any():
             raise ValueError(f"players must be indices of the {count} policies, of shape ({n},).")
@@ -342,7 +346,9 @@ class BanditCombiner(BasePolicy):
             self._begin_policy(player)
 
     def _update(self, rows, rewards):
-        start, failure, players = 0, None, self._players(len(rewards))
+        start = 0
+        failure = None
+        players = self._players(len(rewards))
         with self._whole_update():
             while start < len(rewards) and failure is None:
                 stop = min(len(rewards), start + self._period - self.n_rounds_ % self._period)
@@ -366,7 +372,8 @@ class BanditCombiner(BasePolicy):
         A policy that fails says by its number of rounds which ones it has taken, unless it was
         interrupted while it added them: then this update is the last one, as it is of that policy.
         """
-        policy, failure = self.policies_[player], None
+        policy = self.policies_[player]
+        failure = None
         before = policy.n_rounds_
         with self._handed_over(player):
             try:
@@ -390,7 +397,8 @@ class BanditCombiner(BasePolicy):
     def _close_block(self):
         """Count noisy rewards of a block, drop policies that break their claims, choose anew."""
         for i in np.flatnonzero(self._block):
-            n, before = self._block[i], self._read[i]
+            n = self._block[i]
+            before = self._read[i]
             self._read[i] = float(self._streams[i].read().value[0])
             reward = self._read[i] - before
             if self._counts[i]:
@@ -404,7 +412,8 @@ class BanditCombiner(BasePolicy):
 
     def _claim(self, i):
         """Regret bound plus deviation of the sum of the noisy rewards, after T(i, t) rounds."""
-        n, (constant, power) = self._counts[i], self._bounds[i]
+        n = self._counts[i]
+        (constant, power) = self._bounds[i]
         variance = 1.0 + self._streams[0].noise.scale ** 2
         failure = 1.0 - self.confidence_level
         union = log(pi**2 * n**2 * len(self._counts) / (3.0 * failure))
@@ -440,7 +449,8 @@ def claims_over_eigenvalues(d, epsilon, horizon, constant, failure):
         (C_i, alpha_i) and R_i.
     """
     T = float(horizon)
-    least, scale = T**-0.125, constant * log(T) ** 1.5
+    least = T**-0.125
+    scale = constant * log(T) ** 1.5
     guesses = least * 2.0 ** np.arange(1, 1 + int(np.log2(1.0 / least)))  # policies 2, 3, ...
     first = scale * sqrt(d) * (epsilon / least + 1.0) / (epsilon / least)
     C = np.concatenate([[first], scale * sqrt(d) / (epsilon * guesses)])

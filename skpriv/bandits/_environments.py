@@ -174,7 +174,8 @@ class LinearEnvironment(Environment):
         return self._state[0]
 
     def _draw(self, rng):
-        shape, arms = (self.n_actions, self.n_features), None
+        shape = (self.n_actions, self.n_features)
+        arms = None
         if not isinstance(self.contexts, str):
             arms = finite_numbers(self.contexts, "contexts", shape)
         elif self.contexts not in CONTEXTS:
@@ -306,7 +307,8 @@ class SparseLinearEnvironment(Environment):
             raise ValueError(f"noise_law={self.noise_law!r} must be 'gaussian' or 'uniform'.")
         if self.coef is not None:
             return np.array(self.coef, dtype=float)
-        size, coef = self.n_informative, np.zeros(self.n_features)
+        size = self.n_informative
+        coef = np.zeros(self.n_features)
         coef[:size] = (0.5 + 0.5 * rng.random(size)) * np.where(rng.random(size) < 0.5, -1.0, 1.0)
         return coef
 
@@ -328,7 +330,8 @@ class SparseLinearEnvironment(Environment):
             Expected reward of each action.
         """
         contexts = rng.standard_normal((n_rounds, self.n_actions, self.n_features))
-        rho, coef = self.correlation, self.coef_
+        rho = self.correlation
+        coef = self.coef_
         if rho != 0.0:
             # x_0 = z_0 and x_j = rho x_{j-1} + sqrt(1 - rho^2) z_j: the recursion of the law.
             scale = sqrt(1.0 - rho**2)
@@ -442,8 +445,10 @@ class SupervisedEnvironment(Environment):
         order = state["order"]
         while len(order) < n_rounds:
             order = np.concatenate([order, rng.permutation(len(state["X"]))])
-        index, state["order"] = order[:n_rounds], order[n_rounds:]
-        rows, n_actions = state["X"][index], self.n_actions
+        index = order[:n_rounds]
+        state["order"] = order[n_rounds:]
+        rows = state["X"][index]
+        n_actions = self.n_actions
         means = np.eye(n_actions)[state["labels"][index]]
         return (in_blocks(rows, n_actions) if self.blocks else rows), means
 

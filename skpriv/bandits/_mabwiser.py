@@ -113,7 +113,8 @@ class MABWiserAdapter:
         return chosen[0] if len(chosen) == 1 else chosen
 
     def _fresh(self):
-        policy, arms = clone(self.policy), list(self.arms)
+        policy = clone(self.policy)
+        arms = list(self.arms)
         if len(set(arms)) < len(arms) or not arms:
             raise ValueError(f"arms={arms!r} must be a list of different labels.")
         if getattr(policy, "shared", True):

@@ -115,7 +115,8 @@ class FilledQuery(WeightedRewards, Query):
         share = w / self.max_weight
         width = self.high / 2.0 - self.low / 2.0
         part = np.clip((r / 2.0 - self.low / 2.0) / width, 0.0, 1.0)
-        u, v = share * part, share * (1.0 - part)
+        u = share * part
+        v = share * (1.0 - part)
         sums = [(u - v).sum(), sqrt(3.0) * (u + v).sum()]
         return np.array([*sums, SQUARE_WEIGHT * (u @ u), SQUARE_WEIGHT * (v @ v)])
 
@@ -217,7 +218,8 @@ def private_off_policy_value(
     target, actions, rewards, propensities = map(floats, (target, actions, rewards, propensities))
     answer = stream.push(_weights(target, actions, propensities), rewards).read()
     interval: Any = _unclipped if covered else _filled
-    quantile, n = two_sided_quantile(confidence_level), answer.n
+    quantile = two_sided_quantile(confidence_level)
+    n = answer.n
     return interval(query, answer.value / n, answer.noise.scale / n, n, quantile)
 
 
@@ -234,9 +236,12 @@ def _unclipped(query, means, sigma, n, quantile):
 
 def _filled(query, means, sigma, n, quantile):
     """Value, and an interval between the extremes of what is missing; from the same."""
-    low, high = query.low, query.high
+    low = query.low
+    high = query.high
     unit = query.max_weight * (high - low)
-    noise, ends, variances = sigma**2 / 3.0, [], []  # of u and v: (1 + 1 / 3) / 4
+    noise = sigma**2 / 3.0  # of u and v: (1 + 1 / 3) / 4
+    ends = []
+    variances = []
     for sign, square in ((1.0, means[2]), (-1.0, means[3])):
         mean = (means[1] / sqrt(3.0) + sign * means[0]) / 2.0
         variance = (square + quantile * sigma) / SQUARE_WEIGHT - np.clip(mean, 0.0, 1.0) ** 2
@@ -244,10 +249,13 @@ def _filled(query, means, sigma, n, quantile):
         ends.append(unit * (mean - quantile * sqrt(noise + variances[-1])))
     value = query.middle + unit / 2.0 * float(np.clip(means[0], -1.0, 1.0))
     value = min(max(value, low), high)
-    first, last = low + float(ends[0]), high - float(ends[1])
+    first = low + float(ends[0])
+    last = high - float(ends[1])
     if first > last:  # weights of a mean above 1, as no probabilities have: nothing is known
-        first, last = low, high
-    first, last = min(max(first, low), value), max(min(last, high), value)
+        first = low
+        last = high
+    first = min(max(first, low), value)
+    last = max(min(last, high), value)
     share = noise / (noise + sum(variances) / 2.0) if sigma else 0.0
     missing = 1.0 - query.max_weight * float(means[1]) / sqrt(3.0)
     return PrivateValue(value, first, last, share, min(max(missing, 0.0), 1.0))
@@ -255,7 +263,8 @@ def _filled(query, means, sigma, n, quantile):
 
 def _check_shapes(target, actions, rewards, propensities):
     """Refuse shapes, which are public, that do not fit."""
-    (n, *other), shape = public_shape(actions), public_shape(target)
+    (n, *other) = public_shape(actions)
+    shape = public_shape(target)
     if n < 1 or other:
         raise ValueError("actions must have shape (n_rounds,), with a round at least.")
     check_shape(rewards, "rewards", (n,))

@@ -168,14 +168,20 @@ class _Lane:
     """One policy in one run."""
 
     def __init__(self, policy, env, seed, rng, rounds, seeded):
-        self.policy, self.env, self.rng, self.rounds = clone(policy), env, rng, rounds
+        self.policy = clone(policy)
+        self.env = env
+        self.rng = rng
+        self.rounds = rounds
         seed_all(self.policy, seed, seeded)
         self.totals = np.zeros((2, len(rounds)))  # regret and reward of all rounds up to these
-        self.last, self.done, self.seconds = np.zeros((2, 1)), 0, 0.0
+        self.last = np.zeros((2, 1))
+        self.done = 0
+        self.seconds = 0.0
 
     def play(self, contexts, means):
         """Go through the rounds of a block, in chunks in which the policy does not change."""
-        began, start = time.process_time(), 0
+        began = time.process_time()
+        start = 0
         each = np.empty((2, len(means)))  # regret and reward of each round
         while start < len(means):
             part = slice(start, min(len(means), start + self.policy.rounds_until_update_))
@@ -279,8 +285,10 @@ class RegretDisplay(Display):
             Itself, with `ax_` and `figure_`.
         """
         ax = self._axes(ax, figsize=(7.0, 3.6))
-        x, means = self.rounds, self.regret.mean(axis=1)
-        self.lines_, self.bands_ = [], []
+        x = self.rounds
+        means = self.regret.mean(axis=1)
+        self.lines_ = []
+        self.bands_ = []
         names = picture_texts(self.names)
         for runs, mean, name in zip(self.regret, means, names, strict=True):
             self.lines_.extend(ax.plot(x, mean, label=name, linewidth=1.5))

@@ -52,7 +52,8 @@ def save(policy, path, raw_path):
     """Write a policy; see `BasePolicy.save`."""
     apart: list = []
     # Propensities of the last rounds tell of these users' contexts
-    names, kinds = ("propensities_",), BEFORE_NOISE
+    names = ("propensities_",)
+    kinds = BEFORE_NOISE
     options = (
         {} if raw_path is None else {"apart": apart, "apart_names": names, "apart_kinds": kinds}
     )

@@ -31,7 +31,8 @@ class Visits:
     """
 
     def __init__(self, max_visits: int, numbering: Any) -> None:
-        self.max_visits, self._numbering = max_visits, numbering
+        self.max_visits = max_visits
+        self._numbering = numbering
         self._until = 0
         self._here: set[Any] = set()  # people who were learned from since the policy changed
 
@@ -64,7 +65,8 @@ class Visits:
             The hashes of those who were admitted, for `restore`.
         """
         if until != self._until:
-            self._until, self._here = until, set()
+            self._until = until
+            self._here = set()
         come: dict = {}  # the first of these rounds of each person
         for at, user in enumerate(users):
             name = self.hashed(user)

@@ -285,7 +285,8 @@ class KeptMap(PublicRows):
     bounded = True
 
     def __init__(self, curves):
-        self._curves, self.constant = curves, curves.constant
+        self._curves = curves
+        self.constant = curves.constant
         self.size = self.n_features = curves.size
 
     @property
@@ -329,8 +330,10 @@ def hats(x, knots):
     x[np.isnan(x)] = knots[0] / 2.0 + knots[-1] / 2.0
     cell = np.searchsorted(knots[1:-1], x, side="right")
     part = (x - knots[cell]) / np.diff(knots)[cell]
-    row, values = np.arange(len(x)), np.zeros((len(x), len(knots)))
-    values[row, cell], values[row, cell + 1] = 1.0 - part, part
+    row = np.arange(len(x))
+    values = np.zeros((len(x), len(knots)))
+    values[row, cell] = 1.0 - part
+    values[row, cell + 1] = part
     return values
 
 
@@ -351,7 +354,8 @@ def second_difference(knots):
     k = len(knots)
     matrix = np.zeros((max(k - 2, 0), k))
     for i in range(k - 2):
-        left, right = knots[i + 1] - knots[i], knots[i + 2] - knots[i + 1]
+        left = knots[i + 1] - knots[i]
+        right = knots[i + 2] - knots[i + 1]
         both = left + right
         matrix[i, i : i + 3] = 2.0 * right / both, -2.0, 2.0 * left / both
     return matrix
@@ -421,7 +425,8 @@ def centring_variance(fit, rows, block, average, heights):
     variance s^2 (|u|^2 |v|^2 + (u'v)^2) / 2.
     """
     lift = rows.basis[block].T @ heights[block] * np.sqrt(rows.n_inputs)
-    u, v = np.linalg.solve(fit.W.T, lift), np.linalg.solve(fit.W.T, rows.constant)
+    u = np.linalg.solve(fit.W.T, lift)
+    v = np.linalg.solve(fit.W.T, rows.constant)
     noise = fit.last.slope_scale**2 * (u @ u * (v @ v) + (u @ v) ** 2) / 2.0
     return noise + float(average[block] @ heights[block] ** 2) / fit.last.n
 
@@ -441,7 +446,8 @@ def simultaneous_factor(covariance, confidence_level):
     varying = deviation > 1e-9 * max(float(deviation.max(initial=0.0)), 1e-300)
     if not varying.any():
         return 0.0
-    covariance, deviation = covariance[np.ix_(varying, varying)], deviation[varying]
+    covariance = covariance[np.ix_(varying, varying)]
+    deviation = deviation[varying]
     correlation = covariance / np.outer(deviation, deviation)
     values, vectors = np.linalg.eigh(correlation)
     large = values > 1e-9 * values[-1]
@@ -477,11 +483,14 @@ def bands(fit, rows, target, columns, grid, average, heights, confidence_level):
         cells = [np.linspace(a, b, 5) for a, b in zip(knots[:-1], knots[1:], strict=True)]
         points = np.concatenate([grid, np.unique(np.concatenate(cells))[:, None]])
     values = effect_values(columns, points, rows, average)
-    law, rows_at = fit.law(), fit.points(rows.coordinates(values))
-    covariance, missed = sum(law.covariances(rows_at)), rows.missed(columns, grid, heights)
+    law = fit.law()
+    rows_at = fit.points(rows.coordinates(values))
+    covariance = sum(law.covariances(rows_at))
+    missed = rows.missed(columns, grid, heights)
     for column in columns:
         covariance += centring_variance(fit, rows, rows.blocks[column], average, heights)
-    resolved, n = law.resolved(rows_at), len(grid)
+    resolved = law.resolved(rows_at)
+    n = len(grid)
     factor = simultaneous_factor(covariance[np.ix_(resolved, resolved)], confidence_level)
     deviation = np.sqrt(np.maximum(np.diagonal(covariance)[:n], 0.0))
     halves = [
@@ -511,7 +520,9 @@ def monotone_heights(heights, metric, blocks, directions):
     ndarray of shape (n_hats,)
     """
     n_hats = len(heights)
-    back, low, high = np.eye(n_hats), np.full(n_hats, -np.inf), np.full(n_hats, np.inf)
+    back = np.eye(n_hats)
+    low = np.full(n_hats, -np.inf)
+    high = np.full(n_hats, np.inf)
     for column, sign in directions.items():
         block = blocks[column]
         back[block, block] = np.tri(block.stop - block.start)
@@ -523,7 +534,8 @@ def monotone_heights(heights, metric, blocks, directions):
     return back @ np.clip(found.x, low, high)
 
 
-PLANNED_POINTS, USUAL_LEVEL = 21, 0.95  # of a curve, at which a plan tells its errors
+PLANNED_POINTS = 21  # of a curve, at which a plan tells its errors
+USUAL_LEVEL = 0.95  # of the intervals of a plan
 REPORTS_FACTOR = 0.5  # one answer has no steps that mend it: knots need twice the resolution
 TYPICAL_KNOTS = 5  # knots of a feature that are assumed where the channel is chosen before them
 
@@ -652,7 +664,8 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
 
         The number of records plays no part: how many rows persons have is private.
         """
-        given, rows = self._given_start(), maps.row_map(1, np.inf)
+        given = self._given_start()
+        rows = maps.row_map(1, np.inf)
         begin = given.maps.row_map if isinstance(given, Start) else None
         if isinstance(begin, AdditiveMap) and len(begin.knots) == len(rows.knots):
             ends = [[0, -1] if free else slice(None) for free in rows.automatic]
@@ -662,7 +675,8 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
 
     def _plan(self, n_features):
         """Map of records, by n and the effective records; nothing is charged yet."""
-        bounds_y, (low, high) = public_bounds(self), public_ranges(self, n_features)
+        bounds_y = public_bounds(self)
+        (low, high) = public_ranges(self, n_features)
         given = check_knots(self.knots, partial(column_of, self), low, high)
         listed = () if self.linear_features is None else self.linear_features
         lines = {column_of(self, feature) for feature in listed}
@@ -703,7 +717,9 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
 
     def _read(self):
         """Heights of all curves, in the units of y: post-processing of what was released."""
-        fit, rows, target = self._released, self._record_map.row_map, self._record_map.target_map
+        fit = self._released
+        rows = self._record_map.row_map
+        target = self._record_map.target_map
         heights = rows.heights(fit.theta)
         directions = self._directions()
         if directions and fit.equations:
@@ -723,14 +739,17 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
 
     def _interval(self, X, confidence_level, method):
         """The interval at checked rows, to which what lines between knots miss is added."""
-        maps, heights = self._record_map, np.concatenate(self.heights_) / self._record_map.radius
+        maps = self._record_map
+        heights = np.concatenate(self.heights_) / self._record_map.radius
         centre, half = self._released.interval(maps.rows(X), confidence_level, method)
         half = half + maps.row_map.missed(range(X.shape[1]), X, heights)
         return inside_bounds(maps, centre, half, self._predicted(X))
 
     def _planned_errors(self, matrix):
         """Standard errors of the effect of each feature, root mean square over its range."""
-        rows, fit, found = self._record_map.row_map, self._released, []
+        rows = self._record_map.row_map
+        fit = self._released
+        found = []
         heights = np.concatenate(self.heights_) / self._record_map.radius
         for column, knots in enumerate(rows.knots):
             points = np.linspace(knots[0], knots[-1], PLANNED_POINTS)[:, None]
@@ -777,7 +796,8 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
             raise ValueError("grid must be a list of values of the feature, or a row for several.")
         if not np.isfinite(points).all():
             raise ValueError("grid must be finite values of the feature.")
-        rows, target = self._record_map.row_map, self._record_map.target_map
+        rows = self._record_map.row_map
+        target = self._record_map.target_map
         heights = np.concatenate(self.heights_)
         effect = effect_values(columns, points, rows, self._average) @ heights
         centre, *halves = bands(

@@ -108,13 +108,15 @@ class Start:
     @classmethod
     def of(cls, fit, maps, words, before=()):
         """The begin that a `LoopFit` with equations is."""
-        link, scale = fit.link, fit.pooled(FITTED).slope_scale
+        link = fit.link
+        scale = fit.pooled(FITTED).slope_scale
         mean = float(link.mean(fit.location))
         # The pooled slope of the scores is this factor times the Gram matrix of the rows. It is 1
         # for a line, and where the link bends it has the slope of the mean in it.
         unit = link.steepest / link.far * float(link.slope(fit.location, mean))
         deviation = min(sqrt(max(fit.variance + float(fit.b @ fit.gram @ fit.b), 0.0)), 1.0)
-        whitening, location = (fit.W, fit.gram / unit, scale / unit), Location(mean, inf, 1.0)
+        whitening = (fit.W, fit.gram / unit, scale / unit)
+        location = Location(mean, inf, 1.0)
         fields = maps, link, fit.theta, location, deviation, fit.variance, whitening, words
         return cls(*fields, before=tuple(before))
 
@@ -299,7 +301,8 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals, PrivateEstimator):
         if channel == "codebook":
             norm = None if self.coef_norm is None else rows.theta_bound(self.coef_norm)
             return ReportedFit.of(session, maps, rows.constant is not None, priors, norm)
-        clip, ranged = self.clip, self.bounds_X is not None
+        clip = self.clip
+        ranged = self.bounds_X is not None
         textbook = self.estimand != "fitted"
         rules = public_rules(session, maps.row_map, clip, ranged, link, textbook)
         return fit_rows(session, maps, rules, link, priors, start, usual)
@@ -316,7 +319,8 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals, PrivateEstimator):
 
     def _read(self):
         """Coefficients and intercept, in the units of X and y, from what was released."""
-        fit, maps = self._released, self._record_map
+        fit = self._released
+        maps = self._record_map
         self.coef_, level = maps.coefficients(fit.theta)
         self.intercept_ = level + maps.target_map.radius * fit.location
 

@@ -78,7 +78,8 @@ class InstrumentScoreQuery(PersonScores, Query):
     length: float = 1.0
     name: str = "scores of instruments"
     sensitivity: float = 2.0 * sqrt(1.0 + SIDE_WEIGHT**2) * ROUNDING
-    link, weights = IDENTITY, {"moment": 1.0, "residual": 1.0 / SQRT2, "slope": SIDE_WEIGHT}
+    link = IDENTITY
+    weights = {"moment": 1.0, "residual": 1.0 / SQRT2, "slope": SIDE_WEIGHT}
 
     @property
     def parts(self):
@@ -89,7 +90,8 @@ class InstrumentScoreQuery(PersonScores, Query):
     def scored(self, X, y):
         """Scores e s of the rows of a chunk, and the slope of their sum."""
         phi = self.maps.rows(X)
-        e, x = phi[:, self.exogenous] @ self.V.T, phi[:, self.structural]
+        e = phi[:, self.exogenous] @ self.V.T
+        x = phi[:, self.structural]
         e /= np.maximum(row_norms(e), 1.0)[:, None]
         residual = self.maps.target(y) - x @ self.theta
         s = np.clip(np.nan_to_num(residual / self.limit, nan=0.0), -1.0, 1.0)
@@ -207,7 +209,8 @@ class TwoStages(Released):
     @cached_property
     def _solution(self):
         """The law of theta, across the cells that may be empty, and the strength."""
-        sums, scale = self.sums, self.sums.slope_scale
+        sums = self.sums
+        scale = self.sums.slope_scale
         both = np.intersect1d(self.exogenous, self.structural)
         cells = (self.cells or Cells.none(len(self.moments.target))).within(both)
         lines = cells.at(self.structural)
@@ -218,16 +221,19 @@ class TwoStages(Released):
         )
         held, right = split(lines.unit[empty], len(self.start))
         _, left = split(weights.unit[empty], len(self.V))
-        square, missing = 0.0, ""
+        square = 0.0
+        missing = ""
         if not scale:  # what columns that determine each other exactly leave open
             _, values, turns = np.linalg.svd(left.T @ sums.slope @ right)
             seen = values > ROUNDED * values[0]
             held = np.column_stack([held, right @ turns[~seen].T])
-            right, missing = right @ turns[seen].T, COLLINEAR
+            right = right @ turns[seen].T
+            missing = COLLINEAR
         if empty and scale:
             step = right @ _inverted(sums.across(left, right))[0]
             noise = sums.moment_scale**2 + scale**2 * float(step @ step)
-            left_over, n = sums.moment - sums.slope @ step, self.moments.n
+            left_over = sums.moment - sums.slope @ step
+            n = self.moments.n
             square = moved(weights, empty, left_over, noise, INSTRUMENT_LENGTH)
             square_kept = (np.sqrt(weights.square_kept(INSTRUMENT_LENGTH)) * lines.long)[empty]
             missing = few_rows(along[empty] / n, scale / n, scale / n, square_kept, n)
@@ -237,8 +243,10 @@ class TwoStages(Released):
 
     def interval(self, phi, confidence_level, method):
         """Centre and half-width at rows of features; infinite where instruments are weak."""
-        solved, points = self.solved, phi[:, self.structural]
-        across, covariance = points @ solved.vectors, solved.sampling + solved.privacy
+        solved = self.solved
+        points = phi[:, self.structural]
+        across = points @ solved.vectors
+        covariance = solved.sampling + solved.privacy
         deviation = np.sqrt(np.einsum("ij,jk,ik->i", across, covariance, across))
         in_reach = across_all(points, solved.held) & (not self.weak)
         half = two_sided_quantile(confidence_level) * deviation
@@ -273,7 +281,8 @@ def solve_two_stages(session, maps, exogenous, structural):
     sums = scores.read(answer)
     values, vectors = np.linalg.eigh(sums.meat)
     meat = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    n, p = answer.n, len(theta)  # degrees of freedom
+    n = answer.n
+    p = len(theta)  # n - p are the degrees of freedom
     if session.persons is not None and session.trust.can.exact:
         meat *= cluster_degrees(session.n, round(n * session.persons), p)
     elif n > p:
@@ -290,7 +299,8 @@ def _inverted(sums):
     """
     left, values, right = np.linalg.svd(sums.slope, full_matrices=False)
     n_instruments, size = sums.slope.shape
-    inverse, scale = np.linalg.pinv(sums.slope), sums.slope_scale
+    inverse = np.linalg.pinv(sums.slope)
+    scale = sums.slope_scale
     step = inverse @ sums.moment
     spread = scale**2 * float(step @ step)
     noise = (sums.moment_scale**2 + spread) * inverse @ inverse.T
@@ -305,7 +315,8 @@ def _inverted(sums):
 
 def _first_solution(moments, exogenous, structural):
     """Two-stage least squares of noisy moments, and the square root of the inverse of mean zz'."""
-    n, noise = moments.n, moments.design_scale / moments.n
+    n = moments.n
+    noise = moments.design_scale / moments.n
     values, vectors = np.linalg.eigh(moments.design[np.ix_(exogenous, exogenous)] / n)
     values = np.maximum(values, max(USUAL_QUANTILE * noise, 1e-14 * float(values[-1]), 1e-300))
     white = (vectors * values**-0.5).T
@@ -362,7 +373,8 @@ class FirstStage(Printed):
 
         NaN is not known: noise hides coefficients of the first stage, as of collinear instruments.
         """
-        k, found = self.n_instruments, np.full(len(self.laws), nan)
+        k = self.n_instruments
+        found = np.full(len(self.laws), nan)
         for i, law in enumerate(self.laws):
             instrument_sums = law.estimable(range(k))
             if len(b := instrument_sums.estimate):
@@ -430,14 +442,16 @@ def _cells(law):
 
 def first_stage(fit, rows, names, endogenous, instruments, unit):
     """Regressions of each endogenous feature on the instruments, in the units of the features."""
-    exogenous, moments = fit.exogenous, fit.moments
+    exogenous = fit.exogenous
+    moments = fit.moments
     columns = [i for i in exogenous if i < rows.n_features]
     order = [*instruments, *[i for i in columns if i not in instruments]]
     shown = [*order, *([rows.n_features] if rows.fit_intercept else [])]
     units = rows.coefficient_map()[np.ix_(shown, exogenous)]
     design = moments.design[np.ix_(exogenous, exogenous)]
     cells = fit.cells and fit.cells.within(exogenous).at(exogenous)
-    scale, laws = moments.design_scale, []
+    scale = moments.design_scale
+    laws = []
     for j in endogenous:
         target = moments.design[exogenous, j]
         solved = np.linalg.lstsq(design, target, rcond=None)[0]
@@ -598,7 +612,8 @@ class IVRegressor(AsymptoticIntervals, PrivateRegressor):
         del X, y, records  # only the session has the data now
         exogenous = np.setdiff1d(np.arange(maps.size), endogenous)
         structural = np.setdiff1d(np.arange(maps.size), instruments)
-        self._record_map, self.bounds_y_ = maps, maps.bounds_y
+        self._record_map = maps
+        self.bounds_y_ = maps.bounds_y
         self._released = solve_two_stages(session, maps, exogenous, structural)
         self._read(session.report.unit)
         session.report.note = self.first_stage_.warning or None
@@ -606,7 +621,9 @@ class IVRegressor(AsymptoticIntervals, PrivateRegressor):
 
     def _read(self, unit):
         """Coefficients and the first stage, from what was released."""
-        fit, maps, (instruments, endogenous) = self._released, self._record_map, self._places()
+        fit = self._released
+        maps = self._record_map
+        (instruments, endogenous) = self._places()
         weights = self._units @ fit.theta
         self.coef_ = weights[:-1]
         self.intercept_ = maps.centre + float(weights[-1])
@@ -622,7 +639,8 @@ class IVRegressor(AsymptoticIntervals, PrivateRegressor):
 
     def _places(self):
         """Columns of the instruments and of the endogenous features."""
-        instruments, endogenous = self._columns("instruments"), self._columns("endogenous")
+        instruments = self._columns("instruments")
+        endogenous = self._columns("endogenous")
         both = set(instruments) & set(endogenous)
         if both:
             raise ValueError(
@@ -669,7 +687,9 @@ class IVRegressor(AsymptoticIntervals, PrivateRegressor):
             Nothing is estimable where instruments are weak.
         """
         self._check_claim("asymptotic")
-        fit, units, reason = self._released, self._units, self.first_stage_.warning
+        fit = self._released
+        units = self._units
+        reason = self.first_stage_.warning
         origin = np.append(np.zeros(len(units) - 1), self._record_map.centre)
         source = LinearSource(reason or fit.solved, units, origin)
         words = str(self.interval_estimand)

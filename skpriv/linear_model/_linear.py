@@ -157,7 +157,8 @@ class LinearRegression(FitsLines, PredictionIntervals):
             coefficients and then the intercept, in the units of X and y.
         """
         self._check_claim("asymptotic")
-        estimand, fit = estimand or self.estimand, self._released
+        estimand = estimand or self.estimand
+        fit = self._released
         line, detail = self._line(estimand == "fitted")
         stated = {"estimand": f"{estimand}: {line}", "detail": detail, "epsilon": self.epsilon}
         stated["compared"] = STRAIGHT if detail else ""
@@ -175,7 +176,8 @@ class LinearRegression(FitsLines, PredictionIntervals):
             Each has a ``name``, a ``value`` and a ``std_error``. It is empty where the answers do
             not tell them: without an intercept, of persons with several rows, and of few records.
         """
-        fit, maps = self._released, self._record_map
+        fit = self._released
+        maps = self._record_map
         if (
             not fit.solved
             or fit.rows_per_record > 1
@@ -223,7 +225,8 @@ class LinearRegression(FitsLines, PredictionIntervals):
         if not alike or not self._record_map.same_as(other._record_map):
             raise ValueError("only fits of released equations with the same bounds can be pooled.")
         line = copy(self)
-        line._released, line._calibration = self._information.plus(other._information), None
+        line._released = self._information.plus(other._information)
+        line._calibration = None
         line._read()
         dearer = max(self, other, key=lambda fit: fit.privacy_report_.guarantee.epsilon)
         line.privacy_report_ = dearer.privacy_report_
@@ -242,7 +245,8 @@ class LinearRegression(FitsLines, PredictionIntervals):
             The intercept comes last; 0 if there is none.
         covariance : ndarray of shape (n_features + 1, n_features + 1)
         """
-        (mean, covariance), (matrix, shift) = self._information.posterior(), self._record_map.units
+        (mean, covariance) = self._information.posterior()
+        (matrix, shift) = self._record_map.units
         return matrix @ mean + shift, matrix @ covariance @ matrix.T
 
     @available_if(_has_equations)

@@ -48,7 +48,8 @@ def persons_of(model, groups, max_rows_per_group):
 def scaled_rows(model, X, y, accept_sparse=False):
     """Return the rows and the record map; nothing is charged, and no value looked at."""
     rows = public_rows(model, X, y, accept_sparse)
-    norm, bounds = public_norm(model), public_bounds(model)
+    norm = public_norm(model)
+    bounds = public_bounds(model)
     maps = RecordMap.of_norm(norm, bounds, bool(model.fit_intercept), rows.n_features)
     check_units(maps.row_bound, maps.radius, model._row_bound[0])
     model.bounds_y_ = bounds
@@ -105,7 +106,8 @@ def public_maps(model, n_features):
 
 def public_row_map(model, n_features):
     """Map of rows by the public ``bounds_X`` or ``data_norm``; nothing is charged yet."""
-    norm, intercept = model.data_norm, bool(model.fit_intercept)
+    norm = model.data_norm
+    intercept = bool(model.fit_intercept)
     if (model.bounds_X is None) == (norm is None):
         raise ValueError(
             "Give one of bounds_X and data_norm: bounds_X, the public range (low, high) of "
@@ -144,8 +146,11 @@ def public_guess(model, maps):
             "usual_X cannot be used with effects='person': it is a guess of where values are, and "
             "not of how far those of a person are apart."
         )
-    given, names, rows = model.usual_X, names_in(model) or [], maps.row_map
-    norm, largest = np.full(rows.n_features, rows.data_norm or np.inf), rows.low is None
+    given = model.usual_X
+    names = names_in(model) or []
+    rows = maps.row_map
+    norm = np.full(rows.n_features, rows.data_norm or np.inf)
+    largest = rows.low is None
     bounds = np.column_stack([-norm, norm] if largest else [rows.low, rows.high])
     given, not_known = _filled_in(given, names, bounds)
     low, high = column_bounds(given, names, rows.n_features, "usual_X")
@@ -223,7 +228,8 @@ def weighted_rows(model, records, weights, scaled):
     unknown = set(weights) - {"sample_weight", "max_weight"}
     if unknown:
         raise TypeError(f"fit() got an unexpected keyword argument {min(unknown)!r}")
-    given, largest = weights.get("sample_weight"), weights.get("max_weight")
+    given = weights.get("sample_weight")
+    largest = weights.get("max_weight")
     if given is None:
         if largest is not None:
             raise ValueError("max_weight needs sample_weight: a weight of each row.")
@@ -286,7 +292,8 @@ def best_reports(model, size, rows, size_of=None):
         ``size_of(effective_records)`` is the length of rows where it depends on the noise. None is
         ``size``.
     """
-    channel, trust = channel_of(model, size, rows), model._trust
+    channel = channel_of(model, size, rows)
+    trust = model._trust
     if model.channel != "auto" or channel == "gaussian" or rows.on_devices:
         return channel
     if model.bounds_X is None or not (trust.can.amplifies and trust.budget.mu > 0.0):
@@ -370,7 +377,8 @@ class WithinPersons:
     def __call__(self, X, y, starts):
         """Differences of a chunk of persons."""
         sizes = np.diff(starts)
-        X, y = self.clipped(X), np.clip(y, *self.bounds_y)
+        X = self.clipped(X)
+        y = np.clip(y, *self.bounds_y)
         rows = np.column_stack([X, y])
         rows -= rows[np.repeat(starts[:-1], sizes)]  # rows that are alike are exactly 0 then
         rows -= np.repeat(person_sums(rows, starts) / sizes[:, None], sizes, axis=0)
@@ -418,7 +426,8 @@ def within_maps(model, groups, maps, weights=None):
         )
     if (weights or {}).get("sample_weight") is not None:
         raise ValueError("effects='person' cannot be used with sample_weight.")
-    rows, (low, high) = maps.row_map, maps.bounds_y
+    rows = maps.row_map
+    (low, high) = maps.bounds_y
     groups.change = WithinPersons(rows.clipped, (low, high))
     part = 1.0 - 1.0 / groups.largest  # of a range: see `WithinPersons`
     largest = (high - low) * part

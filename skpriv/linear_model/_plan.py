@@ -34,7 +34,8 @@ LEFT_BY_LINE = 0.87  # of the deviation of a target: R2 is about .25
 REHEARSALS = 3  # rehearsals, whose median is told: each draws noise of its own
 # Most users whose reports are simulated: beyond, errors fall like 1 / sqrt(n). And most rows of
 # persons.
-SIMULATED, MOST_SIMULATED = 100_000, 2_000_000
+SIMULATED = 100_000
+MOST_SIMULATED = 2_000_000
 MOST_RECORDS = 10**9
 SAME_SIZE = 1.03  # ratio of two numbers of people that are the same
 
@@ -192,7 +193,8 @@ class Plan(Printed):
 
     def _smallest(self, suffices, estimand):
         """Smallest number of records whose standard errors suffice, up to 3%; infinite if none."""
-        low, high = 0, self.n
+        low = 0
+        high = self.n
 
         def enough(n):
             return suffices(self.rehearse(n, estimand).std_error)
@@ -200,7 +202,8 @@ class Plan(Printed):
         while not enough(high):
             if high == self.largest_n:
                 return inf
-            low, high = high, min(2 * high, self.largest_n)
+            low = high
+            high = min(2 * high, self.largest_n)
         while not low and high > 1 and enough(high // 2):
             high //= 2
         low = low or high // 2
@@ -257,8 +260,11 @@ class MadeUpRows(Rows):
     paid_for = True  # nothing of anybody is in them
 
     def __init__(self, n, X, y, names=None):
-        self.n, self.n_features, self.names = n, X.shape[1], names
-        self._X, self._y = X, y
+        self.n = n
+        self.n_features = X.shape[1]
+        self.names = names
+        self._X = X
+        self._y = y
 
     def pieces(self, max_rows, subset=None, sparse=True):
         """The few rows, whatever was asked for."""
@@ -319,7 +325,8 @@ class _Imagined:
 
         The first coordinate of a point is what all columns have in common.
         """
-        model, normal = self.model, ndtri(points[:, :-1])
+        model = self.model
+        normal = ndtri(points[:, :-1])
         cube = ndtr(sqrt(IN_COMMON) * normal[:, :1] + sqrt(1.0 - IN_COMMON) * normal[:, 1:])
         y = model._imagined_target(points[:, -1], self.mean, self.deviation)
         if self.encoder is not None:
@@ -410,7 +417,10 @@ class _Imagined:
 
 def plan_of(model, n, n_features, schema, shares, smallest_level, mean, deviation):
     """The `Plan` of an estimator, see `FitsBySteps.plan`."""
-    n, encoder, levels, trust = check_length(n), None, {}, model._trust
+    n = check_length(n)
+    encoder = None
+    levels = {}
+    trust = model._trust
     if trust.exact:
         raise ValueError(f"privacy={model.privacy!r} has no plan: no noise is added.")
     if (schema is None) == (n_features is None) or schema is None and (shares or smallest_level):
@@ -420,14 +430,16 @@ def plan_of(model, n, n_features, schema, shares, smallest_level, mean, deviatio
         )
     if schema is not None:
         encoder = _encoder_of(schema)
-        n_features, levels = encoder._n_features_out, encoder.level_shares(shares, smallest_level)
+        n_features = encoder._n_features_out
+        levels = encoder.level_shares(shares, smallest_level)
         usual = encoder.usual_target
         mean = usual[0] if mean is None and usual else mean
         deviation = LEFT_BY_LINE * usual[1] if deviation is None and usual else deviation
     n_features = check_length(n_features, "n_features")
     imagined = _Imagined(model, n_features, encoder, levels, mean, deviation)
     found = {name: imagined.rehearse(n, name) for name in model.law_estimands}
-    declared, effective = found[model.estimand], n if trust.can.same_rows else sqrt(n)
+    declared = found[model.estimand]
+    effective = n if trust.can.same_rows else sqrt(n)
     rows = declared.report.rows
     noise = np.array([float(row.scale) for row in rows])
     return Plan(

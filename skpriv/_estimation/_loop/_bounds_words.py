@@ -55,7 +55,8 @@ def wide_bounds(fit, row_map, names):
     if not one_line or row_map.half_ranges is None:
         return ""
     pooled = fit.pooled(FITTED)
-    gram, scale = pooled.slope, pooled.slope_scale
+    gram = pooled.slope
+    scale = pooled.slope_scale
     *lines, k = np.linalg.solve(fit.W.T, np.vstack([row_map.half_ranges, row_map.constant]).T).T
     c = np.array(lines)
     level = max(float(k @ gram @ k), scale)

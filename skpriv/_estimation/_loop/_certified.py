@@ -78,7 +78,8 @@ def certified_by_step(fit, points, confidence_level):
     if bounds is None:
         return unknown
     inverse = (vectors / values) @ vectors.T
-    step, dual = inverse @ last.moment, points @ inverse
+    step = inverse @ last.moment
+    dual = points @ inverse
     half = _main(last, dual, _variance(last, dual, bounds, failure), failure)
     if last.gram_scale:
         other = points @ _independent_inverse(*fit.first_slope())
@@ -107,16 +108,19 @@ def _independent_inverse(gram, scale):
 
 def _distance(last, values, vectors, noise, failure):
     """Bounds on |b* - b0| and what belongs to it, or None where there are none."""
-    p, n = len(last.moment), last.n
+    p = len(last.moment)
+    n = last.n
     pull = stats.norm.isf(failure.pull)
     smallest = float(values[0]) - pull * last.gram_scale
     if smallest <= 0.0:
         return None
     excess = max(last.excess + stats.norm.isf(failure.excess) * last.excess_scale, 0.0)
-    cut, squares = (1.0 + last.fall) * excess, (2.0 * last.limit + last.most_excess) * excess
+    cut = (1.0 + last.fall) * excess
+    squares = (2.0 * last.limit + last.most_excess) * excess
     shifts = SHIFTS * smallest
     pulls = (vectors.T @ last.moment) ** 2 / (values - pull * last.gram_scale - shifts)
-    shifts, pulls = shifts[:, 0], SHIFTS[:, 0] * smallest * pulls.sum(axis=1)
+    shifts = shifts[:, 0]
+    pulls = SHIFTS[:, 0] * smallest * pulls.sum(axis=1)
 
     def size(total, weak):
         """Bound on |S| if mean(|e|^2 w^2 zeta^2) <= total and mean(ee' w^2 zeta^2) <= weak I.
@@ -134,7 +138,8 @@ def _distance(last, values, vectors, noise, failure):
     largest = float(values[-1]) + stats.norm.isf(failure.largest) * last.gram_scale
     largest = min(largest, 1.0)
     trace = float(values.sum()) + sqrt(p) * stats.norm.isf(failure.trace) * last.gram_scale
-    total, weak = min(max(trace, largest), 1.0), largest  # E zeta^2 <= 1
+    total = min(max(trace, largest), 1.0)  # E zeta^2 <= 1
+    weak = largest
     moved = solved(total, weak)
     residual_trace = float(np.trace(last.residual_gram))
     residual_trace += sqrt(p) * stats.norm.isf(failure.total) * last.residual_scale
@@ -154,7 +159,8 @@ def _distance(last, values, vectors, noise, failure):
 
 def _variance(last, dual, bounds, failure):
     """Bound on mean((v'e)^2 w^2 E zeta^2) at each v of ``dual``."""
-    n, squares = last.n, quadratic_forms(dual)
+    n = last.n
+    squares = quadratic_forms(dual)
     noise = operator_quantile(last.gram_scale, len(last.moment), failure.direction)  # dual has it
     design = quadratic_forms(dual, last.gram)
     variance = np.clip(design + noise * squares, 0.0, squares)  # E zeta^2 <= 1 and |e| <= 1
@@ -173,7 +179,8 @@ def _variance(last, dual, bounds, failure):
 
 def _main(last, dual, variance, failure):
     """The main part at each point: sampling, what is cut, and the noise of the moment."""
-    (t, q), lost = main_region(0.5 * failure.main), 1.0 + last.fall
+    (t, q) = main_region(0.5 * failure.main)
+    lost = 1.0 + last.fall
     lengths = np.linalg.norm(dual, axis=1)
     gaussian = q**2 * (last.moment_scale**2 + (lost * last.excess_scale) ** 2)
     main = np.sqrt(2.0 * t * variance / last.n + gaussian * lengths**2)

@@ -32,7 +32,8 @@ class LeastSquares(Procedure):
     def run(self, rows):
         """Return (coef, intercept) as one vector, in the units of X and y."""
         d = self.maps.n_features
-        centre, factor = np.zeros(d + 1), np.empty((0, d + 1))
+        centre = np.zeros(d + 1)
+        factor = np.empty((0, d + 1))
         if self.maps.fit_intercept:
             total = rows.reduce(self._total, np.add, np.zeros(d + 2))
             centre = total[:-1] / max(total[-1], 1.0)
@@ -101,7 +102,8 @@ class MaximumLikelihood(Procedure):
 
     def _chunk(self, X, y):
         """phi, r and weights of the records that count."""
-        row_map, link = self.maps.row_map, self.link
+        row_map = self.maps.row_map
+        link = self.link
         r, roots = scaled_targets(row_map, self.maps.target_map, X, y, link.low, link.high)
         counts = np.isfinite(r)
         return row_map.plain_rows(X), np.where(counts, r, 0.0), np.where(counts, roots**2, 0.0)

@@ -183,11 +183,14 @@ class LoopFit(Released):
         constant : ndarray of shape (p,) or None
             The vector c with phi'c = 1 for every row; None without an intercept.
         """
-        p, n = len(self.W), self.n
+        p = len(self.W)
+        n = self.n
         if not self.equations:  # the mean alone says nothing of a line
             return Information(np.zeros((p, p)), np.zeros(p), np.eye(p) * n / p, n)
         pooled = self.pooled(FITTED)
-        slope, scale, away = pooled.slope, pooled.slope_scale, self.b - pooled.point
+        slope = pooled.slope
+        scale = pooled.slope_scale
+        away = self.b - pooled.point
         right = pooled.moment + slope @ pooled.point
         # A symmetric matrix M of noise (GOE) with scale s adds M u to the moment at a distance u:
         # on average over coordinates its variance is s^2 |u|^2 (1 + 1/p) / 2.
@@ -356,23 +359,32 @@ class LoopFit(Released):
         -------
         LoopLaw
         """
-        pooled, last = self.pooled(kind), self.last
-        slope, scale, start = pooled.slope, pooled.slope_scale, pooled.point
+        pooled = self.pooled(kind)
+        last = self.last
+        slope = pooled.slope
+        scale = pooled.slope_scale
+        start = pooled.point
         quantile = two_sided_quantile(confidence_level)
         inverted = max(quantile, USUAL_QUANTILE)  # deviations of the noise of slopes
         half = 0.5 if kind == LEAST_SQUARES and not self.link.linear else 1.0
         right = half * pooled.moment
         cells = self.cells or Cells.none(len(slope))
         across_cells = Across.of(slope, scale, cells, inverted)
-        values, vectors, floor = across_cells.values, across_cells.vectors, across_cells.floor
-        held, hidden, moments = np.maximum(values, floor), values <= floor, vectors.T @ right
-        solved, dual = moments / held, vectors / held
+        values = across_cells.values
+        vectors = across_cells.vectors
+        floor = across_cells.floor
+        held = np.maximum(values, floor)
+        hidden = values <= floor
+        moments = vectors.T @ right
+        solved = moments / held
+        dual = vectors / held
         step = vectors @ solved
         # (M u) has covariance s^2 (|u|^2 I + u u') / 2 for GOE noise M
         slope_noise = scale / sqrt(2.0) * step
         noise = half**2 * pooled.moment_scale**2
         size = float(np.sqrt(np.mean((start + step) ** 2)))  # of a whitened coordinate
-        residual_gram, records = pooled.residual_gram, pooled.n
+        residual_gram = pooled.residual_gram
+        records = pooled.n
         typical = max(last.square, 2.0 * last.square_scale)
         if not self.link.linear:  # variance of the target over the slope of its mean
             typical = max(float(np.trace(residual_gram)), 0.0) / (np.trace(self.gram) or 1.0)
@@ -388,7 +400,9 @@ class LoopFit(Released):
         if scale:
             left_over = right - slope @ step
             noise += moved(cells, across_cells.empty, left_over, noise, self.length) / len(values)
-        shared, solution, replies = slope_noise[:, None], start + step, dual
+        shared = slope_noise[:, None]
+        solution = start + step
+        replies = dual
         if pooled.far:  # noise in far directions alone, with the covariance of `slope_noise`
             far, deviation = pooled.far
             along = deviation / sqrt(2.0) * (far.T @ step)
@@ -403,14 +417,16 @@ class LoopFit(Released):
                 square = float(step @ slope @ step) - noise * float((roots**-2.0).sum())
                 others.append(sqrt(max(square, 0.0) / len(values)) * vectors / roots)
         if self.mean is not None and kind == FUNCTION:
-            constant, deviation = self.mean.constant, self.mean.skew  # of the mean of all records
+            constant = self.mean.constant  # of the mean of all records
+            deviation = self.mean.skew
             if self.link.linear:
                 excess, reply, deviation = self.mean.excess(solution, noise, shared)
                 solution = solution - excess * constant
                 replies = dual - np.outer(constant, reply @ vectors)
             others.append(deviation * constant)
         if self.stretch is not None and kind == FUNCTION:
-            f, (missing, deviation) = self.stretch.direction, self.stretch.of(solution)
+            f = self.stretch.direction
+            (missing, deviation) = self.stretch.of(solution)
             solution = solution + missing * f
             others.append(deviation * f)
         return LoopLaw(

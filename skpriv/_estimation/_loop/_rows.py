@@ -56,7 +56,8 @@ class Whitened:
             factors = 1.0 / np.maximum(norms, 1.0)
             if norms.max(initial=0.0) > 1.0:
                 e *= factors[:, None]
-                roots, norms = roots * factors, np.minimum(norms, 1.0)
+                roots = roots * factors
+                norms = np.minimum(norms, 1.0)
             yield block, e, roots, norms, factors
 
     def prepared_for(self, query):
@@ -115,7 +116,9 @@ class PreparedRows:
         for block, e, weights, lengths, _ in whitened.blocks(X):
             part = found[block]
             rows = part.reshape(part.shape[::-1]).T
-            rows[:, :-2], rows[:, -2], rows[:, -1] = e, weights, lengths
+            rows[:, :-2] = e
+            rows[:, -2] = weights
+            rows[:, -1] = lengths
             self.blocks.append((block, rows))
 
     @cached_property
@@ -227,5 +230,6 @@ class ClippedRowsQuery(Query):
 
         The third number is the standard deviation of the noise of the first.
         """
-        root, parts = np.sqrt(max(1, self.shape[0] - 1)), answer.mean
+        root = np.sqrt(max(1, self.shape[0] - 1))
+        parts = answer.mean
         return float(parts[0]), root * parts[1:], answer.mean_scale

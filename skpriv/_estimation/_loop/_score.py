@@ -27,7 +27,10 @@ from ._rules import LEARNT, normal_clip
 # with COUNT_WEIGHT that count costs nothing. If what is cut is asked, a record with a cut score
 # counts for less, by FALL at most. RESIDUAL_WEIGHT is the weight of uu', and there of s^2.
 # SIDE_WEIGHT is that of the rows that are cut, and of what is asked beside scores of persons.
-CUT, COUNT_WEIGHT, FALL, RESIDUAL_WEIGHT = 0.75, 0.79, 0.5, 0.5
+CUT = 0.75
+COUNT_WEIGHT = 0.79
+FALL = 0.5
+RESIDUAL_WEIGHT = 0.5
 SIDE_WEIGHT = sqrt(1.0 / 8.0)
 
 
@@ -161,7 +164,8 @@ class ScoreQuery(JointScores, Query):
     fall: float = field(init=False)
 
     def __post_init__(self):
-        link, excess = self.link, (self.matrices and self.most_excess) or 0.0
+        link = self.link
+        excess = (self.matrices and self.most_excess) or 0.0
         fall = min(FALL, excess / self.limit) if excess else 0.0
         slope_weight, square = link.proved(self.limit)
         weights = {"moment": 1.0, "slope": slope_weight, "square": 1.0}
@@ -195,13 +199,15 @@ class ScoreQuery(JointScores, Query):
                 residual, h = self.residuals(eta, r[block], roots[block], weights, factors)
                 if not np.isfinite(residual.sum()):  # a label that is none, or an overflow
                     is_number = np.isfinite(residual)
-                    residual, h = np.where(is_number, residual, 0.0), np.where(is_number, h, 0.0)
+                    residual = np.where(is_number, residual, 0.0)
+                    h = np.where(is_number, h, 0.0)
                 s = np.clip(residual / self.limit, -1.0, 1.0)
             yield Scores(e, s, h, residual, lengths, factors)
 
     def residuals(self, eta, r, roots, weights, factors):
         """Weighted residuals c before the clip, and the slopes h of their scores."""
-        link, mean = self.link, self.link.mean(eta)
+        link = self.link
+        mean = self.link.mean(eta)
         residual = r - mean
         if link.linear:
             residual *= weights
@@ -248,7 +254,8 @@ class ScoreQuery(JointScores, Query):
         line : _LineSums, default=None
             They grow by this chunk.
         """
-        numbers, moment = dict.fromkeys(self.weights, 0.0), np.zeros(len(self.point))
+        numbers = dict.fromkeys(self.weights, 0.0)
+        moment = np.zeros(len(self.point))
         grams = {name: np.zeros(self.whitened.W.shape) for name in MATRICES if name in numbers}
         if "slope" in grams:
             grams["slope"] = self.start_of_slopes(X)
@@ -260,7 +267,8 @@ class ScoreQuery(JointScores, Query):
                     numbers["nearly_cut"] += np.count_nonzero(np.abs(s) >= CUT)
             scaled = np.empty_like(e)  # rows are not written over: they may be kept
             apart = line.add_block(block) if line else ()
-            lowered, cut = s, np.flatnonzero(h == 0.0) if self.fall else ()
+            lowered = s
+            cut = np.flatnonzero(h == 0.0) if self.fall else ()
             if len(cut):
                 over = (np.abs(residual[cut]) - self.limit) / float(self.most_excess or 1.0)
                 over = np.clip(over, 0.0, 1.0)
@@ -416,11 +424,13 @@ class ScoreEquation:
     @classmethod
     def of(cls, query, answer):
         """Read the answer to a `ScoreQuery` (its layout is in the query's docstring)."""
-        p, link = len(query.point), query.link
+        p = len(query.point)
+        link = query.link
         found, scales = query.named(answer.mean, answer.mean_scale)
         matrices = {name: unvech(found[name], p) for name in MATRICES if name in found}
         numbers = {name: float(found[name][0]) for name in found if name not in matrices}
-        slope, slope_scale = matrices.get("slope"), scales.get("slope", inf)
+        slope = matrices.get("slope")
+        slope_scale = scales.get("slope", inf)
         optional: dict[str, Any] = {}
         if query.most_excess is not None:
             optional.update(gram=slope, gram_scale=slope_scale)
@@ -430,14 +440,18 @@ class ScoreEquation:
             counted = max(numbers.get("nearly_cut", 1.0), 0.0) + scales.get("nearly_cut", 0.0)
             parts = matrices["cut_rows"], scales["cut_rows"], counted
             cut, cut_noise = _shrunk(*((1.0 + fall) * part for part in parts))
-            slope, slope_scale = slope - cut, sqrt(slope_scale**2 + cut_noise**2)
+            slope = slope - cut
+            slope_scale = sqrt(slope_scale**2 + cut_noise**2)
         if "residual" in matrices:
-            residual, residual_scale = matrices["residual"], scales["residual"]
+            residual = matrices["residual"]
+            residual_scale = scales["residual"]
             optional.update(residual_gram=residual, residual_scale=residual_scale)
         if "square" in numbers:
-            square, square_scale = numbers["square"], scales["square"]
+            square = numbers["square"]
+            square_scale = scales["square"]
         else:
-            square, square_scale = float(np.trace(residual)), sqrt(p) * residual_scale
+            square = float(np.trace(residual))
+            square_scale = sqrt(p) * residual_scale
         return cls(
             point=query.point,
             limit=query.limit,
@@ -488,7 +502,8 @@ def _shrunk(matrix, scale, largest):
 # power laws P(|u| > x) like x^-(1 + 1/h). A priori log h is uniform. Above 1 the variance is
 # infinite, and counts below T have to say so.
 EXCESSES = np.concatenate([np.linspace(0.1, 1.0, 10), np.geomspace(1.25, 2.0, 3)])
-SPACING, INFINITE = np.gradient(EXCESSES), EXCESSES > 1.0
+SPACING = np.gradient(EXCESSES)
+INFINITE = EXCESSES > 1.0
 LOCAL_CLASSES = 3  # classes just below T, or the last visible ones, that say how a tail falls
 # Mean distance of an exponential variable from its mean, over the mean.
 UNEVEN = 2.0 * exp(-1.0)
@@ -542,7 +557,8 @@ class Line(NamedTuple):
         far : FarRows or None
         """
         found, scales = query.named(answer.mean, answer.mean_scale)
-        p, excess = len(query.point), query.mean_excess
+        p = len(query.point)
+        excess = query.mean_excess
         tail, tail_scale = (excess * part["beyond"] for part in (found, scales))
         equation = replace(
             last,
@@ -656,14 +672,16 @@ class _LineSums:
     """
 
     def __init__(self, query, limit=1.0):
-        self._query, self._ratio = query, limit / query.limit
+        self._query = query
+        self._ratio = limit / query.limit
         self._moment, self._beyond = np.zeros((2, len(query.point)))
         self.meat, self.alike = np.zeros((2, *query.whitened.W.shape))
 
     def add(self, rows, factors, lengths):
         """Add rows; return what makes v of each, and which u are longer than T."""
         limit = self._query.limit
-        v, far = factors / np.maximum(lengths, limit), lengths > limit
+        v = factors / np.maximum(lengths, limit)
+        far = lengths > limit
         self._moment += np.dot(v, rows)
         if far.any():
             self._beyond += v[far] @ rows[far]
@@ -766,15 +784,18 @@ def line_query(
     """
     line = LineScoreQuery(*fields, cut_length, link)
     whitened, _, location, point = fields
-    row_map, W = whitened.row_map, whitened.W
+    row_map = whitened.row_map
+    W = whitened.W
     longest_row = row_map.longest_row(W)  # 0 where it is not known
     longest = max(longest_row or float(np.linalg.norm(W, 2)), 1.0)
     if link.linear:  # means of a link that bends count as inside of the range of the target
         shorter = Whitened(row_map, W / longest)
         longest *= largest_excess(shorter, location, longest * point, 0.0)
     ends = length_classes(longest, cut_length)
-    lengths, far = ScoreLengthsQuery(line, ends, "lengths of the line's scores"), None
-    learnt, subset = LEARNT * rules.line, session.part(rules.subset)
+    lengths = ScoreLengthsQuery(line, ends, "lengths of the line's scores")
+    far = None
+    learnt = LEARNT * rules.line
+    subset = session.part(rules.subset)
     if link.linear and (session.persons or 1) == 1 and not 0.0 < longest_row <= 1.0:
         far = FarRows.ask(session, whitened, 0.25 * learnt, subset)
         learnt *= 0.75
@@ -789,7 +810,8 @@ def line_query(
 
 def with_line(session: Any, step: ScoreQuery, share: float, rules: Any) -> tuple:
     """The equation of a step and the `Line` at the same point, in one pass over the records."""
-    fields, part = (step.whitened, step.target_map, step.location, step.point), rules.line
+    fields = (step.whitened, step.target_map, step.location, step.point)
+    part = rules.line
     line, far = line_query(session, fields, step.limit, rules)
     both = StepAndLineQuery(step, line, (share, (1.0 - LEARNT) * part))
     answer, found = both.read(session.sum(both, sum(both.shares)))
@@ -810,9 +832,11 @@ def largest_excess(whitened, location, b, clip):
 
     Here w <= 1, r is in [-1, 1], and e'b = w phi'theta is at most |b|.
     """
-    theta, longest = whitened.W.T @ b, sqrt(b @ b)
+    theta = whitened.W.T @ b
+    longest = sqrt(b @ b)
     low, high = whitened.row_map.span(theta)
-    above, below = 1.0 + location + min(high, longest), 1.0 - location + min(-low, longest)
+    above = 1.0 + location + min(high, longest)
+    below = 1.0 - location + min(-low, longest)
     return max(max(above, below) - clip, 0.0)
 
 
@@ -880,15 +904,15 @@ def _tail(parts, from_counts, place, deviation):
     below = parts[max(last - LOCAL_CLASSES, 1) : last]
     _, chances = _power_laws(below, deviation, SPACING / EXCESSES**2)  # uniform in exponents
     slow = 1.0 - INFINITE * min(2.0 * chances @ ~INFINITE, 1.0)
-    parts, from_counts = parts[place:], from_counts[place:]
+    parts = parts[place:]
+    from_counts = from_counts[place:]
     laws, chances = _power_laws(parts, deviation, slow * SPACING / EXCESSES)
-    filled, lengths = (
-        np.where(from_counts, parts, laws),
-        SQRT2 ** (np.arange(len(parts)) + 0.5) - 1.0,
-    )
+    filled = np.where(from_counts, parts, laws)
+    lengths = SQRT2 ** (np.arange(len(parts)) + 0.5) - 1.0
     records = filled.sum(axis=1)
     found = np.clip(filled @ lengths / records, EXCESSES[0], np.maximum(EXCESSES, 1.0))
-    beyond, excess = chances @ records + deviation, chances @ found
+    beyond = chances @ records + deviation
+    excess = chances @ found
     noise = deviation * np.linalg.norm(lengths[from_counts] - excess) / beyond
     return beyond, excess, min(hypot(sqrt(chances @ (found - excess) ** 2), noise), excess)
 

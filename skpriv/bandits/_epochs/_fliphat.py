@@ -197,7 +197,8 @@ class EpsilonGreedy(EpochPolicy):
         return self.regressor
 
     def _choose(self, contexts, available):
-        everything, best = uniform(contexts, available), super()._choose(contexts, available)
+        everything = uniform(contexts, available)
+        best = super()._choose(contexts, available)
         return self.exploration * everything + (1.0 - self.exploration) * best
 
 

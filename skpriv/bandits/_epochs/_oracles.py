@@ -39,7 +39,8 @@ def trust_of(oracle):
 
     An oracle is private only if it says so itself: what is wrapped in a pipeline is not looked at.
     """
-    epsilon, delta = getattr(oracle, "epsilon", inf), getattr(oracle, "delta", 0.0)
+    epsilon = getattr(oracle, "epsilon", inf)
+    delta = getattr(oracle, "delta", 0.0)
     model = getattr(oracle, "privacy", "none")
     return Trust.of(model if model in MODELS else "none", Budget(epsilon, delta))
 
@@ -139,5 +140,6 @@ def failure_of_fit(oracle, X, y, releases):
 
 def coef_posterior(oracle):
     """Posterior of an oracle's coefficients; an intercept is the same for all actions."""
-    (mean, covariance), d = oracle.posterior(), len(oracle.coef_)
+    (mean, covariance) = oracle.posterior()
+    d = len(oracle.coef_)
     return Region(mean[:d], covariance[:d, :d])

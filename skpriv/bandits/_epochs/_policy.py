@@ -281,7 +281,8 @@ class EpochPolicy(BasePolicy):
         # If persons may be in several fits, the currency of one tells more of what all cost.
         currency = None if self._max_visits is None else _oracles.paid_in(oracle)
         promise = _oracles.trust_of(oracle).guarantee("user", currency)
-        name, max_visits = type(self).__name__, self._max_visits or 1
+        name = type(self).__name__
+        max_visits = self._max_visits or 1
         if max_visits > 1:
             name = f"{name}, with at most {max_visits} fits about each person, of which each has"
         return EpochsReport(name, promise, list(getattr(self, "_epochs", [])))
@@ -318,9 +319,12 @@ class EpochPolicy(BasePolicy):
     def _start(self, n_phi):
         oracle = self._make_oracle()
         _oracles.check_oracle(oracle, n_phi)
-        self._epoch_lengths, self._n_phi = self._make_schedule(n_phi), n_phi
-        self._length, self._filled = epoch_length(self._epoch_lengths, 0), 0
-        self._rows, self._rewards = Raw(), Raw()
+        self._epoch_lengths = self._make_schedule(n_phi)
+        self._n_phi = n_phi
+        self._length = epoch_length(self._epoch_lengths, 0)
+        self._filled = 0
+        self._rows = Raw()
+        self._rewards = Raw()
         self._epochs = []
         if self.window is not None and not self.forget:
             exact = _oracles.trust_of(oracle).exact
@@ -344,10 +348,12 @@ class EpochPolicy(BasePolicy):
         """
         if self._classes is None:
             return super()._bounded(rewards)
-        draws, valid = self._rounding.random_sample(len(rewards)), ~np.isnan(rewards)
+        draws = self._rounding.random_sample(len(rewards))
+        valid = ~np.isnan(rewards)
         inside = np.clip(np.where(valid, rewards, 0.0), self._classes[0], self._classes[-1])
         upper = np.maximum(np.searchsorted(self._classes, inside), 1)
-        low, high = self._classes[upper - 1], self._classes[upper]
+        low = self._classes[upper - 1]
+        high = self._classes[upper]
         rounded = np.where(draws * (high - low) < inside - low, high, low)
         return np.where(valid, rounded, np.nan)
 
@@ -357,7 +363,9 @@ class EpochPolicy(BasePolicy):
         All state that changes with a round changes at once: an update that is interrupted took it
         or did not.
         """
-        n_before, stop, failure = len(self._rows), self.n_rounds_ + len(rewards), None
+        n_before = len(self._rows)
+        stop = self.n_rounds_ + len(rewards)
+        failure = None
         try:
             # Copies: a slice would keep the whole batch alive, and with it what it came from.
             self._rows.append(rows.copy())
@@ -385,8 +393,11 @@ class EpochPolicy(BasePolicy):
         rounds would have to be charged again. The failure is returned, and raised where nothing was
         charged, and nothing has changed.
         """
-        epoch, n_fitted, failure = len(self._epochs), self._length, None
-        X, y = np.concatenate(self._rows), np.concatenate(self._rewards)
+        epoch = len(self._epochs)
+        n_fitted = self._length
+        failure = None
+        X = np.concatenate(self._rows)
+        y = np.concatenate(self._rewards)
         length = epoch_length(self._epoch_lengths, epoch + 1)  # may raise: nothing is charged yet
         oracle = self._fresh_oracle(epoch, len(X))
         part = parallel_part(epoch, partition=self._partition)
@@ -423,17 +434,21 @@ class EpochPolicy(BasePolicy):
 
     def _with_past(self, oracle, n_fitted):
         """Oracle pooled with those of epochs before, where their released sums can be added."""
-        past, rounds = self._pooled_oracle, n_fitted
+        past = self._pooled_oracle
+        rounds = n_fitted
         self._not_comparable |= self._windows is not None and not comparable(oracle)
         try:
             if self._windows is not None and not self._not_comparable:
                 chosen = self._windows.take(oracle, n_fitted, self.n_rounds_)
-                oracle, rounds = chosen.oracle, chosen.n
+                oracle = chosen.oracle
+                rounds = chosen.n
             elif past is not None and not self.forget and hasattr(oracle, "pooled"):
-                oracle, rounds = oracle.pooled(past), rounds + self._n_pooled
+                oracle = oracle.pooled(past)
+                rounds = rounds + self._n_pooled
         except ValueError:  # each epoch has bounds of its own, or no sums: the last one is used
             self._not_comparable = self._windows is not None
-        self._pooled_oracle, self._n_pooled = oracle, rounds
+        self._pooled_oracle = oracle
+        self._n_pooled = rounds
         return oracle
 
     @property

@@ -165,7 +165,8 @@ class EpochGreedy(OraclePolicy):
     exploration: NotNegative = 1.0
 
     def _learn(self, oracle, n_fitted):
-        self.oracle_, self._region = oracle, None
+        self.oracle_ = oracle
+        self._region = None
         if self.exploration and hasattr(oracle, "posterior"):
             self._region = coef_posterior(oracle)
 
@@ -243,12 +244,14 @@ class SquareCB(OraclePolicy):
     gap_weight: NotNegative | Annotated[Any, callable] | Literal["auto"] = "auto"
 
     def _learn(self, oracle, n_fitted):
-        weight, scale = self.gap_weight, None
+        weight = self.gap_weight
+        scale = None
         if weight == "auto":
             weight = np.sqrt(self.n_actions_ * n_fitted)
             error = oracle.prediction_error() if hasattr(oracle, "prediction_error") else None
             if error is not None:
-                weight, scale = ERROR_WEIGHT * np.sqrt(self.n_actions_), max(error, TINY)
+                weight = ERROR_WEIGHT * np.sqrt(self.n_actions_)
+                scale = max(error, TINY)
         elif callable(weight):
             weight = float(weight(n_fitted))
             if not 0.0 <= weight < np.inf:
@@ -358,7 +361,8 @@ class ActionElimination(OraclePolicy):
         if self._kind(oracle) == "posterior":
             return super()._with_past(oracle, n_fitted)
         # The papers take intervals of one epoch.
-        self._pooled_oracle, self._n_pooled = oracle, n_fitted
+        self._pooled_oracle = oracle
+        self._n_pooled = n_fitted
         return oracle
 
     def _kind(self, oracle):
@@ -389,7 +393,8 @@ class ActionElimination(OraclePolicy):
     def _plausible(self, contexts, available):
         """Actions that may be the best, by posteriors of differences to the best mean."""
         contexts = distinct(contexts, available)
-        n_actions, rounds = contexts.shape[1], np.arange(len(contexts))
+        n_actions = contexts.shape[1]
+        rounds = np.arange(len(contexts))
         means = contexts @ self._region.centre
         if available is not None:  # an action that may not be played rules out no other
             means = np.where(available, means, -np.inf)
@@ -412,7 +417,9 @@ class ActionElimination(OraclePolicy):
             confidence_level=1.0 - self._failure / contexts.shape[1],
             method=self._kind(self.oracle_),
         )
-        low, high = low.reshape(shape), high.reshape(shape)
+        low = low.reshape(shape)
+        high = high.reshape(shape)
         if available is not None:  # an action that may not be played rules out no other
-            low, high = np.where(available, low, -np.inf), np.where(available, high, -np.inf)
+            low = np.where(available, low, -np.inf)
+            high = np.where(available, high, -np.inf)
         return high >= low.max(axis=1, keepdims=True)

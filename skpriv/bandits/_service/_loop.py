@@ -126,10 +126,14 @@ class Loop:
     ) -> None:
         policy = served(policy, max_visits, in_order)
         self._accountants = capture(with_parts=False)  # events may come from other parts
-        self.cutoff, self.default_reward = float(cutoff), float(default_reward)
-        self.learn_every, self._clock = int(learn_every), clock or time.time
-        self._here, self._forgotten = learn == "here", 0
-        self._store, self._try_at = Store(path), -np.inf
+        self.cutoff = float(cutoff)
+        self.default_reward = float(default_reward)
+        self.learn_every = int(learn_every)
+        self._clock = clock or time.time
+        self._here = learn == "here"
+        self._forgotten = 0
+        self._store = Store(path)
+        self._try_at = -np.inf
         self._learners: dict[int, Any] = {}  # locks of those who learn, by their processes
         with self._store.transaction() as held:
             if held.version() is None:
@@ -279,7 +283,8 @@ class Loop:
 
     def _learned_all(self, force):
         """Learn as often as there is something to learn; return the number of events."""
-        total, learned = 0, None
+        total = 0
+        learned = None
         while learned != 0 and (force or self._clock() >= self._try_at):
             try:
                 learned = self._learned(force)
@@ -343,8 +348,11 @@ class Loop:
         """
         with self._store.transaction() as held:
             self._refresh(held)
-            events, learned, troubles = held.last(), held.first_open() - 1, held.troubles()
-            now, last = self._clock(), held.last_time()
+            events = held.last()
+            learned = held.first_open() - 1
+            troubles = held.troubles()
+            now = self._clock()
+            last = held.last_time()
             behind = 0.0 if last is None else max(0.0, last - now)
             return {
                 "events": events,
@@ -451,7 +459,8 @@ class Loop:
 
     def _due(self, held, force=False):
         """Number of the first event to learn, and how many the policy is to be given now."""
-        first, until = held.first_open(), self.policy.rounds_until_update_
+        first = held.first_open()
+        until = self.policy.rounds_until_update_
         if self.policy._out_of_order:  # events whose rewards have come, in any order
             closed = held.last() + 1 - first
             return first, min(closed, until) if closed >= until or force else 0
@@ -486,7 +495,8 @@ class Loop:
                 taught = self._taught(self.policy, first, held.events(IN_RANGE, first, first + n))
                 return self._keep(held, self.policy, first, *taught)
             # Much faster than a deep copy
-            version, policy = self._version, policy_of(policy_values(self.policy))
+            version = self._version
+            policy = policy_of(policy_values(self.policy))
             held.close(first + n)  # rewards come too late now, whatever another clock says
         parts = []
         for start in range(first, first + n, EVENTS_AT_ONCE):
@@ -509,7 +519,8 @@ class Loop:
     def _taught(self, policy, first, columns):
         """Give events to a policy; return how many it took, and an error that did not undo it."""
         rows, actions, rewards, players, users, _ = columns
-        n, failure = len(rows), None
+        n = len(rows)
+        failure = None
         given: dict[str, Any] = {"rows": np.frombuffer(b"".join(rows)).reshape(n, -1)}
         if players[0] is not None:
             given["players"] = np.array(players)
@@ -521,7 +532,8 @@ class Loop:
             with self._charging(policy, f"events from {first}"):
                 policy.update(None, np.array(actions, dtype=np.intp), rewards, **given)
         except Exception as error:
-            n, failure = getattr(error, "rounds_taken", 0), error
+            n = getattr(error, "rounds_taken", 0)
+            failure = error
             if not n:
                 raise
         return n, failure
@@ -530,7 +542,8 @@ class Loop:
         """Save a policy that has learned n events, and play it from now on."""
         if failure is not None:
             self._note(held, failure, "its rounds are spent, and nothing was learned from them")
-        self.policy, self._version = policy, self._version + 1
+        self.policy = policy
+        self._version = self._version + 1
         held.save(self._version, first + n, policy)
         return n
 
@@ -569,5 +582,6 @@ class Loop:
     def _refresh(self, held):
         """Take over what another thread or process has learned."""
         if held.version() != self._version:
-            self._version, self.policy = held.version(), held.policy()
+            self._version = held.version()
+            self.policy = held.policy()
             self._closed *= self.policy._out_of_order

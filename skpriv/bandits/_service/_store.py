@@ -123,7 +123,8 @@ class Transaction:
     def policy(self):
         """Saved policy."""
         state = self._one("SELECT state FROM policy")
-        digest, state = state[:32], state[32:]
+        digest = state[:32]
+        state = state[32:]
         if sha256(state).digest() != digest:
             raise PrivacyError(DAMAGED_POLICY)
         try:

@@ -91,7 +91,8 @@ class OptimisticPolicy(RunningSumsPolicy):
         return optimistic(self._region, contexts, available, self._bonuses, self._features)
 
     def _rule(self):
-        form, bonuses = self._region.form.tolist(), [float(bonus) for bonus in self._bonuses]
+        form = self._region.form.tolist()
+        bonuses = [float(bonus) for bonus in self._bonuses]
         return {"form": form, "bonuses": bonuses}
 
     @property
@@ -255,8 +256,10 @@ class LinSquareCB(UnderAnyTrust):
         All of that is released, or follows from what is: the mean square of phi'(centre - theta)
         over the rows is the trace of the posterior covariance times their noisy Gram matrix.
         """
-        fit, d = self._posterior(equations), self._scaling.n_features
-        gram, form = equations.gram[:d, :d], fit.form[:d, :d]
+        fit = self._posterior(equations)
+        d = self._scaling.n_features
+        gram = equations.gram[:d, :d]
+        form = fit.form[:d, :d]
         square = max(0.0, float((gram * form).sum()) / equations.n)
         # At least the error of rows of the mean length in the direction that is known best.
         least = np.linalg.eigvalsh(form)[0] * max(np.trace(gram), 0.0) / equations.n

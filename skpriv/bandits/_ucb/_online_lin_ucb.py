@@ -48,7 +48,8 @@ class Maler:
     """
 
     def __init__(self, size, radius, gradient_bound, horizon):
-        self.radius, self.bound = radius, gradient_bound
+        self.radius = radius
+        self.bound = gradient_bound
         self.diameter = 2.0 * radius
         count = ceil(0.5 * log2(max(horizon, 2))) + 1
         index = np.arange(count)
@@ -124,7 +125,8 @@ class GradientDescent:
     """
 
     def __init__(self, size, radius, gradient_bound, horizon=None):
-        self.radius, self.bound = radius, gradient_bound
+        self.radius = radius
+        self.bound = gradient_bound
         self._steps = 0
         self.point = np.zeros(size)
 
@@ -233,7 +235,8 @@ class OnlineLinUCB(OptimisticPolicy):
     anytime: bool = False
     bonus_scale: Bonus = 1.0
 
-    privacy, channel = "local", "gaussian"
+    privacy = "local"
+    channel = "gaussian"
 
     def _start(self, n_phi):
         super()._start(n_phi)
@@ -243,9 +246,12 @@ class OnlineLinUCB(OptimisticPolicy):
     def _restart(self, steps):
         """Forget all but the past of the sums (Algorithm 7: a fresh Algorithm 1)."""
         p = self._scaling.size
-        self._steps, self._left, self._learner = steps, steps, None
+        self._steps = steps
+        self._left = steps
+        self._learner = None
         self._base = self._previous
-        self._gram, self._predicted = np.zeros((p, p)), np.zeros(p)
+        self._gram = np.zeros((p, p))
+        self._predicted = np.zeros(p)
         self._region = ball(p, self.coef_norm)
 
     @property
@@ -257,7 +263,8 @@ class OnlineLinUCB(OptimisticPolicy):
 
         The gradient is taken at the learner's prediction, which is public.
         """
-        block, self._previous = self._since(self._previous), self._sums.mark.answer
+        block = self._since(self._previous)
+        self._previous = self._sums.mark.answer
         if self._learner is None:
             bound = self._gradient_bound(block)
             make = LEARNERS[self.learner]
@@ -283,7 +290,8 @@ class OnlineLinUCB(OptimisticPolicy):
 
     def _gradient_bound(self, block):
         """Bound on the gradients of all steps, with probability confidence_level."""
-        p, level = self._scaling.size, log(2.0 * self._steps / (1.0 - self.confidence_level))
+        p = self._scaling.size
+        level = log(2.0 * self._steps / (1.0 - self.confidence_level))
         chi = sqrt(p) + sqrt(2.0 * level)
         noise = sqrt(block.target_scale**2 + (block.design_scale * self.coef_norm) ** 2)
         return 2.0 * (1.0 + self.coef_norm + noise * chi / block.n)

@@ -130,7 +130,10 @@ class RunningSumsPolicy(BasePolicy):
     max_visits: Count | None = None
 
     # A curator's, unless a class has these as parameters
-    privacy, channel, fit_intercept, width = "central", "gaussian", False, "asymptotic"
+    privacy = "central"
+    channel = "gaussian"
+    fit_intercept = False
+    width = "asymptotic"
     window: Any = field(init=False, default=None)
     _region: Any = field(init=False, default=None)
     _windows: Any = field(init=False, default=None)  # of sums that are read
@@ -176,7 +179,8 @@ class RunningSumsPolicy(BasePolicy):
         Rounds that have a mechanism each add up: Gaussian noise by the squares of mu, pure reports
         by epsilon, and those that are shuffled by epsilon and delta.
         """
-        budget, max_visits = self._trust.budget, self._max_visits or 1
+        budget = self._trust.budget
+        max_visits = self._max_visits or 1
         if max_visits == 1 or self._one_mechanism:
             return budget
         gaussian = self._likely_channel == "gaussian" and not self._trust.can.amplifies
@@ -192,7 +196,8 @@ class RunningSumsPolicy(BasePolicy):
     def _start(self, n_phi):
         self._reads = 0
         bounds = tuple(float(bound) - self._offset for bound in self.bounds_y)
-        data_norm, has_intercept = float(self.data_norm), self._has_intercept
+        data_norm = float(self.data_norm)
+        has_intercept = self._has_intercept
         self._scaling = RecordMap.of_norm(
             data_norm, bounds, has_intercept, n_phi, FEATURES_TO_CONSTANT
         )
@@ -201,7 +206,8 @@ class RunningSumsPolicy(BasePolicy):
         self._sums = self._open_sums()
         if self.window is not None and not self._certified:  # older and newer sums are compared
             persons = self._max_visits is not None
-            query, exact = self._sums.query, self._trust.exact
+            query = self._sums.query
+            exact = self._trust.exact
             self._windows = Windows(query, persons, self._gram_blocks, exact)
             self._windows.intercept = 0.0 if has_intercept else None
         if self._out_of_order:
@@ -312,14 +318,16 @@ class RunningSumsPolicy(BasePolicy):
     def _open_sums(self):
         """Open the stream of the first phase: what one user may lose is charged here."""
         self._sent_channel = self._channel  # once: later accountants do not change it
-        query, max_visits = self._query(self._scaling), self._max_visits or 1
+        query = self._query(self._scaling)
+        max_visits = self._max_visits or 1
         options = {
             "privacy": self._model,
             "budget": self._round_budget,
             "places": max_visits if self._one_mechanism else 1,
             "name": type(self).__name__,
         }
-        releases, numbering = 1 if self._one_mechanism else max_visits, self._numbering.part("sums")
+        releases = 1 if self._one_mechanism else max_visits
+        numbering = self._numbering.part("sums")
         with self._accounting():
             return PhasedSums(query, self._times, options, releases, self._noise_state(), numbering)
 
@@ -356,7 +364,8 @@ class RunningSumsPolicy(BasePolicy):
             with self._without_repeats(visits, rows, rewards, who, until) as (rows, rewards):
                 # How many rows there are is private, and empty ones must not add even a reward.
                 admitted = rows.any(axis=1)
-                rows, rewards = rows[admitted], rewards[admitted] - self._offset
+                rows = rows[admitted]
+                rewards = rewards[admitted] - self._offset
                 self._add(self._sums.take_late(rows, rewards, n_rounds), n_rounds)
 
     def _pay(self, n_rounds):
@@ -427,7 +436,8 @@ class RunningSumsPolicy(BasePolicy):
         if not constant:
             return fit
         form = fit.form.copy()
-        form[-1], form[:, -1] = 0.0, 0.0
+        form[-1] = 0.0
+        form[:, -1] = 0.0
         return Region(fit.centre, form)
 
     def _rule(self):
@@ -478,7 +488,8 @@ class RunningSumsPolicy(BasePolicy):
             If a user is unknown or has reported (``max_visits`` times), or if bytes are malformed,
             out of range or of another policy; nothing has changed then.
         """
-        fields, answers = self._device_task(), []
+        fields = self._device_task()
+        answers = []
         seen: Counter = Counter()
         max_visits = self._max_visits or 1
         for user, answer in reports:
@@ -509,7 +520,8 @@ class RunningSumsPolicy(BasePolicy):
                 "channel='codebook'."
             )
         if not hasattr(self, "_device_fields"):
-            code, query = self._sums.code, self._sums.query
+            code = self._sums.code
+            query = self._sums.query
             fields = {
                 "version": WIRE_VERSION,
                 "policy": {

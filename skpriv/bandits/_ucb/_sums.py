@@ -61,7 +61,8 @@ def certified(equations, alpha, bound, failure):
     <= q, a weighted chi-square (Laurent and Massart 2000, Lemma 1). Then theta* is in
     {||b - S theta||_{W^-1} <= beta} and in the ball, hence in the ellipsoids that average the two.
     """
-    p, (values, vectors) = len(equations.target), np.linalg.eigh(equations.design)
+    p = len(equations.target)
+    (values, vectors) = np.linalg.eigh(equations.design)
     if equations.law is not None:  # one bound on b - S theta*, rewards' noise and privacy together
         residual = equations.law.martingale_bound(bound, event("errors of the reports", failure))
         return _smallest(values, vectors, equations.target, np.ones(p), residual, bound)
@@ -90,7 +91,8 @@ def noise_bound(equations, bound, level):
     p = len(equations.target)
     variance = equations.target_scale**2 + (equations.design_scale * bound) ** 2 / 2.0
     largest = equations.target_scale**2 + (equations.design_scale * bound) ** 2
-    trace, square = largest + (p - 1) * variance, largest**2 + (p - 1) * variance**2
+    trace = largest + (p - 1) * variance
+    square = largest**2 + (p - 1) * variance**2
     return sqrt(trace + 2.0 * sqrt(square * level) + 2.0 * largest * level)
 
 
@@ -115,7 +117,9 @@ def _smallest(values, vectors, target, metric, beta, bound):
         radius = max(0.0, 1.0 - weight * offset + (centre**2 * precision).sum())
         size = radius * (1.0 / precision).sum()
         if size < smallest:
-            smallest, best, form = size, centre, radius / precision
+            smallest = size
+            best = centre
+            form = radius / precision
     return Region(vectors @ best, (vectors * form) @ vectors.T)
 
 
@@ -159,11 +163,13 @@ def asymptotic(equations, least_variance=0.0, blocks=1, resolved=0.0, constant=0
     Region
     """
     size = len(equations.target)
-    centre, form = np.zeros(size), np.zeros((size, size))
+    centre = np.zeros(size)
+    form = np.zeros((size, size))
     for at in slices(size, blocks):
         block = replace(equations, design=equations.design[at, at], target=equations.target[at])
         part = _posterior(block, least_variance, resolved, constant)
-        centre[at], form[at, at] = part.centre, part.form
+        centre[at] = part.centre
+        form[at, at] = part.form
     return Region(centre, form)
 
 
@@ -188,7 +194,8 @@ def _posterior(equations, least_variance, resolved, constant=0.0):
     Not a certified region.
     """
     values, vectors = np.linalg.eigh(equations.design)
-    values, target = np.maximum(values, 0.0), vectors.T @ equations.target
+    values = np.maximum(values, 0.0)
+    target = vectors.T @ equations.target
     values[values < resolved * equations.design_scale * sqrt(2.0 * len(values))] = 0.0
     variance = float(np.clip(_mean_square(equations, constant), 0.01, 1.0))
     taus = np.maximum(PRIOR_VARIANCES, least_variance)
@@ -206,9 +213,11 @@ def _posterior(equations, least_variance, resolved, constant=0.0):
         growth = 1.0 + extras * (pulls**2 / total).sum(axis=1)  # of the determinant
         gain = extras * (pulls * target / total).sum(axis=1) ** 2 / growth
         best = np.argmax(evidence - np.log(growth) + gain - odds)
-        tau, extra = taus[best % len(taus)], extras.ravel()[best]
+        tau = taus[best % len(taus)]
+        extra = extras.ravel()[best]
         # The precision is diag(1 / variances) - less along along'.
-        variances, less = 1.0 / (values**2 / errors + 1.0 / tau), extra / (tau * (tau + extra))
+        variances = 1.0 / (values**2 / errors + 1.0 / tau)
+        less = extra / (tau * (tau + extra))
         spreading = variances * along
         more = less / (1.0 - less * (spreading @ along))
         centre = variances * values * target / errors
@@ -236,7 +245,9 @@ def _mean_square(equations, constant):
 # The places where a window may begin and be cut: parts of the rounds so far, as public as the reads
 # are.
 FRACTIONS = (0.1, 0.25, 0.5, 0.7, 0.8, 0.9, 0.95)
-SPACING = 0.2  # of marks, see `Windows.add`: regret in worlds that change is the same within 1%
+MARK_SPACING = (
+    0.2  # of marks, see `Windows.add`: regret in worlds that change is the same within 1%
+)
 # Rounds of a part of a window, at least: with any useful budget, fewer tell less than the noise.
 LEAST_ROUNDS = 60
 # If rewards are not linear in the features, the fitted weights depend on which actions are played.
@@ -320,10 +331,13 @@ class Windows:
     def __init__(
         self, query: Any, persons: bool = False, blocks: int = 1, exact: bool = False
     ) -> None:
-        self._query, self._persons, self._blocks = query, persons, blocks
+        self._query = query
+        self._persons = persons
+        self._blocks = blocks
         self._misfit = MISFIT if exact else 0.0
         self._marks: list[Any] = []
-        self._origin, self._tests = 0, 0  # rounds before the last alarm are not used again
+        self._origin = 0  # rounds before the last alarm are not used again
+        self._tests = 0
         self.intercept: float | None = None
         self.changes: list[int] = []
 
@@ -332,10 +346,11 @@ class Windows:
 
         No window will begin before the first of FRACTIONS of the rounds so far, so that one mark
         before it is enough. The middle one of three neighbours is dropped where they are closer
-        than SPACING of their distance from the newest read and from the origin. Their number grows
+        than MARK_SPACING of their distance from the newest read and from the origin. Their number grows
         with the logarithm of the rounds, and depends on public numbers alone.
         """
-        now, origin = mark.rounds, self._origin
+        now = mark.rounds
+        origin = self._origin
         first = origin + FRACTIONS[0] * (now - origin)
         marks = [each for each in self._marks if each.rounds >= origin]
         alone = marks[:1] if origin else []  # a window may begin at the last alarm
@@ -343,7 +358,7 @@ class Windows:
         spaced = marks[:1]
         for middle, later in pairwise(marks[1:]):
             away = min(now - later.rounds, spaced[-1].rounds - origin)
-            if later.rounds - spaced[-1].rounds > SPACING * away:
+            if later.rounds - spaced[-1].rounds > MARK_SPACING * away:
                 spaced.append(middle)
         self._marks = [*alone, *spaced, *marks[1:][-1:], mark]
 
@@ -425,7 +440,8 @@ class Windows:
                 regions[key] = self._estimate(self._since(first, last))
             parts.append(regions[key])
         (old, _), (new, rows) = parts
-        wider, square = 1.0 + self._correlation(start, cut, now), 0.0
+        wider = 1.0 + self._correlation(start, cut, now)
+        square = 0.0
         difference = new.centre - old.centre
         for at in slices(len(rows), self._blocks):
             scatter = wider * (old.form[at, at] + new.form[at, at])
@@ -488,17 +504,22 @@ class PhasedSums:
     """
 
     def __init__(self, query, times, options, releases, random_state, numbering):
-        self.query, self.times, self._numbering = query, times, numbering
+        self.query = query
+        self.times = times
+        self._numbering = numbering
         self.pending = self.rounds = 0  # since the last read, and before it
         self._opened = self._planned = 0  # streams that were opened, and rounds that they cover
-        self._options, self._releases, self._random_state = options, releases, random_state
+        self._options = options
+        self._releases = releases
+        self._random_state = random_state
         self._partition = uuid.uuid4().hex
         self._streams = []  # that of the present phase, and those of the phases to come
         self._past = Answer(np.zeros(query.shape), 0, GaussianNoise(0.0))
         self._last = self._past
         self.mark: Any = None  # the last read, as an end of a window
         self.report: Any = None  # with a row for each stream, once the first of them is open
-        self._rows, self._rewards = Raw(), Raw()  # of rounds that are not pushed yet
+        self._rows = Raw()  # of rounds that are not pushed yet
+        self._rewards = Raw()
         self._n_kept = 0
         self.reserve(1)
 
@@ -510,7 +531,8 @@ class PhasedSums:
     @property
     def place(self):
         """Number of the next read among those of all phases: that by which copies find it."""
-        stream, phase = self._streams[0], self._opened - len(self._streams)
+        stream = self._streams[0]
+        phase = self._opened - len(self._streams)
         ended = stream.reads == stream.n_reads
         return ((phase + ended) << 40) + (0 if ended else stream.reads)  # a phase has fewer reads
 
@@ -557,12 +579,14 @@ class PhasedSums:
                 self._past = self._total(self._last)
                 self._streams.pop(0)
             add(slice(start, stop))
-            rows, place = self.report.rows, -len(self._streams)
+            rows = self.report.rows
+            place = -len(self._streams)
             rows[place] = replace(rows[place], records=rows[place].records + stop - start)
             self.pending += stop - start
             start = stop
             if self.pending == length:
-                self.rounds, self.pending = self.rounds + length, 0
+                self.rounds = self.rounds + length
+                self.pending = 0
                 self._push()
                 self._last = self._streams[0].read()
                 total = self._total(self._last)
@@ -585,8 +609,11 @@ class PhasedSums:
     def _push(self):
         """Give the rows that were kept to the present stream."""
         if self._n_kept:
-            X, y = np.concatenate(self._rows), np.concatenate(self._rewards)
-            self._rows, self._rewards, self._n_kept = Raw(), Raw(), 0
+            X = np.concatenate(self._rows)
+            y = np.concatenate(self._rewards)
+            self._rows = Raw()
+            self._rewards = Raw()
+            self._n_kept = 0
             self._streams[0].push(X, y)
 
     def _total(self, answer):
@@ -596,7 +623,8 @@ class PhasedSums:
         return Answer(self._past.value + answer.value, self._past.n + answer.n, noise)
 
     def _open(self):
-        reads, batch = self.times.reads(self._opened), self.times.length(self._planned)
+        reads = self.times.reads(self._opened)
+        batch = self.times.length(self._planned)
         planned = self.times.end(self._planned, reads)  # a loop, which may be interrupted
         with parallel_part(self._opened, partition=self._partition):
             stream = open_stream(
@@ -610,11 +638,14 @@ class PhasedSums:
                 charge(stream.report.charged, self._options["name"])
         stream = stream.number(self._numbering.part(self._opened))
         if self.report is None:
-            name, budget = self._options["name"], self._options["budget"]
-            secure, simulated = self._random_state is None, stream.report.simulated
+            name = self._options["name"]
+            budget = self._options["budget"]
+            secure = self._random_state is None
+            simulated = stream.report.simulated
             kinds = {"disjoint": True, "simulated": simulated}
             self.report = PrivacyReport(name, stream.model, budget, secure, **kinds)
         (row,) = stream.report.rows  # the row that the session reported
         self.report.rows.append(replace(row, records=0))
         self._streams.append(stream)
-        self._opened, self._planned = self._opened + 1, planned
+        self._opened = self._opened + 1
+        self._planned = planned

@@ -16,7 +16,8 @@ from ...privacy import SIDE_SHARE, models_that
 from .._by_steps import FitsLines
 from .._opening import public_row_map
 
-WEIGHTED, LIKELIHOOD = "curve of the weighted scores", "curve of maximum likelihood"
+WEIGHTED = "curve of the weighted scores"
+LIKELIHOOD = "curve of maximum likelihood"
 
 
 UNIT = TargetMap((-1.0, 1.0), True)  # of linear parts, which have no other unit
@@ -81,7 +82,8 @@ class GeneralizedLinear(FitsLines):
     def _check_model(self):
         """Refuse a privacy model whose users answer alone; policies ask before the first epoch."""
         if self._trust.can.alone:
-            name, models = type(self).__name__, models_that("same_rows")
+            name = type(self).__name__
+            models = models_that("same_rows")
             words = {"privacy": self.privacy, "name": name, "models": models}
             raise PrivacyError(NEEDS_A_SUM.format(**words, what=self._means))
 
@@ -101,7 +103,8 @@ class GeneralizedLinear(FitsLines):
         fit = self._released
         found = fit.link.each(self._record_map.row_map.coefficient_map()) @ fit.theta
         found = found.reshape(np.size(fit.location), -1)
-        self.coef_, self.intercept_ = found[:, :-1], found[:, -1] + fit.location
+        self.coef_ = found[:, :-1]
+        self.intercept_ = found[:, -1] + fit.location
 
     def _deviation(self):
         """Nothing is known of the deviation of counts, which is not the same everywhere."""
@@ -117,10 +120,13 @@ class GeneralizedLinear(FitsLines):
 
         If eta is above its largest value, it ends there, with the width that it has.
         """
-        fit, eta = self._released, self._eta(X)
+        fit = self._released
+        eta = self._eta(X)
         value, half = fit.interval(self._record_map.rows(X), confidence_level, method)
-        low, high = np.minimum(value, fit.link.largest) - half, value + half
-        low, high = self._mean(np.minimum(low, eta)), self._mean(np.maximum(high, eta))
+        low = np.minimum(value, fit.link.largest) - half
+        high = value + half
+        low = self._mean(np.minimum(low, eta))
+        high = self._mean(np.maximum(high, eta))
         return ConfidenceInterval(low, high)
 
     def _eta(self, X):
@@ -149,7 +155,8 @@ class GeneralizedLinear(FitsLines):
     def _law(self, estimand):
         fitted = estimand == "fitted"
         curve = WEIGHTED if fitted and not self._trust.can.exact else LIKELIHOOD
-        maps, words = replace(self._record_map, target_map=UNIT), self._law_words
+        maps = replace(self._record_map, target_map=UNIT)
+        words = self._law_words
         words |= {"estimand": f"{estimand}: {words['estimand']}", "epsilon": self.epsilon}
         words["detail"] = f"by the {words['detail']} {curve}"
         words["compared"] = COMPARED if curve == WEIGHTED else ""

@@ -61,7 +61,8 @@ def check_kind(y, classes):
     ValueError
         If the labels are text and the classes numbers, or the other way round.
     """
-    of_text, dtypes = classes.dtype.kind == "U", dtypes_of(y)
+    of_text = classes.dtype.kind == "U"
+    dtypes = dtypes_of(y)
     refuse_dtypes(dtypes, "y")
     for dtype in dtypes.values():
         if kind_of(dtype) in ((NUMBERS, TRUTHS) if of_text else (TEXTS,)):
@@ -90,7 +91,8 @@ def class_codes(y, classes, n):
     -------
     ndarray of float of shape (n,)
     """
-    found, labels = np.full(n, float(len(classes))), None
+    found = np.full(n, float(len(classes)))
+    labels = None
     with suppress(Exception):
         labels = np.asarray(y, dtype=None if hasattr(y, "dtype") else object).reshape(-1)
         plain = labels.dtype.kind in ("U" if classes.dtype.kind == "U" else "biuf")

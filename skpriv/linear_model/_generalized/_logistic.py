@@ -217,7 +217,9 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
             their error is the noise of privacy alone. The explained deviance is that of log-odds
             with a normal distribution.
         """
-        fit, report, k = self._released, self.privacy_report_, len(self.classes_)
+        fit = self._released
+        report = self.privacy_report_
+        k = len(self.classes_)
         query, size = (LocationQuery, 0.5) if k == 2 else (ClassRatesQuery, 1.0)
         # What counted the classes, unless a fit began at another one or nothing is noisy
         scales = [row.scale or 0.0 for row in report.rows if row.query == query.name]
@@ -247,7 +249,8 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
                 "Pass estimand='fitted'."
             )
         check_kind(y, classes)
-        records, values = public_rows(self, X, y), tuple(map(float, range(len(classes))))
+        records = public_rows(self, X, y)
+        values = tuple(map(float, range(len(classes))))
         if isinstance(records, ArrayRows):
             records = LabelledRows(X, y, classes)
             records.n_jobs = self.n_jobs
@@ -258,7 +261,8 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
             )
         else:
             values = tuple(map(float, classes))
-        self.classes_, self._values = classes, values
+        self.classes_ = classes
+        self._values = values
         link = Logit() if len(classes) == 2 else Softmax(n_classes=len(classes))
         self._fit_link(records, ClassTarget(values), link, groups, weights)
 

@@ -63,7 +63,8 @@ class BinBound(NamedTuple):
 
     def __call__(self, W):
         """Bound for each row w of W."""
-        node, squares = self.node, quadratic_forms(W)
+        node = self.node
+        squares = quadratic_forms(W)
         quadratic = quadratic_forms(W, node.gram) + self.operator * squares
         # copies of a record bring copies of its target's error: c^2 times the gram of one copy
         proxy = node.copies * np.clip(quadratic, 0.0, node.records * squares)
@@ -78,7 +79,8 @@ def _vector_quantile(d, tail):
 
 def bin_bound(node, theta_bound, failure, gram_failure):
     """The bound for Gaussian noise, of which targets are independent."""
-    d, law = node.size, node.law
+    d = node.size
+    law = node.law
     of_vector, of_operator = (weight * gram_failure for weight in NOISE_WEIGHTS)
     of_vector = event(f"{node.path}: noise at theta", of_vector)
     of_operator = event(f"{node.path}: noise of the Gram", of_operator)
@@ -100,14 +102,17 @@ def report_bound(node, theta_bound, failure):
     bounded in norm. So all holds for w of any origin, and is added up; levels by sqrt(their
     number) times the root of the sum of their grams.
     """
-    d, law, levels = node.size, node.law, len(node.law.parts)
+    d = node.size
+    law = node.law
+    levels = len(node.law.parts)
     weights = {"noise of the Gram": 1.0, "noise at theta": 1.0}
     # of each level's targets: a bound that holds for all levels is that of the rarest event
     names = (f"errors of the targets of level {level}" for level in range(levels))
     weights |= dict.fromkeys(names, 1.0 / levels)
     parts = shared(failure, weights, f"{node.path}: ")
     of_operator, of_norm, *of_targets = vars(parts).values()
-    tail, operator = log(1.0 / min(of_targets)), law.operator(d, of_operator)
+    tail = log(1.0 / min(of_targets))
+    operator = law.operator(d, of_operator)
     outer = theta_bound if node.resolved.size else 0.0
     norm = node.factor * law.equation(d, node.factor, theta_bound, outer, of_norm)
     quantile = node.factor * _vector_quantile(d, tail) * sqrt(levels)
@@ -117,11 +122,13 @@ def report_bound(node, theta_bound, failure):
 def certified_by_tree(tree, points, theta_bound, confidence_level):
     """Low and high ends for x'theta*, uniformly over the points."""
     bins, bounds = _bounds(tree, theta_bound, confidence_level)
-    low, high = np.empty(len(points)), np.empty(len(points))
+    low = np.empty(len(points))
+    high = np.empty(len(points))
     for chunk in blocks_of(len(points), 2 * points.shape[1]):
         X = points[chunk]
         norms = theta_bound * np.linalg.norm(X, axis=1)
-        low[chunk], high[chunk] = -norms, norms
+        low[chunk] = -norms
+        high[chunk] = norms
         for node in bins:
             for penalty in BIN_PATH:
                 centre, half = _along_chain(node, X, penalty, bounds, theta_bound)
@@ -156,8 +163,10 @@ def _bounds(tree, theta_bound, confidence_level):
 
 def _along_chain(node, X, penalty, bounds, theta_bound):
     """Explain x'theta* by the equations of a bin and of its ancestors."""
-    rest, child = X, None
-    centre, half = np.zeros(len(X)), np.zeros(len(X))
+    rest = X
+    child = None
+    centre = np.zeros(len(X))
+    half = np.zeros(len(X))
     for step in node.chain():
         if child is None:
             part = rest @ step.basis
@@ -194,7 +203,8 @@ def pooled(tree, prior):
     of few equations the best size alone is sometimes 0 by accident. Only directions that stand out
     of the noise of the gram enter, because noise in the design attenuates.
     """
-    theta, least = np.zeros(len(prior)), 1.0 / INTERCEPT_PRIOR
+    theta = np.zeros(len(prior))
+    least = 1.0 / INTERCEPT_PRIOR
     bins = tree.bins
     exact = all(node.law.rms == 0.0 for node in bins)
     for _ in range(1 if exact else 3):
@@ -225,7 +235,8 @@ def _whitened(node, theta):
     W = vectors[:, above].T
     design = _through(W, node)
     response = node.factor * (W @ node.target)
-    inside, outside = theta @ node.basis, theta @ node.resolved
+    inside = theta @ node.basis
+    outside = theta @ node.resolved
     sampling = node.factor**2 * node.copies * values[above]
     private = (node.factor * node.law.rms) ** 2 * (1.0 + outside @ outside) * np.ones(len(W))
     private += node.law.rms**2 * (inside @ inside + (W @ inside) ** 2) / 2.0

@@ -20,7 +20,8 @@ RESOLUTION_FOR_TWO = 150.0
 
 def resolution(query, trust, records, share):
     """Public number of reports over the standard deviation of their summed noise and sampling."""
-    noise, budget = 0.0, trust.budget
+    noise = 0.0
+    budget = trust.budget
     if trust.can.reports:
         records = max(1, int(share * records))
         noise = law_of(query.local_noise(budget).summed(records)).rms
@@ -56,7 +57,9 @@ def tree_shape(est, maps, records, kind):
     estimate in a bin has an error of about one over the resolution, whatever the norm of the bin
     is, so that smaller norms are not worth a bin.
     """
-    size, n_levels, n_scales = maps.size, est.n_levels, est.n_scales
+    size = maps.size
+    n_levels = est.n_levels
+    n_scales = est.n_scales
     probe = query_kind(kind)(maps, PartitionTree(size, est.gamma, 1, 1), (), crossed=True)
     if n_levels == "auto":
         n_levels = size

@@ -145,7 +145,8 @@ class PaperIntervals:
         return widths
 
     def _half_width(self, node, widths, failure, gram_failure):
-        law, d = node.law, node.size
+        law = node.law
+        d = node.size
         of_targets, of_errors = (weight * failure for weight in TARGETS_WEIGHTS)
         of_vector, of_operator = (weight * gram_failure for weight in NOISE_WEIGHTS)
         operator = law.operator(d, of_operator)
@@ -158,13 +159,16 @@ class PaperIntervals:
 
     def _earlier(self, node, widths, failure):
         """Bound on |sum of u'z times the error of earlier levels| over the first batch."""
-        (answer, released), cap = node.earlier, 2.0 * self.theta_bound
+        (answer, released) = node.earlier
+        cap = 2.0 * self.theta_bound
         # the batch was weighed with the half-widths of the fit: rescale to these ones
         ratio = max([1.0, *(widths[s.path] / s.half_widths[0] for s in node.parent.chain())])
         of_noise, *of_batches = split_failure(failure, 1.0, 1.0, 1.0)
         total = max(released + law_of(answer.noise).vector(1, of_noise), 0.0)
         if not self.overlap:  # other records: uniform deviation over u, and of both batches
-            first, second, tail = node.records, answer.n, log(1.0 / of_batches[0]) / 2.0
+            first = node.records
+            second = answer.n
+            tail = log(1.0 / of_batches[0]) / 2.0
             total *= first / second
             total += 2.0 * sqrt(first) + sqrt(first * tail) + first / second * sqrt(second * tail)
         return cap * ratio * min(total, node.records)
@@ -180,14 +184,17 @@ class PaperIntervals:
         """Intersection over the levels of each path; all hold on one event, for all x at once."""
         widths = self.half_widths(confidence_level)
         norms = self.theta_bound * np.linalg.norm(points, axis=1)
-        low, high = -norms, norms
+        low = -norms
+        high = norms
         for node, rows in self.tree.locate(points):
             path: list[Bin] = [step for step in node.chain() if step.active][::-1]
-            X, eta = points[rows], np.zeros(len(rows))
+            X = points[rows]
+            eta = np.zeros(len(rows))
             for step in path:
                 eta += abs(X @ step.directions[:, 0]) * widths[step.path]
                 rest = np.linalg.norm(X @ step.directions[:, 1:], axis=1)
-                centre, half = X @ step.total, eta + self.theta_bound * rest
+                centre = X @ step.total
+                half = eta + self.theta_bound * rest
                 low[rows] = np.maximum(low[rows], centre - half)
                 high[rows] = np.minimum(high[rows], centre + half)
         return np.minimum(low, high), np.maximum(low, high)

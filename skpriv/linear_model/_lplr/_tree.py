@@ -93,11 +93,13 @@ class ReportLaw:
 
     def _total(self, failure, squares, top):
         """Bound for a map whose squared entries add up to squares, its squared norm top."""
-        tail, total = log(len(self.parts) / failure), 0.0
+        tail = log(len(self.parts) / failure)
+        total = 0.0
         for part in self.parts:
             excess = max(part.along - part.across, 0.0)
             mean = sqrt(part.reports * (squares * part.across + top * excess))
-            weak, bound = part.reports * top * max(part.along, part.across), sqrt(top) * part.bound
+            weak = part.reports * top * max(part.along, part.across)
+            bound = sqrt(top) * part.bound
             first = 3.0 * bound * tail
             total += mean + 0.5 * (
                 first + sqrt(first**2 + 8.0 * tail * (weak + 2.0 * bound * mean))
@@ -200,8 +202,11 @@ class Bin:
     def receive(self, gram, cross, target, law, records, overlap=False):
         """Add an answer about (more) records of the bin, or about the same ones if they overlap."""
         if self.law is None:
-            self.gram, self.cross, self.target = gram, cross, target
-            self.law, self.records = law, records
+            self.gram = gram
+            self.cross = cross
+            self.target = target
+            self.law = law
+            self.records = records
         else:
             self.gram, self.cross = self.gram + gram, self.cross + cross
             self.target = self.target + target
@@ -259,7 +264,9 @@ class PartitionTree(Display):
     """
 
     def __init__(self, size, gamma, n_scales, n_levels):
-        self.gamma, self.n_scales, self.n_levels = gamma, n_scales, n_levels
+        self.gamma = gamma
+        self.n_scales = n_scales
+        self.n_levels = n_levels
         self.bins = []
         self._basis = np.eye(size)
         empty = None, self._basis, np.empty((size, 0))
@@ -441,7 +448,8 @@ class LevelQuery(Query):
         """Hand the answer to the bins; overlap says if levels share their records."""
         law = law_of(answer.noise)
         for node, value in zip(self.bins, answer.value, strict=True):
-            moments, d = unvech(value, self.joint_length), node.size
+            moments = unvech(value, self.joint_length)
+            d = node.size
             beside = SQRT2 * moments[:d, d:]
             node.receive(moments[:d, :d], beside[:, :-1], beside[:, -1], law, answer.n, overlap)
 
@@ -468,14 +476,16 @@ class CodebookLevelQuery(LevelQuery):
     def units(self, X, y):
         """Slot of each row's bin, and its unit vector."""
         phi, target = self.maps.records(X, y)
-        slots, vectors = np.zeros(len(phi), dtype=np.intp), np.zeros((len(phi), self.shape[1]))
+        slots = np.zeros(len(phi), dtype=np.intp)
+        vectors = np.zeros((len(phi), self.shape[1]))
         above = np.triu_indices(self.joint_length, 1)
         for slot, node, rows in self.located(phi):
             d = node.size
             u = np.column_stack([phi[rows] @ self._columns[slot], target[rows] / SQRT2])
             moments = np.hstack([u**2, SQRT2 * u[:, above[0]] * u[:, above[1]]])
             in_node = np.append(np.arange(self.joint_length) < d, above[0] < d)
-            slots[rows], vectors[rows] = slot, moments * in_node
+            slots[rows] = slot
+            vectors[rows] = moments * in_node
         vectors /= self.radius
         squares = quadratic_forms(vectors)
         vectors[:, self.joint_length - 1] = np.sqrt(np.maximum(1.0 - squares, 0.0))
@@ -495,6 +505,7 @@ class CodebookLevelQuery(LevelQuery):
         -------
         (row, report) : int, ndarray of unit length
         """
-        X, target = np.asarray(x, dtype=float).reshape(1, -1), np.asarray([y], dtype=float)
+        X = np.asarray(x, dtype=float).reshape(1, -1)
+        target = np.asarray([y], dtype=float)
         rows, reports = self.reports(X, target, self.local_noise(budget), NoiseSource(rng))
         return int(rows[0]), reports[0]

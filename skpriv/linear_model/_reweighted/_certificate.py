@@ -76,7 +76,8 @@ class GradientCertificate:
         reach = radius + np.linalg.norm(self.theta)
         slopes = self.link.slope_bounds(max(radius, float(np.linalg.norm(self.theta))))
         trivial = radius * np.linalg.norm(points, axis=1)
-        centre, half = np.zeros(len(points)), trivial
+        centre = np.zeros(len(points))
+        half = trivial
         for ridge in RIDGES:
             smallest = float(np.linalg.eigvalsh(self.mean_phi)[0]) + ridge
             if smallest <= slack or smallest <= 0.0:
@@ -86,7 +87,8 @@ class GradientCertificate:
                 self._about_step(points, ridge, slopes, residual, slack, reach),
             ):
                 better = width < half
-                centre, half = np.where(better, middle, centre), np.where(better, width, half)
+                centre = np.where(better, middle, centre)
+                half = np.where(better, width, half)
         # Both ends may lie beyond: the interval then ends there with the width that it has
         low = np.clip(np.minimum(centre, trivial) - half, -trivial, trivial)
         high = np.clip(np.maximum(centre, -trivial) + half, -trivial, trivial)
@@ -135,8 +137,10 @@ class GradientCertificate:
         values, vectors = np.linalg.eigh(sigma)
         relative = slack / float(np.linalg.eigvalsh(self.mean_phi)[0] + ridge)
         middle = sum(slopes) / 2.0
-        low, high = slopes[0] * (1.0 - relative), slopes[1] * (1.0 + relative)
-        average, spread = (low + high) / 2.0, (high - low) / (high + low)
+        low = slopes[0] * (1.0 - relative)
+        high = slopes[1] * (1.0 + relative)
+        average = (low + high) / 2.0
+        spread = (high - low) / (high + low)
         noise = (residual + middle * ridge * reach) / average
         rotated = points @ self.U @ vectors  # <phi, U v> = <U phi, v>
         dual = np.sqrt((rotated**2 / values).sum(axis=1))  # ||U phi|| in the norm of S'^{-1}

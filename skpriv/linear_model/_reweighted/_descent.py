@@ -20,15 +20,18 @@ from ._normalisation import EIGENVALUE_FLOOR
 
 # Each step takes GROWTH times the share of the one before it: early steps only have to come near,
 # and the last gradient is both the last step and the interval's certificate.
-STEPS, GROWTH = {"budget": 5, "users": 2}, {"budget": 2.5, "users": 2.0}
+STEPS = {"budget": 5, "users": 2}
+GROWTH = {"budget": 2.5, "users": 2.0}
 
 
 # Steps of a curved link must converge further the smaller the noise is: above the precision PRECISE
 # (mu sqrt(n / p)) they are FURTHER more for each factor e.
-FURTHER, PRECISE = 3.0, 150.0
+FURTHER = 3.0
+PRECISE = 150.0
 
 
-MAX_ITER, SMALL = 500, 1e-5  # of the minimiser without noise: steps, and that of its slopes
+MAX_ITER = 500  # steps of the minimiser without noise
+SMALL = 1e-5  # step of the differences that its slopes are computed from
 
 
 def step_shares(divides, link, precision):
@@ -103,10 +106,13 @@ class LinkGradientQuery(Query):
 
     def read(self, answer):
         """The `GradientCertificate` at theta: both means, and the deviations of their noise."""
-        p, n, scale = self.maps.size, answer.n, answer.mean_scale
+        p = self.maps.size
+        n = answer.n
+        scale = answer.mean_scale
         U = np.eye(p) if self.instrument.matrix is None else self.instrument.matrix
         mean_phi = unvech(answer.value[p:], p) / (n * self.weight)
-        gradient, mean_scale = answer.value[:p] / n, scale / self.weight
+        gradient = answer.value[:p] / n
+        mean_scale = scale / self.weight
         return GradientCertificate(
             self.link, U, self.theta, gradient, scale, mean_phi, mean_scale, n
         )
@@ -145,7 +151,8 @@ def gradient_change(link, norm, condition):
     [3.0, 3.3, 3.7, 4.0]
     """
     along, other, between = _angles(condition)
-    first, second = 1.0 + link.mean(norm * along), 1.0 + link.mean(norm * other)
+    first = 1.0 + link.mean(norm * along)
+    second = 1.0 + link.mean(norm * other)
     squares = first**2 + second**2 - 2.0 * first * second * between
     return float(min(2.0 * (1.0 + link.mean(norm)), sqrt(squares.max()) * (1.0 + 1e-3)))
 
@@ -158,8 +165,10 @@ def descend(session, maps, instrument, link, radius, shares):
     all the steps by their precision: for the identity link no step's budget is lost.
     """
     p = maps.size
-    theta, precision = np.zeros(p), 0.0
-    mean_phi, mean_precision = np.zeros((p, p)), 0.0
+    theta = np.zeros(p)
+    precision = 0.0
+    mean_phi = np.zeros((p, p))
+    mean_precision = 0.0
     free = radius == inf
     slope = link.slope_bounds(radius)[1] if free else sum(link.slope_bounds(radius)) / 2.0
     for share in shares:
@@ -173,7 +182,8 @@ def descend(session, maps, instrument, link, radius, shares):
         precision += found.gradient_scale**-2
         rate = 1.0 / (found.gradient_scale**2 * precision)
         # In theta = U w the metric is U^{-1/2} (H + lambda) U^{-1/2}, and the gradient U^{-1} g
-        inverse_root, gradient = psd_power(found.U, -0.5), np.linalg.solve(found.U, found.gradient)
+        inverse_root = psd_power(found.U, -0.5)
+        gradient = np.linalg.solve(found.U, found.gradient)
         metric = inverse_root @ floored @ inverse_root
         step = rate / slope * np.linalg.solve(metric, gradient)
         theta = nearest_in_ball(theta - step, metric, radius)
@@ -204,7 +214,8 @@ class Minimiser(Procedure):
         for _ in range(MAX_ITER):
             shape = (len(theta), len(theta) + 1)
             sums = rows.sum(InnerSum(partial(self._slopes, theta), shape))
-            metric, score = psd_part(sums[:, :-1]), sums[:, -1]
+            metric = psd_part(sums[:, :-1])
+            score = sums[:, -1]
             step = -np.linalg.lstsq(metric, score, rcond=RELATIVE_ZERO)[0]
             move = nearest_in_ball(theta + step, metric, self.radius) - theta
             length = float(np.linalg.norm(move))
