@@ -346,8 +346,8 @@ class Windows:
 
         No window will begin before the first of FRACTIONS of the rounds so far, so that one mark
         before it is enough. The middle one of three neighbours is dropped where they are closer
-        than MARK_SPACING of their distance from the newest read and from the origin. Their number grows
-        with the logarithm of the rounds, and depends on public numbers alone.
+        than MARK_SPACING of their distance from the newest read and from the origin. Their number
+        grows with the logarithm of the rounds, and depends on public numbers alone.
         """
         now = mark.rounds
         origin = self._origin
