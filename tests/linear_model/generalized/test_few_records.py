@@ -75,3 +75,27 @@ def test_where_slopes_begin(link):
     rules = Rules.of(200, 5, begins + 1.0, link=link)
     assert rules.few_records and not rules.mean_only and not rules.whitening and not rules.line
     assert not Rules.of(500, 5, 151.0, link=link).few_records
+
+
+def _line(n, seed, epsilon=4.887):
+    """A published design: N is n at this epsilon."""
+    rng = np.random.RandomState(seed)
+    x = rng.normal(0.5, 1.0, n)
+    y = np.clip(x - 0.5 + rng.normal(0.0, 0.5, n), -2.0, 2.0)
+    model = LinearRegression(epsilon=epsilon, bounds_X=(-2, 2), bounds_y=(-2, 2), random_state=seed)
+    return inference(model.fit(np.clip(x, -2.0, 2.0)[:, None], y))
+
+
+def test_no_cliff_of_standard_errors_and_of_power():
+    """Power was .28 at n=97 and 1.00 at 101, with standard errors of .60 and .15. Of 12 fits each.
+
+    A fall of power by a fifth would pass, and a standard error that is larger by a fifth.
+    """
+    errors, power = [], []
+    for n in (45, 80, 97, 101, 150, 300):
+        found = [_line(n, seed) for seed in range(12)]
+        errors.append(np.median([one.std_error[0] for one in found]))
+        power.append(np.mean([one.low[0] > 0.0 for one in found]))
+    assert all(later < 1.2 * one for one, later in zip(errors, errors[1:], strict=False)), errors
+    assert all(later > one - 0.2 for one, later in zip(power, power[1:], strict=False)), power
+    assert power[1] > 0.5 and power[2] > 0.9 and errors[2] < 1.5 * errors[3], (errors, power)
