@@ -83,13 +83,13 @@ def _read(path):
         raise ValueError(f"{os.fspath(path)!r} is not a file that a policy was saved in.")
     line, _, body = content[len(MAGIC) :].partition(b"\n")
     header = parsed(line)
-    if not isinstance(header, dict) or "apart" not in header:
-        raise ValueError(f"The header of {os.fspath(path)!r} is damaged.")
-    if header.get("version") != STATE_VERSION:
+    if isinstance(header, dict) and header.get("version") != STATE_VERSION:
         raise ValueError(
             f"{os.fspath(path)!r} has version {header.get('version')} of the format, and this "
             f"skpriv reads version {STATE_VERSION}: go on with the skpriv that wrote it."
         )
+    if not isinstance(header, dict) or "apart" not in header:
+        raise ValueError(f"The header of {os.fspath(path)!r} is damaged.")
     return header, parsed(body)
 
 
