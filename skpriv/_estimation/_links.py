@@ -229,8 +229,8 @@ class Logit(BentLink):
     limit: float | None = 1.0
 
     def proved(self, limit):
-        """The same where no residual is cut, as none of two classes is."""
-        return 1.0, 4.0
+        """The same; less where no residual is cut, as none of two classes is."""
+        return super().proved(limit) if limit < self.limit else (1.0, 4.0)
 
     def mean(self, eta):
         """1 / (1 + exp(-eta)), in long vector operations, which `special.expit` is not."""

@@ -266,6 +266,9 @@ class RowMap(PublicRows):
     feature_length: float = FEATURE_LENGTH
     bounded = True
 
+    def __post_init__(self):
+        _ = self._affine  # now, so that a map does not tell whether it has read a row
+
     @cached_property
     def size(self):
         """Length p of phi."""
@@ -532,6 +535,9 @@ class TargetMap(PublicTargets):
     bounds_y: tuple
     fit_intercept: bool
     bounded = True
+
+    def __post_init__(self):
+        _ = self.centre, self.radius  # now, as a `RowMap` does
 
     @cached_property
     def centre(self):

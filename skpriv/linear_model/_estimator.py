@@ -124,6 +124,7 @@ class PrivateEstimator(Accounted, BaseEstimator):
     clip, n_jobs = cast(Any, ("auto", -1))
     # The parameter that bounds rows, and what of a row it bounds.
     _row_bound = ("data_norm", "l2 norm of a row")
+    _sparse = cast(Any, False)  # formats of sparse rows that need not be made dense
 
     @property
     def mean_name(self) -> str:
@@ -165,6 +166,7 @@ class PrivateEstimator(Accounted, BaseEstimator):
         tags = super().__sklearn_tags__()
         noisy = not Trust.absent(self.privacy, self.epsilon)
         tags.non_deterministic = noisy and self.random_state is None
+        tags.input_tags.sparse = bool(self._sparse)
         return tags
 
 

@@ -617,8 +617,3 @@ class IHTRegressor(CertifiedIntervals, PredictionIntervals):
         # No coefficients of the assumed norm are further away
         norms = np.hypot(row_norms(chosen / self._scaling.row_bound), self._scaling.fit_intercept)
         return centre, np.minimum(half, np.abs(centre) + self.coef_norm * norms)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags

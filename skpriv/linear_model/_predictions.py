@@ -75,7 +75,7 @@ class PredictsAtPoints(KnowsCells, Documented):
     bounds_y_: tuple
 
     _dtypes: ClassVar[Any] = np.float64  # of rows at which it predicts
-    _sparse: ClassVar[Any] = False  # formats of sparse rows that need not be made dense
+    _sparse: Any
     _interval_methods: Any = ("certified", "asymptotic")
 
     def _points(self, X):
