@@ -83,12 +83,13 @@ def _read(path):
         raise ValueError(f"{os.fspath(path)!r} is not a file that a policy was saved in.")
     line, _, body = content[len(MAGIC) :].partition(b"\n")
     header = parsed(line)
-    if isinstance(header, dict) and header.get("version") != STATE_VERSION:
+    version = header.get("version") if isinstance(header, dict) else None
+    if version not in (None, STATE_VERSION):
         raise ValueError(
-            f"{os.fspath(path)!r} has version {header.get('version')} of the format, and this "
+            f"{os.fspath(path)!r} has version {version} of the format, and this "
             f"skpriv reads version {STATE_VERSION}: go on with the skpriv that wrote it."
         )
-    if not isinstance(header, dict) or "apart" not in header:
+    if version is None or "apart" not in header:
         raise ValueError(f"The header of {os.fspath(path)!r} is damaged.")
     return header, parsed(body)
 
