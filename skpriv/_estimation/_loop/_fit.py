@@ -450,21 +450,27 @@ class LoopFit(Released):
         )
 
     def _bend(self, kind, pooled, solution, values, vectors):
-        """Deviations of a moment by the bend of a link, shape (p, p), each independent of others.
+        """Deviations of a moment by the bend of a link, shape (p, p + 1), independent of others.
 
         At a distance d the moment is off by mean(e q) with |q| <= mu' (psi'd)^2 / 2. The length of
         that is at most B = d'Hd / 2 for the slope H. In orthonormal functions sqrt(mu') e'H^-1/2 of
         the rows its coordinates are those of q / sqrt(mu'). The mean square of this is
         3 B^2 / mean(mu') if psi'd is normal, and by Bessel it bounds the sum of squares of the
         coordinates. tr H is at most mean(mu'). The direction is not known, so that each of p has an
-        equal part.
+        equal part, and H^1/2 d has all of it once more: a strong effect flattens the curve along d,
+        and the estimate is then too close by as much. So d is longer by one such deviation there.
         """
         used, shares = ([pooled], np.ones(1)) if kind == LEAST_SQUARES else self.recent_equations()
         away = solution - np.array([eq.point for eq in used])
-        squares = quadratic_forms(away, pooled.slope)
-        longest = 0.5 * float(shares @ np.maximum(squares, 0.0)) * sqrt(min(1.0, 3.0 / len(values)))
+        squares = np.maximum(quadratic_forms(away, pooled.slope), 0.0)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
-        return root * (longest / max(float(np.linalg.norm(root)), 1e-150))
+        size = max(float(np.linalg.norm(root)), 1e-150)
+        bend = 0.5 * float(shares @ squares) / size
+        most = sqrt(min(3.0, len(values)))
+        farther = 0.5 * float(shares @ (np.sqrt(squares) + most * bend) ** 2) / size
+        along = root.T @ (shares @ away)
+        along *= most * farther / max(float(np.linalg.norm(along)), 1e-150)
+        return np.column_stack([most * bend / sqrt(len(values)) * root, root @ along])
 
     def interval(self, phi, confidence_level, method):
         """Centre and half-width at rows of features, in scaled units; infinite where not known.

@@ -164,6 +164,12 @@ def test_bend_is_counted_where_the_rows_see_it():
     )  # fmt: skip
     fit = LoopFit(0.0, np.eye(3), away, 1.0, slope, (equation,), None, True, 1000, link=Logit())
     counted = fit._bend("fitted", equation, away, *np.linalg.eigh(slope))
+    counted, along = np.hsplit(counted, [3])
+    # Once more along the distance: of one that is longer by what it may be too short
+    largest = np.sqrt(moment @ np.linalg.solve(slope, moment))
+    length = np.sqrt(away @ slope @ away)
+    farther = largest * (1.0 + largest / length) ** 2
+    np.testing.assert_allclose(along[:, 0], farther * slope @ away / length)
     seen = float(np.trace(counted.T @ np.linalg.solve(slope, counted)))
     assert np.isclose(seen, moment @ np.linalg.solve(slope, moment))
     assert (counted**2).sum() <= (away @ slope @ away / 2.0) ** 2 * (1.0 + 1e-12)

@@ -14,8 +14,9 @@ from skpriv._estimation._loop._score import ScoreEquation, ScoreQuery
 from skpriv.exceptions import BudgetExceeded
 from skpriv.inspection import inference
 from skpriv.linear_model import LinearRegression, LogisticRegression
-from skpriv.linear_model._generalized._logistic import NO_LABEL
 from skpriv.linear_model._generalized._labels import ClassTarget
+from skpriv.linear_model._generalized._logistic import NO_LABEL
+from skpriv.privacy import Answer
 
 COEF, INTERCEPT = np.array([2.0, -1.0, 0.5]), -0.5
 
@@ -192,7 +193,7 @@ def _weighted_curve(model, X, y):
         query = ScoreQuery(
             Whitened(model._record_map.row_map, fit.W), target, fit.location, b, 1.0, fit.link
         )
-        answer = SimpleNamespace(value=query.sum(X, y), n=len(y), noise=SimpleNamespace(scale=0.0))
+        answer = Answer(query.sum(X, y), len(y), SimpleNamespace(scale=0.0))
         equation = ScoreEquation.of(query, answer)
         b = b + np.linalg.solve(equation.slope, equation.moment)
     found = fit.points(model._record_map.row_map.coefficient_map()) @ b

@@ -19,14 +19,18 @@ def fitted(seed, n=600):
 
 
 @pytest.mark.slow
-def test_a_strong_effect_is_covered_or_not_told():
-    """Of 60 fits .75 to .9 tell it; with the mean size of what is seen .76 of these cover it."""
+@pytest.mark.parametrize("n", [450, 600, 1000])
+def test_a_strong_effect_is_covered_or_not_told(n):
+    """Of 40 fits half tell it. Of 20 that do so 80% passes with a chance of 4% where .95 do.
+
+    With the bend of the link in equal parts for all directions .76, .75 and .57 covered it.
+    """
     covered = []
-    for seed in range(60):
-        table = inference(fitted(seed))
+    for seed in range(40):
+        table = inference(fitted(seed, n))
         if not table.law.hidden[0]:
             covered.append(table.low[0] <= COEF[0] <= table.high[0])
-    assert len(covered) > 30 and np.mean(covered) > 0.8
+    assert len(covered) > 14 and np.mean(covered) > 0.85
 
 
 def test_what_is_hidden_is_as_large_as_its_estimate():
