@@ -169,7 +169,7 @@ def test_bend_is_counted_where_the_rows_see_it():
     largest = np.sqrt(moment @ np.linalg.solve(slope, moment))
     length = np.sqrt(away @ slope @ away)
     farther = largest * (1.0 + largest / length) ** 2
-    np.testing.assert_allclose(along[:, 0], farther * slope @ away / length)
+    np.testing.assert_allclose(along[:, 0], farther * slope @ away / length, atol=1e-12)
     seen = float(np.trace(counted.T @ np.linalg.solve(slope, counted)))
     assert np.isclose(seen, moment @ np.linalg.solve(slope, moment))
     assert (counted**2).sum() <= (away @ slope @ away / 2.0) ** 2 * (1.0 + 1e-12)
