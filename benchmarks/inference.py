@@ -32,7 +32,7 @@ from skpriv import linear_model
 from skpriv._estimation._loop._score import ScoreEquation, ScoreQuery
 from skpriv._estimation._loop._rows import Whitened
 from skpriv.inspection import inference
-from skpriv.linear_model import _reweighted
+from skpriv.linear_model._reweighted import _regressor as _reweighted
 from skpriv.preprocessing import BoundsScaler
 
 ESTIMATORS = ("LinearRegression", "least_squares", "SSPRegressor", "ReweightedRegressor")

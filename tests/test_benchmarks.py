@@ -28,6 +28,23 @@ def test_numbers_are_recorded(path):
     assert called & {"record", "written"}, "record raw numbers: see benchmarks/_record.py"
 
 
+IMPORTED = """
+import importlib, sys
+for name in sys.argv[1:]:
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name.partition(".")[0] in {"skpriv", *sys.argv[1:]}:
+            raise
+"""
+
+
+def test_every_script_finds_what_it_imports():
+    """Files of the package move; a library of a peer may not be installed."""
+    scripts = [path.stem for path in SCRIPTS]
+    subprocess.run([sys.executable, "-c", IMPORTED, *scripts], cwd=FOLDER, check=True)
+
+
 def test_what_is_recorded(tmp_path, monkeypatch, capsys):
     monkeypatch.syspath_prepend(str(FOLDER))
     monkeypatch.setattr(sys, "argv", ["benchmarks/some.py", "--seeds", "3"])
