@@ -466,11 +466,11 @@ class LoopFit(Released):
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         size = max(float(np.linalg.norm(root)), 1e-150)
         bend = 0.5 * float(shares @ squares) / size
-        most = sqrt(min(3.0, len(values)))
-        farther = 0.5 * float(shares @ (np.sqrt(squares) + most * bend) ** 2) / size
+        normal_factor = sqrt(min(3.0, len(values)))
+        farther = 0.5 * float(shares @ (np.sqrt(squares) + normal_factor * bend) ** 2) / size
         along = root.T @ (shares @ away)
-        along *= most * farther / max(float(np.linalg.norm(along)), 1e-150)
-        return np.column_stack([most * bend / sqrt(len(values)) * root, root @ along])
+        along *= normal_factor * farther / max(float(np.linalg.norm(along)), 1e-150)
+        return np.column_stack([normal_factor * bend / sqrt(len(values)) * root, root @ along])
 
     def interval(self, phi, confidence_level, method):
         """Centre and half-width at rows of features, in scaled units; infinite where not known.
