@@ -83,8 +83,8 @@ def load(args):
 
 def head(args, data):
     """Describe what was run."""
-    (rows, columns) = data.data.shape
-    (low, high) = data.bounds_y
+    rows, columns = data.data.shape
+    low, high = data.bounds_y
     return (
         f"{args.data}: {rows:,} rows, {columns} features, target clipped to [{low:g}, {high:g}]\n"
         f"{capabilities(args.privacy).sentence}, delta {args.delta:g}; {args.cv} folds, "

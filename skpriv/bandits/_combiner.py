@@ -413,7 +413,7 @@ class BanditCombiner(BasePolicy):
     def _claim(self, i):
         """Regret bound plus deviation of the sum of the noisy rewards, after T(i, t) rounds."""
         n = self._counts[i]
-        (constant, power) = self._bounds[i]
+        constant, power = self._bounds[i]
         variance = 1.0 + self._streams[0].noise.scale ** 2
         failure = 1.0 - self.confidence_level
         union = log(pi**2 * n**2 * len(self._counts) / (3.0 * failure))

@@ -65,8 +65,8 @@ class Visits:
             The hashes of those who were admitted, for `restore`.
         """
         if until != self._until:
+            self._here = set()  # first: if nothing follows, it is made again
             self._until = until
-            self._here = set()
         come: dict = {}  # the first of these rounds of each person
         for at, user in enumerate(users):
             name = self.hashed(user)

@@ -248,8 +248,8 @@ class Distribution:
         weighed for the least variance: w on the left one has w^2 a + (1 - w)^2 b + (1 - q - w)^2 v,
         which is least at w = (b + (1 - q) v) / (a + b + v).
         """
-        (left, a) = self._left
-        (right, b) = self._right
+        left, a = self._left
+        right, b = self._right
         v = self._count_variance
         total = a + b + v
         w = (b + (1.0 - q) * v) / np.where(total > 0.0, total, 1.0)

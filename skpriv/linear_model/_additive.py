@@ -676,7 +676,7 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
     def _plan(self, n_features):
         """Map of records, by n and the effective records; nothing is charged yet."""
         bounds_y = public_bounds(self)
-        (low, high) = public_ranges(self, n_features)
+        low, high = public_ranges(self, n_features)
         given = check_knots(self.knots, partial(column_of, self), low, high)
         listed = () if self.linear_features is None else self.linear_features
         lines = {column_of(self, feature) for feature in listed}

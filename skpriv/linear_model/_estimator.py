@@ -134,6 +134,8 @@ class PrivateEstimator(Accounted, BaseEstimator):
     def mean_of_linear_part(self, eta: float) -> tuple[float, float, float]:
         """The mean of the target where the linear part is `eta`, and its first two derivatives.
 
+        Of a classifier the mean is the probability of ``classes_[1]``.
+
         Parameters
         ----------
         eta : float
@@ -144,6 +146,9 @@ class PrivateEstimator(Accounted, BaseEstimator):
         tuple of three floats
             The mean, its slope and its second derivative.
         """
+        return self._mean_and_derivatives(eta)
+
+    def _mean_and_derivatives(self, eta):
         return eta, 1.0, 0.0
 
     def fit_statistics(self) -> tuple:

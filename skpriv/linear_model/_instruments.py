@@ -623,7 +623,7 @@ class IVRegressor(AsymptoticIntervals, PrivateRegressor):
         """Coefficients and the first stage, from what was released."""
         fit = self._released
         maps = self._record_map
-        (instruments, endogenous) = self._places()
+        instruments, endogenous = self._places()
         weights = self._units @ fit.theta
         self.coef_ = weights[:-1]
         self.intercept_ = maps.centre + float(weights[-1])

@@ -245,8 +245,8 @@ class LinearRegression(FitsLines, PredictionIntervals):
             The intercept comes last; 0 if there is none.
         covariance : ndarray of shape (n_features + 1, n_features + 1)
         """
-        (mean, covariance) = self._information.posterior()
-        (matrix, shift) = self._record_map.units
+        mean, covariance = self._information.posterior()
+        matrix, shift = self._record_map.units
         return matrix @ mean + shift, matrix @ covariance @ matrix.T
 
     @available_if(_has_equations)

@@ -427,7 +427,7 @@ def within_maps(model, groups, maps, weights=None):
     if (weights or {}).get("sample_weight") is not None:
         raise ValueError("effects='person' cannot be used with sample_weight.")
     rows = maps.row_map
-    (low, high) = maps.bounds_y
+    low, high = maps.bounds_y
     groups.change = WithinPersons(rows.clipped, (low, high))
     part = 1.0 - 1.0 / groups.largest  # of a range: see `WithinPersons`
     largest = (high - low) * part

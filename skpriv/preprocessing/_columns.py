@@ -243,7 +243,7 @@ class _Line(ColumnType):
             One state for each cell.
         """
         numbers = self._read(series)
-        (low, high) = self._ends
+        low, high = self._ends
         outside = (numbers < low) | (numbers > high)
         return np.select([np.isnan(numbers), outside], [LOST, CLIPPED], READ)
 
@@ -322,7 +322,7 @@ class _Line(ColumnType):
 
     def _position(self, numbers):
         """Position of numbers in [-1, 1]; those outside of the range are moved to its ends."""
-        (low, high) = self._ends
+        low, high = self._ends
         half = self._half
         return np.clip((np.clip(numbers, low, high) - low - half) / half, -1.0, 1.0)
 

@@ -347,8 +347,9 @@ class FactorStream(Stream):
         # The same states of what C makes into what was released; B's product is its running sum.
         decayed = (1.0 - self._rates)[:, None] * self._noisy_states
         fresh = (released - self._weights @ decayed) / self._weights.sum()
+        total = self._total + fresh
         self._noisy_states = decayed + fresh
-        self._total = self._total + fresh
+        self._total = total
         self._row.append(self._total[-1])
         return self._total[:-1].reshape(self.query.shape), self.between(0, self.reads)
 

@@ -609,8 +609,8 @@ class WeightedRows(Rows):
             yield partial(self._joined, one, other)
 
     def _joined(self, rows, weights):
-        (X, y) = rows()
-        (_, weight) = weights()
+        X, y = rows()
+        _, weight = weights()
         with np.errstate(all="ignore"):
             part = np.nan_to_num(np.clip(weight / self.largest, 0.0, 1.0), nan=0.0)
             root = np.sqrt(part)

@@ -311,7 +311,7 @@ class DaskRows(FetchedRows):
         largest = max(1, -(-n // len(self._parts)))
         places = np.argsort(positions)
         ascending = positions[places]
-        (part, number) = np.divmod(persons, largest)
+        part, number = np.divmod(persons, largest)
         sent = []
         fixed = (self._steps, self._refuses, self.n_features)
         for rows, (start, size) in zip(self._parts, self._ranges(), strict=True):

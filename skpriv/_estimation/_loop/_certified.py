@@ -179,7 +179,7 @@ def _variance(last, dual, bounds, failure):
 
 def _main(last, dual, variance, failure):
     """The main part at each point: sampling, what is cut, and the noise of the moment."""
-    (t, q) = main_region(0.5 * failure.main)
+    t, q = main_region(0.5 * failure.main)
     lost = 1.0 + last.fall
     lengths = np.linalg.norm(dual, axis=1)
     gaussian = q**2 * (last.moment_scale**2 + (lost * last.excess_scale) ** 2)

@@ -426,7 +426,7 @@ class LoopFit(Released):
             others.append(deviation * constant)
         if self.stretch is not None and kind == FUNCTION:
             f = self.stretch.direction
-            (missing, deviation) = self.stretch.of(solution)
+            missing, deviation = self.stretch.of(solution)
             solution = solution + missing * f
             others.append(deviation * f)
         return LoopLaw(

@@ -140,6 +140,6 @@ def failure_of_fit(oracle, X, y, releases):
 
 def coef_posterior(oracle):
     """Posterior of an oracle's coefficients; an intercept is the same for all actions."""
-    (mean, covariance) = oracle.posterior()
+    mean, covariance = oracle.posterior()
     d = len(oracle.coef_)
     return Region(mean[:d], covariance[:d, :d])

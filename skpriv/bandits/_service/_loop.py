@@ -543,7 +543,7 @@ class Loop:
         if failure is not None:
             self._note(held, failure, "its rounds are spent, and nothing was learned from them")
         self.policy = policy
-        self._version = self._version + 1
+        self._version += 1
         held.save(self._version, first + n, policy)
         return n
 
@@ -581,7 +581,8 @@ class Loop:
 
     def _refresh(self, held):
         """Take over what another thread or process has learned."""
-        if held.version() != self._version:
-            self._version = held.version()
-            self.policy = held.policy()
+        version = held.version()
+        if version != self._version:
+            self.policy = held.policy()  # first: a file that cannot be read is read again
+            self._version = version
             self._closed *= self.policy._out_of_order

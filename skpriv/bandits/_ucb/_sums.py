@@ -62,7 +62,7 @@ def certified(equations, alpha, bound, failure):
     {||b - S theta||_{W^-1} <= beta} and in the ball, hence in the ellipsoids that average the two.
     """
     p = len(equations.target)
-    (values, vectors) = np.linalg.eigh(equations.design)
+    values, vectors = np.linalg.eigh(equations.design)
     if equations.law is not None:  # one bound on b - S theta*, rewards' noise and privacy together
         residual = equations.law.martingale_bound(bound, event("errors of the reports", failure))
         return _smallest(values, vectors, equations.target, np.ones(p), residual, bound)
@@ -245,9 +245,8 @@ def _mean_square(equations, constant):
 # The places where a window may begin and be cut: parts of the rounds so far, as public as the reads
 # are.
 FRACTIONS = (0.1, 0.25, 0.5, 0.7, 0.8, 0.9, 0.95)
-MARK_SPACING = (
-    0.2  # of marks, see `Windows.add`: regret in worlds that change is the same within 1%
-)
+# Of marks, see `Windows.add`: regret in worlds that change is the same within 1%.
+MARK_SPACING = 0.2
 # Rounds of a part of a window, at least: with any useful budget, fewer tell less than the noise.
 LEAST_ROUNDS = 60
 # If rewards are not linear in the features, the fitted weights depend on which actions are played.
@@ -585,7 +584,7 @@ class PhasedSums:
             self.pending += stop - start
             start = stop
             if self.pending == length:
-                self.rounds = self.rounds + length
+                self.rounds += length
                 self.pending = 0
                 self._push()
                 self._last = self._streams[0].read()
@@ -611,8 +610,10 @@ class PhasedSums:
         if self._n_kept:
             X = np.concatenate(self._rows)
             y = np.concatenate(self._rewards)
-            self._rows = Raw()
-            self._rewards = Raw()
+            rows = Raw()
+            rewards = Raw()
+            self._rows = rows  # with no call in between, since an interrupt comes in calls
+            self._rewards = rewards
             self._n_kept = 0
             self._streams[0].push(X, y)
 
@@ -647,5 +648,5 @@ class PhasedSums:
         (row,) = stream.report.rows  # the row that the session reported
         self.report.rows.append(replace(row, records=0))
         self._streams.append(stream)
-        self._opened = self._opened + 1
+        self._opened += 1
         self._planned = planned

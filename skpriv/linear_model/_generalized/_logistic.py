@@ -190,19 +190,7 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         """What the mean of the target is, in words."""
         return f"probability of {self.classes_[1]}"
 
-    def mean_of_linear_part(self, eta: float) -> tuple[float, float, float]:
-        """The probability of ``classes_[1]``, and its derivatives.
-
-        Parameters
-        ----------
-        eta : float
-            Value of the linear part of the model.
-
-        Returns
-        -------
-        tuple of three floats
-            The probability, its slope and its second derivative.
-        """
+    def _mean_and_derivatives(self, eta):
         p = float(special.expit(eta))
         slope = p * (1.0 - p)
         return p, slope, slope * (1.0 - 2.0 * p)

@@ -120,19 +120,7 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
         """What the mean of the target is, in words."""
         return "mean"
 
-    def mean_of_linear_part(self, eta: float) -> tuple[float, float, float]:
-        """The mean, which is exp(eta), and its derivatives.
-
-        Parameters
-        ----------
-        eta : float
-            Value of the linear part of the model.
-
-        Returns
-        -------
-        tuple of three floats
-            The mean and its two derivatives, which are all equal.
-        """
+    def _mean_and_derivatives(self, eta):
         return (float(np.exp(eta)),) * 3
 
     def _fit(self, X, y, groups, weights):

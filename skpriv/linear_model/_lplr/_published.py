@@ -159,7 +159,7 @@ class PaperIntervals:
 
     def _earlier(self, node, widths, failure):
         """Bound on |sum of u'z times the error of earlier levels| over the first batch."""
-        (answer, released) = node.earlier
+        answer, released = node.earlier
         cap = 2.0 * self.theta_bound
         # the batch was weighed with the half-widths of the fit: rescale to these ones
         ratio = max([1.0, *(widths[s.path] / s.half_widths[0] for s in node.parent.chain())])

@@ -64,7 +64,7 @@ class TurnLock:
             raise PrivacyError(_FORKED)
         self._locks.setdefault(process, RLock()).acquire()
         self._process = process
-        self._depth = self._depth + 1
+        self._depth += 1
 
     def __exit__(self, *error: object) -> None:
         self._depth -= 1

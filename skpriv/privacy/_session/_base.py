@@ -769,7 +769,7 @@ class Session(ABC):
             raise PrivacyError(PUBLIC_SUBSET)
         self._pieces.users(subset)  # refuses what is no piece of these records
         share = share * self._unit
-        (start, paid) = self._used(subset)
+        start, paid = self._used(subset)
         return Slot(share, start, start + share, paid, subset, self._stacked)
 
     def _used(self, piece):

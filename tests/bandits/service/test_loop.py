@@ -12,6 +12,7 @@ import pytest
 from registry.worlds import Noting
 
 from skpriv.bandits import LinUCB, Loop
+from skpriv.bandits._service._store import Transaction
 from skpriv.exceptions import PrivacyError
 
 
@@ -266,3 +267,22 @@ def test_what_a_killed_process_did_not_forget_is_forgotten(tmp_path, monkeypatch
     service = Loop(make(), tmp_path / "service")
     rows = service._store.ask("SELECT count(*) FROM events WHERE row IS NOT NULL")
     assert rows == [(0,)] and service.reward(3, 1.0) == "repeated"
+
+
+def test_a_policy_that_could_not_be_read_is_read_again(tmp_path, monkeypatch):
+    """The one in memory is older than the file, and must not pass for what the file has."""
+    service, other = loop(tmp_path), loop(tmp_path)
+    service.rank("a", contexts(0))
+    other.rank("b", contexts(1))
+    other.reward("a", 0.5)
+    other.reward("b", 0.5)
+    with monkeypatch.context() as patch:
+        patch.setattr(Transaction, "policy", _unreadable)
+        with pytest.raises(PrivacyError, match="cannot be read"):
+            service.rank("c", contexts(2))
+    service.rank("c", contexts(2))
+    assert service.policy.seen == other.policy.seen == [(0, 0.5), (1, 0.5)]
+
+
+def _unreadable(held):
+    raise PrivacyError("The policy cannot be read.")
