@@ -369,6 +369,7 @@ def _beside_refusal(refused, other):
     return found + [f"attribute {path.lstrip('.')}" for path in differing(refused.leaves, shown)]
 
 
+@np.errstate(all="ignore")  # a change may be tiny or huge
 def _composed(first, second, claim):
     """Total cost of the change, and what each query would cost alone."""
     total = Cost()

@@ -239,3 +239,11 @@ def test_a_draw_that_is_no_number_and_each_changed_report_are_paid():
     bit, records = ResponseNoise(1.0), (np.zeros((3, 1)), np.array([[1.0], [1.0], [0.0]]))
     sent = [Event("draw", draws=[Draw("responses", exact, (bit,), None)]) for exact in records]
     assert event_cost(*sent, Budget(1.0, 1e-6)).epsilon(0.0) == pytest.approx(2.0 * bit.log_ratio)
+
+
+@pytest.mark.parametrize("size", [1e-320, 1e-200, 1e300])
+def test_changes_of_any_size_are_priced_where_numpy_raises(size):
+    X, y = np.zeros((9, 1)), np.ones(9)
+    other = np.vstack([[size], X[1:]])
+    with np.errstate(all="raise"):
+        assert replay(ssp, (X, y), (other, y)).holds
