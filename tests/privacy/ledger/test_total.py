@@ -5,6 +5,7 @@ import pickle
 import shutil
 import sqlite3
 from contextlib import closing
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from multiprocessing import get_context
 
@@ -245,3 +246,14 @@ def test_an_answer_that_died_is_charged_once(path):
             with parallel_part(name, partition=f"begun as {name}"), charged_once("x"):
                 charge(HALF, name)
     assert [row.name for row in divided.charges] == ["a", "b"]
+
+
+@pytest.mark.parametrize("column", [field.name for field in fields(Cost)])
+def test_a_negative_charge_pays_nothing_back(column, path):
+    """Who can write to the file must not make room for others: such a charge is infinite."""
+    with BudgetAccountant(2.0, ledger=path) as accountant:
+        charge(ONE, "a")
+        charge(HALF, "b")
+    sql(path, f"UPDATE charges SET {column} = -1.0 WHERE name = 'a'")
+    assert getattr(accountant.charges[0].cost, column) == float("inf")
+    assert getattr(accountant.ledger.total(), column) == float("inf")
