@@ -1,5 +1,7 @@
 """The certified region of running sums, and the posterior: what they need of their parts."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,7 @@ from skpriv._estimation._moments import PRIOR_VARIANCES, NormalEquations
 from skpriv.bandits import LinUCB
 from skpriv.bandits._ucb import _sums as _region
 from skpriv.bandits._ucb._sums import (
-    INTERCEPT_VARIANCES, asymptotic, rewards_bound, without_blanks,
+    INTERCEPT_VARIANCES, _mean_square, asymptotic, rewards_bound, without_blanks,
 )  # fmt: skip
 
 
@@ -63,6 +65,23 @@ def test_a_posterior_of_one_coordinate_by_hand():
 
 def test_blank_rounds_do_not_count():
     assert without_blanks(equations_of(20.0 * np.eye(2), np.zeros(2))).n == 40.0
+
+
+def test_the_variance_of_rewards_about_their_noisy_mean_is_right_in_the_mean():
+    """Rewards of 1 or -1 at a rate of .9 vary by .36 about .8, and by 1 about the middle.
+
+    The noise of the mean has a variance of .04: if it were not taken off, it would be .32. Of 4000
+    draws the standard error is .005.
+    """
+    rng, n, constant = np.random.RandomState(0), 1000, 0.5
+    equations = equations_of(np.eye(2), np.zeros(2), square=1.0 * n, n=n)
+    found = []
+    for error in 100.0 * rng.normal(size=4000):
+        target = np.array([0.0, n * constant * 0.8 + error])
+        noisy = replace(equations, target=target, target_scale=100.0)
+        found.append(_mean_square(noisy, constant))
+    assert np.mean(found) == pytest.approx(0.36, abs=0.015)
+    assert _mean_square(equations, 0.0) == 1.0  # rows without a constant do not tell the mean
 
 
 @pytest.mark.parametrize("constant", [0.0, 0.5])
