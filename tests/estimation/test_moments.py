@@ -86,3 +86,14 @@ def test_sparse_rows_have_the_sums_of_dense_ones_and_move_them_by_no_more(global
             with np.errstate(all="ignore"):
                 first, second = (query.sum(*one) for one in pair)
             assert np.linalg.norm(first - second) <= query.sensitivity
+
+
+@pytest.mark.parametrize("size", [1e90, 1e120, 1e200, 1e300])
+@pytest.mark.parametrize("norm", [1e-3, 1.0])
+def test_sparse_rows_that_are_far_too_long_are_shortened_and_not_lost(size, norm):
+    """As dense ones are: squares that overflow would make a row of a bounded norm the zero row."""
+    rows = RowMap(None, None, norm, True, 3)
+    X = np.array([[0.0, size, 0.0], [size, 0.0, -size]])
+    found = rows.rows(csr_matrix(X)).toarray()
+    np.testing.assert_allclose(np.linalg.norm(found[:, :3], axis=1), rows.parts[0])
+    np.testing.assert_allclose(found[1, 0], -found[1, 2])
