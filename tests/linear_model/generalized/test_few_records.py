@@ -77,6 +77,15 @@ def test_where_slopes_begin(link):
     assert not Rules.of(500, 5, 151.0, link=link).few_records
 
 
+@pytest.mark.parametrize("link", [Logit(), Log()])
+@pytest.mark.parametrize("p", [2, 5, 20])
+def test_rows_are_whitened_from_150_effective_records_on(link, p):
+    """However short they are: below, the whitening takes budget from steps and gives less back."""
+    few, enough = (Rules.of(500, p, N, link=link) for N in (149.0, 150.0))
+    assert few.few_records and not few.whitening
+    assert not enough.few_records and enough.whitening > 0.0
+
+
 def _line(n, seed, epsilon=4.887):
     """A published design: N is n at this epsilon."""
     rng = np.random.RandomState(seed)
