@@ -1,10 +1,20 @@
 """The explained part of a released fit is that of the records, and its interval covers."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
-from scipy.special import entr, expit
+from scipy.special import entr, expit, ndtr
 
-from skpriv._estimation._fit_statistics import Statistic, _explained_deviance
+from skpriv._estimation import _fit_statistics
+from skpriv._estimation._fit_statistics import (
+    Statistic,
+    _explained_deviance,
+    linear_part,
+    linear_statistics,
+)
+from skpriv._estimation._loop._score import CUT
+from skpriv._linalg import unvech
 from skpriv.datasets import load_wages
 from skpriv.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
 
@@ -106,3 +116,51 @@ def test_what_is_not_told_is_left_out():
 def test_explained_deviance_grows_from_none_to_nearly_all(rate):
     values = [_explained_deviance(variance, rate) for variance in (0.0, 0.1, 0.5, 2.0, 1e3)]
     assert values[0] == 0.0 and np.all(np.diff(values) > 0.0) and values[-1] < 1.0
+
+
+def _told(monkeypatch, explained, variance, **last):
+    """R2 and the deviation of a fit that has an exact linear part of this variance."""
+    last = {"limit": 1.0, "widest": 2.0, "square": variance, "square_scale": 0.0, **last}
+    fit = SimpleNamespace(variance=variance, last=SimpleNamespace(**last))
+    monkeypatch.setattr(_fit_statistics, "linear_part", lambda *_: (explained, 0.0))
+    return linear_statistics(fit, np.ones(1), 1.0)
+
+
+def test_the_linear_part_and_the_residuals_are_both_sampled(monkeypatch):
+    """R2 of normal samples, with .9 explained: without the linear part's it would be .7 of it."""
+    n, rng = 500, np.random.RandomState(0)
+    explained, rest = np.array([[0.09], [0.01]]) * rng.chisquare(n, size=(2, 20_000)) / n
+    part, deviation = _told(monkeypatch, 0.09, 0.01, nearly_cut=0.0, n=n)
+    assert part.std_error == pytest.approx(np.std(explained / (explained + rest)), rel=0.05)
+    assert deviation.std_error == pytest.approx(np.std(np.sqrt(rest)), rel=0.05)
+
+
+def test_a_tail_is_that_of_a_power_whose_inverse_is_uniform(monkeypatch):
+    """Up to a third. And a part J of the explained one is uncertain, where J is nearly cut."""
+    inverse = (np.arange(100_000) + 0.5) / 300_000
+    beyond = 2.0 * CUT ** (1.0 / inverse) / (1.0 / inverse - 2.0)  # over R^2 J
+    part, deviation = _told(monkeypatch, 0.3, 0.02, nearly_cut=0.1, n=1e30)
+    rest, error = 0.02 + 0.1 * beyond.mean(), 0.1 * beyond.std()
+    assert deviation.value**2 == pytest.approx(rest, rel=0.05)
+    assert 2.0 * deviation.value * deviation.std_error == pytest.approx(error, rel=0.05)
+    expected = np.hypot(0.3 * 0.1 * rest, error * 0.3) / (0.3 + rest) ** 2
+    assert part.std_error == pytest.approx(expected, rel=0.05)
+    # With an error of the explained part alone, where there is no tail beyond a normal one
+    usual = 2.0 * ndtr(-CUT / 0.5)
+    part, _ = _told(monkeypatch, 0.3, 0.25, nearly_cut=usual, n=1e30)
+    assert part.std_error == pytest.approx(0.3 * usual * 0.25 / 0.55**2, rel=1e-6)
+
+
+def test_the_noise_of_a_slope_is_in_the_error_of_the_linear_part():
+    """2000 draws of it around an exact line: the stated error is 1 to 1.1 of their deviation."""
+    rng, found = np.random.RandomState(0), []
+    b, slope, scale = np.array([0.5, -0.3, 0.0]), np.diag([0.3, 0.3, 1.0]), 0.01
+    law = SimpleNamespace(solution=b, covariances=lambda points: [np.zeros((3, 3))] * 2)
+    for _ in range(2000):
+        noisy = slope + unvech(scale * rng.normal(size=6), 3)
+        pooled = SimpleNamespace(slope=noisy, slope_scale=scale)
+        fit = SimpleNamespace(W=np.eye(3), pooled=lambda _, p=pooled: p, law=lambda _: law)
+        found.append(linear_part(fit, np.eye(3)[2]))
+    values, errors = np.transpose(found)
+    assert values.mean() == pytest.approx(0.3 * b @ b, rel=0.01)
+    assert values.std() == pytest.approx(errors.mean(), rel=0.1)
