@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from skpriv._estimation._loop import _score as _line
+from skpriv._estimation._loop._rules import Rules
 from skpriv._estimation._loop._score import UNEVEN, ScoreEquation, ScoreQuery
 from skpriv._estimation._loop._score import LineScoreQuery, StepAndLineQuery
 from skpriv._estimation._persons import ScoreLengthsQuery
@@ -218,6 +219,15 @@ def test_a_tail_is_as_heavy_as_counts_below_it_say():
         assert one == pytest.approx((0.42, 0.25), abs=0.02)
 
 
+@pytest.mark.parametrize("deviation", [1.0, 30.0])
+def test_a_tail_has_one_deviation_more_than_its_counts(deviation):
+    """Noise may have taken so many away, and what is missing beyond T must not be too small."""
+    counts = _power_law(2.5, 5000.0)
+    for place in (0, 3, 12):
+        beyond = _line._tail(counts, np.ones(24, dtype=bool), place, deviation)[0]
+        assert beyond == pytest.approx(counts[place:].sum() + deviation, rel=1e-9)
+
+
 def test_no_class_beyond_the_last_has_a_record():
     assert _line._tail(np.zeros(5), np.zeros(5, dtype=bool), 5, 1.0)[0] == 0.0
 
@@ -272,6 +282,13 @@ def test_the_shares_of_the_line_add_up(persons):
     assert 0.04 < 5.0 * lengths < 0.05
     assert shares["scores of the line"] == pytest.approx(4.0 * lengths)
     assert sum(row.share for row in report.rows) == pytest.approx(1.0)
+
+
+def test_a_line_that_is_declared_has_half_of_what_the_first_questions_leave():
+    """So its intervals are not those of an equation that was asked beside another one."""
+    shares = [Rules.of(20_000, 3, 20_000.0, textbook=textbook).line for textbook in (False, True)]
+    assert shares[1] == pytest.approx(10.0 * shares[0])
+    assert 0.4 < shares[1] <= 0.5
 
 
 def test_of_many_records_the_line_is_asked_with_the_last_step():
