@@ -63,6 +63,14 @@ def test_a_posterior_of_one_coordinate_by_hand():
     assert found.form[0, 0] == pytest.approx(variance, rel=1e-2)
 
 
+def test_rewards_that_seem_not_to_vary_still_vary_a_little():
+    """A hundredth at least: noise may have taken all of a small mean square away."""
+    for square in (-5.0, 0.0, 1.0):
+        exact = equations_of(100.0 * np.eye(1), np.zeros(1), square=square)
+        found = asymptotic(replace(exact, design_scale=0.0, target_scale=0.0), 1e9)
+        assert found.form[0, 0] == pytest.approx(0.01 / 100.0, rel=1e-3)
+
+
 def test_blank_rounds_do_not_count():
     assert without_blanks(equations_of(20.0 * np.eye(2), np.zeros(2))).n == 40.0
 
