@@ -5,10 +5,11 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 import skpriv
-from skpriv._estimation._links import Log, Logit
+from skpriv._estimation._links import IDENTITY, Log, Logit
 from skpriv._estimation._loop._rules import Rules
 from skpriv.inspection import inference
 from skpriv.linear_model import LinearRegression, LogisticRegression
+from skpriv.linear_model._generalized._classes import Softmax
 
 COEF = np.array([4.0, -4.0, 2.0, 1.0])
 
@@ -84,6 +85,23 @@ def test_rows_are_whitened_from_150_effective_records_on(link, p):
     few, enough = (Rules.of(500, p, N, link=link) for N in (149.0, 150.0))
     assert few.few_records and not few.whitening
     assert not enough.few_records and enough.whitening > 0.0
+
+
+@pytest.mark.parametrize(
+    ("link", "slopes", "whitened"), [(Logit(), 45, 150), (Log(), 60, 150), (Softmax(), 45, 45)]
+)
+def test_slopes_and_whitening_begin_where_they_gain(link, slopes, whitened):
+    """One effective record less leaves them out, and one more does not."""
+    for N in (slopes, whitened):
+        less, more = (Rules.of(500, 5, N + change, link=link) for change in (-1.0, 1.0))
+        assert (less.mean_only, more.mean_only) == (N <= slopes, False)
+        assert (less.few_records, more.few_records) == (True, N < whitened)
+
+
+@pytest.mark.parametrize("link", [IDENTITY, Logit(), Log(), Softmax()])
+def test_the_records_that_are_asked_for_are_enough_for_slopes(link):
+    """Else somebody who has as many as the words say would get no standard error again."""
+    assert not Rules.of(500, 5, link.told_effective_records, link=link).mean_only
 
 
 def _line(n, seed, epsilon=4.887):
