@@ -98,6 +98,9 @@ def polars_query(array, note):
     return frame.lazy().map_batches(noting(note), schema=frame.schema, validate_output_schema=False)
 
 
+CONNECTIONS: list = []
+
+
 def duckdb_query(array, note):
     """A relation of DuckDB, whose rows are made by a function."""
     import duckdb
@@ -105,6 +108,7 @@ def duckdb_query(array, note):
 
     frame = _columns(pd.DataFrame, array)
     connection = duckdb.connect()
+    CONNECTIONS.append(connection)  # a relation of an older DuckDB does not keep it alive
 
     def value(number: float) -> float:
         note("a row")
