@@ -150,6 +150,7 @@ KINDS = {  # rows, columns, estimator, further settings
     "local": (60_000, 8, "LinearRegression", {"privacy": "local"}),
     "persons": (200_000, 20, "LinearRegression", {"max_rows_per_group": 4}),
     "persons with one row": (200_000, 20, "LinearRegression", {"max_rows_per_group": 1}),
+    "persons by text": (200_000, 20, "LinearRegression", {"max_rows_per_group": 4}),
     "prediction intervals": (200_000, 20, "LinearRegression", {"calibration_size": 0.1}),
     "two classes": (100_000, 8, "LogisticRegression", {"classes": [0, 1]}),
     "five classes": (100_000, 8, "LogisticRegression", {"classes": [0, 1, 2, 3, 4]}),
@@ -177,7 +178,10 @@ def cells():
             del rest["bounds_X"]
         model = getattr(linear_model, estimator)(**rest, random_state=0, n_jobs=1)
         rows_each = settings.get("max_rows_per_group")
-        more = {"groups": np.arange(n) // rows_each} if rows_each else {}
+        people = np.arange(n) // (rows_each or 1)
+        if name == "persons by text":
+            people = people.astype(str).astype(object)  # as a reader of CSV files has them
+        more = {"groups": people} if rows_each else {}
         tasks = {"product": lambda X=X: X.T @ X, "fit": partial(model.fit, X, y, **more)}
         found = {task: [] for task in tasks}
         for _ in range(TURNS):

@@ -28,8 +28,8 @@ MISSING_WORDS = {
 }  # fmt: skip
 _TRUTH_CODES = {"true": "1", "false": "0"}
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?", re.IGNORECASE)
-# Larger numbers are never written out: Decimal("1e999999999") would take a gigabyte and hours.
-HUGE_NUMBER = 10**4300  # Python writes no longer integers
+# Longer numbers are never written out: Decimal("1e999999999") would take a gigabyte and hours.
+MOST_DIGITS = 4300  # Python writes no longer integers
 WIDE_NUMBERS = Context(prec=10_000, Emax=MAX_EMAX)
 _COMMA = re.compile(r"^([+-]?\d+),00?$")  # whole numbers of files with a decimal comma
 _TIME = re.compile(
@@ -117,7 +117,7 @@ def _folded(text):
 
 
 def _text_of_number(number):
-    if isinstance(number, Decimal) and not -HUGE_NUMBER < number < HUGE_NUMBER:
+    if isinstance(number, Decimal) and number and number.adjusted() >= MOST_DIGITS:
         return str(WIDE_NUMBERS.normalize(WIDE_NUMBERS.fma(number, 0, number)))  # or no number
     if int(number) == number:
         return str(int(number))
