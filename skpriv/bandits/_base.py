@@ -171,12 +171,24 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
 
     random_state: RandomState = None
 
+    # Parameters that only some policies have, and what they are for all others
+    shared = True
+    n_actions = max_visits = bounds_y = cast(Any, None)
+
+    _numbering: Any = field(init=False, default=None)  # of the answers, which all copies share
+    _visits: Any = field(init=False, default=None)  # of persons, if they are counted
+    _starts_as_it_acts = False  # whether `act` may begin, and charge, some part of it
     # Whether rounds are learned from when their rewards come
     _out_of_order: bool = field(init=False, default=False)
     _reads_values = True  # whether actions depend on contexts and rewards
     _in_parts = False  # whether one call of `_update` has no rounds beyond a change of the policy
     # Whether an update that adds rounds to sums did not come to its end
     _midway: bool = field(init=False, default=False)
+
+    @property
+    def _can_be_late(self):
+        """Whether rewards may come in any order."""
+        return False
 
     @property
     def _one_mechanism(self):
@@ -251,7 +263,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         shape = self._checked_shape(contexts)
         n_actions: Any = self._actions_of(shape)
         available = checked_available(available, shape[0], n_actions)
-        if not hasattr(self, "n_rounds_"):
+        if not self._has_begun:
             self._begin(n_actions, shape[-1])
         contexts = floats(contexts)
         if self._reads_values:
@@ -340,7 +352,14 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
     def _actions_of(self, shape):
         """Number of actions of what has this shape, as far as it is known."""
         of_contexts = shape[1] if len(shape) == 3 else None
-        return of_contexts if self._shared else getattr(self, "n_actions_", self.n_actions)
+        if self.shared:
+            return of_contexts
+        return self.n_actions_ if self._has_begun else self.n_actions
+
+    @property
+    def _has_begun(self):
+        """Whether the policy has the state of a run, whose start was charged."""
+        return hasattr(self, "n_rounds_")
 
     @property
     def _has_learned(self):
@@ -356,7 +375,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         # A copy that is begun in the midst of an update waits for its end, and every answer from
         # then on is written down where the copy finds it.
         with self._turn_lock:
-            if hasattr(self, "_numbering"):
+            if self._numbering is not None:
                 self._numbering.share()
             return deepcopy(super().__getstate__())
 
@@ -416,7 +435,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
 
     def _updated(self, contexts, actions, rewards, rows, users):
         """Check what is public, charge, and only then look at values."""
-        started = hasattr(self, "n_rounds_")
+        started = self._has_begun
         of_rows = rows is not None
         if not started and contexts is None:
             raise ValueError("before the first act, update needs contexts and not rows.")
@@ -443,7 +462,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
             rows = rows[np.arange(len(actions)), actions]
         rewards = self._bounded(rewards)
         self._check_values(rows, rewards)
-        rows = rows if self._shared else self._blocks(rows, actions)
+        rows = rows if self.shared else self._blocks(rows, actions)
         before = self.n_rounds_
         try:
             if users is None and not self._in_parts:
@@ -515,7 +534,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         ValueError
             If the policy has not acted yet: there is nothing to keep.
         """
-        if not hasattr(self, "n_rounds_"):
+        if not self._has_begun:
             raise ValueError(f"this {type(self).__name__} has not acted: there is nothing to keep.")
         with self._turn_lock:
             save(self, path, raw_path)
@@ -560,8 +579,8 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
     def _begin(self, n_actions, n_features):
         """Check the parameters and make the state; nothing has changed if that raises."""
         self._validate_params()
-        if (bounds := getattr(self, "bounds_y", None)) is not None:
-            column_bounds(bounds, [], 1, "bounds_y")
+        if self.bounds_y is not None:
+            column_bounds(self.bounds_y, [], 1, "bounds_y")
         seed = self.random_state
         max_visits = self._max_visits
         before = set(vars(self))
@@ -571,11 +590,11 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
             self._rng: Any = seed if ours else np.random.RandomState(cast(int | None, seed))
             self.n_actions_ = n_actions
             self.n_features_in_ = n_features
-            if not hasattr(self, "_numbering"):
+            if self._numbering is None:
                 self._numbering = Numbering()
             people = self._numbering.part("people")
-            self._visits: Any = None if max_visits is None else Visits(int(max_visits), people)
-            self._start(n_features * (1 if self._shared else n_actions))
+            self._visits = None if max_visits is None else Visits(int(max_visits), people)
+            self._start(n_features * (1 if self.shared else n_actions))
             self.n_rounds_ = 0
         except BaseException:
             for name in set(vars(self)) - before:
@@ -625,9 +644,9 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
     @property
     def _max_visits(self):
         """Rounds of a person that are learned from, None where rounds are protected alone."""
-        if hasattr(self, "_visits"):
-            return None if self._visits is None else self._visits.max_visits
-        return getattr(self, "max_visits", None)
+        if self._visits is not None:
+            return self._visits.max_visits
+        return None if self._has_begun else self.max_visits
 
     def _of_persons(self, guarantee):
         """Promise to a person, by the one that is made for a round or for all of the rounds."""
@@ -641,27 +660,13 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         """Public reward of a round that keeps its place, and from which nothing is to be learned.
 
         Its features are 0. The reward is what a policy expects of such features before it has
-        learned: its reward offset if it has one, the middle of the range of rewards if its oracle
-        has an intercept, and otherwise the value in this range that is nearest to 0.
+        learned: the value in the range of rewards that is nearest to 0, if there is no intercept.
         """
-        if (offset := getattr(self, "_offset", None)) is not None:
-            return offset
-        holder = self if hasattr(self, "bounds_y") else getattr(self, "oracle", self)
-        classes = getattr(holder, "classes", None)
-        if classes is not None:  # a classifier learns nothing from what is none of its classes
-            return float(max(classes)) + 1.0
-        bounds = getattr(holder, "bounds_y", None)
-        if bounds is None or isinstance(bounds, str):
-            return 0.0
-        low, high = map(float, bounds)
-        if getattr(holder, "fit_intercept", False):
-            return low / 2.0 + high / 2.0
-        return min(max(0.0, low), high)
+        return float(self._bounded(0.0))
 
     def _bounded(self, rewards):
         """Rewards inside of their public range, if there is one."""
-        bounds = getattr(self, "bounds_y", None)
-        return rewards if bounds is None else np.clip(rewards, *bounds)
+        return rewards if self.bounds_y is None else np.clip(rewards, *self.bounds_y)
 
     def _checked_users(self, users, n_rounds):
         """A list of the people of these rounds; an error says nothing of who they are."""
@@ -721,18 +726,13 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
                 visits.restore(names)
             raise
 
-    @property
-    def _shared(self):
-        """Whether actions are described by features, and do not have weights of their own."""
-        return getattr(self, "shared", True)
-
     def _phi(self, contexts):
         """Features phi(x, a), of shape (n_rounds, n_actions, n_phi).
 
         With ``shared=False``, phi(x, a) = e_a (x) x: one regression with a block an action, so
         that the privacy noise is calibrated to a change of the action too.
         """
-        if self._shared:
+        if self.shared:
             return contexts
         return in_blocks(contexts, self.n_actions_)
 
@@ -746,10 +746,10 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
     def _checked_shape(self, contexts, of_rows=False):
         """Shape of contexts, or of one row a round: it is public, and no value is looked at."""
         shape = public_shape(contexts)
-        n_actions = getattr(self, "n_actions", None)
-        if not self._shared and n_actions is None:
+        n_actions = self.n_actions
+        if not self.shared and n_actions is None:
             raise ValueError("shared=False needs the parameter n_actions.")
-        if of_rows or not self._shared:
+        if of_rows or not self.shared:
             fits = len(shape) == 2 and shape[1] > 0
             wanted = (
                 "(n_rounds, n_features): the features of chosen actions, or with shared=False "
@@ -763,9 +763,9 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
                 "n_features)."
             )
         if not fits:
-            name = "rows" if of_rows or not self._shared else "contexts"
+            name = "rows" if of_rows or not self.shared else "contexts"
             raise ValueError(f"{name} of shape {shape} must have shape {wanted}")
-        if hasattr(self, "n_rounds_") and shape[-1] != self.n_features_in_:
+        if self._has_begun and shape[-1] != self.n_features_in_:
             raise ValueError(
                 f"contexts of shape {shape} must have shape (..., {self.n_features_in_}): as "
                 "many features as in the first call of act."
@@ -823,7 +823,7 @@ class RandomPolicy(BasePolicy):
         return Guarantee.perfect("user")
 
     def _phi(self, contexts):
-        if self._shared:
+        if self.shared:
             return contexts
         return np.broadcast_to(0.0, (len(contexts), self.n_actions_, 1))  # nothing is looked at
 

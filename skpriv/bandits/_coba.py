@@ -88,7 +88,7 @@ class CobaLearner:
             raise ValueError("CobaLearner takes one round at a time.")
         if not actions:
             raise ValueError("CobaLearner needs a list of actions: they cannot be continuous.")
-        if getattr(self.policy, "max_visits", None) is not None:
+        if self.policy.max_visits is not None:
             raise ValueError("coba does not say who comes: pass a policy without max_visits.")
         if not hasattr(self, "policy_"):
             self.policy_ = clone(self.policy)
@@ -131,7 +131,7 @@ class CobaLearner:
     def _contexts(self, context, actions):
         """Features of one round, as `policy.act` takes them."""
         x = np.concatenate([[1.0], self._vector(context)])
-        if not getattr(self.policy_, "shared", True):
+        if not self.policy_.shared:
             return x[None]
         if all(isinstance(action, str) for action in actions):
             rows = np.eye(len(actions))

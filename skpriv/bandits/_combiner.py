@@ -124,6 +124,10 @@ class BanditCombiner(BasePolicy):
     confidence_level: Level = 0.95
     update_every: Count | Literal["auto"] = "auto"
 
+    # Noisy rewards of the users of each policy: no user is in two
+    _streams: Any = field(init=False, default=None)
+    _starts_as_it_acts = True
+
     @classmethod
     def over_eigenvalues(
         cls,
@@ -189,7 +193,7 @@ class BanditCombiner(BasePolicy):
     @property
     def rounds_until_update_(self) -> int:
         """Public number of further rounds in which the policy will not change."""
-        if not hasattr(self, "n_rounds_"):
+        if not self._has_begun:
             return 1
         left = self._period - self.n_rounds_ % self._period
         return min(left, self.policies_[self.choice_].rounds_until_update_)
@@ -199,10 +203,11 @@ class BanditCombiner(BasePolicy):
         """The promise to a user: the report of the reward, and the most expensive policy."""
         trust = Trust.of("local", Budget(self.epsilon, self.delta))
         own = trust.guarantee("user", currency="gdp")
-        if hasattr(self, "_streams"):
+        users = self.policies
+        if self._streams:
             streams = self._streams.values()
             own = Guarantee.weakest(stream.guarantee.protecting("user") for stream in streams)
-        users = getattr(self, "policies_", self.policies)
+            users = self.policies_
         return Guarantee.weakest([own + policy.guarantee for policy in users])
 
     @property
@@ -221,7 +226,7 @@ class BanditCombiner(BasePolicy):
         for policy in self.policies:
             if not isinstance(policy, BasePolicy):
                 raise TypeError(f"policies must hold policies of skpriv.bandits, not {policy!r}.")
-        if any(getattr(policy, "max_visits", None) is not None for policy in self.policies):
+        if any(policy.max_visits is not None for policy in self.policies):
             raise ValueError(NO_PERSONS)
         count = len(self.policies)
         self._bounds = self._checked("regret_bounds", [(sqrt(n_phi), 0.5)] * count, (count, 2))
@@ -238,7 +243,7 @@ class BanditCombiner(BasePolicy):
         self._block = np.zeros(count, dtype=np.intp)  # rounds since the last choice
         self._read = np.zeros(count)  # noisy totals at the last choice
         self._noise = self._noise_state()
-        self._streams: dict = {}  # one of the rewards of each policy: no user is in two
+        self._streams = {}
         self._open_stream(0)
         self._choose_policy()
 
@@ -310,7 +315,7 @@ class BanditCombiner(BasePolicy):
     def _begin_policy(self, player):
         """Begin a policy unless it has begun: charged once, in whatever copy it begins again."""
         policy = self.policies_[player]
-        if not hasattr(policy, "n_rounds_"):
+        if not policy._has_begun:
             with self._handed_over(player), policy._numbering.once("start"):
                 policy._begin(self.n_actions_, self.n_features_in_)
 

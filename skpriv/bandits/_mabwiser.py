@@ -117,12 +117,12 @@ class MABWiserAdapter:
         arms = list(self.arms)
         if len(set(arms)) < len(arms) or not arms:
             raise ValueError(f"arms={arms!r} must be a list of different labels.")
-        if getattr(policy, "shared", True):
+        if policy.shared:
             raise ValueError(
                 "MABWiserAdapter needs a policy with shared=False: a context is the same for all "
                 "arms, and each arm has weights of its own."
             )
-        if getattr(policy, "max_visits", None) is not None:
+        if policy.max_visits is not None:
             raise ValueError("MABWiser does not say who comes: pass a policy without max_visits.")
         if policy.n_actions != len(arms):
             raise ValueError(f"the policy has n_actions={policy.n_actions}, but arms={arms!r}.")

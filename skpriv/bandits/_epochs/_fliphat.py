@@ -125,7 +125,7 @@ class FLIPHAT(EpochPolicy):
     @property
     def rounds_until_update_(self) -> int:
         """Public number of rounds until the present epoch closes; 1 before there is one."""
-        return 1 if not hasattr(self, "n_rounds_") else super().rounds_until_update_
+        return super().rounds_until_update_ if self._has_begun else 1
 
     def _make_schedule(self, n_phi):
         if not isinstance(self.schedule, str) or self.schedule != "auto":

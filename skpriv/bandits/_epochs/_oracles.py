@@ -102,6 +102,24 @@ def added(n_nonzero, n_features):
     return new, n_nonzero - new
 
 
+def neutral_reward(oracle):
+    """Reward of a row of zeros from which an oracle learns nothing; see `_neutral_reward`.
+
+    If the oracle has an intercept it is the middle of the range of rewards. A classifier learns
+    nothing from what is none of its classes.
+    """
+    params = oracle.get_params(deep=False)
+    if params.get("classes") is not None:
+        return float(max(params["classes"])) + 1.0
+    bounds = params.get("bounds_y")
+    if bounds is None or isinstance(bounds, str):
+        return 0.0
+    low, high = map(float, bounds)
+    if params.get("fit_intercept", False):
+        return low / 2.0 + high / 2.0
+    return min(max(0.0, low), high)
+
+
 def go_on(oracle, coef, n_features):
     """Let a sparse oracle keep the largest released coefficients, and select more by residuals."""
     new, old = added(oracle.n_nonzero_coefs, n_features)

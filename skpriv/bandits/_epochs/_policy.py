@@ -238,6 +238,8 @@ class EpochPolicy(BasePolicy):
 
     window: Any = field(init=False, default=None)
     forget: Any = field(init=False, default=True)
+    _frozen: Any = field(init=False, default=None)  # the oracle, as the guarantee was promised
+    _epochs: Any = field(init=False, default=())  # those that have closed
     # The last oracle, pooled with those before it, and answers from which the next fit starts.
     _pooled_oracle: Any = field(init=False, default=None)
     _start_answers: Any = field(init=False, default=None)
@@ -254,7 +256,7 @@ class EpochPolicy(BasePolicy):
     @property
     def rounds_until_update_(self) -> int:
         """Public number of rounds until the present epoch closes."""
-        if not hasattr(self, "n_rounds_"):
+        if not self._has_begun:
             return epoch_length(self.schedule, 0)
         return self._length - self._filled
 
@@ -276,8 +278,7 @@ class EpochPolicy(BasePolicy):
     def privacy_report_(self) -> Any:
         """The cost of the closed epochs: `EpochsReport`."""
         # Fits that share rounds do not compose in parallel: no guarantee is claimed for them.
-        frozen = getattr(self, "_frozen", None)
-        oracle = (frozen or self._split_oracle()) if self._forgets_rows else None
+        oracle = (self._frozen or self._split_oracle()) if self._forgets_rows else None
         # If persons may be in several fits, the currency of one tells more of what all cost.
         currency = None if self._max_visits is None else _oracles.paid_in(oracle)
         promise = _oracles.trust_of(oracle).guarantee("user", currency)
@@ -285,7 +286,7 @@ class EpochPolicy(BasePolicy):
         max_visits = self._max_visits or 1
         if max_visits > 1:
             name = f"{name}, with at most {max_visits} fits about each person, of which each has"
-        return EpochsReport(name, promise, list(getattr(self, "_epochs", [])))
+        return EpochsReport(name, promise, list(self._epochs))
 
     @property
     def guarantee(self) -> Guarantee:
@@ -463,14 +464,13 @@ class EpochPolicy(BasePolicy):
         AttributeError
             If the oracle's fits cannot be compared, so that no change could be noticed.
         """
-        windows = getattr(self, "_windows", None)
         if self._not_comparable:  # hasattr says no then, and names are completed without it
             raise AttributeError(
                 f"no change can be noticed: fits of this {type(self._frozen).__name__} have no "
                 "sums with Gaussian noise, which alone are compared. Take SSPRegressor with given "
                 "bounds and channel='gaussian', or pass window=None."
             )
-        return [] if windows is None else list(windows.changes)
+        return [] if self._windows is None else list(self._windows.changes)
 
     def _fresh_oracle(self, epoch, n_rows):
         """Unfitted clone, with secure noise if the oracle's random_state is None.
@@ -529,3 +529,7 @@ class OraclePolicy(EpochPolicy):
     forget: bool = False
     window: Literal["auto"] | None = "auto"
     max_visits: Count | None = None
+
+    @property
+    def _neutral_reward(self):
+        return _oracles.neutral_reward(self.oracle)

@@ -390,7 +390,7 @@ class Loop:
     def _ranked(self, event_ids, contexts, available, users):
         """(action, propensity) of every event."""
         ids = [event_name(name) for name in event_ids]
-        of_each = contexts.shape[1] if contexts.ndim == 3 else getattr(self.policy, "n_actions", 0)
+        of_each = contexts.shape[1] if contexts.ndim == 3 else self.policy.n_actions
         available = checked_available(available, len(contexts), of_each)
         if self.policy._max_visits is not None and None in map(name_of, users):
             raise ValueError("this policy protects people: rank needs user, who comes.")
@@ -409,10 +409,9 @@ class Loop:
 
     def _acted(self, held, ids, contexts, available, users):
         """Act on new events, and keep them."""
-        started = hasattr(self.policy, "n_rounds_")
+        started = self.policy._has_begun
         try:
-            # A combiner starts its policies as it comes to them.
-            starts = not started or hasattr(self.policy, "players_")
+            starts = not started or self.policy._starts_as_it_acts
             with self._charging(self.policy, "start") if starts else nullcontext():
                 actions, chances = self.policy.act(contexts, available, return_propensities=True)
             if not started:  # kept for all workers, since its start was charged
@@ -423,7 +422,8 @@ class Loop:
                 self._version = None
             raise
         rows = contexts if contexts.ndim == 2 else contexts[np.arange(len(actions)), actions]
-        players = getattr(self.policy, "players_", [None] * len(ids))
+        played = self.policy._starts_as_it_acts
+        players = self.policy.players_ if played else [None] * len(ids)
         now = self._clock()
         visits = self.policy._visits
         users = [None if visits is None else visits.hashed(user) for user in users]
@@ -491,7 +491,7 @@ class Loop:
                 return 0
             if self.policy._out_of_order:
                 return self._learned_late(held, first, n)
-            if hasattr(self.policy, "players_"):  # a combiner changes while it acts
+            if self.policy._starts_as_it_acts:  # a combiner changes while it acts
                 taught = self._taught(self.policy, first, held.events(IN_RANGE, first, first + n))
                 return self._keep(held, self.policy, first, *taught)
             # Much faster than a deep copy

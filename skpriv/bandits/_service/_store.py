@@ -12,6 +12,7 @@ from ..._sqlite import Database
 from ...exceptions import PrivacyError, SkprivError
 from ...privacy import Numbering
 from ...records import name_of
+from .._base import BasePolicy
 from .._state import policy_of, policy_values
 
 SCHEMA = """
@@ -131,7 +132,9 @@ class Transaction:
             policy = policy_of(parsed(state))
         except ValueError as error:
             raise PrivacyError(f"{DAMAGED_POLICY} {error}") from error
-        if getattr(policy, "random_state", None) is None and hasattr(policy, "_rng"):
+        if not isinstance(policy, BasePolicy):
+            raise PrivacyError(DAMAGED_POLICY)
+        if policy.random_state is None and policy._has_begun:
             # Processes that load the same state must not draw the same actions.
             policy._rng = np.random.RandomState()
         return policy
@@ -222,14 +225,14 @@ class Transaction:
 
 def served(policy, max_visits, in_order):
     """The policy, or a copy with this number of visits; refuse one that cannot learn so."""
-    if not in_order and not getattr(policy, "_can_be_late", False):
+    if not in_order and not policy._can_be_late:
         raise ValueError(
             "in_order=False is for LinUCB and LinSquareCB with privacy='central', a finite epsilon "
             "and width='asymptotic': what else learns needs the rewards in the order of the ranks."
         )
     if max_visits is None:
         return policy
-    if getattr(policy, "max_visits", max_visits) not in (None, max_visits):
+    if policy.max_visits not in (None, max_visits):
         raise ValueError(f"max_visits={max_visits} is not that of the policy.")
     if "max_visits" not in policy.get_params(deep=False):
         raise ValueError(
@@ -244,7 +247,7 @@ def begun(policy, in_order):
     policy = deepcopy(policy)
     policy._numbering = Numbering()
     if not in_order:
-        if hasattr(policy, "n_rounds_"):
+        if policy._has_begun:
             raise ValueError(
                 "in_order=False needs a policy that has not acted: this one has acted."
             )

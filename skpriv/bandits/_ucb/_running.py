@@ -135,13 +135,18 @@ class RunningSumsPolicy(BasePolicy):
     fit_intercept = False
     width = "asymptotic"
     window: Any = field(init=False, default=None)
+    # From the first round on, when it is known whether a shuffler is of use
+    _opened_model: Any = field(init=False, default=None)
+    _opened_budget: Any = field(init=False, default=None)
+    _sums: Any = field(init=False, default=None)
+    _device_fields: Any = field(init=False, default=None)
     _region: Any = field(init=False, default=None)
     _windows: Any = field(init=False, default=None)  # of sums that are read
 
     @property
     def rounds_until_update_(self) -> int:
         """Public number of further rounds in which the policy will not change."""
-        if not hasattr(self, "n_rounds_"):  # whether a shuffler is of use is not known yet
+        if not self._has_begun:  # whether a shuffler is of use is not known yet
             times = GrowingTimes() if self._parameters_can.amplifies else self._times
             return times.length(0)
         return self._sums.length - self._sums.pending
@@ -149,7 +154,7 @@ class RunningSumsPolicy(BasePolicy):
     @property
     def guarantee(self) -> Guarantee:
         """The promise to a user, from what was charged: :class:`skpriv.privacy.Guarantee`."""
-        if hasattr(self, "privacy_report_"):
+        if self._sums is not None:
             return self.privacy_report_.guarantee
         currencies = {"gaussian": ["gdp"], "codebook": ["pure"]}.get(self._likely_channel)
         trust = Trust.of(self.privacy, self._round_budget)
@@ -159,12 +164,12 @@ class RunningSumsPolicy(BasePolicy):
     @property
     def _model(self):
         """Privacy model of the sums, which is that of the parameters until the first round."""
-        return self.__dict__.get("_opened_model", self.privacy)
+        return self._opened_model or self.privacy
 
     @property
     def _trust(self):
         """Who is trusted with what budget: by the parameters, until the first round."""
-        budget = self.__dict__.get("_opened_budget", Budget(self.epsilon, self.delta))
+        budget = self._opened_budget or Budget(self.epsilon, self.delta)
         return Trust.of(self._model, budget)
 
     @property
@@ -222,6 +227,10 @@ class RunningSumsPolicy(BasePolicy):
         return low / 2.0 + high / 2.0
 
     @property
+    def _neutral_reward(self):
+        return self._offset
+
+    @property
     def _certified(self):
         """Whether regions are to be proved.
 
@@ -237,18 +246,18 @@ class RunningSumsPolicy(BasePolicy):
         Blank rounds of people who came too often would add to it, and pull it to the middle. A
         ``reward_offset`` that is named is the intercept.
         """
-        wanted = self.fit_intercept and self._shared and self.reward_offset is None
+        wanted = self.fit_intercept and self.shared and self.reward_offset is None
         return wanted and self._max_visits is None and not self._certified
 
     @property
     def _gram_blocks(self):
         """Number of blocks of the Gram matrix: actions that have weights of their own."""
-        return 1 if self._shared else self.n_actions_
+        return 1 if self.shared else self.n_actions_
 
     @property
     def privacy_report_(self) -> Any:
         """Streams that were opened, one a phase, and their price: `PrivacyReport`."""
-        if not hasattr(self, "_sums"):
+        if self._sums is None:
             raise NotFittedError(f"{type(self).__name__} has released nothing: it has not acted.")
         report = self._sums.report
         promised = self._of_persons(report.guarantee.protecting("user"))
@@ -358,7 +367,7 @@ class RunningSumsPolicy(BasePolicy):
             self._pay(n_rounds)
             rewards = self._bounded(rewards)
             self._check_values(rows, rewards)
-            rows = rows if self._shared else self._blocks(rows, actions)
+            rows = rows if self.shared else self._blocks(rows, actions)
             visits = self._events if self._visits is None else self._visits
             # All of them are in one increment.
             with self._without_repeats(visits, rows, rewards, who, until) as (rows, rewards):
@@ -460,10 +469,10 @@ class RunningSumsPolicy(BasePolicy):
             changes with every update of the policy; the task in it does not, so that reports may
             come late.
         """
-        if not hasattr(self, "n_rounds_"):
-            if n_features is None or (self._shared and n_actions is None):
+        if not self._has_begun:
+            if n_features is None or (self.shared and n_actions is None):
                 raise ValueError("before the first round n_actions and n_features must be given.")
-            self._begin(n_actions if self._shared else self.n_actions, n_features)
+            self._begin(n_actions if self.shared else self.n_actions, n_features)
         state = {"task": self._device_task(), "region": None, "n_rounds": int(self.n_rounds_)}
         if self._region is not None:  # something was learned
             state["region"] = {"centre": self._region.centre.tolist(), **self._rule()}
@@ -512,21 +521,21 @@ class RunningSumsPolicy(BasePolicy):
 
     def _device_task(self):
         """Fields of the task of all rounds: the same for the policy's whole life."""
-        if not hasattr(self, "n_rounds_"):
+        if not self._has_begun:
             raise ValueError("devices have not been given a task: call public_state.")
         if not self._trust.can.alone or self._sent_channel != "codebook":
             raise PrivacyError(
                 "devices send one index of a codebook each: pass privacy='local' and "
                 "channel='codebook'."
             )
-        if not hasattr(self, "_device_fields"):
+        if self._device_fields is None:
             code = self._sums.code
             query = self._sums.query
             fields = {
                 "version": WIRE_VERSION,
                 "policy": {
                     "class": type(self).__name__, "id": secrets.token_hex(16),
-                    "shared": bool(self._shared), "n_actions": int(self.n_actions_),
+                    "shared": bool(self.shared), "n_actions": int(self.n_actions_),
                 },
                 "query": {**query.wire(), "offset": self._offset},
                 "channel": {

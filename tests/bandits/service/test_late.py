@@ -27,7 +27,7 @@ def serve(loop, n=90, mine=None, users=None):
     rng = np.random.default_rng(1)
     due: dict = {}
     for k in range(n):
-        shared = loop.policy._shared
+        shared = loop.policy.shared
         contexts = rng.standard_normal((2, 3) if shared else 3)
         contexts /= np.linalg.norm(contexts, axis=-1, keepdims=True)
         reward, delay = rng.uniform(-1.0, 1.0), int(rng.integers(0, 40))
