@@ -16,7 +16,6 @@ from .._parameters import ArrayLike, Count, Delta, Epsilon, Level, parameters
 from .._stored import stored_in_policies
 from ..privacy import Budget, Guarantee, Trust, open_stream, parallel_part
 from ._base import NO_LIMIT, BasePolicy
-from ._ucb._online_lin_ucb import OnlineLinUCB
 from ._ucb._running import GrowingTimes
 
 # code -> paper (Cutkosky, Das and Purohit 2020, as in "Improved rate for locally differentially
@@ -127,68 +126,6 @@ class BanditCombiner(BasePolicy):
     # Noisy rewards of the users of each policy: no user is in two
     _streams: Any = field(init=False, default=None)
     _starts_as_it_acts = True
-
-    @classmethod
-    def over_eigenvalues(
-        cls,
-        n_features: int,
-        *,
-        epsilon: float = 1.0,
-        horizon: int = 10_000,
-        constant: float = 1.0,
-        confidence_level: float = 0.95,
-        **parameters: Any,
-    ) -> Self:
-        """Combiner of the paper's Theorem 4.1: it need not know how varied the contexts are.
-
-        Its policies are `OnlineLinUCB`, with the claims that follow from guesses of the smallest
-        eigenvalue of the mean of phi phi': T^(-1/8), 2 T^(-1/8), 4 T^(-1/8), ... up to 1, T the
-        horizon. The first one, for eigenvalues below all guesses, claims C n^(3/4) and restarts in
-        phases of twice the length; the others claim C n^(1/2).
-
-        Parameters
-        ----------
-        n_features : int
-            d.
-        epsilon : float > 0, default=1.0
-            The epsilon of the report of the reward, and of each policy.
-        horizon : int, default=10_000
-            T.
-        constant : float > 0, default=1.0
-            P and P' of the theorem, which leaves them open. Each is multiplied by log(T)^(3/2), so
-            that with 1.0 no claim can be belied in fewer than about log(T)^3 d rounds.
-        confidence_level : float in (0, 1), default=0.95
-            One minus the beta of the theorem.
-        **parameters
-            Further parameters of the combiner; ``delta``, ``bounds_y`` and ``random_state`` go to
-            the policies too.
-
-        Returns
-        -------
-        BanditCombiner
-
-        Examples
-        --------
-        >>> from skpriv.bandits import BanditCombiner
-        >>> combiner = BanditCombiner.over_eigenvalues(4, epsilon=2.0, horizon=100_000)
-        >>> len(combiner.policies), combiner.regret_bounds[:, 1].tolist()
-        (3, [0.75, 0.5, 0.5])
-        """
-        failure = 1.0 - confidence_level
-        horizon = int(horizon)
-        claims, targets = claims_over_eigenvalues(n_features, epsilon, horizon, constant, failure)
-        shared = {"epsilon": float(epsilon), "horizon": horizon, **parameters}
-        names = {"epsilon", "horizon", "delta", "bounds_y", "random_state"} & shared.keys()
-        passed_on = {name: shared[name] for name in names}
-        # The first one, for eigenvalues below all guesses, is the paper's Algorithm 7.
-        policies = [OnlineLinUCB(anytime=index == 0, **passed_on) for index in range(len(claims))]
-        return cls(
-            policies,
-            regret_bounds=claims,
-            targets=targets,
-            confidence_level=confidence_level,
-            **shared,
-        )
 
     @property
     def rounds_until_update_(self) -> int:
@@ -443,31 +380,3 @@ NO_PERSONS = (
     "of them. Leave max_visits out of its policies, and users out of act and update. "
     "user_guarantee(m) says what those are promised who are in m rounds."
 )
-
-
-def claims_over_eigenvalues(d, epsilon, horizon, constant, failure):
-    """Claims and targets of Theorem 4.1; see `BanditCombiner.over_eigenvalues`.
-
-    Returns
-    -------
-    (ndarray of shape (n_policies, 2), ndarray of shape (n_policies,))
-        (C_i, alpha_i) and R_i.
-    """
-    T = float(horizon)
-    least = T**-0.125
-    scale = constant * log(T) ** 1.5
-    guesses = least * 2.0 ** np.arange(1, 1 + int(np.log2(1.0 / least)))  # policies 2, 3, ...
-    first = scale * sqrt(d) * (epsilon / least + 1.0) / (epsilon / least)
-    C = np.concatenate([[first], scale * sqrt(d) / (epsilon * guesses)])
-    alpha = np.where(np.arange(len(C)) == 0, 0.75, 0.5)
-    eta = np.full(len(C), epsilon / (scale * sqrt(d * T)))
-    eta[0] = epsilon / least / (sqrt(d * T) * (scale * epsilon / least + 1.0))
-    ratio = (1.0 - alpha) / alpha
-    level = log(T**3 * len(C) / failure)
-    targets = (
-        C * T**alpha
-        + ratio**ratio * (1.0 + alpha) ** (1.0 / alpha) * C ** (1.0 / alpha) * T * eta**ratio
-        + 288.0 * level * T * eta
-        + (1.0 / eta).sum() - 1.0 / eta
-    )  # fmt: skip
-    return np.column_stack([C, alpha]), targets

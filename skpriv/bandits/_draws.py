@@ -2,6 +2,7 @@
 
 import numpy as np
 from scipy.stats import norm
+from sklearn.base import is_classifier
 
 from .._linalg import blocks_of
 from .._wire import equally_good
@@ -63,9 +64,9 @@ def shares(index, available=None):
 def predicted(oracle, contexts):
     """Predictions of shape (n_rounds or 1, n_actions)."""
     rows, shape = flat(contexts)
-    if isinstance(oracle, CLIPPED) and getattr(oracle, "link", "identity") == "identity":
+    if isinstance(oracle, CLIPPED) and oracle.link == "identity":
         return (rows @ oracle.coef_ + oracle.intercept_).reshape(shape)
-    if hasattr(oracle, "predict_proba"):  # of rewards that are classes: their mean
+    if is_classifier(oracle):  # of rewards that are classes: their mean
         return (oracle.predict_proba(rows) @ oracle.classes_.astype(float)).reshape(shape)
     return oracle.predict(rows).reshape(shape)
 

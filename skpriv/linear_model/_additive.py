@@ -631,6 +631,7 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
     clip: Literal["auto", "wide"] = "auto"
     channel: Channel = "auto"
 
+    fit_currency = "gdp"
     interval_estimand = "sum of curves that bend as the fitted ones"
     interval_claims = ("certified", "asymptotic")
     _deviations = (0.3, 3.0)

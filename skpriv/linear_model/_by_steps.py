@@ -363,6 +363,12 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals, PrivateEstimator):
         words = f"{type(self).__name__}, {guarantee}"
         return Start.of(fit, self._record_map, words, self._begun_at)
 
+    def _next_start(self):
+        try:
+            return replace(self.as_start(), alike=True)
+        except ValueError:  # it released a mean alone, or is exact
+            return None
+
     def __sklearn_clone__(self) -> Any:
         twin: Any = super().__sklearn_clone__()
         twin.start = self.start  # a released answer, which a clone does not forget

@@ -3,9 +3,10 @@
 from dataclasses import field
 from typing import Annotated, Any, ClassVar, Self, cast
 
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import RegressorMixin
 
 from .._compat import StrOptions, fit_context
+from .._estimation._oracle import Oracle
 from .._parameters import Delta, Epsilon, PrivacyModel, RandomState, RowsOfPerson, parameters
 from ..privacy import MODELS, Accounted, Budget, PrivacyReport, Trust
 from ._opening import persons_of
@@ -76,7 +77,7 @@ class FitsPersons:
 
 
 @parameters
-class PrivateEstimator(Accounted, BaseEstimator):
+class PrivateEstimator(Accounted, Oracle):
     """Base class of the private regressors and classifiers; not for direct use.
 
     It opens nothing and asks nothing: `fit` of each estimator does, with the functions of
@@ -121,7 +122,7 @@ class PrivateEstimator(Accounted, BaseEstimator):
     # Parameters that only some estimators have, and what they are for all others.
     effects = coef_norm = calibration_size = bounds_X = data_norm = start = cast(Any, None)
     usual_X = cast(Any, None)
-    clip, n_jobs = cast(Any, ("auto", -1))
+    clip, n_jobs, link = cast(Any, ("auto", -1, "identity"))
     # The parameter that bounds rows, and what of a row it bounds.
     _row_bound = ("data_norm", "l2 norm of a row")
     _sparse = cast(Any, False)  # formats of sparse rows that need not be made dense

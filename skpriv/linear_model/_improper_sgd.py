@@ -393,6 +393,7 @@ class ImproperSGDRegressor(CertifiedIntervals, PrivateRegressor):
     channel: Channel = "auto"
     fit_intercept: bool = True
 
+    fit_currency = "gdp"
     interval_estimand = "least-squares line of the clipped rows and targets"
     interval_claims = ("certified",)
     _interval_methods = ("certified",)

@@ -564,6 +564,7 @@ class IVRegressor(AsymptoticIntervals, PrivateRegressor):
     effects: Literal["person"] | None = None
     n_jobs: int | None = -1
 
+    fit_currency = "gdp"
     interval_estimand = "structural equation that instruments identify"
     interval_claims = ("asymptotic",)
 

@@ -2,13 +2,13 @@
 
 from copy import copy
 from math import sqrt
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from sklearn.utils.metaestimators import available_if
 
 from .._estimation._coefficients import NOISE, CoefficientLaw
 from .._estimation._fit_statistics import linear_statistics
+from .._estimation._oracle import PoolsFits
 from .._parameters import Channel, DataNorm, Estimand, LineEstimand, Positive, parameters
 from .._stored import stored
 from ..privacy import capabilities
@@ -22,14 +22,6 @@ STRAIGHT = (
 )
 
 
-def _has_equations(model):
-    """Whether a model was fitted by noisy equations of a line, which can be pooled."""
-    if not model._released.poolable or model.effects is not None:
-        return False
-    # The report tells how it was fitted: parameters may have been set since.
-    return not capabilities(model.privacy_report_.privacy).exact
-
-
 # code -> docs/mathematics/linear_regression.md:
 #   effective_records -> N,  rules.clip -> k,  location -> m,  whitened rows e -> w W phi,
 #   NewtonEquation -> the sums of a step at b
@@ -37,7 +29,7 @@ def _has_equations(model):
 
 @stored
 @parameters
-class LinearRegression(FitsLines, PredictionIntervals):
+class LinearRegression(PoolsFits, FitsLines, PredictionIntervals):
     """Private linear regression: a line that follows most records, and least squares in the limit.
 
     Learns location and spread of the target and a whitening of the rows, then takes 4 to 64 small
@@ -128,6 +120,7 @@ class LinearRegression(FitsLines, PredictionIntervals):
 
     _dtypes = (np.float64, np.float32)
 
+    fit_currency = "gdp"
     interval_estimand = "bounded-influence line of the clipped rows"
     interval_claims = ("certified", "asymptotic")
 
@@ -204,58 +197,28 @@ class LinearRegression(FitsLines, PredictionIntervals):
         """Likelihood of the line, by all that was released."""
         return self._released.information(self._record_map.row_map.constant)
 
-    @available_if(_has_equations)
-    def pooled(self, other: Any) -> Any:
-        """Line from the released equations of two fits with the same bounds.
+    @property
+    def _has_sums(self):
+        """Whether it was fitted by noisy equations of a line, which can be pooled."""
+        if not self._released.poolable or self.effects is not None:
+            return False
+        # The report tells how it was fitted: parameters may have been set since.
+        return not capabilities(self.privacy_report_.privacy).exact
 
-        That is post-processing: it costs no privacy. Fits to disjoint records (as those of the
-        epochs of a bandit) cost what the more expensive of the two costs.
-
-        Parameters
-        ----------
-        other : LinearRegression
-            A fit with the same bounds; itself a pooled one, perhaps.
-
-        Returns
-        -------
-        LinearRegression
-            The line of the posterior, and normal intervals by it. The report is that of this fit.
-        """
-        alike = isinstance(other, LinearRegression) and _has_equations(other)
+    def _pooled(self, other):
+        alike = all(isinstance(fit, LinearRegression) and fit._has_sums for fit in (self, other))
         if not alike or not self._record_map.same_as(other._record_map):
             raise ValueError("only fits of released equations with the same bounds can be pooled.")
         line = copy(self)
         line._released = self._information.plus(other._information)
         line._calibration = None
         line._read()
-        dearer = max(self, other, key=lambda fit: fit.privacy_report_.guarantee.epsilon)
-        line.privacy_report_ = dearer.privacy_report_
         return line
 
-    @available_if(_has_equations)
-    def posterior(self) -> Any:
-        """Mean and covariance of (coefficients, intercept), by released equations and their noise.
-
-        The prior is normal, of a size chosen by its evidence, and not smaller than weights of norm
-        1 in scaled units have.
-
-        Returns
-        -------
-        mean : ndarray of shape (n_features + 1,)
-            The intercept comes last; 0 if there is none.
-        covariance : ndarray of shape (n_features + 1, n_features + 1)
-        """
+    def _coefficients(self):
         mean, covariance = self._information.posterior()
         matrix, shift = self._record_map.units
         return matrix @ mean + shift, matrix @ covariance @ matrix.T
 
-    @available_if(_has_equations)
-    def prediction_error(self) -> float:
-        """Root mean square error of the predictions for the rows of the fit, by its posterior.
-
-        Returns
-        -------
-        float
-            The root mean square, in the units of y.
-        """
+    def _error(self):
         return self._record_map.radius * self._information.error()

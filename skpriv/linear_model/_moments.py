@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._compat import Interval, StrOptions
@@ -27,6 +26,7 @@ from .._estimation._moments import (
 )
 from .._estimation._public_maps import RecordMap
 from .._estimation._reports import moments_query
+from .._estimation._oracle import PoolsFits
 from .._linalg import one_blas_thread, psd_part
 from .._parameters import Channel, DataNorm, Estimand, Positive, parameters
 from .._stored import stored
@@ -80,13 +80,8 @@ def residual_gram(session, equations, theta, query_map, instrument=Instrument())
     return found
 
 
-def _has_sums(fit):
-    """Whether a fit released sums of records; one that is still to be made may do so."""
-    return fit._equations is not None or fit._certificate is None
-
-
 @parameters
-class MomentRegressor(CertifiedIntervals, FitsPersons, PredictionIntervals):
+class MomentRegressor(PoolsFits, CertifiedIntervals, FitsPersons, PredictionIntervals):
     """Base class of linear regressors from noisy normal equations; not for direct use.
 
     `fit` of an estimator asks for the equations, solves them by `solve`, and keeps them. All of
@@ -119,6 +114,11 @@ class MomentRegressor(CertifiedIntervals, FitsPersons, PredictionIntervals):
     _certificate: Any = field(init=False, default=None)  # of a gradient, in place of sums
     _shapes: tuple = field(init=False, default=())  # of priors beside that of a ridge
     _basis: np.ndarray | None = field(init=False, default=None)  # where it is not theta's
+
+    @property
+    def _has_sums(self):
+        """Whether a fit released sums of records; one that is still to be made may do so."""
+        return self._equations is not None or self._certificate is None
 
     def _solve_sums(self, session, query, share, instrument=Instrument()):
         """Ask for sums by a query and for the residuals at their solution, and keep both.
@@ -184,31 +184,7 @@ class MomentRegressor(CertifiedIntervals, FitsPersons, PredictionIntervals):
             mean, covariance = equations.posterior(priors, least_variance, fading)
         return basis @ mean, basis @ covariance @ basis.T
 
-    def pooled(self, other: Any) -> Any:
-        """Regressor from the released sums of two fits with the same bounds.
-
-        That is post-processing: it costs no privacy. Fits to disjoint records (as those of the
-        epochs of a bandit) cost what the more expensive of the two costs; see
-        :func:`skpriv.privacy.parallel_part`.
-
-        Parameters
-        ----------
-        other : fitted regressor of the same class
-            A regressor with the same bounds; itself a pooled one, perhaps.
-
-        Returns
-        -------
-        regressor
-            A regressor with `coef_`, `intercept_` and intervals from the records of both, weighted
-            by what the numbers of records and the scales of the noise say. Certified intervals need
-            rows that were not chosen in view of the targets of the other fit. The report is that of
-            this one.
-
-        Raises
-        ------
-        ValueError
-            If the two do not have sums of the same scaled records.
-        """
+    def _pooled(self, other):
         own = [fit for fit in (self, other) if isinstance(fit, MomentRegressor)]
         plain = [fit for fit in own if fit._equations is not None and fit._basis is None]
         if len(plain) < 2 or not self._scaling.same_as(other._scaling):
@@ -220,20 +196,7 @@ class MomentRegressor(CertifiedIntervals, FitsPersons, PredictionIntervals):
         fit._keep(self._equations.pooled(other._equations))
         return fit
 
-    @available_if(_has_sums)
-    def posterior(self) -> Any:
-        """Mean and covariance of (coefficients, intercept), by released sums and their noise.
-
-        The prior is normal, of a size chosen by its evidence, but not smaller than ``coef_norm``
-        says, where None stands for 1: coefficients of which little is known are not taken for 0.
-        So the mean may differ from `coef_`.
-
-        Returns
-        -------
-        mean : ndarray of shape (n_features,) or (n_features + 1,)
-            The intercept comes last, if there is one.
-        covariance : ndarray of shape (n_features, n_features) or one larger
-        """
+    def _coefficients(self):
         check_is_fitted(self)
         maps = self._scaling
         bound = 1.0 if self.coef_norm is None else maps.theta_bound(self.coef_norm)
@@ -241,31 +204,13 @@ class MomentRegressor(CertifiedIntervals, FitsPersons, PredictionIntervals):
         matrix, shift = (part[: maps.size] for part in maps.units)
         return matrix @ theta + shift, matrix @ covariance @ matrix.T
 
-    def normal_equations(self) -> Any:
-        """Released sums of scaled rows, for those who compare or combine fits.
-
-        Returns
-        -------
-        equations : NormalEquations or None
-            The sums; None where rows were normalised, or noises depend on each other.
-        """
+    def _comparable_sums(self):
         check_is_fitted(self)
         equations = self._equations
         plain = equations is not None and equations.symmetric and equations.law is None
         return equations if plain else None
 
-    def prediction_error(self) -> float | None:
-        """Root mean square error of the predictions for the rows of the fit, by its posterior.
-
-        It is computed from released sums: the trace of the posterior covariance times the noisy
-        Gram matrix of the rows, over their number.
-
-        Returns
-        -------
-        error : float or None
-            The root mean square, in the units of y. None where only a Gram matrix of normalised
-            rows was released.
-        """
+    def _error(self):
         equations, maps = self.normal_equations(), self._scaling
         if equations is None:
             return None
@@ -399,6 +344,7 @@ class SSPRegressor(MomentRegressor):
     True
     """
 
+    fit_currency = "gdp"
     interval_estimand = "least-squares line of the clipped rows and targets"
     law_estimands = ("fitted", "least_squares")
     interval_claims = ("certified", "asymptotic")

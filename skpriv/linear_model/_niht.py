@@ -506,6 +506,7 @@ class IHTRegressor(CertifiedIntervals, PredictionIntervals):
     sparsity: Annotated[int | None, Interval(Integral, 0, None, closed="left"), None] = None
     sparse_eigenvalue: Positive = 0.1
 
+    fit_currency = "zcdp"
     interval_estimand = "sparse least-squares line of the clipped rows and targets"
     interval_claims = ("certified", "asymptotic")
     _row_bound = ("data_max", "absolute values of the entries of X")

@@ -1,6 +1,6 @@
 import pickle
 from concurrent.futures import ThreadPoolExecutor
-from math import inf, log, sqrt
+from math import inf, sqrt
 from time import sleep
 
 import numpy as np
@@ -163,20 +163,3 @@ def test_a_seed_of_a_simulation_is_one_of_the_policies_too():
     policies, env = [BanditCombiner([RandomPolicy(), OnlineLinUCB()])], LinearEnvironment()
     runs = [simulate(policies, env, horizon=50, random_state=0).rewards for _ in range(2)]
     np.testing.assert_array_equal(*runs)
-
-
-def test_the_claims_of_the_theorem_are_those_of_its_text():
-    """Written out for d = 4, T = 2^16 (T^(1/8) = 4), epsilon = 2: guesses 1/2 and 1."""
-    combiner = BanditCombiner.over_eigenvalues(4, epsilon=2.0, horizon=2**16, random_state=0)
-    T, logs = 2.0**16, np.log(2.0**16) ** 1.5
-    C = [logs * 2.0 * 9.0 / 8.0, logs * 2.0 / (2.0 * 0.5), logs * 2.0 / 2.0]
-    np.testing.assert_allclose(combiner.regret_bounds, np.column_stack([C, [0.75, 0.5, 0.5]]))
-    eta = [8.0 / (2.0 * 2.0**8 * (8.0 * logs + 1.0)), *[2.0 / (logs * 2.0 * 2.0**8)] * 2]
-    level = 288.0 * log(T**3 * 3 / 0.05)
-    first = C[0] * T**0.75 + level * T * eta[0] + 2.0 / eta[1]
-    first += np.cbrt(0.25 * 1.75**4 / 0.75 * C[0] ** 4 * eta[0]) * T
-    last = C[2] * T**0.5 + 0.5 * 1.5**2 / 0.5 * C[2] ** 2 * T * eta[2]
-    last += level * T * eta[2] + 1.0 / eta[0] + 1.0 / eta[1]
-    np.testing.assert_allclose(combiner.targets[[0, 2]], [first, last])
-    play(combiner, 400)
-    assert [policy.anytime for policy in combiner.policies] == [True, False, False]

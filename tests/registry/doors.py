@@ -47,7 +47,6 @@ PUBLIC = {
 }  # fmt: skip
 # Arguments that have the name of rows, and are none.
 NO_ROWS = {
-    ("BanditCombiner.over_eigenvalues", "rows"): "a name",
     ("ReweightedRegressor", "weights"): "the name of a rule",
     ("CobaLearner.learn", "action"): "the object that predict returned",
     ("Inference.contrast", "weights"): "weights of coefficients, from whoever asks",

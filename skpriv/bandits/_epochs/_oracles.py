@@ -1,15 +1,14 @@
 """Oracles of policies that learn by epochs: what they cost, how they are fitted, and from where."""
 
-from dataclasses import replace
 from math import inf
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 
-from ... import linear_model
+from ..._estimation._oracle import Oracle, PoolsFits
 from ..._estimation._public_maps import column_bounds
 from ...exceptions import InvalidValues
-from ...privacy import MODELS, Budget, Cost, PrivacyReport, Trust, charge, noticed_charges
+from ...privacy import Budget, Cost, PrivacyReport, Trust, charge, noticed_charges
 from ...records import INVALID_VALUES
 from .._base import divided_budget
 from .._ucb._sums import Region
@@ -30,31 +29,32 @@ def charged_report(oracle):
     if trust.exact:
         return None
     stated = type(oracle).__name__, trust.model, trust.budget
-    secure = getattr(oracle, "random_state", 0) is None
+    secure = oracle.random_state is None
     return PrivacyReport(*stated, secure, charged=Cost.from_budget(trust.budget))
+
+
+def report_of(oracle):
+    """Report of a fitted oracle; None if it is not private."""
+    return oracle.privacy_report_ if isinstance(oracle, Oracle) else None
 
 
 def trust_of(oracle):
     """Who is trusted by an oracle.
 
-    An oracle is private only if it says so itself: what is wrapped in a pipeline is not looked at.
+    An oracle is private only if it is an estimator of this package, or a subclass of one: what is
+    wrapped in a pipeline is not looked at.
     """
-    epsilon = getattr(oracle, "epsilon", inf)
-    delta = getattr(oracle, "delta", 0.0)
-    model = getattr(oracle, "privacy", "none")
-    return Trust.of(model if model in MODELS else "none", Budget(epsilon, delta))
+    return oracle._trust if isinstance(oracle, Oracle) else Trust.of("none", Budget(inf, 0.0))
 
 
 def paid_in(oracle):
     """Currency in which each fit of an oracle is paid; None if it is not known before the fit."""
+    if not isinstance(oracle, Oracle):
+        return None
     can = trust_of(oracle).can
-    reports = can.alone or can.amplifies  # users send reports, which may be indices of a codebook
-    if reports and (can.amplifies or getattr(oracle, "channel", None) != "gaussian"):
-        return None
-    # A subclass is paid as its parent; another oracle may cost anything.
-    if not isinstance(oracle, tuple(getattr(linear_model, name) for name in linear_model.__all__)):
-        return None
-    return "zcdp" if isinstance(oracle, linear_model.IHTRegressor) else "gdp"
+    channel = oracle.get_params(deep=False).get("channel")
+    codebook = can.alone and channel != "gaussian"  # users may send an index of a codebook
+    return None if can.amplifies or codebook else oracle.fit_currency
 
 
 def split_oracle(oracle, releases):
@@ -72,9 +72,9 @@ def check_oracle(oracle, n_features):
     Not when the first epoch closes.
     """
     oracle = clone(oracle)  # which says so if it is a class
-    if hasattr(oracle, "_parameter_constraints"):  # as models of this package and scikit-learn do
+    if isinstance(oracle, Oracle):
         oracle._validate_params()
-    getattr(oracle, "_check_model", dict)()
+        oracle._check_model()
     params = oracle.get_params(deep=False)
     for names, what in NEEDED.items():
         present = [name for name in names if name in params]
@@ -120,21 +120,20 @@ def neutral_reward(oracle):
     return min(max(0.0, low), high)
 
 
-def go_on(oracle, coef, n_features):
-    """Let a sparse oracle keep the largest released coefficients, and select more by residuals."""
+def go_on(oracle, earlier, n_features):
+    """Let a sparse oracle keep the largest of an earlier fit's coefficients, and select more."""
     new, old = added(oracle.n_nonzero_coefs, n_features)
-    if coef is not None:
-        coef = coef.copy()
+    coef = None
+    if earlier is not None:
+        coef = earlier.coef_.copy()
         coef[np.argsort(-np.abs(coef), kind="stable")[old:]] = 0.0
     oracle.set_params(n_nonzero_coefs=new, selection_share=SELECTION_SHARE, coef_init=coef)
 
 
 def as_start(oracle):
     """Released answers from which the next fit may start; None if users send reports."""
-    try:
-        return None if trust_of(oracle).can.reports else replace(oracle.as_start(), alike=True)
-    except (AttributeError, TypeError, ValueError):  # it has no start, or released a mean alone
-        return None
+    private = isinstance(oracle, Oracle) and not trust_of(oracle).can.reports
+    return oracle._next_start() if private else None
 
 
 def failure_of_fit(oracle, X, y, releases):
@@ -154,6 +153,23 @@ def failure_of_fit(oracle, X, y, releases):
                 raise
             return error
     return None
+
+
+def interval_claims(oracle):
+    """Methods of the intervals that an oracle has, or may have if it does not say."""
+    return oracle.interval_claims if isinstance(oracle, Oracle) else ("certified", "asymptotic")
+
+
+def reward_range(oracle):
+    """Least and largest reward that a fitted oracle predicts."""
+    if is_classifier(oracle):
+        return min(oracle.classes_), max(oracle.classes_)
+    return oracle.bounds_y_ if isinstance(oracle, Oracle) else (-1.0, 1.0)
+
+
+def pools(oracle):
+    """Whether an oracle has released sums, which have a posterior and can be pooled."""
+    return isinstance(oracle, PoolsFits) and oracle._has_sums
 
 
 def coef_posterior(oracle):

@@ -15,6 +15,7 @@ from ..._compat import HasMethods
 from ..._parameters import Count, parameters
 from ..._stored import stored_in_policies
 from ...exceptions import PrivacyError
+from ...linear_model import IHTRegressor
 from ...privacy import Guarantee, Raw, parallel_part
 from .._base import MAX_SEED, NO_LIMIT, BasePolicy, Epoch, EpochsReport
 from .._draws import predicted, shares
@@ -187,8 +188,7 @@ class EpochWindows(Windows):
 
 def comparable(oracle: Any) -> bool:
     """Whether the released sums of an oracle can be compared with those of others."""
-    pooling = getattr(oracle, "normal_equations", None)
-    return hasattr(oracle, "pooled") and pooling is not None and pooling() is not None
+    return _oracles.pools(oracle) and oracle.normal_equations() is not None
 
 
 Schedule = Annotated[Any, str, Integral, "array-like", callable]
@@ -336,8 +336,9 @@ class EpochPolicy(BasePolicy):
         # The promise of a run does not change: parameters that are set now count after a reset.
         self._frozen = clone(self._split_oracle())
         self._promises_privacy = self.guarantee.private
-        if getattr(oracle, "classes", None) is not None:
-            self._classes = np.unique(np.asarray(oracle.classes, dtype=float))
+        classes = oracle.get_params(deep=False).get("classes")
+        if classes is not None:
+            self._classes = np.unique(np.asarray(classes, dtype=float))
             # A generator of its own leaves the one of the actions alone.
             self._rounding = np.random.RandomState([self._entropy, len(self._classes)])
 
@@ -417,9 +418,7 @@ class EpochPolicy(BasePolicy):
             oracle = answer
         elif failure is None:  # another copy of the policy made the fit, which failed
             failure = PrivacyError("the fit of this epoch failed once it was charged.")
-        report = (
-            _oracles.charged_report(oracle) if failure else getattr(oracle, "privacy_report_", None)
-        )
+        report = _oracles.charged_report(oracle) if failure else _oracles.report_of(oracle)
         epochs = [*self._epochs, Epoch((stop - n_fitted, stop), report)]
         rows, rewards = map(Raw, ((), ()) if self._forgets_rows else ([X], [y]))
         now = {"_epochs": epochs, "n_rounds_": stop, "_length": length, "_filled": 0}
@@ -443,7 +442,7 @@ class EpochPolicy(BasePolicy):
                 chosen = self._windows.take(oracle, n_fitted, self.n_rounds_)
                 oracle = chosen.oracle
                 rounds = chosen.n
-            elif past is not None and not self.forget and hasattr(oracle, "pooled"):
+            elif past is not None and not self.forget and _oracles.pools(oracle):
                 oracle = oracle.pooled(past)
                 rounds = rounds + self._n_pooled
         except ValueError:  # each epoch has bounds of its own, or no sums: the last one is used
@@ -479,8 +478,8 @@ class EpochPolicy(BasePolicy):
         """
         oracle = clone(self._frozen)
         if not self.forget:
-            if hasattr(oracle, "coef_init"):
-                _oracles.go_on(oracle, getattr(self._pooled_oracle, "coef_", None), self._n_phi)
+            if isinstance(oracle, IHTRegressor):
+                _oracles.go_on(oracle, self._pooled_oracle, self._n_phi)
             if self._start_answers is not None:
                 oracle.set_params(start=self._start_answers)
         for name, value in sorted(oracle.get_params(deep=True).items()):

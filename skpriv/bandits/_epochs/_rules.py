@@ -8,12 +8,13 @@ import numpy as np
 from scipy.special import ndtri
 
 from ..._compat import HasMethods
+from ..._estimation._oracle import PoolsFits
 from ..._linalg import ROUNDED, TINY
 from ..._parameters import Level, NotNegative, parameters
 from ..._stored import stored_in_policies
 from .._draws import HALF_NORMAL, distinct, flat, inverse_gap, optimistic, predicted, uniform
 from .._ucb._lin_ucb import GAP_WEIGHT
-from ._oracles import coef_posterior
+from ._oracles import coef_posterior, interval_claims, pools, reward_range
 from ._policy import OraclePolicy
 
 
@@ -167,7 +168,7 @@ class EpochGreedy(OraclePolicy):
     def _learn(self, oracle, n_fitted):
         self.oracle_ = oracle
         self._region = None
-        if self.exploration and hasattr(oracle, "posterior"):
+        if self.exploration and pools(oracle):
             self._region = coef_posterior(oracle)
 
     def _choose(self, contexts, available):
@@ -248,7 +249,7 @@ class SquareCB(OraclePolicy):
         scale = None
         if weight == "auto":
             weight = np.sqrt(self.n_actions_ * n_fitted)
-            error = oracle.prediction_error() if hasattr(oracle, "prediction_error") else None
+            error = oracle.prediction_error() if pools(oracle) else None
             if error is not None:
                 weight = ERROR_WEIGHT * np.sqrt(self.n_actions_)
                 scale = max(error, TINY)
@@ -257,8 +258,7 @@ class SquareCB(OraclePolicy):
             if not 0.0 <= weight < np.inf:
                 raise ValueError(f"gap_weight({n_fitted}) = {weight} must be finite, at least 0.")
         if scale is None:
-            classes = getattr(oracle, "classes_", (-1.0, 1.0))
-            low, high = getattr(oracle, "bounds_y_", (min(classes), max(classes)))
+            low, high = reward_range(oracle)
             scale = (high - low) / 2.0
         self._weight = weight / scale
         self.oracle_ = oracle
@@ -346,9 +346,9 @@ class ActionElimination(OraclePolicy):
     interval: Literal["auto", "posterior", "certified", "asymptotic"] = "auto"
 
     def _start(self, n_phi):
-        claims = getattr(self.oracle, "interval_claims", ("certified", "asymptotic"))
-        has = (*claims, *["posterior"] * hasattr(type(self.oracle), "posterior"))
-        kind = self._kind(type(self.oracle))
+        pooled = isinstance(self.oracle, PoolsFits)
+        has = (*interval_claims(self.oracle), *["posterior"] * pooled)
+        kind = self._kind(pooled)
         if kind not in has:  # found now, and not when the first epoch closes
             raise ValueError(
                 f"interval={self.interval!r} needs {kind} intervals, and the oracle "
@@ -358,26 +358,27 @@ class ActionElimination(OraclePolicy):
         super()._start(n_phi)
 
     def _with_past(self, oracle, n_fitted):
-        if self._kind(oracle) == "posterior":
+        if self._kind(pools(oracle)) == "posterior":
             return super()._with_past(oracle, n_fitted)
         # The papers take intervals of one epoch.
         self._pooled_oracle = oracle
         self._n_pooled = n_fitted
         return oracle
 
-    def _kind(self, oracle):
-        """Kind of intervals that is asked of an oracle, or of its class before the first fit."""
+    def _kind(self, pooled):
+        """Kind of intervals that is asked of an oracle with sums, or of one without."""
         if self.interval != "auto":
             return self.interval
-        return "posterior" if hasattr(oracle, "posterior") else "certified"
+        return "posterior" if pooled else "certified"
 
     def _learn(self, oracle, n_fitted):
-        if self._kind(oracle) == "posterior":
+        if self._kind(pools(oracle)) == "posterior":
             self._region = coef_posterior(oracle)
         self.oracle_ = oracle
 
     def _choose(self, contexts, available):
-        find = self._plausible if self._kind(self.oracle_) == "posterior" else self._alive
+        posterior = self._kind(pools(self.oracle_)) == "posterior"
+        find = self._plausible if posterior else self._alive
         return uniform(contexts, find(contexts, available))
 
     def _chances(self, contexts, available):
@@ -415,7 +416,7 @@ class ActionElimination(OraclePolicy):
         low, high = self.oracle_.confidence_interval(
             rows,
             confidence_level=1.0 - self._failure / contexts.shape[1],
-            method=self._kind(self.oracle_),
+            method=self._kind(False),
         )
         low = low.reshape(shape)
         high = high.reshape(shape)

@@ -129,6 +129,7 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
     classes: ArrayLike | None = None
     classes_: np.ndarray = field(init=False)
 
+    fit_currency = "gdp"
     interval_estimand = (
         "the probability of the second class, or of each, by the logistic curve that fits best"
     )

@@ -140,6 +140,7 @@ class ReweightedRegressor(MomentRegressor):
     n_spectral_iter: Count = 3
     weights: Literal["fading", "always"] = "fading"
 
+    fit_currency = "gdp"
     interval_estimand = "weighted least-squares line (weights of the normalisation)"
     interval_claims = ("certified", "asymptotic")
 
