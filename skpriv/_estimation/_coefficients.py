@@ -38,7 +38,7 @@ NOISE = (
 
 
 FEW_ROWS = (
-    "too few rows to tell this level from an empty one (at most about {most:,.0f} of {n:,}); a "
+    "too few rows to tell this level from an empty one (at most about {most:,.0f} rows); a "
     "level needs about {enough:,.0f} rows at this budget, and twice as many to be nearly sure; "
     "no other coefficient depends on it"
 )
@@ -366,7 +366,7 @@ def few_rows(along, scale, noise, square_kept, n):
         return NO_ROWS
     most_rows = ((np.maximum(along, 0.0) + USUAL_QUANTILE * noise) / square_kept).max()
     enough = USUAL_QUANTILE * scale / square_kept.min()
-    return FEW_ROWS.format(most=n * min(most_rows, 1.0), n=n, enough=n * min(enough, 1.0))
+    return FEW_ROWS.format(most=n * min(most_rows, 1.0), enough=n * min(enough, 1.0))
 
 
 def _few_rows(equations, empty):
