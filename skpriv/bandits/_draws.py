@@ -71,10 +71,11 @@ def predicted(oracle, contexts):
     return oracle.predict(rows).reshape(shape)
 
 
-def optimistic(region, contexts, available, bonuses, features=None):
-    """Probabilities of the largest mean reward with a bonus in proportion to its width.
+def optimistic(region, contexts, available, bonuses, features=None, rule=shares):
+    """Probabilities by mean rewards with a bonus in proportion to their widths.
 
-    Actions that are equally good share the plays.
+    The largest of them is played, and actions that are equally good share the plays, unless there
+    is another rule.
 
     Parameters
     ----------
@@ -86,6 +87,8 @@ def optimistic(region, contexts, available, bonuses, features=None):
         Equally likely factors of the width.
     features : callable, default=None
         Puts rows into the coordinates of the weights.
+    rule : callable, default=shares
+        Probabilities by an index, and by what is available, along axis 1.
     """
     rows, shape = flat(contexts)
     bounds = region.bounds(rows if features is None else features(rows))
@@ -94,12 +97,12 @@ def optimistic(region, contexts, available, bonuses, features=None):
     chances = np.empty(mask.shape)
     for part in blocks_of(len(mask), shape[1] * len(bonuses)):
         index = means[part, :, None] + widths[part, :, None] * bonuses
-        chances[part] = shares(index, mask[part, :, None]).mean(axis=2)
+        chances[part] = rule(index, available=mask[part, :, None]).mean(axis=2)
     return chances
 
 
 def inverse_gap(predictions, weight, available=None):
-    """Probabilities of the actions, shape (n_rounds, n_actions), of inverse-gap weighting.
+    """Probabilities of the actions, which are along axis 1, of inverse-gap weighting.
 
     An action at a gap g below the best of K available ones has probability 1 / (K + weight g), and
     those that are equally good share the rest.

@@ -199,10 +199,21 @@ class MomentRegressor(PoolsFits, CertifiedIntervals, FitsPersons, PredictionInte
     def _coefficients(self):
         check_is_fitted(self)
         maps = self._scaling
-        bound = 1.0 if self.coef_norm is None else maps.theta_bound(self.coef_norm)
-        theta, covariance = self._posterior(self._equations, bound**2 / maps.size)
+        theta, covariance = self._posterior(self._equations, self._least_variance)
         matrix, shift = (part[: maps.size] for part in maps.units)
         return matrix @ theta + shift, matrix @ covariance @ matrix.T
+
+    @property
+    def _least_variance(self):
+        """Variance of a weight of phi where all of them have the assumed norm.
+
+        Without one that of the slopes is 1, for features in the unit ball: the constant makes them
+        shorter in phi, and is no part of it.
+        """
+        maps = self._scaling
+        if self.coef_norm is None:
+            return 1.0 / (maps.row_map.parts[0] ** 2 * maps.n_features)
+        return maps.theta_bound(self.coef_norm) ** 2 / maps.size
 
     def _comparable_sums(self):
         check_is_fitted(self)
@@ -214,9 +225,8 @@ class MomentRegressor(PoolsFits, CertifiedIntervals, FitsPersons, PredictionInte
         equations, maps = self.normal_equations(), self._scaling
         if equations is None:
             return None
-        bound = 1.0 if self.coef_norm is None else maps.theta_bound(self.coef_norm)
         # If little is known, the evidence may be for tiny weights, of which all would be known.
-        _, covariance = self._posterior(equations, bound**2 / maps.size)
+        _, covariance = self._posterior(equations, self._least_variance)
         # Two deviations more than the noisy Gram matrix says, as noise may hide the rows; at least
         # what rows of the mean length have in the best known direction; at most that of norm 1.
         seen = float((psd_part(equations.gram) * covariance).sum())

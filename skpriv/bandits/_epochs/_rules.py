@@ -1,6 +1,7 @@
 """The rules of choice: SquareCB, epsilon-greedy, and elimination of actions on spanners."""
 
 from dataclasses import field
+from functools import partial
 from math import pi
 from typing import Annotated, Any, Literal
 
@@ -183,9 +184,10 @@ class SquareCB(OraclePolicy):
     """SquareCB: play actions with probabilities in inverse proportion to their gap to the best.
 
     P(a) = 1 / (K + weight * gap_a) for all actions but the best, which has the rest. gap_a is the
-    difference of the predictions. Its unit is their error if the oracle knows that, and else half
-    the range of the rewards. It needs no intervals and thus any regressor will do as an oracle. The
-    first epoch is played at random.
+    difference of the predictions. If the oracle knows their error, this is its unit, and each
+    prediction gets a random bonus of about its own error, as in `EpochGreedy`: an action that is
+    new is tried. Else the unit is half the range of the rewards, and any regressor will do as an
+    oracle. The first epoch is played at random.
 
     Parameters
     ----------
@@ -247,12 +249,14 @@ class SquareCB(OraclePolicy):
     def _learn(self, oracle, n_fitted):
         weight = self.gap_weight
         scale = None
+        self._region = None
         if weight == "auto":
             weight = np.sqrt(self.n_actions_ * n_fitted)
             error = oracle.prediction_error() if pools(oracle) else None
             if error is not None:
                 weight = ERROR_WEIGHT * np.sqrt(self.n_actions_)
                 scale = max(error, TINY)
+                self._region = coef_posterior(oracle)
         elif callable(weight):
             weight = float(weight(n_fitted))
             if not 0.0 <= weight < np.inf:
@@ -264,7 +268,10 @@ class SquareCB(OraclePolicy):
         self.oracle_ = oracle
 
     def _choose(self, contexts, available):
-        return inverse_gap(predicted(self.oracle_, contexts), self._weight, available)
+        if self._region is None:
+            return inverse_gap(predicted(self.oracle_, contexts), self._weight, available)
+        rule = partial(inverse_gap, weight=self._weight)
+        return optimistic(self._region, contexts, available, HALF_NORMAL, rule=rule)
 
 
 @stored_in_policies

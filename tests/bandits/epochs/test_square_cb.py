@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from skpriv.bandits import SquareCB
+from skpriv.bandits._draws import HALF_NORMAL
 from skpriv.linear_model import SSPRegressor
 
 BOUNDS = {"data_norm": 1.0, "bounds_y": (-3.0, 5.0)}
@@ -33,19 +34,23 @@ def test_the_error_of_predictions_is_about_what_it_says(epsilon, fit_intercept):
 
 
 def test_weights_follow_from_the_error_where_it_is_known():
+    """Inverse gaps of posterior means with a bonus of their errors, in units of the error."""
     rng = np.random.default_rng(0)
     contexts, rewards = rng.uniform(-0.5, 0.5, (300, 3, 2)), rng.uniform(-1.0, 1.0, 300)
     policy = SquareCB(SSPRegressor(random_state=0, **BOUNDS), schedule=300, random_state=0)
     policy.update(contexts, policy.act(contexts), rewards)
     fit = policy.oracle_
     weight = 15.0 * np.sqrt(3.0) / fit.prediction_error()
-    played = policy.act(contexts)
-    means = contexts @ fit.coef_ + fit.intercept_
-    gaps = means.max(axis=1) - means[np.arange(300), played]
-    behind = gaps > 0.0
-    expected = 1.0 / (3.0 + weight * gaps[behind])
-    np.testing.assert_allclose(policy.propensities_[behind], expected)
-    assert behind.any()
+    mean, covariance = fit.posterior()
+    spread = np.sqrt(np.einsum("nkj,jl,nkl->nk", contexts, covariance[:2, :2], contexts))
+    expected = np.zeros((300, 3))
+    for bonus in HALF_NORMAL:
+        index = contexts @ mean[:2] + bonus * spread
+        chances = 1.0 / (3.0 + weight * (index.max(axis=1, keepdims=True) - index))
+        best = index.argmax(axis=1)
+        chances[np.arange(300), best] += 1.0 - chances.sum(axis=1)
+        expected += chances / len(HALF_NORMAL)
+    np.testing.assert_allclose(policy.probabilities(contexts), expected)
 
 
 def test_an_oracle_that_knows_nothing_does_not_say_that_it_does():
