@@ -104,7 +104,10 @@ SETTINGS = {
     "fliphat": Setting(
         "3 actions with 400 features each, of which 5 matter",
         bandits.SparseLinearEnvironment, {"FLIPHAT": SPARSE},
-        {"Lasso": bandits.EpsilonGreedy(Lasso(0.02), exploration=0.0), RANDOM: bandits.RandomPolicy()},
+        {
+            "Lasso": bandits.EpsilonGreedy(Lasso(0.02), exploration=0.0),
+            RANDOM: bandits.RandomPolicy(),
+        },
         horizon=10_000, delta=0.01,
     ),
     "shuffle": Setting(
