@@ -12,7 +12,7 @@ and is never written into a model: who knows it can take the noise off again.
 import json
 import re
 from base64 import b64decode, b64encode
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cache
 from inspect import signature
 from math import isfinite, prod
@@ -261,6 +261,7 @@ TOO_DEEP = "values stand too deep in each other"
 TOO_LARGE = "keep a model of this size by joblib, which is for files that you trust."
 
 
+@dataclass
 class _Encoder:
     """Turns values into plain values; an object that comes again becomes a reference to itself.
 
@@ -278,21 +279,14 @@ class _Encoder:
     apart_names : tuple of str, default=()
     """
 
-    def __init__(
-        self,
-        packed: bool = False,
-        of_policies: bool = False,
-        apart: Any = None,
-        apart_kinds: tuple = (),
-        apart_names: tuple = (),
-    ) -> None:
-        self._packed = packed
-        self._of_policies = of_policies
-        self._apart = apart
-        self._apart_kinds = apart_kinds
-        self._apart_names = apart_names
-        self._met: dict = {}  # by the id of an object: the object, so that it lives, and its values
-        self._count = 0
+    packed: bool = False
+    of_policies: bool = False
+    apart: Any = None
+    apart_kinds: tuple = ()
+    apart_names: tuple = ()
+    # By the id of an object: the object, so that it lives, and its values
+    _met: dict = field(default_factory=dict, init=False)
+    _count: int = 0
 
     def encode(self, value: Any) -> Any:
         """Plain values of a value: a dict, or a number or text as it is."""
@@ -303,7 +297,7 @@ class _Encoder:
             return self.encode(value.item())
         if kind is float:
             return value if isfinite(value) else {"float": str(value)}
-        if isinstance(value, self._apart_kinds):
+        if isinstance(value, self.apart_kinds):
             return self._written_apart(value)
         if kind is list:
             return [self.encode(item) for item in value]
@@ -325,7 +319,7 @@ class _Encoder:
         return self._reference(value)
 
     def _name(self, kind):
-        return stored_name(kind, self._of_policies)
+        return stored_name(kind, self.of_policies)
 
     def _reference(self, value):
         if id(value) in self._met:
@@ -340,7 +334,7 @@ class _Encoder:
             plain.update(self._array(value))
         elif isinstance(value, BaseEstimator):
             plain.update(self._estimator(value))
-        elif self._of_policies and type(value) is np.random.RandomState:
+        elif self.of_policies and type(value) is np.random.RandomState:
             plain.update(self._generator(value))
         else:
             kind: Any = type(value)
@@ -353,7 +347,7 @@ class _Encoder:
         shape = {"shape": list(value.shape), "dtype": value.dtype.str}
         if not DTYPE.fullmatch(value.dtype.str):
             raise TypeError(f"An array of {value.dtype} cannot be written.")
-        if self._packed and value.dtype.kind in "biuf":
+        if self.packed and value.dtype.kind in "biuf":
             across = value.flags.f_contiguous and not value.flags.c_contiguous
             if across:  # sums of its entries are rounded as they were
                 shape["order"] = "F"
@@ -363,7 +357,7 @@ class _Encoder:
     def _estimator(self, value):
         params = value.get_params(deep=False)
         public = dict(params)
-        if not self._of_policies and _SECRET in public:
+        if not self.of_policies and _SECRET in public:
             public[_SECRET] = None
         start: Any = public.get("start")
         if hasattr(start, "as_start"):  # so that a chain of fits is not written
@@ -385,19 +379,17 @@ class _Encoder:
         if not items.keys().isdisjoint(of_class):
             raise TypeError(OF_CLASS.format(", ".join(items.keys() & of_class)))
         return {
-            name: self._written_apart(item) if name in self._apart_names else self.encode(item)
+            name: self._written_apart(item) if name in self.apart_names else self.encode(item)
             for name, item in items.items()
             if not name.startswith(_OF_A_PROCESS)
         }
 
     def _written_apart(self, value):
-        self._apart.append(value)
-        return {"apart": len(self._apart) - 1}
+        self.apart.append(value)
+        return {"apart": len(self.apart) - 1}
 
 
-def _has_fields(kind: Any) -> bool:
-    """Whether a class is a dataclass."""
-    return is_dataclass(kind)
+_has_fields: Any = is_dataclass  # which a type checker would believe to change the class
 
 
 def _text_of(value):
@@ -624,16 +616,16 @@ class _Decoder:
             vars(result).update(self._state(state, _names_of_class(kind)))
             return result
         state = self._state(state)
-        for field in _kept_fields(kind):
-            if field.name in state:
-                vars(result)[field.name] = state[field.name]
-            elif field.default is MISSING and field.default_factory is MISSING:
+        for entry in _kept_fields(kind):
+            if entry.name in state:
+                vars(result)[entry.name] = state[entry.name]
+            elif entry.default is MISSING and entry.default_factory is MISSING:
                 raise ValueError(
-                    f"The model has no {field.name!r} of a {kind.__name__}: another version of "
+                    f"The model has no {entry.name!r} of a {kind.__name__}: another version of "
                     "skpriv wrote it. Use that version, which the file names, or fit again."
                 )
-            elif field.default is MISSING:
-                vars(result)[field.name] = field.default_factory()
+            elif entry.default is MISSING:
+                vars(result)[entry.name] = entry.default_factory()
         if hasattr(kind, "__post_init__"):
             result.__post_init__()  # which checks the fields of a dataclass
         return result

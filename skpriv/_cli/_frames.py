@@ -4,6 +4,7 @@ import codecs
 import csv
 import re
 import sys
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +13,11 @@ from typing import Any
 import narwhals.stable.v2 as nw
 
 from ..preprocessing import Schema, reads_as_value
-from ..records import identity, present_names, same_names
+from ..records import identity, present_names, same_names, silence
 from ._arguments import CommandError, explained, refuse
 from ._budget import unit_of
 
+NO_SCHEMA = Schema({})
 TEXT_ENDINGS = ".csv", ".tsv", ".txt"
 FORMATS = (".csv", ".parquet")
 SEPARATORS = ",;\t|"
@@ -25,7 +27,7 @@ MARKS = {
     codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16",
 }  # fmt: skip
 OTHER_FILES = {b"PAR1": "Parquet: name it .parquet", b"PK\x03\x04": "a spreadsheet: save it as CSV"}
-LONGEST_HEADER = 100  # lines, of names with line feeds in quotation marks
+OPEN_NAME = rf'(^|[{SEPARATORS}])\s*"'
 LIBRARIES = ("pandas", "polars", "pyarrow")
 
 
@@ -119,7 +121,7 @@ def _of_persons(args, schema, names):
         return schema.with_format(person=args.group, limit=args.max_rows)
 
 
-def read_table(path, schema: Any = None) -> Any:
+def read_table(path, schema: Any = NO_SCHEMA) -> Any:
     """Frame of a file; all cells of a CSV file are texts.
 
     The type of the numbers of a column would depend on all of its rows: a CSV file is read cell by
@@ -130,7 +132,7 @@ def read_table(path, schema: Any = None) -> Any:
     Parameters
     ----------
     path : str
-    schema : Schema, default=None
+    schema : Schema, default=NO_SCHEMA
         How a CSV file is written.
     """
     kind = Path(path).suffix.lower()
@@ -151,7 +153,6 @@ class TextTable:
 
     Attributes
     ----------
-    path : str
     encoding : str
     sep : str
     names : dict of int to str
@@ -160,14 +161,13 @@ class TextTable:
         Each of them is one row, whatever is in it.
     """
 
-    path: Any
     encoding: str
     sep: str
     names: dict
     lines: list
 
     @classmethod
-    def read(cls, path, schema: Any = None) -> "TextTable":
+    def read(cls, path, schema: Any = NO_SCHEMA) -> "TextTable":
         """Read a file.
 
         Lines before the header that are empty, and one that names the separator ("sep=;", as
@@ -177,25 +177,26 @@ class TextTable:
             data = Path(path).read_bytes()
         for start, words in OTHER_FILES.items():
             refuse(data.startswith(start), f"The table {path} is {words}.")
-        written = Schema({}).table_format if schema is None else schema.table_format
-        encoding = _encoding(path, data, written.encoding, schema)
+        written = schema.table_format
+        encoding = _encoding(path, data, schema)
         lines = _lines(data, encoding)
         sep = written.sep
         while lines and (not lines[0].strip() or _names_separator(lines[0])):
             sep = sep or _names_separator(lines[0])
             del lines[0]
-        header = _header(lines)
+        header = _header(lines, sep, schema)
+        refuse(
+            not lines, f"The table {path} has no rows below its first line, which names columns."
+        )
         refuse(
             "\ufffd" in header,
             f"The header of {path} cannot be read as {encoding}: name its encoding, such as "
             "--encoding cp1252 or latin-1 for files of older Windows, utf-8 or utf-16.",
         )
-        unquoted = re.sub('"[^"]*"', "", header)
-        sep = sep or max(SEPARATORS, key=unquoted.count)  # The header is public.
+        sep = sep or _likely_separator(header)
         (cells,) = rows_of([header], sep)
-        names = _names(path, cells, [] if schema is None else schema)
-        refuse(not lines, f"The table {path} has no rows.")
-        return cls(path, encoding, sep, names, lines)
+        names = _names(path, cells, schema)
+        return cls(encoding, sep, names, lines)
 
     def columns(self):
         """Cells of the columns as texts, by their names."""
@@ -232,7 +233,7 @@ def text_of(path, schema):
     return None if Path(path).suffix.lower() == ".parquet" else TextTable.read(path, schema)
 
 
-def _encoding(path, data, given, schema):
+def _encoding(path, data, schema):
     """The encoding of a file: what it says itself, what was said, or UTF-8.
 
     Nothing is known of the cells: where letters that are not ASCII are written in their own way in
@@ -242,20 +243,23 @@ def _encoding(path, data, given, schema):
     for mark in sorted(MARKS, key=len, reverse=True):
         if data.startswith(mark):
             return MARKS[mark]
-    if given is not None:
-        return given
+    if schema.table_format.encoding is not None:
+        return schema.table_format.encoding
     header = re.split(rb"[\r\n]", data.lstrip(b"\r\n"), maxsplit=1)[0]
     utf_8 = header.decode(errors="replace")
     refuse(
-        utf_8.isascii() and schema is not None and not str(schema).isascii(),
+        utf_8.isascii() and not str(schema).isascii(),
         "The schema has letters that are not ASCII: name the encoding of the table, --encoding "
         "utf-8, or latin-1 or cp1252 for files of older Windows.",
     )
     return "utf-16" if b"\0" in header else "utf-8"
 
 
+@silence()
 def _lines(data, encoding):
     """Lines of a file, each of which is read by itself: no cell shifts the code of the next line.
+
+    Half of a pair of surrogates, which some encodings can write, is no letter and cannot be read.
 
     Encodings that write a line feed in several bytes, such as UTF-16, are read as a whole. Lines
     end as the first one does, which is public: with a line feed, or with a carriage return alone.
@@ -267,7 +271,8 @@ def _lines(data, encoding):
     lines = text.split(back if back in first.rstrip(back) else feed)
     if not lines[-1]:
         del lines[-1]  # The last line end ends a line, and begins none.
-    return lines if wide else [line.decode(encoding, errors="replace") for line in lines]
+    decoded = lines if wide else (line.decode(encoding, errors="replace") for line in lines)
+    return [re.sub("[\ud800-\udfff]", "\ufffd", line) for line in decoded]
 
 
 def _names_separator(line):
@@ -276,16 +281,27 @@ def _names_separator(line):
     return found and found[1]
 
 
-def _header(lines):
-    """Take the header off the lines: the first of them, or several with a name in quotation."""
+def _likely_separator(header):
+    """The separator that a header, which is public, has most often."""
+    return max(SEPARATORS, key=re.sub('"[^"]*"', "", header).count)
+
+
+def _header(lines, sep, schema):
+    """Take the header off the lines: the first of them, or several with a name in quotation.
+
+    The lines that follow are a part of it if its last mark opens a name, as that of ``12" pipes``
+    does not, and if the names then hold all columns of the schema. Else a mark that nobody closes
+    would end at one of a record, whose cells would be names.
+    """
     header = lines.pop(0) if lines else ""
-    for count, line in enumerate(lines[:LONGEST_HEADER], 1):
-        if header.count('"') % 2 == 0:
-            break
-        if line.count('"') % 2:
-            header = "\n".join([header, *lines[:count]])
+    if re.search(OPEN_NAME, re.sub('"[^"]*"', "", header)):
+        marks = (at for at, line in enumerate(lines, 1) if line.count('"') % 2)
+        count = next(marks, 0)
+        longer = "\n".join([header, *lines[:count]])
+        (cells,) = rows_of([longer], sep or _likely_separator(longer))
+        if set(map(identity, schema)) <= set(map(identity, cells)):
             del lines[:count]
-            break
+            return longer
     return header
 
 
@@ -303,12 +319,10 @@ def _names(path, cells, schema):
         f"{no_header} Here it has a number or a date in place of a name. Write a line of names at "
         "the top and name the separator with --sep, or rename such columns, 2020 as y2020.",
     )
-    places: dict = {}
-    for at, name in names.items():
-        places.setdefault(identity(name) or name, []).append(at + 1)
-    twice: list = next((at for at in places.values() if len(at) > 1), [])
-    where = " and ".join(map(str, twice))
-    refuse(twice, f"The table {path} has the same name for the columns {where}: rename one.")
+    meant = {at: identity(name) or name for at, name in names.items()}
+    counts = Counter(meant.values())
+    twice = " and ".join(str(at + 1) for at, name in meant.items() if counts[name] > 1)
+    refuse(twice, f"The table {path} has the same name for the columns {twice}: rename one.")
     return names
 
 

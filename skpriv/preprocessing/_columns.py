@@ -4,8 +4,9 @@ Every type maps a column to a block: an array of shape (n_rows, width) whose row
 of at most 1. A missing cell is the zero row of its block, unless its type says otherwise.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
 from datetime import date
 from functools import cached_property
 from math import sqrt
@@ -202,9 +203,8 @@ class _Line(ColumnType):
 
     def __repr__(self):
         # Parameters that were not set are left out: there are many, and a column has few.
-        names = [field.name for field in fields(cast(Any, self))]
-        values = {name: getattr(self, name) for name in names}
-        said = ", ".join(f"{name}={value!r}" for name, value in values.items() if value is not None)
+        values = asdict(cast(Any, self)).items()
+        said = ", ".join(f"{name}={value!r}" for name, value in values if value is not None)
         return f"{type(self).__name__}({said})"
 
     @silence()
@@ -277,19 +277,14 @@ class _Line(ColumnType):
             Names of the encoded columns, their ranges, and the map to the units of the table.
         """
         scale, offset = self._units
-        names = [self._column_name(name)]
-        effects = [self._effect(name)]
+        size = 1 + self.has_indicator
+        names = [self._column_name(name), f"{name}=missing"]
+        effects = [self._effect(name), self.missing_effect(name)]
         # f = beta z = (beta / scale) value - beta offset; a missing cell has z = 0.
-        matrix = np.array([[1.0 / scale]])
-        shift = np.array([-offset])
-        ranges = [[-1.0, 1.0]]
-        if self.has_indicator:
-            names = [*names, f"{name}=missing"]
-            effects = [*effects, self.missing_effect(name)]
-            matrix = np.array([[1.0 / scale, 0.0], [-self.reference_position, 1.0]])
-            shift = np.array([-offset, 0.0])
-            ranges = [*ranges, [0.0, 1.0]]
-        return Block(names, np.array(ranges), effects, matrix, shift, self._cells)
+        matrix = np.array([[1.0 / scale, 0.0], [-self.reference_position, 1.0]])[:size, :size]
+        shift = np.array([-offset, 0.0])
+        ranges = np.array([[-1.0, 1.0], [0.0, 1.0]])
+        return Block(names[:size], ranges[:size], effects[:size], matrix, shift[:size], self._cells)
 
     @property
     def _cells(self):
@@ -684,7 +679,9 @@ class _Listed(ColumnType):
         if self.categories is not None:
             object.__setattr__(self, "categories", _checked_list(self.categories))
         codes = codes_by_text(self.categories or ())
-        for spelling, listed in dict(self.spellings or {}).items():
+        if not isinstance(self.spellings or {}, Mapping):
+            raise ValueError("spellings must map other spellings to what is in categories.")
+        for spelling, listed in (self.spellings or {}).items():
             if _said(listed) not in codes:
                 raise ValueError(
                     f"spellings: {spelling!r} stands for {listed!r}, not in categories."
@@ -924,12 +921,12 @@ def _checked_list(values, name="categories"):
     if not values:
         raise ValueError(f"{name} must not be empty.")
     for value in values:
-        if not isinstance(value, str | int | float):
+        if not isinstance(value, str | int | float) or value in (np.inf, -np.inf):
             raise ValueError(f"{name} must be texts or numbers, not {value!r}.")
-        if not str(value).strip():
-            raise ValueError(f"{name} must not hold an empty text: that is a missing cell.")
-    said = [_said(value) for value in values]
-    twice = [value for value, one in zip(values, said, strict=True) if said.count(one) > 1]
+        if not str(value).strip() or value != value:
+            raise ValueError(f"{name} must not hold an empty text or NaN: that is a missing cell.")
+    count = Counter(map(_said, values))
+    twice = [value for value in values if count[_said(value)] > 1]
     if twice:
         raise ValueError(f"{name} lists {twice[0]!r} twice: 1, 1.0, True and '1' are the same.")
     return tuple(values)

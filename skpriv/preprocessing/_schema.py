@@ -1,10 +1,9 @@
 """Public facts about a table: the type of each column, with its range or its list."""
 
-import codecs
 import json
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -78,14 +77,16 @@ class TableFormat:
             if not (value is None or isinstance(value, str) and value):
                 raise ValueError(f"{name}={value!r} must be a text.")
         if self.encoding is not None:
-            try:
-                codecs.lookup(self.encoding)
-            except LookupError:
+            try:  # it is none of bytes, such as hex, and reads what is wrong as a mark
+                b"\n\xff\xff\xff".decode(self.encoding, errors="replace")
+            except (LookupError, ValueError):
                 raise ValueError(
-                    f"encoding={self.encoding!r} is not known: such as utf-8, latin-1 or cp1252."
+                    f"encoding={self.encoding!r} is no encoding of texts: such as utf-8, latin-1 "
+                    "or cp1252."
                 ) from None
-        if len(self.sep or ",") != 1:
-            raise ValueError(f"sep={self.sep!r} must be one character, such as ';' or a tab.")
+        sep = ";" if self.sep is None else self.sep
+        if len(sep) != 1 or sep.isalnum() or sep in '"\r\n\0':
+            raise ValueError(f"sep={sep!r} must be one character, such as ';' or a tab.")
         Numeric(decimal=self.decimal, thousands=self.thousands)  # which checks them
         limit = 1 if self.limit is None else self.limit
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
@@ -95,8 +96,7 @@ class TableFormat:
 
     def given(self) -> dict[str, Any]:
         """The statements, by name."""
-        every = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: value for name, value in every.items() if value is not None}
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
     def applied(self, column: ColumnType) -> ColumnType:
         """A column whose numbers have these marks, unless it says its own."""
@@ -558,8 +558,8 @@ class Schema(Mapping):
         """
         try:
             tables = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise ValueError(f"The schema is not TOML: {error}.") from error
+        except (ValueError, RecursionError) as error:  # or it has too many digits or brackets
+            raise ValueError(f"The schema is not TOML: {error}.") from None
         columns = {}
         table_format = {}
         roles: dict[str, list] = {role: [] for role in ROLES}
@@ -618,9 +618,7 @@ class Schema(Mapping):
         tables = ["".join(f"{key} = {_toml(value)}\n" for key, value in said)] if said else []
         for name, column in self.items():
             column = self._unmarked(column)
-            table = {"type": column.kind} | {
-                f.name: getattr(column, f.name) for f in fields(column)
-            }
+            table = {"type": column.kind} | asdict(column)
             roles = {self.target: "target"} | dict.fromkeys(self.outcomes, "outcome")
             table["role"] = roles.get(name)
             lines = [f"[{_key(name)}]"]
@@ -660,7 +658,7 @@ def column_names(X):
 
 def _column(name, table):
     kind = table.pop("type", None)
-    if kind not in TYPES:
+    if kind not in list(TYPES):
         given = "has no type" if kind is None else f"has the type {kind!r}"
         raise ValueError(f"Column {name!r} {given}: it must be one of {', '.join(TYPES)}.")
     names = [f.name for f in fields(TYPES[kind])]

@@ -20,19 +20,13 @@ CLOCKS = "times of day"
 DURATIONS = "durations"
 INTERVALS = "intervals"
 PARTS = "lists or records"
-# How the names of dtypes begin, in all libraries, and what their cells are; the first one counts.
+# How the names of dtypes begin, in all libraries, and what their cells are; the longest one counts.
 _BEGINNINGS = {
-    "timedelta": DURATIONS, "duration": DURATIONS, "timestamp": DATES, "date": DATES,
-    "period": PERIODS, "interval": INTERVALS, "time": CLOCKS, "month_day": PARTS, "list": PARTS,
-    "large_list": PARTS, "fixed_size_list": PARTS, "array": PARTS, "struct": PARTS, "map": PARTS,
-    "bool": TRUTHS, "str": TEXTS, "large_string": TEXTS, "categorical": TEXTS, "binary": TEXTS,
-    "int": NUMBERS, "uint": NUMBERS, "float": NUMBERS, "double": NUMBERS, "halffloat": NUMBERS,
-    "decimal": NUMBERS,
-}  # fmt: skip
-# The same of NumPy, by its own letters
-_LETTERS = {
-    "m": DURATIONS, "M": DATES, "V": PARTS, "b": TRUTHS, "U": TEXTS, "S": TEXTS, "i": NUMBERS,
-    "u": NUMBERS, "f": NUMBERS,
+    DURATIONS: "timedelta duration", DATES: "timestamp date", PERIODS: "period",
+    INTERVALS: "interval", CLOCKS: "time", TRUTHS: "bool",
+    PARTS: "month_day list large_list fixed_size_list array struct map void",
+    TEXTS: "str large_string categorical binary bytes",
+    NUMBERS: "int uint float double halffloat decimal",
 }  # fmt: skip
 REMEDIES = {
     TRUTHS: "describe it as Boolean() in a schema.",
@@ -98,10 +92,14 @@ def inner(dtype: Any) -> Any:
 
 def kind_of(dtype: Any) -> str | None:
     """What cells of a dtype are; None of objects, which can be anything, and of unknown ones."""
-    if isinstance(dtype, np.dtype):
-        return _LETTERS.get(dtype.kind)
-    said = str(dtype).lower()
-    return next((kind for word, kind in _BEGINNINGS.items() if said.startswith(word)), None)
+    said = (dtype.name if isinstance(dtype, np.dtype) else str(dtype)).lower()
+    found = [
+        (len(word), kind)
+        for kind, words in _BEGINNINGS.items()
+        for word in words.split()
+        if said.startswith(word)
+    ]
+    return max(found)[1] if found else None
 
 
 READ_AS_NUMBERS = frozenset({NUMBERS, TRUTHS, TEXTS, None})  # a text is the number that it writes

@@ -141,6 +141,7 @@ def same_names(names: Any, present: Any) -> list:
         alike.setdefault(identity(column), []).append(column)
     alike[None] = [None]  # a column without a name is not meant
     found: list = []
+    meant: dict = {}
     for name in names:
         columns = [name] if name in present else alike.get(identity(name), [None])
         if len(columns) > 1:
@@ -148,7 +149,12 @@ def same_names(names: Any, present: Any) -> list:
                 f"{name!r} may be any of the columns {columns!r}, which differ in blanks or in the "
                 "form of letters alone: rename all but one."
             )
-        found += columns
+        column = columns[0]
+        if column is not None and meant.setdefault(column, name) != name:
+            raise ValueError(
+                f"{meant[column]!r} and {name!r} are two names of the column {column!r}: keep one."
+            )
+        found.append(column)
     return found
 
 

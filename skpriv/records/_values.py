@@ -307,16 +307,23 @@ def _unmasked(data):
     try:
         return _array(data)
     except TypeError:
+        frame = nw.from_native(data, eager_only=True, pass_through=True)
+        if isinstance(frame, nw.DataFrame):
+            return np.column_stack([_of_cells(column) for column in frame.iter_columns()])
         if not has_cells(data):
             raise
-        return np.array([_number(cell) for cell in cells(data)])
+        return _of_cells(data)
+
+
+def _of_cells(column):
+    return np.array([_number(cell) for cell in cells(column)])
 
 
 def _numbers_in(array):
     """Float64 of an array, with NaN for each cell that is no number."""
     if array.dtype.kind == "c":
         return np.where(array.imag == 0.0, array.real, np.nan).astype(np.float64)
-    if array.dtype.kind not in "biufOSU":
+    if array.dtype.kind not in "biufOSUT":
         return np.full(array.shape, np.nan)
     with suppress(Exception):
         if array.dtype.kind != "O" or not any(map(_may_be_complex, set(map(type, array.flat)))):

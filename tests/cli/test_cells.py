@@ -3,12 +3,13 @@
 import datetime as dt
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from skpriv import BudgetAccountant
 from skpriv._cli import main
-from skpriv._cli._frames import TextTable
-from skpriv.preprocessing import Schema
+from skpriv._cli._frames import TextTable, read_table
+from skpriv.preprocessing import Numeric, Schema
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -127,6 +128,28 @@ def test_no_cell_shifts_the_code_of_the_next_line(encoding, tmp_path):
         cells = TextTable.read(path, schema).columns()
         for name, values in (("a", ["1", "3", "5"]), ("b", ["2", "4", "6"])):
             assert cells[name][:1] + cells[name][2:] == values and len(cells[name]) == 4
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("encoding, cell", [
+    ("utf-7", b"+2AA-"), ("raw_unicode_escape", b"\\ud800"), ("unicode_escape", b"\\q"),
+])  # fmt: skip
+def test_half_of_a_letter_is_no_text_and_no_error(encoding, cell, tmp_path):
+    """Frames of tables refuse it, before a charge; an unknown escape warns."""
+    path = tmp_path / "table.csv"
+    path.write_bytes(b"a,b\n1,2\n%b,3\n" % cell)
+    frame = pd.DataFrame(read_table(path, Schema({}, encoding=encoding)))
+    assert frame.shape == (2, 2) and frame["b"].tolist() == ["2", "3"]
+
+
+def test_a_mark_in_a_record_does_not_end_the_header(tmp_path):
+    """A header with an open mark went on to the next one of a record, whose cells became names."""
+    schema = Schema({name: Numeric(0, 9) for name in ("a", '12" pipes')})
+    for record in ("3,4", '3,4"', '"3,4'):
+        path = tmp_path / "table.csv"
+        path.write_text(f'a,12" pipes\n1,2\n{record}\n5,6\n')
+        for known in (schema, schema.with_target("a"), schema.select(["a"])):
+            assert TextTable.read(path, known).lines == ["1,2", record, "5,6"]
 
 
 # What a numeric column cannot be, by its dtype: what it holds, and a word of what to do
