@@ -95,8 +95,8 @@ def kind_of(dtype: Any) -> str | None:
     said = (dtype.name if isinstance(dtype, np.dtype) else str(dtype)).lower()
     found = [
         (len(word), kind)
-        for kind, words in _BEGINNINGS.items()
-        for word in words.split()
+        for kind, beginnings in _BEGINNINGS.items()
+        for word in beginnings.split()
         if said.startswith(word)
     ]
     return max(found)[1] if found else None

@@ -263,5 +263,7 @@ def test_numbers_of_an_odd_type_are_read_as_numbers(kind):
         pytest.skip("the installed version of its library does not have it")
     plain = np.array([[1.0 if kind == "128 bits" else 0.5], [-1.0], [0.0]] * 50)
     rows = [floats(table), BoundsScaler((-1, 1)).fit_transform(table)]
-    for found, wanted in zip(rows, [plain, BoundsScaler((-1, 1)).fit_transform(plain)], strict=True):
+    for found, wanted in zip(
+        rows, [plain, BoundsScaler((-1, 1)).fit_transform(plain)], strict=True
+    ):
         np.testing.assert_array_equal(found, wanted)
