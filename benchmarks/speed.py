@@ -10,24 +10,33 @@ together), which says most on a machine that is busy with other work; the peak i
 growth above the data. With `--beside`: this code and that of another checkout by turns, each in a
 process of its own, at three sizes, small fits with secure noise as well. With `--secure`: fits with
 secure noise beside seeded ones, the noise alone, and the first fits of a process. With `--cells`:
-every model of trust, persons, classes, curves, sparse rows and a hundred columns.
+every model of trust, persons, classes, curves, sparse rows, a hundred columns, sources of tables,
+and calls of policies, in units of as many solutions of 20 equations.
 """
 
 import argparse
 import json
+import operator
 import resource
 import subprocess
 import sys
 from functools import partial
+from itertools import chain
 from os import environ
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import process_time
 
+import dask.dataframe as dd
+import duckdb
 import numpy as np
+import pandas as pd
+import polars as pl
 from _record import record
 from scipy.sparse import csr_matrix
 
-from skpriv import linear_model
+from skpriv import linear_model, records
+from skpriv.bandits import LinSquareCB, LinUCB
 from skpriv.linear_model import LinearRegression, ReweightedRegressor, SSPRegressor
 from skpriv.privacy import GaussianNoise, NoiseSource
 
@@ -160,9 +169,31 @@ KINDS = {  # rows, columns, estimator, further settings
 }
 
 
-def cells():
-    """Print times of one fit of each kind, in units of a bare X'X of its rows."""
-    facts = {}
+SOURCES = {  # how a table of 200,000 rows and 20 columns is read
+    "Parquet": lambda table, path: records.from_parquet(path, target="y"),
+    "lazy frame": lambda table, path: records.from_table(
+        pl.from_pandas(table).lazy(), target="y", n=len(table)
+    ),
+    "DuckDB": lambda table, path: records.from_table(
+        duckdb.from_df(table), target="y", n=len(table)
+    ),
+    "Dask": lambda table, path: records.from_table(
+        dd.from_pandas(table, npartitions=8), target="y", n=len(table)
+    ),
+}
+
+
+def times_of(tasks):
+    """Processor times of some functions, called by turns."""
+    found = {task: [] for task in tasks}
+    for _ in range(TURNS):
+        for task, run in tasks.items():
+            found[task].append(seconds(run))
+    return found
+
+
+def fits_of_arrays():
+    """Yield the name of each kind, a bare X'X of its rows, and its fit."""
     for name, (n, d, estimator, settings) in KINDS.items():
         rng = np.random.default_rng(0)
         X = rng.uniform(-1.0, 1.0, (n, d))
@@ -177,19 +208,52 @@ def cells():
             X = csr_matrix((np.ones(n), (np.arange(n), rng.integers(d, size=n))), shape=(n, d))
             del rest["bounds_X"]
         model = getattr(linear_model, estimator)(**rest, random_state=0, n_jobs=1)
-        rows_each = settings.get("max_rows_per_group")
-        people = np.arange(n) // (rows_each or 1)
+        people = np.arange(n) // settings.get("max_rows_per_group", 1)
         if name == "persons by text":
             people = people.astype(str).astype(object)  # as a reader of CSV files has them
-        more = {"groups": people} if rows_each else {}
-        tasks = {"product": lambda X=X: X.T @ X, "fit": partial(model.fit, X, y, **more)}
-        found = {task: [] for task in tasks}
-        for _ in range(TURNS):
-            for task, run in tasks.items():
-                found[task].append(seconds(run))
-        facts[name] = found
-        ratio = min(found["fit"]) / min(found["product"])
-        print(f"{name:22} {min(found['fit']):7.3f} s  {ratio:7.1f} x X'X", flush=True)
+        more = {"groups": people} if "max_rows_per_group" in settings else {}
+        yield name, partial(operator.matmul, X.T, X), partial(model.fit, X, y, **more)
+
+
+def fits_of_sources(folder):
+    """Yield the same of a table that is read in batches."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (200_000, 20))
+    table = pd.DataFrame(X, columns=[f"x{j}" for j in range(20)])
+    table["y"] = np.clip(X.sum(axis=1) / 20**0.5, -1.0, 1.0)
+    path = f"{folder}/table.parquet"
+    table.to_parquet(path)
+    for name, read in SOURCES.items():
+        model = LinearRegression(bounds_X=(-1, 1), bounds_y=(-1, 1), random_state=0, n_jobs=1)
+        yield name, partial(np.dot, X.T, X), lambda read=read: model.fit(read(table, path))
+
+
+def calls_of_policies(calls=1_000):
+    """Yield the same of a policy's calls, beside as many solutions of 20 equations."""
+    rng = np.random.default_rng(0)
+    contexts = rng.normal(size=(calls, 1, 4, 5)) / 5.0
+    rewards = rng.uniform(0.0, 1.0, (calls, 1))
+    matrix = np.eye(20) + 0.1
+    for name, kind in (("call of LinUCB", LinUCB), ("call of LinSquareCB", LinSquareCB)):
+
+        def play(kind=kind):
+            policy = kind(epsilon=1.0, delta=1e-6, random_state=0)
+            for context, reward in zip(contexts, rewards, strict=True):
+                policy.update(context, policy.act(context), reward)
+
+        yield name, lambda: [np.linalg.solve(matrix, matrix[0]) for _ in range(calls)], play
+
+
+def cells():
+    """Print times of each kind in its unit."""
+    facts = {}
+    with TemporaryDirectory() as folder:
+        for name, product, fit in chain(
+            fits_of_arrays(), fits_of_sources(folder), calls_of_policies()
+        ):
+            found = facts[name] = times_of({"product": product, "fit": fit})
+            ratio = min(found["fit"]) / min(found["product"])
+            print(f"{name:22} {min(found['fit']):7.3f} s  {ratio:7.1f} x X'X", flush=True)
     record("speed_cells", facts)
 
 
