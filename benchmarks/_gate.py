@@ -286,6 +286,11 @@ def _service(numbers):
             yield f"{policy}, {name}", _cell(name, "speed", found[name])
 
 
+def _file_sizes(numbers):
+    for key, found in numbers.items():
+        yield key, _cell("file of a service", "cost", found["file_mb"])
+
+
 def _every_model(numbers):
     for key, found in numbers.items():
         level = "covered at .9" if key.startswith("prediction") else "covered at .95"
@@ -325,6 +330,7 @@ CELLS = {
     "bandit_fliphat_uniform": _fliphat,
     "bandit_elimination": _elimination,
     "bandit_square_cb": _square_cb,
+    "bandit_cost": _file_sizes,
     "rate_iht": _rates,
     "rate_layered": _rates,
     "rate_reweighted": _rates,

@@ -4,6 +4,7 @@ from math import sqrt
 from typing import Annotated, Literal
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from ..._compat import StrOptions
 from ..._parameters import Channel, Level, NotNegative, Positive, PrivacyModel, parameters
@@ -11,7 +12,7 @@ from ..._stored import stored_in_policies
 from ...privacy import MODELS
 from .._draws import HALF_NORMAL, flat, inverse_gap, optimistic
 from ._running import RunningSumsPolicy
-from ._sums import ball, certified, self_normalized, without_blanks
+from ._sums import ball, certified, self_normalized, slices, without_blanks
 
 GAP_WEIGHT = 30.0
 Bonus = NotNegative | Literal["auto"]
@@ -91,7 +92,7 @@ class OptimisticPolicy(RunningSumsPolicy):
         return optimistic(self._region, contexts, available, self._bonuses, self._features)
 
     def _rule(self):
-        form = self._region.form.tolist()
+        form = block_diag(*self._region.blocks).tolist()
         bonuses = [float(bonus) for bonus in self._bonuses]
         return {"form": form, "bonuses": bonuses}
 
@@ -259,11 +260,12 @@ class LinSquareCB(UnderAnyTrust):
         fit = self._posterior(equations)
         d = self._scaling.n_features
         gram = equations.gram[:d, :d]
-        form = fit.form[:d, :d]
-        square = max(0.0, float((gram * form).sum()) / equations.n)
+        forms = fit.blocks[:, :d, :d]
+        places = slices(d, len(forms))
+        seen = [(gram[at, at] * form).sum() for at, form in zip(places, forms, strict=True)]
         # At least the error of rows of the mean length in the direction that is known best.
-        least = np.linalg.eigvalsh(form)[0] * max(np.trace(gram), 0.0) / equations.n
-        self._error = sqrt(max(square, least, 1e-30))
+        least = np.linalg.eigvalsh(forms).min() * max(np.trace(gram), 0.0)
+        self._error = sqrt(max(float(sum(seen)) / equations.n, least / equations.n, 1e-30))
         return fit
 
     def _choose(self, contexts, available):

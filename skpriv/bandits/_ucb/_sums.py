@@ -35,14 +35,25 @@ WEIGHTS = (0.01, 0.03, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98)
 @stored_in_policies
 @dataclass(frozen=True)
 class Region:
-    """Ellipsoid with phi'theta <= phi'centre + sqrt(phi' form phi) for all its theta."""
+    """Ellipsoid with phi'theta <= phi'centre + sqrt(phi' form phi) for all its theta.
+
+    A form that is zero but for blocks of equal size on its diagonal may be given by these, of shape
+    (n_blocks, p, p): with 30 actions of 20 features it is 30 times as large as they are.
+    """
 
     centre: np.ndarray
     form: np.ndarray
 
+    @property
+    def blocks(self):
+        """Blocks of the form, of shape (n_blocks, p, p)."""
+        return self.form.reshape(-1, *self.form.shape[-2:])
+
     def bounds(self, phi):
         """Mean and width of every row of phi, of shape (n, p): phi'centre, sqrt(phi' form phi)."""
-        squares = np.einsum("ij,ij->i", phi @ self.form, phi)
+        blocks = self.blocks
+        parts = phi.reshape(len(phi), len(blocks), -1).swapaxes(0, 1)
+        squares = np.einsum("bij,bij->i", parts @ blocks, parts)
         return phi @ self.centre, np.sqrt(np.maximum(squares, 0.0))
 
 
@@ -162,15 +173,15 @@ def asymptotic(equations, least_variance=0.0, blocks=1, resolved=0.0, constant=0
     -------
     Region
     """
-    size = len(equations.target)
-    centre = np.zeros(size)
-    form = np.zeros((size, size))
-    for at in slices(size, blocks):
+    parts = []
+    for at in slices(len(equations.target), blocks):
         block = replace(equations, design=equations.design[at, at], target=equations.target[at])
-        part = _posterior(block, least_variance, resolved, constant)
-        centre[at] = part.centre
-        form[at, at] = part.form
-    return Region(centre, form)
+        parts.append(_posterior(block, least_variance, resolved, constant))
+    if blocks == 1:
+        return parts[0]
+    return Region(
+        np.concatenate([part.centre for part in parts]), np.stack([part.form for part in parts])
+    )
 
 
 # Prior variance of the intercept, for rewards in [-1, 1]: a public grid. Its first value says that
@@ -442,8 +453,8 @@ class Windows:
         wider = 1.0 + self._correlation(start, cut, now)
         square = 0.0
         difference = new.centre - old.centre
-        for at in slices(len(rows), self._blocks):
-            scatter = wider * (old.form[at, at] + new.form[at, at])
+        for at, *forms in zip(slices(len(rows), self._blocks), old.blocks, new.blocks, strict=True):
+            scatter = wider * sum(forms)
             scatter += misfit**2 * np.linalg.inv(rows[at, at])
             square += float(difference[at] @ np.linalg.solve(scatter, difference[at]))
         return float(chdtrc(len(difference), square))  # the tail of chi squared

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from registry.worlds import regret_of
 from scipy import stats
+from scipy.linalg import block_diag
 from sklearn.datasets import load_iris
 
 from skpriv._estimation._moments import NormalEquations
@@ -51,17 +52,20 @@ def test_a_window_of_everything_is_the_whole_sum():
 
 
 def test_blocks_leave_out_the_noise_between_actions():
+    """Widths are those of the dense form, which is zero between actions."""
     rng = np.random.RandomState(0)
     policy = LinUCB(epsilon=1.0, shared=False, n_actions=3, random_state=0)
     for _ in range(4):
         X = rng.uniform(-0.5, 0.5, (50, 2))
         actions = policy.act(X)
         policy.update(X, actions, X[:, 0] * (actions - 1))
-    form = policy._region.form
-    for a in range(3):
-        for b in range(3):
-            block = form[2 * a : 2 * a + 2, 2 * b : 2 * b + 2]
-            assert (a == b) == bool(np.abs(block).max() > 0.0)
+    region = policy._region
+    assert region.blocks.shape == (3, 2, 2) and (np.abs(region.blocks).max(axis=(1, 2)) > 0.0).all()
+    dense = block_diag(*region.blocks)
+    phi = rng.uniform(-0.5, 0.5, (40, 6))
+    for one, two in zip(region.bounds(phi), Region(region.centre, dense).bounds(phi), strict=True):
+        np.testing.assert_allclose(one, two)
+    np.testing.assert_array_equal(policy._rule()["form"], dense)
 
 
 @pytest.mark.parametrize("Policy", [LinUCB, LinSquareCB])
