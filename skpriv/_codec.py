@@ -211,8 +211,8 @@ def parsed(text):
         raise ValueError(DAMAGED.format(TOO_DEEP)) from None
     except ValueError as error:
         raise ValueError(
-            f"This is not JSON: {error}. Give a file that skpriv.save or `skpriv fit --out` wrote; "
-            "bandits.load reads policies."
+            f"This is not JSON: {error}. Give a saved model, such as `skpriv fit --out` writes; "
+            "policies have a reader of their own."
         ) from None
 
 

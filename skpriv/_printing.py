@@ -147,6 +147,25 @@ def picture_texts(texts: Any, width: int = 32) -> list[str]:
     return shown
 
 
+TURNED = {"rotation": 45.0, "rotation_mode": "anchor", "ha": "right", "va": "center"}
+
+
+def level_ticks(axis: Any, texts: Any, **style: Any) -> None:
+    """Name levels along an axis so that no name stands on another.
+
+    Parameters
+    ----------
+    axis : matplotlib Axis
+    texts : sequence of str
+        One for each level; of 16 levels and more every second or third has its name.
+    **style : dict
+        Such as `TURNED`, below a picture.
+    """
+    names = picture_texts(texts, 18)
+    step = 1 + len(names) // 16
+    axis.set_ticks(range(0, len(names), step), names[::step], fontsize="small", **style)
+
+
 def save_picture(figure: Any, file: Any, **options: Any) -> None:
     """Save a figure with all of its labels, however long they are.
 

@@ -214,7 +214,7 @@ def _check_files(args):
     refuse(
         args.ledger is not None and can.amplifies,
         f"--ledger cannot count --privacy {args.privacy}, of which only (epsilon, delta) is known: "
-        "take another --privacy, or in Python set a part aside, BudgetAccountant(set_aside=).",
+        "take another --privacy.",
     )
 
 

@@ -58,7 +58,7 @@ UNRESOLVED = (
 COLLINEAR = "columns determine each other exactly, as that of a level without any row does"
 
 
-FEWER_ROWS = "; a smaller max_rows_per_group, if it is above 1, may help too"
+FEWER_ROWS = "; fewer rows of each person, if those are several, may help too"
 
 
 class NoLaw(TypeError, ValueError):

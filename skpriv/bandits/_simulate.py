@@ -284,7 +284,7 @@ class RegretDisplay(Display):
         display : RegretDisplay
             Itself, with `ax_` and `figure_`.
         """
-        ax = self._axes(ax, figsize=(7.0, 3.6))
+        ax = self._axes(ax, figsize=(7.0, max(3.6, 0.25 * len(self.names))))
         x = self.rounds
         means = self.regret.mean(axis=1)
         self.lines_ = []

@@ -200,18 +200,20 @@ class CoefficientDisplay(Display):
             _ratio_axis(ax)
         what = f"effect {picture_text(self.unit, 60)}" if self.unit else self.ratio or "coefficient"
         ax.set_xlabel(f"{what}, with {self.confidence_level:.0%} interval")
-        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
+        ax.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, frameon=False)
         return self._drawn(ax)
 
 
 def _ratio_axis(ax):
-    """A logarithmic axis with plain numbers: 1, 2 and 5 of each ten; even steps if it is short."""
+    """A logarithmic axis with plain numbers: 1, 2 and 5 of each ten; even steps if it is short.
+
+    A long axis has powers of ten alone, since its labels would stand on each other.
+    """
     from matplotlib.ticker import LogLocator, MaxNLocator
 
     ax.set_xscale("log")
     low, high = ax.get_xlim()
-    ax.xaxis.set_major_locator(
-        LogLocator(subs=(1.0, 2.0, 5.0)) if high > 4.0 * low else MaxNLocator(6)
-    )
+    subs = (1.0, 2.0, 5.0) if high < 50.0 * low else (1.0,)
+    ax.xaxis.set_major_locator(LogLocator(subs=subs) if high > 4.0 * low else MaxNLocator(6))
     ax.xaxis.set_major_formatter("{x:g}")
     ax.minorticks_off()

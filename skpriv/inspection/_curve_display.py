@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._compat import pipeline_steps
 from .._estimation._cells import KnowsCells
-from .._printing import Display, given_axes, picture_text, picture_texts
+from .._printing import TURNED, Display, given_axes, level_ticks, picture_text
 from ..preprocessing import TableEncoder
 from ..records import present_names
 
@@ -201,7 +201,7 @@ class CurveDisplay(Display):
         panels = zip(axes, self.curves, strict=True)
         drawn = (self._plot_panel(*panel) for panel in panels)
         self.lines_, self.bands_ = map(list, zip(*drawn, strict=True))
-        axes[0].set(ylabel=f"effect on {picture_text(self.target_name)}")
+        axes[0].set(ylabel=f"effect on {picture_text(self.target_name, 16)}")
         # The first panel has one legend for what is drawn in any of them.
         legend = {
             label: handle
@@ -234,7 +234,7 @@ class CurveDisplay(Display):
             effect = effect[shown_levels]
             bounds = bounds[:, shown_levels]
             styles = {"alpha": 0.15, "linewidth": 8.0}, {"linewidth": 1.5}
-            ax.set_xticks(values, picture_texts(labels), rotation=30, ha="right")
+            level_ticks(ax.xaxis, labels, **TURNED)
             ax.set_xlim(-0.5, len(values) - 0.5)
         (line,) = ax.plot(values, effect, mark, markersize=4, label="effect")
         color = line.get_color()
@@ -248,7 +248,7 @@ class CurveDisplay(Display):
             knots = np.isin(curve.grid, curve.knots)
             ax.plot(values[knots], effect[knots], "o", color=color, markersize=3, label="knot")
         ax.axhline(0.0, color="0.4", linestyle="--", linewidth=0.8)
-        ax.set(xlabel=picture_text(panel["name"], 40))
+        ax.set(xlabel=picture_text(panel["name"], 20))
         return line, band
 
 

@@ -23,7 +23,7 @@ from .._estimation._intervals import two_sided_quantile
 from .._estimation._public_maps import TargetMap, column_bounds
 from .._linalg import ROUNDED
 from .._parameters import Level, PrivacyModel, RandomState, validated
-from .._printing import Printed, Table, given_axes, picture_text, picture_texts
+from .._printing import Printed, Table, given_axes, level_ticks, picture_text
 from ..preprocessing import CountsQuery, Date, Numeric, Schema, TableEncoder, as_schema
 from ..privacy import ROUNDING, Budget, Groups, Query, open_session, protecting
 from ..records import ArrayRows, from_table, is_lazy, present_names, public_shape
@@ -589,7 +589,7 @@ class Description(Printed):
         axes = given_axes(axes, len(columns), "Description.plot")
         for ax, column in zip(axes, columns, strict=True):
             (_histogram if isinstance(column, RangeDescription) else _bars)(ax, column)
-            ax.set_title(picture_text(column.name))
+            ax.set_title(picture_text(column.name, 24))
         return axes
 
     def _rows(self):
@@ -613,7 +613,7 @@ def _bars(ax, column):
     values, low, high = np.array([(one.estimate, one.low, one.high) for one in numbers]).T
     heights = np.arange(len(names))
     ax.barh(heights, values, alpha=0.5, xerr=np.maximum([values - low, high - values], 0.0))
-    ax.set_yticks(heights, picture_texts(names, 20))
+    level_ticks(ax.yaxis, names)
     ax.invert_yaxis()
     ax.set(xlabel="rows", xlim=(0.0, None))
 

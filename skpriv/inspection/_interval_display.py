@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._compat import reaching_last
 from .._parameters import validated
-from .._printing import Display, picture_text, picture_texts, pyplot
+from .._printing import TURNED, Display, level_ticks, picture_text, pyplot
 from ..records import finite_numbers, present_names, silence
 from ._units import knowing_cells
 
@@ -276,27 +276,25 @@ class IntervalDisplay(Display):
         """
         ax = self._axes(ax)
         values = np.asarray(self.values)
-        ends = np.array([self.low, self.high])
-        prediction = np.asarray(self.prediction)
+        drawn = np.array([self.prediction, self.low, self.high])
         ordered = values.dtype.kind in "biufM"
         if ordered:
             order = np.argsort(values, kind="stable")
             values = values[order]
-            prediction = prediction[order]
-            ends = ends[:, order]
+            drawn = drawn[:, order]
         else:
             labels = list(dict.fromkeys(map(str, values)))
             values = np.array([labels.index(str(value)) for value in values])
-            ax.set_xticks(range(len(labels)), picture_texts(labels))
+            level_ticks(ax.xaxis, labels, **TURNED)
         joined = ordered and self.joined
+        prediction, *ends = drawn
         (self.line_,) = ax.plot(values, prediction, "-" if joined else "o")
-        style = {"color": self.line_.get_color(), "label": self.label}
+        style = {"color": self.line_.get_color(), "label": self.label and picture_text(self.label, 40)}
         if joined:
             self.band_ = ax.fill_between(values, *ends, alpha=0.2, **style)
         else:
             self.band_ = ax.vlines(values, *ends, **style)
-        names = self.feature_name, self.target_name
-        ax.set(**dict(zip(("xlabel", "ylabel"), (picture_text(name, 40) for name in names))))
+        ax.set(xlabel=picture_text(self.feature_name), ylabel=picture_text(self.target_name))
         if self.label is not None:
             ax.legend()
         return self._drawn(ax)

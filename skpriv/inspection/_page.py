@@ -247,6 +247,8 @@ def _bounds(last, schema):
 
 def _plain(value):
     """A value of a schema as text."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 

@@ -270,8 +270,8 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals, PrivateEstimator):
     def _assumed_target(self, targets):
         """What made-up targets are like, in a sentence."""
         return (
-            f"Assumed: targets have the mean {np.mean(targets):.4g} (target_mean=) and deviate "
-            f"from it by {np.std(targets):.3g} at each row (target_deviation=)."
+            f"Assumed: targets have the mean {np.mean(targets):.4g} and deviate "
+            f"from it by {np.std(targets):.3g} at each row."
         )
 
     def _planned_names(self, names):

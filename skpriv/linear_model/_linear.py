@@ -18,7 +18,7 @@ from ._prediction_intervals import PredictionIntervals
 
 STRAIGHT = (
     "In least squares all residuals and rows count in full: that line is fitted where "
-    "'least_squares' is declared to be the estimand"
+    "least squares is declared as the estimand"
 )
 
 

@@ -219,7 +219,8 @@ class Plan(Printed):
             errors = self.std_errors | {"sampling alone": self.sampling_error}
             columns = [aligned(one, one) for one in errors.values()]
             yield ""
-            yield Table(("std. error", *errors), [*zip(self.names, *columns, strict=True)])
+            headings = [one.replace("_", " ") for one in errors]
+            yield Table(("std. error", *headings), [*zip(self.names, *columns, strict=True)])
         yield ""
         yield self.assumed
         if not self.estimable.all():

@@ -148,7 +148,7 @@ def test_whoever_adds_the_noise_is_named(privacy, argv, tmp_path, capsys):
     assert skpriv.load(argv["--out"])[-1].privacy == privacy
     more = {"out": str(tmp_path / "other.json"), "ledger": str(ledger)}
     if stated.amplifies:
-        refused(fit(argv, "--privacy", privacy, **more), capsys, "--ledger", privacy, "set_aside")
+        refused(fit(argv, "--privacy", privacy, **more), capsys, "--ledger", privacy, "take another --privacy")
         assert not ledger.exists()
     else:
         assert fit(argv, "--privacy", privacy, **more) == 0

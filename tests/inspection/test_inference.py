@@ -215,7 +215,7 @@ def test_what_is_not_told_has_names():
         told = np.isfinite(found.estimate)
         assert told.any()
         # Of several classes no estimator has an equation of maximum likelihood
-        assert ("'likelihood' is declared" in str(found)) == (len(classes) == 2)
+        assert ("maximum likelihood is declared" in str(found)) == (len(classes) == 2)
 
 
 def test_the_display_draws_what_is_there():
@@ -245,12 +245,12 @@ def test_linear_regression_in_its_own_units():
     line = inference(LinearRegression(**params).fit(X, y), estimand="least_squares")
     assert line.estimand.startswith("least_squares")
     assert (np.abs(line.estimate - theta) < 5.0 * line.std_error).all()
-    assert "'least_squares' is" in str(found) and "count in full" not in str(line)
+    assert "least squares is declared" in str(found) and "count in full" not in str(line)
     few = inference(LinearRegression(**params, epsilon=0.3).fit(X[:300], y[:300]))
     assert np.isnan(few.estimate).all() and "at an epsilon of about" in few.reason
     persons = LinearRegression(**params, epsilon=0.3, max_rows_per_group=2)
     few = inference(persons.fit(X[:300], y[:300], groups=np.arange(300)))
-    assert "persons on, or" in few.reason and "a smaller max_rows_per_group" in few.reason
+    assert "persons on, or" in few.reason and "fewer rows of each person" in few.reason
 
 
 def test_what_noise_hides_is_wide_by_bounds_and_named_alone():

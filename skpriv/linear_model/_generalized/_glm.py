@@ -12,7 +12,7 @@ from ..._estimation._public_maps import RecordMap, TargetMap
 from ..._linalg import row_products
 from ..._parameters import ArrayLike, CurveEstimand, Estimand, Level, Positive, parameters
 from ...exceptions import PrivacyError
-from ...privacy import SIDE_SHARE, models_that
+from ...privacy import SIDE_SHARE
 from .._by_steps import FitsLines
 from .._opening import public_row_map
 
@@ -25,16 +25,15 @@ UNIT = TargetMap((-1.0, 1.0), True)  # of linear parts, which have no other unit
 
 COMPARED = (
     "Far rows count for less in this curve than in maximum likelihood: that curve is fitted where "
-    "'likelihood' is declared to be the estimand"
+    "maximum likelihood is declared as the estimand"
 )
 
 
 NEEDS_A_SUM = (
-    "privacy={privacy!r}: {name} needs somebody who adds up. Where every user answers once, with "
-    "noise of their own, the dozen score steps of a curve that bends would each be asked of a "
-    "twelfth of the users, and no fit is left: use {models} or 'shuffle', or "
-    "LinearRegression(privacy='local') for the line of the same target, whose slopes are "
-    "differences of {what}."
+    "{name} needs somebody who adds up. Where every user answers once, with noise of their own, "
+    "the dozen score steps of a curve that bends would each be asked of a twelfth of the users, "
+    "and no fit is left: take 'central', 'aggregate' or 'shuffle' as the privacy model, or a "
+    "LinearRegression for the line of the same target, whose slopes are differences of {what}."
 )
 
 
@@ -83,9 +82,7 @@ class GeneralizedLinear(FitsLines):
         """Refuse a privacy model whose users answer alone; policies ask before the first epoch."""
         if self._trust.can.alone:
             name = type(self).__name__
-            models = models_that("same_rows")
-            words = {"privacy": self.privacy, "name": name, "models": models}
-            raise PrivacyError(NEEDS_A_SUM.format(**words, what=self._means))
+            raise PrivacyError(NEEDS_A_SUM.format(name=name, what=self._means))
 
     def _fit_link(self, records, target, link, groups, weights):
         """Fit records with public maps of their rows, which are checked first."""

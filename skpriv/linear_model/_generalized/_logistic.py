@@ -161,7 +161,7 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
     def _assumed_target(self, targets):
         """What made-up targets are like, in a sentence."""
         label = checked_classes(self.classes)[1]
-        return f"Assumed: {np.mean(targets == 1.0):.3g} of the records are {label} (target_mean=)."
+        return f"Assumed: {np.mean(targets == 1.0):.3g} of the records are {label}."
 
     def _planned_names(self, names):
         """Names of coefficients, those of each of several classes for themselves."""

@@ -231,7 +231,7 @@ class PrivacyReport(Printed):
         if capabilities(self.privacy).exact:
             return "no noise was added"
         if not self.secure:
-            return "reproducible noise (NumPy, random_state set): for study, not for release"
+            return "reproducible noise (NumPy, from a seed): for study, not for release"
         if self.simulated:
             return "simulated: one secure draw for all devices, by a machine that has the rows"
         if self.devices is not None:
