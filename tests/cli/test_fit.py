@@ -273,7 +273,7 @@ def test_the_schema_may_name_the_target(argv, folder, tmp_path, capsys):
 def test_the_estimand_is_declared(model, target, estimand, argv, capsys):
     """The head of the table names it; a model that has no such line or curve is refused."""
     assert fit(argv, model=model, target=target, estimand=estimand) == 0
-    assert f"Estimand    {estimand}: " in capsys.readouterr().out
+    assert f"Estimand    {estimand.replace('_', ' ')}: " in capsys.readouterr().out
     code = fit(argv, "--force", model="additive", target=target, estimand=estimand)
     refused(code, capsys, f"--estimand {estimand} is for --model l")
 

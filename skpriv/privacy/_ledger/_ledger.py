@@ -68,16 +68,16 @@ def check_unit(ledger: str, charge: str, name: str) -> None:
         case ("row", (column, used)):
             unit = (column or "person", used)
             remedy = (
-                f"Begin a ledger with unit={unit!r} (in commands `budget --unit "
-                f"{unit_text(unit)!r}`), and make every release with groups."
+                f"Begin a ledger with the unit {unit!r} (on the command line --unit "
+                f"{unit_text(unit)!r}), and make every release with groups."
             )
         case ((person, largest), (column, used)) if column in ("", person) and used <= largest:
             return
         case ((person, largest), _):
             remedy = (
-                f"Release with groups, the column {person!r}, and max_rows_per_group={largest} or "
-                f"fewer (in commands --group {person!r} --max-rows {largest}; a policy with "
-                f"max_visits={largest}), or begin another ledger."
+                f"Release with groups, the column {person!r}, and at most {largest} rows of each "
+                f"person (on the command line --group {person!r} --max-rows {largest}; a policy "
+                "with as many visits), or begin another ledger."
             )
     raise PrivacyError(
         f"The ledger protects {unit_sentence(ledger)}, and {name} would protect "

@@ -45,7 +45,7 @@ def test_another_unit_is_refused_with_the_remedy(release, of_persons):
         release()
     assert rows.unit == "row" and rows.charges[0].unit == "row"
     with BudgetAccountant(99.0, 1e-5, unit=("patient", 2)) as persons:
-        with pytest.raises(PrivacyError, match="max_rows_per_group=2 or fewer"):
+        with pytest.raises(PrivacyError, match="at most 2 rows of each"):
             release()
         assert persons.charges == []
         release(**of_persons)
