@@ -22,7 +22,6 @@ from skpriv.inspection import (  # noqa: E402
     IntervalDisplay,
     describe,
 )
-from skpriv.inspection._curve_display import curves  # noqa: E402
 from skpriv.linear_model import AdditiveRegressor  # noqa: E402
 from skpriv.model_selection import PrivacyUtilityDisplay  # noqa: E402
 from skpriv.preprocessing import Boolean, Categorical, Date, Numeric, Schema  # noqa: E402
@@ -32,14 +31,16 @@ NAMES = {
     "short": ["age", "sex", "ward"],
     "long": [f"{LONG} {k}" for k in range(8)],
     "many": [f"level {k} of the list" for k in range(24)],
-    "odd": ["$x_1$", "_a", "Größe des Körpers in Zentimetern, gemessen im Stehen", "漢字" * 20, "\n\n",
-            "%s\\frac{", "<b>" * 30, ""],
+    "odd": [
+        "$x_1$", "_a", "Größe des Körpers in Zentimetern, gemessen im Stehen", "漢字" * 20,
+        "\n\n", "%s\\frac{", "<b>" * 30, "",
+    ],
 }  # fmt: skip
 WITHIN = 1.0  # pixels: what the renderer rounds
 
 
 def ticks_of(figure):
-    """Extents of the labels of each axis that are drawn, those inside of the range that it shows."""
+    """Extents of the labels of each axis that are drawn: inside of the range that it shows."""
     renderer = figure.canvas.get_renderer()
     for ax in figure.axes:
         for axis in (ax.xaxis, ax.yaxis):
@@ -70,7 +71,9 @@ def apart(first, second):
     if angle in (0.0, 90.0):
         return not (a.shrunk(0.98, 0.9).overlaps(b.shrunk(0.98, 0.9)))
     height = one.get_fontsize() * one.figure.dpi / 72.0
-    anchors = [np.array(label.get_transform().transform(label.get_position())) for label in (one, two)]
+    anchors = [
+        np.array(label.get_transform().transform(label.get_position())) for label in (one, two)
+    ]
     return np.linalg.norm(anchors[0] - anchors[1]) * np.sin(np.radians(angle)) >= 0.9 * height
 
 
@@ -162,7 +165,12 @@ def description(names):
     }  # fmt: skip
     rng = np.random.default_rng(0)
     days = pd.Timestamp("2019-01-01") + pd.to_timedelta(rng.integers(0, 2000, 500), "D")
-    cells = [rng.uniform(0, 1e9, 500), rng.choice(listed, 500), days, rng.choice([True, False], 500)]
+    cells = [
+        rng.uniform(0, 1e9, 500),
+        rng.choice(listed, 500),
+        days,
+        rng.choice([True, False], 500),
+    ]
     table = pd.DataFrame(dict(zip(columns, cells, strict=True)))
     found = describe(table, Schema(columns), epsilon=1.0, delta=1e-6, random_state=0)
     return found.plot()[0].figure

@@ -289,7 +289,10 @@ class IntervalDisplay(Display):
         joined = ordered and self.joined
         prediction, *ends = drawn
         (self.line_,) = ax.plot(values, prediction, "-" if joined else "o")
-        style = {"color": self.line_.get_color(), "label": self.label and picture_text(self.label, 40)}
+        style = {
+            "color": self.line_.get_color(),
+            "label": self.label and picture_text(self.label, 40),
+        }
         if joined:
             self.band_ = ax.fill_between(values, *ends, alpha=0.2, **style)
         else:

@@ -148,7 +148,13 @@ def test_whoever_adds_the_noise_is_named(privacy, argv, tmp_path, capsys):
     assert skpriv.load(argv["--out"])[-1].privacy == privacy
     more = {"out": str(tmp_path / "other.json"), "ledger": str(ledger)}
     if stated.amplifies:
-        refused(fit(argv, "--privacy", privacy, **more), capsys, "--ledger", privacy, "take another --privacy")
+        refused(
+            fit(argv, "--privacy", privacy, **more),
+            capsys,
+            "--ledger",
+            privacy,
+            "take another --privacy",
+        )
         assert not ledger.exists()
     else:
         assert fit(argv, "--privacy", privacy, **more) == 0
@@ -273,7 +279,7 @@ def test_the_schema_may_name_the_target(argv, folder, tmp_path, capsys):
 def test_the_estimand_is_declared(model, target, estimand, argv, capsys):
     """The head of the table names it; a model that has no such line or curve is refused."""
     assert fit(argv, model=model, target=target, estimand=estimand) == 0
-    assert f"Estimand    {estimand.replace('_', ' ')}: " in capsys.readouterr().out
+    assert f"Estimand    {estimand}: " in capsys.readouterr().out
     code = fit(argv, "--force", model="additive", target=target, estimand=estimand)
     refused(code, capsys, f"--estimand {estimand} is for --model l")
 

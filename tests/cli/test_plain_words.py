@@ -66,13 +66,17 @@ RUNS = {  # in this order: some read what others wrote
     "audit": ["ssp --runs 0"],
 }  # fmt: skip
 # A name with an underscore, an argument with its sign, None, a call, a part of the package
-PYTHON = re.compile(r"\b[A-Za-z]+_\w+|\b\w+=(?=[\s'\"(),.;]|$)|\bNone\b|\bnan\b|\w\(\)|\bskpriv\.\w")
+PYTHON = re.compile(
+    r"\b[A-Za-z]+_\w+|\b\w+=(?=[\s'\"(),.;]|$)|\bNone\b|\bnan\b|\w\(\)|\bskpriv\.\w"
+)
 TYPED = {"least_squares"}  # values that a user types after an option
 
 
 def plain(text):
     """Pieces of Python in a text, but for what somebody types on the command line."""
-    text = re.sub(r"<(?:style|script|svg)\b.*?</(?:style|script|svg)>|<[^>]*>", " ", text, flags=re.S)
+    text = re.sub(
+        r"<(?:style|script|svg)\b.*?</(?:style|script|svg)>|<[^>]*>", " ", text, flags=re.S
+    )
     return {found for found in PYTHON.findall(text) if found not in TYPED}
 
 

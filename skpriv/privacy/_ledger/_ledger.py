@@ -68,8 +68,8 @@ def check_unit(ledger: str, charge: str, name: str) -> None:
         case ("row", (column, used)):
             unit = (column or "person", used)
             remedy = (
-                f"Begin a ledger with the unit {unit!r} (on the command line --unit "
-                f"{unit_text(unit)!r}), and make every release with groups."
+                f"Begin a ledger with the unit {unit!r} (on the command line `budget --unit "
+                f"{unit_text(unit)!r}`), and make every release with groups."
             )
         case ((person, largest), (column, used)) if column in ("", person) and used <= largest:
             return

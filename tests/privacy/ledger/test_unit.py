@@ -39,7 +39,7 @@ RELEASES = {  # of rows, and of persons with these further parameters
 @pytest.mark.parametrize("release, of_persons", RELEASES.values(), ids=RELEASES)
 def test_another_unit_is_refused_with_the_remedy(release, of_persons):
     with BudgetAccountant(9.0, 1e-5) as rows:
-        with pytest.raises(PrivacyError, match=r"protects a row.*unit=\('person', 2\)"):
+        with pytest.raises(PrivacyError, match=r"protects a row.*the unit \('person', 2\)"):
             release(**of_persons)
         assert rows.charges == []
         release()
