@@ -299,9 +299,7 @@ class Inference(Exported):
     def _head(self):
         """The estimand, the number of records and the price: labels and texts."""
         unit = "Persons" if self.unit == "person" else "Records"
-        yield from head_rows(
-            "Estimand", one_line(self.law.estimand)
-        )
+        yield from head_rows("Estimand", one_line(self.law.estimand))
         yield unit, f"{self.law.n:,}"
         yield from head_rows("Privacy", self.guarantee)
         by = f"robust (sandwich), of independent {self.unit}s"
