@@ -24,7 +24,7 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from ._stored import stored_kind, stored_name
+from ._stored import set_state, stored_kind, stored_name
 from ._version import VERSION
 
 MODEL_VERSION = 1
@@ -602,7 +602,7 @@ class _Decoder:
         estimator = self._place(value, kind(**params))
         if not params.keys().isdisjoint(fitted):
             raise TypeError("a parameter that is also an attribute")
-        vars(estimator).update(self._state(fitted, _names_of_class(kind)))
+        set_state(estimator, **self._state(fitted, _names_of_class(kind)))
         return estimator
 
     def _object(self, value):
@@ -613,7 +613,7 @@ class _Decoder:
         # The object is known before its attributes, which may refer to it.
         result = self._place(value, object.__new__(kind))
         if not _has_fields(kind):
-            vars(result).update(self._state(state, _names_of_class(kind)))
+            set_state(result, **self._state(state, _names_of_class(kind)))
             return result
         state = self._state(state)
         for entry in _kept_fields(kind):

@@ -6,7 +6,7 @@ assigns. So a class that opens a file or a connection must not be stored.
 """
 
 from importlib import import_module
-from typing import TypeVar
+from typing import Any, TypeVar
 
 K = TypeVar("K", bound=type)
 # The rooms that have such classes. A file names a room, and may name no other module.
@@ -56,6 +56,11 @@ def stored_in_policies(kind: K) -> K:
     """
     _OF_POLICIES.add(kind)
     return stored(kind)
+
+
+def set_state(value: Any, /, **attributes: Any) -> None:
+    """Set attributes past the class, all at once: of an object that is frozen, or is being made."""
+    vars(value).update(attributes)
 
 
 def stored_name(kind: type, of_policies: bool) -> str:

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from .._stored import set_state
 from .._sqlite import Database, legible
 from .._wire import (
     INDEX_BYTES, WIRE_VERSION, is_known, message_body, message_head, read_task, task_hash,
@@ -58,7 +59,7 @@ class RoundNeeded(Exception):
         super().__init__(query.name)
         self.query = query
         self.size = prod(query.shape)
-        self.__dict__.update(details)
+        set_state(self, **details)
 
 
 class Rounds:

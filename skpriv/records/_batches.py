@@ -16,6 +16,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from scipy.sparse import issparse
 
+from .._stored import set_state
 from .._printing import first_names
 from ._base import CHUNK_ROWS, ArrayRows, Rows, canonical
 from ._identity import present_names
@@ -202,7 +203,7 @@ class FetchedRows(Rows):
     def _changed(self, **attributes):
         """The same rows with other attributes, of which no pass was made and nothing is refused."""
         other = copy(self)
-        other.__dict__.update({"passes": 0, "_refuses": False, **attributes})
+        set_state(other, **{"passes": 0, "_refuses": False, **attributes})
         return other
 
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from .._stored import set_state
+
 BATCH_ROWS = 2**16  # rows of a file, or records of an order, that are read or drawn at once
 SEED_BYTES = sha256().digest_size  # length of a seed, which nobody can guess
 BLOCK_WORDS = 2**10  # 64-bit numbers that one call of the hash function makes
@@ -201,7 +203,7 @@ class SeededSubset(Subset):
 
     def __init__(self, order, start, stop):
         # The parent is frozen and has a field for positions, which are only computed when needed.
-        vars(self).update(_order=order, _start=start, _stop=stop, _last=(None, None))
+        set_state(self, _order=order, _start=start, _stop=stop, _last=(None, None))
 
     def __len__(self):
         return self._stop - self._start

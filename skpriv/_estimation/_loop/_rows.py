@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._stored import set_state
 from ..._linalg import SQRT2, add_gram, blocks_of, lean_product, row_norms, unvech, vech, vech_size
 from ...privacy import ROUNDING, Query
 from .._public_maps import RowMap
@@ -72,9 +73,9 @@ class Whitened:
         if other or self.row_map.weighted:
             return None
         twin = copy(query)  # `replace` would derive its numbers again
-        vars(twin).update(whitened=Whitened(None, self.W), shape=query.shape)
+        set_state(twin, whitened=Whitened(None, self.W), shape=query.shape)
         if targets is not None:
-            vars(twin).update(target_map=None)
+            set_state(twin, target_map=None)
         return self, twin
 
     @property

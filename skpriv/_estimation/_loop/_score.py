@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from ..._linalg import RELATIVE_ZERO, SQRT2, add_gram, one_blas_thread, row_norms, unvech, vech
-from ..._stored import stored
+from ..._stored import set_state, stored
 from ...privacy import ROUNDING, TOLD_ABOVE, GaussianNoise, Query
 from .._links import IDENTITY, StepLink
 from .._persons import MATRICES, JointScores, PersonScores, ScoreLengthsQuery, person_sums
@@ -180,7 +180,7 @@ class ScoreQuery(JointScores, Query):
         # The slope h is 1 for every record, or it is not asked: items 2 and 4 of the proof
         even = link.linear and (self.most_excess == 0.0 or not self.matrices)
         sensitivity = (2.0 if even else sqrt(square)) * ROUNDING
-        vars(self).update(sensitivity=sensitivity, weights=weights, fall=fall)
+        set_state(self, sensitivity=sensitivity, weights=weights, fall=fall)
 
     @property
     def prepared(self):
@@ -315,7 +315,7 @@ class PersonScoreQuery(PersonScores, ScoreQuery):
         weights = dict.fromkeys(self.weights, SIDE_WEIGHT)
         weights |= {"moment": 1.0, "residual": 1.0 / SQRT2}
         sensitivity = sqrt(4.0 + 4.0 * SIDE_WEIGHT**2) * ROUNDING
-        vars(self).update(weights=weights, sensitivity=sensitivity)
+        set_state(self, weights=weights, sensitivity=sensitivity)
 
     def scored(self, X, y):
         """Rows e s of a chunk, and the slope matrix, squares and counts of its rows."""
@@ -630,9 +630,8 @@ class LineScoreQuery(ScoreQuery):
     def __post_init__(self):
         super().__post_init__()
         weights = {"moment": 1.0, "beyond": sqrt(self.mean_excess), "residual": 1.0 / SQRT2}
-        vars(self).update(
-            weights=weights, sensitivity=2.0 * sqrt(1.0 + self.mean_excess) * ROUNDING
-        )
+        sensitivity = 2.0 * sqrt(1.0 + self.mean_excess) * ROUNDING
+        set_state(self, weights=weights, sensitivity=sensitivity)
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows, each of which is a record."""

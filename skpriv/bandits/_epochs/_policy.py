@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from ..._compat import HasMethods
 from ..._parameters import Count, parameters
-from ..._stored import stored_in_policies
+from ..._stored import set_state, stored_in_policies
 from ...exceptions import PrivacyError
 from ...linear_model import IHTRegressor
 from ...privacy import Guarantee, Raw, parallel_part
@@ -375,7 +375,7 @@ class EpochPolicy(BasePolicy):
             if self._filled + len(rewards) == self._length:
                 failure = self._close(stop)
             else:
-                self.__dict__.update(_filled=self._filled + len(rewards), n_rounds_=stop)
+                set_state(self, _filled=self._filled + len(rewards), n_rounds_=stop)
         except BaseException:
             if self.n_rounds_ != stop:
                 del self._rows[n_before:], self._rewards[n_before:]
@@ -422,7 +422,7 @@ class EpochPolicy(BasePolicy):
         epochs = [*self._epochs, Epoch((stop - n_fitted, stop), report)]
         rows, rewards = map(Raw, ((), ()) if self._forgets_rows else ([X], [y]))
         now = {"_epochs": epochs, "n_rounds_": stop, "_length": length, "_filled": 0}
-        self.__dict__.update(now, _rows=rows, _rewards=rewards)
+        set_state(self, **now, _rows=rows, _rewards=rewards)
         self._promises_privacy = self.guarantee.private
         if failure is None:
             self._start_answers = _oracles.as_start(oracle) or self._start_answers

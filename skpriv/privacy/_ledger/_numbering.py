@@ -13,7 +13,7 @@ import numpy as np
 
 from ..._codec import decoded, encoded, parsed
 from ..._sqlite import Connection, Database, OperationalError, legible
-from ..._stored import stored_in_policies
+from ..._stored import set_state, stored_in_policies
 from ...exceptions import PrivacyError
 from ._accountant import active, charged_once
 from ._context import folders
@@ -134,7 +134,7 @@ class _Place:
             yield connection
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, process=os.getpid())
+        set_state(self, **{**state, "process": os.getpid()})
 
 
 @stored_in_policies
