@@ -9,6 +9,7 @@ from math import floor, isfinite, isnan, log10
 from typing import Any, Self
 
 import numpy as np
+from itertools import starmap
 
 LINE = 88  # width of a line of text in characters
 # Characters that are not shown, and control how others are: but for joiners, which some languages
@@ -61,10 +62,7 @@ class Table:
             blanks = " " * (widths[place] - text_width(cell))
             return cell + blanks if place < self.left else blanks + cell
 
-        return "\n".join(
-            "  ".join(shown(place, cell) for place, cell in enumerate(line)).rstrip()
-            for line in lines
-        )
+        return "\n".join("  ".join(starmap(shown, enumerate(line))).rstrip() for line in lines)
 
     def _repr_html_(self) -> str:
         def line(cells, tag):

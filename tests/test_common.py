@@ -25,7 +25,7 @@ from skpriv import Budget, BudgetAccountant
 from skpriv.exceptions import BudgetExceeded, InvalidValues, PrivacyError, PrivacyWarning
 from skpriv.extend import COMPUTED_SHAPES
 from skpriv.linear_model import (
-    AdditiveRegressor, IHTRegressor, ImproperSGDRegressor, LayeredRegressor, LinearRegression,
+    AdditiveRegressor, ImproperSGDRegressor, LayeredRegressor, LinearRegression,
     LogisticRegression, PoissonRegressor, ReweightedRegressor, SSPRegressor,
 )  # fmt: skip
 from skpriv.preprocessing import BoundsScaler
@@ -37,16 +37,8 @@ SHAPES = {
     LinearRegression: {"epsilon": 1000.0, "channel": "gaussian"},
     AdditiveRegressor: {"epsilon": 200.0, "knots": 3},
 }
-# Users send indices of codebooks by default.
-PURE = {
-    AdditiveRegressor,
-    ImproperSGDRegressor,
-    LayeredRegressor,
-    LinearRegression,
-    ReweightedRegressor,
-    SSPRegressor,
-}
-ZCDP = {IHTRegressor}  # their sessions divide rho, because they select coordinates
+# Users who answer alone send indices of codebooks by default.
+PURE = {Estimator for Estimator, models in ESTIMATORS.items() if "local" in models}
 
 
 def _name(value):
@@ -76,7 +68,7 @@ def _accountant(Estimator, privacy, epsilon, delta):
     return BudgetAccountant(
         epsilon,
         delta,
-        currency="zcdp" if Estimator in ZCDP else "gdp",
+        currency=Estimator.fit_currency,
         set_aside=(epsilon, delta) if privacy == "shuffle" else None,
     )
 
@@ -90,7 +82,8 @@ def _price(Estimator, privacy, budget, accountant=True):
         return _paid(Cost.from_budget(budget))
     if privacy == "local" and Estimator in PURE and not accountant:
         return _paid(Cost.from_epsilon(budget.epsilon))
-    return _paid(Cost.from_rho(budget.rho) if Estimator in ZCDP else Cost.from_mu(budget.mu))
+    zcdp = Estimator.fit_currency == "zcdp"
+    return _paid(Cost.from_rho(budget.rho) if zcdp else Cost.from_mu(budget.mu))
 
 
 def _data(Estimator, n=400, d=3, seed=0):

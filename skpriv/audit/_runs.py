@@ -12,6 +12,7 @@ from ..exceptions import InvalidValues
 from ..privacy import Budget, Guarantee, Trust, listening
 from ..records import INVALID_VALUES, codes, floats, silence
 from ._tape import snapshot
+from itertools import starmap
 
 
 @dataclass
@@ -265,7 +266,7 @@ def _same(before, now):
         return (before == now) | ((before != before) & (now != now))
     except Exception:
         pairs = zip(before.ravel().tolist(), now.ravel().tolist(), strict=True)
-        return np.array([_same_cell(*pair) for pair in pairs]).reshape(before.shape)
+        return np.array(list(starmap(_same_cell, pairs))).reshape(before.shape)
 
 
 def _same_cell(one, other):

@@ -12,6 +12,7 @@ from .._estimation._cells import KnowsCells
 from .._printing import TURNED, Display, given_axes, level_ticks, picture_text
 from ..preprocessing import TableEncoder
 from ..records import present_names
+from itertools import starmap
 
 
 def curves(
@@ -199,7 +200,7 @@ class CurveDisplay(Display):
         """
         axes = given_axes(ax, len(self.curves), type(self).__name__, sharey=True)
         panels = zip(axes, self.curves, strict=True)
-        drawn = (self._plot_panel(*panel) for panel in panels)
+        drawn = starmap(self._plot_panel, panels)
         self.lines_, self.bands_ = map(list, zip(*drawn, strict=True))
         axes[0].set(ylabel=f"effect on {picture_text(self.target_name, 16)}")
         # The first panel has one legend for what is drawn in any of them.

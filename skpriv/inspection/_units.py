@@ -258,7 +258,7 @@ def _one_hot(step, names):
     """
     _check_public(step, step.categories, "'auto'")
     dropped = [None] * len(names) if step.drop_idx_ is None else step.drop_idx_
-    n_out = sum(len(levels) for levels in step.categories_) - sum(i is not None for i in dropped)
+    n_out = sum(map(len, step.categories_)) - sum(i is not None for i in dropped)
     one = np.eye(n_out + 1)
     rows = []
     cells = []

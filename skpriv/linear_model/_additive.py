@@ -23,6 +23,7 @@ from ..records import floats
 from ._by_steps import FitsBySteps, Start
 from ._opening import best_reports, column_of, public_bounds, public_ranges, public_rows
 from ._prediction_intervals import PredictionIntervals
+import itertools
 
 # Least resolution N / p^1.5 (see `Rules`) that the number of knots leaves to p coordinates. With 5
 # lines are worse at epsilon .5 than at .3, and with 20 curves stay lines for long.
@@ -73,7 +74,7 @@ def check_knots(given, columns, low, high):
     if isinstance(given, str):
         return {}
     if isinstance(given, Integral):
-        given = {column: given for column in range(len(low))}
+        given = dict.fromkeys(range(len(low)), given)
     found = {}
     for key, value in given.items():
         column = columns(key)
@@ -149,7 +150,7 @@ class AdditiveMap(PublicRows):
     def blocks(self):
         """Slice of the hats of each column."""
         stops = np.cumsum([0] + [len(knots) for knots in self.knots]).tolist()
-        return [slice(start, stop) for start, stop in zip(stops[:-1], stops[1:], strict=True)]
+        return list(itertools.starmap(slice, itertools.pairwise(stops)))
 
     @property
     def n_inputs(self):
@@ -226,7 +227,7 @@ class AdditiveMap(PublicRows):
 
     def values(self, X):
         """Values of all hats, shape (n_rows, n_hats); total."""
-        return np.hstack([hats(x, knots) for x, knots in zip(X.T, self.knots, strict=True)])
+        return np.hstack(list(itertools.starmap(hats, zip(X.T, self.knots, strict=True))))
 
     def rows(self, X):
         """Return phi of a chunk of rows, of norm at most 1 up to rounding; total."""
@@ -480,7 +481,7 @@ def bands(fit, rows, target, columns, grid, average, heights, confidence_level):
     if len(columns) == 1:
         knots = rows.knots[columns[0]]
         # Four points in each cell make a band simultaneous
-        cells = [np.linspace(a, b, 5) for a, b in zip(knots[:-1], knots[1:], strict=True)]
+        cells = [np.linspace(a, b, 5) for a, b in itertools.pairwise(knots)]
         points = np.concatenate([grid, np.unique(np.concatenate(cells))[:, None]])
     values = effect_values(columns, points, rows, average)
     law = fit.law()
@@ -631,7 +632,7 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
     clip: Literal["auto", "wide"] = "auto"
     channel: Channel = "auto"
 
-    fit_currency = "gdp"
+    _spec = FitsBySteps._spec._replace(variants=({"knots": 3},))
     interval_estimand = "sum of curves that bend as the fitted ones"
     interval_claims = ("certified", "asymptotic")
     _deviations = (0.3, 3.0)

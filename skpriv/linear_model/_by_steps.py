@@ -23,7 +23,7 @@ from .._parameters import parameters
 from .._stored import stored
 from ..privacy import capabilities
 from ..records import WeightedRows
-from ._estimator import FitsPersons, PrivateEstimator
+from ._estimator import FitsPersons, PrivateEstimator, Spec
 from ._opening import hold_out, open_fit, public_bounds, public_guess, weighted_rows
 from ._plan import Plan, plan_of
 from ._predictions import AsymptoticIntervals
@@ -147,6 +147,9 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals, PrivateEstimator):
     _released: Any = field(init=False, default=NOTHING)
     # Words of the releases at which the fit began, the newest first
     _begun_at: tuple = field(init=False, default=())
+
+    _spec = Spec({"bounds_X": (-10.0, 10.0), "bounds_y": (-2.0, 2.0)})
+    fit_currency = "gdp"
 
     def _fit_steps(self, records, maps, groups, weights, link=IDENTITY, channel="gaussian"):
         """Fit records with public maps; the whole budget is charged before values are read.

@@ -1,7 +1,7 @@
 """What every private estimator has: its parameters, who is trusted, and its fit."""
 
 from dataclasses import field
-from typing import Annotated, Any, ClassVar, Self, cast
+from typing import Annotated, Any, ClassVar, NamedTuple, Self, cast
 
 from sklearn.base import RegressorMixin
 
@@ -11,6 +11,24 @@ from .._parameters import Delta, Epsilon, PrivacyModel, RandomState, RowsOfPerso
 from ..privacy import MODELS, Accounted, Budget, PrivacyReport, Trust
 from ._opening import persons_of
 from ._predictions import PredictsAtPoints
+
+
+class Spec(NamedTuple):
+    """What tests must know of an estimator: their lists are made from it, and have no line of it.
+
+    Parameters
+    ----------
+    needs : dict
+        Public arguments without which it is not fitted, for rows of a box around 0.
+    models : tuple of str
+        The privacy models in which it can be fitted.
+    variants : tuple of dict
+        Arguments that change how it is fitted.
+    """
+
+    needs: dict[str, Any]
+    models: tuple[str, ...] = ("central", "aggregate", "local", "shuffle", "none")
+    variants: tuple[dict[str, Any], ...] = ({},)
 
 
 @parameters
@@ -123,6 +141,7 @@ class PrivateEstimator(Accounted, Oracle):
     effects = coef_norm = calibration_size = bounds_X = data_norm = start = cast(Any, None)
     usual_X = cast(Any, None)
     clip, n_jobs, link = cast(Any, ("auto", -1, "identity"))
+    _spec = Spec({"data_norm": 1.0, "bounds_y": (-1.0, 1.0)})
     # The parameter that bounds rows, and what of a row it bounds.
     _row_bound = ("data_norm", "l2 norm of a row")
     _sparse = cast(Any, False)  # formats of sparse rows that need not be made dense

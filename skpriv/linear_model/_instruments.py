@@ -40,7 +40,7 @@ from .._printing import Printed, Table
 from .._stored import stored
 from ..exceptions import PrivacyError
 from ..privacy import ROUNDING, SIDE_SHARE, Query, models_that
-from ._estimator import PrivateRegressor
+from ._estimator import PrivateRegressor, Spec
 from ._opening import column_of, open_fit, persons_of, public_maps, public_rows, within_maps
 from ._predictions import AsymptoticIntervals
 
@@ -564,6 +564,15 @@ class IVRegressor(AsymptoticIntervals, PrivateRegressor):
     effects: Literal["person"] | None = None
     n_jobs: int | None = -1
 
+    _spec = Spec(
+        {
+            "bounds_X": (-10.0, 10.0),
+            "bounds_y": (-2.0, 2.0),
+            "instruments": [0],
+            "endogenous": [1],
+        },
+        ("central", "aggregate", "none"),
+    )
     fit_currency = "gdp"
     interval_estimand = "structural equation that instruments identify"
     interval_claims = ("asymptotic",)

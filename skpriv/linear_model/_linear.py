@@ -120,7 +120,7 @@ class LinearRegression(PoolsFits, FitsLines, PredictionIntervals):
 
     _dtypes = (np.float64, np.float32)
 
-    fit_currency = "gdp"
+    _spec = FitsLines._spec._replace(variants=({}, {"clip": "wide"}))
     interval_estimand = "bounded-influence line of the clipped rows"
     interval_claims = ("certified", "asymptotic")
 

@@ -30,6 +30,7 @@ from ..exceptions import PrivacyError
 from ..privacy import ROUNDING, InnerSum, Procedure, Query, models_that
 from ..records import canonical
 from ._by_steps import LARGEST_OF_START
+from ._estimator import Spec
 from ._opening import hold_out, open_fit, scaled_rows
 from ._prediction_intervals import PredictionIntervals
 from ._predictions import CertifiedIntervals
@@ -506,6 +507,11 @@ class IHTRegressor(CertifiedIntervals, PredictionIntervals):
     sparsity: Annotated[int | None, Interval(Integral, 0, None, closed="left"), None] = None
     sparse_eigenvalue: Positive = 0.1
 
+    _spec = Spec(
+        {"data_max": 1.0, "bounds_y": (-1.0, 1.0)},
+        ("central", "none"),
+        ({"n_nonzero_coefs": 2}, {"n_nonzero_coefs": 4}),
+    )
     fit_currency = "zcdp"
     interval_estimand = "sparse least-squares line of the clipped rows and targets"
     interval_claims = ("certified", "asymptotic")

@@ -19,6 +19,7 @@ from .._progress import progress
 from ..metrics import interval_coverage_score, interval_mean_width
 from ..privacy import Accounted, learns_nothing
 from ..records import codes, floats, positional, read_in_batches, silence
+from itertools import starmap
 
 
 class Fold(NamedTuple):
@@ -31,7 +32,7 @@ class Fold(NamedTuple):
     def cut(self, X, y):
         """X of the training rows, their y, X and y of the held-out rows, and X of the points."""
         parts = (X, self.train), (y, self.train), (X, self.test), (y, self.test), (X, self.points)
-        return tuple(safe_indexing(*place) for place in parts)
+        return tuple(starmap(safe_indexing, parts))
 
 
 class Measured(NamedTuple):
@@ -290,7 +291,7 @@ def privacy_utility_curve(
     several = isinstance(estimator, list)
     estimators = list(estimator) if several else [estimator]
     prefixes = [private_prefix(one) for one in estimators]
-    names = [_name(*pair) for pair in zip(estimators, prefixes, strict=True)]
+    names = list(starmap(_name, zip(estimators, prefixes, strict=True)))
     groups = None if groups is None else codes(groups)  # a person is in one part alone
     X, y, groups = indexable(positional(X), positional(y), groups)
     splitter = check_cv(cv, y, classifier=is_classifier(estimators[0]))

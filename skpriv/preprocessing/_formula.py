@@ -11,7 +11,7 @@ a'beta.
 import ast
 import re
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import product, starmap
 from keyword import iskeyword
 from math import prod
 from typing import Any
@@ -377,7 +377,7 @@ class _Bounded:
         last = arguments[-1]
         ends = [(one.low, one.high) for one in arguments]
         with np.errstate(all="ignore"):
-            corners = np.array([function(*pair) for pair in product(*ends)])
+            corners = np.array(list(starmap(function, product(*ends))))
             values = function(*(one.values for one in arguments))
         power = last.low if function is np.power else 1.0
         undefined = function is np.divide and last.low <= 0.0 <= last.high

@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 from functools import partial, reduce
-from itertools import chain
+from itertools import chain, starmap
 from typing import Any
 
 import numpy as np
@@ -205,7 +205,7 @@ class DaskRows(FetchedRows):
             if list(sizes) != list(lengths):  # Dask joins small files where it reads one column
                 found = _array(found, lengths).rechunk((tuple(sizes),)).to_delayed()
             replaced = delayed(lambda part, y: (part[0], y), pure=False)
-            return [replaced(part, y) for part, y in zip(parts, found, strict=True)], sizes
+            return list(starmap(replaced, zip(parts, found, strict=True))), sizes
 
         n = n if self._n is None else self._n
         return self._changed(_partitions=Partitions(find), has_target=True, _n=n)

@@ -208,7 +208,7 @@ class PersonRows(Rows):
             mine = persons[first : first + step]
             positions = np.sort(self._of(mine))
             chunks = self._rows.each(lambda X, y: (X, y), Subset(positions))
-            X, y = (np.concatenate(part) for part in zip(*chunks, strict=True))
+            X, y = map(np.concatenate, zip(*chunks, strict=True))
             yield mine, partial(_found, positions, X, y)
 
     def one_each(self, subset: Any = None) -> Any:

@@ -16,13 +16,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from registry.doors import names_of
+from registry.estimators import SETTINGS as SPECS
+from registry.estimators import bounded
 from registry.totals import Total
 
 from skpriv.bandits import FLIPHAT, LinSquareCB, LinUCB, private_off_policy_value
 from skpriv.inspection import describe, private_quantiles
 from skpriv.linear_model import (
-    AdditiveRegressor, IHTRegressor, ImproperSGDRegressor, IVRegressor, LayeredRegressor,
-    LinearRegression, LogisticRegression, PoissonRegressor, ReweightedRegressor, SSPRegressor,
+    IHTRegressor, LogisticRegression, SSPRegressor,
 )  # fmt: skip
 from skpriv.linear_model._improper_sgd import ClippedGradientQuery
 from skpriv.model_selection import PrivateSearchCV, private_score
@@ -246,22 +247,21 @@ def classified():
     LogisticRegression(classes=(0, 1), bounds_X=BOUNDS["bounds_X"], **SETTINGS).fit(rows)
 
 
+def near(kind):
+    """The needs of an estimator, as bounds of these data, so that no record is lost in noise."""
+    needs = {name: ends for name, ends in BOUNDS.items() if name in SPECS[kind]}
+    return needs | ({"n_nonzero_coefs": 1} if kind is IHTRegressor else {})
+
+
 NUMBERS = {"y": Numeric(0.0, 1.0), "x": Numeric(-1.0, 1.0)}
 BANDIT = {**SETTINGS, "bounds_y": (0.0, 1.0)}
-SPARSE = {"data_max": 1.0, "n_nonzero_coefs": 1, "bounds_y": (0.0, 1.0)}
 # What runs, and the currency of its claim.
-INSTRUMENTS = {"instruments": [0], "endogenous": [1]}
 RUNS = {
-    "AdditiveRegressor": (fitted(AdditiveRegressor(**BOUNDS, **SETTINGS)), "gdp"),
-    "IHTRegressor": (fitted(IHTRegressor(**SPARSE, **SETTINGS)), "zcdp"),
-    "IVRegressor": (fitted(IVRegressor(**INSTRUMENTS, **BOUNDS, **SETTINGS)), "gdp"),
-    "ImproperSGDRegressor": (fitted(ImproperSGDRegressor(**BALL, **SETTINGS)), "gdp"),
-    "LayeredRegressor": (fitted(LayeredRegressor(**BALL, **SETTINGS)), "gdp"),
-    "LinearRegression": (fitted(LinearRegression(**BOUNDS, **SETTINGS)), "gdp"),
+    **{
+        kind.__name__: (fitted(bounded(kind, **near(kind), **SETTINGS)), kind.fit_currency)
+        for kind in SPECS
+    },
     "LogisticRegression": (classified, "gdp"),
-    "PoissonRegressor": (fitted(PoissonRegressor(**BOUNDS, **SETTINGS)), "gdp"),
-    "ReweightedRegressor": (fitted(ReweightedRegressor(**BALL, **SETTINGS)), "gdp"),
-    "SSPRegressor": (fitted(SSPRegressor(**BALL, **SETTINGS)), "gdp"),
     "PrivateSearchCV": (searched, "gdp"),
     "private_score": (scored, "gdp"),
     "private_quantiles": (

@@ -7,7 +7,7 @@ from sklearn.base import is_classifier
 from sklearn.pipeline import make_pipeline
 
 from skpriv.linear_model import (
-    AdditiveRegressor, ImproperSGDRegressor, IVRegressor, LinearRegression, LogisticRegression,
+    IVRegressor, LogisticRegression,
     PoissonRegressor,
 )  # fmt: skip
 from skpriv.preprocessing import BoundsScaler
@@ -19,9 +19,7 @@ NAMED = [
 ]
 every_variant = pytest.mark.parametrize(("Estimator", "variant"), NAMED)
 # They take bounds_X
-OWN_BOUNDS = (
-    AdditiveRegressor, IVRegressor, LinearRegression, LogisticRegression, PoissonRegressor,
-)  # fmt: skip
+OWN_BOUNDS = tuple(kind for kind in ESTIMATORS if "bounds_X" in SETTINGS[kind])
 CURVES = (LogisticRegression, PoissonRegressor)
 RANGES = np.array([[-1.0, 1.0], [-0.5, 1.0], [0.0, 2.0], [-3.0, 1.0]])
 BOUNDS_Y = (-1.5, 2.5)
@@ -62,10 +60,9 @@ def _points(model, X):
     return X if isinstance(model, OWN_BOUNDS) else model[:-1].transform(X)
 
 
-def _claims(Estimator, variant):
-    """The intervals that a fit has."""
-    descends = variant.get("solver") == "sgd" or Estimator is ImproperSGDRegressor
-    return [m for m in Estimator.interval_claims if not (m == "asymptotic" and descends)]
+def _claims(fit):
+    """The intervals that a fit has, of those that its class claims."""
+    return [method for method in fit.interval_claims if method in fit._interval_methods]
 
 
 def _standard_errors(exact, X, y):
@@ -117,7 +114,7 @@ def test_units_are_only_units(Estimator, variant, privacy):
     other = _model(Estimator, variant, bounds_y=moved, **settings).fit(X, 8.0 * y + shift)
     expected = 8.0 * first.predict(X) + shift
     np.testing.assert_allclose(other.predict(X), expected, rtol=1e-6, atol=1e-6)
-    for method in _claims(Estimator, variant):
+    for method in _claims(_last(first)):
         ends, moved_ends = (
             _last(one).confidence_interval(_points(one, X[:5]), method=method)
             for one in (first, other)
@@ -160,7 +157,7 @@ def test_intervals_have_a_width_and_contain_the_prediction(Estimator, variant, p
     if privacy == "none":  # the textbook's prediction of moment regressors leaves the bounds
         predicted = np.clip(predicted, *bounds)
     assert bounds[0] <= predicted.min() and predicted.max() <= bounds[1]
-    claimed = _claims(Estimator, variant)
+    claimed = _claims(last)
     for method in {"certified", "asymptotic"} - set(claimed):
         with pytest.raises((AttributeError, NotImplementedError, ValueError)):
             last.confidence_interval(points, method=method)

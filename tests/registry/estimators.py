@@ -5,55 +5,20 @@ from functools import partial
 import numpy as np
 from sklearn.base import is_classifier
 
+from skpriv import linear_model
 from skpriv.linear_model import (
-    AdditiveRegressor, IHTRegressor, ImproperSGDRegressor, IVRegressor, LayeredRegressor,
-    LinearRegression, LogisticRegression, PoissonRegressor, ReweightedRegressor, SSPRegressor,
+    IHTRegressor, ImproperSGDRegressor, LayeredRegressor, PoissonRegressor, ReweightedRegressor,
+    SSPRegressor,
 )  # fmt: skip
+from skpriv.linear_model._estimator import PrivateEstimator
 
-# A new estimator is one line here, and one below if its bounds have other names.
-ESTIMATORS = {
-    AdditiveRegressor: ("central", "aggregate", "local", "shuffle", "none"),
-    LinearRegression: ("central", "aggregate", "local", "shuffle", "none"),
-    SSPRegressor: ("central", "aggregate", "local", "shuffle", "none"),
-    ReweightedRegressor: ("central", "aggregate", "local", "shuffle", "none"),
-    IHTRegressor: ("central", "none"),
-    ImproperSGDRegressor: ("central", "aggregate", "local", "shuffle", "none"),
-    LayeredRegressor: ("central", "aggregate", "local", "shuffle", "none"),
-    LogisticRegression: ("central", "aggregate", "shuffle", "none"),
-    PoissonRegressor: ("central", "aggregate", "shuffle", "none"),
-    IVRegressor: ("central", "aggregate", "none"),
-}
+# Each says of itself in which models it can be fitted, with what, and how else.
+KINDS = [getattr(linear_model, name) for name in linear_model.__all__]
+ESTIMATORS = {kind: kind._spec.models for kind in KINDS if issubclass(kind, PrivateEstimator)}
+SETTINGS = {kind: kind._spec.needs for kind in ESTIMATORS}
+VARIANTS = {kind: kind._spec.variants for kind in ESTIMATORS}
 PAIRS = [(Estimator, privacy) for Estimator, models in ESTIMATORS.items() for privacy in models]
 NOISY = [pair for pair in PAIRS if pair[1] != "none"]
-PUBLIC = {"bounds_X": (-10.0, 10.0), "bounds_y": (-2.0, 2.0)}
-SETTINGS = {
-    **dict.fromkeys(ESTIMATORS, {"data_norm": 1.0, "bounds_y": (-1.0, 1.0)}),
-    LinearRegression: PUBLIC,
-    AdditiveRegressor: PUBLIC,
-    IHTRegressor: {"data_max": 1.0, "bounds_y": (-1.0, 1.0)},
-    LogisticRegression: {"bounds_X": (-10.0, 10.0), "classes": (0, 1)},
-    PoissonRegressor: {"bounds_X": (-10.0, 10.0), "bounds_y": (0.0, 4.0)},
-    IVRegressor: {**PUBLIC, "instruments": [0], "endogenous": [1]},
-}
-# Other ways to fit, for laws that all of them obey.
-VARIANTS = {
-    AdditiveRegressor: [{"knots": 3}],
-    LinearRegression: [{}, {"clip": "wide"}],
-    SSPRegressor: [{}],
-    ReweightedRegressor: [
-        {},
-        {"weights": "always"},
-        {"solver": "sgd"},
-        {"solver": "sgd", "link": "logit"},
-        {"solver": "sgd", "coef_norm": 2.0},
-    ],
-    IHTRegressor: [{"n_nonzero_coefs": 2}, {"n_nonzero_coefs": 4}],
-    ImproperSGDRegressor: [{}],
-    LayeredRegressor: [{}, {"n_levels": 2}],
-    LogisticRegression: [{}],
-    PoissonRegressor: [{}],
-    IVRegressor: [{}],
-}
 
 
 def bounded(Estimator, **settings):

@@ -14,6 +14,7 @@ from ..._parameters import ArrayLike, CurveEstimand, Estimand, Level, Positive, 
 from ...exceptions import PrivacyError
 from ...privacy import SIDE_SHARE
 from .._by_steps import FitsLines
+from .._estimator import Spec
 from .._opening import public_row_map
 
 WEIGHTED = "curve of the weighted scores"
@@ -76,6 +77,10 @@ class GeneralizedLinear(FitsLines):
     calibration_size: Level | None = None
     prediction_levels: ArrayLike = (0.9, 0.95)
 
+    _spec = Spec(
+        {"bounds_X": (-10.0, 10.0), "bounds_y": (0.0, 4.0)},
+        ("central", "aggregate", "shuffle", "none"),
+    )
     _dtypes = (np.float64, np.float32)
 
     def _check_model(self):

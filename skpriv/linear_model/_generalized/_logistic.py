@@ -129,7 +129,7 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
     classes: ArrayLike | None = None
     classes_: np.ndarray = field(init=False)
 
-    fit_currency = "gdp"
+    _spec = GeneralizedLinear._spec._replace(needs={"bounds_X": (-10.0, 10.0), "classes": (0, 1)})
     interval_estimand = (
         "the probability of the second class, or of each, by the logistic curve that fits best"
     )

@@ -97,7 +97,6 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
 
     conformity_score: ConformityScore = "signed"
 
-    fit_currency = "gdp"
     interval_estimand = (
         "the mean of the target by the log-linear curve that fits its clipped residuals best"
     )

@@ -151,6 +151,7 @@ class LayeredRegressor(CertifiedIntervals, PrivateRegressor):
     coef_norm: Positive = 1.0
     fit_intercept: bool = True
 
+    _spec = PrivateRegressor._spec._replace(variants=({}, {"n_levels": 2}))
     fit_currency = "gdp"
     interval_estimand = "least-squares line of the clipped rows and targets"
     interval_claims = ("certified",)

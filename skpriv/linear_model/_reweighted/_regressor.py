@@ -140,6 +140,15 @@ class ReweightedRegressor(MomentRegressor):
     n_spectral_iter: Count = 3
     weights: Literal["fading", "always"] = "fading"
 
+    _spec = MomentRegressor._spec._replace(
+        variants=(
+            {},
+            {"weights": "always"},
+            {"solver": "sgd"},
+            {"solver": "sgd", "link": "logit"},
+            {"solver": "sgd", "coef_norm": 2.0},
+        )
+    )
     fit_currency = "gdp"
     interval_estimand = "weighted least-squares line (weights of the normalisation)"
     interval_claims = ("certified", "asymptotic")

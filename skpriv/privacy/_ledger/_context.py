@@ -210,9 +210,12 @@ def entering(frame: FrameType | None) -> FrameType | None:
     """
     while frame is not None:
         caller = frame.f_back
-        if _of_contextlib(frame):
-            frame = caller
-        elif caller is not None and _of_contextlib(caller) and caller.f_code.co_name in _ENTERS:
+        if (
+            _of_contextlib(frame)
+            or caller is not None
+            and _of_contextlib(caller)
+            and caller.f_code.co_name in _ENTERS
+        ):
             frame = caller
         else:
             return frame

@@ -588,7 +588,7 @@ def compose(totals: Mapping[Steps, Cost], currency: str | None = None) -> Cost:
             (partition, label), *rest = part
             partitions[partition][label][tuple(rest)] = cost
     for parts in partitions.values():
-        total += Cost.maximum(compose(inner) for inner in parts.values())
+        total += Cost.maximum(map(compose, parts.values()))
     return total
 
 

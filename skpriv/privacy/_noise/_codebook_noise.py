@@ -212,7 +212,7 @@ def _term_moments(code, norm, cosine):
     D = code.size
     c1 = code.mean
     c2 = code.contrast
-    t1, t2, t3, t4 = (code.moment(order) for order in (1, 2, 3, 4))
+    t1, t2, t3, t4 = map(code.moment, (1, 2, 3, 4))
     mean = norm * cosine
     sine = np.sqrt(np.maximum(1.0 - cosine**2, 0.0))
     two = 1.0 / (D - 1.0)
