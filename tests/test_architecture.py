@@ -341,17 +341,11 @@ def sentence_offenders(file, tree):
                 yield f"{file}:{node.lineno} searches a sentence: {ast.unparse(node)}"
 
 
-# Rooms in which some assignments are still packed.
-PACKED = {"_estimation", "bandits", "linear_model"}
-
-
 def packing_offenders(file, tree):
     """Values that are assigned in one statement, and of which none reads what another writes.
 
     Two statements have fewer syntax nodes, and each can be read, blamed and searched alone.
     """
-    if room(file) in PACKED:
-        return
     for node in nodes(tree):
         if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Tuple):
             continue

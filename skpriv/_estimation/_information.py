@@ -58,7 +58,8 @@ class Information(Released):
         of the norm of theta is at least 1.
         """
         values, vectors = np.linalg.eigh(self.precision)
-        roots, moment = np.sqrt(np.maximum(values, 0.0)), vectors.T @ self.moment
+        roots = np.sqrt(np.maximum(values, 0.0))
+        moment = vectors.T @ self.moment
         seen = values > RELATIVE_ZERO * max(float(values[-1]), 0.0)
         response = np.divide(moment, roots, out=np.zeros(len(moment)), where=seen)
         design = roots[:, None] * vectors.T

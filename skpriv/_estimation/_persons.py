@@ -68,7 +68,9 @@ class JointScores:
         one of the link.
     """
 
-    length, fall, matrices = 1.0, 0.0, True
+    length = 1.0
+    fall = 0.0
+    matrices = True
     lengths: Any = None  # a cheaper way to them than by the rows
     most_excess: Any = None
     weights: Any
@@ -100,7 +102,9 @@ class JointScores:
         limit = self.limit * self.length  # of a score
         units = {"moment": limit, "beyond": limit, "residual": limit**2, "square": self.limit**2}
         units |= {"slope": self.link.steepest, "excess": self.most_excess}
-        found, scales, start = {}, {}, 0
+        found = {}
+        scales = {}
+        start = 0
         for name, size in self.parts.items():
             unit = units.get(name, 1.0) / self.weights[name]
             found[name] = unit * values[start : start + size]
@@ -194,7 +198,8 @@ def seldom_cut(session, query, share):
 
 def person_sums(values, starts):
     """Sums over the rows of each person, shape (n_persons, ...); none is without rows."""
-    rows, shape = len(values), (len(starts) - 1, len(values))
+    rows = len(values)
+    shape = len(starts) - 1, len(values)
     return csr_matrix((np.ones(rows), np.arange(rows), starts), shape=shape) @ values
 
 

@@ -26,7 +26,8 @@ from ._intervals import usual_moments
 
 # Half-widths of ranges, and units of coefficients: far enough from the ends of float64, 2e-308 and
 # 2e308, for the factors of a fit. At 1e-12 of its largest number a range has four digits left.
-UNITS, DIGITS = (1e-300, 1e290), 1e-12
+UNITS = 1e-300, 1e290
+DIGITS = 1e-12
 NARROW = (
     f"at least {2.0 * UNITS[0]:g} and {2.0 * DIGITS:g} of the larger number apart, or rounding "
     "is all that is left: subtract a public number from the column, or use other units"
@@ -89,7 +90,8 @@ def column_bounds(given, names, n_features, parameter):
         given = [given[name] for name in found]
     of_lists = isinstance(given, tuple) and not any(isinstance(x, tuple) for x in given)
     if of_lists and n_features == 2 and [np.size(x) for x in given] == [2, 2]:
-        pairs, ends = np.asarray(given).tolist(), np.transpose(given).tolist()
+        pairs = np.asarray(given).tolist()
+        ends = np.transpose(given).tolist()
         raise ValueError(
             f"{parameter} is a tuple of two lists, which may be the ranges of two columns or the "
             f"lowest and the highest values: pass a list of pairs, {[*map(tuple, pairs)]} or "
@@ -318,7 +320,8 @@ class RowMap(PublicRows):
         products: as few long vector operations as can be, of which one number is faster than as
         many equal ones as there are columns. The constant is written afterwards.
         """
-        long, none = self.parts[0], np.zeros(int(bool(self.fit_intercept)))
+        long = self.parts[0]
+        none = np.zeros(int(bool(self.fit_intercept)))
         shift = _folded(self.offset, none) if self.offset.any() else None
         return shift, _folded(long / self.divisor, none), long / self._across
 
@@ -337,7 +340,8 @@ class RowMap(PublicRows):
     def span(self, theta):
         """Least and largest phi'theta of any row."""
         long, short = self.parts
-        slopes, centre = np.asarray(theta[: self.n_features]), 0.0
+        slopes = np.asarray(theta[: self.n_features])
+        centre = 0.0
         if self.fit_intercept:
             centre = short * float(theta[-1])
         if self.low is None:
@@ -362,7 +366,8 @@ class RowMap(PublicRows):
         float
         """
         long, short = self.parts
-        A, b = long * W[:, : self.n_features], np.zeros(len(W))
+        A = long * W[:, : self.n_features]
+        b = np.zeros(len(W))
         if self.fit_intercept:
             b = short * W[:, -1]
         if self.low is None:
@@ -423,9 +428,11 @@ class RowMap(PublicRows):
             X, norms = _finite(X, norms)
             return self._phi(X, 1.0 / np.maximum(norms, self._norm)[:, None])
         # Clipping after the affine map is the same, and as few passes over the rows as can be.
-        d, phi = self.n_features, np.empty((len(X), self.size))
+        d = self.n_features
+        phi = np.empty((len(X), self.size))
         shift, scale, limit = self._affine
-        phi[:, :d], phi[:, d:] = X, 0.0
+        phi[:, :d] = X
+        phi[:, d:] = 0.0
         if shift is not None:
             _by_columns(np.subtract, phi, shift)
         _by_columns(np.multiply, phi, scale)
@@ -443,7 +450,8 @@ class RowMap(PublicRows):
 
     def _phi(self, X, factor):
         phi = np.empty((len(X), self.size))
-        phi[:, : self.n_features], phi[:, self.n_features :] = X, 0.0
+        phi[:, : self.n_features] = X
+        phi[:, self.n_features :] = 0.0
         phi *= factor * self.parts[0]  # as long vectors: of a part of the columns it is slower
         phi[:, self.n_features :] = self.parts[1]
         return phi
@@ -467,7 +475,8 @@ class RowMap(PublicRows):
         Without an intercept their mean squares are 1. Of rows of bounded norm, half of a range is
         the norm over sqrt(d).
         """
-        d, (long, short) = self.n_features, self.parts
+        d = self.n_features
+        long, short = self.parts
         W = np.eye(self.size)
         if self.fit_intercept:
             W /= short
@@ -611,7 +620,8 @@ def _by_columns(operation, rows, folded, out=None):
     if np.ndim(folded) == 0:
         operation(rows, folded, out=out)
         return
-    in_folds, width = len(rows) - len(rows) % FOLD, rows.shape[1]
+    in_folds = len(rows) - len(rows) % FOLD
+    width = rows.shape[1]
     wide = (-1, FOLD * width)
     operation(rows[:in_folds].reshape(wide), folded, out=out[:in_folds].reshape(wide))
     operation(rows[in_folds:], folded[:width], out=out[in_folds:])
@@ -723,7 +733,8 @@ class RecordMap:
     @property
     def units(self):
         """Matrix and shift from theta to coefficients and intercept in the units of X and y."""
-        matrix, target = self.row_map.coefficient_map(), self.target_map
+        matrix = self.row_map.coefficient_map()
+        target = self.target_map
         return target.radius * matrix, np.append(np.zeros(len(matrix) - 1), target.centre)
 
     def coefficients(self, theta):

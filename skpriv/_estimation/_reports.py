@@ -102,7 +102,8 @@ class LiftedMomentsQuery(Query):
         the intercept stays as it was reported, since the bound is on the reports' joint error.
         """
         found = NormalEquations.of_moments(answer, self.maps.size, 1.0)
-        law, scale = answer.noise, answer.noise.square_scale
+        law = answer.noise
+        scale = answer.noise.square_scale
         square = float(answer.n)  # each lifted record has the length 1
         return replace(found, design_scale=scale, gram_scale=scale, square=square, law=law)
 
@@ -143,7 +144,8 @@ def effective_by_channel(can, size, budget, n):
 
 def _reports(can, size, budget, n, use):
     """The codebook of the reports of n users, and the mu of their Gaussian ones."""
-    pure, additive = budget.epsilon, budget.mu
+    pure = budget.epsilon
+    additive = budget.mu
     if can.amplifies:
         pure = amplified_epsilon(budget, n, _likely(size + 1, use))
         additive = amplified(budget, n).mu
@@ -290,12 +292,17 @@ class ReportedFit(Released):
         point in them is an error too, with coordinates as large as those of theta in the others are
         in the mean, and by the noise of the design one of all points.
         """
-        eq, n = self.equations, self.equations.n
+        eq = self.equations
+        n = self.equations.n
         cells = eq.cells or Cells.none(len(eq.target))
         across_cells = Across.of(eq.design, eq.design_scale, cells, USUAL_QUANTILE)
-        values, vectors, floor = across_cells.values, across_cells.vectors, across_cells.floor
-        hidden, dual = values <= floor, vectors / np.maximum(values, floor)
-        solution, mean = dual @ (vectors.T @ eq.target), np.asarray(eq.residual_gram) / n
+        values = across_cells.values
+        vectors = across_cells.vectors
+        floor = across_cells.floor
+        hidden = values <= floor
+        dual = vectors / np.maximum(values, floor)
+        solution = dual @ (vectors.T @ eq.target)
+        mean = np.asarray(eq.residual_gram) / n
         seen = np.square(self.theta @ vectors)[~hidden]  # theta is shrunk to 0 elsewhere
         away = np.full(hidden.sum(), sqrt(float(seen.sum()) / max(len(seen), 1)))
         noise = 0.5 * eq.design_scale**2 * float(away @ away)

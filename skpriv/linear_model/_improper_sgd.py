@@ -30,9 +30,11 @@ from ._predictions import CertifiedIntervals
 # spectrum. The bias is bound / sqrt(2 e time), and the noise 4 time / (mu n), since a gradient
 # changes by at most 4; in the local model sqrt(n) stands for n. The factor was chosen by
 # measurement, as was the cap sqrt(n) / CAP beyond which descent fits the targets' noise.
-TIME_FACTOR, CAP = 0.7, 2.5
+TIME_FACTOR = 0.7
+CAP = 2.5
 # Least number of steps, and the largest time that one step stands for, with and without a curator.
-N_ITER, REACH = {True: 32, False: 8}, {True: 2.5, False: 1.0}
+N_ITER = {True: 32, False: 8}
+REACH = {True: 2.5, False: 1.0}
 # Under a curator every gradient may be a pass over all rows, so that longer descents take fewer
 # steps with more momentum: sqrt(SETTLED * time), which leave exp(-5.6) of the error in directions
 # of large curvature. At n = 1e6 with 15 features, epsilon 1, errors of 70 steps are .0008 (sphere)
@@ -160,7 +162,8 @@ class ClippedGradientQuery(Query):
             return None
         if "moments" not in memory:
             memory["moments"] = rows.sum(MomentsQuery(self.maps))
-        size, moments = self.maps.size, memory["moments"]
+        size = self.maps.size
+        moments = memory["moments"]
         gradient = unvech(moments[size:-1], size) @ self.theta - moments[:size]
         if length <= 1.0 - ROUNDED:
             return gradient
@@ -400,14 +403,17 @@ class ImproperSGDRegressor(CertifiedIntervals, PrivateRegressor):
 
     def _fit(self, X, y):
         rows, maps = scaled_rows(self, X, y)
-        can, bound = self._trust.can, maps.theta_bound(self.coef_norm)
-        channel, mu = channel_of(self, maps.size, rows, "vector"), self._trust.budget.mu
+        can = self._trust.can
+        bound = maps.theta_bound(self.coef_norm)
+        channel = channel_of(self, maps.size, rows, "vector")
+        mu = self._trust.budget.mu
         if channel == "codebook":  # Gaussian noise of this mu would be as large
             code = best_codebook(maps.size + 1, self._trust.budget.epsilon, "vector")
             mu = 4.0 / (2.0 * sqrt(code.noise("vector")))
         steps, step, momentum = schedule(rows.n, mu, bound, can.same_rows, self.n_iter)
         if self.step_size != "auto":
-            step, momentum = float(self.step_size), 0.0
+            step = float(self.step_size)
+            momentum = 0.0
         smallest = 1.0 if can.same_rows else 1.0 / steps
         size = floor(self.calibration * rows.n + ROUNDED) if can.perturbs else 0
         if size:
@@ -416,14 +422,16 @@ class ImproperSGDRegressor(CertifiedIntervals, PrivateRegressor):
         del X, y, rows  # only the session has the data now
 
         # The two parts are disjoint: each record pays for the answers about its own part alone.
-        fitted, held_out = session, None
+        fitted = session
+        held_out = None
         if size:
             fitted, held_out = split(session, session.n - size, size)
         kind: Any = partial(ClippedGradientQuery, n_steps=steps)
         if channel == "codebook":
             kind = ReportedGradientQuery
         # Algorithm 6, without projection: noise alone would leave any ball
-        theta, velocity = np.zeros(maps.size), np.zeros(maps.size)
+        theta = np.zeros(maps.size)
+        velocity = np.zeros(maps.size)
         for _ in range(steps):
             query = kind(maps, theta=theta)
             answer = fitted.sum(query, 1.0 / steps)
@@ -435,7 +443,9 @@ class ImproperSGDRegressor(CertifiedIntervals, PrivateRegressor):
             self._error = (answer.value, answer.noise.scale, size)
 
         self.coef_, self.intercept_ = maps.coefficients(theta)
-        self.n_iter_, self.step_size_, self.momentum_ = steps, step, momentum
+        self.n_iter_ = steps
+        self.step_size_ = step
+        self.momentum_ = momentum
         self._scaling = maps
 
     def _interval(self, X, confidence_level, method):
@@ -450,6 +460,8 @@ class ImproperSGDRegressor(CertifiedIntervals, PrivateRegressor):
         of_error = event("error at the point", of_error)
         bound = self._scaling.theta_bound(self.coef_norm)
         rms = root_mean_square_bound(*self._error, bound, of_norm)
-        predicted, half = self._predicted(X), rms / sqrt(of_error)  # Chebyshev's inequality
+        # Chebyshev's inequality
+        predicted = self._predicted(X)
+        half = rms / sqrt(of_error)
         centre = (predicted - self._scaling.centre) / self._scaling.radius
         return inside_bounds(self._scaling, centre, half, predicted)

@@ -136,19 +136,23 @@ class MomentRegressor(PoolsFits, CertifiedIntervals, FitsPersons, PredictionInte
             residual = {"residual_gram": answer.reports.error_gram(reported)}
         else:
             residual = residual_gram(session, equations, theta, query.maps, instrument)
-        self._equations, radius = replace(equations, **residual), self._scaling.radius
+        self._equations = replace(equations, **residual)
+        radius = self._scaling.radius
         return tuple(radius * limit for limit in self._equations.residual_deviation(theta))
 
     def _keep(self, equations):
         """Keep equations and their solution, which is returned as theta."""
-        theta, self._equations = self._solution(equations), equations
+        theta = self._solution(equations)
+        self._equations = equations
         self.coef_, self.intercept_ = self._scaling.coefficients(theta)
         return theta
 
     def _with_cells(self, cells):
         check_is_fitted(self)
-        found, basis = Cells.of_rows(self._scaling.row_map, cells), self._coordinates
-        twin, (*whitening,) = copy(self), self._shapes
+        found = Cells.of_rows(self._scaling.row_map, cells)
+        basis = self._coordinates
+        twin = copy(self)
+        whitening = self._shapes
         cells_of_both = {"cells": found.turned(lambda lines: np.linalg.solve(basis, lines.T).T)}
         equations = self._equations
         if whitening and not equations.symmetric:  # rows e are U phi over their lengths
@@ -176,7 +180,8 @@ class MomentRegressor(PoolsFits, CertifiedIntervals, FitsPersons, PredictionInte
 
     def _posterior(self, equations, least_variance=0.0, fading=False):
         """Mean and covariance of theta, by priors of the shapes beside that of a ridge."""
-        size, basis = self._scaling.size, self._coordinates
+        size = self._scaling.size
+        basis = self._coordinates
         prior = ridge_prior(size, self._scaling.fit_intercept)
         shapes = prior, *(prior @ shape for shape in self._shapes)
         priors = [np.linalg.solve(basis, shape) for shape in shapes]
@@ -222,7 +227,8 @@ class MomentRegressor(PoolsFits, CertifiedIntervals, FitsPersons, PredictionInte
         return equations if plain else None
 
     def _error(self):
-        equations, maps = self.normal_equations(), self._scaling
+        equations = self.normal_equations()
+        maps = self._scaling
         if equations is None:
             return None
         # If little is known, the evidence may be for tiny weights, of which all would be known.
@@ -263,13 +269,16 @@ class MomentRegressor(PoolsFits, CertifiedIntervals, FitsPersons, PredictionInte
 
     def _interval(self, X, confidence_level, method):
         """The interval at checked rows."""
-        maps, equations = self._scaling, self._equations
-        points, bound = maps.features(X.toarray() if issparse(X) else X), None
+        maps = self._scaling
+        equations = self._equations
+        points = maps.features(X.toarray() if issparse(X) else X)
+        bound = None
         limit = np.ones(len(points))  # |phi'theta*| is at most both bounds, whatever the noise
         if self.coef_norm is not None:
             bound = maps.theta_bound(self.coef_norm)
             limit = np.minimum(1.0, bound * np.linalg.norm(points, axis=1))
-        theta, basis = maps.theta(self.coef_, self.intercept_), self._coordinates
+        theta = maps.theta(self.coef_, self.intercept_)
+        basis = self._coordinates
         points, theta = points @ basis, np.linalg.solve(basis, theta)
         bound = bound and bound * float(np.linalg.norm(np.linalg.inv(basis), 2))
         if method == "certified":
@@ -368,6 +377,7 @@ class SSPRegressor(MomentRegressor):
         del X, y, rows  # only the session has the data now
         session, held_out = hold_out(self, session)
 
-        self._scaling, share = maps, 1.0 - residual_share(session.trust)
+        share = 1.0 - residual_share(session.trust)
+        self._scaling = maps
         deviation = self._solve_sums(session, moments_query(query_map, channel), share)
         self._calibration = calibration(self, held_out, deviation, channel)

@@ -65,7 +65,8 @@ class Iterate:
 
     def residual(self, X, y):
         """r - z'theta - level of a chunk of rows."""
-        r, data_max = self.maps.target(y) - self.level, self.maps.row_bound
+        r = self.maps.target(y) - self.level
+        data_max = self.maps.row_bound
         if len(self.support):
             r -= clipped_entries(picked(X, self.support), data_max) @ (self.weights / data_max)
         return r
@@ -232,7 +233,8 @@ class GradientNorm(Procedure):
 
     def _gradient(self, X, y):
         """Sum of (z, 1) residual; without an intercept the last coordinate is 0."""
-        residual, entries = self.model.residual(X, y), self.model.maps
+        residual = self.model.residual(X, y)
+        entries = self.model.maps
         scores = clipped_entries(X, entries.row_bound).T @ residual / entries.row_bound
         return np.append(scores, residual.sum() * entries.fit_intercept)
 
@@ -266,7 +268,8 @@ def choose(session, maps, start, n_nonzero, share, size_share):
     ndarray of shape (n_nonzero,)
         The sorted support.
     """
-    mean, limits = LocationQuery(maps.target_map), (1.0, inf)
+    mean = LocationQuery(maps.target_map)
+    limits = (1.0, inf)
     if maps.fit_intercept:
         start = replace(start, level=float(session.sum(mean, size_share).value[0] / session.n))
     if not session.trust.exact:
@@ -286,7 +289,8 @@ def choose(session, maps, start, n_nonzero, share, size_share):
 
 def exact_least_squares(session, maps):
     """The `LoopFit` without privacy: normal equations, solved again at what they leave."""
-    whitened, theta = Whitened(maps.row_map, np.eye(maps.size)), np.zeros(maps.size)
+    whitened = Whitened(maps.row_map, np.eye(maps.size))
+    theta = np.zeros(maps.size)
     for _ in range(2):
         limit = 2.0 + float(np.linalg.norm(theta))  # no residual is larger
         query = ScoreQuery(whitened, maps.target_map, 0.0, theta, limit, most_excess=0.0)
@@ -323,7 +327,8 @@ def support_certificate(gradient, n_coordinates, n_nonzero, sparsity, eigenvalue
     -------
     float
     """
-    scale, (of_noise, of_targets) = gradient.noise.scale, FAILURE_WEIGHTS
+    scale = gradient.noise.scale
+    (of_noise, of_targets) = FAILURE_WEIGHTS
     noise, rest = split_failure(1.0 - confidence_level, of_noise if scale else 0.0, of_targets)
     noise, rest = event("noise of the gradient", noise), event("errors of the targets", rest)
     released = gradient.value[0] + (scale * stats.norm.isf(noise) if scale else 0.0)
@@ -349,7 +354,8 @@ def log_supports(n_features, n_nonzero, sparsity):
     >>> round(float(log_supports(10, 3, 1)), 3)  # log(9 * 8 / 2)
     3.584
     """
-    n, k = n_features - sparsity, n_nonzero - sparsity
+    n = n_features - sparsity
+    k = n_nonzero - sparsity
     return special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1)
 
 
@@ -380,7 +386,8 @@ def given_support(fit, rows, supports, confidence_level):
     of_noise = of_noise if fit.last.moment_scale else 0.0
     chosen, noisy = split_failure(1.0 - confidence_level, of_choice, of_noise)
     targets = sqrt(2.0 * (supports + log(1.0 / chosen)))  # P(|Z| > t) <= exp(-t^2 / 2)
-    law, points = fit.law(confidence_level=confidence_level), fit.points(rows)
+    law = fit.law(confidence_level=confidence_level)
+    points = fit.points(rows)
     sampling, privacy = np.sqrt(law.variances(points))
     half = targets * sampling + (stats.norm.isf(noisy / 2.0) if of_noise else 0.0) * privacy
     return fit.location + law.value(points), np.where(law.resolved(points), half, np.inf)
@@ -545,7 +552,8 @@ class IHTRegressor(CertifiedIntervals, PredictionIntervals):
         self.intercept_ += maps.radius * self._released.location
         self.coef_ = np.zeros(maps.n_features)
         self.coef_[self.support_] = coef
-        self._scaling, self._gradient = maps, None
+        self._scaling = maps
+        self._gradient = None
         if self.certificate_share:
             model = iterate(maps, self.coef_, self.intercept_)
             self._gradient = session.release(GradientNorm(model), self.certificate_share)
@@ -580,7 +588,8 @@ class IHTRegressor(CertifiedIntervals, PredictionIntervals):
 
     def _n_nonzero(self, start):
         """Number of features in the support, those of the start included."""
-        nonzero, n_features = self.n_nonzero_coefs, start.maps.n_features
+        nonzero = self.n_nonzero_coefs
+        n_features = start.maps.n_features
         if nonzero is None:  # noise grows with the number of features that are chosen
             nonzero = max(1, min(n_features // 10, 10))
         nonzero = int(nonzero) + len(start.support)
@@ -604,7 +613,8 @@ class IHTRegressor(CertifiedIntervals, PredictionIntervals):
                 "method='certified' rests on a released gradient norm: fit with certificate_share "
                 "above 0, for example 0.01, or use method='asymptotic'."
             )
-        chosen, maps = len(self.support_), self._scaling
+        chosen = len(self.support_)
+        maps = self._scaling
         sparsity = chosen if self.sparsity is None else self.sparsity
         sizes = maps.size, chosen + maps.fit_intercept, sparsity
         radius = support_certificate(

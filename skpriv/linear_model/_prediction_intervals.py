@@ -244,12 +244,14 @@ def calibrate(session, score, levels, sides, deviation, reported=False):
     -------
     Calibration
     """
-    top, asked_for = score.top, tuple(levels)
+    top = score.top
+    asked_for = tuple(levels)
     while levels:
         alphas = [(1.0 - level) / len(sides) for level in levels]
         if session.trust.exact:
             ranks = [min(exact_rank(session.n, alpha), session.n + 1) for alpha in alphas]
-            targets, depth = [rank if rank <= session.n else np.inf for rank in ranks], 0
+            targets = [rank if rank <= session.n else np.inf for rank in ranks]
+            depth = 0
         else:
             targets, depth = _targets(session, score, alphas, sides, reported)
         if np.isfinite(targets).all():
@@ -266,7 +268,8 @@ def calibrate(session, score, levels, sides, deviation, reported=False):
     found = np.where(found >= top, np.inf, found).reshape(len(sides), -1)
     unresolved = np.full((len(sides), len(asked_for) - len(levels)), np.inf)
     found = np.hstack([np.maximum.accumulate(found, axis=1), unresolved])
-    below, above = tuple(found[0].tolist()), tuple(found[-1].tolist())
+    below = tuple(found[0].tolist())
+    above = tuple(found[-1].tolist())
     return Calibration(session.n, score.bounds, asked_for, below, above)
 
 
@@ -276,9 +279,12 @@ def _targets(session, score, alphas, sides, reported):
 
     These are public numbers. Targets are infinite if the rows are too few, or say nothing.
     """
-    n, smallest, reach = session.n, min(alphas), SCORES[1] / SCORES[0]
+    n = session.n
+    smallest = min(alphas)
+    reach = SCORES[1] / SCORES[0]
     alone = (ScoreReports if reported else ScoresWithin)(score, ((0, 0.0),))
-    noise, spread = session.noise(alone, 1.0), smallest * (1.0 - smallest)
+    noise = session.noise(alone, 1.0)
+    spread = smallest * (1.0 - smallest)
     same_rows = session.trust.can.same_rows
     if reported:
         reach = 1.0 / FALLBACK
@@ -346,8 +352,10 @@ def _search(session, score, targets, sides, grid, depth, reported=False):
     """Binary search for all sides and targets at once; returns the right end of each search."""
     slots = search_slots(depth, len(targets))
     ask = _counter(session, score, sides, slots, reported)
-    owners, goals = np.repeat(sides, len(targets)).tolist(), np.tile(targets, len(sides))
-    low, high = np.full(len(goals), -1), np.full(len(goals), len(grid) - 1)
+    owners = np.repeat(sides, len(targets)).tolist()
+    goals = np.tile(targets, len(sides))
+    low = np.full(len(goals), -1)
+    high = np.full(len(goals), len(grid) - 1)
     for step in range(depth):
         middle = (low + high) // 2
         nodes = list(zip(owners, grid[middle].tolist(), strict=True))
@@ -383,7 +391,8 @@ def calibration(model, held_out, deviation=None, channel="gaussian", score=None)
     """
     if model.calibration_size is None:
         return None
-    levels, pure = checked_levels(model.prediction_levels), channel == "codebook"
+    levels = checked_levels(model.prediction_levels)
+    pure = channel == "codebook"
     score = score or Score(model._function, public_bounds(model))
     if held_out is None:
         return Calibration.unresolved(0, score.bounds, levels)
@@ -483,5 +492,6 @@ class PredictionIntervals(PrivateRegressor):
         bounds = quantiles.bounds
         centre = np.clip(self.predict(X), *bounds)
         slack = OUTWARD * (np.abs(centre) + max(map(abs, bounds)))
-        low, high = centre - below - slack, centre + above + slack
+        low = centre - below - slack
+        high = centre + above + slack
         return ConfidenceInterval(np.clip(low, *bounds), np.clip(high, *bounds))

@@ -148,7 +148,8 @@ class KnownMean:
             all other errors in it.
         """
         level = max(float(self.constant @ self.gram @ self.constant), 0.1)  # mean of w^2
-        dual, away = self.constant / level, b - self.point
+        dual = self.constant / level
+        away = b - self.point
         moved = weights_move_mean(level, float(away @ self.gram @ away))
         reply = dual / self.slope
         own = noise * float(reply @ reply) + float(np.square(reply @ shared).sum()) + self.skew**2
@@ -257,7 +258,8 @@ def known_mean(session, whitened, maps, released, deviation, pool, equation, rul
     gram = pool.slope / slope
     level = max(float(constant @ gram @ constant), 0.1)  # mean of w^2
     moved = weights_move_mean(level, float(pool.b @ gram @ pool.b))
-    value, precision = float(constant @ gram @ pool.b) / level, 0.0
+    value = float(constant @ gram @ pool.b) / level
+    precision = 0.0
     # The deviation of residuals which no clip made small. Clipped at 1.25 of their own deviations,
     # the residuals of a rare target have a third of their deviation. Two deviations of the noise
     # of the spread are no part of it: of a target that varies little they would be all of it.
@@ -292,7 +294,8 @@ def known_mean(session, whitened, maps, released, deviation, pool, equation, rul
         error /= unit**2
         value = (value * precision + excess / error) / (precision + 1.0 / error)
         precision += 1.0 / error
-    clip, counted = equation.limit / deviation, max(equation.nearly_cut, 0.0)
+    clip = equation.limit / deviation
+    counted = max(equation.nearly_cut, 0.0)
     counted += 2.0 * equation.cut_scale
     skew = deviation * max(skewness_bias(clip), CUBE * clip * counted)
     skew = min(skew, max(link.farthest - equation.limit, 0.0) * counted)
@@ -342,7 +345,8 @@ def known_length(
     clip = mean_clip(2.0 / (rules.effective_records * sqrt(rules.stretch)))
     beyond = deviation**2 - float(pool.b @ pool.slope @ pool.b)
     limit = min(IDENTITY.farthest, clip * sqrt(max(pool.variance, beyond)))
-    unit, theta = FAR_FIT * sqrt(square), whitened.W.T @ pool.b
+    unit = FAR_FIT * sqrt(square)
+    theta = whitened.W.T @ pool.b
     query = StretchQuery(
         maps.row_map, maps.target_map, location, theta, limit, middle=middle, unit=unit
     )

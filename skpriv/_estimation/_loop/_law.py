@@ -14,7 +14,9 @@ from .._intervals import USUAL_QUANTILE, noise_share, shrunk_covariance
 from .._public_maps import RecordMap
 from ._rules import RESOLVED
 
-FUNCTION, FITTED, LEAST_SQUARES = "function", "fitted", "least_squares"
+FUNCTION = "function"
+FITTED = "fitted"
+LEAST_SQUARES = "least_squares"
 
 
 UNEQUAL = 0.5  # deviation of the robust variance over the homoskedastic one, on real tables
@@ -179,7 +181,8 @@ class LoopLaw:
         number of records cancels.
         """
         sampling, _ = self.variances(points)
-        dual, noise_dual = points @ self.dual, points @ self.noise_dual
+        dual = points @ self.dual
+        noise_dual = points @ self.noise_dual
         robust = dual @ self.residual_gram @ dual.T
         robust = psd_part((robust + robust.T) / 2.0)
         equal = dual @ self.typical_gram @ dual.T
@@ -251,14 +254,17 @@ class LoopSource(LawSource):
     @cached_property
     def _origin(self):
         """The coefficients where theta is 0: those of the location, in the intercepts."""
-        fit, maps, origin = self.fit, self.maps, np.zeros(len(self.base))
+        fit = self.fit
+        maps = self.maps
+        origin = np.zeros(len(self.base))
         origin.reshape(np.size(fit.location), -1)[:, -1] = maps.centre + maps.radius * fit.location
         return origin
 
     @property
     def _reason(self):
         """Why nothing is estimable, and how many times as many records are needed."""
-        fit, p = self.fit, len(self.fit.b)
+        fit = self.fit
+        p = len(self.fit.b)
         if not fit.equations:
             return TOO_FEW_RECORDS, fit.link.told_effective_records / fit.effective_records
         if fit.line is None and not self.fitted:
@@ -280,12 +286,15 @@ class LoopSource(LawSource):
 
     def at(self, matrix, shift):
         """The law of ``matrix @ coefficients + shift``."""
-        fit, maps, radius = self.fit, self.maps, self.maps.radius
+        fit = self.fit
+        maps = self.maps
+        radius = self.maps.radius
         reason, factor = self._reason
         if reason:
             return LawSums.unknown(len(matrix), reason, factor)
         theta = matrix @ self.base
-        points, chosen = fit.points(theta), self._chosen
+        points = fit.points(theta)
+        chosen = self._chosen
         sampling, privacy = (radius**2 * part for part in chosen.covariances(points))
         resolved = chosen.resolved(points)
         largest = radius * _largest_in_bounds(fit, maps.row_map, theta)
@@ -316,9 +325,13 @@ def _few_rows_of(fit, law):
     Scores that are cut are not in the slope, but their squares are 1: the sum of both bounds the
     rows of a line.
     """
-    pooled, last, rows = fit.pooled(FITTED), fit.last, fit.n * fit.rows_per_record
-    slope, scale = pooled.slope, pooled.slope_scale
-    square_kept, noise = fit.cells.square_kept(fit.length)[law.empty], scale
+    pooled = fit.pooled(FITTED)
+    last = fit.last
+    rows = fit.n * fit.rows_per_record
+    slope = pooled.slope
+    scale = pooled.slope_scale
+    square_kept = fit.cells.square_kept(fit.length)[law.empty]
+    noise = scale
     if fit.link.linear:
         slope = slope + last.residual_gram / last.cut_length**2
         noise = sqrt(scale**2 + (last.residual_scale / last.cut_length**2) ** 2)

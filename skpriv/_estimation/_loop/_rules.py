@@ -191,7 +191,8 @@ class Rules:
             the estimand: its equation has most of the budget then.
         """
         N = effective_records
-        resolution, precision = N / p**1.5, N / sqrt(n * p)
+        resolution = N / p**1.5
+        precision = N / sqrt(n * p)
         few_records = N < link.enough(p)
         mean_only = (fit_intercept or not link.linear) and N < link.mean_effective_records
         of_mean = max(QUESTION, LEARNT * min(1.0, MEAN_RECORDS / N) ** 2)  # each look at the mean
@@ -208,7 +209,8 @@ class Rules:
         if not (boxed and useful) or noise > MARGINS_NOISE:
             margins = 0.0
         if few_records:
-            whitening, margins = 0.0, 0.0
+            whitening = 0.0
+            margins = 0.0
         line = DECLARED if textbook else QUESTION
         line *= resolution >= RESOLVED and link.parts == 1
         n_steps = STEPS_RESOLUTION / resolution
@@ -272,7 +274,8 @@ class Rules:
 
         One round of whitening is left. The steps have what the others would cost.
         """
-        whitening, stretch = self.whitening / 3.0, self.stretch if self.mean else 0.0
+        whitening = self.whitening / 3.0
+        stretch = self.stretch if self.mean else 0.0
         saved = self.location + self.spread + self.margins + self.whitening - whitening
         saved += self.stretch - stretch
         steps = tuple((1.0 + saved / sum(self.steps)) * step for step in self.steps)
@@ -335,7 +338,8 @@ def normal_clip(square, limit):
 
 def _clipped_squares(k):
     """E min(z^2, k^2) / k^2 of a normal z, which decreases in k."""
-    tail, density = ndtr(-k), np.exp(-(k**2) / 2.0) / sqrt(2.0 * pi)
+    tail = ndtr(-k)
+    density = np.exp(-(k**2) / 2.0) / sqrt(2.0 * pi)
     return (1.0 - 2.0 * tail - 2.0 * k * density) / k**2 + 2.0 * tail
 
 

@@ -117,7 +117,9 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None, usual=N
         needed = more_needed(session, rules, link.enough(maps.size))
         session.report.add_note(f"{FEW_RECORDS} {needed}")
     resolved = link.linear or rules.effective_records >= link.told_effective_records
-    clipped, fit_mean, stretch = None, None, None
+    clipped = None
+    fit_mean = None
+    stretch = None
     if rules.clipped:
         count = ClippedRowsQuery(maps.row_map, maps.target_map)
         clipped = count.read(session.sum(count, rules.clipped, session.part(rules.subset)))
@@ -175,8 +177,12 @@ def ask_steps(session, rules, pool, ask):
     -------
     (tuple of ScoreEquation, Line or None)
     """
-    equations, line, shares, total = [], None, np.array(rules.steps), sum(rules.steps)
-    counting, piece = QUESTION if (session.persons or 1) > 1 else 0.0, session.part(rules.subset)
+    equations = []
+    line = None
+    shares = np.array(rules.steps)
+    total = sum(rules.steps)
+    counting = QUESTION if (session.persons or 1) > 1 else 0.0
+    piece = session.part(rules.subset)
     # The point of the last step of a line is found by steps on a part of the records, which is
     # large enough to know the slope. If the link bends, half of the steps asks that part. They
     # share what a quarter would have, because their answers have more noise. Shares of the others
@@ -222,15 +228,18 @@ def at_solution(session, maps, link, theta):
     -------
     LoopFit
     """
-    row_map, p = maps.row_map, maps.size
+    row_map = maps.row_map
+    p = maps.size
     gram_query = WhiteningQuery(Whitened(row_map, np.eye(p)))
     gram, _ = gram_query.gram(session.sum(gram_query, QUESTION))
     values, vectors = np.linalg.eigh(gram)
     # No row is longer than 1, so that no weight is below 1
     values = np.maximum(values, max(RELATIVE_ZERO * values[-1], 1e-300))
     W = (vectors * np.sqrt(values[0] / values)) @ vectors.T
-    whitened, each = Whitened(row_map, W), link.repeated(W)
-    b, of_persons = np.linalg.solve(each.T, theta), session.persons is not None
+    whitened = Whitened(row_map, W)
+    each = link.repeated(W)
+    b = np.linalg.solve(each.T, theta)
+    of_persons = session.persons is not None
     if link.parts == 1:
         limit = link.limit or 2.0 + float(np.linalg.norm(b))  # no residual of a line is larger
         most_excess = 0.0 if link.linear else None
@@ -239,7 +248,8 @@ def at_solution(session, maps, link, theta):
     else:
         query = link.score_query(of_persons, whitened, maps.target_map, link.origin, b)
     answer = session.sum(query, QUESTION)
-    equation, most_rows = ScoreEquation.of(query, answer), session.persons or 1
+    equation = ScoreEquation.of(query, answer)
+    most_rows = session.persons or 1
     degrees = link.degrees
     if of_persons:
         degrees = cluster_degrees(session.n, round(answer.n * most_rows), len(b))
@@ -262,7 +272,8 @@ def public_rules(
     """Rules by public numbers: nothing of the session but its number of records and its noise."""
     # The sum of the scores of a person is cut where next to none are: rows need no tight clip
     clip = clip if (session.persons or 1) == 1 else "wide"
-    intercept, effective = row_map.constant is not None, effective_records_of(session)
+    intercept = row_map.constant is not None
+    effective = effective_records_of(session)
     size = link.parts * row_map.size
     boxed = row_map.half_ranges is not None
     sizes = session.n, size, effective
@@ -280,7 +291,9 @@ def make_pool(session, whitened, length, link, deviation, priors=(), gram=None):
     shapes, found = in_threads(lambda find: find(), finders, session.n_jobs, at_once)
     # Log odds against each shape. Effects are a scale parameter, whose prior density is 1 / scale.
     odds = np.log([*np.ones(len(priors)), *EFFECTS])
-    size, largest, curator = len(shapes[0]), (signal / length) ** 2, session.trust.can.same_rows
+    size = len(shapes[0])
+    largest = (signal / length) ** 2
+    curator = session.trust.can.same_rows
     of_rows = link, length, curator, found, session.n_jobs
     return Pool(size, deviation, shapes, odds, largest, *of_rows)
 
@@ -295,7 +308,8 @@ def prior_shapes(whitened, deviation, unit, priors=()):
     variance is that of the target, and those of the effects. Without this bound the coefficients of
     a constant column had no limit as n grew.
     """
-    W, p = whitened.W, len(whitened.W)
+    W = whitened.W
+    p = len(whitened.W)
     square = W @ W.T
     shapes = [np.linalg.solve(W.T, prior) for prior in priors]
     for effect in EFFECTS:
@@ -321,7 +335,8 @@ def find_location(session, maps, rules, link=IDENTITY, alike=None):
         return released, sqrt(rate * (1.0 - rate))
     query = SpreadQuery(maps.target_map, released.mean if released else 0.0, link.low, maps.row_map)
     answer = session.sum(query, rules.spread)
-    size, noise = float(answer.value[0]) / answer.n, answer.mean_scale
+    size = float(answer.value[0]) / answer.n
+    noise = answer.mean_scale
     # The mean absolute deviation is a priori uniform from 0 to 1/2, with the mean 1/4 and the
     # variance 1/48. A target that is uniform on [-1, 1] has 1/2.
     least = 2.0 * noise / sqrt(1.0 + 48.0 * noise**2)
@@ -331,7 +346,10 @@ def find_location(session, maps, rules, link=IDENTITY, alike=None):
 
 def mean_only(session, maps, rules, link=IDENTITY):
     """The private mean of the target, with the whole budget."""
-    p, mean, location, scale = maps.size * link.parts, 0.0, link.origin, 0.0
+    p = maps.size * link.parts
+    mean = 0.0
+    location = link.origin
+    scale = 0.0
     if maps.row_map.constant is not None:
         mean, scale, _ = _noisy_mean(session, maps, link, 1.0)
         location = link.linear_part(mean)
@@ -344,7 +362,8 @@ def mean_only(session, maps, rules, link=IDENTITY):
         words += f" Noise of the mean: {of_range:.2g}% of its range (standard deviation)."
     session.report.add_note(words)
     # A target in [-1, 1] with this mean has no larger variance.
-    nothing, variance = np.zeros((p, p)), 1.0 if link.parts > 1 else 1.0 - mean**2
+    nothing = np.zeros((p, p))
+    variance = 1.0 if link.parts > 1 else 1.0 - mean**2
     return LoopFit(location, np.eye(p), nothing[0], variance, nothing, (), None, True, session.n,
                    rules.effective_records, link=link)  # fmt: skip
 
@@ -366,7 +385,10 @@ def more_needed(session, rules, effective_records):
     Under a curator it is proportional to mu, of which epsilon is no multiple at a given delta.
     """
     times = effective_records / rules.effective_records
-    records, larger, budget = times**2, times, session.report.budget  # see `Rules`
+    # see `Rules`
+    records = times**2
+    larger = times
+    budget = session.report.budget
     if session.trust.can.same_rows:
         records = times
         larger = Budget.from_mu(times * budget.mu, budget.delta).epsilon / budget.epsilon

@@ -45,7 +45,8 @@ def denoised_gram(gram, scale):
         return np.maximum(values, 0.0), vectors, 1.0, values
     trace = values.sum()
     level = max(trace / p, scale / sqrt(p))
-    away, noise = values - level, scale**2 * (p * (p + 1) / 2.0 - 1.0)
+    away = values - level
+    noise = scale**2 * (p * (p + 1) / 2.0 - 1.0)
     weight = max(0.0, 1.0 - noise / max(float(away @ away), 1e-300))
     first = weight * away + level
     if p == 1:
@@ -131,7 +132,8 @@ def posterior_mean(moment, origins, spread, model, variances, odds):
         Logarithms of the odds against each L.
     """
     precision, squares, bases, certain = model
-    (n_origins, p), (n_priors, size) = moment.shape, squares.shape
+    n_origins, p = moment.shape
+    n_priors, size = squares.shape
     along = (precision * moment / spread @ bases).reshape(n_origins, n_priors, 1, size)
     total = 1.0 / variances[:, None] + squares[:, None] / spread
     solutions = along / total  # one row for each origin, prior and candidate
@@ -199,15 +201,22 @@ class Pool:
         for place, prior in zip(self._priors, priors):
             place[:, : prior.shape[1]] = prior
         self._variances = PRIOR_VARIANCES[PRIOR_VARIANCES <= max(largest, PRIOR_VARIANCES[0])]
-        self._link, self._curator, self._gram, self._n_jobs = link, curator, gram, n_jobs
+        self._link = link
+        self._curator = curator
+        self._gram = gram
+        self._n_jobs = n_jobs
         self._odds = odds if link.linear else np.append(odds, 0.0)
         # Point and moment of each equation, and its number of records and scales
-        self._pairs, self._numbers = np.empty((0, 2, size)), np.empty((0, 3))
+        self._pairs = np.empty((0, 2, size))
+        self._numbers = np.empty((0, 3))
         self._slopes: list = []
         self._noisy_slope: Any = 0.0
-        self._largest_square, self._length = deviation**2, length
-        self.b, self.variance = np.zeros(size), min(deviation**2, 1.0)
-        self._origins, self._last_step = np.zeros((1, size)), self.b
+        self._largest_square = deviation**2
+        self._length = length
+        self.b = np.zeros(size)
+        self.variance = min(deviation**2, 1.0)
+        self._origins = np.zeros((1, size))
+        self._last_step = self.b
         # If the link bends, a row of usual length moves by half of the deviation of linear parts
         self._longest_step = 0.5 * (link.signal or 0.0) * sqrt(link.parts) / length
 
@@ -219,11 +228,14 @@ class Pool:
         """
         self._origins = np.stack([b] if alike else [self.b, b])
         if alike:
-            self.b, self.variance, self._largest_square = b, alike.variance, 1.0
+            self.b = b
+            self.variance = alike.variance
+            self._largest_square = 1.0
 
     def add(self, equation):
         """Solve again with one more equation."""
-        first, self.variance = not len(self._pairs), equation.variance
+        first = not len(self._pairs)
+        self.variance = equation.variance
         numbers = equation.n, equation.moment_scale, equation.slope_scale
         self._pairs = np.concatenate([self._pairs, [(equation.point, equation.moment)]])
         self._numbers = np.concatenate([self._numbers, [numbers]])
@@ -251,7 +263,8 @@ class Pool:
         if len(noises) > 1 and not self._link.linear:
             aways = self.b - self._pairs[:, 0]
             squares = quadratic_forms(aways, self.slope)
-            trace, p = float(np.trace(self.slope)), len(self.b)
+            trace = float(np.trace(self.slope))
+            p = len(self.b)
             noises += trace * np.maximum(squares, 0.0) * self._length**2 / p**3
         weights = (1.0 / noises) / (1.0 / noises).sum()
         noise = weights * scales
@@ -281,9 +294,14 @@ class Pool:
         of the last equation: the solution is then a Newton step from there wherever it exceeds the
         noise, and old equations do not slow it down.
         """
-        start, linear, (values, vectors) = self.b, self._link.linear, self._spectrum
-        p, trace, counts = len(start), max(float(values.sum()), 1e-300), self._numbers[:, 0]
-        from_points, noises = start - self._pairs[:, 0], self._numbers[:, 1] ** 2
+        start = self.b
+        linear = self._link.linear
+        values, vectors = self._spectrum
+        p = len(start)
+        trace = max(float(values.sum()), 1e-300)
+        counts = self._numbers[:, 0]
+        from_points = start - self._pairs[:, 0]
+        noises = self._numbers[:, 1] ** 2
         bend: Any = 0.0
         if self._curator:  # equations of a part of the records have its sampling error
             noises = noises + self.variance * trace / p * (1.0 / counts - 1.0 / counts.max())
@@ -294,7 +312,8 @@ class Pool:
             bend = quadratic_forms(from_points, self.slope) ** 2 / (4.0 * p)
         sampling = dispersion / (counts.max() if self._curator else counts.sum()) * trace / p
         # In the basis of its eigenvectors the slope is diagonal: products by it are short
-        pairs, origins = self._pairs.reshape(len(counts), -1), self._origins @ vectors
+        pairs = self._pairs.reshape(len(counts), -1)
+        origins = self._origins @ vectors
         for part in (0.0, 0.5):
             aways = from_points + part * (self.b - start)
             # GOE noise N: N u has the variance |u|^2 along u and half of it across; 3/4 is between
@@ -303,7 +322,8 @@ class Pool:
             weights /= weights.sum()
             self.noise = float(weights**2 @ errors)
             # While the slope stays, the ratio of sampling to noise seldom changes enough to matter
-            ratio, last_model = sampling / max(self.noise, 1e-300), self._model
+            ratio = sampling / max(self.noise, 1e-300)
+            last_model = self._model
             if not (last_model and 0.8 <= (1.0 + ratio) / (1.0 + last_model[0]) <= 1.25):
                 self._model = ratio, prior_model(ratio, self._priors, values, vectors, self._n_jobs)
             point, moment = (weights @ pairs).reshape(2, p) @ vectors
@@ -401,7 +421,8 @@ def learn_whitening(session, maps, rules, alike=None, usual=None, longest=1.0):
         The `Whitened` rows, and their Gram matrix with the scale of its noise, or None if steps ask
         for slopes.
     """
-    parts, W = whitening_parts(session, rules), np.eye(maps.size)
+    parts = whitening_parts(session, rules)
+    W = np.eye(maps.size)
     to_even: Any = None  # from W phi back to rows of about equal mean squares
     guarded: Any = True  # features that are lifted, see `with_least_mass`
     if alike:
@@ -491,7 +512,8 @@ class Usual:
         noise, own : float
             Standard deviations of their noise.
         """
-        has_guess, guess = np.isfinite(self.variance), self.believed
+        has_guess = np.isfinite(self.variance)
+        guess = self.believed
         guess[~has_guess] = 0.0  # not used
         away = (self.mean - mean) / (1.0 + 4.0 * guess / noise**2)
         higher = (guess - variance) / (1.0 + (guess / own) ** 2)
@@ -515,7 +537,8 @@ def whitening_by_margins(session, row_map, rules, part, usual=None):
     answer = session.sum(MarginsQuery(row_map), rules.margins, part)
     mean, square = answer.value.reshape(2, d) / answer.n
     noise = answer.mean_scale
-    seen, own = square / SQUARES - mean**2 + noise**2, noise / SQUARES + noise**2
+    seen = square / SQUARES - mean**2 + noise**2
+    own = noise / SQUARES + noise**2
     if usual is None:
         variance = np.maximum(seen, 0.0) + noise / SQUARES + noise**2
         # James and Stein's estimate shrinks the means towards the middles of the ranges.

@@ -65,7 +65,8 @@ class Softmax(Logit):
 
     def deviance(self, phi, r, weights, theta):
         """-2 sum(log(pi_y)) of codes r of the classes y."""
-        eta, places = self._eta(phi, theta), np.rint(r).astype(int)
+        eta = self._eta(phi, theta)
+        places = np.rint(r).astype(int)
         likely = eta[np.arange(len(r)), places] - special.logsumexp(eta, axis=1)
         return -2.0 * float(weights @ likely)
 
@@ -75,7 +76,8 @@ class Softmax(Logit):
         away = -probabilities
         away[np.arange(len(r)), np.rint(r).astype(int)] += 1.0
         gradient = (away @ contrasts(self.n_classes)).T @ (phi * weights[:, None])
-        slopes, p = slopes_of_pairs(probabilities.T) * weights, phi.shape[1]
+        slopes = slopes_of_pairs(probabilities.T) * weights
+        p = phi.shape[1]
         sums = np.zeros((len(slopes), vech_size(p)))
         for block in blocks_of(*phi.shape):
             sums += np.dot(slopes[:, block], pair_products(phi[block].T).T)
@@ -108,12 +110,14 @@ class Softmax(Logit):
             Two arrays of shape (n_rows, n_classes); half-widths are infinite where a direction is
             not resolved.
         """
-        Q, quantile = contrasts(self.n_classes), two_sided_quantile(confidence_level)
+        Q = contrasts(self.n_classes)
+        quantile = two_sided_quantile(confidence_level)
         law = fit.law()
         eta = np.column_stack([law.value(fit.points(np.kron(row, phi))) for row in Q])
         log_odds = special.log_softmax(eta + fit.location, axis=1)
         probabilities = np.exp(log_odds)
-        centre, half = np.zeros(eta.shape), np.full(eta.shape, np.inf)
+        centre = np.zeros(eta.shape)
+        half = np.full(eta.shape, np.inf)
         for k in range(self.n_classes):
             rest = np.maximum(1.0 - probabilities[:, k], np.finfo(float).tiny)
             slope = (np.eye(self.n_classes)[k] - probabilities) / rest[:, None]
@@ -171,7 +175,9 @@ class ClassRatesQuery(OfTargets, Query):
         Each is the best linear estimate from its own count: a priori all parts that sum to 1 are
         equally likely, so that each has the variance (k - 1) / (k^2 (k + 1)) for k classes.
         """
-        k, noise, total = self.n_classes, answer.noise.scale, max(float(answer.value.sum()), 1.0)
+        k = self.n_classes
+        noise = answer.noise.scale
+        total = max(float(answer.value.sum()), 1.0)
         variance = (k - 1.0) / (k**2 * (k + 1.0))
         counts = total * best_linear(answer.value / total, noise / total, 1.0 / k, variance)
         counts = np.maximum(counts, min(LEAST_RATE, answer.n / (4.0 * k)))
@@ -248,8 +254,10 @@ class ClassScoreQuery(JointScores, Query):
         A and uu' are weights (x) ee' of each pair of contrasts, so that one product of the distinct
         entries of ee' by all weights has both sums.
         """
-        k, p = len(self.location) - 1, len(self.whitened.W)
-        moment, sums = np.zeros((k, p)), np.zeros((k * (k + 1), vech_size(p)))
+        k = len(self.location) - 1
+        p = len(self.whitened.W)
+        moment = np.zeros((k, p))
+        sums = np.zeros((k * (k + 1), vech_size(p)))
         for d, slopes, e in self.scores(X, y):
             moment += np.dot(d, e.T)
             sums += np.dot(np.concatenate([slopes, pair_products(d)]), pair_products(e).T)
@@ -258,8 +266,10 @@ class ClassScoreQuery(JointScores, Query):
 
     def scored(self, X, y):
         """Rows u of a chunk, and the sum of A."""
-        k, p = len(self.location) - 1, len(self.whitened.W)
-        sums, scores = np.zeros((k * (k + 1) // 2, vech_size(p))), [np.empty((0, k * p))]
+        k = len(self.location) - 1
+        p = len(self.whitened.W)
+        sums = np.zeros((k * (k + 1) // 2, vech_size(p)))
+        scores = [np.empty((0, k * p))]
         for d, slopes, e in self.scores(X, y):
             sums += np.dot(slopes, pair_products(e).T)
             scores.append((d.T[:, :, None] * e.T[:, None, :]).reshape(-1, k * p))
@@ -272,12 +282,15 @@ class ClassScoreQuery(JointScores, Query):
         (p, n_rows).
         """
         code, roots = class_targets(self.whitened.row_map, self.target_map, X, y)
-        Q, far = contrasts(len(self.location)), self.link.far
+        Q = contrasts(len(self.location))
+        far = self.link.far
         QB = Q @ self.point.reshape(Q.shape[1], -1)
         for block, rows, w, *_ in self.whitened.blocks(X):
             for part in blocks_of(len(rows), vech_size(len(self.whitened.W))):
-                e, factors = np.ascontiguousarray(rows[part].T), w[part]
-                label, root = code[block][part], roots[block][part]
+                e = np.ascontiguousarray(rows[part].T)
+                factors = w[part]
+                label = code[block][part]
+                root = roots[block][part]
                 with np.errstate(all="ignore"):
                     eta = self.location[:, None] + np.dot(QB, e) / factors
                     has_class = np.isfinite(label) & np.isfinite(eta.sum(axis=0))

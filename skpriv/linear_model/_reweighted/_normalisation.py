@@ -47,7 +47,8 @@ EIGENVALUE_FLOOR = 0.1  # least eigenvalue that is kept of a noisy matrix, as a 
 # Rows that are shorter than this times the precision (mu sqrt(n / p) under a curator), in lengths
 # of a typical row, keep their full weight: privacy noise then stays a few percent of sampling. If
 # that is less than LEAST_FADE lengths all rows are weighed, as the sensitivity is smaller then.
-FADE, LEAST_FADE = 1.0 / 300.0, 0.5
+FADE = 1.0 / 300.0
+LEAST_FADE = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,8 +131,11 @@ class ReweightedMomentsQuery(Query):
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
-        p, r = self.maps.size, self.maps.target(y)
-        target, design, gram = np.zeros(p), np.zeros((p, p)), np.zeros((p, p))
+        p = self.maps.size
+        r = self.maps.target(y)
+        target = np.zeros(p)
+        design = np.zeros((p, p))
+        gram = np.zeros((p, p))
         for block, phi in self.maps.row_map.in_blocks(X):
             e = self.maps.row_map.weigh(self.instrument.rows(phi), X[block])
             target += np.dot(r[block], e)  # without the interpreter's lock, see `add_gram`
@@ -168,9 +172,12 @@ def learn_normalisation(session, maps, share, iterations, fades=False, kind=Norm
     kind : type
         Makes the query of an iteration from the record map and the instrument so far.
     """
-    U, subset, length = np.eye(maps.size), None, 1.0
+    U = np.eye(maps.size)
+    subset = None
+    length = 1.0
     if session.trust.can.curator and not session.trust.exact:
-        n, p = session.n, maps.size
+        n = session.n
+        p = maps.size
         noise = session.noise(NormalisationQuery(maps, Instrument()), share).scale
         resolution = n * sqrt(2.0 / share) / noise / p**1.5  # n mu / p^1.5 of the whole budget
         subset = session.part(part_needed(n, SUBSET_RESOLUTIONS[0] / resolution))
@@ -251,7 +258,8 @@ class ReportedNormalisationQuery(LiftedMomentsQuery):
 
     def read(self, answer):
         """Noisy mean of Phi_U, and the standard deviation of its orthonormal coordinates."""
-        p, n = self.maps.size, answer.n
+        p = self.maps.size
+        n = answer.n
         return unvech(answer.value[p:-1], p) / n, answer.noise.square_scale / n
 
     @property
@@ -261,7 +269,8 @@ class ReportedNormalisationQuery(LiftedMomentsQuery):
 
     def wire(self):
         """The query as a public task has it."""
-        U, root = np.asarray(self.instrument.matrix), self.instrument.root
+        U = np.asarray(self.instrument.matrix)
+        root = self.instrument.root
         weights = {"kind": "halves", "matrix": U.tolist(), "root": root.tolist()}
         return {**super().wire(), "weights": weights}
 

@@ -157,7 +157,8 @@ class ReweightedRegressor(MomentRegressor):
         link = LINKS[self.link] if isinstance(self.link, str) else self.link
         rows, maps = scaled_rows(self, X, y)
         rows, query_map = weighted_records(self, rows, maps, weights)
-        weighted, trust = query_map is not maps, self._trust
+        weighted = query_map is not maps
+        trust = self._trust
         descends = self._descends(link, weighted)
         channel = "gaussian" if descends else channel_of(self, maps.size, rows)
         records = rows.n if groups is None else groups.n  # how many rows persons have is private
@@ -179,7 +180,8 @@ class ReweightedRegressor(MomentRegressor):
         if share:
             fades = self.weights == "fading" and trust.can.same_rows and not weighted
             instrument = learn_normalisation(session, query_map, share, iterations, fades, kind)
-        self._scaling, self._link = maps, link
+        self._scaling = maps
+        self._link = link
         # What an earlier fit kept may be exact
         deviation = self._certificate = self._equations = self._basis = None
         self._shapes = ()
@@ -209,7 +211,8 @@ class ReweightedRegressor(MomentRegressor):
 
     def _shares(self, n, size, link, descends):
         """Share of the normalisation and its iterations, and shares of the steps of "sgd"."""
-        trust, iterations = self._trust, self.n_spectral_iter
+        trust = self._trust
+        iterations = self.n_spectral_iter
         share = NORMALISATION_SHARE[trust.can.divides]
         if trust.exact and (descends or self.weights == "fading"):
             share = 0.0  # weights balance noise, and exact answers have none
@@ -284,9 +287,12 @@ class ReweightedRegressor(MomentRegressor):
         """The interval at checked rows: that of the moments, or of the last gradient of "sgd"."""
         if self._certificate is None:
             return super()._interval(X, confidence_level, method)
-        points, radius = self._scaling.features(X), self._radius(self._scaling)
-        middle, half = np.zeros(len(X)), np.full(len(X), inf)
+        points = self._scaling.features(X)
+        radius = self._radius(self._scaling)
+        middle = np.zeros(len(X))
+        half = np.full(len(X), inf)
         if self.coef_norm is not None:  # the certificate is for a ball
             low, high = self._certificate.interval(points, radius, confidence_level)
-            middle, half = (low + high) / 2.0, (high - low) / 2.0
+            middle = (low + high) / 2.0
+            half = (high - low) / 2.0
         return inside_bounds(self._scaling, middle, half, self._predicted(X))
