@@ -117,8 +117,8 @@ def _folded(text):
 
 
 def _text_of_number(number):
-    if isinstance(number, Decimal) and number and number.adjusted() >= MOST_DIGITS:
-        return str(WIDE_NUMBERS.normalize(WIDE_NUMBERS.fma(number, 0, number)))  # or no number
+    if isinstance(number, Decimal) and number.adjusted() >= MOST_DIGITS:
+        return str(WIDE_NUMBERS.normalize(WIDE_NUMBERS.add(number, 0)))
     if int(number) == number:
         return str(int(number))
     # A number of 32 bits is the shortest decimal that it stands for, as it is where it is printed.
