@@ -268,7 +268,8 @@ def root_mean_square_bound(terms, scale, m, theta_bound, failure):
     So V <= a + theta_bound h + sqrt(8 l V / m) + 5 l / (3 m) by Bernstein's inequality.
     """
     of_noise, of_mean = split_failure(failure, 1.0, 1.0)
-    of_noise, of_mean = event("noise of the terms", of_noise), event("their mean", of_mean)
+    of_noise = event("noise of the terms", of_noise)
+    of_mean = event("their mean", of_mean)
     slack = scale * sqrt(1.0 + theta_bound**2) * stats.norm.isf(of_noise)
     length = log(1.0 / of_mean)
     middle = max(terms[0] + theta_bound * terms[1] + slack, 0.0) + 5.0 * length / (3.0 * m)

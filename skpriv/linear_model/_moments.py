@@ -279,7 +279,8 @@ class MomentRegressor(PoolsFits, CertifiedIntervals, FitsPersons, PredictionInte
             limit = np.minimum(1.0, bound * np.linalg.norm(points, axis=1))
         theta = maps.theta(self.coef_, self.intercept_)
         basis = self._coordinates
-        points, theta = points @ basis, np.linalg.solve(basis, theta)
+        points = points @ basis
+        theta = np.linalg.solve(basis, theta)
         bound = bound and bound * float(np.linalg.norm(np.linalg.inv(basis), 2))
         if method == "certified":
             centre, half = certified_by_equations(equations, points, bound, confidence_level)

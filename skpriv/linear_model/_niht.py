@@ -330,7 +330,8 @@ def support_certificate(gradient, n_coordinates, n_nonzero, sparsity, eigenvalue
     scale = gradient.noise.scale
     (of_noise, of_targets) = FAILURE_WEIGHTS
     noise, rest = split_failure(1.0 - confidence_level, of_noise if scale else 0.0, of_targets)
-    noise, rest = event("noise of the gradient", noise), event("errors of the targets", rest)
+    noise = event("noise of the gradient", noise)
+    rest = event("errors of the targets", rest)
     released = gradient.value[0] + (scale * stats.norm.isf(noise) if scale else 0.0)
     targets = sqrt(2.0 * log(2.0 * n_coordinates / rest) / gradient.n)
     support = min(n_coordinates, n_nonzero + sparsity)

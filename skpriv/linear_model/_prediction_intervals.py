@@ -172,7 +172,8 @@ class ScoreQuantiles(Procedure):
 
     def run(self, rows):
         """The order statistics of all records."""
-        rows, found = rows.one_each(), {}
+        rows = rows.one_each()
+        found = {}
         for side in {side for side, _ in self.ranks}:
             chunks = list(rows.each(partial(self.score, side=side)))
             found[side] = np.sort(np.concatenate(chunks))
@@ -365,7 +366,8 @@ def _search(session, score, targets, sides, grid, depth, reported=False):
             thresholds += distinct + [(side, 0.0)] * (slots[step] - len(distinct))
         values = ask(step, tuple(thresholds))
         left = values[[thresholds.index(node) for node in nodes]] >= goals
-        low, high = np.where(left, low, middle), np.where(left, middle, high)
+        low = np.where(left, low, middle)
+        high = np.where(left, middle, high)
     return grid[high]
 
 

@@ -141,7 +141,8 @@ class LoopLaw:
             np.einsum("ij,ij->j", one, other)
             for one, other in ((robust, dual), (typical, dual), (dual, dual), (noisy, noisy))
         )
-        noise, typical = self.residual_scale * squares, np.maximum(typical, 1e-300)
+        noise = self.residual_scale * squares
+        typical = np.maximum(typical, 1e-300)
         share = noise_share(robust, typical, noise, UNEQUAL)
         sampling = np.maximum((1.0 - share) * robust + share * typical, self.least * typical)
         sampling /= self.records

@@ -428,7 +428,8 @@ def learn_whitening(session, maps, rules, alike=None, usual=None, longest=1.0):
     if alike:
         W, gram, scale = alike.whitening
         to_even = np.linalg.inv(W) if rules.bends else None
-        W, parts = _next_whitening(W, gram, scale, rules, to_even), parts[-1:]
+        W = _next_whitening(W, gram, scale, rules, to_even)
+        parts = parts[-1:]
     elif rules.margins:
         W, indicators = whitening_by_margins(session, maps.row_map, rules, parts[-1], usual)
         guarded = indicators if rules.stretch else True

@@ -166,7 +166,8 @@ class ClassRatesQuery(OfTargets, Query):
         """Exact counts over a chunk of rows."""
         code, roots = class_targets(self.row_map, self.target_map, X, y)
         has_class = np.isfinite(code)
-        code, weights = code[has_class].astype(int), roots[has_class] ** 2
+        code = code[has_class].astype(int)
+        weights = roots[has_class] ** 2
         return np.bincount(code, weights, minlength=self.n_classes)
 
     def read(self, answer):
