@@ -180,6 +180,6 @@ def _persons(groups, name):
         yield f"{several:,} persons are written in more than one way, and count as one each."
     if many := int((rows > limit).sum()):
         yield (
-            f"{many:,} persons have more than {limit} rows, of which {limit} are used: "
-            "skpriv.inspection.propose_max_rows proposes a number privately."
+            f"{many:,} persons have more than {limit} rows: so many of each are used, which chance "
+            "picks."
         )

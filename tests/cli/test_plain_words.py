@@ -13,7 +13,7 @@ from skpriv._cli._main import COMMANDS
 
 SCHEMA = """
 person = "patient"
-limit = 2
+limit = 1
 [age]
 type = "numeric"
 low = 18
