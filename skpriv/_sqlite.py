@@ -87,8 +87,8 @@ class Database:
         if self._process != os.getpid():
             self._inherited = self._connection
             self._lock = RLock()
-            self._process = os.getpid()
             self._connection = None
+            self._process = os.getpid()  # last: an interrupt before it lets all be done again
         return self._lock
 
     def create(self) -> None:

@@ -177,10 +177,9 @@ class TextTable:
             data = Path(path).read_bytes()
         for start, words in OTHER_FILES.items():
             refuse(data.startswith(start), f"The table {path} is {words}.")
-        written = schema.table_format
         encoding = _encoding(path, data, schema)
         lines = _lines(data, encoding)
-        sep = written.sep
+        sep = schema.table_format.sep
         while lines and (not lines[0].strip() or _names_separator(lines[0])):
             sep = sep or _names_separator(lines[0])
             del lines[0]
@@ -195,8 +194,7 @@ class TextTable:
         )
         sep = sep or _likely_separator(header)
         (cells,) = rows_of([header], sep)
-        names = _names(path, cells, schema)
-        return cls(encoding, sep, names, lines)
+        return cls(encoding, sep, _names(path, cells, schema), lines)
 
     def columns(self):
         """Cells of the columns as texts, by their names."""

@@ -239,10 +239,10 @@ class Schema(Mapping):
 
     def __repr__(self):
         columns = ", ".join(f"{name!r}: {column!r}" for name, column in self.items())
-        said: dict = {} if self.target is None else {"target": self.target}
-        said |= {"outcomes": list(self.outcomes)} if self.outcomes else {}
-        said |= self.table_format.given()
-        options = "".join(f", {name}={value!r}" for name, value in said.items())
+        said = {"target": self.target, "outcomes": list(self.outcomes)} | self.table_format.given()
+        options = "".join(
+            f", {name}={value!r}" for name, value in said.items() if value not in (None, [])
+        )
         return f"Schema({{{columns}}}{options})"
 
     def __str__(self):

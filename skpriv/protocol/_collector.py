@@ -181,8 +181,12 @@ class Reports(Rounds):
             raise ValueError(f"user {user} has answered: a second report is refused.")
         self._check_size(fields, size)
         self._collection._step()
-        self._store.add(self._collection.round, int(user), seed, index)
-        self._answers += 1
+        try:
+            self._store.add(self._collection.round, int(user), seed, index)
+            self._answers += 1
+        except BaseException:  # it may be in the store, and its user has answered then
+            self._answers = self._store.count(self._collection.round)
+            raise
         return self._answers == users["stop"] - users["start"]
 
     def check_totals(self, fields, totals, n):
@@ -407,7 +411,7 @@ class Collector:
             if lineage is not None:
                 self._write_lineage(lineage.paid_by(active_ledgers()))
             for _ in range(store.closed()):
-                self._take_round()
+                self._take_round(self._open())
         except BaseException:
             store.close()
             raise
@@ -498,11 +502,13 @@ class Collector:
             If there are fewer users than are counted on.
         """
         with self._store.lock:
-            checked = self._way.check_totals(self._open(), totals, n)
+            fields = self._open()
+            checked = self._way.check_totals(fields, totals, n)
+            self._fields = None  # what is interrupted from here on is not gone on with
             self._step()
             self._way.write(checked)
             self._store.close_round(self.round)
-            self._take_round()
+            self._take_round(fields)
 
     def result(self) -> Any:
         """The fitted estimator.
@@ -537,11 +543,15 @@ class Collector:
             )
         if not self._store.owned():
             raise ValueError("another collector has taken this file over, and goes on with it.")
+        if self._fields is self._fitted is None:
+            raise PrivacyError(
+                "the end of a round was interrupted: Collector.load(path) goes on from its file."
+            )
         if self._fields is None:
             raise ValueError("the last round is closed: the report comes too late.")
         return self._fields
 
-    def _take_round(self):
-        """Take over the open round, and go on with the fit."""
-        self._rounds.append(self._way.taken(self._open()))
+    def _take_round(self, fields):
+        """Take over a round that is closed, and go on with the fit."""
+        self._rounds.append(self._way.taken(fields))
         self._go_on()

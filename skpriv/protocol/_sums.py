@@ -80,8 +80,8 @@ class Rounds:
 
     def write(self, settings):
         """Write down further settings."""
-        self._settings.update(settings)
         self._store.write_settings(settings)
+        self._settings.update(settings)
 
     def fitted(self, rows):
         """The fitted estimator and None; or None and the round that it needs."""
@@ -631,11 +631,12 @@ class ShareServer:
                 opening = self._opened(collection_of(fields), earlier)
                 if opening is None or opening[0] != name:
                     raise PrivacyError("the task's past is not what this server has opened.")
+            self._fields = None  # what is interrupted here is opened again
             with self._store.transaction() as connection:
                 connection.execute("DELETE FROM shares")
                 connection.execute("INSERT OR REPLACE INTO task VALUES (0, ?)", (task,))
-            self._fields = fields
             self._size = opened.needed.size
+            self._fields = fields
 
     def add(self, user: int, message: Any) -> None:
         """Keep the share of a user.

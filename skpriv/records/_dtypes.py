@@ -93,13 +93,13 @@ def inner(dtype: Any) -> Any:
 def kind_of(dtype: Any) -> str | None:
     """What cells of a dtype are; None of objects, which can be anything, and of unknown ones."""
     said = (dtype.name if isinstance(dtype, np.dtype) else str(dtype)).lower()
-    found = [
+    found = (
         (len(word), kind)
         for kind, beginnings in _BEGINNINGS.items()
         for word in beginnings.split()
         if said.startswith(word)
-    ]
-    return max(found)[1] if found else None
+    )
+    return max(found, default=(0, None))[1]
 
 
 READ_AS_NUMBERS = frozenset({NUMBERS, TRUTHS, TEXTS, None})  # a text is the number that it writes

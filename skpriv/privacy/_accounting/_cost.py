@@ -10,7 +10,7 @@ Steinke, 2016); alpha = order of the Renyi divergence.
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from numbers import Real
 from operator import add
@@ -676,7 +676,7 @@ class Cost:
         return self.epsilon(budget.delta) <= budget.epsilon * (1.0 + SHARE_SLACK)
 
     def __repr__(self) -> str:
-        shown = (f"{field.name}={getattr(self, field.name):.6g}" for field in fields(self))
+        shown = (f"{name}={value:.6g}" for name, value in asdict(self).items())
         return f"Cost({', '.join(text for text in shown if not text.endswith('=0'))})"
 
 
