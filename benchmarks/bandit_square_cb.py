@@ -97,7 +97,12 @@ def main():
             n_records=50,
         )
         final = result.regret_[:, :, -1] / result.regret_[0, :, -1].mean()
-        error = final.std(axis=1, ddof=1) / np.sqrt(options.runs)
+        many = options.runs > 1  # one run has no standard error
+        error = (
+            final.std(axis=1, ddof=1) / np.sqrt(options.runs)
+            if many
+            else np.full(len(final), np.nan)
+        )
         row = dict(zip(result.names, zip(final.mean(axis=1), error)))
         table.append({name: value for name, value in row.items() if name != "random"})
         cells = "  ".join(

@@ -45,6 +45,8 @@ class Handler(BaseHTTPRequestHandler):
                 self.answer(404, {"error": "unknown path"})
         except KeyError as error:
             self.answer(400, {"error": f"the request must have {error}"})
+        except json.JSONDecodeError:
+            self.answer(400, {"error": "the body must be JSON, as the top of this file shows"})
         except (TypeError, ValueError) as error:  # about this request alone
             self.answer(400, {"error": str(error)})
 
