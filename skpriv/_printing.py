@@ -3,13 +3,14 @@
 import re
 import textwrap
 import unicodedata
-from dataclasses import dataclass
 from html import escape
 from math import floor, isfinite, isnan, log10
 from typing import Any, Self
 
 import numpy as np
 from itertools import starmap
+
+from ._stored import frozen
 
 LINE = 88  # width of a line of text in characters
 # Characters that are not shown, and control how others are: but for joiners, which some languages
@@ -37,7 +38,7 @@ def _cell(text):
     return text if text.isprintable() else one_line(text)
 
 
-@dataclass(frozen=True)
+@frozen
 class Table:
     """Cells of text below a header; it prints with aligned columns.
 

@@ -1,16 +1,32 @@
-"""Which classes may stand in a file: those that say so of themselves, and no others.
+"""Classes of values that do not change, and which classes may stand in a file.
 
 Needs the standard library only. A class that is stored is written by its attributes, and is made
 again from them: its constructor is not called, unless it is that of an estimator, which only
 assigns. So a class that opens a file or a connection must not be stored.
 """
 
+from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any, TypeVar, dataclass_transform
 
 K = TypeVar("K", bound=type)
 # The rooms that have such classes. A file names a room, and may name no other module.
 ROOMS = ("_estimation", "bandits", "linear_model", "preprocessing", "privacy")
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def frozen(kind: K) -> K:
+    """Make a class a dataclass that does not change; equal fields are equal values."""
+    dataclass(frozen=True)(kind)
+    return kind
+
+
+@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field,))
+def frozen_object(kind: K) -> K:
+    """Make a class a dataclass that does not change, and is equal to itself alone."""
+    dataclass(frozen=True, eq=False)(kind)
+    return kind
+
 
 _STORED: dict[str, type] = {}  # by the names that files have for them
 _NAMES: dict[type, str] = {}

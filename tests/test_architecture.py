@@ -217,7 +217,8 @@ def local_names(tree):
 def is_value(node):
     """Whether a class is a dataclass or a NamedTuple."""
     calls = [getattr(decorator, "func", decorator) for decorator in node.decorator_list]
-    return "dataclass" in map(dotted, calls) or "NamedTuple" in map(dotted, node.bases)
+    made = {"dataclass", "frozen", "frozen_object"} & set(map(dotted, calls))
+    return bool(made) or "NamedTuple" in map(dotted, node.bases)
 
 
 def exported_names(name):

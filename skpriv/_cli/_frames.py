@@ -6,12 +6,12 @@ import re
 import sys
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import narwhals.stable.v2 as nw
 
+from .._stored import frozen
 from ..preprocessing import Schema, reads_as_value
 from ..records import identity, present_names, same_names, silence
 from ._arguments import CommandError, explained, refuse
@@ -147,7 +147,7 @@ def read_table(path, schema: Any = NO_SCHEMA) -> Any:
     return nw.from_dict(columns, backend=frame_library(LIBRARIES)).to_native()
 
 
-@dataclass(frozen=True)
+@frozen
 class TextTable:
     """A CSV file: its lines after the header, and what was found out from the header alone.
 

@@ -6,13 +6,14 @@ the rows are. If the noise hides whether there are such rows, the equations acro
 it: see docs/mathematics/coefficients.md.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
 from .._linalg import quadratic_forms
+from .._stored import frozen_object
 from ._intervals import USUAL_QUANTILE
 
 # Part of a length, and of its square, that is rounding.
@@ -113,7 +114,7 @@ def behind(functions, matrix):
     return found.T[missed <= ROUNDED_LENGTH * np.linalg.norm(functions, axis=1)]
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class Cells:
     """Public directions of the cells of a table, in the coordinates of some equations.
 
@@ -256,7 +257,7 @@ def split(rows, size):
     return right[:rank].T, right[rank:].T
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class Across:
     """Eigenvectors of a noisy slope across the directions of cells that may be empty.
 

@@ -11,7 +11,7 @@ off, and a variance, which is added. Below a resolution of 2 the expansion does 
 law is given. The same answers tell what a report says of public bounds: too narrow, or too wide.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from math import ceil, floor, log10, nan, sqrt
 from operator import attrgetter
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._linalg import FLOAT_STEP, psd_part, quadratic_forms
-from .._stored import stored
+from .._stored import frozen_object, stored
 from ._cells import ROUNDED_SQUARE, across_all, estimable_weights
 from ._intervals import USUAL_QUANTILE, shrunk_covariance
 
@@ -123,7 +123,7 @@ class LawSource:
 
 
 @stored
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class Solved:
     """A parameter theta with a normal law, in some directions.
 
@@ -150,7 +150,7 @@ class Solved:
 
 
 @stored
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class LinearSource(LawSource):
     """Coefficients ``base @ theta + origin`` of a parameter with a normal law, or the reason why
     there is none.
@@ -193,7 +193,7 @@ class LinearSource(LawSource):
 
 
 @stored
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class CoefficientLaw:
     """Released coefficients with the covariance of their error, in the units of X and y.
 

@@ -4,14 +4,13 @@ All of it follows from what a fit of the loop has released: its slope is the Gra
 rows, with the weights of the fit, and a mean square of residuals goes with it.
 """
 
-from dataclasses import dataclass
 from math import hypot, inf, sqrt
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import entr, expit, ndtr
 
-from .._stored import stored
+from .._stored import frozen, stored
 from ._loop._law import FITTED
 from ._loop._score import CUT
 
@@ -25,7 +24,7 @@ WIDEST = 6.0  # largest standard deviation of log-odds that is considered
 
 
 @stored
-@dataclass(frozen=True)
+@frozen
 class Statistic:
     """A number about a fit, with its standard error; infinite where it is not told from noise.
 

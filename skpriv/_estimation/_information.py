@@ -5,14 +5,13 @@ of its own. Each is as much as a normal likelihood of theta, and likelihoods of 
 multiply: their precisions add up, in the coordinates of theta, which all fits share.
 """
 
-from dataclasses import dataclass
 from math import sqrt
 from typing import Any
 
 import numpy as np
 
 from .._linalg import RELATIVE_ZERO
-from .._stored import renamed, stored
+from .._stored import frozen_object, renamed, stored
 from ._coefficients import NoLaw
 from ._intervals import two_sided_quantile
 from ._moments import normal_posterior
@@ -20,7 +19,7 @@ from ._released import Released
 
 
 @stored
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class Information(Released):
     """Likelihood exp(moment'theta - theta' precision theta / 2) of the line phi'theta.
 

@@ -1,14 +1,14 @@
 """Links: which function of the linear part of a model the mean of its target is."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import special
 
-from .._stored import renamed, stored
+from .._stored import frozen, renamed, stored
 from ._targets import UNIFORM_VARIANCE, LocationQuery
 
 
@@ -70,7 +70,7 @@ class Link(ABC):
         """
 
 
-@dataclass(frozen=True)
+@frozen
 class StepLink(Link):
     """A mean mu(eta) of targets r, with what fits by steps need to know of it.
 
@@ -220,7 +220,7 @@ class BentLink(StepLink):
 
 
 @stored
-@dataclass(frozen=True)
+@frozen
 class Logit(BentLink):
     """Binary targets in [0, 1]: the mean is 1 / (1 + exp(-eta)), and no residual exceeds 1."""
 
@@ -256,7 +256,7 @@ class Logit(BentLink):
 
 
 @stored
-@dataclass(frozen=True)
+@frozen
 class Log(BentLink):
     """Counts as parts of the largest one: the mean is exp(eta - offset).
 

@@ -1,6 +1,6 @@
 """Second moments: what is asked, with or without instruments, and the noisy normal equations."""
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, replace
 from functools import cached_property
 from math import hypot, inf, sqrt
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ from .._linalg import (
     vech,
     vech_size,
 )
-from .._stored import stored, stored_in_policies
+from .._stored import frozen, frozen_object, stored, stored_in_policies
 from ..privacy import ROUNDING, CodebookNoise, Query
 from ._cells import WEAK_CELL, across_all, moved, split
 from ._intervals import USUAL_QUANTILE
@@ -37,7 +37,7 @@ SAMPLING = 10.0  # privacy noise over sampling, from where sampling is shrunk as
 
 
 @stored
-@dataclass(frozen=True)
+@frozen
 class NormalEquations:
     """Released sums with design' theta* = target up to noise of a known law.
 
@@ -417,7 +417,7 @@ def normal_posterior(design, response, least_variance):
 SQUARE_WEIGHT = sqrt(1.5)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class Instrument:
     """Rows e = U phi / max(||U phi||, floor) for a public U, or e = phi itself without one.
 
@@ -487,7 +487,7 @@ def _inverse(norms):
 
 
 @stored_in_policies
-@dataclass(frozen=True)
+@frozen
 class MomentsQuery(Query):
     """Joint sum of (r phi, vech phi phi', w r^2), w = sqrt(1.5).
 
@@ -548,7 +548,7 @@ class MomentsQuery(Query):
         return found
 
 
-@dataclass(frozen=True)
+@frozen
 class ResidualGramQuery(Query):
     """Joint sum of (w (zeta / R)^2 e e', x): residuals at a released theta, and what the clip cuts.
 
@@ -640,7 +640,7 @@ class ResidualGramQuery(Query):
         }
 
 
-@dataclass(frozen=True)
+@frozen
 class PersonGramQuery(OfPersons, ResidualGramQuery):
     """Joint sum of (mean (zeta / R)^2 e e', u u', x) over persons, u = mean zeta e / R.
 

@@ -1,6 +1,6 @@
 """Questions about scores where a record is a person with several rows, or one row."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any
 
@@ -8,6 +8,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from .._linalg import SQRT2, row_norms, vech, vech_size
+from .._stored import frozen_object
 from ..privacy import ROUNDING, Query
 from ._intervals import USUAL_QUANTILE
 
@@ -129,7 +130,7 @@ class PersonScores(OfPersons, JointScores):
         return joint_sums(self, X, y, starts, largest)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class ScoreLengthsQuery(OfPersons, Query):
     """Number of records in each class of lengths of scores.
 

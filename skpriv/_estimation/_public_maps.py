@@ -10,7 +10,7 @@ public.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import cached_property
 from math import sqrt
 from operator import attrgetter
@@ -21,7 +21,7 @@ from scipy.sparse import csr_matrix, diags, hstack, issparse
 
 from .._linalg import blocks_of, row_norms
 from ..records import canonical, same_names
-from .._stored import stored
+from .._stored import frozen, frozen_object, stored
 from ._intervals import usual_moments
 
 # Half-widths of ranges, and units of coefficients: far enough from the ends of float64, 2e-308 and
@@ -238,7 +238,7 @@ class PublicRows:
 
 
 @stored
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class RowMap(PublicRows):
     """The public map from a row x to phi with ||phi|| <= 1: affine inside the bounds.
 
@@ -531,7 +531,7 @@ class PublicTargets:
 
 
 @stored
-@dataclass(frozen=True)
+@frozen
 class TargetMap(PublicTargets):
     """The public map from a target y to r in [-1, 1], keeping 0 at 0 if there is no intercept.
 
@@ -630,7 +630,7 @@ def _by_columns(operation, rows, folded, out=None):
 UNIT_TARGET = TargetMap((-1.0, 1.0), False)  # of s r
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class WeightedMap(PublicRows):
     """The map of rows (x, s) to s phi(x), where phi is another public map's.
 
@@ -673,7 +673,7 @@ class WeightedMap(PublicRows):
 
 
 @stored
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class RecordMap:
     """The public map from a record (x, y) to (phi, r), with |phi| <= 1 and |r| <= 1, and back.
 

@@ -3,7 +3,7 @@
 The intervals assume no norm of theta*.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from math import inf, sqrt
 from types import SimpleNamespace
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .._linalg import psd_part, vech
-from .._stored import stored, stored_in_policies
+from .._stored import frozen, stored, stored_in_policies
 from ..exceptions import PrivacyError
 from ..privacy import (
     ROUNDING,
@@ -40,7 +40,7 @@ def _likely(size, use):
 
 
 @stored_in_policies
-@dataclass(frozen=True)
+@frozen
 class LiftedMomentsQuery(Query):
     """Joint sum of (r phi, vech phi phi', 1), reported by the index of a codebook.
 
@@ -227,7 +227,7 @@ def balanced(session, rows):
 
 
 @stored
-@dataclass(frozen=True)
+@frozen
 class ReportedFit(Released):
     """Normal equations of reports and their solution, in scaled units.
 

@@ -4,13 +4,12 @@ A target r lies in [low, 1]; with a weight v in [0, 1] of its row it counts v ti
 are for replacing one record by another, marked with a prime.
 """
 
-from dataclasses import dataclass
 from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._stored import stored, stored_in_policies
+from .._stored import frozen_object, stored, stored_in_policies
 from ..privacy import ROUNDING, Query
 
 # A class, and the records that have a target, are taken to be no fewer records than these.
@@ -55,7 +54,7 @@ class OfTargets:
 
 
 @stored_in_policies
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class LocationQuery(OfTargets, Query):
     """Sums of v r and of v for weights v in [0, 1] and r in [low, 1] brought to [-1, 1].
 
@@ -110,7 +109,7 @@ class Location(NamedTuple):
     part: float
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class SpreadQuery(OfTargets, Query):
     """Sum of v min(|r - m|, 1) in [0, 1]: replacing a record moves it by at most 1."""
 

@@ -4,7 +4,6 @@ The test asks how much more likely the recorded answers of a run are under one n
 """
 
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
 from typing import Annotated, Any
@@ -16,6 +15,7 @@ from scipy import ndimage, special, stats
 from .._compat import Interval, safe_indexing
 from .._parameters import Delta, Level, validated
 from .._progress import progress
+from .._stored import frozen
 from ..privacy import Budget, GaussianNoise, GumbelNoise, lifted, listening
 from ._runs import Play, check_maker, fit, is_policy, parameters_of, replaced_rows, unfitted
 from ._tape import REPORTS, Player, Recorder, snapshot
@@ -113,7 +113,7 @@ HUGE = np.cbrt(np.finfo(float).max)  # It stands for NaN and infinity, and can b
 DIRECTIONS = 30  # The best combination is one of so many numbers, those that differ most.
 
 
-@dataclass(frozen=True)
+@frozen
 class EpsilonBound:
     """Lower bound on epsilon, from samples.
 

@@ -4,7 +4,7 @@ The change of exact sums is priced under the noise that was in force; neighbours
 tells apart best are proposed by a search.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import combinations
 from math import inf, sqrt
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from .._stored import frozen
 from ..privacy import (
     LARGEST_EPSILON, Answer, Budget, Cost, ExactStream, FactorStream, GaussianNoise, GumbelNoise,
     LocalStream, SharedSumStream, ShuffleStream, Stream, amplified, amplified_epsilon, capabilities,
@@ -174,7 +175,7 @@ def stream_cost(stream, changes, budget):
     return Cost.from_mu(float(np.linalg.norm(shifts)) / noise.scale)
 
 
-@dataclass(frozen=True)
+@frozen
 class Replay:
     """What a replay found.
 
@@ -403,7 +404,7 @@ def _epsilon(cost, claim):
     return inf if cost.gaussian == inf else cost.epsilon(claim.delta + cost.delta)
 
 
-@dataclass(frozen=True)
+@frozen
 class Pair:
     """Two neighbours.
 

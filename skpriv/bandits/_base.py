@@ -15,7 +15,7 @@ from .._compat import forgets_rows
 from .._estimation._public_maps import column_bounds
 from .._parameters import Count, RandomState, parameters
 from .._printing import Printed, Table
-from .._stored import stored_in_policies
+from .._stored import frozen, stored_in_policies
 from ..exceptions import PrivacyError
 from ..privacy import (
     Accounted, Budget, Cost, Guarantee, Numbering, PrivacyReport, TurnLock, protecting,
@@ -29,7 +29,7 @@ HEADERS = ("epoch", "rounds", "mu, at most", "epsilon", "delta")
 
 
 @stored_in_policies
-@dataclass(frozen=True)
+@frozen
 class Epoch:
     """A closed epoch: its public rounds, and what the fit to them reports.
 

@@ -1,6 +1,5 @@
 """Private value of a policy, from logs of another one that acted at random."""
 
-from dataclasses import dataclass
 from math import sqrt
 from typing import Any, NamedTuple
 
@@ -9,6 +8,7 @@ import numpy as np
 from .._estimation._intervals import two_sided_quantile
 from .._estimation._public_maps import column_bounds
 from .._parameters import ArrayLike, Level, Positive, Probability, RandomState, validated
+from .._stored import frozen
 from ..privacy import ROUNDING, Budget, Query, open_stream
 from ..records import check_shape, floats, public_shape
 from ._base import known_actions
@@ -44,7 +44,7 @@ class PrivateValue(NamedTuple):
     missing: float = 0.0
 
 
-@dataclass(frozen=True)
+@frozen
 class WeightedRewards:
     """The common part of queries of rounds whose row is the weight: rewards are clipped to a
     range."""
@@ -64,7 +64,7 @@ class WeightedRewards:
         return w, np.clip(np.nan_to_num(y, nan=self.middle), self.low, self.high)
 
 
-@dataclass(frozen=True)
+@frozen
 class ValueQuery(WeightedRewards, Query):
     """Sum of (t, 1.5 t^2), t = w (r - middle) / bound in [-1, 1].
 
@@ -92,7 +92,7 @@ class ValueQuery(WeightedRewards, Query):
         return np.array([t.sum(), VALUE_WEIGHT * (t @ t)])
 
 
-@dataclass(frozen=True)
+@frozen
 class FilledQuery(WeightedRewards, Query):
     """Sum of (u - v, sqrt(3) (u + v), .5 u^2, .5 v^2): what bounds a value from both sides.
 

@@ -8,7 +8,7 @@ columns stand side by side in one vector, so that their squared changes add up. 
 a column is found from the noisy counts of a binary tree.
 """
 
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, replace
 from functools import partial
 from itertools import pairwise, product
 from math import sqrt
@@ -24,12 +24,13 @@ from .._estimation._public_maps import TargetMap, column_bounds
 from .._linalg import ROUNDED
 from .._parameters import Level, PrivacyModel, RandomState, validated
 from .._printing import Printed, Table, given_axes, level_ticks, picture_text
+from .._stored import frozen, frozen_object
 from ..preprocessing import CountsQuery, Date, Numeric, Schema, TableEncoder, as_schema
 from ..privacy import ROUNDING, Budget, Groups, Query, open_session, protecting
 from ..records import ArrayRows, from_table, is_lazy, present_names, public_shape
 
 
-@dataclass(frozen=True)
+@frozen
 class ColumnRange:
     """A column of numbers or dates: where it stands in the encoded row.
 
@@ -55,7 +56,7 @@ class ColumnRange:
         return np.where(missing, 0.0, np.clip(z, -1.0, 1.0)), missing
 
 
-@dataclass(frozen=True)
+@frozen
 class Ranged:
     """A vector of numbers with a public range, in the place of the target.
 
@@ -73,7 +74,7 @@ class Ranged:
         return TargetMap((self.low, self.high), fit_intercept=True).scaled(y), np.isnan(y)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class Coded:
     """A column with a public list of levels, or a range that is cut into equal parts.
 
@@ -100,7 +101,7 @@ class Coded:
         return np.argmax(X[:, self.at] @ self.points.T - squares, axis=1)
 
 
-@dataclass(frozen=True)
+@frozen
 class Binned(ColumnRange):
     """A range that is cut into parts of equal length; the last code is that of missing cells.
 
@@ -123,7 +124,7 @@ def equal_parts(z: np.ndarray, count: int) -> np.ndarray:
     return np.minimum(((z + 1.0) / 2.0 * count).astype(np.intp), count - 1)
 
 
-@dataclass(frozen=True)
+@frozen
 class ColumnMomentsQuery(Query):
     """Sums of (z, sqrt(2) z^2, 1) over the cells of each range that have a value.
 
@@ -157,7 +158,7 @@ class ColumnMomentsQuery(Query):
         return np.array(parts)
 
 
-@dataclass(frozen=True)
+@frozen
 class DistributionQuery(Query):
     """Counts of each range in all nodes of a binary tree over it, and at its two ends.
 
@@ -313,7 +314,7 @@ def _crossing(rising, side=0):
 QUANTILES = (0.25, 0.5, 0.75)
 
 
-@dataclass(frozen=True)
+@frozen
 class Estimated:
     """A released number with its standard error and its interval.
 
@@ -333,7 +334,7 @@ class Estimated:
     high: Any
 
 
-@dataclass(frozen=True)
+@frozen
 class RangeDescription:
     """Released description of a column of numbers or dates.
 
@@ -379,7 +380,7 @@ class RangeDescription:
         return rows
 
 
-@dataclass(frozen=True)
+@frozen
 class CountsDescription:
     """Released description of a column with a public list, or of a pair of columns.
 

@@ -1,7 +1,7 @@
 """Private additive regression: a sum of curves of one feature each, with bands, or monotone."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from math import ceil, sqrt
 from numbers import Integral
@@ -18,7 +18,7 @@ from .._estimation._public_maps import PublicRows, RecordMap, TargetMap
 from .._estimation._reports import effective_reports
 from .._linalg import RELATIVE_ZERO, row_products
 from .._parameters import ArrayLike, Channel, parameters
-from .._stored import stored
+from .._stored import frozen_object, stored
 from ..records import floats
 from ._by_steps import FitsBySteps, Start
 from ._opening import best_reports, column_of, public_bounds, public_ranges, public_rows
@@ -123,7 +123,7 @@ ROUGHNESS = 0.0, 0.25
 
 
 @stored
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class AdditiveMap(PublicRows):
     """Row map of an additive model, with ||phi|| <= 1.
 

@@ -1,6 +1,6 @@
 """Estimators that the loop fits by steps, from nothing or where a released fit ended."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import inf, sqrt
 from typing import Any
 
@@ -20,7 +20,7 @@ from .._estimation._released import NOTHING
 from .._estimation._reports import ReportedFit, balanced
 from .._estimation._targets import Location
 from .._parameters import parameters
-from .._stored import stored
+from .._stored import frozen_object, stored
 from ..privacy import capabilities
 from ..records import WeightedRows
 from ._estimator import FitsPersons, PrivateEstimator, Spec
@@ -39,7 +39,7 @@ DAMAGED_START = (
 
 
 @stored
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class Start:
     """A released fit as the begin of another one, of the same columns and bounds.
 

@@ -4,7 +4,7 @@ The steps, their number and their size follow from public numbers. The questions
 are clipped gradients, or whole descents, and their error.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from math import ceil, e, floor, log, sqrt
 from numbers import Real
@@ -20,7 +20,7 @@ from .._estimation._public_maps import RecordMap
 from .._estimation._reports import LiftedMomentsQuery
 from .._linalg import ROUNDED, unvech
 from .._parameters import Channel, Count, DataNorm, Positive, parameters
-from .._stored import stored
+from .._stored import frozen_object, stored
 from ..privacy import ROUNDING, InnerSum, Procedure, Query, best_codebook, models_that, split
 from ._estimator import PrivateRegressor
 from ._opening import channel_of, open_fit, scaled_rows
@@ -108,7 +108,7 @@ def residuals(maps, theta, X, y):
     return phi, clipped, clipped - maps.target(y)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class ClippedGradientQuery(Query):
     """Sum of phi (clip(<phi, theta>, -1, 1) - r) (Algorithm 6), at a public theta of any norm.
 
@@ -183,7 +183,7 @@ class ClippedGradientQuery(Query):
         return (phi @ self.theta - clipped) @ phi
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class ReportedGradientQuery(LiftedMomentsQuery):
     """The same sum from lifted reports about phi, whose sign has the residual's mean.
 
@@ -223,7 +223,7 @@ class ReportedGradientQuery(LiftedMomentsQuery):
         return {**super().wire(), "weights": weights}
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class ErrorTerms(Procedure):
     """Two means over held-out records at a public theta: (c - r) c, and the norm of phi (c - r).
 

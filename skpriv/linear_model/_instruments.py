@@ -37,7 +37,7 @@ from .._estimation._released import Released
 from .._linalg import ROUNDED, SQRT2, row_norms, unvech, vech_size
 from .._parameters import Estimand, RowsOfPerson, parameters
 from .._printing import Printed, Table
-from .._stored import stored
+from .._stored import frozen_object, stored
 from ..exceptions import PrivacyError
 from ..privacy import ROUNDING, SIDE_SHARE, Query, models_that
 from ._estimator import PrivateRegressor, Spec
@@ -45,7 +45,7 @@ from ._opening import column_of, open_fit, persons_of, public_maps, public_rows,
 from ._predictions import AsymptoticIntervals
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class InstrumentScoreQuery(PersonScores, Query):
     """Joint sum of (u, vech uu' / sqrt(2), c e x') with c = sqrt(1/8).
 
@@ -110,7 +110,7 @@ class InstrumentScoreQuery(PersonScores, Query):
 
 
 @stored
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class InstrumentSums:
     """The parts of the answer to an `InstrumentScoreQuery`, as sums over rows.
 
@@ -154,7 +154,7 @@ WEAK = 10.0  # F of the first stage below which normal intervals do not hold (St
 
 
 @stored
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class TwoStages(Released):
     """The structural equation x'theta of scaled rows, solved by instruments.
 

@@ -5,7 +5,7 @@ sparse. The fit is that of the loop, on the selected columns alone. There are tw
 certificate for all x at once, and one given the support.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf, log, sqrt
 from numbers import Integral, Real
 from operator import attrgetter
@@ -25,7 +25,7 @@ from .._estimation._public_maps import RecordMap, RowMap, clipped_entries
 from .._estimation._targets import LocationQuery
 from .._linalg import RELATIVE_ZERO, row_norms
 from .._parameters import ArrayLike, Count, DataNorm, Level, Positive, parameters
-from .._stored import stored
+from .._stored import frozen_object, stored
 from ..exceptions import PrivacyError
 from ..privacy import ROUNDING, InnerSum, Procedure, Query, models_that
 from ..records import canonical
@@ -43,7 +43,7 @@ def picked(X, columns):
     return np.take(X, columns, axis=1)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class Iterate:
     """A released sparse linear function z'theta + level of z = x / data_max in [-1, 1]^d.
 
@@ -79,7 +79,7 @@ def iterate(maps, coef, intercept=None):
     return Iterate(maps, support, coef[support] * maps.row_bound / maps.radius, level)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class ResidualSizeQuery(Query):
     """Sum of min(|residual|, 1) in [0, 1] of a public start: sensitivity 1."""
 
@@ -99,7 +99,7 @@ class ResidualSizeQuery(Query):
         return np.array([np.minimum(np.abs(self.model.residual(X, y)), 1.0).sum()])
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class ScoresQuery(Query):
     """Sum of clip(z) clip(residual) of all features: those whose sums are largest are selected.
 
@@ -146,7 +146,7 @@ class ScoresQuery(Query):
         return scores
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class OfColumns(Query):
     """Sum of another query of some columns alone, dense or sparse, as if there were no others.
 
@@ -175,7 +175,7 @@ class OfColumns(Query):
         return self.query.sum(picked(X, self.columns), y)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class ColumnSession:
     """A session about some columns of the rows of another one, with a part of its budget.
 
@@ -208,7 +208,7 @@ class ColumnSession:
         return self.session.records(share * self.budget)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class GradientNorm(Procedure):
     """Largest coordinate of the sum of (z, 1) residual over all features and the intercept.
 

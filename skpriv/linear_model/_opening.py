@@ -7,7 +7,7 @@ persons: slopes from differences within persons, and what they do not tell.
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import floor, inf
 from numbers import Integral, Real
 from typing import Any
@@ -29,6 +29,7 @@ from .._estimation._public_maps import (
 )
 from .._estimation._reports import best_channel, effective_by_channel
 from .._printing import first_names
+from .._stored import frozen_object
 from ..exceptions import PrivacyError
 from ..privacy import Budget, Groups, models_that, open_session, split
 from ..records import ArrayRows, WeightedRows, as_rows, check_public, public_shape, same_names
@@ -356,7 +357,7 @@ def open_fit(model, rows, channel="gaussian", *, smallest_share=1.0, groups=None
     return session
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class WithinPersons:
     """Rows and targets, clipped to public bounds, less their means over the person.
 

@@ -21,6 +21,7 @@ from .._estimation._intervals import check_level, two_sided_quantile
 from .._estimation._public_maps import column_bounds
 from .._linalg import CompensatedSum
 from .._printing import Printed, Table, aligned
+from .._stored import frozen, frozen_object
 from ..preprocessing import TableEncoder
 from ..privacy import Cost, adds_up_gaussians, prepaid
 from ..records import Rows, check_length, present_names
@@ -40,7 +41,7 @@ MOST_RECORDS = 10**9
 SAME_SIZE = 1.03  # ratio of two numbers of people that are the same
 
 
-@dataclass(frozen=True)
+@frozen
 class Rehearsal:
     """What a rehearsal of one estimand tells.
 
@@ -280,7 +281,7 @@ class MadeUpRows(Rows):
         return total
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class _Imagined:
     """How made-up rows are spread, and the way from their coefficients to those of the table.
 

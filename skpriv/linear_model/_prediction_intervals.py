@@ -11,7 +11,7 @@ response; the search is the same, and every count of it has users of its own.
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache, partial
 from math import inf, sqrt
 from typing import Any
@@ -35,7 +35,7 @@ from .._estimation._conformal import (
 from .._estimation._intervals import ConfidenceInterval, check_level
 from .._linalg import FLOAT_STEP, ROUNDED
 from .._parameters import ArrayLike, ConformityScore, Level, parameters
-from .._stored import stored
+from .._stored import frozen, frozen_object, stored
 from ..privacy import ROUNDING, NoiseSource, Procedure, Query, ResponseNoise, split
 from ..records import aloud
 from ._estimator import PrivateRegressor
@@ -59,7 +59,7 @@ SIDES = {"absolute": (0,), "signed": (-1, 1)}
 OUTWARD = 4.0 * FLOAT_STEP  # relative: ends are moved by it, more than they are rounded
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class Score:
     """How far a target lies from the released function: below (-1), above (1) or both (0).
 
@@ -83,7 +83,7 @@ class Score:
         return np.where(np.isnan(score), np.inf, score)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class ScoresWithin(Query):
     """Numbers of records whose score is at most each of m thresholds.
 
@@ -120,7 +120,7 @@ class ScoresWithin(Query):
         return np.array([np.sum(scores[side] <= g, dtype=float) for side, g in self.thresholds])
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class ScoreReports(ScoresWithin):
     """The same for one threshold, from one random bit of each user.
 
@@ -147,7 +147,7 @@ class ScoreReports(ScoresWithin):
         return self.local_noise(budget).sent(bits, NoiseSource(rng)).astype(float)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class ScoreQuantiles(Procedure):
     """Order statistics of the scores, for a fit without privacy: textbook split conformal.
 
@@ -182,7 +182,7 @@ class ScoreQuantiles(Procedure):
 
 
 @stored
-@dataclass(frozen=True)
+@frozen
 class Calibration:
     """Released quantiles of scores: an interval is [f - below, f + above] within the range.
 

@@ -7,7 +7,7 @@ after the charge.
 
 import sys
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import sqrt
 from typing import Annotated, Any
 
@@ -26,6 +26,7 @@ from .._estimation._public_maps import TargetMap, column_bounds
 from .._estimation._targets import LocationQuery, SpreadQuery
 from .._linalg import row_products
 from .._parameters import ArrayLike, Delta, Epsilon, Level, PrivacyModel, RandomState, validated
+from .._stored import frozen
 from ..exceptions import InvalidValues, PrivacyError
 from ..privacy import (
     MODELS,
@@ -179,7 +180,7 @@ def unit_target(y, bounds):
     return TargetMap(bounds, fit_intercept=True).scaled(y)
 
 
-@dataclass(frozen=True)
+@frozen
 class SquaredErrors(Query):
     """Sum of u = min(e^2, c^2) / c^2, e the error of a prediction clipped to the target's bounds.
 
@@ -202,7 +203,7 @@ class SquaredErrors(Query):
         return _clipped_errors(self.estimator, self.table, X, target, self.bounds, self.limit)
 
 
-@dataclass(frozen=True)
+@frozen
 class ErrorMoments(SquaredErrors):
     """Sums of u, v, (u^2, v^2, u v) / 2, with v = min((r - m)^2, c^2) / c^2 and a released m.
 
@@ -224,7 +225,7 @@ class ErrorMoments(SquaredErrors):
         return np.array([u.sum(), v.sum(), (u @ u) / 2.0, (v @ v) / 2.0, (u @ v) / 2.0])
 
 
-@dataclass(frozen=True)
+@frozen
 class Gains(Query):
     """Sums of 1 - u for each of K predictions, u in [0, 1] the squared error of `SquaredErrors`.
 
@@ -282,7 +283,7 @@ def _predictions(estimator, rows):
 SCORE_CLIP = 5.0  # Errors are clipped at so many mean absolute deviations of the target.
 
 
-@dataclass(frozen=True)
+@frozen
 class PrivateScore:
     """A released score, with intervals that count sampling and privacy noise.
 

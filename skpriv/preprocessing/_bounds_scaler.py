@@ -1,7 +1,7 @@
 """Scaling into the unit ball by public ranges, and the way back for coefficients."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from numbers import Real
 from typing import Any, Self
 
@@ -12,12 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 from .._compat import fit_context, names_in
 from .._estimation._public_maps import column_bounds
 from .._parameters import ArrayLike, parameters
-from .._stored import stored
+from .._stored import frozen_object, stored
 from ..records import check_public, floats, same_names, silence
 from ._base import PublicTransformer
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class CoefficientMap:
     """The linear map from coefficients of transformed rows to those of the table's units.
 

@@ -10,6 +10,7 @@ import numpy as np
 from .._estimation._intervals import two_sided_quantile
 from .._parameters import Level, RandomState, validated
 from .._printing import Printed, Table
+from .._stored import frozen, frozen_object
 from ..privacy import ROUNDING, Budget, Groups, Query, open_session
 from ..records import as_rows, cells, from_table, identity, is_lazy, present_names, same_names
 from ._columns import LOST
@@ -22,7 +23,7 @@ STATES = ("read", "clipped", "other", "unreadable", "missing")
 _HEAD = "For the curator's eyes only. These are exact counts of private rows: do not release them."
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class CountsQuery(Query):
     """Counts of the cells of tables: the levels of one column, or the pairs of levels of two.
 
@@ -69,7 +70,7 @@ class CountsQuery(Query):
         return [prod(len(column.levels) for column in table) for table in self.tables]
 
 
-@dataclass(frozen=True)
+@frozen
 class CellStates:
     """A column of numbers of states, such as those of the cells of a table.
 

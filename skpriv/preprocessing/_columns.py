@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from .._estimation._intervals import usual_moments
-from .._stored import stored
+from .._stored import frozen, stored
 from ..records import (
     CLOCKS,
     DATES,
@@ -42,7 +42,7 @@ READ, CLIPPED, UNLISTED, LOST = range(4)
 DAYS_PER_YEAR = (date(401, 1, 1) - date(1, 1, 1)).days / 400  # the mean of the calendar
 
 
-@dataclass(frozen=True)
+@frozen
 class Block:
     """What a column becomes: names of its columns, and their way back.
 
@@ -697,7 +697,7 @@ class _Listed(ColumnType):
 
 
 @stored
-@dataclass(frozen=True)
+@frozen
 class Categorical(_Listed):
     """A column with a public list of categories, of which the first is the reference.
 
@@ -847,7 +847,7 @@ class Categorical(_Listed):
 
 
 @stored
-@dataclass(frozen=True)
+@frozen
 class Ordinal(_Listed, _Levels):
     """A column of levels with an order, at equal steps; its coefficient is a change per level.
 

@@ -10,7 +10,7 @@ a'beta.
 
 import ast
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import product, starmap
 from keyword import iskeyword
 from math import prod
@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._estimation._cells import placed
 from .._parameters import parameters
-from .._stored import stored
+from .._stored import frozen, stored
 from ..records import present_names, same_names
 from ._bounds_scaler import CoefficientMap
 from ._columns import Categorical, _Levels
@@ -282,7 +282,7 @@ class FormulaEncoder(SchemaEncoder):
         return {name: np.array([_reference(schema[name])]) for name in self.columns_}
 
 
-@dataclass(frozen=True)
+@frozen
 class _Design:
     """The terms of a formula.
 
@@ -358,7 +358,7 @@ class _Design:
         return {text: _evaluated(tree, columns, text) for text, tree in trees.items()}
 
 
-@dataclass(frozen=True)
+@frozen
 class _Bounded:
     """Values of a part of a term, and the public ends between which they can be.
 

@@ -12,7 +12,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from .._printing import first_names
-from .._stored import stored
+from .._stored import frozen, stored
 from ..records import (
     DATES, DURATIONS, INTERVALS, NUMBERS, PERIODS, TEXTS, TRUTHS, as_rows, cells, dtypes_of,
     held_back, is_lazy, kind_of, present_names, same_names, silence,
@@ -46,7 +46,7 @@ ROLES = "target", "outcome"
 
 
 @stored
-@dataclass(frozen=True)
+@frozen
 class TableFormat:
     """How a CSV file is written and whose its rows are, which a schema says once for all.
 

@@ -2,13 +2,12 @@
 the answer."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from sys import float_info
 from typing import Any, ClassVar
 
 import numpy as np
 
-from .._stored import stored
+from .._stored import frozen, frozen_object, stored
 from ..exceptions import PrivacyError
 from ..records import CHUNK_ROWS, Summed
 from ._noise._codebook_law import LiftedReports
@@ -73,7 +72,7 @@ def reordered(n: int) -> float:
 
 
 @stored
-@dataclass(frozen=True)
+@frozen
 class Answer:
     """Noisy sum of a query, with the exact law of its noise.
 
@@ -233,7 +232,7 @@ class Query(Summed, ABC):
         return NoiseSource(rng).add(exact, self.local_noise(budget))
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class InnerSum(Summed):
     """A sum inside of a procedure, whose output alone is released and has a sensitivity.
 

@@ -13,7 +13,6 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from math import isfinite, prod
 from secrets import token_hex
@@ -22,7 +21,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from .._stored import set_state
+from .._stored import frozen, set_state
 from .._sqlite import Database, legible
 from .._wire import (
     INDEX_BYTES, WIRE_VERSION, is_known, message_body, message_head, read_task, task_hash,
@@ -170,7 +169,7 @@ class SumRows(RowsOnDevices):
         return np.reshape(total, query.shape).astype(float) * lattice.step, n
 
 
-@dataclass(frozen=True)
+@frozen
 class Round:
     """The question of a task, as the device's own copy of the library derives it.
 

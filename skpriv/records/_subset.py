@@ -3,14 +3,13 @@
 An order is expanded from a seed and never written down.
 """
 
-from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256, shake_128
 from typing import Any
 
 import numpy as np
 
-from .._stored import set_state
+from .._stored import frozen_object, set_state
 
 BATCH_ROWS = 2**16  # rows of a file, or records of an order, that are read or drawn at once
 SEED_BYTES = sha256().digest_size  # length of a seed, which nobody can guess
@@ -20,7 +19,7 @@ BLOCK_WORDS = 2**10  # 64-bit numbers that one call of the hash function makes
 KEPT_ORDER_BYTES = 2**24
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class Subset:
     """Records that are chosen by position, each at most once.
 

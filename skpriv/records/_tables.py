@@ -8,7 +8,7 @@ with them is one fixed sentence.
 """
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, partial
 from typing import Any
 
@@ -16,6 +16,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from scipy.sparse import issparse
 
+from .._stored import frozen
 from ..exceptions import InvalidValues
 from ._base import KEPT_BYTES, ArrayRows, Rows, canonical
 from ._batches import BatchRows, check_length, chosen_columns, frame, is_table, length, split
@@ -84,7 +85,7 @@ class ReadOnce:
         return self._reader.read_all()
 
 
-@dataclass(frozen=True)
+@frozen
 class Source:
     """Something that is read in batches, always the same rows.
 

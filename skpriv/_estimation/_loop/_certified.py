@@ -4,13 +4,13 @@ They assume nothing of the coefficients or the noise. They are derived in
 docs/mathematics/linear_regression.md, whose letters are used here.
 """
 
-from dataclasses import dataclass
 from math import hypot, log, sqrt
 
 import numpy as np
 from scipy import stats
 
 from ..._linalg import RELATIVE_ZERO, quadratic_forms
+from ..._stored import frozen_object
 from .._cells import noise_floor
 from .._intervals import (
     RANGE,
@@ -43,7 +43,7 @@ STEP_EVENTS = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class _Bounds:
     """Statements that hold at once, but for their part of the failure probability."""
 

@@ -1,13 +1,12 @@
 """What other answers than the steps tell of a fit: of its mean, and of the length of a line."""
 
-from dataclasses import dataclass
 from math import sqrt
 from typing import Any
 
 import numpy as np
 from scipy.linalg import lapack
 
-from ..._stored import stored
+from ..._stored import frozen_object, stored
 from ...privacy import ROUNDING, Query
 from .._intervals import USUAL_QUANTILE
 from .._links import IDENTITY, StepLink
@@ -19,7 +18,7 @@ from ._score import CUBE
 STRETCH_WEIGHT = 1.5  # c of `StretchQuery`: free up to 1.66
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class ResidualMeanQuery(Query):
     """Sum of v clip(r - mu(m + phi'theta), -R, R) / R in [-1, 1]: a record moves it by at most 2.
 
@@ -51,7 +50,7 @@ class ResidualMeanQuery(Query):
         return residual[None]
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class StretchQuery(ResidualMeanQuery):
     """Sums of v s g and c v g^2, for a residual s over R and a distance g from the mean over u.
 
@@ -95,7 +94,7 @@ WEIGHTING = 0.6  # part of the spread of a fit by which weights may move its mea
 
 
 @stored
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class KnownMean:
     """The evidence of released means about a fit, without the clip of its steps.
 
@@ -161,7 +160,7 @@ class KnownMean:
 
 
 @stored
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class KnownLength:
     """By how much a line at a point b is too short, as another answer than its steps says.
 

@@ -1,6 +1,5 @@
 """Without privacy: ordinary least squares with its intervals, and maximum likelihood."""
 
-from dataclasses import dataclass
 from functools import partial
 from operator import add
 from typing import Any
@@ -9,6 +8,7 @@ import numpy as np
 from scipy import linalg
 
 from ..._linalg import FLOAT_STEP, RELATIVE_ZERO
+from ..._stored import frozen_object
 from ...privacy import SIDE_SHARE, Procedure
 from .._links import IDENTITY
 from .._public_maps import RecordMap
@@ -16,7 +16,7 @@ from .._targets import scaled_targets
 from ._steps import at_solution
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class LeastSquares(Procedure):
     """Coefficients and intercept of least squares on clipped rows, of least norm if not unique.
 
@@ -63,7 +63,7 @@ def fit_exactly(session, maps, penalty=None):
     return at_solution(session, maps, IDENTITY, maps.theta(solution[:-1], float(solution[-1])))
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class MaximumLikelihood(Procedure):
     """theta of the largest likelihood on clipped rows, of least norm if it is not unique.
 

@@ -4,7 +4,7 @@ The certified interval comes from the last Newton step, without an assumption on
 or the noise. It is derived in docs/mathematics/linear_regression.md, whose letters are used here.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf, sqrt
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from ..._linalg import RELATIVE_ZERO, psd_part, quadratic_forms
-from ..._stored import stored
+from ..._stored import frozen_object, stored
 from .._cells import MOSTLY, ROUNDED_SQUARE, Across, Cells, moved, noise_floor
 from .._coefficients import NOISE, CoefficientLaw
 from .._information import Information
@@ -69,7 +69,7 @@ _LAWS: WeakKeyDictionary[Any, dict] = WeakKeyDictionary()
 
 
 @stored
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class LoopFit(Released):
     """All that a fit has released: its linear part is m + x'b for whitened points x = W phi.
 

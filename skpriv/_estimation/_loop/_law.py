@@ -1,6 +1,6 @@
 """The law of estimates of a fit of the loop, at points and of its coefficients."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from math import sqrt
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..._linalg import psd_part, quadratic_forms
+from ..._stored import frozen_object
 from .._cells import MOSTLY, across_all, estimable_weights
 from .._coefficients import NOISE, LawSource, LawSums, few_rows
 from .._intervals import USUAL_QUANTILE, noise_share, shrunk_covariance
@@ -58,7 +59,7 @@ def inversion_excess(slopes, moments, variances, scale, quantile):
     return np.sqrt(np.maximum((half / quantile) ** 2 - counted, 0.0))
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class LoopLaw:
     """The estimates that a fit gives at points, and the parts of their covariance.
 
@@ -227,7 +228,7 @@ TOO_FEW_RECORDS = (
 )
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class LoopSource(LawSource):
     """Coefficients of a fit of the loop.
 

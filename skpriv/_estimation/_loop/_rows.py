@@ -6,13 +6,12 @@ with ||phi|| <= 1, psi = W phi for a released W, w = min(1, 1 / ||psi||) and e =
 """
 
 from copy import copy
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from ..._stored import set_state
+from ..._stored import frozen_object, set_state
 from ..._linalg import SQRT2, add_gram, blocks_of, lean_product, row_norms, unvech, vech, vech_size
 from ...privacy import ROUNDING, Query
 from .._public_maps import RowMap
@@ -20,7 +19,7 @@ from .._public_maps import RowMap
 SQUARES = 1.5  # c of `MarginsQuery`: as large as costs nothing
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class Whitened:
     """Rows e = w W phi and weights w of a chunk.
 
@@ -128,7 +127,7 @@ class PreparedRows:
         return self._whitened_alone.gram(self)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class WhiteningQuery(Query):
     """Sum of vech ee'.
 
@@ -160,7 +159,7 @@ class WhiteningQuery(Query):
         return unvech(answer.value, len(self.whitened.W)) / answer.n, answer.mean_scale
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class MarginsQuery(Query):
     """Sums of z and c z^2 of each feature z, in half-ranges from the middle of its range.
 
@@ -190,7 +189,7 @@ class MarginsQuery(Query):
         return np.concatenate([z.sum(axis=0), SQUARES * np.einsum("ij,ij->j", z, z)])
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class ClippedRowsQuery(Query):
     """Number of records outside of any bound, and outside of those of each value, over sqrt(d).
 

@@ -16,12 +16,13 @@ squares. If x is near 1, k is where the noise of a clipped mean, k / P(|z| < k),
 The value of each number is measured in docs/evidence/linear_regression.md, unless said otherwise.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import exp, pi, sqrt
 
 import numpy as np
 from scipy.special import lambertw, ndtr
 
+from ..._stored import frozen
 from ...privacy import SIDE_SHARE
 from .._links import IDENTITY
 from ._rows import SQUARES
@@ -101,7 +102,7 @@ ROWS_AND_CLIPS = (1.5, 1.75), (2.5, 2.5)
 NORMAL = sqrt(pi / 2.0)  # standard deviation of a normal variable over its mean deviation
 
 
-@dataclass(frozen=True)
+@frozen
 class Rules:
     """The decisions of a fit before any record is read.
 

@@ -5,7 +5,7 @@ The equation of the least-squares line comes from scores without clips or weight
 longest are shortened.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import exp, hypot, inf, sqrt
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from ..._linalg import RELATIVE_ZERO, SQRT2, add_gram, one_blas_thread, row_norms, unvech, vech
-from ..._stored import set_state, stored
+from ..._stored import frozen_object, set_state, stored
 from ...privacy import ROUNDING, TOLD_ABOVE, GaussianNoise, Query
 from .._links import IDENTITY, StepLink
 from .._persons import MATRICES, JointScores, PersonScores, ScoreLengthsQuery, person_sums
@@ -61,7 +61,7 @@ class Scores(NamedTuple):
     factors: np.ndarray
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class ScoreQuery(JointScores, Query):
     """Joint sum of (e s, c h ee', s^2) and, where it is asked, (uu'/2, .79 J) with u = e s.
 
@@ -291,7 +291,7 @@ class ScoreQuery(JointScores, Query):
         return self.joined(numbers | found | {"moment": moment})
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class PersonScoreQuery(PersonScores, ScoreQuery):
     """Joint sum of (u, c h ee', q s^2, uu' / sqrt(2), k J) over persons.
 
@@ -336,7 +336,7 @@ CUBE = 0.5 * CUT**3
 
 
 @stored
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class ScoreEquation:
     """Means over n records, released at a point b with residuals clipped at R.
 
@@ -588,7 +588,7 @@ def _line_scores(block):
     return factors, np.abs(factors) * block.lengths
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class LineScoreQuery(ScoreQuery):
     """Joint sum of (v, c v J, vv' / sqrt(2)), v = u / max(T, |u|), J = 1{|u| > T}, c^2 = h.
 
@@ -703,7 +703,7 @@ class _LineSums:
         return self._query.joined(sums)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class StepAndLineQuery(Query):
     """Joint sum of a step and of the line at the same point, in one pass over the records.
 

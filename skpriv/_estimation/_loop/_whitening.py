@@ -4,7 +4,6 @@ Whitened rows have about the same mean square in every direction. The pool combi
 that were released so far into one estimate, which costs no privacy.
 """
 
-from dataclasses import dataclass
 from math import sqrt
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from ..._linalg import lean_product, quadratic_forms, row_norms
+from ..._stored import frozen_object
 from ...records import in_threads
 from .._moments import PRIOR_VARIANCES, SAMPLING
 from ._rows import SQUARES, MarginsQuery, Whitened, WhiteningQuery
@@ -470,7 +470,7 @@ def _next_whitening(W, gram, scale, rules, to_even=None, guarded=True):
     return np.asarray(np.linalg.qr(_lengthened(W), mode="r"))
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class Usual:
     """A public guess of the mean and the variance of each feature, in half-ranges.
 

@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 from numbers import Integral
 from typing import Annotated, Any, Literal
@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from ..._compat import HasMethods
 from ..._parameters import Count, parameters
-from ..._stored import set_state, stored_in_policies
+from ..._stored import frozen, set_state, stored_in_policies
 from ...exceptions import PrivacyError
 from ...linear_model import IHTRegressor
 from ...privacy import Guarantee, Raw, parallel_part
@@ -24,7 +24,7 @@ from . import _oracles
 
 
 @stored_in_policies
-@dataclass(frozen=True)
+@frozen
 class EpochSchedule:
     """Epoch j = 0, 1, ... has about ``first * ratio**j`` rounds, whatever happens in them.
 
@@ -99,7 +99,7 @@ def _check_length(length: Any) -> int:
 
 
 @stored_in_policies
-@dataclass(frozen=True)
+@frozen
 class Stretch:
     """Rounds of one or several epochs, with an oracle of their pooled sums.
 

@@ -3,7 +3,7 @@
 import json
 import secrets
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Literal, Self
 
 from sklearn.exceptions import NotFittedError
@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 from ..._estimation._reports import best_channel, moments_query, report_noises
 from ..._estimation._public_maps import RecordMap
 from ..._parameters import ArrayLike, Count, Delta, Epsilon, Finite, Positive, parameters
-from ..._stored import stored_in_policies
+from ..._stored import frozen, stored_in_policies
 from ...exceptions import PrivacyError
 from ..._wire import WIRE_VERSION, is_known, read_report, reported_directions, task_hash
 from ...privacy import Budget, Guarantee, LiftedReports, Trust, adds_up_gaussians, capabilities
@@ -27,7 +27,7 @@ UNSHUFFLED = "local"  # the model of reports that nobody shuffles
 
 
 @stored_in_policies
-@dataclass(frozen=True)
+@frozen
 class GrowingTimes:
     """Reads after 20, 40, ... rounds, and from 400 rounds on after 1.05 times as many each.
 

@@ -13,7 +13,7 @@ used (the idea is that of Bifet and Gavalda 2007, for means of exact numbers).
 """
 
 import uuid
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from math import hypot, log, sqrt
 from typing import Any
@@ -24,7 +24,7 @@ from scipy.special import chdtrc
 from ..._estimation._intervals import event, operator_quantile, shared
 from ..._estimation._moments import PRIOR_VARIANCES
 from ..._linalg import RELATIVE_ZERO, psd_part
-from ..._stored import stored_in_policies
+from ..._stored import frozen, stored_in_policies
 from ...privacy import Answer, GaussianNoise, PrivacyReport, Raw, charge, open_stream, parallel_part
 
 # Weights of the likelihood's ellipsoid beside the ball; any is valid, the smallest result is used.
@@ -33,7 +33,7 @@ WEIGHTS = (0.01, 0.03, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98)
 
 
 @stored_in_policies
-@dataclass(frozen=True)
+@frozen
 class Region:
     """Ellipsoid with phi'theta <= phi'centre + sqrt(phi' form phi) for all its theta.
 
@@ -269,7 +269,7 @@ FALSE_ALARMS = 0.05
 
 
 @stored_in_policies
-@dataclass(frozen=True)
+@frozen
 class Mark:
     """One read of the sums: where a window may begin or end.
 

@@ -1,6 +1,5 @@
 """Several classes: the link of their probabilities, and the questions about their scores."""
 
-from dataclasses import dataclass
 from functools import cache
 from math import sqrt
 from typing import Any
@@ -15,7 +14,7 @@ from ..._estimation._persons import JointScores, PersonScores
 from ..._estimation._public_maps import RowMap
 from ..._estimation._targets import LEAST_RATE, Location, OfTargets, best_linear, scaled_targets
 from ..._linalg import SQRT2, blocks_of, kronecker_sums, pair_products, vech, vech_size
-from ..._stored import stored
+from ..._stored import frozen, frozen_object, stored
 from ...privacy import ROUNDING, Query
 
 
@@ -28,7 +27,7 @@ def contrasts(n_classes):
 
 
 @stored
-@dataclass(frozen=True)
+@frozen
 class Softmax(Logit):
     """Several classes, whose probabilities are exponentials of linear parts over their sum.
 
@@ -145,7 +144,7 @@ def class_targets(row_map, target_map, X, y):
     return np.rint(code), roots
 
 
-@dataclass(frozen=True)
+@frozen
 class ClassRatesQuery(OfTargets, Query):
     """Numbers of records of each class: replacing one moves two counts by 1, or with weights in
     [0, 1] by at most that: sensitivity sqrt(2).
@@ -196,7 +195,7 @@ def slopes_of_pairs(probabilities):
     return pair_products(Q.T) @ probabilities - pair_products(Q.T @ probabilities)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class ClassScoreQuery(JointScores, Query):
     """Joint sum of (u, c A, uu' / sqrt(2)) over records; matrices mean their vech.
 
@@ -306,7 +305,7 @@ class ClassScoreQuery(JointScores, Query):
                 yield d, 2.0 * h * slopes_of_pairs(probabilities), e
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class PersonClassScoreQuery(PersonScores, ClassScoreQuery):
     """Scores of the classes where a record is a person with several rows.
 

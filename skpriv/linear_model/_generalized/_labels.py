@@ -2,14 +2,13 @@
 
 from collections.abc import Iterable, Set
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..._estimation._public_maps import PublicTargets
 from ..._linalg import blocks_of
-from ..._stored import stored
+from ..._stored import frozen, stored
 from ...records import (
     NUMBERS,
     TEXTS,
@@ -148,7 +147,7 @@ class LabelledRows(ArrayRows):
 
 
 @stored
-@dataclass(frozen=True)
+@frozen
 class ClassTarget(PublicTargets):
     """The target r in [0, 1] of two classes; NaN, a row of zeros, for anything else.
 

@@ -1,7 +1,7 @@
 """Private logistic regression of two or more public classes."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, cast
 
 import numpy as np
@@ -14,7 +14,7 @@ from ..._estimation._links import Logit
 from ..._estimation._targets import LocationQuery
 from ..._linalg import ROUNDED
 from ..._parameters import ArrayLike, parameters
-from ..._stored import stored
+from ..._stored import frozen_object, stored
 from ...records import ArrayRows, silence
 from .._estimator import PrivateEstimator
 from .._opening import public_rows
@@ -38,7 +38,7 @@ NO_LABEL = "or no label was one of `classes`"
 SURPRISES = (0.3, 0.125)  # the grid of the search is from about a tenth of these up to 1
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class LabelScore:
     """How improbable the label of a record is: one minus its probability, infinite for no class.
 

@@ -1,21 +1,19 @@
 """Private Poisson regression of counts."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy import stats
 
 from ..._estimation._links import Log
 from ..._estimation._public_maps import PublicTargets
 from ..._parameters import ConformityScore, parameters
-from ..._stored import stored
+from ..._stored import frozen, stored
 from .._opening import public_bounds, public_rows
 from .._prediction_intervals import PredictionIntervals
 from ._glm import GeneralizedLinear
 
 
 @stored
-@dataclass(frozen=True)
+@frozen
 class CountTarget(PublicTargets):
     """Counts as parts of the largest: r = clip(y, low, high) / high.
 

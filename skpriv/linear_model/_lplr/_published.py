@@ -1,12 +1,11 @@
 """LPLR as published, corrected: one direction and two batches of records a level."""
 
-from dataclasses import dataclass
 from math import log, sqrt
 
 import numpy as np
 
 from ..._estimation._intervals import split_failure
-from ..._stored import stored
+from ..._stored import frozen_object, stored
 from ...privacy import ROUNDING
 from ._equations import TARGETS_WEIGHTS
 from ._tree import ACTIVATION_FAILURE, NOISE_WEIGHTS, Bin, LevelQuery, PartitionTree, law_of
@@ -22,7 +21,7 @@ def target_bound(level, theta_bound):
     return 1.0 if level == 1 else 1.0 + theta_bound
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class PaperLevelQuery(LevelQuery):
     """Sums of r z and z z' of :class:`LevelQuery` alone, with residual targets r.
 
@@ -46,7 +45,7 @@ class PaperLevelQuery(LevelQuery):
             node.target = node.target * target_bound(self.level, self.theta_bound)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class ErrorQuery(LevelQuery):
     """Sum over each bin of min(eta, c) |u'z| / c in [0, 1]: how much earlier errors weigh.
 
@@ -121,7 +120,7 @@ def grow_paper(session, maps, *, gamma, n_scales, n_levels, theta_bound):
 
 
 @stored
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class PaperIntervals:
     """Predictions and intervals along the paths of a published tree."""
 

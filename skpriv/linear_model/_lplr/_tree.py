@@ -18,12 +18,12 @@ from ..._estimation._intervals import norm_quantile, operator_quantile
 from ..._estimation._public_maps import RecordMap
 from ..._linalg import SQRT2, quadratic_forms, unvech, vech, vech_size
 from ..._printing import Display
-from ..._stored import stored
+from ..._stored import frozen, frozen_object, stored
 from ...privacy import ROUNDING, CodebookBlocksNoise, NoiseSource, Query, hadamard_entries
 
 
 @stored
-@dataclass(frozen=True)
+@frozen
 class GaussianLaw:
     """GOE(rms) noise on z z', and independent N(0, rms^2) on z times a column.
 
@@ -49,7 +49,7 @@ class GaussianLaw:
 
 
 @stored
-@dataclass(frozen=True)
+@frozen
 class ReportLaw:
     """Sums of independent codebook reports: bounded terms, given the records.
 
@@ -358,7 +358,7 @@ class PartitionTree(Display):
         return self._drawn(ax)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class LevelQuery(Query):
     """Sum of u u' in the last bin of each record's path, u = (z, a / sqrt 2, r / sqrt 2).
 
@@ -454,7 +454,7 @@ class LevelQuery(Query):
             node.receive(moments[:d, :d], beside[:, :-1], beside[:, -1], law, answer.n, overlap)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class CodebookLevelQuery(LevelQuery):
     """The moments z z', z a' and r z of :class:`LevelQuery`, as a unit vector for a codebook.
 

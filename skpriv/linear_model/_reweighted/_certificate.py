@@ -9,7 +9,6 @@ of the noise of S): none needs that the descent converged, nor a condition on U 
 eigenvalues of S.
 """
 
-from dataclasses import dataclass
 from math import log, sqrt
 
 import numpy as np
@@ -18,7 +17,7 @@ from scipy import stats
 from ..._estimation._intervals import event, operator_quantile, split_failure
 from ..._estimation._links import Link
 from ..._linalg import psd_power
-from ..._stored import stored
+from ..._stored import frozen_object, stored
 
 # Public grid of ridges lambda', in the units of H (whose trace is at most one).
 RIDGES = np.concatenate([[0.0], np.geomspace(1e-6, 1.0, 37)])
@@ -29,7 +28,7 @@ CERTIFICATE_PARTS = (0.5, 0.45, 0.05)
 
 
 @stored
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class GradientCertificate:
     """Released gradient and mean of Phi_U at a public point.
 

@@ -1,6 +1,6 @@
 """Re-weighted gradient descent for any link: the questions of its steps, and their number."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache, partial
 from math import ceil, inf, log, sqrt
 
@@ -10,6 +10,7 @@ from ..._estimation._links import IdentityLink, Link, LogitLink
 from ..._estimation._moments import Instrument
 from ..._estimation._public_maps import RecordMap
 from ..._linalg import RELATIVE_ZERO, nearest_in_ball, psd_part, psd_power, unvech, vech, vech_size
+from ..._stored import frozen_object
 from ...privacy import ROUNDING, InnerSum, Procedure, Query
 from ._certificate import GradientCertificate
 from ._normalisation import EIGENVALUE_FLOOR
@@ -43,7 +44,7 @@ def step_shares(divides, link, precision):
     return parts / parts.sum()
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class LinkGradientQuery(Query):
     """Joint sum of (e (nu(<phi, theta>) - r), weight vech Phi_U) at a public theta.
 
@@ -192,7 +193,7 @@ def descend(session, maps, instrument, link, radius, shares):
     return theta, found
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class Minimiser(Procedure):
     """Solution of the score equation sum phi (nu(<phi, theta>) - r) = 0 in the ball: no privacy.
 

@@ -8,7 +8,7 @@ theirs. M is the normalisation times the factor that makes l about 1 on average.
 factor rows would be below the noise, and with a larger one many would be shortened.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from math import sqrt
 
@@ -29,6 +29,7 @@ from ..._linalg import (
     vech,
     vech_size,
 )
+from ..._stored import frozen, frozen_object
 from ...privacy import ROUNDING, Query
 
 # Weight of r^2 beside the other sums: the largest that costs nothing, see `ReweightedMomentsQuery`.
@@ -51,7 +52,7 @@ FADE = 1.0 / 300.0
 LEAST_FADE = 0.5
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class NormalisationQuery(Query):
     """Sum of h h', h = U phi / sqrt(l max(l, L)), l = ||U phi||: for l < L that of Eq. (6) over L.
 
@@ -91,7 +92,7 @@ class NormalisationQuery(Query):
         return sqrt(self.instrument.length) * np.eye(self.maps.size)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class ReweightedMomentsQuery(Query):
     """Joint sum of (e r, e phi', vech e e', sqrt(5/4) r^2), e = U phi / ||U phi|| (Algorithm 12).
 
@@ -240,7 +241,7 @@ def reweighted_sensitivity(condition):
 MOST_SHAPE_NOISE = 0.5  # noise over an eigenvalue of 1 / p, above which the rows' shape is hidden
 
 
-@dataclass(frozen=True)
+@frozen
 class ReportedNormalisationQuery(LiftedMomentsQuery):
     """Sum of Phi_U = h h', h = U^{1/2} phi / sqrt(||U phi||), from lifted reports about h.
 
@@ -275,7 +276,7 @@ class ReportedNormalisationQuery(LiftedMomentsQuery):
         return {**super().wire(), "weights": weights}
 
 
-@dataclass(frozen=True)
+@frozen
 class ReweightedReportsQuery(LiftedMomentsQuery):
     """Sums of k h and h h', h = M phi / max(1, |M phi|) and k = r / max(1, |M phi|)."""
 

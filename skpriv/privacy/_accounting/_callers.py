@@ -2,12 +2,12 @@
 
 import sys
 import warnings
-from dataclasses import dataclass
 from math import isinf
 from types import FrameType
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from ..._stored import frozen
 from ...exceptions import PrivacyWarning
 from ...records import aloud
 
@@ -33,7 +33,7 @@ LARGE_EPSILON = 10.0
 _known_facts: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
 
 
-@dataclass(frozen=True)
+@frozen
 class Callers:
     """Who called the running fit, and may have read the rows or repeated them.
 

@@ -18,7 +18,7 @@ from operator import add
 from scipy.special import erfcx, ndtr, ndtri_exp
 
 from ..._linalg import ROUNDED
-from ..._stored import stored
+from ..._stored import frozen, stored
 from ...exceptions import PrivacyError
 
 _SQRT2 = math.sqrt(2.0)
@@ -242,7 +242,7 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
 
 
 @stored
-@dataclass(frozen=True)
+@frozen
 class Budget:
     """An (epsilon, delta)-differential privacy guarantee, when one record is replaced.
 

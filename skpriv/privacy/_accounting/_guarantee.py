@@ -9,12 +9,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import exp, inf, isinf
 
+from ..._stored import frozen
 from ...exceptions import PrivacyError
 from ._cost import Budget, Cost
 from ._lattice import Devices
 
 
-@dataclass(frozen=True)
+@frozen
 class Capabilities:
     """The abilities of the sessions of a privacy model.
 
@@ -491,7 +492,7 @@ def _of_group(cost: Cost, m: int, alone: bool) -> Cost:
     )
 
 
-@dataclass(frozen=True)
+@frozen
 class Trust:
     """A privacy model and its budget, as they are meant: an infinite epsilon is no privacy.
 

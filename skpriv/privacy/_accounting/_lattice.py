@@ -6,7 +6,6 @@ where a shuffler mixes the shares of all users, more are needed.
 """
 
 from bisect import bisect_left
-from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, exp, floor, log, log2, sqrt
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 
-from ..._stored import stored
+from ..._stored import frozen, stored
 from ...exceptions import PrivacyError
 from ._cost import Budget
 
@@ -44,7 +43,7 @@ HIDERS = {
 
 
 @stored
-@dataclass(frozen=True)
+@frozen
 class Devices:
     """How many devices there are, how many are counted on for noise, and how sums are hidden.
 
@@ -74,7 +73,7 @@ class Devices:
         return f"together {HIDERS[self.transport][1]} see each record almost as it is"
 
 
-@dataclass(frozen=True)
+@frozen
 class Lattice:
     """Grid and noise of one query whose sum alone is seen.
 

@@ -6,7 +6,7 @@ from math import exp, isfinite, sqrt
 from typing import Any
 
 from ..._printing import Printed, Table
-from ..._stored import stored
+from ..._stored import frozen, stored
 from ._callers import CALLED, PIPELINE, Callers
 from ._cost import Budget, Cost
 from ._guarantee import Guarantee, capabilities
@@ -36,7 +36,7 @@ def _dearest(costs):
 
 
 @stored
-@dataclass(frozen=True)
+@frozen
 class ReportRow:
     """One answered query: only public parameters and noise laws, no answer.
 

@@ -9,11 +9,12 @@ import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf, isfinite, isinf
 from typing import Any, Self, cast
 
 from ..._printing import Printed, Table
+from ..._stored import frozen
 from ...exceptions import PrivacyError
 from .._accounting._cost import Budget, Cost, pure_mu
 from .._noise._laws import tell_charge
@@ -385,7 +386,7 @@ _OBJECTS_TABLE = (
 )
 
 
-@dataclass(frozen=True)
+@frozen
 class Lineage:
     """The identity of an object that is kept in a file, and the last states it was in.
 

@@ -14,7 +14,7 @@ import weakref
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import UTC, datetime
 from functools import cached_property
 from math import inf, isinf, sqrt
@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..._sqlite import Connection, Database, legible
+from ..._stored import frozen
 from ...exceptions import BudgetExceeded, PrivacyError
 from .._accounting._cost import CURRENCIES, SHARE_SLACK, Budget, Cost, gdp_delta
 
@@ -85,7 +86,7 @@ def check_unit(ledger: str, charge: str, name: str) -> None:
     )
 
 
-@dataclass(frozen=True)
+@frozen
 class Limit:
     """A total that charges must not exceed, fixed before the first of them.
 

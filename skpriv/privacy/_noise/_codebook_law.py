@@ -1,7 +1,6 @@
 """Reports by the codebook channel: the law of one, the best code for a use, the sums of many."""
 
 import secrets
-from dataclasses import dataclass
 from functools import lru_cache
 from math import inf, log, sqrt
 from typing import Any
@@ -11,14 +10,14 @@ from scipy import special
 
 from ... import _wire
 from ..._linalg import BLOCK_ENTRIES, FLOAT_STEP, blocks_of, vech
-from ..._stored import stored
+from ..._stored import frozen, frozen_object, stored
 from ..._wire import draw_ranks
 
 TYPICAL_NORM = 0.5  # public norm of theta* for which a code is chosen, by the noise b - A theta*
 
 
 @stored
-@dataclass(frozen=True)
+@frozen
 class Codebook:
     """One report a user: the index of a public direction about a secret unit vector v.
 
@@ -308,7 +307,7 @@ def random_signs(means, rng=None):
     return np.where(rng.uniform(size=len(means)) < (1.0 + means) / 2.0, 1.0, -1.0)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen_object
 class LiftedReports:
     """Reported directions of lifted moments, and the sums that they estimate.
 

@@ -4,7 +4,7 @@ Hadamard rows spread the blocks of a sum over the users. Randomised response is 
 user, which is true with the larger of two integer weights.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from math import inf, log, sqrt
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..._linalg import FLOAT_STEP
-from ..._stored import stored
+from ..._stored import frozen, stored
 from ..._wire import draw_ranks
 from .._accounting._cost import Cost
 from ._codebook_law import Codebook, LiftedReports, best_codebook
@@ -43,7 +43,7 @@ class ReportNoise(Noise):
 
 
 @stored
-@dataclass(frozen=True)
+@frozen
 class CodebookNoise(ReportNoise):
     """Noise of the codebook channel on a sum of lifted moments, (sum r phi, sum phi phi').
 
@@ -238,7 +238,7 @@ def _term_moments(code, norm, cosine):
 
 
 @stored
-@dataclass(frozen=True)
+@frozen
 class CodebookBlocksNoise(ReportNoise):
     """Noise of codebook reports, spread over rows of a Hadamard matrix, on the sums of blocks.
 
@@ -341,7 +341,7 @@ def walsh_hadamard(values):
     return result
 
 
-@dataclass(frozen=True)
+@frozen
 class ResponseNoise(ReportNoise):
     """Noise of randomised response on a count of users (Warner 1965).
 

@@ -13,7 +13,6 @@ import secrets
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import lru_cache, partial, wraps
 from math import sqrt
 from typing import Any, TypeVar, cast
@@ -21,7 +20,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from ..._linalg import BLOCK_ENTRIES
-from ..._stored import stored, stored_in_policies
+from ..._stored import frozen, stored, stored_in_policies
 from ..._wire import lifted
 from ...exceptions import PrivacyError
 from ...records import SEED_BYTES, SeededOrder, in_threads
@@ -88,7 +87,7 @@ class Noise:
 
 
 @stored
-@dataclass(frozen=True)
+@frozen
 class GaussianNoise(Noise):
     """Independent N(0, scale^2) noise on every coordinate of an answer.
 
@@ -214,7 +213,7 @@ class GaussianNoise(Noise):
         return "Gaussian" if self.scale else "none"
 
 
-@dataclass(frozen=True)
+@frozen
 class GumbelNoise:
     """Gumbel noise on scores, of which the k largest are named: k exponential mechanisms at once.
 

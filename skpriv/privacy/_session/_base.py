@@ -7,7 +7,6 @@ the records. Random parts of its rows are `Pieces` of one order, which only the 
 import os
 from abc import ABC, abstractmethod
 from contextlib import nullcontext
-from dataclasses import dataclass
 from functools import cached_property, wraps
 from math import floor
 from numbers import Integral
@@ -16,6 +15,7 @@ from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
+from ..._stored import frozen
 from ...exceptions import PrivacyError
 from ...records import (
     KEPT_BYTES, ArrayRows, PersonRows, Subset, codes, in_memory, public_shape, silence,
@@ -87,7 +87,7 @@ PUBLIC_SUBSET = (
 )
 
 
-@dataclass(frozen=True)
+@frozen
 class Piece:
     """Records from one place of a session's random order up to another: two public numbers.
 
@@ -375,7 +375,7 @@ class Groups:
         rows.needs_order()
 
 
-@dataclass(frozen=True)
+@frozen
 class FilledPlaces(Query):
     """Number of rows of persons, over the places of a person: each person adds at most 1.
 

@@ -4,12 +4,13 @@ Some models have a curator who sees all records. In the others every user adds n
 anything leaves the device: to reports, or to sums that are hidden. One model has no privacy.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil, exp, floor, inf, prod, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
 
+from ..._stored import frozen
 from ...exceptions import PrivacyError
 from ...records import Rows, as_rows
 from .._accounting._cost import SHARE_SLACK, Budget, Cost
@@ -70,7 +71,7 @@ class ExactSession(CentralSession):
         return GumbelNoise(0.0)
 
 
-@dataclass(frozen=True)
+@frozen
 class SummedNoise(GaussianNoise):
     """Sum of the discrete Gaussian noise of all users, on a grid.
 
