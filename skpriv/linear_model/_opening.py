@@ -16,7 +16,7 @@ import numpy as np
 
 from .._compat import names_in
 from .._estimation._conformal import checked_levels
-from .._estimation._loop._rules import RESOLVED, Rules
+from .._estimation._loop._rules import MEAN_RECORDS, RESOLVED
 from .._estimation._loop._whitening import Usual
 from .._estimation._persons import person_sums
 from .._estimation._public_maps import (
@@ -278,10 +278,11 @@ def best_reports(model, size, rows, size_of=None):
 
     Reports by a codebook have less noise, and are solved at once. Steps whiten the rows, which are
     short and uneven where only their ranges are known. So Gaussian reports are taken where the
-    codebook would just resolve the Gram matrix. From four times that resolution on its noise is too
-    small to matter, while steps clip the residuals of skewed targets. This was measured for
-    shuffled reports alone (docs/evidence/codebook.md): in the local model the codebook is taken,
-    which needs no delta. Devices answer once, so that there are no steps.
+    codebook would just resolve the Gram matrix, and they are so many that steps do not spend most
+    of them on the mean of the target. From four times that resolution on its noise is too small to
+    matter, while steps clip the residuals of skewed targets. This was measured for shuffled reports
+    alone (docs/evidence/codebook.md): in the local model the codebook is taken, which needs no
+    delta. Devices answer once, so that there are no steps.
 
     Parameters
     ----------
@@ -302,7 +303,7 @@ def best_reports(model, size, rows, size_of=None):
     effective = effective_by_channel(trust.can, size, trust.budget, rows.n)
     lengths = {name: size_of(many) if size_of else size for name, many in effective.items()}
     p = lengths["gaussian"]
-    sloped = not Rules.of(rows.n, p, effective["gaussian"]).few_records
+    sloped = effective["gaussian"] >= MEAN_RECORDS[0]
     resolved = 1.0 <= effective["codebook"] / (RESOLVED * p**1.5) <= 4.0
     return "gaussian" if sloped and resolved and p >= lengths["codebook"] else channel
 

@@ -37,12 +37,15 @@ QUESTION = SIDE_SHARE
 LEARNT = 4.0 * QUESTION
 # Up to this N each look at the mean of the target has as much, and the spread half of it; beyond,
 # the noise of the looks stays what it is, until they are questions as others are. With more the
-# slopes lose, with less the fit loses where bounds are wide (docs/evidence/few_records.md).
-MEAN_RECORDS = 67.0
+# slopes lose, with less the fit loses where bounds are wide. Of a line this N is no more than the
+# second number times sqrt(p): the slopes of few features gain more than the mean
+# (docs/evidence/few_records.md).
+MEAN_RECORDS = 67.0, 25.0
 # The equation of the least-squares line or of the likelihood, where that is the declared estimand.
 # With more the slope that steps tell has too much noise. Measured.
 DECLARED = 0.5
-# The last step, from which certified intervals come, where the Gram matrix is resolved. Measured.
+# The last step, from which certified intervals come, where the least number of steps is taken. With
+# more steps it falls with their square, to the share of the others. Measured.
 LAST_SHARE = 0.7
 # The mean of counts, which is a small part of the largest count and near its noise. Measured.
 LAST_COUNT = 3.0 * QUESTION
@@ -62,6 +65,9 @@ SUBSET_RESOLUTIONS = (100.0, 1e4)
 # far as their noise allows, since that question mends what weights of rows far away do to the line.
 # From RESOLVED on, the noise of the question would do more harm than good. Measured.
 STRETCHED = 1.5 * RESOLVED
+# The equation of the line has a whole question from here on, and less below, where its noise is
+# many times that of the steps: with a whole one from RESOLVED on these tell less than with none.
+TOLD_LINE = 3.0 * RESOLVED
 # The question of what is cut is asked from here on, which certified intervals alone need. At this
 # resolution they are .2 to .7 of half of the range wide, and at twice this one .05 to .25. The
 # question makes standard errors 4 to 9% larger here, 0 to 3% at five times this one, and a tenth to
@@ -196,7 +202,10 @@ class Rules:
         precision = N / sqrt(n * p)
         few_records = N < link.enough(p)
         mean_only = (fit_intercept or not link.linear) and N < link.mean_effective_records
-        of_mean = max(QUESTION, LEARNT * min(1.0, MEAN_RECORDS / N) ** 2)  # each look at the mean
+        mean_records, of_few = MEAN_RECORDS
+        if link.linear:
+            mean_records = min(mean_records, of_few * sqrt(p))
+        of_mean = max(QUESTION, LEARNT * min(1.0, mean_records / N) ** 2)  # each look at the mean
         # The spread of two classes follows from their mean; without an intercept the location is 0
         location = of_mean * fit_intercept
         spread = of_mean / 2.0 if link.limit is None else 0.0
@@ -212,10 +221,10 @@ class Rules:
         if few_records:
             whitening = 0.0
             margins = 0.0
-        line = DECLARED if textbook else QUESTION
+        line = DECLARED if textbook else QUESTION * min(1.0, resolution / TOLD_LINE) ** 2
         line *= resolution >= RESOLVED and link.parts == 1
         n_steps = STEPS_RESOLUTION / resolution
-        last = LAST_SHARE * min(1.0, STEPS[0] / n_steps)
+        last = LAST_SHARE * min(1.0, STEPS[0] / n_steps) ** 2
         asks_cut = resolution >= CERTIFIED
         # If noise hides typical eigenvalues, one look at the Gram matrix tells as much as slopes
         one_look = link.linear and resolution < RESOLVED / 8.0
