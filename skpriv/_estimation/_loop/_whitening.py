@@ -15,7 +15,7 @@ from ..._stored import frozen_object
 from ...records import in_threads
 from .._moments import PRIOR_VARIANCES, SAMPLING
 from ._rows import SQUARES, MarginsQuery, Whitened, WhiteningQuery
-from ._rules import normal_clip
+from ._rules import MARGINS_NOISE, normal_clip
 
 
 def denoised_gram(gram, scale):
@@ -487,41 +487,11 @@ class Usual:
     variance: np.ndarray
 
     @property
-    def believed(self):
-        """Variances that are taken for the guessed ones: between these and the public range."""
-        return self.variance**BELIEVED
-
-    @property
     def whitening(self):
         """W by these moments; features without a guess, whose variances are 1 at most, keep their
-        units.
+        units. Variances are between the guessed ones and that of the public range.
         """
-        return self.rows.whitening(self.mean, np.minimum(self.believed, 1.0))
-
-    def blended(self, mean, variance, noise, own):
-        """Means and variances by what was released, and by the guess as far as noise hides them.
-
-        Each is the best linear estimate from the noisy number, under a prior about the guess with a
-        deviation of two deviations of the feature for a mean, and of itself for a variance. It is
-        no further than two deviations of the noise from a released mean, or below a released
-        variance. One deviation of what remains unknown of a variance is added.
-
-        Parameters
-        ----------
-        mean, variance : ndarray of shape (n_features,)
-            Noisy ones, in half-ranges.
-        noise, own : float
-            Standard deviations of their noise.
-        """
-        has_guess = np.isfinite(self.variance)
-        guess = self.believed
-        guess[~has_guess] = 0.0  # not used
-        away = (self.mean - mean) / (1.0 + 4.0 * guess / noise**2)
-        higher = (guess - variance) / (1.0 + (guess / own) ** 2)
-        left = guess / np.hypot(1.0, guess / own)
-        mean = mean + np.where(has_guess, np.clip(away, -2.0 * noise, 2.0 * noise), 0.0)
-        higher = np.where(has_guess, np.maximum(higher, -2.0 * own), 0.0)
-        return mean, np.maximum(variance + higher, 0.0) + np.where(has_guess, left, own)
+        return self.rows.whitening(self.mean, np.minimum(self.variance**BELIEVED, 1.0))
 
 
 def whitening_by_margins(session, row_map, rules, part, usual=None):
@@ -533,19 +503,21 @@ def whitening_by_margins(session, row_map, rules, part, usual=None):
     such as a rare category, is not stretched beyond what the noise allows. A feature with the range
     (0, 1) is an indicator where noise may explain what its mean square lacks to that of values at
     the two ends.
+
+    A public guess makes variances smaller, by a factor of up to 16 where margins are just asked.
+    The factor is 1 from half of that noise on: features with far rows lose by smaller units, and
+    others gain no more (docs/evidence/few_records.md).
     """
     d = row_map.n_features
     answer = session.sum(MarginsQuery(row_map), rules.margins, part)
     mean, square = answer.value.reshape(2, d) / answer.n
     noise = answer.mean_scale
-    seen = square / SQUARES - mean**2 + noise**2
-    own = noise / SQUARES + noise**2
-    if usual is None:
-        variance = np.maximum(seen, 0.0) + noise / SQUARES + noise**2
-        # James and Stein's estimate shrinks the means towards the middles of the ranges.
-        mean = mean * max(0.0, 1.0 - d * noise**2 / max(float(mean @ mean), 1e-300))
-    else:
-        mean, variance = usual.blended(mean, seen, noise, own)
+    variance = np.maximum(square / SQUARES - mean**2 + noise**2, 0.0) + noise / SQUARES + noise**2
+    if usual is not None:
+        room = max(1.0, 2.0 * noise / (SQUARES * MARGINS_NOISE)) ** 4
+        variance = np.clip(usual.variance**BELIEVED, variance / room, variance)
+    # James and Stein's estimate shrinks the means towards the middles of the ranges.
+    mean = mean * max(0.0, 1.0 - d * noise**2 / max(float(mean @ mean), 1e-300))
     W = row_map.whitening(np.clip(mean, -1.0, 1.0), variance)
     W = _lengthened(rules.length / sqrt(row_map.size) * W)
     at_ends = square > SQUARES - AT_ENDS * noise
