@@ -71,7 +71,8 @@ def _smoothest(factor, penalty, n):
     penalty : ndarray of shape (n_penalties, d)
     n : int
     """
-    rows, target = factor[:, :-1], factor[:, -1]
+    rows = factor[:, :-1]
+    target = factor[:, -1]
 
     def error(size):
         inverse = linalg.pinv(np.vstack([rows, size * penalty]))[:, : len(rows)]
