@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.datasets import load_digits
-from sklearn.linear_model import Lasso
 
 from .. import bandits
 from .._printing import numbered
@@ -104,10 +103,7 @@ SETTINGS = {
     "fliphat": Setting(
         "3 actions with 400 features each, of which 5 matter",
         bandits.SparseLinearEnvironment, {"FLIPHAT": SPARSE},
-        {
-            "Lasso": bandits.EpsilonGreedy(Lasso(0.02), exploration=0.0),
-            RANDOM: bandits.RandomPolicy(),
-        },
+        {"LassoBandit": bandits.LassoBandit(alpha=0.1), RANDOM: bandits.RandomPolicy()},
         horizon=10_000, delta=0.01,
     ),
     "shuffle": Setting(

@@ -4,7 +4,7 @@ from ._coba import CobaLearner
 from ._combiner import BanditCombiner
 from ._simulate import RegretDisplay, simulate
 from ._environments import LinearEnvironment, SparseLinearEnvironment, SupervisedEnvironment
-from ._epochs._fliphat import FLIPHAT, EpsilonGreedy
+from ._epochs._fliphat import FLIPHAT, EpsilonGreedy, LassoBandit
 from ._epochs._rules import ActionElimination, EpochGreedy, SquareCB
 from ._ucb._lin_ucb import LinSquareCB, LinUCB
 from ._mabwiser import MABWiserAdapter
@@ -24,6 +24,7 @@ __all__ = [
     "EpochSchedule",
     "EpochsReport",
     "EpsilonGreedy",
+    "LassoBandit",
     "LinSquareCB",
     "LinUCB",
     "LinearEnvironment",

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.linear_model import Ridge
 
 from skpriv.bandits import (
-    FLIPHAT, ActionElimination, EpochGreedy, EpsilonGreedy, LinSquareCB, LinUCB,
+    FLIPHAT, ActionElimination, EpochGreedy, EpsilonGreedy, LassoBandit, LinSquareCB, LinUCB,
     RandomPolicy, SquareCB,
 )  # fmt: skip
 
@@ -38,6 +38,7 @@ POLICIES = {
     "elimination_certified": epochs(ActionElimination, oracle=oracle(), interval="certified"),
     "local": epochs(EpochGreedy, oracle=oracle(privacy="local")),
     "epsilon_greedy": epochs(EpsilonGreedy, regressor=Ridge(), exploration=0.2),
+    "lasso": epochs(LassoBandit, alpha=0.01),
     "random": lambda: RandomPolicy(random_state=0),
 }
 

@@ -150,6 +150,7 @@ POLICIES = {
     "EpochGreedy": lambda: bandits.EpochGreedy(_oracle(), schedule=_PLAN),
     "EpsilonGreedy": lambda: bandits.EpsilonGreedy(Ridge(), schedule=_PLAN),
     "FLIPHAT": lambda: bandits.FLIPHAT(delta=1e-3, n_nonzero_coefs=2, schedule=_PLAN),
+    "LassoBandit": lambda: bandits.LassoBandit(alpha=0.01, schedule=_PLAN),
     "LinUCB": lambda: bandits.LinUCB(epsilon=5.0),
     "LinSquareCB": lambda: bandits.LinSquareCB(epsilon=5.0),
     "OnlineLinUCB": lambda: bandits.OnlineLinUCB(epsilon=5.0),

@@ -1,10 +1,11 @@
-"""FLIPHAT, and the reference without privacy that it is compared with."""
+"""FLIPHAT, and the references without privacy that it is compared with."""
 
 from dataclasses import field
 from math import asin, inf, log, pi, sqrt
 from numbers import Real
 from typing import Annotated, Any
 
+from sklearn.base import clone
 from sklearn.linear_model import Lasso, LinearRegression, Ridge
 
 from ..._compat import HasMethods, Interval
@@ -15,7 +16,7 @@ from .._draws import uniform
 from ._oracles import SELECTION_SHARE, added, trust_of
 from ._policy import REFITS, EpochPolicy, EpochSchedule, Schedule
 
-# Regressors of the reference without privacy; any other one must be registered to be saved.
+# Regressors of the references without privacy; any other one must be registered to be saved.
 for _regressor in (Lasso, LinearRegression, Ridge):
     stored_in_policies(_regressor)
 
@@ -199,3 +200,65 @@ class EpsilonGreedy(EpochPolicy):
         everything = uniform(contexts, available)
         best = super()._choose(contexts, available)
         return self.exploration * everything + (1.0 - self.exploration) * best
+
+
+@stored_in_policies
+@parameters
+class LassoBandit(EpochPolicy):
+    """Greedy on a Lasso of all past rounds: the sparsity-agnostic Lasso bandit.
+
+    Not private: it is what `FLIPHAT` is compared with. The penalty falls as
+    ``2 * alpha * sqrt((4 log t + 2 log n_features) / t)``, and does not know the sparsity.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        The factor of the penalty: on the scale of the noise.
+    schedule : {"doubling", "geometric", "fixed"}, int, sequence of int, or callable, \
+            default=EpochSchedule(first=50, ratio=1.25)
+        Numbers of rounds between fits; see :class:`EpochSchedule`.
+    random_state : None, int or RandomState, default=None
+        Seed of the actions of the first epoch.
+
+    Attributes
+    ----------
+    oracle_ : Lasso
+        Fitted to all rounds up to the last epoch that closed.
+    n_rounds_ : int
+        Rounds that `update` has taken in.
+    epoch_ : int
+        Index of the present epoch.
+    rounds_until_update_ : int
+        Rounds until the next fit.
+    propensities_ : ndarray of shape (n_rounds,)
+        Probabilities of the last `act`.
+
+    Notes
+    -----
+    **Privacy guarantee**: none.
+
+    References
+    ----------
+    M. Oh, G. Iyengar and A. Zeevi (2021). Sparsity-agnostic Lasso bandit. ICML.
+
+    Examples
+    --------
+    >>> from skpriv.bandits import LassoBandit, SparseLinearEnvironment, simulate
+    >>> env = SparseLinearEnvironment(n_features=50, n_informative=3)
+    >>> result = simulate([LassoBandit(alpha=0.1)], env, horizon=2000, random_state=0)
+    >>> bool(result.regret_[0, 0, -1] < 500)
+    True
+    """
+
+    alpha: Positive = 1.0
+    schedule: Schedule = REFITS
+
+    _forgets_rows = False
+
+    def _make_oracle(self):
+        return Lasso(fit_intercept=False, tol=1e-3)
+
+    def _fresh_oracle(self, epoch, n_rows):
+        d = max(self._n_phi, 2)
+        penalty = 2.0 * self.alpha * sqrt((4.0 * log(n_rows) + 2.0 * log(d)) / n_rows)
+        return clone(self._frozen).set_params(alpha=penalty)
