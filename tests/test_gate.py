@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from skpriv import bandits, linear_model
+from skpriv.privacy import MODELS, Accounted
+
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 sys.path.append(str(FOLDER))
 
@@ -46,6 +49,52 @@ def test_every_model_source_and_policy_has_a_recorded_cell():
     assert record["numbers"].keys() == every_model.FITS.keys() | every_model.POLICIES.keys()
     measured = {key.rpartition(", ")[2] for key in _gate.cells_of(FOLDER, "every_model")}
     assert measured == {"r2", "told", "covered", "width", "cost", "regret"}
+
+
+MEASURED = {"line": ("r2", "covered", "told"), "policy": ("regret",)}
+KINDS = {
+    **{f"LinearRegression, {model},": MEASURED["line"] for model in MODELS},
+    **dict.fromkeys(
+        (
+            "LinearRegression, p=100", "LinearRegression, parts of", "LinearRegression, polars",
+            "LinearRegression, Dask", "LinearRegression, Parquet", "LinearRegression, DuckDB",
+            "LinearRegression, batches", "LinearRegression, persons", "LinearRegression, weights",
+        ), MEASURED["line"],
+    ),
+    "SSPRegressor, lazy polars": ("r2",), "LinearRegression, shuffled parts": ("r2",),
+    "LogisticRegression, five classes": ("told", "cost"),
+    "LogisticRegression, two classes": ("r2", "told"),
+    **{
+        f"LinUCB, {model}, {kind} an intercept": MEASURED["policy"]
+        for model in MODELS for kind in ("with", "without")
+    },
+    **{
+        f"{policy}, {kind} an intercept": MEASURED["policy"]
+        for policy in ("LinSquareCB", "SquareCB", "EpochGreedy", "ActionElimination")
+        for kind in ("with", "without")
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("which", ["now", "last"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_has_a_cell_of_each_of_its_measures(kind, which):
+    """Trust models, classes, parts, lazy frames, p = 100, policies with an intercept or without."""
+    cells = _gate.cells(FOLDER) if which == "now" else _gate.read_last(FOLDER)
+    keys = [key for key in cells if key.startswith(f"every_model: {kind}")]
+    for measure in KINDS[kind]:
+        assert any(key.rpartition(", ")[2].startswith(measure) for key in keys), measure
+
+
+def test_every_public_estimator_and_policy_of_a_trust_model_has_a_cell():
+    """Meta-policies, references and adapters play others."""
+    others = {"BanditCombiner", "EpsilonGreedy", "LassoBandit", "RandomPolicy", "FLIPHAT"}
+    public = [vars(room)[name] for room in (bandits, linear_model) for name in room.__all__]
+    learners = [kind for kind in public if isinstance(kind, type) and issubclass(kind, Accounted)]
+    keys = _gate.cells(FOLDER)
+    for name in {kind.__name__ for kind in learners} - others:
+        assert any(key.startswith(f"every_model: {name},") for key in keys), name
+    assert len(learners) - len(others) > 10
 
 
 @pytest.mark.parametrize("by, noise, is_worse", [

@@ -51,4 +51,5 @@ def test_nothing_is_half_changed(name, part, tmp_path, monkeypatch):
     step = {"some": lambda every: every[:: -(-len(every) // MOST)], "all": lambda every: every}[
         part
     ]
-    assert not list(half_changed(CALLS[name], tmp_path, step))
+    wrong = list(half_changed(CALLS[name], tmp_path, step))
+    assert not wrong, wrong

@@ -221,10 +221,10 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path, monkeypatch):
     monkeypatch.setattr("skpriv._codec.MOST_BYTES", 1000)
     path = tmp_path / "model.json"
     path.write_text(" " * 1001)
-    with pytest.raises(ValueError, match="more than 1,000 bytes: keep a model of this size by job"):
+    with pytest.raises(ValueError, match="more than 1,000 bytes.*joblib"):
         skpriv.load(path)
     path.unlink()
-    with pytest.raises(ValueError, match="bytes as JSON: keep a model of this size by joblib"):
+    with pytest.raises(ValueError, match="bytes as JSON.*joblib"):
         skpriv.save(from_dict(plain()), path)
     assert not path.exists()
 
@@ -329,7 +329,7 @@ def test_a_forged_answer_in_a_ledger_runs_nothing(tmp_path):
             ledger = Database(path, "ledger")
             ((name, _),) = ledger.ask("SELECT object, max(rowid) FROM answers")
             ledger.write("INSERT INTO answers VALUES (?, 0, ?)", name, forged)
-            with pytest.raises(PrivacyError, match="cannot be read: another version of skpriv"):
+            with pytest.raises(PrivacyError, match="cannot be read.*another version"):
                 played(policy, 30)
 
 
@@ -340,7 +340,7 @@ def test_a_forged_policy_of_a_service_runs_nothing(tmp_path):
     loop = {"policy": {"tuple": [1, "s.db"], "of": "bandits.Loop"}, "accountants": []}
     for state in (pickle.dumps(Evil()), b"[]", b"\xff", json.dumps(loop).encode()):
         file.write("UPDATE policy SET state = ?", sha256(state).digest() + state)
-        with pytest.raises(PrivacyError, match="the policy in the file of Loop is damaged"):
+        with pytest.raises(PrivacyError, match="policy.*Loop.*damaged"):
             Loop(policy, path)
     assert {found.name for found in tmp_path.iterdir()} <= {
         "service.sqlite", "service.sqlite-wal", "service.sqlite-shm",
@@ -352,7 +352,7 @@ def test_a_policy_of_another_version_is_told(tmp_path):
     played(LinUCB(privacy="central", bounds_y=(0, 1))).save(path)
     content = path.read_bytes()
     path.write_bytes(content.replace(b'"version": 4', b'"version": 3'))
-    with pytest.raises(ValueError, match="has version 3 .* go on with the skpriv that wrote it"):
+    with pytest.raises(ValueError, match="version 3.*the skpriv that wrote it"):
         load(path)
     for damaged in (content[:-9], content.replace(b'"accountants"', b'"accountant"'), b"skpriv"):
         path.write_bytes(damaged)
@@ -373,7 +373,7 @@ def test_a_policy_goes_on_charging_its_ledger_elsewhere(tmp_path):
     moved.save(path)
     assert load(path).written_accountants() == moved.written_accountants()
     path.write_bytes(path.read_bytes().replace(b'"ledger"', b'"letter"'))
-    with pytest.raises(ValueError, match="accountants of a policy that was saved are damaged"):
+    with pytest.raises(ValueError, match="accountants.*damaged"):
         load(path)
 
 

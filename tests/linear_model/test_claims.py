@@ -43,7 +43,7 @@ def test_a_subclass_inherits_no_claim(Estimator):
         fitted.predict(X[:2])
         for method in vars(Estimator)["interval_claims"]:
             with pytest.raises(
-                NotImplementedError, match="in the body of Other itself `interval_estimand"
+                NotImplementedError, match="Other.*interval_estimand"
             ):
                 fitted.confidence_interval(X[:2], method=method)
         if fitted.coefficient_law is not None:
@@ -60,7 +60,7 @@ def test_a_subclass_has_what_it_claims():
     fitted = Other(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(X, y)
     fitted.confidence_interval(X[:2], method="asymptotic")
     assert inference(fitted).law.estimand == "the same line"
-    with pytest.raises(ValueError, match="this Other has none: pass estimand='fitted'"):
+    with pytest.raises(ValueError, match="Other has none.*estimand='fitted'"):
         inference(fitted, estimand="least_squares")
     with pytest.raises(NotImplementedError, match="Other claims asymptotic intervals"):
         fitted.confidence_interval(X[:2], method="certified")

@@ -66,7 +66,7 @@ def test_it_holds_in_other_models_of_privacy(Estimator, settings, textbook, priv
 def test_of_several_classes_there_is_no_curve_of_maximum_likelihood():
     model = LogisticRegression(**RANGES, classes=(0, 1, 2), estimand="likelihood")
     with BudgetAccountant(1.0, 1e-5) as accountant:
-        with pytest.raises(ValueError, match="estimand='likelihood' is for two classes"):
+        with pytest.raises(ValueError, match="estimand='likelihood'.*two classes"):
             model.fit(*rows(LogisticRegression))
         assert not accountant.charges
     with pytest.raises(ValueError, match="Got 'least_squares'"):

@@ -235,12 +235,12 @@ def test_labels_of_polars_are_labels():
     expected = fit((0, 1), y)
     for labels in (pl.Series(y), pl.Series(y == 1), pl.Series(y).cast(pl.Float32), pa.array(y)):
         np.testing.assert_array_equal(fit((0, 1), labels), expected)
-        with uncharged("no label would be one of the classes"):
+        with uncharged("label.*classes"):
             fit(("no", "yes"), labels)
     texts = pl.Series(words)
     for labels in (texts, texts.cast(pl.Categorical), texts.cast(pl.Enum(["no", "yes"]))):
         np.testing.assert_array_equal(fit(("no", "yes"), labels), expected)
-        with uncharged("no label would be one of the classes"):
+        with uncharged("label.*classes"):
             fit((0, 1), labels)
 
 

@@ -228,7 +228,7 @@ def test_names_that_are_no_texts():
     frame = pd.DataFrame({"age": [30.0], 0: [1.0]})
     encoder = TableEncoder({"age": Numeric(0, 120)}).fit(frame)
     assert encoder.columns_ == ["age"] and encoder.transform(frame).shape == (1, 1)
-    with pytest.raises(ValueError, match="'age', not among the columns of X: 0"):
+    with pytest.raises(ValueError, match="'age'.*columns of X: 0"):
         TableEncoder({"0": Numeric(0, 1), "age": Categorical(["a"])}).fit(pd.DataFrame({0: [1]}))
     assert TableEncoder({"0": Numeric(0, 1)}).fit_transform(frame)[0, 0] > 0.999
 

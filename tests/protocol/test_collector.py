@@ -333,7 +333,7 @@ def test_of_two_copies_one_goes_on(where, first, tmp_path):
             Collector.load(copied).close()
         else:
             collector.add(3, good[3])
-        with pytest.raises(PrivacyError, match="copy of this file has gone on"):
+        with pytest.raises(PrivacyError, match="copy.*has gone on"):
             if first == "copy":
                 collector.add(3, good[3])
             else:
@@ -355,7 +355,7 @@ def test_a_copy_that_was_left_behind_closes_no_round(tmp_path):
     shutil.copy(f"{path}-wal", f"{copied}-wal")
     with accountant:
         Collector.load(copied).close()
-    with pytest.raises(PrivacyError, match="copy of this file has gone on"):
+    with pytest.raises(PrivacyError, match="copy.*has gone on"):
         collector.close_round()
     assert collector.round == 1
 

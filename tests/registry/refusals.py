@@ -1,5 +1,7 @@
 """Refusals that come before anything is charged, and of private values after the charge."""
 
+import ast
+import re
 from contextlib import contextmanager
 
 import pytest
@@ -33,3 +35,24 @@ def one_sentence(code, capsys, *words):
     for word in words:
         assert word in err
     return err
+
+
+RUN = 6  # words of one sentence; what an error must name takes fewer
+
+
+def frozen_words(tree):
+    """Texts of a test that hold a run of so many words of a sentence, and so its very wording.
+
+    A rule names the argument, the remedy, or what is damaged: ``"bounds_X.*data_norm"``.
+    """
+    for node in ast.walk(tree):
+        texts = [node.value] if isinstance(node, ast.keyword) and node.arg == "match" else []
+        if isinstance(node, ast.Compare):
+            texts = [node.left, *node.comparators]
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            texts = node.args if node.func.id in ("uncharged", "held") else texts
+        for text in (part for one in texts for part in ast.walk(one)):
+            if isinstance(text, ast.Constant) and isinstance(text.value, str):
+                runs = re.split(r"\.\*|\|", text.value)
+                if any(len(re.findall("[A-Za-z]+", run)) >= RUN for run in runs):
+                    yield text.value

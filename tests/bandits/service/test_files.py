@@ -25,7 +25,7 @@ def served(path, stop=200):
 def test_an_empty_file_does_not_begin_anew(tmp_path):
     path = served(tmp_path / "service")
     path.write_bytes(b"")
-    with pytest.raises(PrivacyError, match="is empty, as a file that was cut off is"):
+    with pytest.raises(PrivacyError, match="empty.*cut off"):
         loop(path)
     path.unlink()
     assert loop(path).n_events == 0
@@ -59,20 +59,20 @@ def test_a_damaged_policy_is_not_played(tmp_path):
     database.write(
         "UPDATE policy SET state = ?", state[:-60] + bytes([state[-60] ^ 1]) + state[-59:]
     )
-    with pytest.raises(PrivacyError, match="the policy in the file of Loop is damaged"):
+    with pytest.raises(PrivacyError, match="policy.*Loop.*damaged"):
         loop(path)
 
 
 def test_no_place_and_a_full_disk_are_told_and_forgotten(tmp_path):
     for nowhere in (tmp_path, tmp_path / "none" / "service"):
-        with pytest.raises(StorageError, match="must be a file, in a folder that exists"):
+        with pytest.raises(StorageError, match="must be a file.*folder"):
             loop(nowhere)
     path = served(tmp_path / "service")
     service = loop(path)
     with service._store.reading() as connection:
         (pages,) = connection.execute("PRAGMA page_count").fetchone()
         connection.execute(f"PRAGMA max_page_count = {pages}")
-        with pytest.raises(StorageError, match="full.*What was not acknowledged was not kept"):
+        with pytest.raises(StorageError, match="full.*not acknowledged was not kept"):
             for k in range(100):
                 service.rank_many([f"{k} {i}" for i in range(50)], np.full((50, 3, 2), 0.1))
         known = service.n_events

@@ -65,7 +65,7 @@ def test_both_are_told_together():
 def test_an_additive_model_counts_rows_that_are_clipped():
     model = _fitted((-0.5, 0.5), Estimator=AdditiveRegressor)
     note = model.privacy_report_.note
-    assert "% of the rows are outside of their bounds" in note and "most of them in x0" in note
+    assert "% of the rows are outside" in note and "most of them in x0" in note
     assert _note((-1.0, 1.0), Estimator=AdditiveRegressor) is None
     X, _ = _rows(1000)
     counts = ClippedRowsQuery(model._record_map.row_map).sum(X, None)

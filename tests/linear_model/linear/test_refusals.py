@@ -82,7 +82,7 @@ def test_ranges_that_are_labelled_go_by_the_label(bounds):
 
 
 def test_rows_are_bounded_in_one_way():
-    with uncharged("Give one of bounds_X and data_norm"):
+    with uncharged("bounds_X.*data_norm"):
         LinearRegression(**PUBLIC, data_norm=1.0).fit(*rows())
 
 
@@ -113,7 +113,7 @@ def test_the_report_says_where_the_mean_alone_was_asked_and_how_noisy_it_is():
     )
     X, y = rows()
     flat.fit(X, (y > 0.0).astype(int))
-    assert "there is no intercept: the fit is 0" in str(flat.privacy_report_)
+    assert "no intercept: the fit is 0" in str(flat.privacy_report_)
 
 
 @pytest.mark.parametrize("level", ["95%", 95, 0.0, None])
@@ -138,7 +138,7 @@ def test_contrasts_and_pictures_say_what_they_need():
 
 def test_names_of_columns_that_are_numbers_are_no_names():
     X, y = rows()
-    with pytest.raises(ValueError, match="no feature names that are strings"):
+    with pytest.raises(ValueError, match="feature names.*strings"):
         LinearRegression(**{**PUBLIC, "bounds_X": {0: (-1, 1), 1: (-1, 1)}}).fit(
             X.set_axis([0, 1], axis=1), y
         )

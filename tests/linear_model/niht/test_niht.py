@@ -160,7 +160,7 @@ def test_known_coefficients_are_kept_and_others_added():
     with pytest.raises(ValueError, match="n_nonzero_coefs"):
         iht(coef_init=np.ones(30), n_nonzero_coefs=1).fit(X, y)
     for huge, bounds in ((1e101, (-1, 1)), (1.0, (-1e-150, 1e-150))):
-        with pytest.raises(ValueError, match="coef_init has numbers whose products"):
+        with pytest.raises(ValueError, match="coef_init has numbers"):
             iht(coef_init=huge * start, n_nonzero_coefs=1, bounds_y=bounds).fit(X, y)
 
 

@@ -90,11 +90,11 @@ def test_what_cannot_be_converted_is_refused_and_says_so():
         charge(Cost.from_rho(1e-4), "unknown")
     with BudgetAccountant(5.0, 1e-6, currency="pure") as pure:
         charge(Cost.from_epsilon(5.0), "all of it")
-        with pytest.raises(BudgetExceeded, match="no cost in the accountant's currency='pure'"):
+        with pytest.raises(BudgetExceeded, match="no cost.*currency='pure'"):
             charge(Cost.from_mu(1e-4), "Gaussian")
     assert gdp.charges == []
     assert pure.spent == Budget(5.0)
-    with pytest.raises(ValueError, match="currency='dollar' must be one of"):
+    with pytest.raises(ValueError, match="currency='dollar' must be"):
         BudgetAccountant(1.0, currency="dollar")
 
 

@@ -72,7 +72,7 @@ def test_the_unit_is_set_once_and_stands_in_the_file(tmp_path):
     for unit in (None, ("patient", 9), "patient:9"):
         assert BudgetAccountant(ledger=path, unit=unit).unit == ("patient", 9)
     for unit in ("row", ("patient", 8), ("doctor", 9)):
-        with pytest.raises(PrivacyError, match="leave unit out, or begin another ledger"):
+        with pytest.raises(PrivacyError, match="leave unit out.*another ledger"):
             BudgetAccountant(ledger=path, unit=unit)
     with BudgetAccountant(ledger=path) as accountant, pytest.raises(PrivacyError, match="a row"):
         charge(Cost.from_mu(0.1), "rows")
@@ -83,7 +83,7 @@ def test_the_unit_is_set_once_and_stands_in_the_file(tmp_path):
 
 @pytest.mark.parametrize("unit", ["rows", "", "patient", ("patient",), ("a", 0), ("a", 1.5), 9])
 def test_what_is_no_unit_is_refused(unit):
-    with pytest.raises(ValueError, match="must be 'row', or the column"):
+    with pytest.raises(ValueError, match="must be 'row'.*column"):
         BudgetAccountant(1.0, unit=unit)
 
 

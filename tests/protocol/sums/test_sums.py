@@ -281,7 +281,7 @@ def test_rounds_that_contradict_each_other_are_refused(tmp_path, two):
     fields = json.loads(collector.task)
     fields["answers"][0][0][0] += 1
     fields["hash"] = task_hash(fields)
-    with pytest.raises(PrivacyError, match="another task of one of these rounds"):
+    with pytest.raises(PrivacyError, match="another task.*rounds"):
         report(json.dumps(fields), X[0], Y[0], user=0, ledger=ledger)
     with pytest.raises(PrivacyError, match="past is not"):
         servers[0].open(json.dumps(fields))
