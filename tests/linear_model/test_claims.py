@@ -42,9 +42,7 @@ def test_a_subclass_inherits_no_claim(Estimator):
         fitted.__class__ = type("Other", (Estimator,), {"__init__": Estimator.__init__, **stated})
         fitted.predict(X[:2])
         for method in vars(Estimator)["interval_claims"]:
-            with pytest.raises(
-                NotImplementedError, match="Other.*interval_estimand"
-            ):
+            with pytest.raises(NotImplementedError, match="Other.*interval_estimand"):
                 fitted.confidence_interval(X[:2], method=method)
         if fitted.coefficient_law is not None:
             with pytest.raises(NotImplementedError, match="Other claims no intervals"):
