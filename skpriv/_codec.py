@@ -203,7 +203,7 @@ def to_json(model):
     return json.dumps(to_dict(model), indent=1, allow_nan=False)
 
 
-def parsed(text):
+def parsed(text: Any) -> Any:
     """Values of a JSON text, or of its bytes in UTF-8."""
     try:
         return json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)

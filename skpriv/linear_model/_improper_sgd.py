@@ -14,7 +14,7 @@ import numpy as np
 from scipy import optimize, stats
 
 from .._compat import Interval, StrOptions
-from .._estimation._intervals import event, inside_bounds, split_failure
+from .._estimation._intervals import event, split_failure
 from .._estimation._moments import MomentsQuery
 from .._estimation._public_maps import RecordMap
 from .._estimation._reports import LiftedMomentsQuery
@@ -449,8 +449,8 @@ class ImproperSGDRegressor(CertifiedIntervals, PrivateRegressor):
         self.momentum_ = momentum
         self._scaling = maps
 
-    def _interval(self, X, confidence_level, method):
-        """The interval at checked rows, which has the same half-width at all of them."""
+    def _centred(self, X, confidence_level, method):
+        """The interval, which has the same half-width at all rows."""
         if self._error is None:
             raise NotImplementedError(
                 "no interval: it needs the norm of a gradient on held-out records, which only a "
@@ -462,7 +462,6 @@ class ImproperSGDRegressor(CertifiedIntervals, PrivateRegressor):
         bound = self._scaling.theta_bound(self.coef_norm)
         rms = root_mean_square_bound(*self._error, bound, of_norm)
         # Chebyshev's inequality
-        predicted = self._predicted(X)
         half = rms / sqrt(of_error)
-        centre = (predicted - self._scaling.centre) / self._scaling.radius
-        return inside_bounds(self._scaling, centre, half, predicted)
+        centre = (self._predicted(X) - self._scaling.centre) / self._scaling.radius
+        return centre, half

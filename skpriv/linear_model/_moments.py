@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._compat import Interval, StrOptions
 from .._estimation._cells import Cells
 from .._estimation._coefficients import CoefficientLaw, equations_law
-from .._estimation._intervals import asymptotic_interval, certified_by_equations, inside_bounds
+from .._estimation._intervals import asymptotic_interval, certified_by_equations
 from .._estimation._moments import (
     RESIDUAL_CLIP,
     Instrument,
@@ -267,8 +267,7 @@ class MomentRegressor(PoolsFits, CertifiedIntervals, FitsPersons, PredictionInte
         line = str(self.interval_estimand)
         return equations_law(self._equations, self._scaling.units, line, self._basis)
 
-    def _interval(self, X, confidence_level, method):
-        """The interval at checked rows."""
+    def _centred(self, X, confidence_level, method):
         maps = self._scaling
         equations = self._equations
         points = maps.features(X.toarray() if issparse(X) else X)
@@ -286,7 +285,7 @@ class MomentRegressor(PoolsFits, CertifiedIntervals, FitsPersons, PredictionInte
             centre, half = certified_by_equations(equations, points, bound, confidence_level)
         else:
             centre, half = asymptotic_interval(equations, points, theta, bound, confidence_level)
-        return inside_bounds(maps, centre, half, self._predicted(X), limit)
+        return centre, half, limit
 
 
 # code -> paper (Wang 2018, "Revisiting differentially private linear regression"):

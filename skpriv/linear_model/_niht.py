@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse, special, stats
 
 from .._compat import Interval
-from .._estimation._intervals import event, inside_bounds, split_failure
+from .._estimation._intervals import event, split_failure
 from .._estimation._links import IDENTITY
 from .._estimation._loop._rows import Whitened
 from .._estimation._loop._rules import QUESTION
@@ -601,11 +601,9 @@ class IHTRegressor(CertifiedIntervals, PredictionIntervals):
             )
         return nonzero
 
-    def _interval(self, X, confidence_level, method):
-        """The interval at checked rows."""
+    def _centred(self, X, confidence_level, method):
         interval = self._certified if method == "certified" else self._given_support
-        centre, half = interval(X, confidence_level)
-        return inside_bounds(self._scaling, centre, half, self._predicted(X))
+        return interval(X, confidence_level)
 
     def _certified(self, X, confidence_level):
         """Certificate that is uniform over x."""

@@ -186,10 +186,12 @@ class PredictsAtPoints(KnowsCells, Documented):
 class CertifiedIntervals(PredictsAtPoints):
     """Mixin of estimators whose intervals are certified where nothing else is asked for.
 
-    A class has ``_interval(X, confidence_level, method)``, the interval at checked rows.
+    A class has ``_scaling``, its public maps, and ``_centred(X, confidence_level, method)``: centre
+    and half-width at checked rows in scaled units, and a bound on their size if one is known.
     """
 
-    _interval: Any
+    _scaling: Any
+    _centred: Any
 
     @rowwise
     def confidence_interval(
@@ -225,7 +227,8 @@ class CertifiedIntervals(PredictsAtPoints):
             If the class claims no interval of this method, or this fit released none.
         """
         X = self._interval_points(X, confidence_level, method)
-        return self._interval(X, confidence_level, method)
+        centre, half, *bound = self._centred(X, confidence_level, method)
+        return inside_bounds(self._scaling, centre, half, self._predicted(X), *bound)
 
 
 class AsymptoticIntervals(PredictsAtPoints):

@@ -8,7 +8,7 @@ from ..exceptions import InvalidValues
 from ..records import INVALID_VALUES, floats, public_shape, silence
 
 
-def check_vector(values, name):
+def check_vector(values: Any, name: str) -> np.ndarray:
     """One-dimensional float array; infinite ends of intervals are allowed, NaN is not."""
     shape = public_shape(values)
     if len(shape) != 1 and shape[1:] != (1,):
@@ -19,7 +19,7 @@ def check_vector(values, name):
     return read
 
 
-def check_interval(low, high):
+def check_interval(low: Any, high: Any) -> tuple[np.ndarray, np.ndarray]:
     """The two ends as float arrays, in order and of one length."""
     low = check_vector(low, "low")
     high = check_vector(high, "high")
@@ -31,7 +31,7 @@ def check_interval(low, high):
     return low, high
 
 
-def check_weight(sample_weight, *others):
+def check_weight(sample_weight: Any, *others: np.ndarray) -> np.ndarray | None:
     """Non-negative finite weights with a positive sum, or None."""
     if sample_weight is None:
         return None

@@ -4,7 +4,6 @@ from numbers import Real
 from typing import Annotated, Literal
 
 from ..._compat import Interval
-from ..._estimation._intervals import inside_bounds
 from ..._estimation._moments import ridge_prior
 from ..._parameters import Count, DataNorm, Positive, parameters
 from ..._stored import stored
@@ -179,8 +178,7 @@ class LayeredRegressor(CertifiedIntervals, PrivateRegressor):
             return self._scaling.unscale(self._rules.predict(self._scaling.features(X)))
         return super()._function(X)
 
-    def _interval(self, X, confidence_level, method):
-        """The interval at checked rows."""
+    def _centred(self, X, confidence_level, method):
         maps = self._scaling
         points = maps.features(X)
         if self.variant == "paper":
@@ -188,4 +186,4 @@ class LayeredRegressor(CertifiedIntervals, PrivateRegressor):
         else:
             bound = maps.theta_bound(self.coef_norm)
             low, high = certified_by_tree(self.tree_, points, bound, confidence_level)
-        return inside_bounds(maps, (low + high) / 2.0, (high - low) / 2.0, self._predicted(X))
+        return (low + high) / 2.0, (high - low) / 2.0

@@ -7,7 +7,6 @@ import numpy as np
 
 from ..._compat import StrOptions
 from ..._estimation._coefficients import CoefficientLaw, NoLaw
-from ..._estimation._intervals import inside_bounds
 from ..._estimation._links import LINKS, Link
 from ..._estimation._moments import Instrument
 from ..._estimation._reports import moments_query
@@ -283,10 +282,10 @@ class ReweightedRegressor(MomentRegressor):
     def _interval_methods(self):
         return ("certified", "asymptotic") if self._certificate is None else ("certified",)
 
-    def _interval(self, X, confidence_level, method):
-        """The interval at checked rows: that of the moments, or of the last gradient of "sgd"."""
+    def _centred(self, X, confidence_level, method):
+        """The interval of the moments, or of the last gradient of "sgd"."""
         if self._certificate is None:
-            return super()._interval(X, confidence_level, method)
+            return super()._centred(X, confidence_level, method)
         points = self._scaling.features(X)
         radius = self._radius(self._scaling)
         middle = np.zeros(len(X))
@@ -295,4 +294,4 @@ class ReweightedRegressor(MomentRegressor):
             low, high = self._certificate.interval(points, radius, confidence_level)
             middle = (low + high) / 2.0
             half = (high - low) / 2.0
-        return inside_bounds(self._scaling, middle, half, self._predicted(X))
+        return middle, half

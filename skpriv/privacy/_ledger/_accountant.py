@@ -816,7 +816,7 @@ class Accounted:
             self._skpriv_accountants = handle
 
     def __sklearn_clone__(self) -> "Accounted":
-        clone = super().__sklearn_clone__()  # type: ignore[misc]
+        clone: Accounted = super().__sklearn_clone__()  # type: ignore[misc]
         if self._skpriv_accountants:
             clone._skpriv_accountants = self._skpriv_accountants
         return clone

@@ -97,7 +97,8 @@ class _Place:
 
     def made_key(self) -> bytes:
         """Key of hashes, made when it is used, or is to be copied, for the first time."""
-        return vars(self).setdefault("key", Hashed(os.urandom(32)))
+        key: bytes = vars(self).setdefault("key", Hashed(os.urandom(32)))
+        return key
 
     def share(self, name: str) -> None:
         """Use a file from now on, which copies can read."""

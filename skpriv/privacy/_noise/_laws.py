@@ -271,7 +271,7 @@ def listening(listener: Any) -> AbstractContextManager[None]:
     return during(_LISTENER, listener)
 
 
-def tell_charge(cost, name):
+def tell_charge(cost: Any, name: str) -> None:
     """Tell a charge, if somebody listens."""
     listener = _LISTENER.get()
     if listener is not None:
