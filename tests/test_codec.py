@@ -169,7 +169,7 @@ def test_a_policy_is_sent_to_its_own_file():
     with pytest.raises(TypeError, match=r"policy\.save"):
         to_dict(LinUCB())
     for text in ("{", b"\x80"):
-        with pytest.raises(ValueError, match=r"not JSON.*bandits\.load"):
+        with pytest.raises(ValueError, match="not JSON.*a reader of their own"):
             parsed(text)
 
 
