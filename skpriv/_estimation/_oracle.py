@@ -5,6 +5,8 @@ from typing import Any, ClassVar
 from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 
+from ..privacy import PrivacyReport
+
 
 class Oracle(BaseEstimator):
     """Base class of what a policy can learn with privately; each answer here is the neutral one.
@@ -17,7 +19,7 @@ class Oracle(BaseEstimator):
     fit_currency: ClassVar[Any] = None
     interval_claims: ClassVar[tuple[str, ...]] = ()
     bounds_y_: Any  # of a classifier, its classes have a range
-    privacy_report_: Any
+    privacy_report_: PrivacyReport
     random_state: Any
     _trust: Any
 
@@ -40,7 +42,7 @@ class PoolsFits:
     _pooled: ClassVar[Any]
     _coefficients: ClassVar[Any]
     _error: ClassVar[Any]
-    privacy_report_: Any
+    privacy_report_: PrivacyReport
 
     @available_if(lambda self: self._has_sums)
     def pooled(self, other: Any) -> Any:
