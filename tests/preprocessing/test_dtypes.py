@@ -63,7 +63,9 @@ def test_durations_are_numbers_of_their_unit(kind, unit, length):
 def test_durations_that_no_number_holds_are_missing():
     column = Numeric(0, 1, unit="second", missing="indicator")
     for unit in ("ms", "s", "D"):
-        cells = np.array([1, 2**61, -(2**61)]).astype(f"m8[{unit}]")
+        # So many are a little more microseconds than an integer holds
+        over = int(1.2 * 2**63 / (np.timedelta64(1, unit) / np.timedelta64(1, "us")))
+        cells = np.array([1, 2**61, -(2**61), over, -over]).astype(f"m8[{unit}]")
         assert encoded(column, pa.table({"x": pa.array(cells)}) if unit != "D" else pd.DataFrame(
             {"x": pd.Series(list(cells), dtype=object)}
         ))[1:, 1].all()  # fmt: skip

@@ -124,3 +124,11 @@ def test_a_cell_that_equals_an_earlier_one_is_read_by_itself():
     same = noon.astimezone(timezone(timedelta(hours=1)))
     for cells in ([noon, same], [same, noon]):
         assert decoded(Categorical([same.isoformat()]), cells) == 2 * [same.isoformat()]
+
+
+@pytest.mark.parametrize("text", ["1,2345", "1,23", "1,2", "12,34,5", "1,,234", ",123"])
+def test_a_mark_that_parts_no_thousands_makes_no_number(text):
+    column = Numeric(0, 100_000, thousands=",", missing="indicator")
+    frame = pd.DataFrame({"x": [text, "1,234"]})
+    missing = TableEncoder({"x": column}).fit_transform(frame)[:, 1] > 0.5
+    assert missing.tolist() == [True, False]

@@ -327,3 +327,21 @@ def test_what_is_too_small_for_a_number_is_not_heard():
     assert all(np.isfinite(rows).all() for rows in found)
     for rows in found[1:]:
         np.testing.assert_array_equal(rows[:2], found[0][:2])
+
+
+def test_values_of_a_column_stay_between_its_public_ends():
+    """Whatever comes from a table: the ends of all parts of a term are derived from them."""
+    schema = Schema({"x": Numeric(0, 1)})
+    design = _formula._parsed("x + I(2 * x)", schema)[1]
+    values = design._values({"x": np.array([-5.0, 0.5, 7.0])}, schema)
+    for name, scale in (("x", 1.0), ("I(2 * x)", 2.0)):
+        np.testing.assert_array_equal(values[name].values, [0.0, 0.5 * scale, scale])
+        assert (values[name].low, values[name].high) == (0.0, scale)
+
+
+def test_indicators_without_a_block_of_their_own_have_room():
+    """Where both columns of a product are missing, neither indicator is shortened by the other."""
+    schema = {name: Numeric(-1, 1, missing="indicator") for name in "xz"}
+    frame = pd.DataFrame({"x": [np.nan, np.nan], "z": [np.nan, 0.5]})
+    both, one = FormulaEncoder("x:z", schema).fit(frame).transform(frame)
+    assert sorted(both)[1:] == [max(one)] * 2 and np.linalg.norm(both) <= 1.0

@@ -79,6 +79,7 @@ def test_what_is_refused_changes_nothing(tmp_path):
     answers(collector, X, y, [0, 1])
     good = report(collector.task, X[2], y[2], user=2)
     other = Collector(model(epsilon=1.0), 6, 0, n_features=2)
+    count = json.loads(collector.task)["channel"]["count"].to_bytes(4, "little")
     for user, answer, message in [
         (0, good, "has answered"),
         (1, report(collector.task, X[1], y[1], user=1), "has answered"),
@@ -87,6 +88,7 @@ def test_what_is_refused_changes_nothing(tmp_path):
         (2, good[:-1], "cut off"), (2, good[:4] + b"\xff" * 14, "another task"),
         (2, good[:12] + b"\4\0" + good[14:], "number of features"),
         (2, good + b"1", "too long"), (2, good[:14] + b"\xff\xff\xff\xff", "out of range"),
+        (2, good[:14] + count, "out of range"),
         (2, report(other.task, X[2], y[2], user=2), "another task"),
     ]:  # fmt: skip
         with pytest.raises(ValueError, match=message):

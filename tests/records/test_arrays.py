@@ -255,3 +255,10 @@ def test_no_record_spends_more_than_the_budget(privacy, seed):
         paid[users] += session.report.rows[-1].cost.gaussian
     assert 0.0 < paid.max() <= Budget(1.0, 1e-6).mu ** 2 * (1 + 1e-8)
     assert session.report.total.gaussian >= paid.max() * (1 - 1e-8)
+
+
+@pytest.mark.parametrize("kind", [np.complex64, np.complex128, np.clongdouble, object])
+def test_a_number_with_an_imaginary_part_is_none(kind):
+    cells = np.array([1.0 + 0.0j, 1.0 + 1e-30j, 2.0 + np.nan * 1j], dtype=kind)
+    np.testing.assert_array_equal(floats(cells), [1.0, np.nan, np.nan])
+    np.testing.assert_array_equal(floats(list(cells)), [1.0, np.nan, np.nan])

@@ -144,6 +144,16 @@ def test_a_damaged_mark_is_told(content, tmp_path):
     assert len(ledger.charges()) == 2 and mark.exists()
 
 
+def test_a_copy_that_lacks_one_entry_is_refused(tmp_path):
+    path = tmp_path / "ledger.db"
+    record(Ledger(path), "a", ONE)
+    before = path.read_bytes()
+    record(Ledger(path), "b", ONE)
+    path.write_bytes(before)
+    with pytest.raises(PrivacyError, match="lacks entries"):
+        Ledger(path).charges()
+
+
 @pytest.mark.parametrize("content", [b"", b"\0" * 60])
 def test_a_mark_that_a_loss_of_power_has_emptied_is_none(content, tmp_path):
     ledger = Ledger(tmp_path / "ledger.db")
