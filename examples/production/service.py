@@ -9,7 +9,10 @@ never. Events and the policy are kept in FILE: kill the process and start it aga
 
     POST /rank    {"event": "visit 17", "contexts": [[...], [...]], "available": [true, false]}
                   ->  {"action", "propensity"}; "available" may be left out
-    POST /reward  {"event": "visit 17", "reward": 1}                 ->  {"status": "taken"}
+    POST /reward  {"event": "visit 17", "reward": 1}
+                  ->  {"status": "taken", "clipped": false}; "clipped" if it is outside of (0, 1)
+    POST /withdraw  {"event": "visit 17"}                            ->  {"status": "taken"}
+    GET /health   ->  {"events": 17, "learned": 16, ...}; 503 if the last learning failed
 """
 
 # sphinx_gallery_thumbnail_path = '_static/thumbnails/service.svg'
@@ -22,6 +25,7 @@ import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from skpriv.bandits import LinUCB, Loop
+from skpriv.exceptions import InvalidValues
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -40,15 +44,30 @@ class Handler(BaseHTTPRequestHandler):
                 )
                 self.answer(200, {"action": action, "propensity": propensity})
             elif self.path == "/reward":
-                self.answer(200, {"status": self.loop.reward(body["event"], body["reward"])})
+                status = self.loop.reward(body["event"], body["reward"])
+                low, high = self.loop.policy.bounds_y
+                clipped = not low <= float(body["reward"]) <= high  # told to its sender alone
+                self.answer(200, {"status": status, "clipped": clipped})
+            elif self.path == "/withdraw":
+                self.answer(200, {"status": self.loop.withdraw(body["event"])})
             else:
                 self.answer(404, {"error": "unknown path"})
         except KeyError as error:
             self.answer(400, {"error": f"the request must have {error}"})
         except json.JSONDecodeError:
             self.answer(400, {"error": "the body must be JSON, as the top of this file shows"})
+        except InvalidValues:
+            name = {"/rank": "contexts", "/reward": "reward"}[self.path]
+            self.answer(400, {"error": f"{name} must be finite numbers"})
         except (TypeError, ValueError) as error:  # about this request alone
             self.answer(400, {"error": str(error)})
+
+    def do_GET(self):
+        if self.path != "/health":
+            self.answer(404, {"error": "unknown path"})
+            return
+        status = self.loop.status()
+        self.answer(503 if status["last_trouble"] else 200, status)
 
     def answer(self, status, message):
         text = json.dumps(message).encode()

@@ -15,7 +15,9 @@ from ...records import finite_numbers, name_of
 from .._base import NO_LIMIT, BasePolicy, checked_available
 from .._state import policy_of, policy_values
 from .._visits import Hashed
-from ._store import CAME, IN_RANGE, Store, begun, check_same, event_name, sentence_of, served
+from ._store import (
+    CAME, IN_RANGE, Store, begun, check_repeated, check_same, event_name, sentence_of, served,
+)  # fmt: skip
 
 # Number of events that are read or forgotten at once, while others wait a few milliseconds. A
 # policy that may change at any round learns so many in one transaction.
@@ -152,7 +154,8 @@ class Loop:
         Parameters
         ----------
         event_id : str, int, or tuple of them
-            Name of this event alone. A repeated one gets the action that it got before. Equal
+            Name of this event alone. A repeated one gets the action that it got before, if it has
+            the same candidates. Equal
             numbers are one name, and so are 1 and "1"; a tuple is none of its texts.
         contexts : array-like of shape (n_actions, n_features), or (n_features,)
             One round of what the policy's ``act`` takes.
@@ -172,7 +175,8 @@ class Loop:
         Raises
         ------
         ValueError
-            If contexts or mask have the wrong shape, or are no finite numbers.
+            If contexts or mask have the wrong shape, or are no finite numbers; or if another
+            question was asked under the name of the event.
         BudgetExceeded
             If the first event of a file cannot pay for the policy.
         """
@@ -251,9 +255,31 @@ class Loop:
             The statuses, as of `reward`.
         """
         rewards = finite_numbers(rewards, "reward", (len(event_ids),))
+        return self._brought(event_ids, rewards.tolist())
+
+    def withdraw(self, event_id: Any) -> str:
+        """Say that the action of an event was never shown: nothing is learned from it.
+
+        The event keeps its place among the rounds, which is public, as a round without features and
+        with a neutral reward, and no event behind it waits for it.
+
+        Parameters
+        ----------
+        event_id : str
+            Name of the event, as given to `rank`.
+
+        Returns
+        -------
+        status : {"taken", "repeated", "late", "unknown"}
+            As of `reward`: "repeated" has a reward already, or was withdrawn.
+        """
+        return self._brought([event_id], [None])[0]
+
+    def _brought(self, event_ids, rewards):
+        """Statuses of rewards, where None withdraws the event."""
         names = [event_name(name) for name in event_ids]
         with self._store.transaction() as held:
-            pairs = zip(names, rewards.tolist(), strict=True)
+            pairs = zip(names, rewards, strict=True)
             statuses = [self._rewarded(held, name, reward) for name, reward in pairs]
         # Out of order, the number of ranks decides when is learned, and no reward does.
         if "taken" in statuses and not self.policy._out_of_order:
@@ -343,8 +369,8 @@ class Loop:
             ``events``, ``learned`` (as `n_learned`), ``waiting`` (all others), ``version`` (times
             that the policy was saved), ``rounds_until_update``, ``troubles`` (their number),
             ``last_trouble`` (a sentence, or None), ``clock_behind`` (seconds by which the clock is
-            behind the last `rank`: it went back, and nothing reaches its cutoff before that is made
-            up) and ``guarantee``.
+            behind a `rank` that waits for its reward, or the last one: it went back, and nothing
+            reaches its cutoff before that is made up) and ``guarantee``.
         """
         with self._store.transaction() as held:
             self._refresh(held)
@@ -352,7 +378,8 @@ class Loop:
             learned = held.first_open() - 1
             troubles = held.troubles()
             now = self._clock()
-            last = held.last_time()
+            # Events before it have their rewards, and wait for no time to come
+            last = held.last_time(self._closed if self.policy._out_of_order else learned + 1)
             behind = 0.0 if last is None else max(0.0, last - now)
             return {
                 "events": events,
@@ -397,6 +424,10 @@ class Loop:
         self._learn_if_due()
         with self._store.transaction() as held:
             choices = {name: held.find(name) for name in ids}
+            for at, name in enumerate(ids):
+                if choices[name] is not None:
+                    asked = None if available is None else available[at]
+                    check_repeated(*choices[name][:3], contexts[at], asked)
             new = [at for at, name in enumerate(ids) if choices[name] is None]
             if len(new) != len({ids[at] for at in new}):
                 raise ValueError("an event must not come twice in one call.")
@@ -437,13 +468,16 @@ class Loop:
         ranking = held.find(name)
         if ranking is None:
             return "unknown"
-        _, _, learned, before, ranked, number = ranking
+        _, _, row, learned, before, ranked, number = ranking
         if before is not None or learned == 2:
             return "repeated"
         closed = not self.policy._out_of_order and number < held.first_not_closed()
         if learned or closed or self._clock() > ranked + self.cutoff:
             return "late"
-        held.set_reward(number, reward)
+        if reward is None:  # withdrawn: as a round of somebody who came too often
+            held.set_reward(number, self.policy._neutral_reward, bytes(len(row)))
+        else:
+            held.set_reward(number, reward)
         return "taken"
 
     def _learn_if_due(self):

@@ -146,9 +146,9 @@ class Transaction:
         self._run("INSERT OR REPLACE INTO policy VALUES (0, ?, ?, ?)", row)
 
     def find(self, event_id):
-        """(action, propensity, learned, reward, time, number) of an event, or None."""
-        query = "SELECT action, propensity, learned, reward, time, number FROM events WHERE id = ?"
-        return self._run(query, (event_id,)).fetchone()
+        """(action, propensity, row, learned, reward, time, number) of an event, or None."""
+        columns = "action, propensity, row, learned, reward, time, number"
+        return self._run(f"SELECT {columns} FROM events WHERE id = ?", (event_id,)).fetchone()
 
     def add(self, *event):
         """Add an event whose reward is awaited."""
@@ -158,9 +158,10 @@ class Transaction:
             event,
         )
 
-    def set_reward(self, number, reward):
-        """Note the reward of an event."""
-        self._run("UPDATE events SET reward = ? WHERE number = ?", (reward, number))
+    def set_reward(self, number, reward, row=None):
+        """Note the reward of an event, and another row if there is one."""
+        statement = "UPDATE events SET reward = ?, row = ifnull(?, row) WHERE number = ?"
+        self._run(statement, (reward, row, number))
 
     def first_open(self):
         """Number of the first event that was not learned, or that of the next one to come."""
@@ -178,9 +179,13 @@ class Transaction:
         """Number of the last event: how many there are."""
         return self._one("SELECT max(number) FROM events") or 0
 
-    def last_time(self):
-        """Seconds at which the last event was ranked, or None."""
-        return self._one("SELECT time FROM events ORDER BY number DESC LIMIT 1")
+    def last_time(self, start):
+        """Latest seconds at which an event from ``start`` on, or the last one, was ranked.
+
+        None if there is no event.
+        """
+        first = "min(?, (SELECT max(number) FROM events))"
+        return self._one(f"SELECT max(time) FROM events WHERE number >= {first}", start)
 
     def first_waiting(self, start, deadline):
         """Number of the first event from ``start`` on that may still get a reward."""
@@ -268,6 +273,20 @@ def event_name(event):
         return name.decode()
     except UnicodeDecodeError:
         return name
+
+
+def check_repeated(action, _, row, context, available):
+    """Refuse an event whose action is none of the candidates of a repeated question.
+
+    The row of the action is compared as long as it is kept: until the event is learned.
+    """
+    offered = context[None] if context.ndim == 1 else context[action : action + 1]
+    same = len(offered) and row in (None, offered.tobytes())
+    if not same or not (available is None or available[action]):
+        raise ValueError(
+            "an event of this name was ranked, and its action is none of these contexts or is not "
+            "available: repeat an event with the contexts that it had, or give it another name."
+        )
 
 
 def check_same(saved, policy, in_order):

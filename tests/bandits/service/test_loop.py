@@ -56,7 +56,7 @@ def test_repeated_late_and_unknown(tmp_path):
     clock = Clock()
     service = loop(tmp_path, cutoff=10.0, default_reward=-1.0, clock=clock)
     first = service.rank("a", contexts(0))
-    assert service.rank("a", contexts(7)) == first
+    assert service.rank("a", contexts(0)) == first
     service.rank("b", contexts(1))
     assert service.reward("nobody", 1.0) == "unknown"
     assert service.reward("b", 0.5) == "taken"
@@ -91,12 +91,72 @@ def test_a_restart_goes_on(tmp_path):
         again.rank("e3", [contexts(3)])
 
 
-def test_a_clock_that_goes_back_is_told(tmp_path):
+def test_a_clock_that_goes_back_is_told_while_events_wait_for_it(tmp_path):
     clock = Clock()
     service = loop(tmp_path, clock=clock)
     service.rank("a", contexts(0))
     clock.now = -600.0
     assert service.status()["clock_behind"] == 600.0
+    service.rank("b", contexts(1))
+    assert service.status()["clock_behind"] == 600.0  # a waits for its time all the same
+    service.reward("a", 1.0)
+    service.reward("b", 1.0)
+    assert service.status()["clock_behind"] == 0.0
+
+
+def test_another_question_under_a_used_name_is_an_error(tmp_path):
+    service = loop(tmp_path)
+    rng = np.random.default_rng(0)
+    asked = rng.standard_normal((4, 3))
+    action, _ = first = service.rank("a", asked, available=[True, True, True, True])
+    assert service.rank("a", asked) == first
+    others = asked + 1.0
+    others[action] = asked[action]
+    assert service.rank("a", others) == first  # the features of the others are not kept
+    mask = np.ones(4, dtype=bool)
+    mask[action] = False
+    for contexts_, available in ((asked + 1.0, None), (asked[:action], None), (asked, mask)):
+        if len(contexts_):
+            with pytest.raises(ValueError, match="none of these contexts"):
+                service.rank("a", contexts_, available)
+    service.reward("a", 1.0)
+    assert service.n_learned == 1
+    assert service.rank("a", asked + 1.0) == first  # its features are forgotten
+    with pytest.raises(ValueError, match="none of these contexts"):
+        service.rank("a", asked, mask)
+    own = Loop(
+        LinUCB(bounds_y=(0, 1), shared=False, n_actions=3), tmp_path / "own", learn_every=9
+    )
+    first = own.rank("a", asked[0])
+    assert own.rank("a", asked[0]) == first
+    with pytest.raises(ValueError, match="none of these contexts"):
+        own.rank("a", asked[1])
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_an_event_that_was_not_shown_is_withdrawn(tmp_path, in_order):
+    """The others are learned as if it had no features and a neutral reward."""
+    sums = []
+    for shown in (True, False):
+        policy = LinUCB(bounds_y=(0, 1), random_state=0, epsilon=1e9)
+        service = Loop(policy, tmp_path / f"{shown}", in_order=in_order)
+        names = [f"e{k}" for k in range(20)]
+        service.rank_many(names, np.tile(np.eye(2), (20, 1, 1)))
+        assert service.withdraw("nobody") == "unknown"
+        if not shown:
+            assert service.withdraw("e0") == "taken"
+            assert service.withdraw("e0") == service.reward("e0", 1.0) == "repeated"
+        assert service.n_learned == 0
+        for name in names[not shown :]:
+            service.reward(name, 1.0)
+        if not in_order:
+            service.rank("last", np.eye(2))
+        assert service.n_learned == 20
+        design = service.policy._sums.query.equations(service.policy._sums._last).design
+        sums.append(float(np.trace(design[:2, :2])))
+        assert service.withdraw("e1") in ("repeated", "late")
+    long = service.policy._scaling.row_map.parts[0]
+    assert sums[0] - sums[1] == pytest.approx(long**2, abs=1e-2)
 
 
 def test_an_error_in_learning_loses_nothing(tmp_path, monkeypatch):
@@ -169,8 +229,8 @@ def test_events_are_named_as_people_are(tmp_path):
     names = [("a", 1), "('a', 1)", ("a", "1:b"), ("a1", "b"), 1, "1.0", b"\xfe"]
     for k, name in enumerate(names):
         service.rank(name, contexts(k))
-    for same in (("a", 1.0), ["a", np.int64(1)], ("a", "1"), 1.0):
-        service.rank(same, contexts(9))
+    for same, k in ((("a", 1.0), 0), (["a", np.int64(1)], 0), (("a", "1"), 0), (1.0, 4)):
+        service.rank(same, contexts(k))
     assert service.n_events == len(names)
     for k in reversed(range(len(names))):
         assert service.reward(names[k], k / 10) == "taken"
