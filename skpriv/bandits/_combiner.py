@@ -3,7 +3,7 @@
 import uuid
 from contextlib import contextmanager
 from dataclasses import field
-from math import inf, log, pi, sqrt
+from math import inf, pi, sqrt
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -347,19 +347,18 @@ class BanditCombiner(BasePolicy):
                 self._regrets[i] += n * self._totals[i] / self._counts[i] - reward
             self._counts[i] += n
             self._totals[i] += reward
-            if self._regrets[i] > self._claim(i) and self.active_.sum() > 1:
+            if self._regrets[i] > self._claims()[i] and self.active_.sum() > 1:
                 self.active_[i] = False
         self._block[:] = 0
         self._choose_policy()
 
-    def _claim(self, i):
-        """Regret bound plus deviation of the sum of the noisy rewards, after T(i, t) rounds."""
-        n = self._counts[i]
-        constant, power = self._bounds[i]
+    def _claims(self):
+        """Regret bounds plus deviations of the sums of the noisy rewards, after T(i, t) rounds."""
+        n = np.maximum(self._counts, 1.0)
         variance = 1.0 + self._streams[0].noise.scale ** 2
         failure = 1.0 - self.confidence_level
-        union = log(pi**2 * n**2 * len(self._counts) / (3.0 * failure))
-        return constant * n**power + sqrt(2.0 * variance * n * union)
+        union = np.log(pi**2 * n**2 * len(n) / (3.0 * failure))
+        return self._bounds[:, 0] * n ** self._bounds[:, 1] + np.sqrt(2.0 * variance * n * union)
 
     def _choose_policy(self):
         """Policy of the largest U(i, t - 1); one that was never played comes first.
@@ -367,10 +366,9 @@ class BanditCombiner(BasePolicy):
         U is an upper bound on a mean reward, which is at most 1. The published one adds at most 1
         to the mean of the noisy rewards, which may be below the true mean by more than that.
         """
-        upper = np.full(len(self._counts), inf)
-        for i in np.flatnonzero(self._counts):
-            upper[i] = min(1.0, (self._totals[i] + self._claim(i)) / self._counts[i])
-        upper = np.where(np.isinf(upper), upper, upper - self._targets / self.horizon)
+        upper = (self._totals + self._claims()) / np.maximum(self._counts, 1.0)
+        upper = np.minimum(1.0, upper) - self._targets / self.horizon
+        upper[self._counts == 0.0] = inf
         self.choice_ = int(np.where(self.active_, upper, -inf).argmax())
 
 

@@ -49,7 +49,7 @@ def test_deviations_fail_with_the_probability_that_is_stated():
     n, variance = np.arange(1, 4001), 1.0 + combiner._streams[0].noise.scale ** 2
     claims = []
     for combiner._counts[0] in n:
-        claims.append(combiner._claim(0))
+        claims.append(combiner._claims()[0])
     fails = 2.0 * 2.0 * np.exp(-(np.array(claims) ** 2) / (2.0 * variance * n)).sum()
     assert fails == pytest.approx(0.1, rel=1e-3)
 
@@ -122,7 +122,7 @@ def test_no_policy_is_given_up_for_bad_luck_that_its_claim_allows(n):
     combiner = BanditCombiner(policies, epsilon=1.0, targets=[0.0, 0.0], random_state=0)
     combiner.act(np.ones((1, 2, 2)))
     combiner._counts[:] = n, 1e9
-    combiner._totals[:] = 0.6 * n - combiner._claim(0), 0.5e9
+    combiner._totals[:] = 0.6 * n - combiner._claims()[0], 0.5e9
     assert combiner._totals[0] < -0.5 * n
     combiner._choose_policy()
     assert combiner.choice_ == 0
