@@ -11,7 +11,6 @@ never. Events and the policy are kept in FILE: kill the process and start it aga
                   ->  {"action", "propensity"}; "available" may be left out
     POST /reward  {"event": "visit 17", "reward": 1}
                   ->  {"status": "taken", "clipped": false}; "clipped" if it is outside of (0, 1)
-    POST /withdraw  {"event": "visit 17"}                            ->  {"status": "taken"}
     GET /health   ->  {"events": 17, "learned": 16, ...}; 503 if the last learning failed
 """
 
@@ -48,8 +47,6 @@ class Handler(BaseHTTPRequestHandler):
                 low, high = self.loop.policy.bounds_y
                 clipped = not low <= float(body["reward"]) <= high  # told to its sender alone
                 self.answer(200, {"status": status, "clipped": clipped})
-            elif self.path == "/withdraw":
-                self.answer(200, {"status": self.loop.withdraw(body["event"])})
             else:
                 self.answer(404, {"error": "unknown path"})
         except KeyError as error:

@@ -97,7 +97,7 @@ def optimistic(region, contexts, available, bonuses, features=None, rule=shares)
     chances = np.empty(mask.shape)
     for part in blocks_of(len(mask), shape[1] * len(bonuses)):
         index = means[part, :, None] + widths[part, :, None] * bonuses
-        chances[part] = rule(index, available=mask[part, :, None]).mean(axis=2)
+        chances[part] = rule(index, mask[part, :, None]).mean(axis=2)
     return chances
 
 

@@ -18,7 +18,7 @@ from ...exceptions import PrivacyError
 from ...linear_model import IHTRegressor
 from ...privacy import Guarantee, Raw, parallel_part
 from .._base import MAX_SEED, NO_LIMIT, BasePolicy, Epoch, EpochsReport
-from .._draws import predicted, shares
+from .._draws import HALF_NORMAL, optimistic, predicted, shares
 from .._ucb._sums import Windows, window_estimate
 from . import _oracles
 
@@ -247,6 +247,10 @@ class EpochPolicy(BasePolicy):
     # Classes of the oracle, in their order, if it is a classifier.
     _classes: Any = field(init=False, default=None)
 
+    # Posterior of the coefficients if the oracle tells it, and bonuses in its deviations
+    _region: Any = field(init=False, default=None)
+    _bonuses = HALF_NORMAL
+
     _n_pooled: int = field(init=False, default=0)
     # Whether the oracle's fits cannot be compared, though they should be
     _not_comparable: bool = field(init=False, default=False)
@@ -298,8 +302,17 @@ class EpochPolicy(BasePolicy):
         return hasattr(self, "oracle_")
 
     def _choose(self, contexts, available):
-        """Probabilities of actions after the first epoch: the largest prediction is played."""
-        return shares(predicted(self.oracle_, contexts), available)
+        """Probabilities of actions after the first epoch: the largest prediction is played.
+
+        Or another rule is followed; and where the errors of predictions are known, with bonuses.
+        """
+        if self._region is None:
+            return self._played(predicted(self.oracle_, contexts), available)
+        return optimistic(self._region, contexts, available, self._bonuses, rule=self._played)
+
+    def _played(self, index, available):
+        """Probabilities by an index of each action: the largest is played."""
+        return shares(index, available)
 
     def _make_oracle(self):
         """The unfitted oracle, with the whole budget of a person."""

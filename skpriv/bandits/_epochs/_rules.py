@@ -1,7 +1,6 @@
 """The rules of choice: SquareCB, epsilon-greedy, and elimination of actions on spanners."""
 
 from dataclasses import field
-from functools import partial
 from math import pi
 from typing import Annotated, Any, Literal
 
@@ -13,7 +12,7 @@ from ..._estimation._oracle import PoolsFits
 from ..._linalg import ROUNDED, TINY
 from ..._parameters import Level, NotNegative, parameters
 from ..._stored import stored_in_policies
-from .._draws import HALF_NORMAL, distinct, flat, inverse_gap, optimistic, predicted, uniform
+from .._draws import HALF_NORMAL, distinct, flat, inverse_gap, uniform
 from .._ucb._lin_ucb import GAP_WEIGHT
 from ._oracles import coef_posterior, interval_claims, pools, reward_range
 from ._policy import OraclePolicy
@@ -92,11 +91,6 @@ def _exchange(coordinates, basis, rounds, slot, vector):
     basis[rounds, slot] = vector
 
 
-# Half of the weight of LinSquareCB, which learns more often: an epoch is played by an oracle that
-# knows about half of the rounds. With a weight of 8, regret is up to 1.4 times as large on linear
-# environments, and up to 1.2 times smaller on tables that are not linear.
-ERROR_WEIGHT = GAP_WEIGHT / 2.0
-
 # code -> paper (Foster and Rakhlin 2020; Simchi-Levi and Xu 2022, FALCON):
 #   SquareCB._weight -> gamma_m
 # code -> paper (Chen, Li, Rakhlin and Simchi-Levi 2025, Algorithms 3 and 4):
@@ -168,14 +162,11 @@ class EpochGreedy(OraclePolicy):
 
     def _learn(self, oracle, n_fitted):
         self.oracle_ = oracle
-        self._region = None
-        if self.exploration and pools(oracle):
-            self._region = coef_posterior(oracle)
+        self._region = coef_posterior(oracle) if self.exploration and pools(oracle) else None
 
-    def _choose(self, contexts, available):
-        if self._region is None:
-            return super()._choose(contexts, available)
-        return optimistic(self._region, contexts, available, self.exploration * HALF_NORMAL)
+    @property
+    def _bonuses(self):
+        return self.exploration * HALF_NORMAL
 
 
 @stored_in_policies
@@ -193,7 +184,7 @@ class SquareCB(OraclePolicy):
     ----------
     gap_weight : float, callable or "auto", default="auto"
         How greedy to be. A callable is given the number of rounds that the oracle was fitted to.
-        "auto" is 15 times the square root of K, with gaps in units of the root mean square error of
+        "auto" is 30 times the square root of K, with gaps in units of the root mean square error of
         the predictions, if the oracle knows it (it has a method ``prediction_error``, as
         `SSPRegressor`). Else it is the square root of K times that number.
 
@@ -248,30 +239,25 @@ class SquareCB(OraclePolicy):
 
     def _learn(self, oracle, n_fitted):
         weight = self.gap_weight
-        scale = None
-        self._region = None
+        error = None
         if weight == "auto":
             weight = np.sqrt(self.n_actions_ * n_fitted)
             error = oracle.prediction_error() if pools(oracle) else None
-            if error is not None:
-                weight = ERROR_WEIGHT * np.sqrt(self.n_actions_)
-                scale = max(error, TINY)
-                self._region = coef_posterior(oracle)
         elif callable(weight):
             weight = float(weight(n_fitted))
             if not 0.0 <= weight < np.inf:
                 raise ValueError(f"gap_weight({n_fitted}) = {weight} must be finite, at least 0.")
-        if scale is None:
+        if error is None:
             low, high = reward_range(oracle)
-            scale = (high - low) / 2.0
-        self._weight = weight / scale
+            self._region = None
+            self._weight = 2.0 * weight / (high - low)
+        else:
+            self._region = coef_posterior(oracle)
+            self._weight = GAP_WEIGHT * np.sqrt(self.n_actions_) / max(error, TINY)
         self.oracle_ = oracle
 
-    def _choose(self, contexts, available):
-        if self._region is None:
-            return inverse_gap(predicted(self.oracle_, contexts), self._weight, available)
-        rule = partial(inverse_gap, weight=self._weight)
-        return optimistic(self._region, contexts, available, HALF_NORMAL, rule=rule)
+    def _played(self, index, available):
+        return inverse_gap(index, self._weight, available)
 
 
 @stored_in_policies
@@ -409,7 +395,7 @@ class ActionElimination(OraclePolicy):
         best = means.argmax(axis=1)
         apart = contexts - contexts[rounds, best][:, None]
         spread = np.sqrt(np.einsum("nkj,nkj->nk", apart @ self._region.form, apart))
-        behind = means[rounds, best][:, None] - means
+        behind = means.max(axis=1, keepdims=True) - means
         return behind <= -ndtri(self._failure / n_actions) * spread
 
     @property
@@ -420,14 +406,12 @@ class ActionElimination(OraclePolicy):
     def _alive(self, contexts, available=None):
         """Surviving actions, of shape (n_rounds or 1, n_actions), by the papers' intervals."""
         rows, shape = flat(contexts)
-        low, high = self.oracle_.confidence_interval(
+        ends = self.oracle_.confidence_interval(
             rows,
             confidence_level=1.0 - self._failure / contexts.shape[1],
             method=self._kind(False),
         )
-        low = low.reshape(shape)
-        high = high.reshape(shape)
-        if available is not None:  # an action that may not be played rules out no other
-            low = np.where(available, low, -np.inf)
-            high = np.where(available, high, -np.inf)
+        # An action that may not be played rules out no other
+        mask = True if available is None else available
+        low, high = (np.where(mask, end.reshape(shape), -np.inf) for end in ends)
         return high >= low.max(axis=1, keepdims=True)

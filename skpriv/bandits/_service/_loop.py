@@ -255,31 +255,9 @@ class Loop:
             The statuses, as of `reward`.
         """
         rewards = finite_numbers(rewards, "reward", (len(event_ids),))
-        return self._brought(event_ids, rewards.tolist())
-
-    def withdraw(self, event_id: Any) -> str:
-        """Say that the action of an event was never shown: nothing is learned from it.
-
-        The event keeps its place among the rounds, which is public, as a round without features and
-        with a neutral reward, and no event behind it waits for it.
-
-        Parameters
-        ----------
-        event_id : str
-            Name of the event, as given to `rank`.
-
-        Returns
-        -------
-        status : {"taken", "repeated", "late", "unknown"}
-            As of `reward`: "repeated" has a reward already, or was withdrawn.
-        """
-        return self._brought([event_id], [None])[0]
-
-    def _brought(self, event_ids, rewards):
-        """Statuses of rewards, where None withdraws the event."""
         names = [event_name(name) for name in event_ids]
         with self._store.transaction() as held:
-            pairs = zip(names, rewards, strict=True)
+            pairs = zip(names, rewards.tolist(), strict=True)
             statuses = [self._rewarded(held, name, reward) for name, reward in pairs]
         # Out of order, the number of ranks decides when is learned, and no reward does.
         if "taken" in statuses and not self.policy._out_of_order:
@@ -377,10 +355,9 @@ class Loop:
             events = held.last()
             learned = held.first_open() - 1
             troubles = held.troubles()
-            now = self._clock()
             # Events before it have their rewards, and wait for no time to come
             last = held.last_time(self._closed if self.policy._out_of_order else learned + 1)
-            behind = 0.0 if last is None else max(0.0, last - now)
+            behind = 0.0 if last is None else max(0.0, last - self._clock())
             return {
                 "events": events,
                 "learned": learned,
@@ -426,8 +403,7 @@ class Loop:
             choices = {name: held.find(name) for name in ids}
             for at, name in enumerate(ids):
                 if choices[name] is not None:
-                    asked = None if available is None else available[at]
-                    check_repeated(*choices[name][:3], contexts[at], asked)
+                    check_repeated(choices[name], contexts[at])
             new = [at for at, name in enumerate(ids) if choices[name] is None]
             if len(new) != len({ids[at] for at in new}):
                 raise ValueError("an event must not come twice in one call.")
@@ -468,16 +444,13 @@ class Loop:
         ranking = held.find(name)
         if ranking is None:
             return "unknown"
-        _, _, row, learned, before, ranked, number = ranking
+        _, _, _, learned, before, ranked, number = ranking
         if before is not None or learned == 2:
             return "repeated"
         closed = not self.policy._out_of_order and number < held.first_not_closed()
         if learned or closed or self._clock() > ranked + self.cutoff:
             return "late"
-        if reward is None:  # withdrawn: as a round of somebody who came too often
-            held.set_reward(number, self.policy._neutral_reward, bytes(len(row)))
-        else:
-            held.set_reward(number, reward)
+        held.set_reward(number, reward)
         return "taken"
 
     def _learn_if_due(self):

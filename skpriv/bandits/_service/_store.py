@@ -147,8 +147,10 @@ class Transaction:
 
     def find(self, event_id):
         """(action, propensity, row, learned, reward, time, number) of an event, or None."""
-        columns = "action, propensity, row, learned, reward, time, number"
-        return self._run(f"SELECT {columns} FROM events WHERE id = ?", (event_id,)).fetchone()
+        query = (
+            "SELECT action, propensity, row, learned, reward, time, number FROM events WHERE id = ?"
+        )
+        return self._run(query, (event_id,)).fetchone()
 
     def add(self, *event):
         """Add an event whose reward is awaited."""
@@ -158,10 +160,9 @@ class Transaction:
             event,
         )
 
-    def set_reward(self, number, reward, row=None):
-        """Note the reward of an event, and another row if there is one."""
-        statement = "UPDATE events SET reward = ?, row = ifnull(?, row) WHERE number = ?"
-        self._run(statement, (reward, row, number))
+    def set_reward(self, number, reward):
+        """Note the reward of an event."""
+        self._run("UPDATE events SET reward = ? WHERE number = ?", (reward, number))
 
     def first_open(self):
         """Number of the first event that was not learned, or that of the next one to come."""
@@ -184,8 +185,10 @@ class Transaction:
 
         None if there is no event.
         """
-        first = "min(?, (SELECT max(number) FROM events))"
-        return self._one(f"SELECT max(time) FROM events WHERE number >= {first}", start)
+        return self._one(
+            "SELECT max(time) FROM events WHERE number >= min(?, (SELECT max(number) FROM events))",
+            start,
+        )
 
     def first_waiting(self, start, deadline):
         """Number of the first event from ``start`` on that may still get a reward."""
@@ -275,17 +278,17 @@ def event_name(event):
         return name
 
 
-def check_repeated(action, _, row, context, available):
+def check_repeated(event, context):
     """Refuse an event whose action is none of the candidates of a repeated question.
 
     The row of the action is compared as long as it is kept: until the event is learned.
     """
-    offered = context[None] if context.ndim == 1 else context[action : action + 1]
-    same = len(offered) and row in (None, offered.tobytes())
-    if not same or not (available is None or available[action]):
+    action, _, row, *_ = event
+    offered = context if context.ndim == 1 else context[action : action + 1]
+    if not len(offered) or row not in (None, offered.tobytes()):
         raise ValueError(
-            "an event of this name was ranked, and its action is none of these contexts or is not "
-            "available: repeat an event with the contexts that it had, or give it another name."
+            "an event of this name was ranked, and its action is none of these contexts: repeat an "
+            "event with the contexts that it had, or give another one another name."
         )
 
 

@@ -108,22 +108,18 @@ def test_another_question_under_a_used_name_is_an_error(tmp_path):
     service = loop(tmp_path)
     rng = np.random.default_rng(0)
     asked = rng.standard_normal((4, 3))
-    action, _ = first = service.rank("a", asked, available=[True, True, True, True])
+    action, _ = first = service.rank("a", asked)
     assert service.rank("a", asked) == first
     others = asked + 1.0
     others[action] = asked[action]
     assert service.rank("a", others) == first  # the features of the others are not kept
-    mask = np.ones(4, dtype=bool)
-    mask[action] = False
-    for contexts_, available in ((asked + 1.0, None), (asked[:action], None), (asked, mask)):
-        if len(contexts_):
+    for contexts_ in (asked + 1.0, np.roll(asked, 1, axis=0), asked[: max(action, 1)]):
+        if action or len(contexts_) > 1:
             with pytest.raises(ValueError, match="none of these contexts"):
-                service.rank("a", contexts_, available)
+                service.rank("a", contexts_)
     service.reward("a", 1.0)
     assert service.n_learned == 1
     assert service.rank("a", asked + 1.0) == first  # its features are forgotten
-    with pytest.raises(ValueError, match="none of these contexts"):
-        service.rank("a", asked, mask)
     own = Loop(
         LinUCB(bounds_y=(0, 1), shared=False, n_actions=3), tmp_path / "own", learn_every=9
     )
@@ -131,32 +127,6 @@ def test_another_question_under_a_used_name_is_an_error(tmp_path):
     assert own.rank("a", asked[0]) == first
     with pytest.raises(ValueError, match="none of these contexts"):
         own.rank("a", asked[1])
-
-
-@pytest.mark.parametrize("in_order", [True, False])
-def test_an_event_that_was_not_shown_is_withdrawn(tmp_path, in_order):
-    """The others are learned as if it had no features and a neutral reward."""
-    sums = []
-    for shown in (True, False):
-        policy = LinUCB(bounds_y=(0, 1), random_state=0, epsilon=1e9)
-        service = Loop(policy, tmp_path / f"{shown}", in_order=in_order)
-        names = [f"e{k}" for k in range(20)]
-        service.rank_many(names, np.tile(np.eye(2), (20, 1, 1)))
-        assert service.withdraw("nobody") == "unknown"
-        if not shown:
-            assert service.withdraw("e0") == "taken"
-            assert service.withdraw("e0") == service.reward("e0", 1.0) == "repeated"
-        assert service.n_learned == 0
-        for name in names[not shown :]:
-            service.reward(name, 1.0)
-        if not in_order:
-            service.rank("last", np.eye(2))
-        assert service.n_learned == 20
-        design = service.policy._sums.query.equations(service.policy._sums._last).design
-        sums.append(float(np.trace(design[:2, :2])))
-        assert service.withdraw("e1") in ("repeated", "late")
-    long = service.policy._scaling.row_map.parts[0]
-    assert sums[0] - sums[1] == pytest.approx(long**2, abs=1e-2)
 
 
 def test_an_error_in_learning_loses_nothing(tmp_path, monkeypatch):
