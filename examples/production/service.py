@@ -11,7 +11,7 @@ never. Events and the policy are kept in FILE: kill the process and start it aga
                   ->  {"action", "propensity"}; "available" may be left out
     POST /reward  {"event": "visit 17", "reward": 1}
                   ->  {"status": "taken", "clipped": false}; "clipped" if it is outside of (0, 1)
-    GET /health   ->  {"events": 17, "learned": 16, ...}; 503 if the last learning failed
+    GET /health   ->  {"events": 17, "learned": 16, ...}, as ``Loop.status`` has it
 """
 
 # sphinx_gallery_thumbnail_path = '_static/thumbnails/service.svg'
@@ -28,7 +28,7 @@ from skpriv.exceptions import InvalidValues
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Two routes over one loop, which is safe for threads."""
+    """Routes over one loop, which is safe for threads."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # an answer is two small packets
@@ -60,11 +60,10 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(400, {"error": str(error)})
 
     def do_GET(self):
-        if self.path != "/health":
+        if self.path == "/health":
+            self.answer(200, self.loop.status())
+        else:
             self.answer(404, {"error": "unknown path"})
-            return
-        status = self.loop.status()
-        self.answer(503 if status["last_trouble"] else 200, status)
 
     def answer(self, status, message):
         text = json.dumps(message).encode()
