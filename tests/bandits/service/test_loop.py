@@ -120,9 +120,7 @@ def test_another_question_under_a_used_name_is_an_error(tmp_path):
     service.reward("a", 1.0)
     assert service.n_learned == 1
     assert service.rank("a", asked + 1.0) == first  # its features are forgotten
-    own = Loop(
-        LinUCB(bounds_y=(0, 1), shared=False, n_actions=3), tmp_path / "own", learn_every=9
-    )
+    own = Loop(LinUCB(bounds_y=(0, 1), shared=False, n_actions=3), tmp_path / "own", learn_every=9)
     first = own.rank("a", asked[0])
     assert own.rank("a", asked[0]) == first
     with pytest.raises(ValueError, match="none of these contexts"):
