@@ -250,6 +250,7 @@ class EpochPolicy(BasePolicy):
     # Posterior of the coefficients if the oracle tells it, and bonuses in its deviations
     _region: Any = field(init=False, default=None)
     _bonuses = HALF_NORMAL
+    _played = staticmethod(shares)  # probabilities by an index of each action
 
     _n_pooled: int = field(init=False, default=0)
     # Whether the oracle's fits cannot be compared, though they should be
@@ -309,10 +310,6 @@ class EpochPolicy(BasePolicy):
         if self._region is None:
             return self._played(predicted(self.oracle_, contexts), available)
         return optimistic(self._region, contexts, available, self._bonuses, rule=self._played)
-
-    def _played(self, index, available):
-        """Probabilities by an index of each action: the largest is played."""
-        return shares(index, available)
 
     def _make_oracle(self):
         """The unfitted oracle, with the whole budget of a person."""

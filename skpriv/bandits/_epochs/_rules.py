@@ -248,9 +248,8 @@ class SquareCB(OraclePolicy):
             if not 0.0 <= weight < np.inf:
                 raise ValueError(f"gap_weight({n_fitted}) = {weight} must be finite, at least 0.")
         if error is None:
-            low, high = reward_range(oracle)
             self._region = None
-            self._weight = 2.0 * weight / (high - low)
+            self._weight = 2.0 * weight / np.ptp(reward_range(oracle))
         else:
             self._region = coef_posterior(oracle)
             self._weight = GAP_WEIGHT * np.sqrt(self.n_actions_) / max(error, TINY)
