@@ -255,7 +255,7 @@ class SquareCB(OraclePolicy):
             self._weight = GAP_WEIGHT * np.sqrt(self.n_actions_) / max(error, TINY)
         self.oracle_ = oracle
 
-    def _played(self, index, available):
+    def _played(self, index, available=None):
         return inverse_gap(index, self._weight, available)
 
 

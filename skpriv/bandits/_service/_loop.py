@@ -356,8 +356,7 @@ class Loop:
             learned = held.first_open() - 1
             troubles = held.troubles()
             # Events before it have their rewards, and wait for no time to come
-            last = held.last_time(self._closed if self.policy._out_of_order else learned + 1)
-            behind = 0.0 if last is None else max(0.0, last - self._clock())
+            waiting = self._closed if self.policy._out_of_order else learned + 1
             return {
                 "events": events,
                 "learned": learned,
@@ -366,7 +365,7 @@ class Loop:
                 "rounds_until_update": self.policy.rounds_until_update_,
                 "troubles": len(troubles),
                 "last_trouble": troubles[-1][1] if troubles else None,
-                "clock_behind": behind,
+                "clock_behind": held.behind(self._clock(), waiting),
                 "guarantee": str(self.guarantee),
             }
 

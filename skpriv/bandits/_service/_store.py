@@ -180,15 +180,13 @@ class Transaction:
         """Number of the last event: how many there are."""
         return self._one("SELECT max(number) FROM events") or 0
 
-    def last_time(self, start):
-        """Latest seconds at which an event from ``start`` on, or the last one, was ranked.
-
-        None if there is no event.
-        """
-        return self._one(
-            "SELECT max(time) FROM events WHERE number >= min(?, (SELECT max(number) FROM events))",
-            start,
+    def behind(self, now, start):
+        """Seconds from now to the latest `rank` of an event from ``start`` on, or the last one."""
+        query = (
+            "SELECT max(0.0, max(time) - ?) FROM events "
+            "WHERE number >= min(?, (SELECT max(number) FROM events))"
         )
+        return self._one(query, now, start) or 0.0
 
     def first_waiting(self, start, deadline):
         """Number of the first event from ``start`` on that may still get a reward."""

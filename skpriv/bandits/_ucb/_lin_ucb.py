@@ -265,7 +265,7 @@ class LinSquareCB(UnderAnyTrust):
         seen = [(gram[at, at] * form).sum() for at, form in zip(places, forms, strict=True)]
         # At least the error of rows of the mean length in the direction that is known best.
         least = np.linalg.eigvalsh(forms).min() * max(np.trace(gram), 0.0)
-        self._error = sqrt(max(sum(seen), least) / equations.n + 1e-30)
+        self._error = sqrt(max(sum(seen), least, 1e-30) / equations.n)
         return fit
 
     def _choose(self, contexts, available):
