@@ -152,6 +152,16 @@ def quadratic_forms(rows: np.ndarray, matrix: np.ndarray | None = None) -> np.nd
     return np.einsum("ij,ij->i", rows if matrix is None else rows @ matrix, rows)
 
 
+def norm_of(values, order=None):
+    """Norm of a vector or a matrix, by default the root of the sum of squares."""
+    return float(np.linalg.norm(values, order))
+
+
+def trace_of(matrix):
+    """Trace of a matrix."""
+    return float(np.trace(matrix))
+
+
 def row_norms(X):
     """Euclidean norms of the rows, also where squares of entries overflow or underflow.
 

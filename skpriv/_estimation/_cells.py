@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._linalg import quadratic_forms
+from .._linalg import quadratic_forms, trace_of
 from .._stored import frozen_object
 from ._intervals import USUAL_QUANTILE
 
@@ -296,7 +296,7 @@ class Across:
         cells : Cells
         quantile : float
         """
-        rounded = 1e-14 * max(float(np.trace(slope)), 0.0)
+        rounded = 1e-14 * max(trace_of(slope), 0.0)
         unit = cells.unit
         along = cells.along(slope)
         order = np.argsort(along)

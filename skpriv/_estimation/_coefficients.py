@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._linalg import FLOAT_STEP, psd_part, quadratic_forms
+from .._linalg import FLOAT_STEP, psd_part, quadratic_forms, trace_of
 from .._stored import frozen_object, stored
 from ._cells import ROUNDED_SQUARE, across_all, estimable_weights
 from ._intervals import USUAL_QUANTILE, shrunk_covariance
@@ -375,7 +375,7 @@ def _few_rows(equations, empty):
         return ""
     cells = equations.cells
     n = equations.n
-    square_kept = cells.square_kept(sqrt(max(float(np.trace(equations.gram)), 0.0) / n))[empty]
+    square_kept = cells.square_kept(sqrt(max(trace_of(equations.gram), 0.0) / n))[empty]
     scale = equations.design_scale / n
     along = cells.along(equations.design)[empty] / n
     return few_rows(along, scale, scale, square_kept, n)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import optimize, special, stats
 
-from .._linalg import FLOAT_STEP, ROUNDED, blocks_of, quadratic_forms
+from .._linalg import FLOAT_STEP, ROUNDED, blocks_of, norm_of, quadratic_forms, trace_of
 
 # A test sets this to a function of the name and the failure probability of an event, which returns
 # the probability that the quantile is to have.
@@ -345,7 +345,7 @@ def _joint_bound(equations, failure):
     left, singular, _ = np.linalg.svd(equations.design)
     if not singular[-1] > singular[0] * len(singular) * FLOAT_STEP:
         return inf
-    centre = float(np.linalg.norm((equations.target @ left) / singular))
+    centre = norm_of((equations.target @ left) / singular)
 
     def step(t):
         return centre + equations.law.norm_bound(t, failure) / float(singular[-1])
@@ -464,7 +464,7 @@ def _residual_variance(equations, V, squares):
     if equations.sampling_gram is None:
         return bound
     robust = quadratic_forms(V, equations.sampling_gram)
-    equal = equations.residual_level(float(np.trace(equations.gram))) * bound
+    equal = equations.residual_level(trace_of(equations.gram)) * bound
     share = noise_share(robust, equal, equations.residual_scale * squares)
     return np.clip((1.0 - share) * robust + share * equal, 0.0, bound)
 
@@ -617,14 +617,14 @@ def _solve(equations, theta_bound, parts):
     inverse = (right.T / singular) @ left.T
     theta = inverse @ equations.target
     length = log(1.0 / parts.moment)
-    start = float(np.linalg.norm(theta))
+    start = norm_of(theta)
     squares = singular**-2.0
     privacy = squares.sum() + 2.0 * sqrt((squares**2).sum() * length) + 2.0 * squares[-1] * length
     privacy = equations.target_scale * sqrt(privacy)
     excess = equations.residual_excess
     excess = max(excess + stats.norm.isf(parts.excess) * equations.excess_scale, 0.0)
     slack = operator_quantile(equations.gram_scale, p, parts.gram)
-    away = [float(np.linalg.norm(theta - np.array(at))) for at in equations.residual_thetas]
+    away = [norm_of(theta - np.array(at)) for at in equations.residual_thetas]
     bounds = _SumBounds(equations, inverse, 1.0 / smallest, slack, excess, parts)
     t, q = main_region(parts.size)
     distance = size = inf
@@ -649,7 +649,7 @@ class _SumBounds:
         self.longest = longest
         self.parts = parts
         self.fits = len(equations.residual_thetas)
-        spread = float(np.trace(both))
+        spread = trace_of(both)
         self.total = float((both * equations.gram).sum()) + slack * spread
         self.total = min(max(self.total, 0.0), equations.n * longest**2)
         largest = float(np.linalg.eigvalsh(inverse @ _upper(equations.gram) @ inverse.T)[-1])
@@ -660,7 +660,7 @@ class _SumBounds:
             R = _upper(equations.residual_gram)
             cut = excess * longest**2
             quantile = stats.norm.isf(parts.total) * scale
-            self.seen = float((both * R).sum()) + quantile * float(np.linalg.norm(both))
+            self.seen = float((both * R).sum()) + quantile * norm_of(both)
             self.seen = max(self.seen, 0.0) + cut
             weak = float(np.linalg.eigvalsh(inverse @ R @ inverse.T)[-1])
             weak += operator_quantile(scale, p, parts.weak) * longest**2

@@ -17,6 +17,7 @@ from .._linalg import (
     psd_part,
     psd_power,
     row_norms,
+    trace_of,
     unvech,
     vech,
     vech_size,
@@ -266,7 +267,7 @@ class NormalEquations:
         """Released mean square of residuals, or by persons of what is left of theirs, from the
         trace of the Gram matrix.
         """
-        released = float(np.trace(self.sampling_gram))
+        released = trace_of(self.sampling_gram)
         return max(released, self.residual_scale * sqrt(len(self.target))) / max(rows, 1e-300)
 
     @property
@@ -291,8 +292,8 @@ class NormalEquations:
         norm = float(theta @ theta)
         if not self.symmetric and self.residual_gram is not None:
             # of rows of length 1, or shorter where weights fade
-            longer = self.n / min(self.n, max(float(np.trace(self.gram)), 0.01 * self.n))
-            square = float(np.trace(self.residual_gram)) * longer
+            longer = self.n / min(self.n, max(trace_of(self.gram), 0.01 * self.n))
+            square = trace_of(self.residual_gram) * longer
             noise = self.residual_scale * sqrt(len(theta)) * longer
         elif self.symmetric:
             square = self.square + float(theta @ (self.design @ theta - 2.0 * self.target))
@@ -344,7 +345,7 @@ class NormalEquations:
         for _ in range(3):
             # Without noise it may be 0
             spread = max(self.spread(theta), RELATIVE_ZERO * (1.0 + np.trace(gram)))
-            typical = max(variance * float(np.trace(gram)) / len(gram), 1e-300)
+            typical = max(variance * trace_of(gram) / len(gram), 1e-300)
             part = min(1.0, SAMPLING * float(spread) / typical) if fading else 1.0
             covariance = part * variance * gram + spread * np.eye(len(theta))
             root = np.linalg.cholesky(covariance)

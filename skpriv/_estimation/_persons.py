@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from .._linalg import SQRT2, row_norms, vech, vech_size
+from .._linalg import SQRT2, row_norms, trace_of, vech, vech_size
 from .._stored import frozen_object
 from ..privacy import ROUNDING, Query
 from ._intervals import USUAL_QUANTILE
@@ -216,5 +216,5 @@ def dependence(of_persons, of_rows, places):
     places : int
         m.
     """
-    largest = max(float(np.trace(of_rows)), 1e-300)
+    largest = max(trace_of(of_rows), 1e-300)
     return float(np.clip(np.trace(of_persons) / largest, 1.0 / places, 1.0))

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix, diags, hstack, issparse
 
-from .._linalg import blocks_of, row_norms
+from .._linalg import blocks_of, norm_of, row_norms
 from ..records import canonical, same_names
 from .._stored import frozen, frozen_object, stored
 from ._intervals import usual_moments
@@ -221,7 +221,7 @@ class PublicRows:
 
     def span(self, theta: Any) -> Any:
         """Least and largest phi'theta of any row."""
-        farthest = float(np.linalg.norm(theta))
+        farthest = norm_of(theta)
         return -farthest, farthest
 
     def longest_row(self, W: Any) -> float:
@@ -345,7 +345,7 @@ class RowMap(PublicRows):
         if self.fit_intercept:
             centre = short * float(theta[-1])
         if self.low is None:
-            farthest = long * float(np.linalg.norm(slopes))
+            farthest = long * norm_of(slopes)
         else:
             farthest = long / self._across * float(np.abs(slopes).sum())
         return centre - farthest, centre + farthest

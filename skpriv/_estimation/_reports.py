@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .._linalg import psd_part, vech
+from .._linalg import psd_part, trace_of, vech
 from .._stored import frozen, stored, stored_in_policies
 from ..exceptions import PrivacyError
 from ..privacy import (
@@ -332,7 +332,7 @@ class ReportedFit(Released):
     @property
     def _length(self):
         """Root mean square length of a row."""
-        return sqrt(max(float(np.trace(self.gram)), 0.0))
+        return sqrt(max(trace_of(self.gram), 0.0))
 
     def interval(self, phi, confidence_level, method):
         """Centre and half-width at rows of features; infinite where the reports tell nothing.

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from .._linalg import norm_of
 from .._stored import frozen
 from ..privacy import (
     LARGEST_EPSILON, Answer, Budget, Cost, ExactStream, FactorStream, GaussianNoise, GumbelNoise,
@@ -29,7 +30,7 @@ ORDER = {"l1": 1, "l2": 2, "linf": np.inf}
 
 def size(change, norm):
     """How large a change is, in the norm of the sensitivity."""
-    return float(np.linalg.norm(np.ravel(change), ORDER[norm]))
+    return norm_of(np.ravel(change), ORDER[norm])
 
 
 def event_cost(first, second, budget):
@@ -165,14 +166,14 @@ def stream_cost(stream, changes, budget):
         ]
         return sum(costs, Cost())
     if isinstance(stream, SharedSumStream):
-        return Cost.from_mu(float(np.linalg.norm(flat)) / noise.scale)
+        return Cost.from_mu(norm_of(flat) / noise.scale)
     if isinstance(stream, LocalStream):
         return sum((noise.cost(size(change, "l2")) for change in changes if change.any()), Cost())
     if not isinstance(stream, FactorStream):
         raise TypeError(f"streams of type {type(stream).__name__} cannot be audited yet.")
     column = stream.column  # of the factor C, which is Toeplitz: noise is added to C x
     shifts = [column[k::-1] @ flat[: k + 1] for k in range(len(flat))]
-    return Cost.from_mu(float(np.linalg.norm(shifts)) / noise.scale)
+    return Cost.from_mu(norm_of(shifts) / noise.scale)
 
 
 @frozen

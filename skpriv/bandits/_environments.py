@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.signal import lfilter
 
+from .._linalg import norm_of
 from .._parameters import parameters
 from ..records import finite_numbers
 from ._draws import in_blocks
@@ -165,7 +166,7 @@ class LinearEnvironment(Environment):
         """Public range of the rewards, or of almost all of them."""
         if self.noise == "bernoulli":
             return (-1.0, 1.0)
-        reach = 1.0 if self.coef is None else float(np.linalg.norm(self.coef))
+        reach = 1.0 if self.coef is None else norm_of(self.coef)
         return (-reach - 3.0 * self.noise, reach + 3.0 * self.noise)
 
     @property

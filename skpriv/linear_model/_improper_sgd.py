@@ -18,7 +18,7 @@ from .._estimation._intervals import event, split_failure
 from .._estimation._moments import MomentsQuery
 from .._estimation._public_maps import RecordMap
 from .._estimation._reports import LiftedMomentsQuery
-from .._linalg import ROUNDED, unvech
+from .._linalg import ROUNDED, norm_of, unvech
 from .._parameters import Channel, Count, DataNorm, Positive, parameters
 from .._stored import frozen_object, stored
 from ..privacy import ROUNDING, InnerSum, Procedure, Query, best_codebook, models_that, split
@@ -129,7 +129,7 @@ class ClippedGradientQuery(Query):
     @property
     def sensitivity(self):
         """Largest change at this theta, rounded up."""
-        return gradient_diameter(float(np.linalg.norm(self.theta))) * ROUNDING
+        return gradient_diameter(norm_of(self.theta)) * ROUNDING
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
@@ -157,7 +157,7 @@ class ClippedGradientQuery(Query):
         ndarray or None
             None where a pass over the rows is cheaper, or not proved to be replaced.
         """
-        length = float(np.linalg.norm(self.theta))
+        length = norm_of(self.theta)
         if self.maps.size > 2 * self.n_steps or length > self.sensitivity:
             return None
         if "moments" not in memory:
@@ -199,7 +199,7 @@ class ReportedGradientQuery(LiftedMomentsQuery):
     @property
     def limit(self):
         """Bound b on the residuals."""
-        return 1.0 + min(1.0, float(np.linalg.norm(self.theta)))
+        return 1.0 + min(1.0, norm_of(self.theta))
 
     shape = ClippedGradientQuery.shape
 

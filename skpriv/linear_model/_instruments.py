@@ -34,7 +34,7 @@ from .._estimation._moments import RESIDUAL_CLIP, MomentsQuery, NormalEquations,
 from .._estimation._persons import PersonScores, ScoreLengthsQuery, seldom_cut
 from .._estimation._public_maps import RecordMap
 from .._estimation._released import Released
-from .._linalg import ROUNDED, SQRT2, row_norms, unvech, vech_size
+from .._linalg import ROUNDED, SQRT2, norm_of, row_norms, unvech, vech_size
 from .._parameters import Estimand, RowsOfPerson, parameters
 from .._printing import Printed, Table
 from .._stored import frozen_object, stored
@@ -265,13 +265,13 @@ def solve_two_stages(session, maps, exogenous, structural):
     moments = query.equations(session.sum(query, MOMENTS))
     theta, white = _first_solution(moments, exogenous, structural)
     if session.trust.can.exact:
-        V = white / max(float(np.linalg.norm(white, 2)), 1e-300)  # no row is shortened, none is cut
+        V = white / max(norm_of(white, 2), 1e-300)  # no row is shortened, none is cut
         limit = 2.0 + float(np.abs(theta).sum())
     else:
         N = session.records(1.0) * query.sensitivity / session.noise(query, 1.0).scale
         free = max(1.0, N / sqrt(session.n * len(white)) / CLEAR_PRECISION)
         length = INSTRUMENT_LENGTH / sqrt(free * len(white))
-        V = max(length, 1.0 / float(np.linalg.norm(white, 2))) * white
+        V = max(length, 1.0 / norm_of(white, 2)) * white
         limit = _limit(moments, theta, structural, RESIDUAL_CLIP * free**0.25)
     scores = InstrumentScoreQuery(maps, exogenous, structural, V, theta, limit)
     if lengths:

@@ -27,7 +27,7 @@ from .._estimation._moments import (
 from .._estimation._public_maps import RecordMap
 from .._estimation._reports import moments_query
 from .._estimation._oracle import PoolsFits
-from .._linalg import one_blas_thread, psd_part
+from .._linalg import norm_of, one_blas_thread, psd_part, trace_of
 from .._parameters import Channel, DataNorm, Estimand, Positive, parameters
 from .._stored import stored
 from ._estimator import FitsPersons
@@ -158,7 +158,7 @@ class MomentRegressor(PoolsFits, CertifiedIntervals, FitsPersons, PredictionInte
         if whitening and not equations.symmetric:  # rows e are U phi over their lengths
             U = whitening[0]
             # The mean of 1 / |U phi|, where |phi| is about 1, is n over this length
-            length = equations.n / abs(float(np.trace(np.linalg.solve(U, equations.design))))
+            length = equations.n / abs(trace_of(np.linalg.solve(U, equations.design)))
             cells_of_both["row_cells"] = found.turned(
                 lambda lines: length * np.linalg.solve(U, lines.T).T
             )
@@ -236,9 +236,9 @@ class MomentRegressor(PoolsFits, CertifiedIntervals, FitsPersons, PredictionInte
         # Two deviations more than the noisy Gram matrix says, as noise may hide the rows; at least
         # what rows of the mean length have in the best known direction; at most that of norm 1.
         seen = float((psd_part(equations.gram) * covariance).sum())
-        square = seen + 2.0 * equations.gram_scale * float(np.linalg.norm(covariance))
+        square = seen + 2.0 * equations.gram_scale * norm_of(covariance)
         values = np.linalg.eigvalsh(covariance)
-        square = max(square, values[0] * float(np.trace(equations.gram))) / equations.n
+        square = max(square, values[0] * trace_of(equations.gram)) / equations.n
         square = min(max(square, 0.0), values[-1])
         return float(np.sqrt(square)) * maps.radius
 
@@ -280,7 +280,7 @@ class MomentRegressor(PoolsFits, CertifiedIntervals, FitsPersons, PredictionInte
         basis = self._coordinates
         points = points @ basis
         theta = np.linalg.solve(basis, theta)
-        bound = bound and bound * float(np.linalg.norm(np.linalg.inv(basis), 2))
+        bound = bound and bound * norm_of(np.linalg.inv(basis), 2)
         if method == "certified":
             centre, half = certified_by_equations(equations, points, bound, confidence_level)
         else:

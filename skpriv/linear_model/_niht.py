@@ -23,7 +23,7 @@ from .._estimation._loop._score import ScoreEquation, ScoreQuery
 from .._estimation._loop._steps import at_solution, fit_rows, public_rules
 from .._estimation._public_maps import RecordMap, RowMap, clipped_entries
 from .._estimation._targets import LocationQuery
-from .._linalg import RELATIVE_ZERO, row_norms
+from .._linalg import RELATIVE_ZERO, norm_of, row_norms
 from .._parameters import ArrayLike, Count, DataNorm, Level, Positive, parameters
 from .._stored import frozen_object, stored
 from ..exceptions import PrivacyError
@@ -292,7 +292,7 @@ def exact_least_squares(session, maps):
     whitened = Whitened(maps.row_map, np.eye(maps.size))
     theta = np.zeros(maps.size)
     for _ in range(2):
-        limit = 2.0 + float(np.linalg.norm(theta))  # no residual is larger
+        limit = 2.0 + norm_of(theta)  # no residual is larger
         query = ScoreQuery(whitened, maps.target_map, 0.0, theta, limit, most_excess=0.0)
         left = ScoreEquation.of(query, session.sum(query, QUESTION))
         theta = theta + np.linalg.lstsq(left.slope, left.moment, rcond=RELATIVE_ZERO)[0]

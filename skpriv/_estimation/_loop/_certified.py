@@ -9,7 +9,7 @@ from math import hypot, log, sqrt
 import numpy as np
 from scipy import stats
 
-from ..._linalg import RELATIVE_ZERO, quadratic_forms
+from ..._linalg import RELATIVE_ZERO, quadratic_forms, trace_of
 from ..._stored import frozen_object
 from .._cells import noise_floor
 from .._intervals import (
@@ -141,7 +141,7 @@ def _distance(last, values, vectors, noise, failure):
     total = min(max(trace, largest), 1.0)  # E zeta^2 <= 1
     weak = largest
     moved = solved(total, weak)
-    residual_trace = float(np.trace(last.residual_gram))
+    residual_trace = trace_of(last.residual_gram)
     residual_trace += sqrt(p) * stats.norm.isf(failure.total) * last.residual_scale
     residual_largest = float(np.linalg.eigvalsh(last.residual_gram)[-1])
     residual_largest += stats.norm.isf(failure.weak) * last.residual_scale

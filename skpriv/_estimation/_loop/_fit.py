@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ..._linalg import RELATIVE_ZERO, psd_part, quadratic_forms
+from ..._linalg import RELATIVE_ZERO, norm_of, psd_part, quadratic_forms, trace_of
 from ..._stored import frozen_object, stored
 from .._cells import MOSTLY, ROUNDED_SQUARE, Across, Cells, moved, noise_floor
 from .._coefficients import NOISE, CoefficientLaw
@@ -169,7 +169,7 @@ class LoopFit(Released):
         longest = row_map.longest_row(self.W)
         if self.line is None or not longest or not self.last.slope_scale:
             return None
-        typical = self.last.n * float(np.trace(self.gram)) / len(self.b)
+        typical = self.last.n * trace_of(self.gram) / len(self.b)
         return longest**2 / max(typical, 1e-300)
 
     def information(self, constant):
@@ -220,7 +220,7 @@ class LoopFit(Released):
             return np.nan
         slope = 1.0  # of the mean of a usual row
         if not self.link.linear:
-            slope = min(float(np.trace(self.gram)) / self.length**2, 1.0)
+            slope = min(trace_of(self.gram) / self.length**2, 1.0)
         rows = USUAL_QUANTILE * self.n * self.rows_per_record
         return rows * self.pooled(FITTED).slope_scale / max(slope, 1e-300)
 
@@ -293,7 +293,7 @@ class LoopFit(Released):
         more than the factor ``most_apart`` from the last one.
         """
         # Squared length of a solution of pure noise, over the variance of a coordinate of a moment
-        noise_square = len(self.b) / max(float(np.trace(self.gram)) / len(self.b), 1e-300)
+        noise_square = len(self.b) / max(trace_of(self.gram) / len(self.b), 1e-300)
         used = []
         for eq in self.equations[:-1]:
             away = self.last.point - eq.point
@@ -387,7 +387,7 @@ class LoopFit(Released):
         records = pooled.n
         typical = max(last.square, 2.0 * last.square_scale)
         if not self.link.linear:  # variance of the target over the slope of its mean
-            typical = max(float(np.trace(residual_gram)), 0.0) / (np.trace(self.gram) or 1.0)
+            typical = max(trace_of(residual_gram), 0.0) / (np.trace(self.gram) or 1.0)
         typical_gram = typical * self.gram
         if self.rows_per_record > 1:  # rows of a person that hardly depend on each other cancel out
             typical_gram *= dependence(residual_gram, typical_gram, self.rows_per_record)
@@ -464,12 +464,12 @@ class LoopFit(Released):
         away = solution - np.array([eq.point for eq in used])
         squares = np.maximum(quadratic_forms(away, pooled.slope), 0.0)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
-        size = max(float(np.linalg.norm(root)), 1e-150)
+        size = max(norm_of(root), 1e-150)
         bend = 0.5 * float(shares @ squares) / size
         normal_factor = sqrt(min(3.0, len(values)))
         farther = 0.5 * float(shares @ (np.sqrt(squares) + normal_factor * bend) ** 2) / size
         along = root.T @ (shares @ away)
-        along *= normal_factor * farther / max(float(np.linalg.norm(along)), 1e-150)
+        along *= normal_factor * farther / max(norm_of(along), 1e-150)
         return np.column_stack([normal_factor * bend / sqrt(len(values)) * root, root @ along])
 
     def interval(self, phi, confidence_level, method):

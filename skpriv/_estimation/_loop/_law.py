@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._linalg import psd_part, quadratic_forms
+from ..._linalg import psd_part, quadratic_forms, trace_of
 from ..._stored import frozen_object
 from .._cells import MOSTLY, across_all, estimable_weights
 from .._coefficients import NOISE, LawSource, LawSums, few_rows
@@ -338,7 +338,7 @@ def _few_rows_of(fit, law):
         slope = slope + last.residual_gram / last.cut_length**2
         noise = sqrt(scale**2 + (last.residual_scale / last.cut_length**2) ** 2)
     else:  # the slope of the mean of a usual row
-        square_kept = square_kept * min(float(np.trace(fit.gram)) / fit.length**2, 1.0)
+        square_kept = square_kept * min(trace_of(fit.gram) / fit.length**2, 1.0)
     return few_rows(fit.cells.along(slope)[law.empty], scale, noise, square_kept, rows)
 
 

@@ -12,7 +12,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from ..._linalg import RELATIVE_ZERO, SQRT2, add_gram, one_blas_thread, row_norms, unvech, vech
+from ..._linalg import (
+    RELATIVE_ZERO,
+    SQRT2,
+    add_gram,
+    norm_of,
+    one_blas_thread,
+    row_norms,
+    trace_of,
+    unvech,
+    vech,
+)
 from ..._stored import frozen_object, set_state, stored
 from ...privacy import ROUNDING, TOLD_ABOVE, GaussianNoise, Query
 from .._links import IDENTITY, StepLink
@@ -450,7 +460,7 @@ class ScoreEquation:
             square = numbers["square"]
             square_scale = scales["square"]
         else:
-            square = float(np.trace(residual))
+            square = trace_of(residual)
             square_scale = sqrt(p) * residual_scale
         return cls(
             point=query.point,
@@ -786,7 +796,7 @@ def line_query(
     row_map = whitened.row_map
     W = whitened.W
     longest_row = row_map.longest_row(W)  # 0 where it is not known
-    longest = max(longest_row or float(np.linalg.norm(W, 2)), 1.0)
+    longest = max(longest_row or norm_of(W, 2), 1.0)
     if link.linear:  # means of a link that bends count as inside of the range of the target
         shorter = Whitened(row_map, W / longest)
         longest *= largest_excess(shorter, location, longest * point, 0.0)

@@ -6,7 +6,7 @@ from math import ceil, sqrt
 import numpy as np
 from scipy.linalg import lapack
 
-from ..._linalg import RELATIVE_ZERO
+from ..._linalg import RELATIVE_ZERO, norm_of
 from ...privacy import TOLD_ABOVE, Budget, Callers
 from ...records import in_threads
 from .._links import IDENTITY
@@ -241,7 +241,7 @@ def at_solution(session, maps, link, theta):
     b = np.linalg.solve(each.T, theta)
     of_persons = session.persons is not None
     if link.parts == 1:
-        limit = link.limit or 2.0 + float(np.linalg.norm(b))  # no residual of a line is larger
+        limit = link.limit or 2.0 + norm_of(b)  # no residual of a line is larger
         most_excess = 0.0 if link.linear else None
         kind = PersonScoreQuery if of_persons else ScoreQuery
         query = kind(whitened, maps.target_map, 0.0, b, limit, link, True, most_excess)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack
 
-from ..._linalg import lean_product, quadratic_forms, row_norms
+from ..._linalg import lean_product, norm_of, quadratic_forms, row_norms, trace_of
 from ..._stored import frozen_object
 from ...records import in_threads
 from .._moments import PRIOR_VARIANCES, SAMPLING
@@ -263,7 +263,7 @@ class Pool:
         if len(noises) > 1 and not self._link.linear:
             aways = self.b - self._pairs[:, 0]
             squares = quadratic_forms(aways, self.slope)
-            trace = float(np.trace(self.slope))
+            trace = trace_of(self.slope)
             p = len(self.b)
             noises += trace * np.maximum(squares, 0.0) * self._length**2 / p**3
         weights = (1.0 / noises) / (1.0 / noises).sum()
@@ -343,7 +343,7 @@ class Pool:
         Rows of a rare category may go so far that their slope is next to 0, and the step from there
         goes as far back. So a step that is too long and turns back halves what steps may be.
         """
-        length = float(np.linalg.norm(move))
+        length = norm_of(move)
         if length > self._longest_step:
             self._longest_step *= 0.5 if move @ self._last_step < 0.0 else 1.0
             move = move * (self._longest_step / length)
@@ -558,4 +558,4 @@ def _lengthened(W):
     """W, made longer if no row can reach the length 1, so that still no row is shortened."""
     if row_norms(W).max() >= 1.0:  # the operator norm is at least that, and costs more to compute
         return W
-    return W / min(1.0, float(np.linalg.norm(W, 2)))
+    return W / min(1.0, norm_of(W, 2))

@@ -16,7 +16,7 @@ from scipy import stats
 
 from ..._estimation._intervals import event, operator_quantile, split_failure
 from ..._estimation._links import Link
-from ..._linalg import psd_power
+from ..._linalg import norm_of, psd_power
 from ..._stored import frozen_object, stored
 
 # Public grid of ridges lambda', in the units of H (whose trace is at most one).
@@ -73,7 +73,7 @@ class GradientCertificate:
         """
         residual, slack = self._events(1.0 - confidence_level)
         reach = radius + np.linalg.norm(self.theta)
-        slopes = self.link.slope_bounds(max(radius, float(np.linalg.norm(self.theta))))
+        slopes = self.link.slope_bounds(max(radius, norm_of(self.theta)))
         trivial = radius * np.linalg.norm(points, axis=1)
         centre = np.zeros(len(points))
         half = trivial

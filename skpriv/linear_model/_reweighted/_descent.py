@@ -9,7 +9,16 @@ import numpy as np
 from ..._estimation._links import IdentityLink, Link, LogitLink
 from ..._estimation._moments import Instrument
 from ..._estimation._public_maps import RecordMap
-from ..._linalg import RELATIVE_ZERO, nearest_in_ball, psd_part, psd_power, unvech, vech, vech_size
+from ..._linalg import (
+    RELATIVE_ZERO,
+    nearest_in_ball,
+    norm_of,
+    psd_part,
+    psd_power,
+    unvech,
+    vech,
+    vech_size,
+)
 from ..._stored import frozen_object
 from ...privacy import ROUNDING, InnerSum, Procedure, Query
 from ._certificate import GradientCertificate
@@ -87,7 +96,7 @@ class LinkGradientQuery(Query):
         change = 2.0 * (1.0 + np.abs(self._mean_bounds).max())
         increasing = type(self.link) in (IdentityLink, LogitLink)  # others may not be
         if increasing and self.instrument.floor == 0.0:
-            norm = float(np.linalg.norm(self.theta))
+            norm = norm_of(self.theta)
             change = min(change, gradient_change(self.link, norm, self.instrument.condition))
         return sqrt(change**2 + 2.0 * self.weight**2) * ROUNDING
 
@@ -219,7 +228,7 @@ class Minimiser(Procedure):
             score = sums[:, -1]
             step = -np.linalg.lstsq(metric, score, rcond=RELATIVE_ZERO)[0]
             move = nearest_in_ball(theta + step, metric, self.radius) - theta
-            length = float(np.linalg.norm(move))
+            length = norm_of(move)
             bent = length and not self.link.linear
             theta = theta + (move * np.log1p(length) / length if bent else move)
             if length <= RELATIVE_ZERO * (1.0 + np.linalg.norm(theta)):

@@ -22,9 +22,11 @@ from ..._linalg import (
     HALF_DIGITS,
     RELATIVE_ZERO,
     add_gram,
+    norm_of,
     psd_part,
     psd_power,
     row_norms,
+    trace_of,
     unvech,
     vech,
     vech_size,
@@ -189,11 +191,11 @@ def learn_normalisation(session, maps, share, iterations, fades=False, kind=Norm
         # lambda: the operator norm that the noise alone would have
         ridge = np.sqrt(2.0 * maps.size) * scale
         if ridge == 0.0:
-            ridge = RELATIVE_ZERO * max(float(np.linalg.norm(noisy, 2)), RELATIVE_ZERO)
+            ridge = RELATIVE_ZERO * max(norm_of(noisy, 2), RELATIVE_ZERO)
         mean = noisy + ridge * np.eye(maps.size)
         root = query.root
         sigma = root @ psd_part(mean, EIGENVALUE_FLOOR * ridge) @ root  # Eq. (6)
-        before = max(float(np.trace(root @ noisy @ root)), EIGENVALUE_FLOOR * ridge)  # E ||U phi||
+        before = max(trace_of(root @ noisy @ root), EIGENVALUE_FLOOR * ridge)  # E ||U phi||
         # Records over the noise of a sum of sensitivity 1 with the whole budget
         effective_records = sqrt(2.0 * iterations / share) / scale if scale else np.inf
         effective_records *= 1.0 if subset is None else session.n / len(subset)
