@@ -61,6 +61,11 @@ RESOLVED = 16.0
 # none, because a feature may then have any scale.
 SUBSET_RESOLUTIONS = (100.0, 1e4)
 
+# N from which rows of a line that are known by their norm alone are whitened: they are long, and
+# whitening has less to gain. From 45 on yacht had an error of .51 of the mean's for .27, and
+# skillcraft of .78 for .65 (docs/evidence/few_records.md).
+NORMED = 100.0
+
 # The length of a line is asked from here on, and features that are no indicators are stretched as
 # far as their noise allows, since that question mends what weights of rows far away do to the line.
 # From RESOLVED on, the noise of the question would do more harm than good. Measured.
@@ -80,7 +85,8 @@ CERTIFIED = 100.0
 # for a hundred columns, and gains .001 of R-squared (docs/evidence/linear_regression.md).
 STEPS = (4, 64)
 # With few records many steps follow their noise, whose variance is as 1 / N^2: there are no more
-# than (N / STEP_RECORDS)^2, or the least number (docs/evidence/few_records.md).
+# than (N / STEP_RECORDS)^2, or the least number, but for lines whose rows are known by their norm
+# (docs/evidence/few_records.md).
 STEP_RECORDS = 22.0
 # The number of steps times the resolution: there are ten where the Gram matrix is just resolved.
 STEPS_RESOLUTION = 10.0 * RESOLVED
@@ -118,6 +124,8 @@ class Rules:
         N.
     few_records : bool
         Whether rows are not whitened, since the records are too few.
+    enough : float
+        N from which rows are whitened.
     mean_only : bool
         Whether only the mean of the target is asked, with the whole budget.
     location, spread, margins, whitening : float
@@ -156,6 +164,7 @@ class Rules:
 
     effective_records: float
     few_records: bool
+    enough: float
     mean_only: bool
     location: float
     spread: float
@@ -200,7 +209,8 @@ class Rules:
         N = effective_records
         resolution = N / p**1.5
         precision = N / sqrt(n * p)
-        few_records = N < link.enough(p)
+        enough = link.enough(p) if ranged or not link.linear else NORMED
+        few_records = N < enough
         mean_only = (fit_intercept or not link.linear) and N < link.mean_effective_records
         mean_records, of_few = MEAN_RECORDS
         if link.linear:
@@ -229,7 +239,8 @@ class Rules:
         # If noise hides typical eigenvalues, one look at the Gram matrix tells as much as slopes
         one_look = link.linear and resolution < RESOLVED / 8.0
         most_steps = STEPS[1] // 3 if link.linear and not one_look else STEPS[1]
-        most_steps = min(most_steps, (N / STEP_RECORDS) ** 2)
+        if ranged or not link.linear:
+            most_steps = min(most_steps, (N / STEP_RECORDS) ** 2)
         n_steps = max(STEPS[0] if link.linear else BENT_STEPS, round(min(n_steps, most_steps)))
         last = max(1.0 / n_steps, last)
         steps = [(1.0 - last) / (n_steps - 1)] * (n_steps - 1) + [last]
@@ -253,12 +264,13 @@ class Rules:
             # Slopes of a quarter of a typical one are told from noise as well, however large the
             # budget is (docs/evidence/glm.md)
             length = max(usual[0] / sqrt(precision), link.far * shortest)
-        enough = SUBSET_RESOLUTIONS[0 if ranged else 1]
+        part = SUBSET_RESOLUTIONS[0 if ranged else 1] / resolution
         clipped = CLIPPED_SHARE if counted and resolution >= RESOLVED else 0.0
         left_for_steps = rest * (1.0 - margins - whitening - mean - stretch - line - clipped)
         return cls(
             effective_records=N,
             few_records=few_records,
+            enough=enough,
             mean_only=mean_only,
             location=location,
             spread=spread,
@@ -275,7 +287,7 @@ class Rules:
             mean_room=max(1.0, precision ** (1.0 / 3.0)),
             asks_cut=asks_cut,
             bends=not link.linear,
-            subset=part_needed(n, enough / resolution),
+            subset=part_needed(n, part),
             slopes=few_records or not one_look,
         )
 

@@ -114,7 +114,7 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None, usual=N
         chain = "; which began at ".join(start.chain)
         session.report.add_note(f"The fit began at a release before it: {chain}.")
     elif rules.few_records:
-        needed = more_needed(session, rules, link.enough(maps.size))
+        needed = more_needed(session, rules, rules.enough)
         session.report.add_note(f"{FEW_RECORDS} {needed}")
     resolved = link.linear or rules.effective_records >= link.told_effective_records
     clipped = None
@@ -370,11 +370,9 @@ def mean_only(session, maps, rules, link=IDENTITY):
 
 def _words(session, rules, row_map, link):
     """What the report says of a constant fit, by public numbers."""
-    p = row_map.size * link.parts
     if row_map.constant is None:
         return NO_INTERCEPT
-    least = link.mean_effective_records if rules.mean_only else link.enough(p)
-    least = min(least, link.enough(p))
+    least = min(rules.enough, link.mean_effective_records) if rules.mean_only else rules.enough
     words = RATES_ONLY if link.parts > 1 else MEAN_ONLY
     return f"{words} {more_needed(session, rules, least)}"
 

@@ -129,6 +129,12 @@ def test_no_cliff_of_standard_errors_and_of_power():
     assert power[1] > 0.5 and power[2] > 0.9 and errors[3] < 1.3 * errors[4], (errors, power)
 
 
+def test_rows_of_a_known_norm_are_whitened_from_a_hundred_effective_records_on():
+    for N, few in ((99.0, True), (101.0, False)):
+        assert Rules.of(1000, 6, N, ranged=False).few_records is few
+        assert not Rules.of(1000, 6, N).few_records
+
+
 @pytest.mark.parametrize("privacy", ["local", "shuffle"])
 def test_power_of_users_who_report_does_not_fall(privacy):
     """Under a shuffler it was 0 from 400 to 1,200 users, with 1 on both sides. Of 6 fits each."""
