@@ -372,7 +372,7 @@ def _words(session, rules, row_map, link):
     """What the report says of a constant fit, by public numbers."""
     if row_map.constant is None:
         return NO_INTERCEPT
-    least = min(rules.enough, link.mean_effective_records) if rules.mean_only else rules.enough
+    least = link.mean_effective_records if rules.mean_only else rules.enough
     words = RATES_ONLY if link.parts > 1 else MEAN_ONLY
     return f"{words} {more_needed(session, rules, least)}"
 
