@@ -116,8 +116,8 @@ class Database:
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """Hold the file: what was written is on the disk at the end, or undone by an exception."""
         with self.reading() as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
+            try:  # so that no interrupt leaves a transaction open
+                connection.execute("BEGIN IMMEDIATE")
                 before = self._entries(connection)
                 yield connection
                 after = self._entries(connection)
