@@ -374,7 +374,7 @@ def test_improper_schemas(old, new, words, argv, capsys, tmp_path):
 @pytest.mark.parametrize(
     "name, text, words",
     [
-        ("a.csv", "", "header"), ("a.csv", "\n1,2\n", "header"),
+        ("a.csv", "", "no rows"), ("a.csv", "\n1,2\n", "no rows"),
         ("a.csv", "a,a\n1,2\n", "columns 1 and 2"),
         ("a.csv", "a,b\n", "no rows"),
         ("a.parquet", "person-7 no parquet", "cannot be read as Parquet"),

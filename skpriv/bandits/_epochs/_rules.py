@@ -400,7 +400,7 @@ class ActionElimination(OraclePolicy):
     @property
     def _failure(self):
         """Failure probability of the latest epoch: 6 / (pi j)^2 adds up to 1 over j = 1, 2, ..."""
-        return (1.0 - self.confidence_level) * 6.0 / (pi * len(self._epochs)) ** 2
+        return (1.0 - self.confidence_level) * 6.0 / (pi * max(len(self._epochs), 1)) ** 2
 
     def _alive(self, contexts, available=None):
         """Surviving actions, of shape (n_rounds or 1, n_actions), by the papers' intervals."""

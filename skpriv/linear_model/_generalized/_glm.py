@@ -33,8 +33,9 @@ COMPARED = (
 NEEDS_A_SUM = (
     "{name} needs somebody who adds up. Where every user answers once, with noise of their own, "
     "the dozen score steps of a curve that bends would each be asked of a twelfth of the users, "
-    "and no fit is left: take 'central', 'aggregate' or 'shuffle' as the privacy model, or a "
-    "LinearRegression for the line of the same target, whose slopes are differences of {what}."
+    "and no fit is left: use 'central', 'aggregate' or 'shuffle' as the privacy model, or a "
+    "LinearRegression under 'local', for the line of the same target: its slopes are differences "
+    "of {what}."
 )
 
 
