@@ -85,7 +85,7 @@ CERTIFIED = 100.0
 # for a hundred columns, and gains .001 of R-squared (docs/evidence/linear_regression.md).
 STEPS = (4, 64)
 # With few records many steps follow their noise, whose variance is as 1 / N^2: there are no more
-# than (N / STEP_RECORDS)^2, or the least number, but for lines whose rows are known by their norm
+# than (N / STEP_RECORDS)^2, or the least number, but for whitened rows that are known by their norm
 # (docs/evidence/few_records.md).
 STEP_RECORDS = 22.0
 # The number of steps times the resolution: there are ten where the Gram matrix is just resolved.
@@ -239,7 +239,7 @@ class Rules:
         # If noise hides typical eigenvalues, one look at the Gram matrix tells as much as slopes
         one_look = link.linear and resolution < RESOLVED / 8.0
         most_steps = STEPS[1] // 3 if link.linear and not one_look else STEPS[1]
-        if ranged or not link.linear:
+        if ranged or few_records or not link.linear:
             most_steps = min(most_steps, (N / STEP_RECORDS) ** 2)
         n_steps = max(STEPS[0] if link.linear else BENT_STEPS, round(min(n_steps, most_steps)))
         last = max(1.0 / n_steps, last)

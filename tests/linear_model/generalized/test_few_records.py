@@ -133,6 +133,7 @@ def test_rows_of_a_known_norm_are_whitened_from_a_hundred_effective_records_on()
     for N, few in ((99.0, True), (101.0, False)):
         assert Rules.of(1000, 6, N, ranged=False).few_records is few
         assert not Rules.of(1000, 6, N).few_records
+    assert len(Rules.of(143, 25, 34.0, ranged=False).steps) == 4  # many steps follow their noise
 
 
 @pytest.mark.parametrize("privacy", ["local", "shuffle"])
