@@ -531,21 +531,21 @@ class Line(NamedTuple):
         It has the moment of all rows, without clips or weights, and the slope of the step before.
     along : ndarray of shape (p,)
         An error of the moment by shortening, one deviation long, beside privacy noise.
-    across : float
-        Standard deviation of another one, in each direction.
+    across : float or ndarray of shape (p, p)
+        Standard deviation of another one, in each direction, or deviations of several.
     far : FarRows or None
         Rows that steps weigh down; None where there are none, or records are persons.
     """
 
     equation: ScoreEquation
     along: np.ndarray
-    across: float
+    across: Any
     far: Any = None
 
     @property
     def errors(self):
         """Deviations of these independent errors, shape (p, 1 + p)."""
-        return np.column_stack([self.along, self.across * np.eye(len(self.along))])
+        return np.column_stack([self.along, np.dot(np.eye(len(self.along)), self.across)])
 
     @classmethod
     def of(cls, query: Any, answer: Any, last: ScoreEquation, far: Any = None) -> "Line":
@@ -558,6 +558,12 @@ class Line(NamedTuple):
         depend on directions: then a vector is missing that is no longer than the mean distance of
         lengths from their mean, `missed`. Its direction is not known: it is that of B, or each of p
         has an equal part.
+
+        Where a link bends, more is used, which was not measured for lines with their heavy tails:
+        cov(l, a) is missing, of lengths l and directions a with the second moment S. In orthonormal
+        functions S^-1/2 a the squares of its coordinates add up to var(l) at most (Bessel). Each of
+        p has an equal part: the covariance is S var(l) / p. S is that of the squares of scores, as
+        far as their noise does not hide it, and l has the variance of an exponential tail.
 
         Parameters
         ----------
@@ -582,7 +588,12 @@ class Line(NamedTuple):
             n=answer.n,
         )
         along = hypot(UNEVEN, query.excess_deviation / excess) * tail
-        return cls(equation, along, query.missed / sqrt(p), far)
+        across = query.missed / sqrt(p)
+        if not query.link.linear:
+            values, vectors = np.linalg.eigh(unvech(found["residual"], p))
+            squares = np.maximum(values, 0.0) + equation.residual_scale / sqrt(p)
+            across = query.missed / UNEVEN * vectors * np.sqrt(squares / squares.sum() / p)
+        return cls(equation, along, across, far)
 
 
 def _line_scores(block):

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from skpriv._estimation._links import Logit
 from skpriv._estimation._loop import _score as _line
 from skpriv._estimation._loop._rules import Rules
 from skpriv._estimation._loop._score import UNEVEN, ScoreEquation, ScoreQuery
@@ -317,3 +318,22 @@ def test_errors_of_the_moment_are_those_of_the_excess_and_of_directions():
     # Of h, .4 of .5 may be wrong; and lengths may depend on directions
     np.testing.assert_allclose(line.errors[:, 0], np.hypot(UNEVEN, 0.8) * tail)
     np.testing.assert_allclose(line.errors[:, 1:], 0.2 / np.sqrt(2.0) * np.eye(2))
+
+
+def test_along_a_curve_what_shortening_loses_has_an_equal_part_in_each_direction_of_scores():
+    """Bessel's inequality: along each direction the square is S var(l) / p, here with S = .9, .1.
+
+    Half of it, or the same in each direction, would not pass. The sum over all functions S^-1/2 a
+    is reached where lengths depend on one direction.
+    """
+    query = LineScoreQuery(*MAPS, 1.0, Logit(), mean_excess=0.5, missed=0.3 * UNEVEN)
+    sums = {"moment": np.zeros(2), "beyond": np.zeros(2), "residual": np.array([0.9, 0.1, 0.0])}
+    answer = SimpleNamespace(mean=query.joined(sums), mean_scale=0.0, n=1000)
+    across = _line.Line.of(query, answer, LAST).errors[:, 1:]
+    np.testing.assert_allclose(across @ across.T, 0.3**2 * np.diag([0.45, 0.05]))
+    a = np.random.RandomState(0).normal(size=(100_000, 3)) * [3.0, 1.0, 0.3]
+    a /= np.linalg.norm(a, axis=1)[:, None]
+    lengths = a[:, 1]
+    missing = (a * (lengths - lengths.mean())[:, None]).mean(axis=0)
+    size = missing @ np.linalg.solve(a.T @ a / len(a), missing)
+    assert 0.9 < size / lengths.var() <= 1.0 + 1e-6
