@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 
 from skpriv._estimation._links import IDENTITY, Log, Logit
+from skpriv._estimation._loop._far_rows import FarRowsQuery
 from skpriv._estimation._loop._rows import ClippedRowsQuery, MarginsQuery, Whitened, WhiteningQuery
 from skpriv._estimation._targets import LocationQuery, SpreadQuery
 from skpriv._estimation._loop._evidence import ResidualMeanQuery, StretchQuery
@@ -152,6 +153,10 @@ CASES = {
             lambda: (WhiteningQuery(LONGER), one(E1, 0.0), one(E2, 0.0)),
             lambda: (WhiteningQuery(HEAVY), one([*E1, 2.0], 0.0), one([*E2, 2.0], 0.0)),
         ),
+    ),
+    FarRowsQuery: Case(
+        lambda rng: FarRowsQuery(_with_weights(rng, *_maps(rng))[0]),
+        (lambda: (FarRowsQuery(Whitened(PLAIN, 3.0 * np.eye(2))), one(E1, 0.0), one(E2, 0.0)),),
     ),
     MarginsQuery: Case(
         lambda rng: MarginsQuery(_maps(rng)[0].row_map),

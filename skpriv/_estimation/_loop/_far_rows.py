@@ -1,27 +1,51 @@
-"""What weights of far rows take away from the slope of the least-squares line."""
+"""Rows that steps weigh down: what a slope misses, and by how much scores are shortened there."""
 
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
+from scipy.special import ndtri
 
-from ..._stored import stored
-from .._cells import noise_floor
-from ._rows import Whitened, WhiteningQuery
+from ..._linalg import psd_part, quadratic_forms, vech
+from ..._stored import frozen_object, stored
+from .._cells import noise_floor, split
+from ._rows import WhiteningQuery
 
-# The length up to which a whitened row counts in full; in steps that is 1. The noise of the matrix
-# is its square times that of rows up to 1. At 3 lines were no closer to least squares on 13 tables
-# (docs/evidence/coefficients.md).
+# The length up to which a whitened row counts in full; in steps that is 1. At 3 lines were no
+# closer to least squares on 13 tables (docs/evidence/coefficients.md).
 FAR_LENGTH = 2.0
+# How many times shorter scores may be in the directions of far rows: rows of the length FAR_LENGTH
+# are then as long as usual ones, and so are rows four times as long. Measured.
+SHORTER = 1.0, 4.0
+# Chance that noise passes for far rows along any eigenvector of the slope
+SELDOM = 0.025
+
+
+@frozen_object
+class FarRowsQuery(WhiteningQuery):
+    """Sum of vech g ee', g = (min(|psi|, L)^2 - 1)_+ / (L^2 - 1) for L = FAR_LENGTH.
+
+    e is psi shortened to the length 1, and g is in [0, 1], 0 where psi is no longer. So
+    |g ee' - g' e'e''|^2 <= g^2 |e|^4 + g'^2 |e'|^4 <= 2: sensitivity sqrt(2), attained at
+    orthogonal rows of the length L.
+    """
+
+    name: str = "far rows"
+
+    def sum(self, X, y):
+        """Exact sum over a chunk of rows."""
+        long = replace(self.whitened, W=self.whitened.W / FAR_LENGTH).gram(X) * FAR_LENGTH**2
+        return vech((long - self.whitened.gram(X)) / (FAR_LENGTH**2 - 1.0))
 
 
 @stored
 class FarRows(NamedTuple):
-    """A released Gram matrix of whitened rows, of which those beyond `FAR_LENGTH` are shortened.
+    """What the weights of steps take away from the Gram matrix of whitened rows, as released.
 
     Attributes
     ----------
     gram : ndarray of shape (p, p)
-        Mean of v v', v a row psi of length |psi|, or FAR_LENGTH if that is less.
+        Mean of vv' - ee': e is a row psi shortened to the length 1, and v to FAR_LENGTH.
     scale : float
         Standard deviation of its noise (GOE).
     """
@@ -30,24 +54,26 @@ class FarRows(NamedTuple):
     scale: float
 
     @classmethod
-    def ask(cls, session: Any, whitened: Whitened, share: float, subset: Any) -> "FarRows":
+    def ask(cls, session, whitened, share, subset):
         """Ask the session for it, with this share of the budget and of these records."""
-        shorter = Whitened(whitened.row_map, whitened.W / FAR_LENGTH)
-        query = WhiteningQuery(shorter, name="far rows")
+        query = FarRowsQuery(whitened)
         gram, scale = query.gram(session.sum(query, share, subset))
-        return cls(FAR_LENGTH**2 * gram, FAR_LENGTH**2 * scale)
+        unit = FAR_LENGTH**2 - 1.0
+        return cls(unit * gram, unit * scale)
 
-    def missing_from(self, slope: np.ndarray, scale: float) -> tuple:
-        """What this matrix has beyond a noisy slope and the noise of both.
+    def missing(self, slope, rare=()):
+        """What the slope of steps lacks in the directions of far rows, and the noise there.
 
         Steps give a row beyond the length 1 a weight, so that their slope is smaller than the Gram
-        matrix of the rows, in the directions of far rows. The least-squares line has the latter.
-        Directions that noise may explain have nothing.
+        matrix of the rows. The least-squares line has the latter. Directions that noise may explain
+        have nothing: of the eigenvectors of this matrix and then, of what is left of it, of those
+        of the slope, in the weakest of which the rows of a rare level are.
 
         Parameters
         ----------
         slope : ndarray of shape (p, p)
-        scale : float
+        rare : ndarray of shape (n_rare, p)
+            Directions of rare cells, which are left out.
 
         Returns
         -------
@@ -55,8 +81,39 @@ class FarRows(NamedTuple):
             What is missing, positive semi-definite, shape (p, p), its k orthonormal directions,
             shape (p, k), and the standard deviation of its noise there (GOE).
         """
-        noise = float(np.hypot(scale, self.scale))
-        values, vectors = np.linalg.eigh(self.gram - slope)
-        found = values > noise_floor(values, noise)
-        vectors = vectors[:, found]
-        return (vectors * values[found]) @ vectors.T, vectors, noise
+        _, across = split(rare, len(slope))
+        gram = across.T @ self.gram @ across
+        values, vectors = np.linalg.eigh(gram)
+        values = np.where(values > noise_floor(values, self.scale), values, 0.0)
+        found = vectors[:, values > 0.0]
+        rest = gram - (vectors * values) @ vectors.T
+        _, vectors = np.linalg.eigh(across.T @ slope @ across)
+        least = -ndtri(SELDOM / len(slope)) * self.scale
+        single = vectors[:, quadratic_forms(vectors.T, rest) > least]
+        vectors, _ = split(np.hstack([found, single]).T, len(gram))
+        missing = psd_part(vectors.T @ gram @ vectors)
+        vectors = across @ vectors
+        return vectors @ missing @ vectors.T, vectors, self.scale
+
+    def shorter(self, slope, least, length):
+        """Matrices to coordinates in which far rows are shorter; none where there are no far rows.
+
+        Let K be what the slope D misses, relative to it: the squared length of far rows less 1, for
+        a direction that has no other rows. In such coordinates the squared length of u is u'M^-1 u
+        with M = I + K s^2 / length^2, for s in SHORTER.
+
+        Parameters
+        ----------
+        slope : ndarray of shape (p, p)
+        least : float
+            Its smallest eigenvalue that is told from noise.
+        length : float
+            Root mean square length of a whitened row.
+        """
+        missing, found, _ = self.missing(slope)
+        values, vectors = np.linalg.eigh(slope)
+        root = vectors / np.sqrt(np.maximum(values, least)) @ vectors.T / length
+        squares, vectors = np.linalg.eigh(root @ missing @ root)
+        squares = np.maximum(squares, 0.0)
+        times = SHORTER if found.size else ()
+        return [(vectors / np.sqrt(1.0 + squares * s**2)) @ vectors.T for s in times]

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..._linalg import RELATIVE_ZERO, norm_of, psd_part, quadratic_forms, trace_of
 from ..._stored import frozen_object, stored
-from .._cells import MOSTLY, ROUNDED_SQUARE, Across, Cells, moved, noise_floor
+from .._cells import MOSTLY, ROUNDED_SQUARE, Across, Cells, moved, noise_floor, split
 from .._coefficients import NOISE, CoefficientLaw
 from .._information import Information
 from .._intervals import USUAL_QUANTILE, two_sided_quantile
@@ -256,10 +256,7 @@ class LoopFit(Released):
         slope, scale = mean_slope(sloped)
         if kind == LEAST_SQUARES and self.line is not None:
             equation = replace(self.line.equation, slope=slope, slope_scale=scale)
-            if self.line.far is None:
-                return equation
-            missing, *far = self.line.far.missing_from(slope, scale)
-            return replace(equation, slope=slope + missing, far=far)
+            return equation if self.line.far is None else self._with_far_rows(equation)
         squared = [eq for eq in used if eq.residual_gram is not None] or [self.last]
         precision = np.array([(eq.residual_scale or 1.0) ** -2.0 for eq in squared])
         noisy = self.last.residual_scale > 0.0
@@ -274,6 +271,35 @@ class LoopFit(Released):
             residual_scale=float(precision.sum() ** -0.5) if noisy else 0.0,
             n=self.last.n if self.same_rows else 1.0 / (shares**2 @ [1.0 / eq.n for eq in used]),
         )
+
+    def _with_far_rows(self, equation):
+        """The equation of the line with what its slope lacks of the rows that steps weigh down.
+
+        Rows of a cell that are longer than 1 along its direction n are all as long, and steps give
+        all of them one weight. So both lines have the same equation along n, in which steps
+        shorten nothing, and the moment there is theirs.
+        """
+        slope = equation.slope
+        rare = self._rare
+        missing, *far = self.line.far.missing(slope, rare.T)
+        steps = self.pooled(FITTED)
+        theirs = steps.moment - slope @ (equation.point - steps.point)
+        along = rare @ rare.T
+        across = np.eye(len(slope)) - along
+        return replace(
+            equation,
+            slope=slope + missing,
+            moment=across @ equation.moment + along @ theirs,
+            residual_gram=across @ equation.residual_gram @ across
+            + along @ steps.residual_gram @ along,
+            far=far,
+        )
+
+    @property
+    def _rare(self):
+        """Directions of cells whose rows are longer than 1 along them, as orthonormal columns."""
+        cells = self.cells or Cells.none(len(self.b))
+        return split(cells.directions[cells.long > 1.0], len(self.b))[0]
 
     def first_slope(self):
         """Slope of all equations but the last one, and the scale of its noise."""
@@ -410,8 +436,15 @@ class LoopFit(Released):
         others = []
         if not self.link.linear:
             shared = np.column_stack([shared, self._bend(kind, pooled, solution, values, vectors)])
+        shorter = np.eye(len(step))  # to coordinates in which the residual Gram has noise
         if kind == LEAST_SQUARES and self.line is not None:
-            others.append(half * dual @ (vectors.T @ self.line.errors))
+            errors = self.line.errors
+            shorter = self.line.shorter
+            if pooled.far:  # along rare cells the moment is that of steps
+                more = self.pooled(FITTED).moment_scale ** 2 - pooled.moment_scale**2
+                errors = errors - self._rare @ (self._rare.T @ errors)
+                errors = np.column_stack([errors, sqrt(max(more, 0.0)) * self._rare])
+            others.append(half * dual @ (vectors.T @ errors))
             if not self.link.linear:  # what is left of the radius beside its noise
                 roots = np.sqrt(np.maximum(values, floor))
                 square = float(step @ slope @ step) - noise * float((roots**-2.0).sum())
@@ -429,12 +462,13 @@ class LoopFit(Released):
             missing, deviation = self.stretch.of(solution)
             solution = solution + missing * f
             others.append(deviation * f)
+        into = shorter @ vectors
         return LoopLaw(
             solution=solution,
-            dual=dual,
-            residual_gram=vectors.T @ residual_gram @ vectors,
+            dual=dual @ (vectors.T @ np.linalg.solve(shorter, vectors)),
+            residual_gram=into.T @ residual_gram @ into,
             residual_scale=pooled.residual_scale,
-            typical_gram=vectors.T @ typical_gram @ vectors,
+            typical_gram=into.T @ typical_gram @ into,
             records=records / self.degrees if self.degrees else max(records - len(values), 1.0),
             noise=noise,
             shared=np.column_stack([replies @ (vectors.T @ shared), *others]),

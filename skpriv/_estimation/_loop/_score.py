@@ -533,6 +533,9 @@ class Line(NamedTuple):
         An error of the moment by shortening, one deviation long, beside privacy noise.
     across : float or ndarray of shape (p, p)
         Standard deviation of another one, in each direction, or deviations of several.
+    shorter : ndarray of shape (p, p)
+        Takes whitened rows to the coordinates in which the noise of the moment has its scale, and
+        the other error is `across`. Symmetric; no eigenvalue is above 1.
     far : FarRows or None
         Rows that steps weigh down; None where there are none, or records are persons.
     """
@@ -540,15 +543,22 @@ class Line(NamedTuple):
     equation: ScoreEquation
     along: np.ndarray
     across: Any
+    shorter: np.ndarray
     far: Any = None
 
     @property
     def errors(self):
-        """Deviations of these independent errors, shape (p, 1 + p)."""
-        return np.column_stack([self.along, np.dot(np.eye(len(self.along)), self.across)])
+        """Deviations of these independent errors, and of noise beside that of the scale of the
+        moment, shape (p, n_errors).
+        """
+        values, vectors = np.linalg.eigh(self.shorter)
+        more = self.equation.moment_scale**2 * np.maximum(values**-2.0 - 1.0, 0.0)
+        across = np.dot(vectors / values @ vectors.T, self.across)
+        more = (vectors * np.sqrt(more))[:, more > 0.0]
+        return np.column_stack([self.along, across, more])
 
     @classmethod
-    def of(cls, query: Any, answer: Any, last: ScoreEquation, far: Any = None) -> "Line":
+    def of(cls, query, answer, last, shorter, far=None):
         """Read the answer to a `LineScoreQuery`, with the slope of the last step.
 
         Let B be the mean of the directions of scores that are longer than T, and h T the mean of
@@ -570,18 +580,22 @@ class Line(NamedTuple):
         query : LineScoreQuery
         answer : Answer
         last : ScoreEquation
+        shorter : ndarray of shape (p, p)
+            What the whitening of the query was multiplied by.
         far : FarRows or None
         """
         found, scales = query.named(answer.mean, answer.mean_scale)
         p = len(query.point)
         excess = query.mean_excess
         tail, tail_scale = (excess * part["beyond"] for part in (found, scales))
+        back = np.linalg.inv(shorter)
+        tail = back @ tail
         equation = replace(
             last,
-            point=query.point,
-            moment=found["moment"] + tail,
+            point=shorter @ query.point,
+            moment=back @ found["moment"] + tail,
             moment_scale=hypot(scales["moment"], tail_scale),
-            residual_gram=unvech(found["residual"], p),
+            residual_gram=back @ unvech(found["residual"], p) @ back,
             residual_scale=scales["residual"],
             limit=query.limit,
             length=1.0,
@@ -593,7 +607,7 @@ class Line(NamedTuple):
             values, vectors = np.linalg.eigh(unvech(found["residual"], p))
             squares = np.maximum(values, 0.0) + equation.residual_scale / sqrt(p)
             across = query.missed / UNEVEN * vectors * np.sqrt(squares / squares.sum() / p)
-        return cls(equation, along, across, far)
+        return cls(equation, along, across, shorter, far)
 
 
 def _line_scores(block):
@@ -784,13 +798,14 @@ def length_classes(longest, cut_length):
     return first * SQRT2 ** np.arange(np.ceil(2.0 * np.log2(max(longest / first, 1.0))) + 1.0)
 
 
-def line_query(
-    session: Any, fields: ScoreFields, cut_length: float, rules: Any, link: Any = IDENTITY
-) -> tuple[LineScoreQuery, FarRows | None]:
-    """The question of the line, and the far rows; its scores are shortened by their lengths.
+def line_query(session, fields: ScoreFields, cut_length, rules, slope, link: Any = IDENTITY):
+    """The question of the line; its scores are shortened by their lengths.
 
     Lengths are counted in classes, up to the longest score that bounds of rows and targets allow.
     Of a line that can have rows beyond the length 1, a quarter of that share is for the far rows.
+    Where there are any, the lengths are counted in several coordinates. Those are taken in which
+    the ellipsoid of the error has the least volume: a few directions of far rows have more noise,
+    if all others have so much less.
 
     Parameters
     ----------
@@ -800,7 +815,14 @@ def line_query(
     cut_length : float
         Where the scores of steps are cut.
     rules : Rules
+    slope : (ndarray of shape (p, p), float)
+        A released one of steps, and the scale of its noise.
     link : StepLink
+
+    Returns
+    -------
+    (query, shorter, far)
+        A `LineScoreQuery`, and the last arguments of `Line.of`.
     """
     line = LineScoreQuery(*fields, cut_length, link)
     whitened, _, location, point = fields
@@ -809,42 +831,55 @@ def line_query(
     longest_row = row_map.longest_row(W)  # 0 where it is not known
     longest = max(longest_row or norm_of(W, 2), 1.0)
     if link.linear:  # means of a link that bends count as inside of the range of the target
-        shorter = Whitened(row_map, W / longest)
-        longest *= largest_excess(shorter, location, longest * point, 0.0)
+        unit = Whitened(row_map, W / longest)
+        longest *= largest_excess(unit, location, longest * point, 0.0)
     ends = length_classes(longest, cut_length)
-    lengths = ScoreLengthsQuery(line, ends, "lengths of the line's scores")
     far = None
+    lines = [(line, np.eye(len(W)))]
     learnt = LEARNT * rules.line
     subset = session.part(rules.subset)
     if link.linear and (session.persons or 1) == 1 and not 0.0 < longest_row <= 1.0:
         far = FarRows.ask(session, whitened, 0.25 * learnt, subset)
         learnt *= 0.75
-    counts = session.sum(lengths, learnt, subset)
+        for shorter in far.shorter(*slope, rules.length):
+            maps = replace(whitened, W=shorter @ W)
+            same = replace(line, whitened=maps, point=np.linalg.solve(shorter, point))
+            lines.append((same, shorter))
     share = (1.0 - LEARNT) * rules.line
     noise = session.noise(line, share).scale / line.sensitivity / session.records(share)
-    seen = counts.mean, counts.mean_scale
-    best = _best_length(*seen, ends, noise, len(point))
     names = "limit", "mean_excess", "excess_deviation", "missed"
-    return replace(line, **dict(zip(names, best, strict=True))), far
+    found = []
+    for line, shorter in lines:
+        lengths = ScoreLengthsQuery(line, ends, "lengths of the line's scores")
+        counts = session.sum(lengths, learnt / len(lines), subset)
+        *best, error = _best_length(counts.mean, counts.mean_scale, ends, noise, len(point))
+        line = replace(line, **dict(zip(names, best, strict=True)))
+        volume = 0.5 * np.log(error) - np.linalg.slogdet(shorter)[1] / len(point)
+        found.append((volume, line, shorter, far))
+    return min(found, key=lambda one: one[0])[1:]
 
 
-def with_line(session: Any, step: ScoreQuery, share: float, rules: Any) -> tuple:
-    """The equation of a step and the `Line` at the same point, in one pass over the records."""
+def with_line(session, step, share, rules, slope):
+    """The equation of a step and the `Line` at the same point, in one pass over the records if both
+    have the same coordinates.
+    """
     fields = (step.whitened, step.target_map, step.location, step.point)
-    part = rules.line
-    line, far = line_query(session, fields, step.limit, rules)
-    both = StepAndLineQuery(step, line, (share, (1.0 - LEARNT) * part))
-    answer, found = both.read(session.sum(both, sum(both.shares)))
+    line, *far = line_query(session, fields, step.limit, rules, slope)
+    own = (1.0 - LEARNT) * rules.line
+    if line.whitened is step.whitened:
+        both = StepAndLineQuery(step, line, (share, own))
+        answer, found = both.read(session.sum(both, share + own))
+    else:
+        answer = session.sum(step, share)
+        found = session.sum(line, own)
     last = ScoreEquation.of(step, answer)
-    return last, Line.of(line, found, last, far)
+    return last, Line.of(line, found, last, *far)
 
 
-def line_alone(
-    session: Any, fields: ScoreFields, last: ScoreEquation, rules: Any, link: Any = IDENTITY
-) -> Line:
+def line_alone(session, fields, last, rules, slope, link=IDENTITY):
     """The `Line` at a point, after the last step."""
-    line, far = line_query(session, fields, last.cut_length, rules, link)
-    return Line.of(line, session.sum(line, (1.0 - LEARNT) * rules.line), last, far)
+    line, *far = line_query(session, fields, last.cut_length, rules, slope, link)
+    return Line.of(line, session.sum(line, (1.0 - LEARNT) * rules.line), last, *far)
 
 
 def largest_excess(whitened, location, b, clip):
@@ -880,16 +915,18 @@ def _best_length(parts, deviation, ends, noise, size):
 
     Returns
     -------
-    (length, excess, deviation, missed) : tuple of float
-        T, the mean excess in units of T and its deviation, and `missed` of a `LineScoreQuery`.
+    (length, excess, deviation, missed, error) : tuple of float
+        T, the mean excess in units of T and its deviation, `missed` of a `LineScoreQuery`, and the
+        mean square of the error in each of the coordinates.
     """
     from_counts = above_noise(parts, deviation) > 0.0
     tails = [_tail(parts, from_counts, k, deviation) for k in range(1, len(ends) + 1)]
     beyond, excess, unknown = np.array(tails).T
     missed = UNEVEN * excess * beyond
     error = (2.0 * (1.0 + excess) * noise) ** 2 + (missed**2 + (unknown * beyond) ** 2) / size
-    best = int(np.argmin(ends**2 * error))
-    return tuple(float(part[best]) for part in (ends, excess, unknown, ends * missed))
+    error *= ends**2
+    best = int(np.argmin(error))
+    return tuple(float(part[best]) for part in (ends, excess, unknown, ends * missed, error))
 
 
 def _tail(parts, from_counts, place, deviation):

@@ -135,7 +135,7 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None, usual=N
         fit_mean = replace(fit_mean, point=pool.b, value=fit_mean.value - excess)
     if rules.line and not line:
         fields = whitened, maps.target_map, location, pool.b
-        line = line_alone(session, fields, equations[-1], rules, link)
+        line = line_alone(session, fields, equations[-1], rules, (pool.slope, pool.scale), link)
     if rules.stretch and fit_mean:
         answers = maps, whitened, location, deviation, pool, equations[-1], rules
         stretch = known_length(session, *answers, fit_mean.constant, moved)
@@ -205,7 +205,8 @@ def ask_steps(session, rules, pool, ask):
             query = replace(query, length=length)
         share *= 1.0 - counting
         if last and rules.line and early and not (counting or rules.bends):  # one pass, not two
-            equation, line = with_line(session, query, share, rules)
+            slope = pool.slope, pool.scale
+            equation, line = with_line(session, query, share, rules, slope)
         else:
             answer = session.sum(query, share, piece if number <= early else None)
             equation = ScoreEquation.of(query, answer)
@@ -253,7 +254,7 @@ def at_solution(session, maps, link, theta):
     degrees = link.degrees
     if of_persons:
         degrees = cluster_degrees(session.n, round(answer.n * most_rows), len(b))
-    line = Line(equation, np.zeros(p), 0.0) if link.parts == 1 else None
+    line = Line(equation, np.zeros(p), 0.0, np.eye(p)) if link.parts == 1 else None
     return LoopFit(
         link.origin, each, b, equation.square, equation.slope, (equation,), line, True, session.n,
         link=link, rows_per_record=most_rows, degrees=degrees,

@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from skpriv._estimation._loop._far_rows import FAR_LENGTH, FarRows
 from skpriv._estimation._loop._rows import Whitened
-from skpriv._estimation._public_maps import RowMap
+from skpriv._estimation._loop._score import Line, LineScoreQuery, ScoreEquation
+from skpriv._estimation._public_maps import RowMap, TargetMap
 from skpriv._linalg import unvech
 from skpriv.inspection import inference
 from skpriv.linear_model import LinearRegression
@@ -23,22 +23,67 @@ def test_what_is_missing_in_the_directions_of_far_rows_is_found():
     rng = np.random.RandomState(0)
     far = np.array([[0.6, 0.8, 0.0, 0.0]])
     slope, noise = 0.05 * np.eye(4), 1e-3
-    seen = FarRows(slope + 0.03 * far.T @ far + goe(4, noise, rng), noise)
-    missing, directions, deviation = seen.missing_from(slope + goe(4, noise, rng), noise)
+    seen = FarRows(0.03 * far.T @ far + goe(4, noise, rng), noise)
+    missing, directions, deviation = seen.missing(slope)
     np.testing.assert_allclose(missing, 0.03 * far.T @ far, atol=4.0 * noise)
     np.testing.assert_allclose(directions @ directions.T, far.T @ far, atol=0.15)
-    assert deviation == pytest.approx(np.sqrt(2.0) * noise)
+    assert deviation == noise
+    assert not seen.missing(slope, far)[1].size  # where it is known otherwise
 
 
 def test_noise_alone_is_seldom_taken_for_far_rows():
-    """In 3% of draws at most, as the floor promises; with half of the floor it is in most."""
+    """In 3% of draws at most, as the floor promises, and in 2.5% along the slope's eigenvectors."""
     rng = np.random.RandomState(0)
     for p in (1, 3, 10):
-        found = [
-            FarRows(goe(p, 0.8, rng), 0.8).missing_from(goe(p, 0.6, rng), 0.6)[0].any()
-            for _ in range(400)
-        ]
-        assert np.mean(found) < 0.06  # passes with a chance of 99% for 3%, of 1% for 9%
+        slopes = [goe(p, 0.1, rng) for _ in range(400)]
+        found = [FarRows(goe(p, 0.8, rng), 0.8).missing(slope)[0].any() for slope in slopes]
+        assert np.mean(found) < 0.09  # passes with a chance of 99% for 5.5%, of 1% for 13%
+
+
+def test_a_rare_level_is_found_along_its_weak_direction():
+    """The slope says where it is: noise of any direction would hide what is one in particular."""
+    rng, rare = np.random.RandomState(0), np.eye(10)[:1]
+    slope = 0.04 * np.eye(10) - 0.03 * rare.T @ rare
+    found = [
+        FarRows(0.025 * rare.T @ rare + goe(10, 0.006, rng), 0.006).missing(slope)[0]
+        for _ in range(100)
+    ]
+    assert np.mean([matrix[0, 0] > 0.01 for matrix in found]) > 0.8
+
+
+def test_scores_are_shorter_along_far_rows_alone():
+    """Rows twice as long as those of steps become as long as usual ones, or a quarter of that."""
+    far = np.eye(4)[:1]
+    seen = FarRows(3.0 * 0.01 * far.T @ far, 1e-3)
+    slope = 0.04 * np.eye(4) - 0.03 * far.T @ far
+    found = seen.shorter(slope, 1e-3, 0.4)
+    for matrix, factor in zip(found, (1.0, 4.0), strict=True):
+        own = 1.0 / np.sqrt(1.0 + 3.0 * factor**2 / 0.16)
+        np.testing.assert_allclose(matrix, np.diag([own, 1.0, 1.0, 1.0]), atol=1e-12)
+    assert FarRows(1e-4 * np.eye(4), 1e-3).shorter(slope, 1e-3, 0.4) == []
+
+
+def test_answers_in_shorter_coordinates_lead_back():
+    """The moment, its errors and the residual Gram are those of the whitened rows' coordinates."""
+    rng = np.random.RandomState(0)
+    X, y = rng.uniform(-0.5, 0.5, size=(50, 3)), rng.uniform(-1.0, 1.0, size=50)
+    whitened = Whitened(RowMap(None, None, 1.0, False, 3), 3.0 * np.eye(3))
+    turn, point = np.linalg.qr(rng.normal(size=(3, 3)))[0], np.array([0.2, -0.1, 0.0])
+    shorter = (turn * [1.0, 0.5, 0.2]) @ turn.T
+    back = np.linalg.inv(shorter)
+    maps = TargetMap((-1.0, 1.0), False), 0.1
+    u = LineScoreQuery(whitened, *maps, point, 10.0).score_rows(X, y)
+    other = Whitened(whitened.row_map, shorter @ whitened.W)
+    query = LineScoreQuery(other, *maps, back @ point, 10.0, missed=0.3)
+    last = ScoreEquation(np.zeros(3), 1.0, None, None, 1.0, 50, 0.0, 0.0)
+    line = Line.of(query, Answer(query.sum(X, y), len(y), GaussianNoise(0.0)), last, shorter)
+    np.testing.assert_allclose(line.equation.point, point, atol=1e-12)
+    np.testing.assert_allclose(line.equation.moment, u.mean(axis=0), atol=1e-12)
+    np.testing.assert_allclose(line.equation.residual_gram, u.T @ u / 50.0, atol=1e-12)
+    noisy = line._replace(equation=replace(line.equation, moment_scale=0.7))
+    deviations = noisy.errors[:, 1:]
+    everywhere = 0.7**2 * np.eye(3) + deviations @ deviations.T
+    np.testing.assert_allclose(everywhere, (0.7**2 + 0.3**2 / 3.0) * back @ back, atol=1e-12)
 
 
 def curved(n=20_000):
@@ -89,9 +134,10 @@ class _Session:
 def test_rows_and_their_noise_count_up_to_twice_the_length_of_others():
     whitened = Whitened(RowMap(None, None, 1.0, False, 3), 3.0 * np.eye(3))
     found = FarRows.ask(_Session(), whitened, 1.0, None)
-    np.testing.assert_allclose(found.gram, np.diag([0.25, 2.25, FAR_LENGTH**2]) / 3.0, atol=1e-12)
-    # A row moves the matrix by FAR_LENGTH^2 vv', |v| <= 1: sqrt(2) times that, over three records
-    np.testing.assert_allclose(found.scale, 0.6 * FAR_LENGTH**2 * np.sqrt(2.0) / 3.0, rtol=1e-5)
+    most = FAR_LENGTH**2 - 1.0
+    np.testing.assert_allclose(found.gram, np.diag([0.0, 1.25, most]) / 3.0, atol=1e-12)
+    # A row moves the matrix by that times ee', |e| = 1: sqrt(2) times, over three records
+    np.testing.assert_allclose(found.scale, 0.6 * most * np.sqrt(2.0) / 3.0, rtol=1e-5)
 
 
 def test_the_noise_of_far_rows_is_in_the_law(monkeypatch):
@@ -109,7 +155,7 @@ def test_the_noise_of_far_rows_is_in_the_law(monkeypatch):
     noise = [goe(len(along), deviation, rng) @ along for _ in range(4000)]
     square = np.mean(np.square(noise), axis=0)
     missing = pooled.slope - released.pooled("fitted").slope
-    monkeypatch.setattr(FarRows, "missing_from", lambda *_: (missing, directions, 0.0))
+    monkeypatch.setattr(FarRows, "missing", lambda *_: (missing, directions, 0.0))
     sure = replace(released).law("least_squares")
     points = directions.T @ pooled.slope  # each is mapped to one far direction
     added = law.variances(points)[1] - sure.variances(points)[1]

@@ -56,9 +56,9 @@ class _Session:
 
 
 def _asked(session):
-    rules = SimpleNamespace(line=1.0, subset=1.0)
-    query, far = _line.line_query(session, MAPS, 1.0, rules)
-    return _line.Line.of(query, session.sum(query, 0.8), LAST, far)
+    rules = SimpleNamespace(line=1.0, subset=1.0, length=0.4)
+    query, *far = _line.line_query(session, MAPS, 1.0, rules, (np.eye(2), 0.0))
+    return _line.Line.of(query, session.sum(query, 0.8), LAST, *far)
 
 
 def _rows(n=500):
@@ -123,7 +123,7 @@ def test_what_shortening_takes_away_is_put_back(power, monkeypatch):
     def fixed(parts, deviation, ends, *others):
         place = int(np.argmin(abs(ends - limit)))
         from_counts = np.ones(len(ends), dtype=bool)
-        return ends[place], *_line._tail(parts, from_counts, place + 1, deviation)[1:], 0.0
+        return ends[place], *_line._tail(parts, from_counts, place + 1, deviation)[1:], 0.0, 1.0
 
     ends = 0.01 * SQRT2 ** np.arange(20)
     monkeypatch.setattr(_line, "length_classes", lambda *given: ends)
@@ -158,7 +158,7 @@ def test_what_is_still_missing_is_counted():
 
 def test_the_scales_are_those_of_the_noise(monkeypatch):
     """1,500 draws: each deviation is known to 2%, and half or twice of it is not what is drawn."""
-    monkeypatch.setattr(_line, "_best_length", lambda *given: (0.5, 0.4, 0.2, 0.3))
+    monkeypatch.setattr(_line, "_best_length", lambda *given: (0.5, 0.4, 0.2, 0.3, 1.0))
     X, y = _rows(40)
     session = _Session(X, y, deviation=0.3)
     exact = _asked(_Session(X, y))
@@ -243,7 +243,7 @@ def test_scores_are_shortened_where_noise_and_what_is_missing_are_about_equal():
     ]
     assert lengths == sorted(lengths) and lengths[0] == ends[0] and lengths[-1] > ends[8]
     # The error is the noise 2 (1 + h) T, and UNEVEN of what shortening takes away, over sqrt(6)
-    length, excess, _, missed = _line._best_length(parts, 1e-9, ends, 1e-3, 6)
+    length, excess, _, missed, _ = _line._best_length(parts, 1e-9, ends, 1e-3, 6)
 
     def missing(other):
         middles = ends[ends > other] / 2**0.25
@@ -312,7 +312,7 @@ def test_errors_of_the_moment_are_those_of_the_excess_and_of_directions():
     query = LineScoreQuery(*MAPS, 1.0, mean_excess=0.5, excess_deviation=0.4, missed=0.2)
     value = np.r_[np.zeros(2), np.sqrt(0.5) * np.array([3.0, -4.0]), np.zeros(3)]
     answer = Answer(value=value, n=1, noise=SimpleNamespace(scale=0.0))
-    line = _line.Line.of(query, answer, LAST)
+    line = _line.Line.of(query, answer, LAST, np.eye(2))
     tail = 0.5 * np.array([3.0, -4.0])  # h T B
     np.testing.assert_allclose(line.equation.moment, tail)
     # Of h, .4 of .5 may be wrong; and lengths may depend on directions
@@ -329,7 +329,7 @@ def test_along_a_curve_what_shortening_loses_has_an_equal_part_in_each_direction
     query = LineScoreQuery(*MAPS, 1.0, Logit(), mean_excess=0.5, missed=0.3 * UNEVEN)
     sums = {"moment": np.zeros(2), "beyond": np.zeros(2), "residual": np.array([0.9, 0.1, 0.0])}
     answer = SimpleNamespace(mean=query.joined(sums), mean_scale=0.0, n=1000)
-    across = _line.Line.of(query, answer, LAST).errors[:, 1:]
+    across = _line.Line.of(query, answer, LAST, np.eye(2)).errors[:, 1:]
     np.testing.assert_allclose(across @ across.T, 0.3**2 * np.diag([0.45, 0.05]))
     a = np.random.RandomState(0).normal(size=(100_000, 3)) * [3.0, 1.0, 0.3]
     a /= np.linalg.norm(a, axis=1)[:, None]
