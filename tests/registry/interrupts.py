@@ -1,8 +1,8 @@
 """Calls that change an object or a file, and what can be seen of it before and after them.
 
 A call that is interrupted between two stores leaves an object half changed. `test_interrupts.py`
-interrupts each call here at its lines; a class whose instances change and that is in no call fails
-a test, so that the next one comes here.
+interrupts each call here at its lines. A new class whose instances change belongs here too: no rule
+finds it.
 """
 
 import gc
