@@ -3,7 +3,7 @@
 Run: python benchmarks/bandit_weights.py [--horizon 10000] [--runs 4] [--epsilon 1]
 
 Mean regret of SquareCB with SSPRegressor, and of LinSquareCB, for several constants in place of
-their own (30). Two environments are real tables, two are linear, and the rewards of one are
+their own (15 and 30). Two environments are real tables, two are linear, and the rewards of one are
 of classes that no line separates.
 """
 
@@ -73,7 +73,7 @@ def main():
             found = []
             for constant in constants:
                 if label == "SquareCB":
-                    _rules.GAP_WEIGHT = constant
+                    _rules.ERROR_WEIGHT = constant
                     policy = SquareCB(oracle)
                 else:
                     policy = LinSquareCB(gap_weight=constant, **options)

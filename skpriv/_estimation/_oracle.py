@@ -1,4 +1,4 @@
-"""What a policy may ask of the regressor that it learns with, beside fits and predictions."""
+"""Questions of a policy to the regressor that it learns with, beside fits and predictions."""
 
 from typing import Any, ClassVar
 

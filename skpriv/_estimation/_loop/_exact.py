@@ -16,10 +16,6 @@ from .._targets import scaled_targets
 from ._steps import at_solution
 
 
-# Sizes of the penalty that are compared
-PENALTIES = np.geomspace(1.0, 1e6, 13)
-
-
 @frozen_object
 class LeastSquares(Procedure):
     """Coefficients and intercept of least squares on clipped rows, of least norm if not unique.
@@ -42,11 +38,11 @@ class LeastSquares(Procedure):
             total = rows.reduce(self._total, np.add, np.zeros(d + 2))
             centre = total[:-1] / max(total[-1], 1.0)
         factor = rows.reduce(lambda X, y: self._chunk(X, y) - centre, _triangular, factor)
+        if self.penalty is not None:
+            rough = np.column_stack([self.penalty, np.zeros(len(self.penalty))])
+            factor = _triangular(factor, rough)
         cut = max(rows.n, d) * FLOAT_STEP
-        if self.penalty is None:
-            coef = linalg.lstsq(factor[:, :d], factor[:, d], cond=cut)[0] if d else np.zeros(0)
-        else:
-            coef = _smoothest(factor, self.penalty, rows.n)
+        coef = linalg.lstsq(factor[:, :d], factor[:, d], cond=cut)[0] if d else np.zeros(0)
         return np.append(coef, centre[d] - centre[:d] @ coef)
 
     def _total(self, X, y):
@@ -59,28 +55,6 @@ class LeastSquares(Procedure):
 def _triangular(factor, rows):
     """Triangular factor of a triangular one and more rows."""
     return linalg.qr(np.vstack([factor, rows]), mode="r")[0][: rows.shape[1]]
-
-
-def _smoothest(factor, penalty, n):
-    """Coefficients of the penalty of least error by generalised cross-validation.
-
-    Parameters
-    ----------
-    factor : ndarray of shape (k, d + 1)
-        Triangular factor of n centred rows, whose last column are targets.
-    penalty : ndarray of shape (n_penalties, d)
-    n : int
-    """
-    rows = factor[:, :-1]
-    target = factor[:, -1]
-
-    def error(size):
-        inverse = linalg.pinv(np.vstack([rows, size * penalty]))[:, : len(rows)]
-        coef = inverse @ target
-        free = n - 1.0 - np.einsum("ij,ji", rows, inverse)
-        return np.square(target - rows @ coef).sum() / free**2, -size, coef
-
-    return min(map(error, PENALTIES))[2]
 
 
 def fit_exactly(session, maps, penalty=None):

@@ -40,7 +40,7 @@ class FarRowsQuery(WhiteningQuery):
 
 @stored
 class FarRows(NamedTuple):
-    """What the weights of steps take away from the Gram matrix of whitened rows, as released.
+    """The part of the Gram matrix of whitened rows that weights of steps take away, as released.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class FarRows(NamedTuple):
         return cls(unit * gram, unit * scale)
 
     def missing(self, slope, rare=()):
-        """What the slope of steps lacks in the directions of far rows, and the noise there.
+        """The part that the slope of steps lacks in directions of far rows, and the noise there.
 
         Steps give a row beyond the length 1 a weight, so that their slope is smaller than the Gram
         matrix of the rows. The least-squares line has the latter. Directions that noise may explain

@@ -439,7 +439,7 @@ class LoopFit(Released):
         shorter = np.eye(len(step))  # to coordinates in which the residual Gram has noise
         if kind == LEAST_SQUARES and self.line is not None:
             errors = self.line.errors
-            shorter = self.line.shorter
+            shorter = np.dot(shorter, self.line.shorter)
             if pooled.far:  # along rare cells the moment is that of steps
                 more = self.pooled(FITTED).moment_scale ** 2 - pooled.moment_scale**2
                 errors = errors - self._rare @ (self._rare.T @ errors)

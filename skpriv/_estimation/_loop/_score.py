@@ -533,25 +533,25 @@ class Line(NamedTuple):
         An error of the moment by shortening, one deviation long, beside privacy noise.
     across : float or ndarray of shape (p, p)
         Standard deviation of another one, in each direction, or deviations of several.
-    shorter : ndarray of shape (p, p)
-        Takes whitened rows to the coordinates in which the noise of the moment has its scale, and
-        the other error is `across`. Symmetric; no eigenvalue is above 1.
     far : FarRows or None
         Rows that steps weigh down; None where there are none, or records are persons.
+    shorter : ndarray of shape (p, p) or float
+        Takes whitened rows to the coordinates in which the noise of the moment has its scale, and
+        the other error is `across`. Symmetric; no eigenvalue is above 1, which is the identity.
     """
 
     equation: ScoreEquation
     along: np.ndarray
     across: Any
-    shorter: np.ndarray
     far: Any = None
+    shorter: Any = 1.0  # that of the files of earlier versions
 
     @property
     def errors(self):
         """Deviations of these independent errors, and of noise beside that of the scale of the
         moment, shape (p, n_errors).
         """
-        values, vectors = np.linalg.eigh(self.shorter)
+        values, vectors = np.linalg.eigh(np.dot(np.eye(len(self.along)), self.shorter))
         more = self.equation.moment_scale**2 * np.maximum(values**-2.0 - 1.0, 0.0)
         across = np.dot(vectors / values @ vectors.T, self.across)
         more = (vectors * np.sqrt(more))[:, more > 0.0]
@@ -569,7 +569,7 @@ class Line(NamedTuple):
         lengths from their mean, `missed`. Its direction is not known: it is that of B, or each of p
         has an equal part.
 
-        Where a link bends, more is used, which was not measured for lines with their heavy tails:
+        If a link bends, more is used, which was not measured for lines with their heavy tails:
         cov(l, a) is missing, of lengths l and directions a with the second moment S. In orthonormal
         functions S^-1/2 a the squares of its coordinates add up to var(l) at most (Bessel). Each of
         p has an equal part: the covariance is S var(l) / p. S is that of the squares of scores, as
@@ -607,7 +607,7 @@ class Line(NamedTuple):
             values, vectors = np.linalg.eigh(unvech(found["residual"], p))
             squares = np.maximum(values, 0.0) + equation.residual_scale / sqrt(p)
             across = query.missed / UNEVEN * vectors * np.sqrt(squares / squares.sum() / p)
-        return cls(equation, along, across, shorter, far)
+        return cls(equation, along, across, far, shorter)
 
 
 def _line_scores(block):
@@ -802,8 +802,8 @@ def line_query(session, fields: ScoreFields, cut_length, rules, slope, link: Any
     """The question of the line; its scores are shortened by their lengths.
 
     Lengths are counted in classes, up to the longest score that bounds of rows and targets allow.
-    Of a line that can have rows beyond the length 1, a quarter of that share is for the far rows.
-    Where there are any, the lengths are counted in several coordinates. Those are taken in which
+    A quarter of that share is for the far rows of a line that can have rows beyond the length 1.
+    If there are any, the lengths are counted in several coordinates. Those are taken in which
     the ellipsoid of the error has the least volume: a few directions of far rows have more noise,
     if all others have so much less.
 

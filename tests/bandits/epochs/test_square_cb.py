@@ -40,7 +40,7 @@ def test_weights_follow_from_the_error_where_it_is_known():
     policy = SquareCB(SSPRegressor(random_state=0, **BOUNDS), schedule=300, random_state=0)
     policy.update(contexts, policy.act(contexts), rewards)
     fit = policy.oracle_
-    weight = 30.0 * np.sqrt(3.0) / fit.prediction_error()
+    weight = 15.0 * np.sqrt(3.0) / fit.prediction_error()
     mean, covariance = fit.posterior()
     spread = np.sqrt(np.einsum("nkj,jl,nkl->nk", contexts, covariance[:2, :2], contexts))
     expected = np.zeros((300, 3))

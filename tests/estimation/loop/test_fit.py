@@ -249,7 +249,7 @@ def test_the_least_squares_line_has_its_own_equation():
     rows, target = RowMap(np.array([0.0]), np.array([1.0]), None, True, 1), TargetMap((-1, 1), True)
     away = np.array([0.02, -0.01])
     asked = replace(fit.last, moment=fit.last.slope @ away, moment_scale=1e-3)
-    both = replace(fit, line=Line(asked, np.zeros(2), 0.0, np.eye(2)))
+    both = replace(fit, line=Line(asked, np.zeros(2), 0.0))
     fitted, squares = (
         both.coefficient_law(RecordMap(rows, target), kind) for kind in (True, False)
     )
