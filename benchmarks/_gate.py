@@ -137,6 +137,13 @@ def _recorded_adassp(numbers):
             yield f"{key}, {method}", _cell(method, "error", found[method])
 
 
+def _usual(numbers):
+    for key, tables in numbers["scores"].items():
+        for guess in next(iter(tables.values())):
+            scores = {name: found[guess] for name, found in tables.items()}
+            yield f"{key}, {guess}", _cell(f"guess {guess}", "r2", scores)
+
+
 def _glm(numbers):
     for key, found in numbers["gains"].items():
         yield f"{key}, gain", _cell("gain", "r2", found["ours"][0])
@@ -307,6 +314,7 @@ CELLS = {
     "peers_designs": _designs,
     "additive": _additive,
     "recorded_adassp": _recorded_adassp,
+    "usual": _usual,
     "glm": _glm,
     "inference": _inference,
     "linear_intervals": _line_intervals,
