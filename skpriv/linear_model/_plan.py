@@ -31,8 +31,8 @@ IMAGINED = 2**13  # made-up rows of a rehearsal: errors hardly depend on how man
 # Correlation of columns of made-up rows. With it and `SKEWED` errors of a target standard errors
 # of plans are .92 of those of fits in the median over 17 real tables (docs/evidence/plans.md).
 IN_COMMON = 0.25
-# Deviation of the noise of declared estimands on real tables, whose far rows make their scores longer
-# than made-up ones, over that of a rehearsal (docs/evidence/plans.md).
+# Deviation of the noise of declared estimands on real tables, whose far rows make scores longer,
+# over that of a rehearsal (docs/evidence/plans.md).
 FAR_ROWS = 1.1
 LEFT_BY_LINE = 0.87  # of the deviation of a target: R2 is about .25
 REHEARSALS = 3  # rehearsals, whose median is told: each draws noise of its own
