@@ -11,7 +11,8 @@ from scipy.integrate import trapezoid
 from skpriv._estimation._links import IDENTITY, Logit
 from skpriv._estimation._loop._score import CUBE, CUT, ScoreEquation
 from skpriv._estimation._intervals import USUAL_QUANTILE
-from skpriv._estimation._cells import noise_floor
+from skpriv._estimation._cells import Cells, noise_floor
+from skpriv._estimation._loop._far_rows import FarRows
 from skpriv._estimation._loop._fit import LoopFit, mean_slope
 from skpriv._estimation._loop._law import inversion_excess
 from skpriv._estimation._loop._score import Line
@@ -257,3 +258,35 @@ def test_the_least_squares_line_has_its_own_equation():
     np.testing.assert_allclose(squares.estimate - fitted.estimate, moved, atol=1e-12)
     noise = np.diagonal(squares.privacy) / np.diagonal(fitted.privacy)
     assert noise == pytest.approx([100.0, 100.0], rel=0.05)
+
+
+def rare_cell(moment_scale):
+    """A fit with a line and far rows; a cell has rows of the length 2 along the first axis."""
+    equation = ScoreEquation(
+        point=np.zeros(2), limit=0.3, moment=np.array([0.01, 0.02]), slope=np.eye(2) / 2.0,
+        square=0.01, n=10_000, moment_scale=moment_scale, slope_scale=1e-5,
+        residual_gram=0.005 * np.eye(2), residual_scale=1e-6, square_scale=1e-6,
+    )  # fmt: skip
+    asked = replace(
+        equation, moment=np.array([0.3, 0.4]), residual_gram=0.02 * np.eye(2), moment_scale=1e-4
+    )
+    line = Line(asked, np.zeros(2), 0.0, FarRows(np.zeros((2, 2)), 1e-3))
+    cells = Cells(np.array([[0.5, 0.0]]), np.empty((0, 2)))
+    found = (0.0, np.eye(2), np.zeros(2), 0.01, np.eye(2) / 2.0, (equation,), line, True, 1000)
+    return LoopFit(*found, cells=cells)
+
+
+def test_along_a_rare_cell_the_line_has_the_equation_of_the_steps():
+    pooled = rare_cell(1e-4).pooled("least_squares")
+    np.testing.assert_allclose(pooled.moment, [0.01, 0.4])
+    np.testing.assert_allclose(pooled.residual_gram, np.diag([0.005, 0.02]))
+
+
+def test_along_a_rare_cell_the_noise_of_the_line_is_that_of_the_steps():
+    rows, target = RowMap(np.array([0.0]), np.array([1.0]), None, True, 1), TargetMap((-1, 1), True)
+    maps = RecordMap(rows, target)
+    near, far = (rare_cell(scale).coefficient_law(maps, False).privacy for scale in (1e-4, 1e-2))
+    back = np.linalg.inv(rows.coefficient_map())
+    near, far = (np.diagonal(back @ part @ back.T) for part in (near, far))
+    assert far[0] / near[0] == pytest.approx(1e4, rel=0.1)
+    assert far[1] == pytest.approx(near[1], rel=1e-6)
