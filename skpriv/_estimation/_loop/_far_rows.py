@@ -1,12 +1,11 @@
 """Rows that steps weigh down: what a slope misses, and by how much scores are shortened there."""
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
 
-from ..._linalg import psd_part, quadratic_forms, vech
+from ..._linalg import add_gram, psd_part, quadratic_forms, vech
 from ..._stored import frozen_object, stored
 from .._cells import noise_floor, split
 from ._rows import WhiteningQuery
@@ -34,8 +33,11 @@ class FarRowsQuery(WhiteningQuery):
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
-        long = replace(self.whitened, W=self.whitened.W / FAR_LENGTH).gram(X) * FAR_LENGTH**2
-        return vech((long - self.whitened.gram(X)) / (FAR_LENGTH**2 - 1.0))
+        total = np.zeros(self.whitened.W.shape)
+        for _, e, _, _, factors in self.whitened.blocks(X):
+            g = (np.minimum(1.0 / factors, FAR_LENGTH) ** 2 - 1.0) / (FAR_LENGTH**2 - 1.0)
+            add_gram(total, e * np.sqrt(g)[:, None])
+        return vech(total)
 
 
 @stored

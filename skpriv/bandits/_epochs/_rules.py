@@ -188,7 +188,7 @@ class SquareCB(OraclePolicy):
     ----------
     gap_weight : float, callable or "auto", default="auto"
         How greedy to be. A callable is given the number of rounds that the oracle was fitted to.
-        "auto" is 30 times the square root of K, with gaps in units of the root mean square error of
+        "auto" is 15 times the square root of K, with gaps in units of the root mean square error of
         the predictions, if the oracle knows it (it has a method ``prediction_error``, as
         `SSPRegressor`). Else it is the square root of K times that number.
 
