@@ -269,3 +269,32 @@ def test_a_noisy_spread_is_that_of_a_usual_target(noise, least, most):
         session = SimpleNamespace(sum=lambda query, share, a=answer: a)
         _, deviation = find_location(session, maps, rules)
         assert least < deviation / NORMAL < most
+
+
+def at(resolution, p=20, **more):
+    """Rules of a line at this resolution N / p^1.5."""
+    reach = resolution * p**1.5
+    return Rules.of(4 * round(reach), p, reach, **more)
+
+
+def test_rows_known_by_their_norm_are_whitened_from_a_hundred_records_on():
+    few = [Rules.of(400, 3, N, ranged=False).few_records for N in (99.99, 100.01)]
+    assert few == [True, False]
+
+
+def test_the_line_has_a_whole_question_from_three_times_resolved_on():
+    """Below, it falls with the square of the resolution, and nothing is asked below `RESOLVED`."""
+    whole, half = (at(resolution).line for resolution in (48.01, 24.0))
+    assert half == pytest.approx(whole / 4.0, rel=1e-2) and at(100.0).line == pytest.approx(whole)
+    assert at(15.99).line == 0.0 < at(16.01).line
+
+
+def test_a_line_has_at_most_a_third_of_the_most_steps():
+    assert len(at(4.0).steps) == 21
+
+
+def test_the_last_of_many_steps_has_the_share_of_the_others():
+    """Of four steps it has .7; of eight .7 / 4, which is still more than an eighth."""
+    for resolution, share in ((50.0, 0.7), (20.0, 0.175), (10.0, 1.0 / 16.0)):
+        steps = np.array(at(resolution).steps)
+        assert steps[-1] / steps.sum() == pytest.approx(share, rel=1e-2)
