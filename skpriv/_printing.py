@@ -408,8 +408,7 @@ class Display:
     def _axes(self, ax: Any, **options: Any) -> Any:
         """The axes that are given, or those of a new figure with these options."""
         if ax is None:
-            caller = f"{type(self).__name__}.plot"
-            _, ax = pyplot(caller).subplots(layout="constrained", **options)
+            _, ax = pyplot(f"{type(self).__name__}.plot").subplots(layout="constrained", **options)
         return ax
 
     def _drawn(self, ax: Any) -> Self:

@@ -58,8 +58,7 @@ def records(name, privacy):
 
 def rounds():
     """Contexts and rewards of two sets of users, one of whom differs."""
-    rng = np.random.RandomState(0)
-    return _neighbours(rng.uniform(-0.5, 0.5, size=(sum(SCHEDULE), 3, 2)), FAR)
+    return _neighbours(np.random.RandomState(0).uniform(-0.5, 0.5, size=(sum(SCHEDULE), 3, 2)), FAR)
 
 
 def _neighbours(X, pair):

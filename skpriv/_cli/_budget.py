@@ -49,8 +49,7 @@ def charged(args, purpose=""):
     unit = None if args.group is None else (args.group, args.max_rows or 1)
     accountant: Any = nullcontext()
     if args.ledger is not None:
-        total = args.epsilon, args.delta
-        accountant = open_ledger(args.ledger, total, unit, purpose=purpose)
+        accountant = open_ledger(args.ledger, (args.epsilon, args.delta), unit, purpose=purpose)
     said: list = []
     try:
         with accountant, nullcontext() if unit is None else protecting(*unit):

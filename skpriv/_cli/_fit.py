@@ -164,8 +164,7 @@ def run_fit(args):
     for words in left_out(args, schema, model[0]):
         print(words, file=sys.stderr)
     table = coefficient_table(model, confidence_level=args.confidence_level)
-    foot = "\n".join(_foot(args, ledger, model))
-    print(_head(args, model), table, foot, sep="\n\n")
+    print(_head(args, model), table, "\n".join(_foot(args, ledger, model)), sep="\n\n")
     if args.card is not None:
         is_page = Path(args.card).suffix.lower() == ".html"
         kind: Literal["markdown", "html"] = "html" if is_page else "markdown"
@@ -242,8 +241,7 @@ def _encoder(args, schema, frame):
     """The encoder of the columns, or of a formula, fitted to the names alone."""
     if args.formula is None:
         return TableEncoder(schema).fit(frame)
-    lines = "--formula is for lines: leave it out with --model additive."
-    refuse(args.model == "additive", lines)
+    refuse(args.model == "additive", "--formula is for lines: leave it out with --model additive.")
     with explained("--formula:", ValueError):
         return FormulaEncoder(args.formula, schema).fit(frame)
 
@@ -268,8 +266,7 @@ def chosen_schema(args, schema, names):
     args.target = target = own
     schema = schema.with_target(target)
     if args.features is not None:
-        wanted = chosen_columns("--features", args.features, schema)
-        schema = schema.select([*wanted, target])
+        schema = schema.select([*chosen_columns("--features", args.features, schema), target])
         schema = Schema(schema, target=target, **schema.table_format.given())  # no outcomes
     with explained(f"--schema {args.schema}:", ValueError):
         schema.check_filled()

@@ -45,8 +45,7 @@ def run_predict(args):
     """
     check_files(args, args.model, args.table, out=FORMATS)
     model = read_model(args.model)
-    schema = schema_of(model) or Schema({})
-    frame = read_table(args.table, formatted(schema, args))
+    frame = read_table(args.table, formatted(schema_of(model) or Schema({}), args))
     table = nw.from_native(frame)
     keys = present_names(args.keep, table.columns, "--keep", args.table, CommandError)
     # An error of the model names an absent column, and tells of no value.

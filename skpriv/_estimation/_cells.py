@@ -178,8 +178,7 @@ class Cells:
 
     def along(self, slope):
         """The values of a noisy slope along each direction."""
-        unit = self.unit
-        return quadratic_forms(unit, slope)
+        return quadratic_forms(self.unit, slope)
 
     def square_kept(self, length):
         """Square of that part, in rows that are shortened to 1 and are so long across it."""
@@ -216,8 +215,7 @@ def across_all(points, directions, part=ROUNDED_SQUARE):
         Orthonormal columns.
     part : float, default=that of rounding
     """
-    squares = quadratic_forms(points)
-    return np.square(points @ directions).sum(axis=1) <= part * squares
+    return np.square(points @ directions).sum(axis=1) <= part * quadratic_forms(points)
 
 
 def estimable_weights(points, held, hidden, part):

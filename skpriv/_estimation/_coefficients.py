@@ -320,8 +320,7 @@ def sandwich(inverse, gram, residual_gram, residual_noise, variance):
     if residual_gram is None:
         return equal
     robust = inverse @ psd_part(residual_gram) @ inverse.T
-    noise = residual_noise * quadratic_forms(inverse)
-    return shrunk_covariance(robust, equal, noise)
+    return shrunk_covariance(robust, equal, residual_noise * quadratic_forms(inverse))
 
 
 def solved_equations(equations):
@@ -373,11 +372,10 @@ def _few_rows(equations, empty):
     """The same of equations of sums over records."""
     if not empty:
         return ""
-    cells = equations.cells
     n = equations.n
-    square_kept = cells.square_kept(sqrt(max(trace_of(equations.gram), 0.0) / n))[empty]
+    square_kept = equations.cells.square_kept(sqrt(max(trace_of(equations.gram), 0.0) / n))[empty]
     scale = equations.design_scale / n
-    along = cells.along(equations.design)[empty] / n
+    along = equations.cells.along(equations.design)[empty] / n
     return few_rows(along, scale, scale, square_kept, n)
 
 

@@ -426,8 +426,7 @@ def solved_interval(equations, points, confidence_level):
     inverse = np.linalg.inv(equations.design)
     V = points @ found.vectors @ inverse
     theta = inverse @ equations.target
-    squares = quadratic_forms(V)
-    variance = _variance(equations, V, squares, theta)
+    variance = _variance(equations, V, quadratic_forms(V), theta)
     half = quantile * np.sqrt(variance + quadratic_forms(V, found.moved))
     return np.where(in_reach, V @ equations.target, 0.0), np.where(in_reach, half, np.inf)
 
@@ -649,8 +648,7 @@ class _SumBounds:
         self.longest = longest
         self.parts = parts
         self.fits = len(equations.residual_thetas)
-        spread = trace_of(both)
-        self.total = float((both * equations.gram).sum()) + slack * spread
+        self.total = float((both * equations.gram).sum()) + slack * trace_of(both)
         self.total = min(max(self.total, 0.0), equations.n * longest**2)
         largest = float(np.linalg.eigvalsh(inverse @ _upper(equations.gram) @ inverse.T)[-1])
         self.largest = self.weak = min(max(largest + slack * longest**2, 0.0), self.total)
@@ -707,8 +705,7 @@ def _cross(size, variance, distance, failure, fits=1):
         return np.full(np.shape(size), inf)
     length = log(len(DISTANCES) / failure)
     mean = 2.0 * reach * np.sqrt(fits * size * variance)
-    weak = reach**2 * size * variance
-    return largest_sum(mean, weak, RANGE * reach * size, length)
+    return largest_sum(mean, reach**2 * size * variance, RANGE * reach * size, length)
 
 
 def _expected(size, realised, failure):

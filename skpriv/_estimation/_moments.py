@@ -254,8 +254,7 @@ class NormalEquations:
         found = self.across(split(weights.unit[empty], p)[1], right)
         theta = right @ np.linalg.lstsq(found.design, found.target, rcond=None)[0]
         rows = psd_part(found.gram) / self.n
-        own = self.target - self.design @ theta
-        square = moved(weights, empty, own, self.spread(theta), 1.0)
+        square = moved(weights, empty, self.target - self.design @ theta, self.spread(theta), 1.0)
         return AcrossCells(found, right, held, empty, square * rows)
 
     def spread(self, theta):
@@ -313,8 +312,7 @@ class NormalEquations:
             return linalg.lstsq(design, self.target)[0]
         values = np.diagonal(design)
         balance = 1.0 / np.sqrt(np.where(values > 0.0, values, 1.0))
-        balanced = design * np.outer(balance, balance)
-        return balance * linalg.lstsq(balanced, balance * self.target)[0]
+        return balance * linalg.lstsq(design * np.outer(balance, balance), balance * self.target)[0]
 
     def posterior(self, priors, least_variance=0.0, fading=False):
         """Posterior mean and covariance of theta, the prior's shape and size by evidence.
@@ -347,8 +345,7 @@ class NormalEquations:
             spread = max(self.spread(theta), RELATIVE_ZERO * (1.0 + np.trace(gram)))
             typical = max(variance * trace_of(gram) / len(gram), 1e-300)
             part = min(1.0, SAMPLING * float(spread) / typical) if fading else 1.0
-            covariance = part * variance * gram + spread * np.eye(len(theta))
-            root = np.linalg.cholesky(covariance)
+            root = np.linalg.cholesky(part * variance * gram + spread * np.eye(len(theta)))
             both = lapack.dtrtrs(root, np.column_stack([design, self.target]), lower=1)[0]
             whitened = both[:, :-1]
             response = both[:, -1]
@@ -508,8 +505,8 @@ class MomentsQuery(Query):
     """
 
     maps: RecordMap
-    name: str = "moments"
-    sensitivity: float = 3.0 / sqrt(2.0) * ROUNDING
+    name = "moments"
+    sensitivity = 3.0 / sqrt(2.0) * ROUNDING
     square_weight: float = SQUARE_WEIGHT  # w
     blocks: int = 1  # of equal size, into which phi is divided
     takes_sparse = True
@@ -576,8 +573,8 @@ class ResidualGramQuery(Query):
     theta: tuple
     instrument: Instrument
     limit: float = 2.0
-    name: str = "residual variance"
-    sensitivity: float = sqrt(3.0) * ROUNDING
+    name = "residual variance"
+    sensitivity = sqrt(3.0) * ROUNDING
     takes_sparse = True
 
     @property
@@ -651,8 +648,8 @@ class PersonGramQuery(OfPersons, ResidualGramQuery):
     by at most sqrt(2) in Frobenius norm, and x is in [0, 1]. Sensitivity sqrt(5).
     """
 
-    name: str = "residual variance"
-    sensitivity: float = sqrt(5.0) * ROUNDING
+    name = "residual variance"
+    sensitivity = sqrt(5.0) * ROUNDING
 
     @property
     def shape(self):
@@ -661,9 +658,8 @@ class PersonGramQuery(OfPersons, ResidualGramQuery):
 
     def sum_persons(self, X, y, starts, largest):
         """Exact sums over a chunk of persons."""
-        size = self.maps.size
         blocks = list(self._scores(X, y))
-        scores = np.vstack([np.empty((0, size)), *(rows for rows, _ in blocks)])
+        scores = np.vstack([np.empty((0, self.maps.size)), *(rows for rows, _ in blocks)])
         beyond = sum(excess for _, excess in blocks)
         means = person_sums(scores, starts) / largest
         grams = vech(np.dot(scores.T, scores)) / largest, vech(np.dot(means.T, means))

@@ -149,7 +149,7 @@ class ScoreLengthsQuery(OfPersons, Query):
     vectors: Any
     classes: Any = field(default_factory=lambda: SCORE_LENGTHS)
     name: str = "lengths of scores"
-    sensitivity: float = SQRT2 * ROUNDING
+    sensitivity = SQRT2 * ROUNDING
 
     @property
     def shape(self):
@@ -188,13 +188,12 @@ def seldom_cut(session, query, share):
     may hide. A larger count of a longer class is not believed, since one of so many noisy sums is
     often large. If the noise hides everybody, nothing is cut.
     """
-    lengths = query.classes
     answer = session.sum(query, share)
     longer = np.cumsum(answer.value[::-1])[::-1]
     noise = answer.noise.scale * np.sqrt(np.arange(len(longer), 0, -1))
     seldom = np.flatnonzero(longer <= MOST_CUT * session.n + USUAL_QUANTILE * noise)
-    place = int(seldom[0]) if len(seldom) else len(lengths) - 1
-    return float(lengths[place]) if place else 1.0
+    place = int(seldom[0]) if len(seldom) else len(query.classes) - 1
+    return float(query.classes[place]) if place else 1.0
 
 
 def person_sums(values, starts):

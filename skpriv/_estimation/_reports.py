@@ -51,8 +51,8 @@ class LiftedMomentsQuery(Query):
     """
 
     maps: RecordMap
-    name: str = "lifted moments"
-    sensitivity: float = 3.0 / sqrt(2.0) * ROUNDING
+    name = "lifted moments"
+    sensitivity = 3.0 / sqrt(2.0) * ROUNDING
     use = "moments"  # what the code is best for
 
     blocks = 1
@@ -102,10 +102,9 @@ class LiftedMomentsQuery(Query):
         the intercept stays as it was reported, since the bound is on the reports' joint error.
         """
         found = NormalEquations.of_moments(answer, self.maps.size, 1.0)
-        law = answer.noise
         scale = answer.noise.square_scale
         square = float(answer.n)  # each lifted record has the length 1
-        return replace(found, design_scale=scale, gram_scale=scale, square=square, law=law)
+        return replace(found, design_scale=scale, gram_scale=scale, square=square, law=answer.noise)
 
 
 def effective_reports(session, size):
@@ -258,8 +257,7 @@ class ReportedFit(Released):
         equations = query.equations(answer)
         priors = priors or [ridge_prior(records.size, fit_intercept)]
         theta, _ = equations.posterior(priors, fading=True)
-        gram = answer.reports.error_gram(theta)
-        return cls(replace(equations, residual_gram=gram), theta, norm)
+        return cls(replace(equations, residual_gram=answer.reports.error_gram(theta)), theta, norm)
 
     def knowing(self, cells):
         """The same fit where public cells of the table are known, as directions of theta."""
@@ -298,9 +296,8 @@ class ReportedFit(Released):
         across_cells = Across.of(eq.design, eq.design_scale, cells, USUAL_QUANTILE)
         values = across_cells.values
         vectors = across_cells.vectors
-        floor = across_cells.floor
-        hidden = values <= floor
-        dual = vectors / np.maximum(values, floor)
+        hidden = values <= across_cells.floor
+        dual = vectors / np.maximum(values, across_cells.floor)
         solution = dual @ (vectors.T @ eq.target)
         mean = np.asarray(eq.residual_gram) / n
         seen = np.square(self.theta @ vectors)[~hidden]  # theta is shrunk to 0 elsewhere
@@ -340,7 +337,6 @@ class ReportedFit(Released):
         "certified" bounds the norm of theta* by the reports themselves, or by what is assumed. For
         "asymptotic", with v = design^-1 x, no bound on theta* is needed: there is no remainder.
         """
-        eq = self.equations
         if method == "certified":
-            return certified_by_norm(eq, phi, self.norm, confidence_level)
-        return asymptotic_interval(eq, phi, self.theta, self.norm, confidence_level)
+            return certified_by_norm(self.equations, phi, self.norm, confidence_level)
+        return asymptotic_interval(self.equations, phi, self.theta, self.norm, confidence_level)

@@ -69,7 +69,7 @@ class LocationQuery(OfTargets, Query):
     row_map: Any = None  # with weights, or None
     prior_variance: float = UNIFORM_VARIANCE
     name: str = "mean of the target"
-    sensitivity: float = 2.0 * ROUNDING
+    sensitivity = 2.0 * ROUNDING
 
     @property
     def shape(self):
@@ -117,9 +117,9 @@ class SpreadQuery(OfTargets, Query):
     location: float
     low: float = -1.0
     row_map: Any = None
-    name: str = "mean deviation of the target"
-    shape: tuple = (1,)
-    sensitivity: float = 1.0 * ROUNDING
+    name = "mean deviation of the target"
+    shape = (1,)
+    sensitivity = 1.0 * ROUNDING
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""

@@ -232,8 +232,7 @@ def lower_bound(
     check_maker(make, "seed")
     data = (tuple(D), tuple(D_prime))
     replaced = replaced_rows(*data)
-    rng = np.random.RandomState(random_state)
-    labels = rng.permutation(2 * n_runs) % 2  # in random order
+    labels = np.random.RandomState(random_state).permutation(2 * n_runs) % 2  # in random order
     seeds = np.random.SeedSequence(random_state).generate_state(2 * n_runs) % 2**31
     tasks = (
         delayed(_sample)(partial(make, int(seed)), int(label), data, replaced, statistic)

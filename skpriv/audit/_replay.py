@@ -101,8 +101,7 @@ def _reports_cost(before, now, shuffle):
         n, budget, likely = shuffle
         cost = _hidden(each, lambda claim: amplified_epsilon(claim, n, likely), float, budget)
     same = np.isclose(before.exact, now.exact, rtol=0.0, atol=0.0, equal_nan=True)
-    changed = int((~same).any(axis=1).sum())
-    return sum([cost] * changed, Cost())
+    return sum([cost] * int((~same).any(axis=1).sum()), Cost())
 
 
 def shuffled_cost(mu, n, budget, dimension):

@@ -332,14 +332,13 @@ class SparseLinearEnvironment(Environment):
         """
         contexts = rng.standard_normal((n_rounds, self.n_actions, self.n_features))
         rho = self.correlation
-        coef = self.coef_
         if rho != 0.0:
             # x_0 = z_0 and x_j = rho x_{j-1} + sqrt(1 - rho^2) z_j: the recursion of the law.
             scale = sqrt(1.0 - rho**2)
             contexts[:, :, 0] /= scale
             contexts = lfilter([scale], [1.0, -rho], contexts, axis=-1)
-        (support,) = np.nonzero(coef)
-        return contexts, contexts[:, :, support] @ coef[support]
+        (support,) = np.nonzero(self.coef_)
+        return contexts, contexts[:, :, support] @ self.coef_[support]
 
     def rewards(self, means: Any, actions: Any, rng: Any) -> np.ndarray:
         """Draw rewards: one number from `rng` a round, whatever the action.
@@ -449,9 +448,8 @@ class SupervisedEnvironment(Environment):
         index = order[:n_rounds]
         state["order"] = order[n_rounds:]
         rows = state["X"][index]
-        n_actions = self.n_actions
-        means = np.eye(n_actions)[state["labels"][index]]
-        return (in_blocks(rows, n_actions) if self.blocks else rows), means
+        means = np.eye(self.n_actions)[state["labels"][index]]
+        return (in_blocks(rows, self.n_actions) if self.blocks else rows), means
 
     def rewards(self, means: Any, actions: Any, rng: Any) -> np.ndarray:
         """Return the rewards, which are certain.

@@ -131,8 +131,7 @@ class MABWiserAdapter:
     def _learn(self, policy, decisions, rewards, contexts):
         """Let a policy learn from rounds; if that raises, the adapter is what it was before."""
         positions = {arm: i for i, arm in enumerate(self.arms)}
-        actions = [_position(positions, arm) for arm in decisions]
-        policy.update(contexts, actions, rewards)
+        policy.update(contexts, [_position(positions, arm) for arm in decisions], rewards)
         self.policy_ = policy
         return self
 

@@ -75,9 +75,9 @@ class ValueQuery(WeightedRewards, Query):
     t = -t' = 1, and below 3.6 where it has another local maximum (d of about 1.4).
     """
 
-    name: str = "value"
-    shape: tuple = (2,)
-    sensitivity: float = 2.0 * ROUNDING
+    name = "value"
+    shape = (2,)
+    sensitivity = 2.0 * ROUNDING
 
     @property
     def bound(self):
@@ -105,9 +105,9 @@ class FilledQuery(WeightedRewards, Query):
     0) to (0, 1) all of it is attained.
     """
 
-    name: str = "filled value"
-    shape: tuple = (4,)
-    sensitivity: float = sqrt(4.0 + 2.0 * SQUARE_WEIGHT**2) * ROUNDING
+    name = "filled value"
+    shape = (4,)
+    sensitivity = sqrt(4.0 + 2.0 * SQUARE_WEIGHT**2) * ROUNDING
 
     def sum(self, X, y):
         """Exact sum over a chunk of rounds."""

@@ -355,10 +355,9 @@ def _infer_vkorc1(raw):
     patients of African or of unknown ancestry.
     """
     linked = ~raw["Race (OMB)"].isin(["Black or African American", "Unknown"])
-    everyone = linked | ~linked
     rules = [
         ("VKORC1 2255 consensus", {"C/C": "G/G", "T/T": "A/A"}, linked),
-        ("VKORC1 1173 consensus", {"C/C": "G/G", "T/T": "A/A", "C/T": "A/G"}, everyone),
+        ("VKORC1 1173 consensus", {"C/C": "G/G", "T/T": "A/A", "C/T": "A/G"}, linked | ~linked),
         ("VKORC1 1542 consensus", {"G/G": "G/G", "C/C": "A/A", "C/G": "A/G"}, linked),
     ]
     genotype = raw["VKORC1     -1639 consensus"].replace({"G/A": "A/G"})

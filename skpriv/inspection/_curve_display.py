@@ -199,8 +199,7 @@ class CurveDisplay(Display):
             Itself, with `axes_` and `figure_`.
         """
         axes = given_axes(ax, len(self.curves), type(self).__name__, sharey=True)
-        panels = zip(axes, self.curves, strict=True)
-        drawn = starmap(self._plot_panel, panels)
+        drawn = starmap(self._plot_panel, zip(axes, self.curves, strict=True))
         self.lines_, self.bands_ = map(list, zip(*drawn, strict=True))
         axes[0].set(ylabel=f"effect on {picture_text(self.target_name, 16)}")
         # The first panel has one legend for what is drawn in any of them.

@@ -51,8 +51,7 @@ class ColumnRange:
     def values(self, X: Any, y: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """Positions in [-1, 1], 0 where missing, and whether each cell is missing."""
         z = self.norm * X[:, self.at]
-        absent = self.norm * X[:, self.at + 1]
-        missing = ~(np.abs(absent) < 0.5) | np.isnan(z)
+        missing = ~(np.abs(self.norm * X[:, self.at + 1]) < 0.5) | np.isnan(z)
         return np.where(missing, 0.0, np.clip(z, -1.0, 1.0)), missing
 
 
@@ -137,7 +136,7 @@ class ColumnMomentsQuery(Query):
     """
 
     ranges: tuple[ColumnRange, ...]
-    name: str = "means and numbers of values"
+    name = "means and numbers of values"
 
     @property
     def sensitivity(self) -> float:
@@ -169,7 +168,7 @@ class DistributionQuery(Query):
 
     ranges: tuple[ColumnRange | Ranged, ...]
     depth: int
-    name: str = "distributions"
+    name = "distributions"
 
     @property
     def sensitivity(self) -> float:

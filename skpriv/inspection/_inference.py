@@ -262,11 +262,10 @@ class Inference(Exported):
         sums = self.law.estimable(places)
         if not len(sums.estimate):
             return WaldTest(np.nan, 0, np.nan)
-        estimate = sums.estimate
         covariance = sums.sampling + sums.privacy
         unit = np.sqrt(np.diagonal(covariance))
         correlation = covariance / np.outer(unit, unit)
-        scaled = estimate / unit
+        scaled = sums.estimate / unit
         statistic = float(scaled @ np.linalg.pinv(correlation, hermitian=True) @ scaled)
         rank = int(np.linalg.matrix_rank(correlation, hermitian=True))
         return WaldTest(statistic, rank, float(stats.chi2.sf(statistic, rank)))
@@ -504,8 +503,7 @@ def inference(
     level = float(confidence_level)
     said = tuple(report.not_covered)
     promised = str(report.guarantee)
-    statistics = last.fit_statistics()
-    fields = promised, report.unit, hidden, said, lists, statistics, report.guarantee
+    fields = promised, report.unit, hidden, said, lists, last.fit_statistics(), report.guarantee
     return Inference(names, law, level, *fields)
 
 

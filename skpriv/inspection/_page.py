@@ -191,8 +191,7 @@ class _Curves(Exported):
             names = [f"{x:.4g}" if isinstance(x, float) else str(x) for x in found["values"]]
             columns = (aligned(end, error) for end in ends)
             rows += zip(len(names) * [found["name"]], names, *columns, strict=True)
-        header = ("feature", "value", "effect", "band low", "band high")
-        return [Table(header, rows)]
+        return [Table(("feature", "value", "effect", "band low", "band high"), rows)]
 
     def _notes(self):
         return _BAND
@@ -232,10 +231,9 @@ def _bounds(last, schema):
         yield f"Weights of rows are clipped to [0, {largest:g}]."
     if schema is not None:
         yield _CELLS_NOTE
-        tables = tomllib.loads(schema.to_toml()).items()
         rows = [
             (name, table.pop("type"), ", ".join(f"{key} {_plain(v)}" for key, v in table.items()))
-            for name, table in tables
+            for name, table in tomllib.loads(schema.to_toml()).items()
             if isinstance(table, dict)  # and not how a CSV file is written
         ]
         yield Table(("column", "type", "what is public"), rows, left=3)

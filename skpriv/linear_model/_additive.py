@@ -425,8 +425,7 @@ def centring_variance(fit, rows, block, average, heights):
     The averages are of ee'v for the constant v: with GOE noise of scale s an error u'Nv has
     variance s^2 (|u|^2 |v|^2 + (u'v)^2) / 2.
     """
-    lift = rows.basis[block].T @ heights[block] * np.sqrt(rows.n_inputs)
-    u = np.linalg.solve(fit.W.T, lift)
+    u = np.linalg.solve(fit.W.T, rows.basis[block].T @ heights[block] * np.sqrt(rows.n_inputs))
     v = np.linalg.solve(fit.W.T, rows.constant)
     noise = fit.last.slope_scale**2 * (u @ u * (v @ v) + (u @ v) ** 2) / 2.0
     return noise + float(average[block] @ heights[block] ** 2) / fit.last.n
@@ -449,8 +448,7 @@ def simultaneous_factor(covariance, confidence_level):
         return 0.0
     covariance = covariance[np.ix_(varying, varying)]
     deviation = deviation[varying]
-    correlation = covariance / np.outer(deviation, deviation)
-    values, vectors = np.linalg.eigh(correlation)
+    values, vectors = np.linalg.eigh(covariance / np.outer(deviation, deviation))
     large = values > 1e-9 * values[-1]
     root = vectors[:, large] * np.sqrt(values[large])
     points = stats.qmc.Sobol(int(large.sum()), scramble=False, bits=30)
@@ -726,8 +724,7 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
         directions = self._directions()
         if directions and fit.equations:
             lift = fit.W @ rows.basis.T / sqrt(rows.n_inputs)
-            metric = lift.T @ fit.gram @ lift
-            heights = monotone_heights(heights, metric, rows.blocks, directions)
+            heights = monotone_heights(heights, lift.T @ fit.gram @ lift, rows.blocks, directions)
         self._average = average_hats(fit, rows)
         means = [float(self._average[block] @ heights[block]) for block in rows.blocks]
         centred = zip(rows.blocks, means, strict=True)

@@ -304,10 +304,9 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals, PrivateEstimator):
         if channel == "codebook":
             norm = None if self.coef_norm is None else rows.theta_bound(self.coef_norm)
             return ReportedFit.of(session, maps, rows.constant is not None, priors, norm)
-        clip = self.clip
         ranged = self.bounds_X is not None
         textbook = self.estimand != "fitted"
-        rules = public_rules(session, maps.row_map, clip, ranged, link, textbook)
+        rules = public_rules(session, maps.row_map, self.clip, ranged, link, textbook)
         return fit_rows(session, maps, rules, link, priors, start, usual)
 
     def _rows_of(self, session, rows, channel):
@@ -322,10 +321,8 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals, PrivateEstimator):
 
     def _read(self):
         """Coefficients and intercept, in the units of X and y, from what was released."""
-        fit = self._released
-        maps = self._record_map
-        self.coef_, level = maps.coefficients(fit.theta)
-        self.intercept_ = level + maps.target_map.radius * fit.location
+        self.coef_, level = self._record_map.coefficients(self._released.theta)
+        self.intercept_ = level + self._record_map.target_map.radius * self._released.location
 
     def as_start(self, *, public_rows: bool = False) -> Start:
         """The state that another fit needs to begin where this one ended: released answers alone.

@@ -118,7 +118,7 @@ class ClippedGradientQuery(Query):
     maps: RecordMap
     theta: np.ndarray
     n_steps: int = 0  # public number of such queries, for all of which moments are summed once
-    name: str = "clipped gradient"
+    name = "clipped gradient"
     limit = 1.0  # the unit of the sum
 
     @property
@@ -193,7 +193,7 @@ class ReportedGradientQuery(LiftedMomentsQuery):
     """
 
     theta: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    name: str = "clipped gradient"
+    name = "clipped gradient"
     use = "vector"
 
     @property
@@ -242,7 +242,7 @@ class ErrorTerms(Procedure):
     maps: RecordMap
     n_records: int
     theta: np.ndarray
-    name: str = "held-out error"
+    name = "held-out error"
 
     @property
     def sensitivity(self):

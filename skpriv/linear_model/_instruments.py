@@ -76,8 +76,8 @@ class InstrumentScoreQuery(PersonScores, Query):
     theta: np.ndarray
     limit: float
     length: float = 1.0
-    name: str = "scores of instruments"
-    sensitivity: float = 2.0 * sqrt(1.0 + SIDE_WEIGHT**2) * ROUNDING
+    name = "scores of instruments"
+    sensitivity = 2.0 * sqrt(1.0 + SIDE_WEIGHT**2) * ROUNDING
     link = IDENTITY
     weights = {"moment": 1.0, "residual": 1.0 / SQRT2, "slope": SIDE_WEIGHT}
 
@@ -632,14 +632,13 @@ class IVRegressor(AsymptoticIntervals, PrivateRegressor):
     def _read(self, unit):
         """Coefficients and the first stage, from what was released."""
         fit = self._released
-        maps = self._record_map
         instruments, endogenous = self._places()
         weights = self._units @ fit.theta
         self.coef_ = weights[:-1]
-        self.intercept_ = maps.centre + float(weights[-1])
+        self.intercept_ = self._record_map.centre + float(weights[-1])
         names = names_in(self) or [f"x{i}" for i in range(self.n_features_in_)]
         columns = endogenous, instruments
-        self.first_stage_ = first_stage(fit, maps.row_map, names, *columns, unit)
+        self.first_stage_ = first_stage(fit, self._record_map.row_map, names, *columns, unit)
         self._released = replace(fit, weak=self.first_stage_.weak)
 
     def _with_cells(self, cells):
@@ -697,10 +696,8 @@ class IVRegressor(AsymptoticIntervals, PrivateRegressor):
             Nothing is estimable where instruments are weak.
         """
         self._check_claim("asymptotic")
-        fit = self._released
         units = self._units
-        reason = self.first_stage_.warning
         origin = np.append(np.zeros(len(units) - 1), self._record_map.centre)
-        source = LinearSource(reason or fit.solved, units, origin)
+        source = LinearSource(self.first_stage_.warning or self._released.solved, units, origin)
         words = str(self.interval_estimand)
-        return CoefficientLaw.of(source, len(units), fit.moments.n, estimand=words)
+        return CoefficientLaw.of(source, len(units), self._released.moments.n, estimand=words)

@@ -180,9 +180,8 @@ class MomentRegressor(PoolsFits, CertifiedIntervals, FitsPersons, PredictionInte
 
     def _posterior(self, equations, least_variance=0.0, fading=False):
         """Mean and covariance of theta, by priors of the shapes beside that of a ridge."""
-        size = self._scaling.size
         basis = self._coordinates
-        prior = ridge_prior(size, self._scaling.fit_intercept)
+        prior = ridge_prior(self._scaling.size, self._scaling.fit_intercept)
         shapes = prior, *(prior @ shape for shape in self._shapes)
         priors = [np.linalg.solve(basis, shape) for shape in shapes]
         with one_blas_thread:
@@ -228,7 +227,6 @@ class MomentRegressor(PoolsFits, CertifiedIntervals, FitsPersons, PredictionInte
 
     def _error(self):
         equations = self.normal_equations()
-        maps = self._scaling
         if equations is None:
             return None
         # If little is known, the evidence may be for tiny weights, of which all would be known.
@@ -240,7 +238,7 @@ class MomentRegressor(PoolsFits, CertifiedIntervals, FitsPersons, PredictionInte
         values = np.linalg.eigvalsh(covariance)
         square = max(square, values[0] * trace_of(equations.gram)) / equations.n
         square = min(max(square, 0.0), values[-1])
-        return float(np.sqrt(square)) * maps.radius
+        return float(np.sqrt(square)) * self._scaling.radius
 
     def _predicted(self, X):
         """Predictions for checked rows; without privacy they are the textbook's, as they are."""

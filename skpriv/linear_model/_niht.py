@@ -84,9 +84,9 @@ class ResidualSizeQuery(Query):
     """Sum of min(|residual|, 1) in [0, 1] of a public start: sensitivity 1."""
 
     model: Iterate
-    name: str = "residual size"
-    shape: tuple = (1,)
-    sensitivity: float = ROUNDING
+    name = "residual size"
+    shape = (1,)
+    sensitivity = ROUNDING
     takes_sparse = True
 
     @property
@@ -122,9 +122,9 @@ class ScoresQuery(Query):
     n_features: int
     entry_limit: float
     residual_limit: float
-    name: str = "selection"
+    name = "selection"
     takes_sparse = True
-    norm: str = "linf"
+    norm = "linf"
 
     @property
     def sensitivity(self):
@@ -218,7 +218,7 @@ class GradientNorm(Procedure):
     """
 
     model: Iterate
-    name: str = "gradient norm"
+    name = "gradient norm"
 
     @property
     def sensitivity(self):
@@ -568,8 +568,7 @@ class IHTRegressor(CertifiedIntervals, PredictionIntervals):
         on_support = RecordMap(RowMap(-end, end, None, maps.fit_intercept, size), maps.target_map)
         if session.trust.exact:
             return on_support, exact_least_squares(session, on_support)
-        rules = public_rules(session, on_support.row_map)
-        return on_support, fit_rows(session, on_support, rules)
+        return on_support, fit_rows(session, on_support, public_rules(session, on_support.row_map))
 
     def _start(self, maps):
         """The public iterate from which features are selected."""

@@ -337,10 +337,8 @@ class _Imagined:
         if self.encoder is not None:
             return self.encoder.imagined(cube, self.shares), y
         if model.bounds_X is None:
-            norm = public_norm(model)
-            return (2.0 * cube - 1.0) * norm / np.sqrt(self.n_features), y
-        names = self.names or ()
-        low, high = column_bounds(model.bounds_X, names, self.n_features, "bounds_X")
+            return (2.0 * cube - 1.0) * public_norm(model) / np.sqrt(self.n_features), y
+        low, high = column_bounds(model.bounds_X, self.names or (), self.n_features, "bounds_X")
         return low + (high - low) * cube, y
 
     @property
@@ -476,5 +474,4 @@ def _encoder_of(schema):
     """An encoder that is fitted to names alone; a schema, also as a mapping, has one of a table."""
     encoder = schema if isinstance(schema, BaseEstimator) else TableEncoder(schema)
     names = list(encoder.schema)
-    nothing = np.zeros((1, len(names)))
-    return clone(encoder).fit(MadeUpRows(1, nothing, np.zeros(1), names))
+    return clone(encoder).fit(MadeUpRows(1, np.zeros((1, len(names))), np.zeros(1), names))

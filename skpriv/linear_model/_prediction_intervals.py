@@ -100,7 +100,7 @@ class ScoresWithin(Query):
 
     score: Score
     thresholds: tuple
-    name: str = "scores within"
+    name = "scores within"
     takes_sparse = True  # the function is linear in the rows
     one_row_each = True
 
@@ -163,7 +163,7 @@ class ScoreQuantiles(Procedure):
 
     score: Score
     ranks: tuple
-    name: str = "score quantiles"
+    name = "score quantiles"
 
     @property
     def sensitivity(self):
@@ -245,7 +245,6 @@ def calibrate(session, score, levels, sides, deviation, reported=False):
     -------
     Calibration
     """
-    top = score.top
     asked_for = tuple(levels)
     while levels:
         alphas = [(1.0 - level) / len(sides) for level in levels]
@@ -264,14 +263,13 @@ def calibrate(session, score, levels, sides, deviation, reported=False):
         asked_ranks = tuple((side, int(rank)) for side in sides for rank in targets)
         found = session.release(ScoreQuantiles(score, asked_ranks), 1.0).value
     else:
-        grid = score_grid(depth, top, deviation)
+        grid = score_grid(depth, score.top, deviation)
         found = _search(session, score, targets, sides, grid, depth, reported)
-    found = np.where(found >= top, np.inf, found).reshape(len(sides), -1)
+    found = np.where(found >= score.top, np.inf, found).reshape(len(sides), -1)
     unresolved = np.full((len(sides), len(asked_for) - len(levels)), np.inf)
     found = np.hstack([np.maximum.accumulate(found, axis=1), unresolved])
     below = tuple(found[0].tolist())
-    above = tuple(found[-1].tolist())
-    return Calibration(session.n, score.bounds, asked_for, below, above)
+    return Calibration(session.n, score.bounds, asked_for, below, tuple(found[-1].tolist()))
 
 
 def _targets(session, score, alphas, sides, reported):

@@ -257,8 +257,7 @@ class AsymptoticIntervals(PredictsAtPoints):
 
     def _interval(self, X, confidence_level, method):
         """The interval at checked rows."""
-        points = self._record_map.rows(X)
-        centre, half = self._released.interval(points, confidence_level, method)
+        centre, half = self._released.interval(self._record_map.rows(X), confidence_level, method)
         return inside_bounds(self._record_map, centre, half, self._predicted(X))
 
     @rowwise

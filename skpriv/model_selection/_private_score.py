@@ -191,9 +191,9 @@ class SquaredErrors(Query):
     table: Any = field(repr=False)
     bounds: tuple
     limit: float
-    name: str = "squared errors"
-    shape: tuple = (1,)
-    sensitivity: float = 1.0 * ROUNDING
+    name = "squared errors"
+    shape = (1,)
+    sensitivity = 1.0 * ROUNDING
 
     def sum(self, X, y):
         """Sum over a chunk of row numbers."""
@@ -213,9 +213,9 @@ class ErrorMoments(SquaredErrors):
     """
 
     centre: float = 0.0
-    name: str = "squared errors and deviations"
-    shape: tuple = (5,)
-    sensitivity: float = sqrt(2.75) * ROUNDING
+    name = "squared errors and deviations"
+    shape = (5,)
+    sensitivity = sqrt(2.75) * ROUNDING
 
     def sum(self, X, y):
         """Sums over a chunk of row numbers."""
@@ -237,9 +237,9 @@ class Gains(Query):
     table: Any = field(repr=False)
     bounds: tuple
     limit: float
-    name: str = "gains of the candidates"
-    norm: str = "linf"
-    sensitivity: float = 1.0 * ROUNDING
+    name = "gains of the candidates"
+    norm = "linf"
+    sensitivity = 1.0 * ROUNDING
 
     @property
     def shape(self):

@@ -359,5 +359,4 @@ class _Plan:
     def _session(self, part, y, seed, name):
         """Session about all rows, which has a part of the whole."""
         with prepaid(self.cost(part), self.currency):
-            rows = row_numbers(len(y))
-            yield open_session("central", rows, y, self.gaussian(part), seed, name)
+            yield open_session("central", row_numbers(len(y)), y, self.gaussian(part), seed, name)

@@ -565,8 +565,7 @@ def _read(column, series):
 def _values(column, encoded):
     """Values of the rows of a block, or codes of their levels; and whether they are missing."""
     if isinstance(column, Categorical):
-        codes = np.argmax(encoded @ column.coded[1].T, axis=1)
-        return codes, np.zeros(len(encoded), dtype=bool)
+        return np.argmax(encoded @ column.coded[1].T, axis=1), np.zeros(len(encoded), dtype=bool)
     absent = (encoded[:, -1] > 0.5) & column.has_indicator
     return np.where(absent, _reference(column), column._in_units(encoded[:, 0])), absent
 

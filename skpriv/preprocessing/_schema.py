@@ -297,9 +297,8 @@ class Schema(Mapping):
             A new schema of these columns.
         """
         chosen = present_names(names, self, "names", "the schema")
-        columns = {name: column for name, column in self.items() if name in chosen}
         return Schema(
-            columns,
+            {name: column for name, column in self.items() if name in chosen},
             target=self.target if self.target in chosen else None,
             outcomes=[name for name in self.outcomes if name in chosen],
             **self.table_format.given(),
@@ -458,8 +457,7 @@ class Schema(Mapping):
             if isinstance(column, Boolean):  # A missing cell is .5, or a constant.
                 found = np.array([0, 2, 1])[column.encode(cells)[:, 0].astype(int) + 1]
             else:
-                listed = codes_by_text(column.categories, column.spellings)
-                found = codes_of(cells, listed, -1, -1)
+                found = codes_of(cells, codes_by_text(column.categories, column.spellings), -1, -1)
             return np.array([*self.classes, None], dtype=object)[found]
 
         return self._read(labels, frame, None)
@@ -643,8 +641,7 @@ def as_frame(X):
 def columns_of(X, names):
     """A frame of some columns of a table in memory, by these names and not by the table's."""
     frame = as_frame(X)
-    columns = present_names(names, frame.columns, "The schema", "the table")
-    own = zip(names, columns, strict=True)
+    own = zip(names, present_names(names, frame.columns, "The schema", "the table"), strict=True)
     return frame.select(nw.col(column).alias(name) for name, column in own)
 
 

@@ -340,8 +340,7 @@ class Collector:
             raise ValueError(
                 f"{str(path)!r} holds a collection already: Collector.load(path) goes on with it."
             )
-        lineage = None if path is None else Lineage.begun()
-        self._start(clone(estimator), settings, store, lineage)
+        self._start(clone(estimator), settings, store, None if path is None else Lineage.begun())
         store.write_settings({**settings, "home": home(path)})
 
     @classmethod

@@ -274,8 +274,7 @@ def numeric(data: Any) -> np.ndarray:
     """An array of numbers of a plain type as it is, and `floats` of anything else."""
     if isinstance(data, np.ndarray) and not isinstance(data, np.ma.MaskedArray):
         kind = data.dtype.kind
-        size = data.dtype.itemsize
-        if kind in "biu" or (kind == "f" and size <= 8):
+        if kind in "biu" or (kind == "f" and data.dtype.itemsize <= 8):
             return np.asarray(data)  # no subclass, such as a matrix, whose product is another one
     return floats(data)
 

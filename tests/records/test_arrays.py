@@ -17,7 +17,7 @@ from skpriv.records import (
 )  # fmt: skip
 
 ENTRIES = RecordMap.of_norm(1.0, (-1.0, 1.0), False, 3)
-SCORES = ScoresQuery(Iterate(ENTRIES, np.arange(0), np.zeros(0)), 3, 1.0, 1.0, 1.0)
+SCORES = ScoresQuery(Iterate(ENTRIES, np.arange(0), np.zeros(0)), 3, 1.0, 1.0)
 
 
 class Moments(Query):

@@ -4,7 +4,7 @@ import numpy as np
 
 from skpriv._estimation._links import Logit
 from skpriv._estimation._loop._rows import Whitened
-from skpriv._estimation._public_maps import RowMap
+from skpriv._estimation._public_maps import RecordMap, RowMap
 from skpriv.linear_model._generalized._labels import ClassTarget
 from skpriv._estimation._loop._exact import MaximumLikelihood
 from skpriv.linear_model._generalized._classes import (
@@ -45,7 +45,7 @@ def _sure(kind):
 
 CASES = {
     # Runs without privacy only.
-    MaximumLikelihood: Case(lambda rng: MaximumLikelihood(PLAIN, CLASSES, Logit()), ()),
+    MaximumLikelihood: Case(lambda rng: MaximumLikelihood(RecordMap(PLAIN, CLASSES), Logit()), ()),
     ClassRatesQuery: Case(
         lambda rng: ClassRatesQuery(_maps(rng)[0].row_map, THREE, 3),
         (lambda: (ClassRatesQuery(PLAIN, THREE, 3), one(E1, 0.0), one(E1, 2.0)),),

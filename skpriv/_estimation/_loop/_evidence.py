@@ -32,9 +32,9 @@ class ResidualMeanQuery(Query):
     theta: np.ndarray
     limit: float
     link: StepLink = IDENTITY
-    name: str = "mean of the residuals"
-    shape: tuple = (1,)
-    sensitivity: float = 2.0 * ROUNDING
+    name = "mean of the residuals"
+    shape = (1,)
+    sensitivity = 2.0 * ROUNDING
 
     def sum(self, X, y):
         """Exact sums over a chunk of rows."""
@@ -70,8 +70,8 @@ class StretchQuery(ResidualMeanQuery):
 
     middle: float = 0.0
     unit: float = 1.0
-    name: str = "length of the line"
-    shape: tuple = (2,)
+    name = "length of the line"
+    shape = (2,)
 
     def terms(self, residual, fit):
         """Terms s g and c g^2 of each row."""

@@ -26,8 +26,8 @@ class LeastSquares(Procedure):
 
     maps: RecordMap
     penalty: np.ndarray | None = None  # public: the squares of penalty @ coef are added
-    name: str = "least squares"
-    sensitivity: float = float("inf")
+    name = "least squares"
+    sensitivity = float("inf")
 
     def run(self, rows):
         """Return (coef, intercept) as one vector, in the units of X and y."""
@@ -74,8 +74,8 @@ class MaximumLikelihood(Procedure):
 
     maps: RecordMap
     link: Any
-    name: str = "maximum likelihood"
-    sensitivity: float = float("inf")
+    name = "maximum likelihood"
+    sensitivity = float("inf")
 
     @property
     def size(self):

@@ -29,7 +29,7 @@ class FarRowsQuery(WhiteningQuery):
     orthogonal rows of the length L.
     """
 
-    name: str = "far rows"
+    name = "far rows"
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""

@@ -289,7 +289,6 @@ class LoopSource(LawSource):
     def at(self, matrix, shift):
         """The law of ``matrix @ coefficients + shift``."""
         fit = self.fit
-        maps = self.maps
         radius = self.maps.radius
         reason, factor = self._reason
         if reason:
@@ -299,7 +298,7 @@ class LoopSource(LawSource):
         chosen = self._chosen
         sampling, privacy = (radius**2 * part for part in chosen.covariances(points))
         resolved = chosen.resolved(points)
-        largest = radius * _largest_in_bounds(fit, maps.row_map, theta)
+        largest = radius * _largest_in_bounds(fit, self.maps.row_map, theta)
         bounded = ~resolved & np.isfinite(largest)
         if not resolved.all():
             privacy[bounded, bounded] += largest[bounded] ** 2
@@ -349,8 +348,7 @@ def _largest_in_bounds(fit, rows, matrix):
     1 + |m| then, so that a weighted sum of these is that times the largest weight. It is added as
     a standard deviation, since least-squares lines may leave the bounds in corners without rows.
     """
-    units = rows.half_ranges
-    if units is None or not fit.link.linear or not fit.last.slope_scale:
+    if rows.half_ranges is None or not fit.link.linear or not fit.last.slope_scale:
         return np.full(len(matrix), np.inf)
-    weights = np.column_stack([matrix @ units.T, matrix @ rows.constant])
+    weights = np.column_stack([matrix @ rows.half_ranges.T, matrix @ rows.constant])
     return (1.0 + abs(fit.location)) * abs(weights).max(axis=1)

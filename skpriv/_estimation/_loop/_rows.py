@@ -137,8 +137,8 @@ class WhiteningQuery(Query):
 
     whitened: Whitened
     asked_again: bool = False  # the same rows are asked next
-    name: str = "whitening"
-    sensitivity: float = SQRT2 * ROUNDING
+    name = "whitening"
+    sensitivity = SQRT2 * ROUNDING
 
     @property
     def shape(self):
@@ -170,7 +170,7 @@ class MarginsQuery(Query):
     """
 
     row_map: RowMap
-    name: str = "means and squares of features"
+    name = "means and squares of features"
 
     @property
     def shape(self):
@@ -200,8 +200,8 @@ class ClippedRowsQuery(Query):
 
     row_map: RowMap
     target_map: Any = None
-    name: str = "rows outside of their bounds"
-    sensitivity: float = SQRT2 * ROUNDING
+    name = "rows outside of their bounds"
+    sensitivity = SQRT2 * ROUNDING
 
     @property
     def shape(self):

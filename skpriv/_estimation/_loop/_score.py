@@ -168,7 +168,7 @@ class ScoreQuery(JointScores, Query):
     sandwich: bool = False
     most_excess: float | None = None
     matrices: bool = True
-    name: str = "scores"
+    name = "scores"
     sensitivity: float = field(init=False, default=inf)
     weights: dict = field(init=False)
     fall: float = field(init=False)
@@ -318,7 +318,7 @@ class PersonScoreQuery(PersonScores, ScoreQuery):
     """
 
     length: float = 1.0
-    name: str = "scores of persons"
+    name = "scores of persons"
 
     def __post_init__(self):
         super().__post_init__()
@@ -336,8 +336,7 @@ class PersonScoreQuery(PersonScores, ScoreQuery):
             self.add_slopes(slope, e, h)
             numbers += s @ s, np.count_nonzero(np.abs(s) >= CUT)
             scores.append(e * s[:, None])
-        beside = dict(zip(("square", "nearly_cut"), numbers), slope=vech(slope))
-        return np.vstack(scores), beside
+        return np.vstack(scores), dict(zip(("square", "nearly_cut"), numbers), slope=vech(slope))
 
 
 # Mean excess over the clip, in units of it, of each residual that is counted near the limit, for a
@@ -435,7 +434,6 @@ class ScoreEquation:
     def of(cls, query, answer):
         """Read the answer to a `ScoreQuery` (its layout is in the query's docstring)."""
         p = len(query.point)
-        link = query.link
         found, scales = query.named(answer.mean, answer.mean_scale)
         matrices = {name: unvech(found[name], p) for name in MATRICES if name in found}
         numbers = {name: float(found[name][0]) for name in found if name not in matrices}
@@ -475,7 +473,7 @@ class ScoreEquation:
             cut_scale=scales.get("nearly_cut", 0.0),
             most_excess=query.most_excess,
             square_scale=square_scale,
-            widest=1.0 + abs(query.location) if link.linear else 1.0,
+            widest=1.0 + abs(query.location) if query.link.linear else 1.0,
             length=query.length,
             **optional,
         )
@@ -653,7 +651,7 @@ class LineScoreQuery(ScoreQuery):
     mean_excess: float = 0.5
     excess_deviation: float = 0.0
     missed: float = 0.0
-    name: str = "scores of the line"
+    name = "scores of the line"
 
     def residuals(self, eta, r, roots, weights, factors):
         """Residuals as those of a step; where the link bends, without the weights of far rows."""
@@ -665,8 +663,7 @@ class LineScoreQuery(ScoreQuery):
     def __post_init__(self):
         super().__post_init__()
         weights = {"moment": 1.0, "beyond": sqrt(self.mean_excess), "residual": 1.0 / SQRT2}
-        sensitivity = 2.0 * sqrt(1.0 + self.mean_excess) * ROUNDING
-        set_state(self, weights=weights, sensitivity=sensitivity)
+        set_state(self, weights=weights, sensitivity=2.0 * sqrt(1.0 + self.mean_excess) * ROUNDING)
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows, each of which is a record."""
@@ -759,7 +756,7 @@ class StepAndLineQuery(Query):
     step: ScoreQuery
     line: LineScoreQuery
     shares: tuple
-    name: str = "scores, and those of the line"
+    name = "scores, and those of the line"
 
     @property
     def shape(self):
@@ -779,8 +776,7 @@ class StepAndLineQuery(Query):
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
         line = _LineSums(self.line, self.step.limit)
-        step = self.step.sum_with_line(X, y, line)
-        sums = zip((step, line.value), self._units, strict=True)
+        sums = zip((self.step.sum_with_line(X, y, line), line.value), self._units, strict=True)
         return np.concatenate([value / unit for value, unit in sums])
 
     def read(self, answer):
@@ -826,12 +822,11 @@ def line_query(session, fields: ScoreFields, cut_length, rules, slope, link: Any
     """
     line = LineScoreQuery(*fields, cut_length, link)
     whitened, _, location, point = fields
-    row_map = whitened.row_map
     W = whitened.W
-    longest_row = row_map.longest_row(W)  # 0 where it is not known
+    longest_row = whitened.row_map.longest_row(W)  # 0 where it is not known
     longest = max(longest_row or norm_of(W, 2), 1.0)
     if link.linear:  # means of a link that bends count as inside of the range of the target
-        unit = Whitened(row_map, W / longest)
+        unit = Whitened(whitened.row_map, W / longest)
         longest *= largest_excess(unit, location, longest * point, 0.0)
     ends = length_classes(longest, cut_length)
     far = None

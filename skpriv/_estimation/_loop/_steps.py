@@ -205,8 +205,7 @@ def ask_steps(session, rules, pool, ask):
             query = replace(query, length=length)
         share *= 1.0 - counting
         if last and rules.line and early and not (counting or rules.bends):  # one pass, not two
-            slope = pool.slope, pool.scale
-            equation, line = with_line(session, query, share, rules, slope)
+            equation, line = with_line(session, query, share, rules, (pool.slope, pool.scale))
         else:
             answer = session.sum(query, share, piece if number <= early else None)
             equation = ScoreEquation.of(query, answer)
@@ -229,15 +228,14 @@ def at_solution(session, maps, link, theta):
     -------
     LoopFit
     """
-    row_map = maps.row_map
     p = maps.size
-    gram_query = WhiteningQuery(Whitened(row_map, np.eye(p)))
+    gram_query = WhiteningQuery(Whitened(maps.row_map, np.eye(p)))
     gram, _ = gram_query.gram(session.sum(gram_query, QUESTION))
     values, vectors = np.linalg.eigh(gram)
     # No row is longer than 1, so that no weight is below 1
     values = np.maximum(values, max(RELATIVE_ZERO * values[-1], 1e-300))
     W = (vectors * np.sqrt(values[0] / values)) @ vectors.T
-    whitened = Whitened(row_map, W)
+    whitened = Whitened(maps.row_map, W)
     each = link.repeated(W)
     b = np.linalg.solve(each.T, theta)
     of_persons = session.persons is not None
@@ -294,8 +292,7 @@ def make_pool(session, whitened, length, link, deviation, priors=(), gram=None):
     odds = np.log([*np.ones(len(priors)), *EFFECTS])
     size = len(shapes[0])
     largest = (signal / length) ** 2
-    curator = session.trust.can.same_rows
-    of_rows = link, length, curator, found, session.n_jobs
+    of_rows = link, length, session.trust.can.same_rows, found, session.n_jobs
     return Pool(size, deviation, shapes, odds, largest, *of_rows)
 
 

@@ -93,8 +93,7 @@ class OptimisticPolicy(RunningSumsPolicy):
 
     def _rule(self):
         form = block_diag(*self._region.blocks).tolist()
-        bonuses = [float(bonus) for bonus in self._bonuses]
-        return {"form": form, "bonuses": bonuses}
+        return {"form": form, "bonuses": [float(bonus) for bonus in self._bonuses]}
 
     @property
     def _bonuses(self):

@@ -290,9 +290,8 @@ class OnlineLinUCB(OptimisticPolicy):
 
     def _gradient_bound(self, block):
         """Bound on the gradients of all steps, with probability confidence_level."""
-        p = self._scaling.size
         level = log(2.0 * self._steps / (1.0 - self.confidence_level))
-        chi = sqrt(p) + sqrt(2.0 * level)
+        chi = sqrt(self._scaling.size) + sqrt(2.0 * level)
         noise = sqrt(block.target_scale**2 + (block.design_scale * self.coef_norm) ** 2)
         return 2.0 * (1.0 + self.coef_norm + noise * chi / block.n)
 

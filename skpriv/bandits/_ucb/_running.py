@@ -147,8 +147,7 @@ class RunningSumsPolicy(BasePolicy):
     def rounds_until_update_(self) -> int:
         """Public number of further rounds in which the policy will not change."""
         if not self._has_begun:  # whether a shuffler is of use is not known yet
-            times = GrowingTimes() if self._parameters_can.amplifies else self._times
-            return times.length(0)
+            return (GrowingTimes() if self._parameters_can.amplifies else self._times).length(0)
         return self._sums.length - self._sums.pending
 
     @property
@@ -169,8 +168,7 @@ class RunningSumsPolicy(BasePolicy):
     @property
     def _trust(self):
         """Who is trusted with what budget: by the parameters, until the first round."""
-        budget = self._opened_budget or Budget(self.epsilon, self.delta)
-        return Trust.of(self._model, budget)
+        return Trust.of(self._model, self._opened_budget or Budget(self.epsilon, self.delta))
 
     @property
     def _one_mechanism(self):
@@ -211,9 +209,7 @@ class RunningSumsPolicy(BasePolicy):
         self._sums = self._open_sums()
         if self.window is not None and not self._certified:  # older and newer sums are compared
             persons = self._max_visits is not None
-            query = self._sums.query
-            exact = self._trust.exact
-            self._windows = Windows(query, persons, self._gram_blocks, exact)
+            self._windows = Windows(self._sums.query, persons, self._gram_blocks, self._trust.exact)
             self._windows.intercept = 0.0 if has_intercept else None
         if self._out_of_order:
             self._events = Visits(1, self._numbering.part("events"))
@@ -260,8 +256,7 @@ class RunningSumsPolicy(BasePolicy):
         if self._sums is None:
             raise NotFittedError(f"{type(self).__name__} has released nothing: it has not acted.")
         report = self._sums.report
-        promised = self._of_persons(report.guarantee.protecting("user"))
-        return replace(report, promised=promised)
+        return replace(report, promised=self._of_persons(report.guarantee.protecting("user")))
 
     @property
     def _answer_number(self):
@@ -530,14 +525,13 @@ class RunningSumsPolicy(BasePolicy):
             )
         if self._device_fields is None:
             code = self._sums.code
-            query = self._sums.query
             fields = {
                 "version": WIRE_VERSION,
                 "policy": {
                     "class": type(self).__name__, "id": secrets.token_hex(16),
                     "shared": bool(self.shared), "n_actions": int(self.n_actions_),
                 },
-                "query": {**query.wire(), "offset": self._offset},
+                "query": {**self._sums.query.wire(), "offset": self._offset},
                 "channel": {
                     "name": "codebook", "epsilon": code.epsilon, "size": code.size,
                     "count": code.count, "nearest": code.nearest, "seed": "user",

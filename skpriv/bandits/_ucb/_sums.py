@@ -51,9 +51,8 @@ class Region:
 
     def bounds(self, phi):
         """Mean and width of every row of phi, of shape (n, p): phi'centre, sqrt(phi' form phi)."""
-        blocks = self.blocks
-        parts = phi.reshape(len(phi), len(blocks), -1).swapaxes(0, 1)
-        squares = np.einsum("bij,bij->i", parts @ blocks, parts)
+        parts = phi.reshape(len(phi), len(self.blocks), -1).swapaxes(0, 1)
+        squares = np.einsum("bij,bij->i", parts @ self.blocks, parts)
         return phi @ self.centre, np.sqrt(np.maximum(squares, 0.0))
 
 
@@ -90,8 +89,7 @@ def certified(equations, alpha, bound, failure):
 
 def self_normalized(equations, alpha, bound, failure):
     """Region of exact sums at all times together (Abbasi-Yadkori et al. 2011, Theorem 2)."""
-    size = len(equations.target)
-    covariance = np.linalg.inv(equations.design + alpha * np.eye(size))
+    covariance = np.linalg.inv(equations.design + alpha * np.eye(len(equations.target)))
     growth = -np.linalg.slogdet(alpha * covariance)[1]
     radius = sqrt(2.0 * log(1.0 / failure) + growth) + sqrt(alpha) * bound
     return Region(covariance @ equations.target, radius**2 * covariance)
@@ -653,8 +651,7 @@ class PhasedSums:
             name = self._options["name"]
             budget = self._options["budget"]
             secure = self._random_state is None
-            simulated = stream.report.simulated
-            kinds = {"disjoint": True, "simulated": simulated}
+            kinds = {"disjoint": True, "simulated": stream.report.simulated}
             self.report = PrivacyReport(name, stream.model, budget, secure, **kinds)
         (row,) = stream.report.rows  # the row that the session reported
         self.report.rows.append(replace(row, records=0))

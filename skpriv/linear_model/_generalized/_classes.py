@@ -65,8 +65,7 @@ class Softmax(Logit):
     def deviance(self, phi, r, weights, theta):
         """-2 sum(log(pi_y)) of codes r of the classes y."""
         eta = self._eta(phi, theta)
-        places = np.rint(r).astype(int)
-        likely = eta[np.arange(len(r)), places] - special.logsumexp(eta, axis=1)
+        likely = eta[np.arange(len(r)), np.rint(r).astype(int)] - special.logsumexp(eta, axis=1)
         return -2.0 * float(weights @ likely)
 
     def newton(self, phi, r, weights, theta):
@@ -153,8 +152,8 @@ class ClassRatesQuery(OfTargets, Query):
     row_map: RowMap
     target_map: Any
     n_classes: int
-    name: str = "rates of the classes"
-    sensitivity: float = SQRT2 * ROUNDING
+    name = "rates of the classes"
+    sensitivity = SQRT2 * ROUNDING
 
     @property
     def shape(self):
@@ -166,8 +165,7 @@ class ClassRatesQuery(OfTargets, Query):
         code, roots = class_targets(self.row_map, self.target_map, X, y)
         has_class = np.isfinite(code)
         code = code[has_class].astype(int)
-        weights = roots[has_class] ** 2
-        return np.bincount(code, weights, minlength=self.n_classes)
+        return np.bincount(code, roots[has_class] ** 2, minlength=self.n_classes)
 
     def read(self, answer):
         """The `Location`: parts of the classes among the records that have one; they sum to 1.
@@ -234,7 +232,7 @@ class ClassScoreQuery(JointScores, Query):
     location: np.ndarray
     point: np.ndarray
     link: Any
-    name: str = "scores of classes"
+    name = "scores of classes"
     limit = SQRT2
     weights = {"moment": 1.0, "slope": Softmax.slope_weight, "residual": 1.0 / SQRT2}
 
@@ -319,7 +317,7 @@ class PersonClassScoreQuery(PersonScores, ClassScoreQuery):
         L: the part of m at which the sum of a person is cut; 1 cuts nothing.
     """
 
-    name: str = "scores of classes of persons"
+    name = "scores of classes of persons"
     length: float = 1.0
 
     @property

@@ -87,8 +87,7 @@ class GeneralizedLinear(FitsLines):
     def _check_model(self):
         """Refuse a privacy model whose users answer alone; policies ask before the first epoch."""
         if self._trust.can.alone:
-            name = type(self).__name__
-            raise PrivacyError(NEEDS_A_SUM.format(name=name, what=self._means))
+            raise PrivacyError(NEEDS_A_SUM.format(name=type(self).__name__, what=self._means))
 
     def _fit_link(self, records, target, link, groups, weights):
         """Fit records with public maps of their rows, which are checked first."""
@@ -123,10 +122,9 @@ class GeneralizedLinear(FitsLines):
 
         If eta is above its largest value, it ends there, with the width that it has.
         """
-        fit = self._released
         eta = self._eta(X)
-        value, half = fit.interval(self._record_map.rows(X), confidence_level, method)
-        low = np.minimum(value, fit.link.largest) - half
+        value, half = self._released.interval(self._record_map.rows(X), confidence_level, method)
+        low = np.minimum(value, self._released.link.largest) - half
         high = value + half
         low = self._mean(np.minimum(low, eta))
         high = self._mean(np.maximum(high, eta))

@@ -109,8 +109,7 @@ def report_bound(node, theta_bound, failure):
     # of each level's targets: a bound that holds for all levels is that of the rarest event
     names = (f"errors of the targets of level {level}" for level in range(levels))
     weights |= dict.fromkeys(names, 1.0 / levels)
-    parts = shared(failure, weights, f"{node.path}: ")
-    of_operator, of_norm, *of_targets = vars(parts).values()
+    of_operator, of_norm, *of_targets = vars(shared(failure, weights, f"{node.path}: ")).values()
     tail = log(1.0 / min(of_targets))
     operator = law.operator(d, of_operator)
     outer = theta_bound if node.resolved.size else 0.0
@@ -241,8 +240,7 @@ def _whitened(node, theta):
     private = (node.factor * node.law.rms) ** 2 * (1.0 + outside @ outside) * np.ones(len(W))
     private += node.law.rms**2 * (inside @ inside + (W @ inside) ** 2) / 2.0
     scale = 1.0 / np.sqrt(sampling + private)
-    parts = (private.sum(), (sampling + private).sum())
-    return design * scale[:, None], response * scale, parts
+    return design * scale[:, None], response * scale, (private.sum(), (sampling + private).sum())
 
 
 def half_widths(tree, theta_bound, confidence_level=0.95):

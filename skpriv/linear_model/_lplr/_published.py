@@ -54,7 +54,7 @@ class ErrorQuery(LevelQuery):
     """
 
     cap: float = 1.0
-    width: None = None
+    width = None
 
     @property
     def name(self):

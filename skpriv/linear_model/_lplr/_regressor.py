@@ -179,11 +179,10 @@ class LayeredRegressor(CertifiedIntervals, PrivateRegressor):
         return super()._function(X)
 
     def _centred(self, X, confidence_level, method):
-        maps = self._scaling
-        points = maps.features(X)
+        points = self._scaling.features(X)
         if self.variant == "paper":
             low, high = self._rules.certified_by_rules(points, confidence_level)
         else:
-            bound = maps.theta_bound(self.coef_norm)
+            bound = self._scaling.theta_bound(self.coef_norm)
             low, high = certified_by_tree(self.tree_, points, bound, confidence_level)
         return (low + high) / 2.0, (high - low) / 2.0

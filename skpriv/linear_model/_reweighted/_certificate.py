@@ -132,8 +132,7 @@ class GradientCertificate:
         u) for the step z = S'^{-1} g / (c b). For the identity link only the noise of S is in E.
         """
         root = psd_power(self.U, 0.5)
-        sigma = root @ (self.mean_phi + ridge * np.eye(len(root))) @ root
-        values, vectors = np.linalg.eigh(sigma)
+        values, vectors = np.linalg.eigh(root @ (self.mean_phi + ridge * np.eye(len(root))) @ root)
         relative = slack / float(np.linalg.eigvalsh(self.mean_phi)[0] + ridge)
         middle = sum(slopes) / 2.0
         low = slopes[0] * (1.0 - relative)

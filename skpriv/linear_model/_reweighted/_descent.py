@@ -83,7 +83,7 @@ class LinkGradientQuery(Query):
     theta: np.ndarray
     weight: float = 1.0
     largest: float = inf
-    name: str = "re-weighted gradient"
+    name = "re-weighted gradient"
 
     @property
     def shape(self):
@@ -214,19 +214,17 @@ class Minimiser(Procedure):
     maps: RecordMap
     link: Link
     radius: float
-    name: str = "score equation"
-    sensitivity: float = float("inf")
+    name = "score equation"
+    sensitivity = float("inf")
 
     def run(self, rows):
         """Return the solution."""
         theta = np.zeros(self.maps.size)
         # Without a ball separable targets have no solution: the path to infinity is cut.
         for _ in range(MAX_ITER):
-            shape = (len(theta), len(theta) + 1)
-            sums = rows.sum(InnerSum(partial(self._slopes, theta), shape))
+            sums = rows.sum(InnerSum(partial(self._slopes, theta), (len(theta), len(theta) + 1)))
             metric = psd_part(sums[:, :-1])
-            score = sums[:, -1]
-            step = -np.linalg.lstsq(metric, score, rcond=RELATIVE_ZERO)[0]
+            step = -np.linalg.lstsq(metric, sums[:, -1], rcond=RELATIVE_ZERO)[0]
             move = nearest_in_ball(theta + step, metric, self.radius) - theta
             length = norm_of(move)
             bent = length and not self.link.linear

@@ -69,8 +69,8 @@ class NormalisationQuery(Query):
 
     maps: RecordMap
     instrument: Instrument
-    name: str = "normalisation"
-    sensitivity: float = sqrt(2.0) * ROUNDING
+    name = "normalisation"
+    sensitivity = sqrt(2.0) * ROUNDING
 
     @property
     def shape(self):
@@ -117,7 +117,7 @@ class ReweightedMomentsQuery(Query):
 
     maps: RecordMap
     instrument: Instrument
-    name: str = "re-weighted moments"
+    name = "re-weighted moments"
 
     @property
     def sensitivity(self):
@@ -185,8 +185,7 @@ def learn_normalisation(session, maps, share, iterations, fades=False, kind=Norm
         resolution = n * sqrt(2.0 / share) / noise / p**1.5  # n mu / p^1.5 of the whole budget
         subset = session.part(part_needed(n, SUBSET_RESOLUTIONS[0] / resolution))
     for _ in range(iterations):
-        instrument = Instrument(U, length=length)
-        query = kind(maps, instrument=instrument)
+        query = kind(maps, instrument=Instrument(U, length=length))
         noisy, scale = query.read(session.sum(query, share / iterations, subset))
         # lambda: the operator norm that the noise alone would have
         ridge = np.sqrt(2.0 * maps.size) * scale
@@ -252,7 +251,7 @@ class ReportedNormalisationQuery(LiftedMomentsQuery):
     """
 
     instrument: Instrument = Instrument()
-    name: str = "normalisation"
+    name = "normalisation"
     use = "square"
 
     def records(self, X, y):
@@ -273,8 +272,7 @@ class ReportedNormalisationQuery(LiftedMomentsQuery):
     def wire(self):
         """The query as a public task has it."""
         U = np.asarray(self.instrument.matrix)
-        root = self.instrument.root
-        weights = {"kind": "halves", "matrix": U.tolist(), "root": root.tolist()}
+        weights = {"kind": "halves", "matrix": U.tolist(), "root": self.instrument.root.tolist()}
         return {**super().wire(), "weights": weights}
 
 
@@ -283,7 +281,7 @@ class ReweightedReportsQuery(LiftedMomentsQuery):
     """Sums of k h and h h', h = M phi / max(1, |M phi|) and k = r / max(1, |M phi|)."""
 
     instrument: Instrument = Instrument()
-    name: str = "re-weighted moments"
+    name = "re-weighted moments"
 
     def records(self, X, y):
         """Rows h and targets k."""

@@ -157,7 +157,6 @@ class ReweightedRegressor(MomentRegressor):
         rows, maps = scaled_rows(self, X, y)
         rows, query_map = weighted_records(self, rows, maps, weights)
         weighted = query_map is not maps
-        trust = self._trust
         descends = self._descends(link, weighted)
         channel = "gaussian" if descends else channel_of(self, maps.size, rows)
         records = rows.n if groups is None else groups.n  # how many rows persons have is private
@@ -177,7 +176,7 @@ class ReweightedRegressor(MomentRegressor):
             share = share if iterations else 0.0
         instrument = Instrument()  # without it weights have nothing to protect
         if share:
-            fades = self.weights == "fading" and trust.can.same_rows and not weighted
+            fades = self.weights == "fading" and self._trust.can.same_rows and not weighted
             instrument = learn_normalisation(session, query_map, share, iterations, fades, kind)
         self._scaling = maps
         self._link = link

@@ -332,8 +332,7 @@ class Guarantee:
         model = min((each.model for each in guarantees), key=_strength)
         delta = max(each.delta for each in guarantees)
         unit = guarantees[0].unit
-        devices = _common_devices(guarantees, model)
-        return cls(model, tuple(unique), delta, unit, devices=devices)
+        return cls(model, tuple(unique), delta, unit, devices=_common_devices(guarantees, model))
 
     @property
     def epsilon(self) -> float:

@@ -80,8 +80,7 @@ def announce(accountants: list[dict[str, Any]]) -> None:
 def announced() -> list[dict[str, Any]]:
     """List what the ancestors of this process have announced, the nearest first."""
     mine = f"{identity(os.getpid())}.json"
-    usable = filter(_usable, folders())
-    listed = [(folder, set(os.listdir(folder)) - {mine}) for folder in usable]
+    listed = [(folder, set(os.listdir(folder)) - {mine}) for folder in filter(_usable, folders())]
     found: list[dict[str, Any]] = []
     for name in ancestors() if any(names for _, names in listed) else ():
         for folder, names in listed:

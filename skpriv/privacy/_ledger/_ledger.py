@@ -124,9 +124,8 @@ class Limit:
 
     def as_row(self) -> tuple[float, float, str, float, float]:
         """Budget, currency, and what is set aside, as a database or JSON can hold them."""
-        budget = self.budget
         aside = self.set_aside
-        return budget.epsilon, budget.delta, self.currency, aside.epsilon, aside.delta
+        return self.budget.epsilon, self.budget.delta, self.currency, aside.epsilon, aside.delta
 
     @cached_property
     def main(self) -> Budget:

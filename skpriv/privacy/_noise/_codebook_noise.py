@@ -137,8 +137,7 @@ class CodebookNoise(ReportNoise):
         -------
         LiftedReports
         """
-        records = np.column_stack([phi, r])
-        return LiftedReports(source.lifted_reports(records, self.code), self.code)
+        return LiftedReports(source.lifted_reports(np.column_stack([phi, r]), self.code), self.code)
 
     @property
     def scale(self) -> float:  # type: ignore[override]
@@ -419,8 +418,7 @@ class ResponseNoise(ReportNoise):
 
     def sent(self, bits: Any, source: Any) -> np.ndarray:
         """The reports of users with these bits: bits, one a user."""
-        signs = np.where(bits, 1.0, -1.0)[:, None]
-        return source.responses(signs, self)[:, 0] > 0.0
+        return source.responses(np.where(bits, 1.0, -1.0)[:, None], self)[:, 0] > 0.0
 
     def density(self, t: Any) -> np.ndarray:
         """Probability of a report times 2, by its product with the true sign."""

@@ -221,8 +221,7 @@ class Pieces:
             self._booked(self._prepared_rows, -1)
             # Neither an error nor a question while these are made leaves others that pass for them
             self._prepared_rows = self._maker = None
-            made = self._made(source, maker.records, maker.width)
-            self._prepared_rows = made
+            self._prepared_rows = self._made(source, maker.records, maker.width)
             self._maker = (maker, piece)
         if self._prepared_rows is None or self._maker != (maker, piece):
             return None
@@ -382,11 +381,11 @@ class FilledPlaces(Query):
     Replacing a person moves it by less than 1. It reads nobody's values, only whose row it is.
     """
 
-    name: str = "rows of persons"
-    sensitivity: float = 1.0 * ROUNDING
+    name = "rows of persons"
+    sensitivity = 1.0 * ROUNDING
 
-    shape: tuple = (1,)
-    width: int = 0
+    shape = (1,)
+    width = 0
 
     def sum(self, X, y):
         """The exact number, which `PersonRows` divides by the places of a person."""

@@ -46,8 +46,7 @@ class CentralSession(Session):
             return question.local_noise(Budget(slot.share * self._budget.epsilon / self._reordered))
         # Gaussian noise of this mu spends the whole budget (rho = mu^2 / 2)
         gaussian = self._currency == "gdp"
-        budget = self._budget
-        mu = budget.mu if gaussian else sqrt(2.0 * budget.rho)
+        mu = self._budget.mu if gaussian else sqrt(2.0 * self._budget.rho)
         return GaussianNoise.calibrated(self._change(question), mu * sqrt(slot.share))
 
     def _stream_law(self, stream, slot):
@@ -149,8 +148,7 @@ class AggregateSession(Session):
         zero = np.zeros((1, self._rows.n_features))
         lattice.check(float(np.abs(query.sum(zero, np.zeros(1))).max()), self._change(query))
         if self._simulated:
-            exact = self._pieces.sum(query, slot.piece)
-            return self._noisy(exact, slot, GaussianNoise(law.scale))
+            return self._noisy(self._pieces.sum(query, slot.piece), slot, GaussianNoise(law.scale))
         # The shares of this query may be this far from shares that are drawn from their sums.
         security = sharing_security(self._budget) * slot.share if self._mixed else 0.0
         prices = self.report, law.cost(self._change(query))
