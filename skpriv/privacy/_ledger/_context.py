@@ -40,6 +40,7 @@ _LINEAGE = "SKPRIV_LINEAGE"
 # Start of a process where the system does not tell it. If it does, the file of a process that was
 # killed is not taken for that of a later process with the same id.
 _UNKNOWN = "0"
+_ancestors: dict[tuple[int, int, str], list[str]] = {}  # those of this process, as they were asked
 
 
 def folders() -> list[Path]:
@@ -78,27 +79,40 @@ def announce(accountants: list[dict[str, Any]]) -> None:
 
 
 def announced() -> list[dict[str, Any]]:
-    """List what the ancestors of this process have announced, the nearest first."""
-    mine = f"{identity(os.getpid())}.json"
-    listed = [(folder, set(os.listdir(folder)) - {mine}) for folder in filter(_usable, folders())]
+    """List what the ancestors of this process have announced, the nearest first.
+
+    Their files are looked up by name: a process that is killed leaves its file behind, and a charge
+    must not take longer for every one of them.
+    """
+    usable = list(filter(_usable, folders()))
     found: list[dict[str, Any]] = []
-    for name in ancestors() if any(names for _, names in listed) else ():
-        for folder, names in listed:
-            if f"{name}.json" in names:
-                with suppress(OSError):  # where the block of that process has just ended
-                    text = Path(folder, f"{name}.json").read_text(encoding="utf-8")
-                    found.extend(json.loads(text))
+    for name in ancestors() if usable else ():
+        for folder in usable:
+            with suppress(OSError):  # it announces nothing, or its block has just ended
+                text = Path(folder, f"{name}.json").read_text(encoding="utf-8")
+                found.extend(json.loads(text))
     return found
 
 
 def ancestors() -> list[str]:
-    """Identities of this process's ancestors that still run, each once, the nearest first."""
+    """Identities of this process's ancestors, each once, the nearest first.
+
+    The system is asked once. A process whose parent ends goes to an ancestor of that parent, so
+    that no later answer has a name that the first one lacks. An answer is not kept if a process
+    could not be looked up.
+    """
+    key = os.getpid(), os.getppid(), os.environ.get(_LINEAGE, "")
+    if key in _ancestors:
+        return _ancestors[key]
     found = dict.fromkeys(_chain(os.getppid()))
+    complete = not any(name.endswith(f"-{_UNKNOWN}") for name in found)
     for name in reversed([name for name in _named() if name not in found]):
         pid = name.partition("-")[0]
         if pid.isdigit() and identity(int(pid)) in (name, f"{pid}-{_UNKNOWN}"):
             found[name] = None
     found.pop(identity(os.getpid()), None)
+    if complete:
+        _ancestors[key] = list(found)
     return list(found)
 
 
@@ -345,6 +359,7 @@ def _after_fork() -> None:
     _lock = threading.RLock()
     _process_name = uuid.uuid4().hex
     _entries.clear()
+    _ancestors.clear()  # of another namespace, a child may have the number of its parent
     start_lineage()
 
 

@@ -162,3 +162,23 @@ def test_a_folder_that_others_may_write_is_not_trusted(tmp_path, monkeypatch):
     Path(own, name).write_text("[")  # what cannot be read is not passed over
     with pytest.raises(ValueError, match="line 1"):
         charge(Cost.from_epsilon(0.5), "outside")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="nobody tells of the parent of a parent")
+def test_a_charge_does_not_look_through_processes_and_folders(accountant, monkeypatch):
+    """Killed processes leave their files behind: thousands of them took most of a small fit."""
+    parent, known = os.getppid(), _registry._status
+    nothing = 0, _registry._UNKNOWN
+
+    def unknown(pid):  # a process that cannot be looked up now is not forgotten for good
+        return nothing if pid == parent else known(pid)
+
+    monkeypatch.setattr(_registry, "_ancestors", {})
+    monkeypatch.setattr(_registry, "_status", unknown)
+    assert f"{parent}-{nothing[1]}" in _registry.ancestors()
+    monkeypatch.setattr(_registry, "_status", known)
+    assert _registry.identity(parent) in _registry.ancestors()
+    monkeypatch.delattr(_registry, "_status")
+    monkeypatch.delattr(os, "listdir")
+    charge(Cost.from_epsilon(0.5), "fit")
+    assert len(accountant.charges) == 1
