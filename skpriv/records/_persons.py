@@ -81,6 +81,7 @@ class PersonRows(Rows):
         self._fits = rows.at_hand and dense and size <= KEPT_BYTES
         self._on_workers: Any = None
         self._clean = False  # whether all numbers of the rows in memory are known to be finite
+        self._plain = False  # whether these are all rows, one of each person, as they came
 
     @property
     def passes(self) -> Any:  # type: ignore[override]
@@ -93,7 +94,7 @@ class PersonRows(Rows):
         self._bring()
         if query.one_row_each:
             return self._rows.total(MeanOfPlaces(query, 1, self._clean), self._first(subset))
-        if query.sum_persons is None and self._change is None:
+        if self._plain or (query.sum_persons is None and self._change is None):
             used = self._of(self._persons(subset))
             chosen = None if len(used) == self._rows.n else Subset(np.sort(used))
             return self._rows.total(MeanOfPlaces(query, self.largest, self._clean), chosen)
@@ -107,7 +108,8 @@ class PersonRows(Rows):
         """The rows of some persons, one person after the other, if all rows are in memory."""
         self._bring()
         size = 8 * (self.n_features + 1) * len(self._persons(subset)) * self.largest
-        if subset is None or not isinstance(self._positions, range) or size > most_bytes:
+        in_memory = self._plain or isinstance(self._positions, range)
+        if subset is None or not in_memory or size > most_bytes:
             return None
         persons = self._persons(subset)
         found = copy(self)
@@ -122,6 +124,8 @@ class PersonRows(Rows):
     def made(self, function: Any, width: int) -> Any:
         """The same persons, with the rows of this width that a function makes of each chunk."""
         self._bring()
+        if self._plain:
+            return self._rows.made(function, width)
         if not self._rows.indexed:
             return None
 
@@ -140,9 +144,17 @@ class PersonRows(Rows):
         return super().reduce(function, merge, start)
 
     def _bring(self):
-        """Keep the rows that are used in memory, one person after the other, if they fit."""
-        if self._fits:
-            self._fits = False
+        """Keep the rows that are used in memory, one person after the other, if they fit.
+
+        Rows in memory stay as they are where each person has one, and no number is missing.
+        """
+        if not self._fits:
+            return
+        self._fits = False
+        if self.largest == 1 and self._rows.indexed and self.n_used == self._rows.n:
+            self._clean = bool(np.all([one.all() for one in self._rows.each(_finite_rows)]))
+            self._plain = self._clean and self._change is None
+        if not self._plain:
             ((_, fetch),) = self._brought(range(self.n))
             X, y = fetch(self._positions)
             self._clean = bool(_finite_rows(X, y).all())
@@ -299,13 +311,17 @@ def _chosen(codes, largest, seed):
     by_person = np.argsort(codes, kind="stable")
     found = codes[by_person]
     first = np.flatnonzero(np.diff(found, prepend=-1))
-    rank = np.arange(len(found)) - np.repeat(first, np.diff(first, append=len(found)))
-    words = found.astype(np.uint64), rank.astype(np.uint64)
-    blocks = [slice(start, start + CHUNK_ROWS) for start in range(0, len(found), CHUNK_ROWS)]
+    sizes = np.diff(first, append=len(found))
+    rank = np.arange(len(found)) - np.repeat(first, sizes)
+    several = np.flatnonzero(np.repeat(sizes > 1, sizes))  # one row needs no choice
+    words = [part[several].astype(np.uint64) for part in (found, rank)]
+    blocks = [slice(start, start + CHUNK_ROWS) for start in range(0, len(several), CHUNK_ROWS)]
     keys = [np.empty(0, np.uint64)] + [
         _keys(seed, *(word[one] for word in words)) for one in blocks
     ]
-    return by_person[_sorted_within(found, np.concatenate(keys))][rank < largest]
+    chosen = several[_sorted_within(found[several], np.concatenate(keys))]
+    by_person[several] = by_person[chosen]
+    return by_person[rank < largest]
 
 
 def _sorted_within(persons, keys):

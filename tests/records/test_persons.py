@@ -127,3 +127,27 @@ def test_a_row_that_is_no_numbers_leaves_its_place_empty(lazy, cell, of_target):
     pieces = [piece() for piece in persons.person_pieces(100)]
     assert sum(len(found) for found, _, _ in pieces) == 3  # and nobody is left of the third person
     assert sorted(np.concatenate([np.diff(starts) for *_, starts in pieces])) == [1, 2]
+
+
+def test_persons_with_one_row_each_are_rows_as_they_are():
+    """Not copied, and summed as all others are, over a part of them as well, and in what is made.
+
+    In another table one of the same persons has a second row like the first, and all are copied.
+    """
+    values, codes = np.arange(40.0) ** 2 / 2**12, np.arange(40)[::-1]
+    X = np.column_stack([values, np.ones(40)])
+    rows, longer = ArrayRows(X, values), ArrayRows(np.append(X, X[:1], 0), np.append(values, 0.0))
+    persons = PersonRows(rows, codes, 1, NoiseSource(0).permutation)
+    several = PersonRows(longer, np.append(codes, 39), 1, NoiseSource(0).permutation)
+    few = Subset(np.array([3, 4, 11, 30]))
+    for chosen, part in ((None, None), (few, few), (few, None)):
+        found = [one if part else one.loaded(chosen, 10**6) or one for one in (persons, several)]
+        sums = [[one.total(Total(), part).value[0] for one in found]]
+        made = [one.made(lambda X, y: (2.0 * X, 2.0 * y), 2) for one in found]
+        sums.append([one.total(Total()).value[0] for one in made])
+        assert all(a == b for a, b in sums) and len(sums) == 2
+    assert persons._rows is rows and several._rows is not longer
+    assert persons.total(Total()).value == values.sum()
+    X[5] = np.nan  # a row that is no numbers is left out as anywhere else
+    missing = PersonRows(rows, codes, 1, NoiseSource(0).permutation)
+    assert missing.total(Total()).value == values.sum() - values[5]
