@@ -658,12 +658,11 @@ class PersonGramQuery(OfPersons, ResidualGramQuery):
 
     def sum_persons(self, X, y, starts, largest):
         """Exact sums over a chunk of persons."""
-        blocks = list(self._scores(X, y))
-        scores = np.vstack([np.empty((0, self.maps.size)), *(rows for rows, _ in blocks)])
-        beyond = sum(excess for _, excess in blocks)
+        blocks, beyond = zip(*self._scores(X, y))
+        scores = np.vstack(blocks)
         means = person_sums(scores, starts) / largest
         grams = vech(np.dot(scores.T, scores)) / largest, vech(np.dot(means.T, means))
-        return np.concatenate([*grams, [beyond / largest]])
+        return np.concatenate([*grams, [sum(beyond) / largest]])
 
     @property
     def _weight(self):

@@ -297,7 +297,6 @@ class AsymptoticIntervals(PredictsAtPoints):
                 "two rows by its contrast(weights)."
             )
         X = self._interval_points(X, confidence_level, method)
-        # If there are no rows, one empty block gives arrays of the right shape.
-        blocks = list(blocks_of(X.shape[0], 2 * X.shape[1])) or [slice(0)]
+        blocks = blocks_of(X.shape[0], 2 * X.shape[1])
         found = [self._interval(X[rows], confidence_level, method) for rows in blocks]
         return ConfidenceInterval(*map(np.concatenate, zip(*found, strict=True)))

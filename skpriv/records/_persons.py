@@ -108,8 +108,7 @@ class PersonRows(Rows):
         """The rows of some persons, one person after the other, if all rows are in memory."""
         self._bring()
         size = 8 * (self.n_features + 1) * len(self._persons(subset)) * self.largest
-        in_memory = self._plain or isinstance(self._positions, range)
-        if subset is None or not in_memory or size > most_bytes:
+        if subset is None or not self._rows.indexed or size > most_bytes:
             return None
         persons = self._persons(subset)
         found = copy(self)
@@ -151,9 +150,9 @@ class PersonRows(Rows):
         if not self._fits:
             return
         self._fits = False
-        if self.largest == 1 and self._rows.indexed and self.n_used == self._rows.n:
-            self._clean = bool(np.all([one.all() for one in self._rows.each(_finite_rows)]))
-            self._plain = self._clean and self._change is None
+        one_each = self.largest == 1 and self.n_used == self._rows.n and self._change is None
+        if one_each and self._rows.indexed:
+            self._plain = self._clean = all(map(np.all, self._rows.each(_finite_rows)))
         if not self._plain:
             ((_, fetch),) = self._brought(range(self.n))
             X, y = fetch(self._positions)
@@ -314,11 +313,9 @@ def _chosen(codes, largest, seed):
     sizes = np.diff(first, append=len(found))
     rank = np.arange(len(found)) - np.repeat(first, sizes)
     several = np.flatnonzero(np.repeat(sizes > 1, sizes))  # one row needs no choice
-    words = [part[several].astype(np.uint64) for part in (found, rank)]
-    blocks = [slice(start, start + CHUNK_ROWS) for start in range(0, len(several), CHUNK_ROWS)]
-    keys = [np.empty(0, np.uint64)] + [
-        _keys(seed, *(word[one] for word in words)) for one in blocks
-    ]
+    words = np.array([found[several], rank[several]], dtype=np.uint64)
+    starts = range(0, max(1, len(several)), CHUNK_ROWS)
+    keys = [_keys(seed, *words[:, start : start + CHUNK_ROWS]) for start in starts]
     chosen = several[_sorted_within(found[several], np.concatenate(keys))]
     by_person[several] = by_person[chosen]
     return by_person[rank < largest]
@@ -341,17 +338,12 @@ def _sorted_within(persons, keys):
 
 def _keys(seed, *words):
     """SipHash-2-4 of arrays of words of 64 bits (Aumasson and Bernstein 2012), under a seed."""
-    length = np.full(len(words[0]), np.uint64(8 * len(words)) << np.uint64(56))
-    start = (0x736F6D6570736575, 0x646F72616E646F6D, 0x6C7967656E657261, 0x7465646279746573)
-    a, b, c, d = (
-        np.full(len(length), seed[k % 2] ^ np.uint64(word)) for k, word in enumerate(start)
-    )
-    for word in (*words, length):
-        d ^= word
-        a, b, c, d = _rounds(a, b, c, d, 2)
-        a ^= word
-    c ^= np.uint64(0xFF)
-    a, b, c, d = _rounds(a, b, c, d, 4)
+    start = [0x736F6D6570736575, 0x646F72616E646F6D, 0x6C7967656E657261, 0x7465646279746573]
+    a, b, c, d = (np.array(start, dtype=np.uint64) ^ np.tile(seed, 2))[:, None]
+    for word in (*words, np.uint64(8 * len(words) << 56)):
+        a, b, c, d = _rounds(a, b, c, d ^ word, 2)
+        a = a ^ word
+    a, b, c, d = _rounds(a, b, c ^ np.uint64(0xFF), d, 4)
     return a ^ b ^ c ^ d
 
 

@@ -331,7 +331,7 @@ class PersonScoreQuery(PersonScores, ScoreQuery):
         """Rows e s of a chunk, and the slope matrix, squares and counts of its rows."""
         slope = self.start_of_slopes(X)
         numbers = np.zeros(2)
-        scores = [np.empty((0, len(slope)))]
+        scores = []
         for e, s, h, *_ in self.scores(X, y):
             self.add_slopes(slope, e, h)
             numbers += s @ s, np.count_nonzero(np.abs(s) >= CUT)
@@ -676,12 +676,12 @@ class LineScoreQuery(ScoreQuery):
 
     def score_rows(self, X, y):
         """Rows u of a chunk."""
-        rows = [block.rows * _line_scores(block)[0][:, None] for block in self.scores(X, y)]
-        return np.vstack([np.empty((0, len(self.point))), *rows])
+        blocks = self.scores(X, y)
+        return np.vstack([block.rows * _line_scores(block)[0][:, None] for block in blocks])
 
     def lengths(self, X, y):
         """Lengths |u| of a chunk, without the rows."""
-        return np.concatenate([[], *(_line_scores(block)[1] for block in self.scores(X, y))])
+        return np.concatenate([_line_scores(block)[1] for block in self.scores(X, y)])
 
     def _summed(self, blocks):
         sums = _LineSums(self)

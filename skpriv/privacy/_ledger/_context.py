@@ -25,6 +25,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
+from functools import lru_cache
 from math import inf
 from pathlib import Path
 from traceback import walk_stack
@@ -40,7 +41,6 @@ _LINEAGE = "SKPRIV_LINEAGE"
 # Start of a process where the system does not tell it. If it does, the file of a process that was
 # killed is not taken for that of a later process with the same id.
 _UNKNOWN = "0"
-_ancestors: dict[tuple[int, int, str], list[str]] = {}  # those of this process, as they were asked
 
 
 def folders() -> list[Path]:
@@ -84,9 +84,9 @@ def announced() -> list[dict[str, Any]]:
     Their files are looked up by name: a process that is killed leaves its file behind, and a charge
     must not take longer for every one of them.
     """
-    usable = list(filter(_usable, folders()))
     found: list[dict[str, Any]] = []
-    for name in ancestors() if usable else ():
+    usable = list(filter(_usable, folders()))
+    for name in ancestors():
         for folder in usable:
             with suppress(OSError):  # it announces nothing, or its block has just ended
                 text = Path(folder, f"{name}.json").read_text(encoding="utf-8")
@@ -95,24 +95,13 @@ def announced() -> list[dict[str, Any]]:
 
 
 def ancestors() -> list[str]:
-    """Identities of this process's ancestors, each once, the nearest first.
-
-    The system is asked once. A process whose parent ends goes to an ancestor of that parent, so
-    that no later answer has a name that the first one lacks. An answer is not kept if a process
-    could not be looked up.
-    """
-    key = os.getpid(), os.getppid(), os.environ.get(_LINEAGE, "")
-    if key in _ancestors:
-        return _ancestors[key]
+    """Identities of this process's ancestors that still run, each once, the nearest first."""
     found = dict.fromkeys(_chain(os.getppid()))
-    complete = not any(name.endswith(f"-{_UNKNOWN}") for name in found)
     for name in reversed([name for name in _named() if name not in found]):
         pid = name.partition("-")[0]
         if pid.isdigit() and identity(int(pid)) in (name, f"{pid}-{_UNKNOWN}"):
             found[name] = None
     found.pop(identity(os.getpid()), None)
-    if complete:
-        _ancestors[key] = list(found)
     return list(found)
 
 
@@ -146,25 +135,31 @@ def identity(pid: int) -> str:
 
 def _status(pid: int) -> tuple[int, str]:
     """Parent and start of a process; (0, "0") where the system does not tell."""
-    if sys.platform != "linux":
-        return 0, _UNKNOWN
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return 0, _UNKNOWN
+    if sys.platform == "linux":
+        with suppress(OSError):
+            return _told(pid)
+    return 0, _UNKNOWN
+
+
+@lru_cache
+def _told(pid: int) -> tuple[int, str]:
+    """What Linux tells of a process, which is asked once.
+
+    A process whose parent ends goes to an ancestor of that parent, so that no later answer has an
+    ancestor that the first one lacks.
+    """
+    text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     fields = text.rpartition(")")[2].split()  # the name of the program ends with this bracket
     return int(fields[1]), fields[19]
 
 
 def _usable(folder: Path) -> bool:
     """Whether a folder belongs to this user alone, so that nobody else removes announcements."""
-    try:
+    with suppress(OSError):
         status = os.lstat(folder)
-    except OSError:
-        return False
-    if not stat.S_ISDIR(status.st_mode):
-        return False
-    return os.name != "posix" or (status.st_uid == os.getuid() and not status.st_mode & 0o022)
+        mine = os.name != "posix" or (status.st_uid == os.getuid() and not status.st_mode & 0o022)
+        return mine and stat.S_ISDIR(status.st_mode)
+    return False
 
 
 # The identity of an accountant: the path and identity of the ledger, and the limit.
@@ -359,7 +354,7 @@ def _after_fork() -> None:
     _lock = threading.RLock()
     _process_name = uuid.uuid4().hex
     _entries.clear()
-    _ancestors.clear()  # of another namespace, a child may have the number of its parent
+    _told.cache_clear()  # of another namespace, a child may have the number of its parent
     start_lineage()
 
 

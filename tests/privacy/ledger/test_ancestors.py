@@ -167,18 +167,17 @@ def test_a_folder_that_others_may_write_is_not_trusted(tmp_path, monkeypatch):
 @pytest.mark.skipif(sys.platform != "linux", reason="nobody tells of the parent of a parent")
 def test_a_charge_does_not_look_through_processes_and_folders(accountant, monkeypatch):
     """Killed processes leave their files behind: thousands of them took most of a small fit."""
-    parent, known = os.getppid(), _registry._status
-    nothing = 0, _registry._UNKNOWN
 
-    def unknown(pid):  # a process that cannot be looked up now is not forgotten for good
-        return nothing if pid == parent else known(pid)
+    def gone(*_, **options):
+        raise OSError
 
-    monkeypatch.setattr(_registry, "_ancestors", {})
-    monkeypatch.setattr(_registry, "_status", unknown)
-    assert f"{parent}-{nothing[1]}" in _registry.ancestors()
-    monkeypatch.setattr(_registry, "_status", known)
-    assert _registry.identity(parent) in _registry.ancestors()
-    monkeypatch.delattr(_registry, "_status")
+    _registry._told.cache_clear()
+    with monkeypatch.context() as patch:  # who cannot be looked up now is not forgotten for good
+        patch.setattr(Path, "read_text", gone)
+        assert _registry.ancestors()[0] == f"{os.getppid()}-{_registry._UNKNOWN}"
+    found = _registry.ancestors()
+    assert _registry.identity(os.getppid()) == found[0]
+    looked_up = _registry._told.cache_info().misses
     monkeypatch.delattr(os, "listdir")
     charge(Cost.from_epsilon(0.5), "fit")
-    assert len(accountant.charges) == 1
+    assert len(accountant.charges) == 1 and _registry._told.cache_info().misses == looked_up
