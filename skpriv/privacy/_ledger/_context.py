@@ -137,12 +137,12 @@ def _status(pid: int) -> tuple[int, str]:
     """Parent and start of a process; (0, "0") where the system does not tell."""
     if sys.platform == "linux":
         with suppress(OSError):
-            return _told(pid)
+            return _process_facts(pid)
     return 0, _UNKNOWN
 
 
 @lru_cache
-def _told(pid: int) -> tuple[int, str]:
+def _process_facts(pid: int) -> tuple[int, str]:
     """What Linux tells of a process, which is asked once.
 
     A process whose parent ends goes to an ancestor of that parent, so that no later answer has an
@@ -354,7 +354,7 @@ def _after_fork() -> None:
     _lock = threading.RLock()
     _process_name = uuid.uuid4().hex
     _entries.clear()
-    _told.cache_clear()  # of another namespace, a child may have the number of its parent
+    _process_facts.cache_clear()  # of another namespace, a child may have the number of its parent
     start_lineage()
 
 

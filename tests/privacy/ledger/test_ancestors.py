@@ -171,13 +171,13 @@ def test_a_charge_does_not_look_through_processes_and_folders(accountant, monkey
     def gone(*_, **options):
         raise OSError
 
-    _registry._told.cache_clear()
+    _registry._process_facts.cache_clear()
     with monkeypatch.context() as patch:  # who cannot be looked up now is not forgotten for good
         patch.setattr(Path, "read_text", gone)
         assert _registry.ancestors()[0] == f"{os.getppid()}-{_registry._UNKNOWN}"
     found = _registry.ancestors()
     assert _registry.identity(os.getppid()) == found[0]
-    looked_up = _registry._told.cache_info().misses
+    looked_up = _registry._process_facts.cache_info().misses
     monkeypatch.delattr(os, "listdir")
     charge(Cost.from_epsilon(0.5), "fit")
-    assert len(accountant.charges) == 1 and _registry._told.cache_info().misses == looked_up
+    assert len(accountant.charges) == 1 and _registry._process_facts.cache_info().misses == looked_up
