@@ -180,4 +180,6 @@ def test_a_charge_does_not_look_through_processes_and_folders(accountant, monkey
     looked_up = _registry._process_facts.cache_info().misses
     monkeypatch.delattr(os, "listdir")
     charge(Cost.from_epsilon(0.5), "fit")
-    assert len(accountant.charges) == 1 and _registry._process_facts.cache_info().misses == looked_up
+    assert (
+        len(accountant.charges) == 1 and _registry._process_facts.cache_info().misses == looked_up
+    )
