@@ -126,7 +126,7 @@ def restored(folder, make, in_order):
         told = (
             again.policy.oracle_.coef_
             if hasattr(again.policy, "oracle_")
-            else (again.policy._sums._last.value)
+            else (again.policy._sums.mark.answer.value)
         )
         answers.add(told.tobytes())
     return len(answers)

@@ -108,9 +108,16 @@ class NormalEquations:
     row_cells: Any = None
 
     @classmethod
-    def of_moments(cls, answer, p, square_weight):
-        """Equations of an answer about (r phi, vech phi phi', w r^2) with this weight w."""
-        design = unvech(answer.value[p:-1], p)
+    def of_moments(cls, answer, p, square_weight, blocks=1):
+        """Equations of an answer about (r phi, vech phi phi', w r^2) with this weight w.
+
+        Of phi phi' it may have so many blocks of equal size, beside which it is zero.
+        """
+        grams = answer.value[p:-1].reshape(blocks, -1)
+        every = np.arange(blocks)
+        design = np.zeros((blocks, p // blocks, blocks, p // blocks))
+        design[every, :, every] = [unvech(each, p // blocks) for each in grams]
+        design = design.reshape(p, p)
         square = float(answer.value[-1]) / square_weight
         scales = dict.fromkeys(("design_scale", "target_scale", "gram_scale"), answer.noise.scale)
         return cls(design, answer.value[:p], design, square, answer.n, True, **scales)
@@ -534,12 +541,7 @@ class MomentsQuery(Query):
     def equations(self, answer):
         """Normal equations of an answer; the public entry of the intercept is put back exactly."""
         p = self.maps.size
-        if self.blocks > 1:
-            coordinates = answer.value[p:-1].reshape(self.blocks, -1)
-            grams = [unvech(each, p // self.blocks) for each in coordinates]
-            dense_moments = answer.value[:p], vech(linalg.block_diag(*grams)), answer.value[-1:]
-            answer = replace(answer, value=np.concatenate(dense_moments))
-        found = NormalEquations.of_moments(answer, p, self.square_weight)
+        found = NormalEquations.of_moments(answer, p, self.square_weight, self.blocks)
         if self.maps.fit_intercept and answer.counted:
             constant = self.maps.row_map.parts[1]
             found.design[-1, -1] = answer.n * constant**2  # of the Gram matrix, too

@@ -15,7 +15,7 @@ from .._compat import forgets_rows
 from .._estimation._public_maps import column_bounds
 from .._parameters import Count, RandomState, parameters
 from .._printing import Printed, Table
-from .._stored import frozen, stored_in_policies
+from .._stored import frozen, set_state, stored_in_policies
 from ..exceptions import PrivacyError
 from ..privacy import (
     Accounted, Budget, Cost, Guarantee, Numbering, PrivacyReport, TurnLock, protecting,
@@ -500,6 +500,15 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
             The same as `guarantee`, with the privacy losses of all visits together.
         """
         return self.guarantee.visited(max_visits)
+
+    def _acting(self):
+        """Policy that acts as this one does while it learns, with turns of its own.
+
+        Learning replaces what is read by those who act, and does not change it.
+        """
+        acting = object.__new__(type(self))
+        set_state(acting, **{name: value for name, value in vars(self).items() if name != "_lock"})
+        return acting
 
     def reset(self) -> Self:
         """Forget everything, as `sklearn.base.clone` does, but in place.

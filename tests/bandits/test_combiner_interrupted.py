@@ -45,7 +45,8 @@ def state(policy):
     """What the combiner and its first policy have learned."""
     first = policy.policies_[0]
     known = getattr(getattr(first, "oracle_", None), "coef_", np.zeros(3))
-    sums = [first._sums._last.value] if hasattr(first, "_sums") else []
+    mark = first._sums.mark if hasattr(first, "_sums") else None
+    sums = [] if mark is None else [mark.answer.value]
     return [policy._counts, policy._totals, policy._regrets, known, *sums]
 
 

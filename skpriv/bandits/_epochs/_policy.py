@@ -173,7 +173,7 @@ class EpochWindows(Windows):
                 place += 1
 
     def _estimate(self, stretch):
-        """Posterior of the weights in a stretch, and its mean rows."""
+        """Posterior of the weights in a stretch, and the inverse of its mean square of rows."""
         return window_estimate(stretch.oracle.normal_equations(), self._persons)
 
     def _since(self, start, end):

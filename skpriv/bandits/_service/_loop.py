@@ -13,7 +13,6 @@ from ..._parameters import Count, Finite, Positive, validated
 from ...privacy import activated, capture
 from ...records import finite_numbers, name_of
 from .._base import NO_LIMIT, BasePolicy, checked_available
-from .._state import policy_of, policy_values
 from .._visits import Hashed
 from ._store import (
     CAME, IN_RANGE, Store, begun, check_repeated, check_same, event_name, sentence_of, served,
@@ -111,6 +110,8 @@ class Loop:
     (1, [])
     >>> folder.cleanup()
     """
+
+    policy: Any
 
     @validated
     def __init__(
@@ -483,9 +484,10 @@ class Loop:
     def _learned(self, force):
         """Learn what is due and save the policy; return how many events, None if overtaken.
 
-        Nobody waits for the policy to learn: a copy of it does, and is taken over in a short
-        transaction. Answers are numbered, so that whoever learns the same events at the same time
-        gets the same ones, and the first who saves them goes on.
+        Nobody waits for the policy to learn: another object acts as it did, until it is taken over
+        in a short transaction, or read from the file again. Answers are numbered, so that whoever
+        learns the same events at the same time gets the same ones, and the first who saves them
+        goes on.
         """
         with self._store.looking() as held:
             if held.version() == self._version and not self._due(held, force)[1]:
@@ -500,9 +502,8 @@ class Loop:
             if self.policy._starts_as_it_acts:  # a combiner changes while it acts
                 taught = self._taught(self.policy, first, held.events(IN_RANGE, first, first + n))
                 return self._keep(held, self.policy, first, *taught)
-            # Much faster than a deep copy
             version = self._version
-            policy = policy_of(policy_values(self.policy))
+            policy = self.policy
             held.close(first + n)  # rewards come too late now, whatever another clock says
         parts = []
         for start in range(first, first + n, EVENTS_AT_ONCE):
@@ -512,14 +513,13 @@ class Loop:
         columns = tuple(sum(part, ()) for part in zip(*parts, strict=True))
         if None in columns[0]:  # another worker has learned them
             return None
+        acting = policy._acting()
+        self.policy = acting
         taught = self._taught(policy, first, columns)
         with self._store.transaction() as held:
             if held.version() != version:
                 return None
-            # Actions that were chosen meanwhile have changed these.
-            for name in ("_rng", "propensities_", "n_actions_"):
-                if name in vars(self.policy):
-                    setattr(policy, name, vars(self.policy)[name])
+            policy.n_actions_ = acting.n_actions_  # of contexts that came meanwhile
             return self._keep(held, policy, first, *taught)
 
     def _taught(self, policy, first, columns):

@@ -143,7 +143,8 @@ class Transaction:
         """Save the policy, which has learned the events before the first one."""
         state = json.dumps(policy_values(policy)).encode()
         row = version, first, sha256(state).digest() + state
-        self._run("INSERT OR REPLACE INTO policy VALUES (0, ?, ?, ?)", row)
+        self._run("DELETE FROM policy")  # first: its pages are used again, and the file is half
+        self._run("INSERT INTO policy VALUES (0, ?, ?, ?)", row)
 
     def find(self, event_id):
         """(action, propensity, row, learned, reward, time, number) of an event, or None."""

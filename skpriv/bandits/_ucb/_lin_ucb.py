@@ -12,7 +12,7 @@ from ..._stored import stored_in_policies
 from ...privacy import MODELS
 from .._draws import HALF_NORMAL, flat, inverse_gap, optimistic
 from ._running import RunningSumsPolicy
-from ._sums import ball, certified, self_normalized, slices, without_blanks
+from ._sums import ball, certified, diagonal_blocks, self_normalized, without_blanks
 
 GAP_WEIGHT = 30.0
 Bonus = NotNegative | Literal["auto"]
@@ -260,11 +260,10 @@ class LinSquareCB(UnderAnyTrust):
         d = self._scaling.n_features
         gram = equations.gram[:d, :d]
         forms = fit.blocks[:, :d, :d]
-        places = slices(d, len(forms))
-        seen = [(gram[at, at] * form).sum() for at, form in zip(places, forms, strict=True)]
+        seen = (diagonal_blocks(gram, len(forms)) * forms).sum()
         # At least the error of rows of the mean length in the direction that is known best.
         least = np.linalg.eigvalsh(forms).min() * max(np.trace(gram), 0.0)
-        self._error = sqrt(max(sum(seen), least, 1e-30) / equations.n)
+        self._error = sqrt(max(seen, least, 1e-30) / equations.n)
         return fit
 
     def _choose(self, contexts, available):

@@ -23,7 +23,7 @@ from scipy.special import chdtrc
 
 from ..._estimation._intervals import event, operator_quantile, shared
 from ..._estimation._moments import PRIOR_VARIANCES
-from ..._linalg import RELATIVE_ZERO, psd_part
+from ..._linalg import RELATIVE_ZERO
 from ..._stored import frozen, stored_in_policies
 from ...privacy import Answer, GaussianNoise, PrivacyReport, Raw, charge, open_stream, parallel_part
 
@@ -142,10 +142,11 @@ def without_blanks(equations):
     return replace(equations, n=float(np.clip(np.trace(equations.design), 1.0, equations.n)))
 
 
-def slices(size, blocks):
-    """The blocks of equal length of so many weights."""
-    length = size // blocks
-    return [slice(start, start + length) for start in range(0, size, length)]
+def diagonal_blocks(matrix, blocks):
+    """So many blocks of equal size on the diagonal of a matrix, of shape (blocks, p, p)."""
+    size = len(matrix) // blocks
+    every = np.arange(blocks)
+    return matrix.reshape(blocks, size, blocks, size)[every, :, every]
 
 
 def asymptotic(equations, least_variance=0.0, blocks=1, resolved=0.0, constant=0.0):
@@ -171,15 +172,8 @@ def asymptotic(equations, least_variance=0.0, blocks=1, resolved=0.0, constant=0
     -------
     Region
     """
-    parts = []
-    for at in slices(len(equations.target), blocks):
-        block = replace(equations, design=equations.design[at, at], target=equations.target[at])
-        parts.append(_posterior(block, least_variance, resolved, constant))
-    if blocks == 1:
-        return parts[0]
-    return Region(
-        np.concatenate([part.centre for part in parts]), np.stack([part.form for part in parts])
-    )
+    spectrum = np.linalg.eigh(diagonal_blocks(equations.design, blocks))
+    return _posterior(equations, *spectrum, least_variance, resolved, constant)
 
 
 # Prior variance of the intercept, for rewards in [-1, 1]: a public grid. Its first value says that
@@ -190,8 +184,8 @@ INTERCEPT_VARIANCES = np.array([1e-6, 1e-3, 1e-2, 0.1, 1.0])
 INTERCEPT_ODDS = np.array([0.0, 2.0, 2.0, 2.0, 2.0])
 
 
-def _posterior(equations, least_variance, resolved, constant=0.0):
-    """Posterior of theta in one block.
+def _posterior(equations, values, vectors, least_variance, resolved, constant=0.0):
+    """Posterior of theta in each block, by the eigenvalues and eigenvectors of their designs.
 
     In the eigenvectors of the released design, target_i = value_i theta_i + error_i, where the
     error has variance v value_i + s_b^2 + s_A^2 ||theta||^2 / 2, v the mean square of the rewards,
@@ -202,41 +196,48 @@ def _posterior(equations, least_variance, resolved, constant=0.0):
     reward far from the middle says nothing about the size of slopes. This is a change of rank one.
     Not a certified region.
     """
-    values, vectors = np.linalg.eigh(equations.design)
+    blocks = len(values)
     values = np.maximum(values, 0.0)
-    target = vectors.T @ equations.target
-    values[values < resolved * equations.design_scale * sqrt(2.0 * len(values))] = 0.0
+    target = np.einsum("bij,bi->bj", vectors, equations.target.reshape(blocks, -1))
+    values[values < resolved * equations.design_scale * sqrt(2.0 * values.shape[1])] = 0.0
     variance = float(np.clip(_mean_square(equations, constant), 0.01, 1.0))
     taus = np.maximum(PRIOR_VARIANCES, least_variance)
-    along = vectors[-1]  # the constant, in the eigenvectors
-    extras = INTERCEPT_VARIANCES[:, None] / constant**2 - taus if constant else np.zeros(len(taus))
-    odds = constant and INTERCEPT_ODDS[:, None]
-    pulls = values * along
-    centre = np.zeros(len(target))
+    along = vectors[:, -1]  # the constant, in the eigenvectors
+    extras = INTERCEPT_VARIANCES[:, None] / constant**2 - taus if constant else 0.0 * taus[None]
+    odds = INTERCEPT_ODDS[:, None]
+    pulls = (values * along)[:, None, None]
+    centre = np.zeros_like(target)
     for _ in range(3):
-        spread = equations.target_scale**2 + equations.design_scale**2 * (centre @ centre) / 2.0
+        norms = (centre**2).sum(axis=1, keepdims=True)
+        spread = equations.target_scale**2 + equations.design_scale**2 * norms / 2.0
         errors = variance * values + spread
         errors[errors == 0.0] = 1.0  # exact sums that tell nothing: their values are 0 too
-        total = np.outer(taus, values**2) + errors
-        evidence = -(np.log(total) + target**2 / total).sum(axis=1)
-        growth = 1.0 + extras * (pulls**2 / total).sum(axis=1)  # of the determinant
-        gain = extras * (pulls * target / total).sum(axis=1) ** 2 / growth
-        best = np.argmax(evidence - np.log(growth) + gain - odds)
+        # By blocks, prior variances of the intercept, those of slopes, and eigenvectors
+        total = taus[:, None] * values[:, None, None] ** 2 + errors[:, None, None]
+        pull = target[:, None, None]
+        fits = -(np.log(total) + pull**2 / total).sum(axis=3)
+        if constant:
+            growth = 1.0 + extras * (pulls**2 / total).sum(axis=3)  # of the determinant
+            gain = extras * (pulls * pull / total).sum(axis=3) ** 2 / growth
+            fits = fits + gain - np.log(growth) - odds
+        best = fits.reshape(blocks, -1).argmax(axis=1)[:, None]
         tau = taus[best % len(taus)]
         extra = extras.ravel()[best]
         # The precision is diag(1 / variances) - less along along'.
         variances = 1.0 / (values**2 / errors + 1.0 / tau)
         less = extra / (tau * (tau + extra))
         spreading = variances * along
-        more = less / (1.0 - less * (spreading @ along))
+        more = less / (1.0 - less * (spreading * along).sum(axis=1, keepdims=True))
         centre = variances * values * target / errors
-        centre += more * (along @ centre) * spreading
+        centre += more * (along * centre).sum(axis=1, keepdims=True) * spreading
     if resolved:
         # Weights are about 1, so that a variance of 1e6 stands for knowing nothing.
         variances[values == 0.0] = 1e6
-    spreading = vectors @ spreading
-    form = (vectors * variances) @ vectors.T + more * np.outer(spreading, spreading)
-    return Region(vectors @ centre, form)
+    spreading = np.einsum("bij,bj->bi", vectors, spreading)[:, :, None]
+    across = spreading @ spreading.swapaxes(1, 2)
+    form = (vectors * variances[:, None]) @ vectors.swapaxes(1, 2) + more[:, :, None] * across
+    weights = np.einsum("bij,bj->bi", vectors, centre).ravel()
+    return Region(weights, form if blocks > 1 else form[0])
 
 
 def _mean_square(equations, constant):
@@ -297,6 +298,11 @@ class Mark:
         if earlier.reads < earlier.stream.n_reads:
             return None  # in the middle of a phase, whose noise up to its end is not asked for
         return self.answer.noise.minus(earlier.answer.noise)  # the earlier sum is a whole phase
+
+    def shortened(self) -> "Mark":
+        """The same in half of the memory: rounding by 1e-7 of a sum is far below its noise."""
+        value = self.answer.value.astype(np.float32)
+        return replace(self, answer=replace(self.answer, value=value))
 
 
 NOTHING = Mark(0, Answer(np.zeros(()), 0, GaussianNoise(0.0)))
@@ -368,14 +374,14 @@ class Windows:
             away = min(now - later.rounds, spaced[-1].rounds - origin)
             if later.rounds - spaced[-1].rounds > MARK_SPACING * away:
                 spaced.append(middle)
-        self._marks = [*alone, *spaced, *marks[1:][-1:], mark]
+        self._marks = [*alone, *spaced, *(each.shortened() for each in marks[1:][-1:]), mark]
 
     def _equations(self, answer):
         """Equations of the answer of a window."""
         return self._query.equations(answer)
 
     def _estimate(self, equations):
-        """Region of the weights, their centre and covariance, and the mean rows."""
+        """Region of the weights, and the inverse of the mean square of the rows."""
         if self.intercept is not None:
             slopes = equations.design[:-1, :-1]
             target = equations.target[:-1] - equations.design[:-1, -1] * self.intercept
@@ -447,15 +453,12 @@ class Windows:
             if key not in regions:
                 regions[key] = self._estimate(self._since(first, last))
             parts.append(regions[key])
-        (old, _), (new, rows) = parts
+        (old, _), (new, inverse) = parts
         wider = 1.0 + self._correlation(start, cut, now)
-        square = 0.0
-        difference = new.centre - old.centre
-        for at, *forms in zip(slices(len(rows), self._blocks), old.blocks, new.blocks, strict=True):
-            scatter = wider * sum(forms)
-            scatter += misfit**2 * np.linalg.inv(rows[at, at])
-            square += float(difference[at] @ np.linalg.solve(scatter, difference[at]))
-        return float(chdtrc(len(difference), square))  # the tail of chi squared
+        difference = (new.centre - old.centre).reshape(self._blocks, -1, 1)
+        scatter = wider * (old.blocks + new.blocks) + misfit**2 * inverse
+        square = float((difference * np.linalg.solve(scatter, difference)).sum())
+        return float(chdtrc(difference.size, square))  # the tail of chi squared
 
     def _correlation(self, start, cut, now):
         """Absolute correlation of the noise before and after a cut, from the noise of the whole."""
@@ -468,7 +471,9 @@ class Windows:
 
 
 def window_estimate(equations, persons=False, blocks=1):
-    """Posterior of the weights in a window, and its mean rows; what noise hides is not known.
+    """Posterior of the weights in a window, and the inverse of the mean square of its rows.
+
+    What noise hides is not known.
 
     Weights of norm 1 are not taken for impossible: a prior that is too narrow would make the errors
     of two windows look smaller than they are. An eigenvalue of the Gram matrix is known to a factor
@@ -478,14 +483,14 @@ def window_estimate(equations, persons=False, blocks=1):
     least = 1.0 / len(equations.target)
     size = len(equations.target) // blocks
     floor = max(equations.design_scale * sqrt(2.0 * size), equations.n * RELATIVE_ZERO)
-    rows = np.zeros_like(equations.design)
-    for at in slices(len(rows), blocks):
-        rows[at, at] = psd_part(equations.design[at, at], floor) / equations.n
-    return asymptotic(equations, least, blocks, resolved=2.0), rows
+    values, vectors = np.linalg.eigh(diagonal_blocks(equations.design, blocks))
+    inverse = (vectors / np.maximum(values, floor)[:, None]) @ vectors.swapaxes(1, 2) * equations.n
+    return _posterior(equations, values, vectors, least, resolved=2.0), inverse
 
 
-# Rows are kept until there are so many, or until a read: one sum is faster than many.
-MOST_KEPT_ROWS = 256
+# Batches are kept until there are so many, one has so many rows, or until a read: one sum is faster
+# than many.
+MOST_KEPT = 256
 
 
 @stored_in_policies
@@ -522,13 +527,10 @@ class PhasedSums:
         self._random_state = random_state
         self._partition = uuid.uuid4().hex
         self._streams = []  # that of the present phase, and those of the phases to come
-        self._past = Answer(np.zeros(query.shape), 0, GaussianNoise(0.0))
-        self._last = self._past
+        self._past = NOTHING.answer
         self.mark: Any = None  # the last read, as an end of a window
         self.report: Any = None  # with a row for each stream, once the first of them is open
-        self._rows = Raw()  # of rounds that are not pushed yet
-        self._rewards = Raw()
-        self._n_kept = 0
+        self._batches = Raw()  # (rows, rewards) of rounds that are not pushed yet
         self.reserve(1)
 
     @property
@@ -584,7 +586,7 @@ class PhasedSums:
             length = self.length
             stop = min(n, start + length - self.pending)
             if self._streams[0].reads == self._streams[0].n_reads:
-                self._past = self._total(self._last)
+                self._past = self.mark.answer
                 self._streams.pop(0)
             add(slice(start, stop))
             rows = self.report.rows
@@ -596,35 +598,22 @@ class PhasedSums:
                 self.rounds += length
                 self.pending = 0
                 self._push()
-                self._last = self._streams[0].read()
-                total = self._total(self._last)
+                total = self._total(self._streams[0].read())
                 self.mark = Mark(self.rounds, total, self._streams[0], self._streams[0].reads)
                 yield self.query.equations(total)
 
     def _keep(self, X, y):
         """Keep a few rows until there are enough of them for one sum."""
-        if len(X) >= MOST_KEPT_ROWS:
-            self._push()
-            self._streams[0].push(X, y)
-            return
         # Copies: a slice would keep the whole batch alive.
-        self._rows.append(X.copy())
-        self._rewards.append(y.copy())
-        self._n_kept += len(X)
-        if self._n_kept >= MOST_KEPT_ROWS:
+        self._batches.append((X.copy(), y.copy()))
+        if max(len(self._batches), len(X)) >= MOST_KEPT:
             self._push()
 
     def _push(self):
         """Give the rows that were kept to the present stream."""
-        if self._n_kept:
-            X = np.concatenate(self._rows)
-            y = np.concatenate(self._rewards)
-            rows = Raw()
-            rewards = Raw()
-            self._rows = rows  # with no call in between, since an interrupt comes in calls
-            self._rewards = rewards
-            self._n_kept = 0
-            self._streams[0].push(X, y)
+        if batches := self._batches:
+            self._batches = Raw()
+            self._streams[0].push(*map(np.concatenate, zip(*batches, strict=True)))
 
     def _total(self, answer):
         if not self._past.n:

@@ -36,7 +36,7 @@ def released(policy):
         return np.zeros(0)
     if hasattr(policy, "oracle_"):
         return np.append(policy.oracle_.coef_, policy.oracle_.intercept_)
-    return policy._sums._last.value if policy.n_rounds_ else np.zeros(2)
+    return policy._sums.mark.answer.value if policy.n_rounds_ else np.zeros(2)
 
 
 def serve(loop, start, stop, seed=0):

@@ -227,7 +227,9 @@ def test_restored_backups_repeat_what_came(name, tmp_path):
             one.rank(f"visit {k}", np.eye(3)[:2])
             one.reward(f"visit {k}", 1.0 if one is loop else -1.0)
     assert not loop.troubles and not again.troubles
-    np.testing.assert_array_equal(loop.policy._sums._last.value, again.policy._sums._last.value)
+    np.testing.assert_array_equal(
+        loop.policy._sums.mark.answer.value, again.policy._sums.mark.answer.value
+    )
 
 
 def test_the_order_is_that_of_the_file_and_not_for_all_policies(tmp_path):

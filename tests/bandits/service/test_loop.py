@@ -260,7 +260,7 @@ def test_two_who_learn_the_same_events_release_one_answer(tmp_path, monkeypatch)
 
     monkeypatch.setattr(LinUCB, "update", overtaken)
     assert one.learn() == 0 and len(policies) == 2
-    first, second = (policy._sums._last.value for policy in policies)
+    first, second = (policy._sums.mark.answer.value for policy in policies)
     np.testing.assert_array_equal(first, second)
     assert one.policy.n_rounds_ == one.n_learned == 20 and not one.troubles
 
@@ -314,3 +314,30 @@ def test_a_policy_that_could_not_be_read_is_read_again(tmp_path, monkeypatch):
 
 def _unreadable(held):
     raise PrivacyError("The policy cannot be read.")
+
+
+def test_what_failed_while_it_learned_is_read_from_the_file_again(tmp_path, monkeypatch):
+    """Sums have the events of an attempt that failed after their read, and the next attempt's once.
+
+    Meanwhile and afterwards the policy acts as it did.
+    """
+    make, answers = LinUCB._make_region, []
+    for fails in (False, True):
+        monkeypatch.setattr(LinUCB, "_make_region", make)
+        clock = Clock()
+        policy = LinUCB(epsilon=1.0, bounds_y=(0, 1), shared=False, n_actions=2, random_state=0)
+        service = Loop(policy, tmp_path / f"service {fails}", clock=clock)
+        if fails:
+            monkeypatch.setattr(LinUCB, "_make_region", lambda *_: 1 / 0)
+        for k in range(20):
+            service.rank(f"e{k}", np.ones(3) / 2.0)
+            service.reward(f"e{k}", 1.0)
+        assert len(service.troubles) == fails and (service.n_learned == 0) == fails
+        if fails:
+            assert service.rank("meanwhile", np.ones(3))[1] == 0.5
+            monkeypatch.setattr(LinUCB, "_make_region", make)
+            clock.now = 61.0
+            assert service.learn() == 20
+        answers.append(service.policy._sums.mark.answer.value)
+        assert service.policy._sums.pending == 0 and service.policy.n_rounds_ == 20
+    np.testing.assert_array_equal(*answers)

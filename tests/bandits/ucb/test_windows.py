@@ -194,7 +194,7 @@ def test_few_marks_are_enough_however_many_rounds_come():
     windows, rounds = Windows(None), 0
     for read in range(300):
         rounds += max(20, rounds // 20)
-        windows.add(Mark(rounds, None, None, read))
+        windows.add(Mark(rounds, NOTHING.answer, None, read))
         kept = np.array([mark.rounds for mark in windows._marks])
         places = np.array([0.1, 0.25, 0.5, 0.7, 0.8, 0.9]) * rounds
         before = [kept[kept <= place].max(initial=0) for place in places[places > 60]]
