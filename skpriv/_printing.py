@@ -81,6 +81,22 @@ class Table:
         return f"<table>{head}<tbody>{body}</tbody></table>"
 
 
+class Head(Table):
+    """Labels and words, which go on in further lines where they are long."""
+
+    def __str__(self) -> str:
+        size = 2 + max(len(label) for label, _ in self.rows)
+        return "\n".join(
+            textwrap.fill(
+                one_line(words),
+                LINE,
+                initial_indent=label.ljust(size),
+                subsequent_indent=size * " ",
+            )
+            for label, words in self.rows
+        )
+
+
 def one_line(text: Any) -> str:
     """A text of a person in one line, without characters that control how others are shown.
 
@@ -278,6 +294,17 @@ def aligned(values: Any, errors: Any) -> list[str]:
     return [text + " " * (max(after) - own) for text, own in zip(texts, after, strict=True)]
 
 
+def short_number(value: Any, digits: int = 4) -> str:
+    """A number with so many digits, and never with an exponent if it is large.
+
+    Parameters
+    ----------
+    value : float
+    digits : int, default=4
+    """
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.{digits}g}"
+
+
 def first_names(names: Any) -> str:
     """The first ten of some names as one text.
 
@@ -349,9 +376,7 @@ class Exported(Printed):
         str
             LaTeX of the table, to be written to a file or pasted.
         """
-        above: list[str] = []
-        for name, words in self._head():
-            above = [*above, f"{name}: {words}"] if name else [*above[:-1], f"{above[-1]} {words}"]
+        above = [": ".join(filter(None, line)) for line in self._head()]
         return latex_table(self._tables(), [*above, *self._notes()], caption, label)
 
     def to_markdown(self) -> str:
@@ -365,11 +390,13 @@ class Exported(Printed):
         return "\n\n".join(map(markdown, filter(None, self._parts()))) + "\n"
 
     def _head(self):
-        """Pairs of a label and words that stand above; those without a label continue others."""
+        """Pairs of a label and words that stand above."""
         return ()
 
     def _parts(self):
-        return [*self._tables(), "", [*self._notes()]]
+        head = [*self._head()]
+        tables = [Head((), head, left=2)] * bool(head) + self._tables()
+        return [*(part for table in tables for part in (table, "")), [*self._notes()]]
 
 
 def _plain_text(part):

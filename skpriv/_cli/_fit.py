@@ -316,7 +316,7 @@ def _head(args, model):
     target_range = _range(args, model[0].schema)
     bounds = f"one of {', '.join(map(str, target_range))}"
     if args.model != "logistic":
-        bounds = "clipped to [{:g}, {:g}]".format(*target_range)
+        bounds = "clipped to [{:,.12g}, {:,.12g}]".format(*target_range)
     counted = f"{report.size:,} {'rows' if report.unit == 'record' else 'persons'}"
     who = f"{type(model[-1]).__name__} of {args.target!r}"
     return f"{who}, {bounds}: {counted}, features: {first_names(model[0].columns_)}"

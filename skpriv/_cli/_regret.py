@@ -7,7 +7,6 @@ from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.datasets import load_digits
 
 from .. import bandits
 from .._printing import numbered
@@ -48,24 +47,9 @@ def supervised_warfarin():
     """Doses of warfarin: below 21 mg a week, up to 49, and above (the usual public cut-offs)."""
     data = load_warfarin()
     rows = BoundsScaler(data.bounds, exclusive=data.exclusive).fit_transform(data.data)
+    rows = np.column_stack([rows, np.ones(len(rows))]) / np.sqrt(2.0)
     dose = np.asarray(data.target)
-    return bandits.SupervisedEnvironment(
-        _constant(rows), (dose >= 21.0) + 1 * (dose > 49.0), blocks=False
-    )
-
-
-def supervised_digits():
-    """Digits of scikit-learn, at 4 x 4 pixels in place of 8 x 8."""
-    pixels, labels = load_digits(return_X_y=True)
-    coarse = pixels.reshape(-1, 4, 2, 4, 2).mean(axis=(2, 4)).reshape(-1, 16)
-    # Each of the 16 pixels is at most 16, so that a row has a norm of at most 64.
-    return bandits.SupervisedEnvironment(_constant(coarse / 64.0), labels, blocks=False)
-
-
-def _constant(rows):
-    """Rows of the unit ball and a constant, in the unit ball again."""
-    rows = np.asarray(rows, dtype=float)
-    return np.column_stack([rows, np.ones(len(rows))]) / np.sqrt(2.0)
+    return bandits.SupervisedEnvironment(rows, (dose >= 21.0) + 1 * (dose > 49.0), blocks=False)
 
 
 def _epochs(bounds_y, **own):
@@ -83,14 +67,7 @@ def _sums(*models):
     return policies | {"OnlineLinUCB": bandits.OnlineLinUCB()}
 
 
-def _classes(n_actions):
-    """Policies of a setting with weights for each class, and rewards 0 and 1."""
-    own = {"shared": False, "n_actions": n_actions}
-    private = _epochs((0.0, 1.0), **own)
-    references = {"SquareCB": private["SquareCB"], RANDOM: bandits.RandomPolicy(**own)}
-    return {"private": private, "references": references}
-
-
+DOSES = _epochs((0.0, 1.0), shared=False, n_actions=3)
 EXACT = {"LinUCB": bandits.LinUCB(), RANDOM: bandits.RandomPolicy()}
 # Clipping well below the largest value costs little accuracy, and saves much noise.
 SPARSE = bandits.FLIPHAT(n_nonzero_coefs=10, data_max=1.5, bounds_y=(-2.5, 2.5))
@@ -113,11 +90,9 @@ SETTINGS = {
     ),
     "warfarin": Setting(
         "3 doses for 6,037 patients, reward 1 for the right one",
-        supervised_warfarin, **_classes(3), horizon=6_037,
-    ),
-    "digits": Setting(
-        "10 classes of handwritten digits at 4 x 4 pixels, reward 1 for the right one",
-        supervised_digits, **_classes(10), horizon=10_000,
+        supervised_warfarin, DOSES,
+        {"SquareCB": DOSES["SquareCB"], RANDOM: bandits.RandomPolicy(shared=False, n_actions=3)},
+        horizon=6_037,
     ),
 }  # fmt: skip
 

@@ -86,7 +86,8 @@ def head(args, data):
     rows, columns = data.data.shape
     low, high = data.bounds_y
     return (
-        f"{args.data}: {rows:,} rows, {columns} features, target clipped to [{low:g}, {high:g}]\n"
+        f"{args.data}: {rows:,} rows, {columns} features, "
+        f"target clipped to [{low:,.12g}, {high:,.12g}]\n"
         f"{capabilities(args.privacy).sentence}, delta {args.delta:g}; {args.cv} folds, "
         f"{args.repeats} draws of the noise\n"
         "R2: median, +- half of the 10% to 90% range over folds and draws; "
@@ -105,8 +106,8 @@ def notes(args, data):
     yield (
         f"{args.intervals.capitalize()} intervals are for the mean of y at x. They assume that it "
         "is linear in x, that the coefficients in scaled units have norm at most "
-        f"{args.coef_norm:g} (--coef-norm), and that y is in [{low:g}, {high:g}], to which it is "
-        "clipped. Where the mean is not linear, none covers it as stated."
+        f"{args.coef_norm:g} (--coef-norm), and that y is in [{low:,.12g}, {high:,.12g}], to which "
+        "it is clipped. Where the mean is not linear, none covers it as stated."
     )
     yield (
         "The classical width is that of robust (sandwich) intervals of least squares, which are "

@@ -1,7 +1,8 @@
 """How well a released fit describes the records: the explained part, with its uncertainty.
 
-All of it follows from what a fit of the loop has released: its slope is the Gram matrix of the
-rows, with the weights of the fit, and a mean square of residuals goes with it.
+All of it follows from what a fit has released. The slope of a fit of the loop is the Gram matrix of
+the rows, with the weights of the fit, and a mean square of residuals goes with it. Moments have the
+sum of squares of any line.
 """
 
 from math import hypot, inf, sqrt
@@ -10,9 +11,11 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import entr, expit, ndtr
 
+from .._linalg import SQRT2, norm_of
 from .._stored import frozen, stored
 from ._loop._law import FITTED
 from ._loop._score import CUT
+from ._moments import SQUARE_WEIGHT
 
 NODES, NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(60)
 NODE_WEIGHTS = NODE_WEIGHTS / NODE_WEIGHTS.sum()
@@ -125,11 +128,68 @@ def linear_statistics(fit, constant, radius):
     error = hypot(error, explained * near, explained * sqrt(2.0 / last.n))
     total = explained + rest
     part = hypot(error * rest, rest_error * explained) / total**2
-    deviation = radius * sqrt(rest)
+    return _of_line(explained / total, part, rest, rest_error, radius)
+
+
+def _of_line(part, part_error, square, error, radius):
+    """The explained part and the residual deviation, by the mean square of residuals."""
+    deviation = radius * sqrt(square)
     return (
-        Statistic("R-squared", explained / total, part, largest=1.0),
-        Statistic("residual deviation", deviation, deviation * rest_error / (2.0 * rest)),
+        Statistic("R-squared", part, part_error, largest=1.0),
+        Statistic("residual deviation", deviation, deviation * error / (2.0 * square)),
     )
+
+
+def moment_statistics(moments, solved, rows, places=slice(None), own=1.0):
+    """R2 and the residual deviation of a line, by moments.
+
+    With z = (r, phi) and Z = sum zz', the sum of squared residuals of a line t is Q(t) = v'Z v for
+    v = (-1, t). Noise moves <M, Z> by the norm of M, whose entries count sqrt(2) fold for r phi and
+    1 / w fold for r^2. A line that solves these sums has a Q that is too small in the mean by
+    tr(D C), with the covariance C of the line. One by instruments is independent of their noise,
+    and its Q is too large by that. R2 is 1 - Q(t) / Q(m), with the constant line m of the mean.
+
+    The variance of squared residuals is that of an exponential distribution, 8 squares of their
+    mean. The linear part is sampled as if it were normal, and its mean goes with residuals.
+
+    Parameters
+    ----------
+    moments : NormalEquations
+        The answer to a `MomentsQuery`.
+    solved : Solved
+    rows : RecordMap
+        It has an intercept.
+    places : ndarray of int, default=all
+        Coordinates of phi that are in the line.
+    own : float, default=1.0
+        -1 if instruments solved the line.
+
+    Returns
+    -------
+    (Statistic, Statistic)
+    """
+    D = moments.design
+    b = moments.target
+    Z = np.block([[moments.square, b], [b[:, None], D]])
+    scales = np.pad(np.ones(D.shape), (1, 0), constant_values=SQRT2)
+    scales[0, 0] = 1.0 / SQUARE_WEIGHT
+    vectors = np.eye(len(b))[:, places] @ solved.vectors
+    covariance = vectors @ (solved.sampling + solved.privacy) @ vectors.T
+    line = np.append(-1.0, vectors @ solved.theta)
+    constant = rows.row_map.constant
+    n = float(constant @ D @ constant)
+    mean = np.append(-1.0, constant * (constant @ b) / n)
+    square = np.outer(line, line)
+    gradient = 2.0 * (Z @ line)[1:]
+    moved = sqrt(max(gradient @ covariance @ gradient, 0.0))
+    noise = hypot(moments.design_scale * norm_of(scales * square), moved)
+    rest = max(float(line @ Z @ line + own * np.trace(D @ covariance)), 0.1 * noise, 1e-300)
+    total = max(mean @ Z @ mean, rest)
+    left = rest / total
+    of_part = moments.design_scale * norm_of(scales * (square - left * np.outer(mean, mean)))
+    sampled = left * sqrt((1.0 - left) * (10.0 - 6.0 * left) / n)
+    error = hypot(noise, rest * sqrt(8.0 / n)) / n
+    return _of_line(1.0 - left, hypot(of_part / total, sampled), rest / n, error, rows.radius)
 
 
 def logistic_statistics(fit, constant, rate):

@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 
 from .._parameters import Level, Scale, validated
-from .._printing import Display, picture_text, picture_texts
+from .._printing import Display, picture_text, picture_texts, short_number
 from ._inference import Inference, inference
 from ._units import INTERCEPT, public_widths
 
@@ -127,7 +127,11 @@ class CoefficientDisplay(Display):
         """
         steps = np.array([widths.get(name, 1.0) for name in self.names])
         ends = {name: steps * getattr(self, name) for name in ("estimate", "low", "high")}
-        return replace(self, **ends, unit="of the whole range")
+        names = [  # beside "age per year" stands how many years there are
+            f"{name} × {short_number(widths.get(name, 1), 3)}" if " per " in name else name
+            for name in self.names
+        ]
+        return replace(self, names=names, **ends, unit="of the whole range")
 
     @classmethod
     def from_inference(cls, found: Any, *, intercept: Any = False, odds: bool = False) -> Self:
@@ -193,7 +197,7 @@ class CoefficientDisplay(Display):
         (self.points_,) = ax.plot(self.estimate, heights, "o", color="C0", markersize=4.0)
         for place in heights[np.isnan(self.estimate)]:
             at = {"transform": ax.get_yaxis_transform(), "va": "center", "color": "0.4"}
-            ax.text(0.02, place, "not estimable", **at)
+            ax.text(0.02, place, "not estimable", backgroundcolor="w", **at)  # above the line
         ax.set_yticks(heights, picture_texts(self.names))
         ax.set_ylim(len(heights) - 0.5, -0.5)
         if self.ratio:

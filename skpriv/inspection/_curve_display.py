@@ -247,7 +247,10 @@ class CurveDisplay(Display):
         if coded is None:
             knots = np.isin(curve.grid, curve.knots)
             ax.plot(values[knots], effect[knots], "o", color=color, markersize=3, label="knot")
-        ax.axhline(0.0, color="0.4", linestyle="--", linewidth=0.8)
+        if np.isnan(effect).all():
+            ax.text(0.5, 0.04, "not estimable", transform=ax.transAxes, ha="center", color="0.4")
+        # All of the range is shown, also where no effect is
+        ax.plot(values, np.zeros(len(values)), "--", color="0.4", linewidth=0.8)
         ax.set(xlabel=picture_text(panel["name"], 20))
         return line, band
 

@@ -23,7 +23,7 @@ from .._estimation._intervals import two_sided_quantile
 from .._estimation._public_maps import TargetMap, column_bounds
 from .._linalg import ROUNDED
 from .._parameters import Level, PrivacyModel, RandomState, validated
-from .._printing import Printed, Table, given_axes, level_ticks, picture_text
+from .._printing import Printed, Table, given_axes, level_ticks, picture_text, short_number
 from .._stored import frozen, frozen_object
 from ..preprocessing import CountsQuery, Date, Numeric, Schema, TableEncoder, as_schema
 from ..privacy import ROUNDING, Budget, Groups, Query, open_session, protecting
@@ -540,9 +540,6 @@ class Description(Printed):
         value, low, high = values_at(column, 2.0 * np.array(found) - 1.0)
         return Estimated(value, float("nan"), low, high)
 
-    def __repr__(self) -> str:
-        return f"<Description of {len(self.columns)} columns and {self.n} {self._unit}>"
-
     def _parts(self):
         whose = "these rows" if self.estimand == "table" else "the population"
         used = f", at most {self._places} of the rows of each" if self._persons else ""
@@ -621,7 +618,7 @@ def _bars(ax, column):
 def _said(value):
     if not isinstance(value, float):
         return str(value)
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return short_number(value)
 
 
 # Levels of the tree of `private_quantiles`: a leaf is 1/16384 of the range. One more level would
@@ -961,8 +958,7 @@ def _tables(pairs, schema, ranges, coded):
     for column in ranges:
         # A two-way table has four parts of a range: more parts would have fewer rows in each cell.
         ends = values_at(schema[column.name], np.linspace(-1.0, 1.0, 5))
-        said = [f"{end:g}" if isinstance(end, float) else str(end) for end in ends]
-        labels = [f"{low} to {high}" for low, high in pairwise(said)]
+        labels = [f"{low} to {high}" for low, high in pairwise(map(_said, ends))]
         by_name[column.name] = Binned(column.name, column.at, column.norm, (*labels, "missing"))
     tables = []
     for pair in pairs:

@@ -1,6 +1,5 @@
 """Coefficients that can be published: estimates with intervals, in the units of the table."""
 
-import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, NamedTuple
@@ -13,7 +12,7 @@ from .._estimation._coefficients import CoefficientLaw
 from .._estimation._intervals import two_sided_quantile
 from .._linalg import ROUNDED
 from .._parameters import Estimand, IntervalMethod, Level, validated
-from .._printing import LINE, Exported, Table, aligned, one_line, sentence
+from .._printing import Exported, Table, aligned, sentence
 from ..records import same_names
 from ._units import INTERCEPT, law_in_units
 
@@ -25,8 +24,9 @@ FIT_NOTE = (
     "normal, and counts have privacy noise alone."
 )
 NO_FIT_NOTE = (
-    "No R-squared or explained deviance is given: their errors are known for LinearRegression and "
-    "for LogisticRegression of two classes, with an intercept, of rows that are independent."
+    "No R-squared or explained deviance is given: their errors are known for LinearRegression, "
+    "SSPRegressor and LogisticRegression of two classes, with an intercept, of rows that are "
+    "independent."
 )
 BETWEEN = "log-odds of classes against each other"
 BETWEEN_RATIO = "an odds ratio between these classes (of intercepts: odds)"
@@ -298,9 +298,9 @@ class Inference(Exported):
     def _head(self):
         """The estimand, the number of records and the price: labels and texts."""
         unit = "Persons" if self.unit == "person" else "Records"
-        yield from head_rows("Estimand", one_line(self.law.estimand))
+        yield "Estimand", self.law.estimand
         yield unit, f"{self.law.n:,}"
-        yield from head_rows("Privacy", self.guarantee)
+        yield "Privacy", self.guarantee
         by = f"robust (sandwich), of independent {self.unit}s"
         yield "Covariance", by + (", with privacy noise" if (self.law.privacy > 0.0).any() else "")
         of = f", of the {self.ratio_name}" if self.law.ratio else ""
@@ -402,10 +402,6 @@ class Inference(Exported):
     def _tables(self):
         return [self._table(), *([self._lists()] if self.lists else [])]
 
-    def _parts(self):
-        tables = [part for table in self._tables() for part in (table, "")]
-        return [Table((), [*self._head()], left=2), "", *tables, [*self._notes()]]
-
 
 @validated
 def inference(
@@ -505,12 +501,6 @@ def inference(
     promised = str(report.guarantee)
     fields = promised, report.unit, hidden, said, lists, last.fit_statistics(), report.guarantee
     return Inference(names, law, level, *fields)
-
-
-def head_rows(label, text):
-    """Rows of the head of a table: a label, and a text in lines of the width that is left."""
-    lines = textwrap.wrap(text, LINE - len("Covariance  ")) or [""]
-    return [("" if i else label, line) for i, line in enumerate(lines)]
 
 
 def _p_text(p, equals=""):

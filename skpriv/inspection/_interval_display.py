@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._compat import reaching_last
 from .._parameters import validated
-from .._printing import TURNED, Display, level_ticks, picture_text, pyplot
+from .._printing import TURNED, Display, level_ticks, picture_text
 from ..records import finite_numbers, present_names, silence
 from ._units import knowing_cells
 
@@ -238,8 +238,6 @@ class IntervalDisplay(Display):
         -------
         display : IntervalDisplay
         """
-        if ax is None:
-            pyplot(f"{cls.__name__}.from_estimator")  # An error comes before the work.
         X, values, name = _rows(X, feature, grid)
         low, high = interval_of(estimator, X, kind, confidence_level, method)
         if np.ndim(low) > 1:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from html import escape
 from importlib.metadata import version
 from io import StringIO
-from math import exp, isinf, log
+from math import exp, isinf
 from typing import Any, Literal
 
 import numpy as np
@@ -28,6 +28,7 @@ from .._printing import (
     markdown,
     markdown_text,
     save_picture,
+    short_number,
     sentence,
 )
 from .._version import VERSION
@@ -35,7 +36,7 @@ from ..preprocessing import FormulaEncoder, Schema, TableEncoder, as_schema
 from ..privacy import learns_nothing
 from ._coefficient_display import CoefficientDisplay
 from ._curve_display import CurveDisplay, curves
-from ._inference import Inference, head_rows, inference
+from ._inference import Inference, inference
 from ._units import public_widths, table_units
 
 _ONE_RECORD = (
@@ -79,7 +80,7 @@ def _estimates(model):
     except NoLaw:  # The units of the table are not known: name what the steps before return.
         names, matrix, _ = table_units(last)
     coef = np.column_stack([np.atleast_2d(last.coef_), np.atleast_1d(last.intercept_)]).ravel()
-    return Table(("", "estimate"), [*zip(names, (f"{x:.4g}" for x in matrix @ coef), strict=True)])
+    return Table(("", "estimate"), [*zip(names, map(short_number, matrix @ coef), strict=True)])
 
 
 def shown_coefficients(model: Any, confidence_level: float) -> list:
@@ -174,12 +175,10 @@ class _Curves(Exported):
         report = last.privacy_report_
         yield "Estimand", last.interval_estimand
         yield f"{report.unit.capitalize()}s", f"{report.size:,}"
-        yield from head_rows("Privacy", str(report.guarantee))
+        yield "Privacy", str(report.guarantee)
         yield "Bands", f"{100.0 * self.confidence_level:g}% for all of a curve at once"
-        yield (
-            "Reference",
-            f"each effect is 0 on average, where the prediction is {last.intercept_:.4g}",
-        )
+        mean = short_number(last.intercept_)
+        yield "Reference", f"each effect is 0 on average, where the prediction is {mean}"
 
     def _tables(self):
         rows: list = []
@@ -188,16 +187,13 @@ class _Curves(Exported):
             error = np.where(np.isfinite(curve.band_high), curve.band_high - curve.band_low, np.nan)
             ends = (np.where(np.isnan(error), np.nan, x) for x in
                     (curve.effect, curve.band_low, curve.band_high))  # fmt: skip
-            names = [f"{x:.4g}" if isinstance(x, float) else str(x) for x in found["values"]]
+            names = [short_number(x) if isinstance(x, float) else str(x) for x in found["values"]]
             columns = (aligned(end, error) for end in ends)
             rows += zip(len(names) * [found["name"]], names, *columns, strict=True)
         return [Table(("feature", "value", "effect", "band low", "band high"), rows)]
 
     def _notes(self):
         return _BAND
-
-    def _parts(self):
-        return [Table((), [*self._head()], left=2), "", *super()._parts()]
 
 
 def schema_of(model: Any) -> Schema | None:
@@ -226,7 +222,7 @@ def _bounds(last, schema):
         yield f"The classes are {classes}. Nothing is learned from a row with any other label."
     else:
         low, high = last.bounds_y_
-        yield f"The target is clipped to [{low:g}, {high:g}]."
+        yield f"The target is clipped to [{low:,.12g}, {high:,.12g}]."
     if (largest := last.privacy_report_.max_weight) is not None:
         yield f"Weights of rows are clipped to [0, {largest:g}]."
     if schema is not None:
@@ -269,7 +265,8 @@ h2 { border-bottom: 2px solid #dde3e9; padding-bottom: 0.2rem; margin-top: 2.2re
 .summary, .warning { background: #eef4fb; border-left: 5px solid #2b6cb0; padding: 0.8rem 1.2rem; }
 .warning { background: #fff4e5; border-color: #c05621; }
 .scroll, figure { overflow-x: auto; margin: 1rem 0; }
-.scroll th, .scroll td { border-bottom: 1px solid #dde3e9; white-space: nowrap; }
+.scroll th, .scroll td { border-bottom: 1px solid #dde3e9; }
+.scroll .number { white-space: nowrap; }
 figure svg { max-width: 100%; height: auto; }
 .signature { display: flex; flex-wrap: wrap; gap: 2.5rem 2rem; margin: 3rem 0 1rem; }
 .signature div { flex: 1 14rem; border-top: 1px solid #1c2733; padding-top: 0.3rem; }
@@ -420,10 +417,8 @@ def meaning(report: Any) -> Iterator[str]:
             "give away what single rows hold."
         )
         return
-    factor = exp(min(epsilon, 700.0))
-    shown = f"{factor:.2g}" if factor < 1000 else f"{factor:.0e}"
-    if epsilon > 700.0:
-        shown = f"1e+{epsilon / log(10.0):.0f}"
+    factor = f"e to the power epsilon, {epsilon:g}"
+    factor = factor if epsilon > 7.0 else f"{exp(epsilon):.2g} ({factor})"
     yield (
         f"Suppose that somebody wants to find out something about one {unit}, and that they know "
         "everything about all the others. With this release in their hands they are hardly better "
@@ -432,7 +427,7 @@ def meaning(report: Any) -> Iterator[str]:
     )
     yield (
         f"In numbers: whatever they conclude, its probability changes by a factor of at most "
-        f"{shown} (e to the power epsilon, {epsilon:g}) when the data of one {unit} are replaced"
+        f"{factor} when the data of one {unit} are replaced"
         + (f", apart from a probability of at most {delta:g} (delta)." if delta else ".")
     )
     yield (
@@ -503,7 +498,7 @@ def picture(model: Any, confidence_level: float) -> Any:
         # A slope per year beside the effect of a yes or no would look like nothing.
         with suppress(ValueError):  # without public ranges it is per unit
             display = display.per_range(public_widths(model))
-        display.unit = f"{display.unit} on {target}".strip() if target else display.unit
+        display.unit += f" on {target}" if target else ""
     return display.plot()
 
 

@@ -10,7 +10,7 @@ from sklearn.base import is_classifier
 from .._compat import pipeline_steps, reaching_last
 from .._estimation._coefficients import CoefficientLaw
 from .._parameters import Level, validated
-from .._printing import Exported, Table, aligned
+from .._printing import Exported, Table, aligned, short_number
 from ._inference import Inference, inference
 from ._interval_display import confidence_interval
 from ._units import INTERCEPT, weights_at
@@ -79,7 +79,7 @@ def _words_of(rows):
 
 
 def _text(value):
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:,.8g}" if isinstance(value, float) else str(value)
 
 
 @validated
@@ -217,7 +217,7 @@ def marginal_effects(model: Any, row: Any, *, confidence_level: Level = 0.95) ->
     # If one of the sums is not estimable, neither is this one.
     law = found.law.mapped(np.where(np.isnan(gradient), before + 2.0 * after, gradient))
     against = ", and of a level against its reference level," if found.lists else ""
-    at = f"{words}, where it is {means(at_row[None])[1, 0, 0]:.3g}"
+    at = f"{words}, where it is {short_number(means(at_row[None])[1, 0, 0], 3)}"
     what = f"change of the {last.mean_name} per unit{against} at {at}"
     shift = law.shift + values - law.estimate
     law = CoefficientLaw(law.source, law.matrix, shift, law.n, estimand=what)

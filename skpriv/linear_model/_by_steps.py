@@ -20,6 +20,7 @@ from .._estimation._released import NOTHING
 from .._estimation._reports import ReportedFit, balanced
 from .._estimation._targets import Location
 from .._parameters import parameters
+from .._printing import short_number
 from .._stored import frozen_object, stored
 from ..privacy import capabilities
 from ..records import WeightedRows
@@ -273,8 +274,8 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals, PrivateEstimator):
     def _assumed_target(self, targets):
         """What made-up targets are like, in a sentence."""
         return (
-            f"Assumed: targets have the mean {np.mean(targets):.4g} and deviate "
-            f"from it by {np.std(targets):.3g} at each row."
+            f"Assumed: targets have the mean {short_number(np.mean(targets))} and deviate "
+            f"from it by {short_number(np.std(targets), 3)} at each row."
         )
 
     def _planned_names(self, names):

@@ -26,6 +26,7 @@ from .._estimation._coefficients import (
     equations_law,
     few_rows,
 )  # fmt: skip
+from .._estimation._fit_statistics import moment_statistics
 from .._estimation._intervals import USUAL_QUANTILE, two_sided_quantile
 from .._estimation._links import IDENTITY
 from .._estimation._loop._law import inversion_excess
@@ -36,7 +37,7 @@ from .._estimation._public_maps import RecordMap
 from .._estimation._released import Released
 from .._linalg import ROUNDED, SQRT2, norm_of, row_norms, unvech, vech_size
 from .._parameters import Estimand, RowsOfPerson, parameters
-from .._printing import Printed, Table
+from .._printing import Printed, Table, aligned
 from .._stored import frozen_object, stored
 from ..exceptions import PrivacyError
 from ..privacy import ROUNDING, SIDE_SHARE, Query, models_that
@@ -405,10 +406,10 @@ class FirstStage(Printed):
         for name, law, f in zip(self.endogenous, self.laws, self.f_statistics, strict=True):
             found = f"F = {f:.4g}" if f == f else "F is not known, as noise hides coefficients"
             yield f"first stage of {name}, number of instruments {self.n_instruments}: {found}"
-            cells = zip(self.names, _cells(law), strict=True)
-            rows = [
-                (term, f"{b:.4g}", f"{e:.4g}", f"{part:.3g}") for term, (b, e, _, part) in cells
-            ]
+            values, errors, _, shares = zip(*_cells(law), strict=True)
+            noise = map("{:.0%}".format, shares)
+            columns = aligned(values, errors), aligned(errors, errors), noise
+            rows = [*zip(self.names, *columns, strict=True)]
             yield Table(("", "estimate", "std. error", "noise"), rows)
         if self.weak:
             yield self.warning
@@ -701,3 +702,20 @@ class IVRegressor(AsymptoticIntervals, PrivateRegressor):
         source = LinearSource(self.first_stage_.warning or self._released.solved, units, origin)
         words = str(self.interval_estimand)
         return CoefficientLaw.of(source, len(units), self._released.moments.n, estimand=words)
+
+    def fit_statistics(self) -> tuple:
+        """The residual deviation of the structural equation, by what was released.
+
+        R-squared has no meaning there: the equation does not predict the target best.
+
+        Returns
+        -------
+        tuple of Statistic
+            Each has a ``name``, a ``value`` and a ``std_error``. It is empty without an intercept,
+            of persons with several rows, and where instruments are weak.
+        """
+        fit = self._released
+        maps = self._record_map
+        if fit.weak or self.privacy_report_.unit == "person" or not maps.fit_intercept:
+            return ()
+        return moment_statistics(fit.moments, fit.solved, maps, fit.structural, own=-1.0)[1:]

@@ -10,6 +10,7 @@ from .._estimation._coefficients import NOISE, CoefficientLaw
 from .._estimation._fit_statistics import linear_statistics
 from .._estimation._oracle import PoolsFits
 from .._parameters import Channel, DataNorm, Estimand, LineEstimand, Positive, parameters
+from .._printing import short_number
 from .._stored import stored
 from ..privacy import capabilities
 from ._by_steps import FitsLines
@@ -187,7 +188,7 @@ class LinearRegression(PoolsFits, FitsLines, PredictionIntervals):
             return CoefficientLaw.estimand, ""
         limit = self._record_map.radius * fit.last.limit
         return f"{self.interval_estimand} and targets", (
-            f"in which residuals beyond {limit:.3g} (in units of the target, "
+            f"in which residuals beyond {short_number(limit, 3)} (in units of the target, "
             f"{fit.last.limit / sqrt(fit.variance):.2g} deviations) and rows that are far from the "
             "others count for less"
         )

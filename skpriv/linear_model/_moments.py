@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._compat import Interval, StrOptions
 from .._estimation._cells import Cells
-from .._estimation._coefficients import CoefficientLaw, equations_law
+from .._estimation._coefficients import CoefficientLaw, equations_law, solved_equations
+from .._estimation._fit_statistics import moment_statistics
 from .._estimation._intervals import asymptotic_interval, certified_by_equations
 from .._estimation._moments import (
     RESIDUAL_CLIP,
@@ -264,6 +265,22 @@ class MomentRegressor(PoolsFits, CertifiedIntervals, FitsPersons, PredictionInte
         self._check_claim("asymptotic")
         line = str(self.interval_estimand)
         return equations_law(self._equations, self._scaling.units, line, self._basis)
+
+    def fit_statistics(self) -> tuple:
+        """R-squared and the residual deviation, by the released sums; it costs nothing.
+
+        Returns
+        -------
+        tuple of Statistic
+            Each has a ``name``, a ``value`` and a ``std_error``. It is empty where the sums do not
+            tell them: without an intercept, of persons, of codebook reports, of pooled fits, and
+            where noise hides the line.
+        """
+        moments = self._comparable_sums()
+        maps = self._scaling
+        alike = maps.fit_intercept and self.privacy_report_.unit == "record"
+        solved = solved_equations(moments) if alike and moments and not moments.weight else ""
+        return () if isinstance(solved, str) else moment_statistics(moments, solved, maps)
 
     def _centred(self, X, confidence_level, method):
         maps = self._scaling

@@ -16,7 +16,14 @@ from skpriv._estimation._fit_statistics import (
 from skpriv._estimation._loop._score import CUT
 from skpriv._linalg import unvech
 from skpriv.datasets import load_wages
-from skpriv.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
+from skpriv.linear_model import (
+    IVRegressor,
+    LinearRegression,
+    LogisticRegression,
+    PoissonRegressor,
+    ReweightedRegressor,
+    SSPRegressor,
+)
 
 N, COEF = 20_000, np.array([0.6, 0.3, 0.1])
 Z = 3.3  # of 20 intervals each at 99.9%, one misses in 50 runs: seeds are fixed
@@ -164,3 +171,70 @@ def test_the_noise_of_a_slope_is_in_the_error_of_the_linear_part():
     values, errors = np.transpose(found)
     assert values.mean() == pytest.approx(0.3 * b @ b, rel=0.01)
     assert values.std() == pytest.approx(errors.mean(), rel=0.1)
+
+
+# Standard scores of 24 fits each: of a true law their mean square is above 1.75, or below .3, in
+# one of 100 runs. Half of the errors would make it four times as large.
+FITS = 24
+
+
+def scores_of(fits, truth):
+    """Means of the standard scores and of their squares, by the name of the statistic."""
+    found = np.array([[(one.value - t) / one.std_error for one, t in zip(fit, truth, strict=True)]
+                      for fit in fits])  # fmt: skip
+    return found.mean(axis=0), (found**2).mean(axis=0)
+
+
+@pytest.mark.parametrize(
+    "epsilon, deviation, normal", [(1.0, 0.4, True), (0.5, 1.0, True), (np.inf, 0.4, False)]
+)
+def test_r_squared_and_deviation_by_moments_follow_their_law(epsilon, deviation, normal):
+    """With noise, with little of the target explained, and of exponential errors without noise."""
+    fits, part = [], COEF @ COEF / 3.0
+    for seed in range(FITS):
+        rng, X = rows(seed, 10_000)
+        noise = rng.normal(size=len(X)) if normal else rng.exponential(size=len(X)) - 1.0
+        model = SSPRegressor(
+            epsilon=epsilon, data_norm=1.8, bounds_y=(-5.0, 7.0), random_state=seed
+        )
+        fits.append(model.fit(X, 1.0 + X @ COEF + deviation * noise).fit_statistics())
+        assert [one.name for one in fits[-1]] == ["R-squared", "residual deviation"]
+    mean, square = scores_of(fits, (part / (part + deviation**2), deviation))
+    assert np.all(np.abs(mean) < 0.7) and np.all(square < 1.75) and square[0] > 0.3
+    assert fits[0][0].std_error < 0.1
+
+
+def test_the_deviation_of_a_structural_equation_follows_its_law():
+    """It is that of the equation's errors, which are not those of the least-squares line."""
+    fits = []
+    for seed in range(FITS):
+        rng = np.random.default_rng(seed)
+        z, hidden = rng.uniform(-1.0, 1.0, (2, N))
+        y = 0.4 * (0.5 * z + 0.4 * hidden) + 0.5 * hidden + 0.1 * rng.normal(size=N)
+        model = IVRegressor(
+            instruments=[0], endogenous=[1], bounds_X=(-1, 1), bounds_y=(-2, 2), random_state=seed
+        )
+        fits.append(model.fit(np.column_stack([z, 0.5 * z + 0.4 * hidden]), y).fit_statistics())
+        assert [one.name for one in fits[-1]] == ["residual deviation"]
+    mean, square = scores_of(fits, [np.sqrt(0.25 / 3.0 + 0.01)])
+    assert abs(mean[0]) < 0.7 and 0.3 < square[0] < 1.75
+    assert fits[0][0].std_error < 0.02
+
+
+def test_moments_that_do_not_tell_leave_it_out():
+    rng, X = rows(0, 4000)
+    y = X @ COEF
+    line = {"data_norm": 1.8, "bounds_y": (-4, 4), "random_state": 0}
+    told = SSPRegressor(**line).fit(X, y)
+    assert told.fit_statistics()
+    weighted = SSPRegressor(**line).fit(X, y, sample_weight=np.full(4000, 0.5), max_weight=1.0)
+    assert weighted.fit_statistics()[0].std_error >= told.fit_statistics()[0].std_error
+    assert not SSPRegressor(**line, fit_intercept=False).fit(X, y).fit_statistics()
+    assert not SSPRegressor(**line, epsilon=0.01).fit(X, y).fit_statistics()
+    assert not ReweightedRegressor(**line).fit(X, y).fit_statistics()
+    persons = SSPRegressor(**line).fit(X, y, groups=np.arange(4000) // 2, max_rows_per_group=2)
+    assert not persons.fit_statistics()
+    weak = IVRegressor(
+        instruments=[0], endogenous=[1], bounds_X=(-1, 1), bounds_y=(-4, 4), random_state=0
+    )
+    assert not weak.fit(X, y).fit_statistics()

@@ -16,8 +16,8 @@ import skpriv.inspection as inspection
 import skpriv.model_selection as model_selection
 from skpriv import BudgetAccountant, bandits, describe
 from skpriv._printing import (
-    Display, Printed, Table, latex_text, markdown_text, one_line, picture_text, picture_texts,
-    save_picture, text_width,
+    LINE, Display, Head, Printed, Table, latex_text, markdown_text, one_line, picture_text,
+    picture_texts, save_picture, text_width,
 )  # fmt: skip
 from skpriv.inspection import (
     CoefficientDisplay, CurveDisplay, IntervalDisplay, coefficient_table, compare_models, inference,
@@ -130,7 +130,6 @@ PICTURES = {
     "IntervalDisplay": intervals,
     "RegretDisplay": regret,
     "PrivacyUtilityDisplay": utility,
-    "PartitionTree": None,  # which has no names
 }
 PRINTED = {
     "Inference": lambda kind: inference(fitted(kind)[0]),
@@ -257,7 +256,8 @@ def test_tables_as_text_and_html(name):
     for part in hostile._parts():
         if isinstance(part, Table):
             lines = str(part).split("\n")
-            assert len(lines) == len(part.rows) + bool(part.header)
+            goes_on = isinstance(part, Head) and max(map(len, lines)) <= LINE
+            assert len(lines) == len(part.rows) + bool(part.header) or goes_on
     assert not re.search("[\u202a-\u202e\u2066-\u2069\x00-\x08\t\r]", str(hostile))
 
 

@@ -17,7 +17,6 @@ import numpy as np
 from ..._estimation._intervals import norm_quantile, operator_quantile
 from ..._estimation._public_maps import RecordMap
 from ..._linalg import SQRT2, quadratic_forms, unvech, vech, vech_size
-from ..._printing import Display
 from ..._stored import frozen, frozen_object, stored
 from ...privacy import ROUNDING, CodebookBlocksNoise, NoiseSource, Query, hadamard_entries
 
@@ -240,11 +239,10 @@ class Bin:
 
 
 @stored
-class PartitionTree(Display):
+class PartitionTree:
     """Bins of a layered regression, as released: a readable part of the fitted model.
 
-    ``print(tree)`` shows a line a bin, and ``tree.plot()`` draws it. Bins below inactive bins are
-    never made.
+    Bins below inactive bins are never made.
 
     Parameters
     ----------
@@ -310,52 +308,6 @@ class PartitionTree(Display):
         outside = rows[exponents >= self.n_scales]
         if parent is not None and len(outside):
             yield parent, outside
-
-    def __str__(self):
-        active = sum(node.active for node in self.bins)
-        lines = [f"PartitionTree: {len(self.bins)} bins, {active} active"]
-        for node in sorted(self.bins, key=lambda b: b.path):
-            indent = "  " * node.level
-            state = "active" if node.active else f"inactive  s={node.eigenvalues[0]:.3g}"
-            lines.append(f"{indent}{'.'.join(map(str, node.path))}  {state}")
-            for j in range(node.n_active):
-                direction = np.array2string(node.directions[:, j], precision=3, threshold=6)
-                lines.append(
-                    f"{indent}    s={node.eigenvalues[j]:.3g}  "
-                    f"half-width={node.half_widths[j]:.3g}  u={direction}"
-                )
-        return "\n".join(lines)
-
-    __repr__ = __str__
-
-    def plot(self, ax=None):
-        """Draw the tree: active bins filled, with their number of directions.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes or None
-
-        Returns
-        -------
-        self : PartitionTree
-            Itself, with attributes ``ax_`` and ``figure_``.
-        """
-        ax = self._axes(ax)
-        shown = sorted(self.bins, key=lambda b: b.path)
-        places = {node.path: (row, -node.level) for row, node in enumerate(shown)}
-        for node in shown:
-            x, y = places[node.path]
-            if node.parent is not None:
-                px, py = places[node.parent.path]
-                ax.plot([px, x], [py, y], color="0.7", linewidth=0.8, zorder=1)
-            ax.scatter(x, y, s=90, zorder=2, edgecolors="C0", color="C0" if node.active else "w")
-            label = f"{node.path[-1]}" + (f" ({node.n_active})" if node.active else "")
-            ax.annotate(label, (x, y), xytext=(0, 8), textcoords="offset points", ha="center")
-        ax.set_yticks(range(-max((b.level for b in shown), default=1), 0))
-        ax.set_yticklabels([f"level {-y}" for y in map(int, ax.get_yticks())])
-        ax.set_xticks([])
-        ax.set_title("bins by exponent k; (directions resolved)")
-        return self._drawn(ax)
 
 
 @frozen_object
