@@ -121,4 +121,5 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[F], F]:
 
 def validate_params(function: F, limits: dict[str, Any]) -> F:
     """Return a function whose parameters are checked first, as are those of what it calls."""
-    return forgets_rows(_validate_params(limits, prefer_skip_nested_validation=False)(function))
+    checked: F = _validate_params(limits, prefer_skip_nested_validation=False)(function)
+    return forgets_rows(checked)

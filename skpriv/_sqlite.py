@@ -179,7 +179,7 @@ class Database:
         if getattr(self, "_connection", None) is not None:
             self.close()
 
-    def _opened(self):
+    def _opened(self) -> Connection:
         if self.path is None:
             return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         if not os.path.isfile(self.path):
@@ -206,7 +206,7 @@ class Database:
         return connection
 
     @contextmanager
-    def _named_errors(self):
+    def _named_errors(self) -> Iterator[None]:
         """Turn SQLite's errors into sentences that name the file."""
         try:
             yield
@@ -215,10 +215,10 @@ class Database:
         except sqlite3.DatabaseError as error:
             raise PrivacyError(DAMAGED.format(self.path, self.kind, error)) from error
 
-    def _entries(self, connection):
+    def _entries(self, connection: Connection) -> Any:
         return connection.execute(self.history).fetchone() if self.history else None
 
-    def _check_history(self, connection):
+    def _check_history(self, connection: Connection) -> None:
         """Refuse a file that has fewer entries than the mark beside it says."""
         if self.history and self.path is not None:
             marked = self._marked()
@@ -226,7 +226,7 @@ class Database:
             if marked and now[0] == marked[0] and now[1] < marked[1]:
                 raise PrivacyError(PUT_BACK.format(self.kind, self.path))
 
-    def _marked(self):
+    def _marked(self) -> tuple[str, int] | None:
         """Identity and number of entries in the mark, or None where there is no mark."""
         try:
             with open(f"{self.path}.mark", "rb") as file:
@@ -244,7 +244,7 @@ class Database:
             raise PrivacyError(DAMAGED_MARK.format(self.path, self.kind))
         return identity, number
 
-    def _write_mark(self, entries):
+    def _write_mark(self, entries: Any) -> None:
         """Write the number of entries into the mark beside the file. It is not synced."""
         if self.path is not None:
             fresh = Path(f"{self.path}.{uuid.uuid4().hex}")

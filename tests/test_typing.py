@@ -55,9 +55,11 @@ REFUSED = [  # a text that is none of the choices
 ]
 # Where all that counts privacy is, and rooms that are done: they stay strict, and others may join.
 STRICT = {
-    "skpriv.exceptions", "skpriv._stored", "skpriv.metrics.*", "skpriv._estimation._released",
-    "skpriv.privacy._query", "skpriv.privacy._accounting._cost",
-    "skpriv.privacy._accounting._guarantee", "skpriv.privacy._ledger.*", "skpriv.protocol._ledger",
+    *("skpriv" + f".{room}" * bool(room) for room in ["", *ROOMS] if room != "metrics"),
+    "skpriv.exceptions", "skpriv._compat", "skpriv._sqlite", "skpriv._stored", "skpriv.metrics.*",
+    "skpriv._estimation._released", "skpriv.bandits._visits", "skpriv.privacy._query",
+    "skpriv.privacy._accounting.*", "skpriv.privacy._ledger.*", "skpriv.privacy._noise._lattice",
+    "skpriv.protocol._ledger", "skpriv.records._dtypes",
 }  # fmt: skip
 DEMANDS = (
     "disallow_untyped_calls", "disallow_untyped_defs", "disallow_incomplete_defs",

@@ -46,7 +46,7 @@ class Visits:
         # With 16 bytes, two of 1e9 people have one hash with a probability of about 1e-21.
         return Hashed(blake2b(name, digest_size=16, key=self._numbering.key).digest())
 
-    def admit(self, users: Any, until: int, place: int) -> tuple[np.ndarray, list]:
+    def admit(self, users: Any, until: int, place: int) -> tuple[np.ndarray, list[Hashed]]:
         """Decide from which rounds is learned, and count them before they are read.
 
         Parameters
@@ -67,7 +67,7 @@ class Visits:
         if until != self._until:
             self._here = set()  # first: if nothing follows, it is made again
             self._until = until
-        come: dict = {}  # the first of these rounds of each person
+        come: dict[Hashed, int] = {}  # the first of these rounds of each person
         for at, user in enumerate(users):
             name = self.hashed(user)
             if name is not None and name not in self._here:
@@ -78,6 +78,6 @@ class Visits:
         self._here.update(names)
         return admitted, names
 
-    def restore(self, names: list) -> None:
+    def restore(self, names: list[Hashed]) -> None:
         """Take back visits of rounds that were not taken in; a second try of them is free."""
         self._here.difference_update(names)

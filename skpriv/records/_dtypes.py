@@ -53,7 +53,7 @@ REMEDIES = {
 }
 
 
-def dtypes_of(data: Any) -> dict:
+def dtypes_of(data: Any) -> dict[str, Any]:
     """Dtype of each column by its name, which is "" where it has none; no value is looked at.
 
     Parameters
@@ -76,7 +76,7 @@ def dtypes_of(data: Any) -> dict:
     return {} if dtype is None else {"": dtype}
 
 
-def _of_column(column):
+def _of_column(column: Any) -> Any:
     """Dtype of a column, or None of what is no column."""
     arrow = type(column).__module__.startswith("pyarrow.")
     return inner(getattr(column, "type" if arrow else "dtype", None))
@@ -106,7 +106,7 @@ READ_AS_NUMBERS = frozenset({NUMBERS, TRUTHS, TEXTS, None})  # a text is the num
 
 
 def refuse_dtypes(
-    dtypes: dict, where: str, why: str = "are no numbers", readable: Any = READ_AS_NUMBERS
+    dtypes: dict[str, Any], where: str, why: str = "are no numbers", readable: Any = READ_AS_NUMBERS
 ) -> None:
     """Refuse columns whose cells cannot be read, by their dtypes alone.
 

@@ -10,10 +10,9 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from ..._parameters import Count, Finite, Positive, validated
-from ...privacy import activated, capture
+from ...privacy import Hashed, activated, capture
 from ...records import finite_numbers, name_of
 from .._base import NO_LIMIT, BasePolicy, checked_available
-from .._visits import Hashed
 from ._store import (
     CAME, IN_RANGE, Store, begun, check_repeated, check_same, event_name, sentence_of, served,
 )  # fmt: skip

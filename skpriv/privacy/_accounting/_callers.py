@@ -168,10 +168,10 @@ def learns_nothing(step: Any) -> bool:
     return _is_ours(step) or step is None or _is(step, "passthrough")
 
 
-def _is(step, word):
+def _is(step: Any, word: str) -> bool:
     return isinstance(step, str) and step == word
 
 
-def _is_ours(step):
+def _is_ours(step: Any) -> bool:
     kind = type(step)
     return kind.__module__.startswith("skpriv.preprocessing.") and kind.__name__ in PUBLIC

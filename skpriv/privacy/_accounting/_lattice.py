@@ -148,7 +148,7 @@ class Lattice:
         answers lead to and records of zero do not, of up to 2^16 times as many numbers. A round
         that does not fit all the same is refused: its users have paid for nothing, and no more.
         """
-        return self.step * sqrt(size) * 2.0 ** (COARSEST + 11.5) <= sensitivity
+        return bool(self.step * sqrt(size) * 2.0 ** (COARSEST + 11.5) <= sensitivity)
 
     @property
     def scale(self) -> float:
@@ -223,7 +223,7 @@ def shares_needed(users: int, size: int, security: float = SECURITY) -> int:
         return 1  # the sum is the user's own vector
     target = 2.0 * (log(security) - log(size) + log(2.0))
 
-    def enough(mixed):
+    def enough(mixed: int) -> bool:
         return _log_excess(users, mixed) <= target - 1e-6
 
     if not enough(MOST_SHARES):
@@ -231,7 +231,7 @@ def shares_needed(users: int, size: int, security: float = SECURITY) -> int:
     return bisect_left(range(MOST_SHARES), True, lo=2, key=enough) + 1
 
 
-def _log_excess(users, mixed):
+def _log_excess(users: int, mixed: int) -> float:
     """Log of an upper bound of E q^(C - 1) - 1, for this many users and mixed shares of each.
 
     A set of s of r users is a union of components with probability 1 / binom(r m, s m). By the
@@ -256,14 +256,14 @@ def _log_excess(users, mixed):
     return excess
 
 
-def _last_step(logs, r, mixed, order):
+def _last_step(logs: np.ndarray, r: int, mixed: int, order: float) -> float:
     """Log of the sum, over the sizes s of one user's component, in the recursion for r users."""
     s = np.arange(1, r)
     terms = log_binomial(r - 1, s - 1) - log_binomial(r * mixed, s * mixed)
     return float(np.logaddexp.reduce(terms + order + logs[r - s]))
 
 
-def log_binomial(n, k):
+def log_binomial(n: Any, k: Any) -> Any:
     """Log of the number of ways to choose k of n."""
     return gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
 

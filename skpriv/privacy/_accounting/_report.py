@@ -1,5 +1,6 @@
 """The questions of a fit about its records, and their price."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 from math import exp, isfinite, sqrt
@@ -16,14 +17,14 @@ PUBLISHED = ("size", "rows_per_unit", "person_column", "secure", "not_covered") 
 HEADERS = ("query", "norm", "sensitivity", "share", "records", "noise", "scale", "mu")
 
 
-def amount(cost):
+def amount(cost: Cost) -> float:
     """Mu of a cost; its epsilon where a part of it is neither Gaussian nor zCDP."""
     if cost.pure or cost.approximate:
         return cost.epsilon(cost.delta)
     return sqrt(2.0 * cost.amount("zcdp"))
 
 
-def _dearest(costs):
+def _dearest(costs: list[Cost]) -> Cost:
     """The payment of the most expensive record, in one currency if some have paid in zCDP.
 
     (The maximum of every coordinate would add the Gaussian costs of one record to the zCDP of
@@ -241,12 +242,12 @@ class PrivacyReport(Printed):
         return "secure noise (exact draws with random bits of the operating system)"
 
     @property
-    def _currency(self):
+    def _currency(self) -> str:
         total = self.total
         return "epsilon" if total.pure or total.approximate else "mu"
 
     @property
-    def _legend(self):
+    def _legend(self) -> str:
         """The meaning of the columns of the table."""
         reports = capabilities(self.privacy).reports
         costs = self._currency
@@ -260,7 +261,7 @@ class PrivacyReport(Printed):
         )
 
     @property
-    def _printed(self):
+    def _printed(self) -> list[tuple[str, ...]]:
         """Rows as texts; rows that print alike and follow each other are one, with their number."""
         alike = [(cells, len([*rows])) for cells, rows in groupby(row.cells() for row in self.rows)]
         return [
@@ -302,12 +303,12 @@ class PrivacyReport(Printed):
         }
 
     @property
-    def _mechanisms(self):
+    def _mechanisms(self) -> list[dict[str, Any]]:
         """The rows as dictionaries of plain values."""
         return [dict(zip(self._columns, row.values, strict=True)) for row in self.rows]
 
     @property
-    def _columns(self):
+    def _columns(self) -> tuple[str, ...]:
         return (*HEADERS[:-1], self._currency)
 
     def to_dp_event(self) -> Any:
@@ -344,7 +345,7 @@ class PrivacyReport(Printed):
             events.append(dp_accounting.RandomizedResponseDpEvent(2.0 / (1.0 + exp(paid.pure)), 2))
         return dp_accounting.ComposedDpEvent(events)
 
-    def _parts(self):
+    def _parts(self) -> Iterator[Any]:
         yield f"{self.name}: {self.guarantee}"
         if self.persons:
             yield self.persons

@@ -74,7 +74,9 @@ def discrete_gaussian(
     raise PrivacyError(DEAD)
 
 
-def _proposals(variance, centers, entropy):
+def _proposals(
+    variance: int, centers: np.ndarray, entropy: Callable[[int], bytes]
+) -> tuple[np.ndarray, np.ndarray]:
     """One proposal for each center, and whether it is taken."""
     starts, widths, tops, weights, ends, sure = _buckets(variance)
     words, places, chances = random_words(3 * len(centers), entropy).reshape(3, -1)
@@ -102,7 +104,7 @@ def _proposals(variance, centers, entropy):
 
 
 @lru_cache(maxsize=64)
-def _buckets(variance):
+def _buckets(variance: int) -> tuple[np.ndarray, ...]:
     """First integer, width, unit and weight of each bucket, the sums of the weights up to each, and
     words below which all is taken.
 
@@ -122,7 +124,7 @@ def _buckets(variance):
     return starts, widths, tops, weights, weights.cumsum(), sure
 
 
-def _chance(away, variance):
+def _chance(away: np.ndarray, variance: int) -> Any:
     """exp(-away^2 / (2 variance)) by sums, products and roundings of doubles alone."""
     exponent = away * away * (-1.0 / (2.0 * log(2.0) * variance))
     integer = np.rint(exponent)
@@ -131,7 +133,7 @@ def _chance(away, variance):
     return np.ldexp(1.0 + terms.sum(axis=0), integer.astype(np.int32))
 
 
-def _exactly(word, height, distance, variance, entropy):
+def _exactly(word: int, height: Any, distance: Any, variance: int, entropy: Any) -> bool:
     """Whether a uniform number that begins with these bits is below a chance.
 
     The chance is top exp(-(z - c)^2 / (2 variance)) / weight for the height (top, weight) and the
@@ -236,4 +238,5 @@ def additive_shares(
 
 def summed_shares(parts: np.ndarray) -> np.ndarray:
     """Sum of shares modulo 2^64, as signed integers."""
-    return np.asarray(parts, dtype=np.uint64).sum(axis=0, dtype=np.uint64).view(np.int64)
+    total: np.ndarray = np.asarray(parts, dtype=np.uint64).sum(axis=0, dtype=np.uint64)
+    return total.view(np.int64)
