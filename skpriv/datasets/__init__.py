@@ -3,7 +3,6 @@
 from ._hard_instances import (
     make_ill_conditioned,
     make_rank_one,
-    make_rare_direction,
     make_small_direction,
     make_sparse_autoregressive,
 )
@@ -15,7 +14,6 @@ __all__ = [
     "load_warfarin",
     "make_ill_conditioned",
     "make_rank_one",
-    "make_rare_direction",
     "make_small_direction",
     "make_sparse_autoregressive",
 ]

@@ -20,17 +20,19 @@ from .._estimation._intervals import asymptotic_interval, certified_by_equations
 from .._estimation._moments import (
     RESIDUAL_CLIP,
     Instrument,
+    NormalEquations,
     PersonGramQuery,
     ResidualGramQuery,
     cluster_degrees,
     ridge_prior,
 )
 from .._estimation._public_maps import RecordMap
+from .._estimation._released import Released
 from .._estimation._reports import moments_query
 from .._estimation._oracle import PoolsFits
 from .._linalg import norm_of, one_blas_thread, psd_part, trace_of
 from .._parameters import Channel, DataNorm, Estimand, Positive, parameters
-from .._stored import stored
+from .._stored import frozen_object, stored
 from ._estimator import FitsPersons
 from ._opening import channel_of, hold_out, open_fit, scaled_rows, weighted_rows
 from ._prediction_intervals import PredictionIntervals, calibration
@@ -79,6 +81,49 @@ def residual_gram(session, equations, theta, query_map, instrument=Instrument())
         rows = round(answer.n * session.persons)
         found["debias"] = cluster_degrees(session.n, rows, query_map.size)
     return found
+
+
+@frozen_object
+class SumsFit(Released):
+    """The sums that a fit released, as equations of w in theta = basis w.
+
+    Attributes
+    ----------
+    equations : NormalEquations
+    basis : ndarray of shape (p, p)
+    theta : ndarray of shape (p,)
+    theta_bound : float or None
+        Assumed bound on the norm of the true theta.
+    shapes : tuple of ndarray of shape (p, p)
+        Of priors beside that of a ridge: the matrix of a normalisation.
+    """
+
+    equations: NormalEquations
+    basis: np.ndarray
+    theta: np.ndarray
+    theta_bound: float | None
+    shapes: tuple
+
+    def knowing(self, cells):
+        """The same where public cells of the table are known, as directions of theta."""
+        turned = cells.turned(lambda lines: np.linalg.solve(self.basis, lines.T).T)
+        equations = replace(self.equations, cells=turned)
+        if self.shapes and not equations.symmetric:  # rows e are U phi over their lengths
+            U = self.shapes[0]
+            # The mean of 1 / |U phi|, where |phi| is about 1, is n over this length
+            length = equations.n / abs(trace_of(np.linalg.solve(U, equations.design)))
+            turned = cells.turned(lambda lines: length * np.linalg.solve(U, lines.T).T)
+            equations = replace(equations, row_cells=turned)
+        return replace(self, equations=equations)
+
+    def interval(self, phi, confidence_level, method):
+        """Centre and half-width at rows of features, in scaled units."""
+        points = phi @ self.basis
+        theta = np.linalg.solve(self.basis, self.theta)
+        bound = self.theta_bound and self.theta_bound * norm_of(np.linalg.inv(self.basis), 2)
+        if method == "certified":
+            return certified_by_equations(self.equations, points, bound, confidence_level)
+        return asymptotic_interval(self.equations, points, theta, bound, confidence_level)
 
 
 @parameters
@@ -148,22 +193,18 @@ class MomentRegressor(PoolsFits, CertifiedIntervals, FitsPersons, PredictionInte
         self.coef_, self.intercept_ = self._scaling.coefficients(theta)
         return theta
 
+    @property
+    def _released(self):
+        maps = self._scaling
+        bound = None if self.coef_norm is None else maps.theta_bound(self.coef_norm)
+        theta = maps.theta(self.coef_, self.intercept_)
+        return SumsFit(self._equations, self._coordinates, theta, bound, self._shapes)
+
     def _with_cells(self, cells):
         check_is_fitted(self)
-        found = Cells.of_rows(self._scaling.row_map, cells)
-        basis = self._coordinates
         twin = copy(self)
-        whitening = self._shapes
-        cells_of_both = {"cells": found.turned(lambda lines: np.linalg.solve(basis, lines.T).T)}
-        equations = self._equations
-        if whitening and not equations.symmetric:  # rows e are U phi over their lengths
-            U = whitening[0]
-            # The mean of 1 / |U phi|, where |phi| is about 1, is n over this length
-            length = equations.n / abs(trace_of(np.linalg.solve(U, equations.design)))
-            cells_of_both["row_cells"] = found.turned(
-                lambda lines: length * np.linalg.solve(U, lines.T).T
-            )
-        twin._equations = replace(equations, **cells_of_both)
+        found = Cells.of_rows(self._scaling.row_map, cells)
+        twin._equations = self._released.knowing(found).equations
         return twin
 
     def _solution(self, equations):
@@ -283,24 +324,12 @@ class MomentRegressor(PoolsFits, CertifiedIntervals, FitsPersons, PredictionInte
         return () if isinstance(solved, str) else moment_statistics(moments, solved, maps)
 
     def _centred(self, X, confidence_level, method):
-        maps = self._scaling
-        equations = self._equations
-        points = maps.features(X.toarray() if issparse(X) else X)
-        bound = None
-        limit = np.ones(len(points))  # |phi'theta*| is at most both bounds, whatever the noise
-        if self.coef_norm is not None:
-            bound = maps.theta_bound(self.coef_norm)
-            limit = np.minimum(1.0, bound * np.linalg.norm(points, axis=1))
-        theta = maps.theta(self.coef_, self.intercept_)
-        basis = self._coordinates
-        points = points @ basis
-        theta = np.linalg.solve(basis, theta)
-        bound = bound and bound * norm_of(np.linalg.inv(basis), 2)
-        if method == "certified":
-            centre, half = certified_by_equations(equations, points, bound, confidence_level)
-        else:
-            centre, half = asymptotic_interval(equations, points, theta, bound, confidence_level)
-        return centre, half, limit
+        X = X.toarray() if issparse(X) else X
+        bound = self._released.theta_bound
+        limit = np.ones(len(X))  # |phi'theta*| is at most both bounds, whatever the noise
+        if bound is not None:
+            limit = np.minimum(1.0, bound * np.linalg.norm(self._scaling.features(X), axis=1))
+        return *super()._centred(X, confidence_level, method), limit
 
 
 # code -> paper (Wang 2018, "Revisiting differentially private linear regression"):

@@ -186,12 +186,15 @@ class PredictsAtPoints(KnowsCells, Documented):
 class CertifiedIntervals(PredictsAtPoints):
     """Mixin of estimators whose intervals are certified where nothing else is asked for.
 
-    A class has ``_scaling``, its public maps, and ``_centred(X, confidence_level, method)``: centre
-    and half-width at checked rows in scaled units, and a bound on their size if one is known.
+    A class has ``_scaling``, its public maps, and ``_released``, all that its fit released.
     """
 
     _scaling: Any
-    _centred: Any
+    _released: Any
+
+    def _centred(self, X, confidence_level, method):
+        """Centre and half-width at checked rows, and a bound on their size if one is known."""
+        return self._released.interval(self._scaling.features(X), confidence_level, method)
 
     @rowwise
     def confidence_interval(

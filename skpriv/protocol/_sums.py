@@ -355,14 +355,14 @@ def sum_report(
     return packed(fields, additive_shares(steps, opened.needed.shares, os.urandom))
 
 
-def noisy_vector(needed, x, y, entropy=os.urandom):
+def noisy_vector(needed, x, y):
     """A record's vector in steps of the grid, with this user's part of the noise."""
     row = np.nan_to_num(floats(x), posinf=0.0, neginf=0.0)[None, :]
     target = np.nan_to_num(np.array([number(y)]), posinf=0.0, neginf=0.0)
     with np.errstate(all="ignore"):
         vector = np.asarray(needed.query.sum(row, target), dtype=float)
     steps = rounded(vector, needed.lattice.step)
-    return steps + discrete_gaussian(needed.lattice.variance, np.zeros(needed.size), entropy)
+    return steps + discrete_gaussian(needed.lattice.variance, np.zeros(needed.size), os.urandom)
 
 
 def packed(fields, shares):

@@ -29,14 +29,6 @@ def test_bounded_and_linear_on_average(make, noise, global_random_seed):
     assert len(again) == 2 and all((a == b).all() for a, b in zip(again, (X, y), strict=True))
 
 
-def test_theorem_1_and_case_1():
-    X, _ = datasets.make_rare_direction(40_000, random_state=0)
-    assert set(map(tuple, X)) == {(1.0, 0.0), (0.0, 1.0)}
-    assert abs(X[:, 1].sum() - 200) < 6 * np.sqrt(200)
-    with pytest.raises(ValueError, match="n_features"):
-        datasets.make_rare_direction(10, n_features=1)
-
-
 def test_theorem_2_and_case_2():
     X, _ = datasets.make_small_direction(8000, random_state=0)
     assert np.allclose(np.abs(X), [0.5, 0.07 / 20])

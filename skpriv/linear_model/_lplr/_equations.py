@@ -19,8 +19,10 @@ from scipy import linalg
 
 from ..._estimation._intervals import event, shared
 from ..._estimation._moments import INTERCEPT_PRIOR, SAMPLING, normal_posterior
+from ..._estimation._released import Released
 from ..._linalg import RELATIVE_ZERO, blocks_of, quadratic_forms
-from ._tree import NOISE_WEIGHTS, Bin, GaussianLaw, ReportLaw
+from ..._stored import frozen_object
+from ._tree import NOISE_WEIGHTS, Bin, GaussianLaw, PartitionTree, ReportLaw
 
 # Parts of a bin's failure probability: of the targets, and of the errors of earlier levels, given
 # the gram. The events about noise have `NOISE_WEIGHTS`.
@@ -118,24 +120,31 @@ def report_bound(node, theta_bound, failure):
     return BinBound(node, operator, quantile, 0.0, norm)
 
 
-def certified_by_tree(tree, points, theta_bound, confidence_level):
-    """Low and high ends for x'theta*, uniformly over the points."""
-    bins, bounds = _bounds(tree, theta_bound, confidence_level)
-    low = np.empty(len(points))
-    high = np.empty(len(points))
-    for chunk in blocks_of(len(points), 2 * points.shape[1]):
-        X = points[chunk]
-        norms = theta_bound * np.linalg.norm(X, axis=1)
-        low[chunk] = -norms
-        high[chunk] = norms
-        for node in bins:
-            for penalty in BIN_PATH:
-                centre, half = _along_chain(node, X, penalty, bounds, theta_bound)
-                # intersection: all of them hold on one event
-                np.maximum(low[chunk], centre - half, out=low[chunk])
-                np.minimum(high[chunk], centre + half, out=high[chunk])
-    # on the rare event that the intervals do not meet, their order is not to be relied upon
-    return np.minimum(low, high), np.maximum(low, high)
+@frozen_object
+class TreeFit(Released):
+    """The equations of the bins of a tree, and the assumed bound on the norm of theta*."""
+
+    tree: PartitionTree
+    theta_bound: float
+
+    def interval(self, phi, confidence_level, method):
+        """Centre and half-width for phi'theta*, uniformly over the points."""
+        bins, bounds = _bounds(self.tree, self.theta_bound, confidence_level)
+        low = np.empty(len(phi))
+        high = np.empty(len(phi))
+        for chunk in blocks_of(len(phi), 2 * phi.shape[1]):
+            X = phi[chunk]
+            norms = self.theta_bound * np.linalg.norm(X, axis=1)
+            low[chunk] = -norms
+            high[chunk] = norms
+            for node in bins:
+                for penalty in BIN_PATH:
+                    centre, half = _along_chain(node, X, penalty, bounds, self.theta_bound)
+                    # intersection: all of them hold on one event
+                    np.maximum(low[chunk], centre - half, out=low[chunk])
+                    np.minimum(high[chunk], centre + half, out=high[chunk])
+        # on the rare event that the intervals do not meet, their order is not to be relied upon
+        return (low + high) / 2.0, np.abs(high - low) / 2.0
 
 
 def _bounds(tree, theta_bound, confidence_level):

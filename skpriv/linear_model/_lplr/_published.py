@@ -5,6 +5,7 @@ from math import log, sqrt
 import numpy as np
 
 from ..._estimation._intervals import split_failure
+from ..._estimation._released import Released
 from ..._stored import frozen_object, stored
 from ...privacy import ROUNDING
 from ._equations import TARGETS_WEIGHTS
@@ -121,7 +122,7 @@ def grow_paper(session, maps, *, gamma, n_scales, n_levels, theta_bound):
 
 @stored
 @frozen_object
-class PaperIntervals:
+class PaperIntervals(Released):
     """Predictions and intervals along the paths of a published tree."""
 
     tree: PartitionTree
@@ -179,15 +180,15 @@ class PaperIntervals:
             predicted[rows] = points[rows] @ node.total
         return predicted
 
-    def certified_by_rules(self, points, confidence_level):
+    def interval(self, phi, confidence_level, method):
         """Intersection over the levels of each path; all hold on one event, for all x at once."""
         widths = self.half_widths(confidence_level)
-        norms = self.theta_bound * np.linalg.norm(points, axis=1)
+        norms = self.theta_bound * np.linalg.norm(phi, axis=1)
         low = -norms
         high = norms
-        for node, rows in self.tree.locate(points):
+        for node, rows in self.tree.locate(phi):
             path: list[Bin] = [step for step in node.chain() if step.active][::-1]
-            X = points[rows]
+            X = phi[rows]
             eta = np.zeros(len(rows))
             for step in path:
                 eta += abs(X @ step.directions[:, 0]) * widths[step.path]
@@ -196,4 +197,4 @@ class PaperIntervals:
                 half = eta + self.theta_bound * rest
                 low[rows] = np.maximum(low[rows], centre - half)
                 high[rows] = np.minimum(high[rows], centre + half)
-        return np.minimum(low, high), np.maximum(low, high)
+        return (low + high) / 2.0, np.abs(high - low) / 2.0

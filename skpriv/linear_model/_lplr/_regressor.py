@@ -10,7 +10,7 @@ from ..._stored import stored
 from .._estimator import PrivateRegressor
 from .._opening import open_fit, scaled_rows
 from .._predictions import CertifiedIntervals
-from ._equations import certified_by_tree, half_widths, pooled
+from ._equations import TreeFit, half_widths, pooled
 from ._growth import grow, noise_kind, tree_shape
 from ._published import grow_paper
 
@@ -178,11 +178,8 @@ class LayeredRegressor(CertifiedIntervals, PrivateRegressor):
             return self._scaling.unscale(self._rules.predict(self._scaling.features(X)))
         return super()._function(X)
 
-    def _centred(self, X, confidence_level, method):
-        points = self._scaling.features(X)
+    @property
+    def _released(self):
         if self.variant == "paper":
-            low, high = self._rules.certified_by_rules(points, confidence_level)
-        else:
-            bound = self._scaling.theta_bound(self.coef_norm)
-            low, high = certified_by_tree(self.tree_, points, bound, confidence_level)
-        return (low + high) / 2.0, (high - low) / 2.0
+            return self._rules
+        return TreeFit(self.tree_, self._scaling.theta_bound(self.coef_norm))
