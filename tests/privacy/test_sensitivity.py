@@ -18,6 +18,7 @@ from skpriv._estimation._loop._score import ScoreQuery
 from skpriv.model_selection._private_score import ErrorMoments, Gains, SquaredErrors
 
 every_class = pytest.mark.parametrize("asked_class", REGISTRY, ids=lambda c: c.__name__)
+ROW_BY_ROW = SquaredErrors, ErrorMoments, Gains  # predictors of others are asked in this way
 TRIES = 50  # pairs of adversarial neighbours of each class
 WORST = [  # some of the pairs are searched for, once for all tests
     pytest.param(case, cache(worst), id=f"{asked.__name__}-{i}")
@@ -120,8 +121,7 @@ def test_nor_does_one_record_among_many_equal_ones(asked_class, global_random_se
     rng = np.random.RandomState(global_random_seed)
     asked = case.make(rng)
     unit = case.unit(asked)
-    # predictors of others are asked row by row
-    n = 2**10 if isinstance(asked, SquaredErrors | ErrorMoments | Gains) else 2**14
+    n = 2**10 if isinstance(asked, ROW_BY_ROW) else 2**14
     X, y = np.tile(unit * rng.normal(size=case.width), (n, 1)), np.full(n, unit)
     for row, target in [(-X[0], -unit), (unit * np.eye(case.width)[0], 0.0), (X[0], 0.5 * unit)]:
         other, changed = X.copy(), y.copy()
@@ -171,3 +171,22 @@ def test_sums_are_sums_of_single_records(asked_class, global_random_seed):
         np.testing.assert_allclose(
             case.ask(asked, X, y), one_by_one, rtol=1e-9, atol=1e-9 * case.declared(asked)
         )
+
+
+@every_class
+def test_no_record_changes_what_others_add(asked_class, global_random_seed):
+    """Of so many extreme records that sums of what they are made of overflow."""
+    case = REGISTRY[asked_class]
+    if case.n > 1 or case.measure is not None or issubclass(asked_class, ROW_BY_ROW):
+        return
+    rng, copies = np.random.RandomState(global_random_seed), 3000
+    for _ in range(TRIES):
+        asked = case.make(rng)
+        if np.isinf(case.declared(asked)):
+            return
+        X, y = neighbours(case, asked, rng)[0]
+        with np.errstate(all="ignore"):
+            alone = case.ask(asked, X, y)
+            together = case.ask(asked, np.tile(X, (copies, 1)), np.tile(y, copies))
+        error = np.abs(together / copies - alone).max()
+        assert error <= 1e-9 * case.declared(asked)

@@ -151,7 +151,8 @@ def _one_class_and_another():
 
 def _line(rng):
     whitened, target = _whitened(rng)
-    point, limit = rng.normal(size=len(whitened.W)), rng.choice([1e-3, 0.1, 1.0, 3.0])
+    point = rng.normal(size=len(whitened.W)) * 10.0 ** rng.choice([0.0, 4.0])  # or means overflow
+    limit = rng.choice([1e-3, 0.1, 1.0, 3.0])
     link = (IDENTITY, Logit(), Log())[rng.randint(3)]
     query = LineScoreQuery(whitened, target, rng.uniform(-0.5, 0.5), point, limit, link)
     return replace(query, mean_excess=rng.uniform(0.1, 1.0))

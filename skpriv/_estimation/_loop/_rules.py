@@ -18,6 +18,7 @@ The value of each number is measured in docs/evidence/linear_regression.md, unle
 
 from dataclasses import replace
 from math import exp, pi, sqrt
+from typing import Any
 
 import numpy as np
 from scipy.special import lambertw, ndtr
@@ -305,6 +306,28 @@ class Rules:
             self, mean_only=False, location=0.0, spread=0.0, margins=0.0, whitening=whitening,
             stretch=stretch, steps=steps, slopes=True,
         )  # fmt: skip
+
+    def heard(self, users):
+        """The same rules without questions that a fit can do without and too few would answer.
+
+        Where each user answers one question, a share of less than two users may get none, wherever
+        it begins.
+
+        Parameters
+        ----------
+        users : callable
+            Number of users, by the share.
+        """
+        shares = {
+            "margins": self.margins,
+            "mean": self.mean,
+            "stretch": self.stretch,
+            "clipped": self.clipped,
+            "line": 0.25 * LEARNT * self.line,  # the least of its four questions
+        }
+        unheard = [name for name, share in shares.items() if share and users(share) < 2]
+        none: dict[str, Any] = dict.fromkeys(unheard, 0.0)
+        return replace(self, **none)
 
 
 def mean_clip(noise):

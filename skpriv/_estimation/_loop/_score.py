@@ -615,9 +615,9 @@ def _line_scores(block):
     """
     with np.errstate(all="ignore"):
         factors = block.residuals / block.factors**2
-    # A value that is not a number counts as 0, and squares do not overflow
-    if not np.isfinite(factors.sum()):
-        factors = np.clip(np.nan_to_num(factors, nan=0.0), -1e100, 1e100)
+    # A value that is not a number counts as 0, and squares do not overflow. Each record is clipped,
+    # whatever the others are: that the sum of a block is finite says nothing of a single one.
+    factors = np.clip(np.nan_to_num(factors, nan=0.0), -1e100, 1e100)
     return factors, np.abs(factors) * block.lengths
 
 

@@ -77,6 +77,7 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None, usual=N
     first_share = rules.spread or rules.steps[0]
     if rules.mean_only or (rules.few_records and not session.records(first_share)):
         return mean_only(session, maps, rules, link)
+    rules = rules.heard(session.records)
     of_persons = (session.persons or 1) > 1  # a person with one row is a row
     rules = replace(rules, slopes=rules.slopes or of_persons)
     # The parts for the whitening are announced here, though they are asked about later: one pass

@@ -106,3 +106,17 @@ def test_devices_answer_once_by_the_codebook():
     options = {"epsilon": 1.0, "delta": 1e-6, "privacy": "shuffle", "bounds_y": (-1, 1)}
     collector = Collector(LinearRegression(bounds_X=[(-1, 1)] * 6, **options), 6_000, 0)
     assert json.loads(collector.task)["channel"]["name"] == "codebook"
+
+
+@pytest.mark.parametrize("n", [60, 200, 300])
+@pytest.mark.parametrize("privacy, epsilon", [("local", 50.0), ("local", 300.0), ("shuffle", 3.0)])
+def test_no_question_is_left_without_a_single_user(privacy, epsilon, n):
+    """The questions of the last equation have small shares of the users."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X, y = rng.standard_t(2, size=(n, 3)), rng.normal(size=n)
+        model = LinearRegression(
+            epsilon=epsilon, delta=1e-6, privacy=privacy, bounds_X=(-10.0, 10.0),
+            bounds_y=(-3.0, 3.0), channel="gaussian", random_state=seed,
+        )  # fmt: skip
+        assert np.isfinite(model.fit(X, y).coef_).all()
