@@ -6,6 +6,7 @@ longest are shortened.
 """
 
 from dataclasses import field, replace
+from functools import lru_cache
 from math import exp, hypot, inf, sqrt
 from typing import Any, NamedTuple
 
@@ -976,12 +977,22 @@ def _power_laws(parts, deviation, prior):
     -------
     (laws, chances) : ndarrays of shape (n_laws, n_classes) and (n_laws,)
     """
-    shapes = SQRT2 ** (-(1.0 + 1.0 / EXCESSES[:, None]) * np.arange(len(parts)))
-    heights = shapes @ parts / np.maximum((shapes**2).sum(axis=1), 1e-300)
+    shapes, squares = _law_shapes(len(parts))
+    heights = shapes @ parts / squares
     laws = np.maximum(heights, 1e-12)[:, None] * shapes
     misfit = np.square((parts - laws) / max(deviation, 1e-9)).sum(axis=1)
     chances = prior * np.exp(np.maximum(0.5 * (misfit.min() - misfit), -200.0))
     return laws, chances / chances.sum()
+
+
+@lru_cache
+def _law_shapes(size):
+    """Counts of so many classes under each law, of which the first is 1, and sums of their squares.
+
+    They are the same for all lengths that are compared, and for all fits.
+    """
+    shapes = SQRT2 ** (-(1.0 + 1.0 / EXCESSES[:, None]) * np.arange(size))
+    return shapes, np.maximum((shapes**2).sum(axis=1), 1e-300)
 
 
 def above_noise(parts, noise):
