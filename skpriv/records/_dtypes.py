@@ -4,6 +4,7 @@ A column whose cells nobody can read would be missing as a whole, after the char
 cannot be is refused before it, with the remedy.
 """
 
+from functools import lru_cache
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -92,7 +93,11 @@ def inner(dtype: Any) -> Any:
 
 def kind_of(dtype: Any) -> str | None:
     """What cells of a dtype are; None of objects, which can be anything, and of unknown ones."""
-    said = (dtype.name if isinstance(dtype, np.dtype) else str(dtype)).lower()
+    return _kind_of_name((dtype.name if isinstance(dtype, np.dtype) else str(dtype)).lower())
+
+
+@lru_cache  # each round of a policy asks twice
+def _kind_of_name(said):
     found = (
         (len(word), kind)
         for kind, beginnings in _BEGINNINGS.items()
