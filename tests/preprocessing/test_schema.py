@@ -5,6 +5,7 @@ import pickle
 from copy import deepcopy
 
 import narwhals.stable.v2 as nw
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, strategies as st
@@ -101,6 +102,22 @@ def test_a_template_has_names_and_types_only(make, tmp_path):
 ])  # fmt: skip
 def test_a_column_of_texts_is_what_most_of_them_say(texts, kind):
     assert guessed_type(nw.from_native(pd.Series(texts.split()), series_only=True)) == kind
+
+
+def test_a_type_that_too_few_cells_say_is_given_up(monkeypatch):
+    """The guess is that of all cells: a column of names is not read once more for each type."""
+    monkeypatch.setattr("skpriv.preprocessing._schema.GUESSED_AT_ONCE", 10)
+
+    def guess(cells):
+        return guessed_type(nw.from_native(pd.Series(cells), series_only=True))
+
+    numbers = [str(number) for number in range(2, 92)]
+    assert guess([*["name"] * 10, *numbers]) == guess([*numbers, *["name"] * 10]) == Numeric()
+    assert guess([*["name"] * 11, *numbers]) == guess([*numbers, *["name"] * 11]) == Categorical()
+    read = []
+    monkeypatch.setattr(Date, "_read", lambda self, part: np.full(read.append(part) or 10, np.nan))
+    assert guess([f"name {number}" for number in numbers]) == Categorical()
+    assert [len(part) for part in read] == 4 * [10]  # of 90 cells at most 9 may say something else
 
 
 @pytest.mark.parametrize(
