@@ -97,7 +97,7 @@ def kind_of(dtype: Any) -> str | None:
 
 
 @lru_cache  # each round of a policy asks twice
-def _kind_of_name(said):
+def _kind_of_name(said: str) -> str | None:
     found = (
         (len(word), kind)
         for kind, beginnings in _BEGINNINGS.items()
