@@ -719,9 +719,9 @@ def _cells_read(kind, series, filled):
     """Number of cells that a type reads; of the first ones alone once too many are none of it."""
     found = 0
     for start in range(0, len(series), GUESSED_AT_ONCE):
-        stop = min(start + GUESSED_AT_ONCE, len(series))
-        found += int(np.isfinite(kind._read(series[start:stop])).sum())
-        if stop - found > len(series) - MOST * filled:
+        part = series[start : start + GUESSED_AT_ONCE]
+        found += np.isfinite(kind._read(part)).sum()
+        if start + len(part) - found > len(series) - MOST * filled:
             break
     return found
 

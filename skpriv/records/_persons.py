@@ -389,8 +389,7 @@ class MeanOfPlaces(Summed):
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
-        keep = None if self.clean else _finite_rows(X, y)
-        if keep is not None and not keep.all():
+        if not self.clean and not (keep := _finite_rows(X, y)).all():
             X = X[keep]
             y = None if y is None else y[keep]
         return self.query.sum(X, y) / self.largest

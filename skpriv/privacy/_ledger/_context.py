@@ -157,8 +157,9 @@ def _usable(folder: Path) -> bool:
     """Whether a folder belongs to this user alone, so that nobody else removes announcements."""
     with suppress(OSError):
         status = os.lstat(folder)
-        mine = os.name != "posix" or (status.st_uid == os.getuid() and not status.st_mode & 0o022)
-        return mine and stat.S_ISDIR(status.st_mode)
+        return stat.S_ISDIR(status.st_mode) and (
+            os.name != "posix" or (status.st_uid == os.getuid() and not status.st_mode & 0o022)
+        )
     return False
 
 
