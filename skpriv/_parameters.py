@@ -22,8 +22,8 @@ from ._compat import F, Interval, StrOptions, validate_params
 __all__ = [
     "ArrayLike", "Channel", "ConformityScore", "Count", "CurveEstimand", "DataNorm", "Delta",
     "Epsilon", "Estimand", "Finite", "IntervalMethod", "Level", "LineEstimand", "NotNegative",
-    "Positive", "PrivacyModel", "Probability", "RandomState", "RowsOfPerson", "Scale", "parameters",
-    "validated",
+    "Positive", "PrivacyModel", "Probability", "RandomState", "RowsOfPerson", "Scale", "attribute",
+    "parameters", "validated",
 ]  # fmt: skip
 
 # Texts that parameters take: an editor offers them, and a misspelt one is an error of types.
@@ -65,14 +65,20 @@ ENTRY = re.compile(r"^(\w+(?:, \w+)*)( : .*\n(?:    .*\n|\n(?=    ))*)", re.M)
 HEADING = re.compile(r"^\w[\w ]*\n-+\n", re.M)
 
 
-@dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(field,))
+def attribute(default: Any = None, *, init: Literal[False] = False) -> Any:
+    """An annotated attribute that is no parameter, with what it is before `fit`."""
+    return field(init=init, default=default)
+
+
+@dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(field, attribute))
 def parameters(kind: K) -> K:
     """Make the annotated attributes of a class the parameters of its constructor.
 
     The constructor only assigns. Those of the bases come first, keyword-only ones last; a parameter
-    that may be positional is ``field(kw_only=False)``, and an attribute that is none is
-    ``field(init=False)``. The checks of scikit-learn follow from the annotations, and the section
-    "Parameters" of the docstring is put together from those of the class and its bases.
+    that may be positional is ``field(kw_only=False)``. What is none is an `attribute`, or without a
+    default ``field(init=False)``. The checks of scikit-learn follow from the
+    annotations, and the section "Parameters" of the docstring is put together from those of the
+    class and its bases.
 
     Parameters
     ----------

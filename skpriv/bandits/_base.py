@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 
 from .._compat import forgets_rows
 from .._estimation._public_maps import column_bounds
-from .._parameters import Count, RandomState, parameters
+from .._parameters import Count, RandomState, attribute, parameters
 from .._printing import Printed, Table
 from .._stored import frozen, set_state, stored_in_policies
 from ..exceptions import PrivacyError
@@ -175,15 +175,15 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
     shared = True
     n_actions = max_visits = bounds_y = cast(Any, None)
 
-    _numbering: Any = field(init=False, default=None)  # of the answers, which all copies share
-    _visits: Any = field(init=False, default=None)  # of persons, if they are counted
+    _numbering: Any = attribute()  # of the answers, which all copies share
+    _visits: Any = attribute()  # of persons, if they are counted
     _starts_as_it_acts = False  # whether `act` may begin, and charge, some part of it
     # Whether rounds are learned from when their rewards come
-    _out_of_order: bool = field(init=False, default=False)
+    _out_of_order: bool = attribute(False)
     _reads_values = True  # whether actions depend on contexts and rewards
     _in_parts = False  # whether one call of `_update` has no rounds beyond a change of the policy
     # Whether an update that adds rounds to sums did not come to its end
-    _midway: bool = field(init=False, default=False)
+    _midway: bool = attribute(False)
 
     @property
     def _can_be_late(self):

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from .._compat import forgets_rows
 from .._estimation._public_maps import TargetMap
 from .._estimation._targets import LocationQuery
-from .._parameters import ArrayLike, Count, Delta, Epsilon, Level, parameters
+from .._parameters import ArrayLike, Count, Delta, Epsilon, Level, attribute, parameters
 from .._stored import stored_in_policies
 from ..privacy import Budget, Guarantee, Trust, open_stream, parallel_part
 from ._base import NO_LIMIT, BasePolicy
@@ -124,7 +124,7 @@ class BanditCombiner(BasePolicy):
     update_every: Count | Literal["auto"] = "auto"
 
     # Noisy rewards of the users of each policy: no user is in two
-    _streams: Any = field(init=False, default=None)
+    _streams: Any = attribute()
     _starts_as_it_acts = True
 
     @property

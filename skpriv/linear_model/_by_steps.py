@@ -1,6 +1,6 @@
 """Estimators that the loop fits by steps, from nothing or where a released fit ended."""
 
-from dataclasses import field, replace
+from dataclasses import replace
 from math import inf, sqrt
 from typing import Any
 
@@ -19,7 +19,7 @@ from .._estimation._public_maps import PublicTargets, RecordMap
 from .._estimation._released import NOTHING
 from .._estimation._reports import ReportedFit, balanced
 from .._estimation._targets import Location
-from .._parameters import parameters
+from .._parameters import attribute, parameters
 from .._printing import short_number
 from .._stored import frozen_object, stored
 from ..privacy import capabilities
@@ -145,9 +145,9 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals, PrivateEstimator):
 
     bounds_X: Any = None
     start: Any = None
-    _released: Any = field(init=False, default=NOTHING)
+    _released: Any = attribute(NOTHING)
     # Words of the releases at which the fit began, the newest first
-    _begun_at: tuple = field(init=False, default=())
+    _begun_at: tuple = attribute(())
 
     _spec = Spec({"bounds_X": (-10.0, 10.0), "bounds_y": (-2.0, 2.0)})
     fit_currency = "gdp"

@@ -31,7 +31,7 @@ from .._estimation._released import Released
 from .._estimation._reports import moments_query
 from .._estimation._oracle import PoolsFits
 from .._linalg import norm_of, one_blas_thread, psd_part, trace_of
-from .._parameters import Channel, DataNorm, Estimand, Positive, parameters
+from .._parameters import Channel, DataNorm, Estimand, Positive, attribute, parameters
 from .._stored import frozen_object, stored
 from ._estimator import FitsPersons
 from ._opening import channel_of, hold_out, open_fit, scaled_rows, weighted_rows
@@ -156,10 +156,10 @@ class MomentRegressor(PoolsFits, CertifiedIntervals, FitsPersons, PredictionInte
 
     # `fit` keeps this beside coef_ and intercept_, and all that follows reads it
     _scaling: RecordMap = field(init=False)
-    _equations: Any = field(init=False, default=None)
-    _certificate: Any = field(init=False, default=None)  # of a gradient, in place of sums
-    _shapes: tuple = field(init=False, default=())  # of priors beside that of a ridge
-    _basis: np.ndarray | None = field(init=False, default=None)  # where it is not theta's
+    _equations: Any = attribute()
+    _certificate: Any = attribute()  # of a gradient, in place of sums
+    _shapes: tuple = attribute(())  # of priors beside that of a ridge
+    _basis: np.ndarray | None = attribute()  # where it is not theta's
 
     @property
     def _has_sums(self):

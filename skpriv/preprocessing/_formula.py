@@ -20,7 +20,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._estimation._cells import placed
-from .._parameters import parameters
+from .._parameters import attribute, parameters
 from .._stored import frozen, stored
 from ..records import present_names, same_names
 from ._bounds_scaler import CoefficientMap
@@ -118,7 +118,7 @@ class FormulaEncoder(SchemaEncoder):
 
     formula: str = field(kw_only=False)
     schema: Any = field(kw_only=False)
-    _largest: Any = field(init=False, default=np.inf)  # of encoders that are older than it
+    _largest: Any = attribute(np.inf)  # of encoders that are older than it
 
     def _chosen(self, schema, names):
         """Columns of the schema that the formula has."""

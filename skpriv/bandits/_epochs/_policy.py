@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import clone
 
 from ..._compat import HasMethods
-from ..._parameters import Count, parameters
+from ..._parameters import Count, attribute, parameters
 from ..._stored import frozen, set_state, stored_in_policies
 from ...exceptions import PrivacyError
 from ...linear_model import IHTRegressor
@@ -236,25 +236,25 @@ class EpochPolicy(BasePolicy):
     shared: bool = True
     n_actions: Count | None = None
 
-    window: Any = field(init=False, default=None)
-    forget: Any = field(init=False, default=True)
-    _frozen: Any = field(init=False, default=None)  # the oracle, as the guarantee was promised
-    _epochs: Any = field(init=False, default=())  # those that have closed
+    window: Any = attribute()
+    forget: Any = attribute(True)
+    _frozen: Any = attribute()  # the oracle, as the guarantee was promised
+    _epochs: Any = attribute(())  # those that have closed
     # The last oracle, pooled with those before it, and answers from which the next fit starts.
-    _pooled_oracle: Any = field(init=False, default=None)
-    _start_answers: Any = field(init=False, default=None)
-    _windows: Any = field(init=False, default=None)  # of released sums that can be compared
+    _pooled_oracle: Any = attribute()
+    _start_answers: Any = attribute()
+    _windows: Any = attribute()  # of released sums that can be compared
     # Classes of the oracle, in their order, if it is a classifier.
-    _classes: Any = field(init=False, default=None)
+    _classes: Any = attribute()
 
     # Posterior of the coefficients if the oracle tells it, and bonuses in its deviations
-    _region: Any = field(init=False, default=None)
+    _region: Any = attribute()
     _bonuses = HALF_NORMAL
     _played = staticmethod(shares)  # probabilities by an index of each action
 
-    _n_pooled: int = field(init=False, default=0)
+    _n_pooled: int = attribute(0)
     # Whether the oracle's fits cannot be compared, though they should be
-    _not_comparable: bool = field(init=False, default=False)
+    _not_comparable: bool = attribute(False)
     _in_parts = True
     _forgets_rows = True  # whether an epoch's rows are dropped once they have been fitted
 

@@ -3,14 +3,14 @@
 import json
 import secrets
 from collections import Counter
-from dataclasses import field, replace
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 from sklearn.exceptions import NotFittedError
 
 from ..._estimation._reports import best_channel, moments_query, report_noises
 from ..._estimation._public_maps import RecordMap
-from ..._parameters import ArrayLike, Count, Delta, Epsilon, Finite, Positive, parameters
+from ..._parameters import ArrayLike, Count, Delta, Epsilon, Finite, Positive, attribute, parameters
 from ..._stored import frozen, stored_in_policies
 from ...exceptions import PrivacyError
 from ..._wire import WIRE_VERSION, is_known, read_report, reported_directions, task_hash
@@ -134,14 +134,14 @@ class RunningSumsPolicy(BasePolicy):
     channel = "gaussian"
     fit_intercept = False
     width = "asymptotic"
-    window: Any = field(init=False, default=None)
+    window: Any = attribute()
     # From the first round on, when it is known whether a shuffler is of use
-    _opened_model: Any = field(init=False, default=None)
-    _opened_budget: Any = field(init=False, default=None)
-    _sums: Any = field(init=False, default=None)
-    _device_fields: Any = field(init=False, default=None)
-    _region: Any = field(init=False, default=None)
-    _windows: Any = field(init=False, default=None)  # of sums that are read
+    _opened_model: Any = attribute()
+    _opened_budget: Any = attribute()
+    _sums: Any = attribute()
+    _device_fields: Any = attribute()
+    _region: Any = attribute()
+    _windows: Any = attribute()  # of sums that are read
 
     @property
     def rounds_until_update_(self) -> int:
