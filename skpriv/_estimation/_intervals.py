@@ -100,11 +100,11 @@ def expected_sum(realised, unit):
     It fails with probability exp(-l): P(sum <= r) <= exp(-(v - r - r log(v / r)) / b) (Chernoff).
     Newton's method from above stays above.
     """
-    realised = np.maximum(realised, 1e-9 * unit)
+    realised = np.clip(realised, 1e-9 * unit, 1e200)
     value = (np.sqrt(unit / 2.0) + np.sqrt(unit / 2.0 + realised)) ** 2
     for _ in range(4):
         left = value - realised - realised * np.log(value / realised) - unit
-        value = value - np.maximum(left, 0.0) / (1.0 - realised / value)
+        value = value - np.maximum(left, 0.0) / np.maximum(1.0 - realised / value, 1e-12)
     return value
 
 
@@ -668,12 +668,13 @@ class _SumBounds:
         """Bound on |A^-1 S| if |theta_R - theta*| is at most the distance."""
         size = self.longest**2
         parts = self.parts
-        if isfinite(distance):
+        if isfinite(distance) and self.fits:
             cross = float(_cross(size, self.total, distance, parts.whole, self.fits))
             realised = self.seen + 2.0 * cross
-            self.total = min(self.total, float(_expected(size, realised, parts.squares / 2.0)))
+            unit = RANGE**2 * size * log(2.0 / parts.squares)
+            self.total = min(self.total, float(expected_sum(realised, unit)))
             realised = (sqrt(self.seen_largest) + distance * sqrt(self.largest)) ** 2
-            weak = float(_expected(size, realised, parts.squares / 2.0))
+            weak = float(expected_sum(realised, unit))
             self.weak = min(self.weak, weak, self.total)
         length = log(1.0 / parts.sums)
         return float(largest_sum(sqrt(self.total), self.weak, RANGE * self.longest, length))
@@ -688,9 +689,10 @@ def _sharp_variance(equations, V, squares, solved, parts):
     seen = quadratic_forms(V, equations.residual_gram)
     seen += stats.norm.isf(parts.seen) * equations.residual_scale * squares
     seen = np.maximum(seen, 0.0) + solved.excess * squares
+    unit = RANGE**2 * squares * log(1.0 / parts.realised)
     for _ in range(SHARPENINGS):
         cross = _cross(squares, variance, solved.seen_from, parts.cross, solved.fits)
-        variance = np.minimum(variance, _expected(squares, seen + 2.0 * cross, parts.realised))
+        variance = np.minimum(variance, expected_sum(seen + 2.0 * cross, unit))
     return variance
 
 
@@ -706,12 +708,6 @@ def _cross(size, variance, distance, failure, fits=1):
     length = log(len(DISTANCES) / failure)
     mean = 2.0 * reach * np.sqrt(fits * size * variance)
     return largest_sum(mean, reach**2 * size * variance, RANGE * reach * size, length)
-
-
-def _expected(size, realised, failure):
-    """Bound on an expected sum of squares, each at most 4 size, from the sum itself."""
-    tail = RANGE**2 * size * log(1.0 / failure) / 2.0
-    return (np.sqrt(tail) + np.sqrt(tail + realised)) ** 2
 
 
 def _upper(matrix):

@@ -11,7 +11,7 @@ from scipy import stats
 
 from skpriv._estimation import _intervals as module
 from skpriv._estimation._intervals import (
-    DISTANCES, GRAM_PART, SHARP_EVENTS, TARGET_PARTS, USUAL_QUANTILE, _cross, _expected, _sharp,
+    DISTANCES, GRAM_PART, SHARP_EVENTS, TARGET_PARTS, USUAL_QUANTILE, _cross, expected_sum, _sharp,
     _solve, _SumBounds, asymptotic_interval, certified_by_equations, certified_by_norm, main_region,
     norm_quantile, operator_quantile, shared,
 )  # fmt: skip
@@ -52,7 +52,8 @@ def test_expected_squares_are_bounded_by_those_that_are_seen(global_random_seed)
     for mean in (6.0, 30.0, 200.0, 1000.0):
         seen, expected = 4.0 * rng.poisson(mean, size=draws), 4.0 * mean
         for name, size, factor in (("whole", 1, 1), ("terms", 0.5, 1), ("seen", 1, 0.5)):
-            missed = (_expected(size, factor * seen, failure) < expected).mean()
+            unit = 4.0 * size * log(1.0 / failure)
+            missed = (expected_sum(factor * seen, unit) < expected).mean()
             worst[name] = max(worst[name], missed)
     assert worst["whole"] <= failure < min(worst["terms"], worst["seen"])
 
@@ -214,8 +215,7 @@ def by_hand(eq, x, failure):
     R, noise = eq.residual_gram[0, 0], eq.residual_scale
 
     def expected(seen, failure):
-        tail = 4.0 * log(1.0 / failure) / 2.0
-        return (sqrt(tail) + sqrt(tail + seen)) ** 2
+        return float(expected_sum(seen, 4.0 * log(1.0 / failure)))  # see its own test
 
     def cross(V, distance, failure):
         reach, l = DISTANCES[DISTANCES >= distance][0], log(27.0 / failure)

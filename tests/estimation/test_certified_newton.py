@@ -8,7 +8,7 @@ import pytest
 from registry.noise import goe
 from scipy import stats
 
-from skpriv._estimation._intervals import expected_sum, main_region, norm_quantile
+from skpriv._estimation._intervals import expected_sum, main_region, norm_quantile, shared
 from skpriv._estimation._loop import _certified as certified
 from skpriv._estimation._loop._rows import Whitened
 from skpriv._estimation._public_maps import RowMap
@@ -67,7 +67,7 @@ def test_the_distance_of_equal_coefficients_by_hand(p, n, excess):
         moment_scale=0.002, gram_scale=0.03, residual_scale=0.004, excess_scale=0.005,
         excess=excess, n=n,
     )  # fmt: skip
-    bounds = certified._distance(step, np.full(p, 0.25), one, 0.05, EACH)
+    found = certified._distance(step, np.full(p, 0.25), one, EACH)
     smallest, largest = 0.25 - 0.03 * q, 0.25 + 0.03 * q
     cut, squares = (part * max(excess + 0.005 * q, 0.0) for part in (1.5, 2.5))
     seen, most = 0.002 * p + 0.004 * q * np.sqrt(p) + squares, 0.002 + 0.004 * q + squares
@@ -88,22 +88,20 @@ def test_the_distance_of_equal_coefficients_by_hand(p, n, excess):
         total = min(total, expected_sum(seen + 2.0 * moved * norm(total, weak, log(20.0)), unit))
         weak = min(weak, total, expected_sum(tilt, unit))
         moved = min(moved, solved())
-    assert bounds.moved == pytest.approx(moved)
-    assert bounds.missed == pytest.approx(norm(total, weak, log(20.0)) + cut + 0.05 * moved)
+    assert found == pytest.approx(moved)
 
 
 @pytest.mark.parametrize("n", [30, 3000])
 def test_the_variance_at_a_point_by_hand(n):
     """What was seen, and twice the cross term of a distance of .3, put into itself."""
     step = _step(moment=np.zeros(2), gram=0.2 * np.eye(2), residual_gram=0.002 * np.eye(2), n=n)
-    bounds = certified._Bounds(moved=0.3, missed=0.0)
     dual = np.array([[3.0, 4.0]])  # 25 in the square
     variance, unit = 5.0, 4.0 * 25.0 * np.log(10.0) / n
     for _ in range(certified.SHARPENINGS):
         least = 25.0 * variance
         cross = certified._sum_norm(least, least, 25.0, n, np.log(10.0))
         variance = min(variance, expected_sum(0.05 + 2.0 * 0.3 * cross, unit))
-    assert certified._variance(step, dual, bounds, EACH) == pytest.approx(variance)
+    assert certified._variance(step, dual, 0.3, EACH) == pytest.approx(variance)
     assert variance < 5.0 or n == 30
 
 
@@ -119,9 +117,7 @@ def test_the_distance_holds_in_any_direction_with_all_noises():
             moment_scale=0.02, gram_scale=0.01, residual_scale=0.001, excess_scale=0.005,
         )  # fmt: skip
         values, vectors = np.linalg.eigh(noisy)
-        noise = norm_quantile(1.0, 0.5, p, 0.1) * 0.01
-        bounds = certified._distance(step, values, vectors, noise, EACH)
-        missed.append(bounds.moved < np.linalg.norm(d))
+        missed.append(certified._distance(step, values, vectors, EACH) < np.linalg.norm(d))
     assert np.mean(missed) <= 0.1
 
 
@@ -132,7 +128,7 @@ def test_variances_fail_as_often_as_they_may(residual_scale, excess_scale):
     With half of a quantile they would fail in .26 of the draws, eight standard errors more.
     """
     rng, draws, p, missed = np.random.RandomState(0), 250, 3, 0
-    residual, bounds = np.diag([0.2, 0.1, 0.3]), certified._Bounds(0.0, 0.0)
+    residual = np.diag([0.2, 0.1, 0.3])
     dual = rng.normal(size=(1, p))
     truth = float(dual[0] @ residual @ dual[0] + 2.5 * 0.02 * dual[0] @ dual[0])
     for _ in range(draws):
@@ -141,7 +137,7 @@ def test_variances_fail_as_often_as_they_may(residual_scale, excess_scale):
             moment=np.zeros(p), residual_scale=residual_scale, excess_scale=excess_scale,
             excess=0.02 + excess_scale * rng.normal(),
         )  # fmt: skip
-        missed += certified._variance(step, dual, bounds, EACH)[0] < truth
+        missed += certified._variance(step, dual, 0.0, EACH)[0] < truth
     assert _about(missed / draws, 0.1, draws)
 
 
@@ -151,36 +147,17 @@ def test_what_is_seen_of_a_variance_is_a_mean_of_terms_of_at_most_four(monkeypat
     spy = lambda value, unit: units.append(unit) or expected_sum(value, unit)  # noqa: E731
     monkeypatch.setattr(certified, "expected_sum", spy)
     step = _step(residual_gram=0.01 * np.eye(2), gram=np.eye(2), moment=np.zeros(2), n=5000)
-    bounds, directions = certified._Bounds(0.0, 0.0), np.eye(2)
-    found = certified._variance(step, directions, bounds, EACH)
+    directions = np.eye(2)
+    found = certified._variance(step, directions, 0.0, EACH)
     unit = 4.0 * np.log(1.0 / EACH.realised) / 5000
     np.testing.assert_allclose(found, expected_sum(0.01, unit), rtol=1e-12)
     one = np.eye(2)
     noisy = _step(residual_gram=one, gram=0.3 * one, gram_scale=0.05, moment=one[0])
-    found = certified._variance(noisy, directions, bounds, EACH)
+    found = certified._variance(noisy, directions, 0.0, EACH)
     assert found == pytest.approx(0.3 + certified.operator_quantile(0.05, 2, 0.1))
     units.clear()
-    certified._distance(step, np.ones(2), np.eye(2), 0.0, EACH)  # bounds two variances at once
+    certified._distance(step, np.ones(2), np.eye(2), EACH)  # bounds two variances at once
     assert units and units == pytest.approx([4.0 * np.log(20.0) / 5000] * len(units), rel=1e-12)
-
-
-@pytest.mark.parametrize("across", [False, True])
-def test_the_noise_of_the_design_fails_as_often_as_it_may(across):
-    """Along and across a vector, for a distance that is known."""
-    rng, draws, p = np.random.RandomState(0), 20_000, 4
-    v, d = np.eye(p)[:1], 0.7 * np.eye(p)[int(across)]
-    step = _step(moment=d, gram_scale=0.3)
-    bounds = certified._Bounds(0.7, 0.0)
-    bound = certified._design_noise(step, v, np.eye(p), bounds, EACH)[0]
-    missed = np.abs(0.3 * goe(rng, p, draws) @ d @ v[0]) > bound
-    assert _about(missed.mean(), 0.1, draws)
-    noisy, bounds = (
-        _step(moment=0.0 * d, gram_scale=0.3, moment_scale=0.05),
-        certified._Bounds(0.7, 0.01),
-    )
-    along = 0.01 + stats.norm.isf(0.05) * 0.05  # at most, where it is known from the step
-    half = stats.norm.isf(0.05) * 0.3 * np.sqrt((0.7**2 + along**2) / 2.0)
-    assert certified._design_noise(noisy, v, np.eye(p), bounds, EACH)[0] == pytest.approx(half)
 
 
 def test_the_main_part_is_no_more_than_sampling_noise_and_what_is_cut():
@@ -194,22 +171,6 @@ def test_the_main_part_is_no_more_than_sampling_noise_and_what_is_cut():
     assert certified._main(_step(excess=0.1), dual, nothing, EACH) == pytest.approx(0.75)
     alone = certified._main(_step(n=100), dual, np.ones(1), EACH)
     assert alone == pytest.approx(np.sqrt(2.0 * t / 100) + 2.0 * 5.0 / 100 * t / 3.0)
-
-
-def test_the_other_inverse_is_near_to_the_inverse():
-    """Better than without shrinkage where the design is whitened, and the same without noise."""
-    rng, p = np.random.RandomState(0), 12
-    gram = np.eye(p) / p + 1e-4 * goe(rng, p)
-    noisy = gram + 0.01 * goe(rng, p)
-    wrong = [
-        np.linalg.norm(found - np.linalg.inv(gram))
-        for found in (
-            certified._independent_inverse(noisy, 0.01), np.linalg.inv(noisy)
-        )
-    ]  # fmt: skip
-    assert wrong[0] < 0.5 * wrong[1]
-    exact = certified._independent_inverse(gram, 0.0)
-    np.testing.assert_allclose(exact @ gram, np.eye(p), atol=1e-8)
 
 
 def _fitted(seed, skewed, n=30_000):
@@ -289,8 +250,8 @@ def test_rows_inside_of_their_ranges_reach_the_span_of_a_line():
             assert values.max() >= 0.9 * high
 
 
-def test_another_inverse_costs_the_noise_of_what_it_leaves(monkeypatch):
-    """Any v of another release may be taken, for |dual - v| times the noise of the design."""
+def test_the_noise_of_the_design_adds_its_norm_along_the_distance(monkeypatch):
+    """|v'N_L d| is at most |v| |N_L d|, whose law is known."""
     fit = _fitted(0, False, 100_000)[2]._released
     points, seen = fit.points(np.eye(len(fit.b))), {}
 
@@ -306,10 +267,10 @@ def test_another_inverse_costs_the_noise_of_what_it_leaves(monkeypatch):
 
     for name in ("_distance", "_main"):
         spied(name)
-    monkeypatch.setattr(certified, "_independent_inverse", lambda gram, scale: np.zeros_like(gram))
     _, half = certified.certified_by_step(fit, points, 0.95)
-    (*_, noise, _), bounds = seen["_distance"]
+    failure = shared(0.05, certified.STEP_EVENTS).design
+    noise = norm_quantile(1.0, 0.5, len(fit.b), failure) * fit.last.gram_scale
     assert noise > 0.0 and np.isfinite(half).all()
     dual = np.linalg.norm(points @ np.linalg.inv(fit.last.gram), axis=1)
-    expected = seen["_main"][1] + dual * noise * bounds.moved
+    expected = seen["_main"][1] + dual * noise * seen["_distance"][1]
     assert half == pytest.approx(expected)

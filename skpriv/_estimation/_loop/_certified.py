@@ -10,8 +10,6 @@ import numpy as np
 from scipy import stats
 
 from ..._linalg import RELATIVE_ZERO, quadratic_forms, trace_of
-from ..._stored import frozen_object
-from .._cells import noise_floor
 from .._intervals import (
     RANGE,
     SHARPENINGS,
@@ -22,33 +20,24 @@ from .._intervals import (
     operator_quantile,
     shared,
 )
-from ._whitening import denoised_gram
 
 SHIFTS = np.linspace(0.02, 0.98, 49)[:, None]  # of the smallest eigenvalue: see `_distance`
 
 
 # Weights by which the failure probability is divided among the events of a certified interval. One
-# for each of the 17 by itself would make intervals 1% narrower. Events at a point: v'N_L d
-# (second), the noise of the variance (seen), from realised squares to it (realised), its cross term
-# (cross), N_z along a vector (along), and N_L along u (direction). Events for all points: |S| and
+# for each of the 15 by itself would make intervals 1% narrower. Events at a point: the noise of the
+# variance (seen), from realised squares to it (realised), its cross term (cross), and N_L along u
+# (direction). Events for all points: |S| and
 # the sum of terms |e|^2 e w zeta (sums), what is cut (excess), the noise along d (pull), and |N_L
 # d| (design). For H, and for the residual Gram, the largest eigenvalue and the trace (largest,
 # trace; weak, total). The cross term along the eigenvector of the latter (tilt), and from realised
 # squares to variances (variances).
 STEP_EVENTS = {
     "main": 64.0,
-    **dict.fromkeys(("second", "seen", "realised", "sums"), 8.0),
-    **dict.fromkeys(("along", "direction", "cross", "excess", "pull", "design"), 1.0),
+    **dict.fromkeys(("seen", "realised", "sums"), 8.0),
+    **dict.fromkeys(("direction", "cross", "excess", "pull", "design"), 1.0),
     **dict.fromkeys(("largest", "trace", "total", "weak", "tilt", "variances"), 1.0),
 }
-
-
-@frozen_object
-class _Bounds:
-    """Statements that hold at once, but for their part of the failure probability."""
-
-    moved: float  # |d|
-    missed: float  # |S| + |Q| + |N_L d|
 
 
 def certified_by_step(fit, points, confidence_level):
@@ -73,41 +62,20 @@ def certified_by_step(fit, points, confidence_level):
     if not last.gram_scale:
         vectors = vectors[:, values > RELATIVE_ZERO * values[-1]]
         values = values[values > RELATIVE_ZERO * values[-1]]
-    noise = norm_quantile(1.0, 0.5, len(values), failure.design) * last.gram_scale  # |N_L d| / |d|
-    bounds = _distance(last, values, vectors, noise, failure)
-    if bounds is None:
+    moved = _distance(last, values, vectors, failure)
+    if moved is None:
         return unknown
     inverse = (vectors / values) @ vectors.T
     step = inverse @ last.moment
     dual = points @ inverse
-    half = _main(last, dual, _variance(last, dual, bounds, failure), failure)
-    if last.gram_scale:
-        other = points @ _independent_inverse(*fit.first_slope())
-        half += _design_noise(last, other, inverse, bounds, failure)
-        half += np.linalg.norm(dual - other, axis=1) * noise * bounds.moved
+    half = _main(last, dual, _variance(last, dual, moved, failure), failure)
+    noise = norm_quantile(1.0, 0.5, len(values), failure.design) * last.gram_scale  # |N_L d| / |d|
+    half += np.linalg.norm(dual, axis=1) * noise * moved
     return points @ (last.point + step), half
 
 
-def _design_noise(last, other, inverse, bounds, failure):
-    """Bound on |v'N_L d| at each v of ``other``."""
-    longest = np.linalg.norm(other, axis=1)
-    turned = np.linalg.norm(other @ inverse, axis=1)  # v'(d - H_L^-1 z) = v'H_L^-1 (Q - S - ...)
-    along = bounds.missed + stats.norm.isf(0.5 * failure.along) * last.moment_scale
-    along = np.abs(other @ inverse @ last.moment) + turned * along
-    along = np.minimum(along, longest * bounds.moved)
-    deviation = last.gram_scale * np.sqrt(((longest * bounds.moved) ** 2 + along**2) / 2.0)
-    return stats.norm.isf(0.5 * failure.second) * deviation
-
-
-def _independent_inverse(gram, scale):
-    """Inverse of the Gram matrix of another release, shrunk by its noise: any matrix is valid."""
-    values, vectors, _, _ = denoised_gram(gram, scale)
-    floor = max(noise_floor(values, scale), 1e-14 * values.max(), 1e-300)
-    return (vectors / np.maximum(values, floor)) @ vectors.T
-
-
-def _distance(last, values, vectors, noise, failure):
-    """Bounds on |b* - b0| and what belongs to it, or None where there are none."""
+def _distance(last, values, vectors, failure):
+    """Bound on |b* - b0|, or None where there is none."""
     p = len(last.moment)
     n = last.n
     pull = stats.norm.isf(failure.pull)
@@ -154,10 +122,10 @@ def _distance(last, values, vectors, noise, failure):
         total = min(total, expected_sum(residual_trace + 2.0 * moved * size(total, weak), unit))
         weak = min(weak, total, expected_sum(residual_largest + tilt, unit))
         moved = min(moved, solved(total, weak))
-    return _Bounds(moved, size(total, weak) + cut + noise * moved)
+    return moved
 
 
-def _variance(last, dual, bounds, failure):
+def _variance(last, dual, moved, failure):
     """Bound on mean((v'e)^2 w^2 E zeta^2) at each v of ``dual``."""
     n = last.n
     squares = quadratic_forms(dual)
@@ -173,7 +141,7 @@ def _variance(last, dual, bounds, failure):
     for _ in range(SHARPENINGS):
         least = squares * variance
         cross = _sum_norm(least, least, squares, n, log(1.0 / failure.cross))
-        variance = np.minimum(variance, expected_sum(seen + 2.0 * bounds.moved * cross, unit))
+        variance = np.minimum(variance, expected_sum(seen + 2.0 * moved * cross, unit))
     return variance
 
 

@@ -301,11 +301,6 @@ class LoopFit(Released):
         cells = self.cells or Cells.none(len(self.b))
         return split(cells.directions[cells.long > 1.0], len(self.b))[0]
 
-    def first_slope(self):
-        """Slope of all equations but the last one, and the scale of its noise."""
-        others = [eq for eq in self.equations[:-1] if eq.slope is not None]
-        return mean_slope(others or [self.last])
-
     def _of_all(self, equation):
         """Whether an equation is of all records, or each equation is of records of its own."""
         return not self.same_rows or equation.n == self.last.n

@@ -45,6 +45,8 @@ MEAN_RECORDS = 67.0, 25.0
 # The equation of the least-squares line or of the likelihood, where that is the declared estimand.
 # With more the slope that steps tell has too much noise. Measured.
 DECLARED = 0.5
+# The part of the likelihood's equation that finds a nearer point, at which the rest is asked.
+FIRST_LOOK = 0.25
 # The last step, from which certified intervals come, where the least number of steps is taken. With
 # more steps it falls with their square, to the share of the others. Measured.
 LAST_SHARE = 0.7

@@ -32,7 +32,7 @@ from .._public_maps import TargetMap
 from .._targets import scaled_targets
 from ._far_rows import FarRows
 from ._rows import Whitened
-from ._rules import LEARNT, normal_clip
+from ._rules import FIRST_LOOK, LEARNT, normal_clip
 
 # Numbers of the proof in `ScoreQuery`. Residuals are counted from the part CUT of the limit on, and
 # with COUNT_WEIGHT that count costs nothing. If what is cut is asked, a record with a cut score
@@ -571,8 +571,9 @@ class Line(NamedTuple):
         If a link bends, more is used, which was not measured for lines with their heavy tails:
         cov(l, a) is missing, of lengths l and directions a with the second moment S. In orthonormal
         functions S^-1/2 a the squares of its coordinates add up to var(l) at most (Bessel). Each of
-        p has an equal part: the covariance is S var(l) / p. S is that of the squares of scores, as
-        far as their noise does not hide it, and l has the variance of an exponential tail.
+        p has an equal part: the covariance is S var(l) / p, which has a part along B as well. S is
+        that of the squares of scores, as far as their noise does not hide it, and l has the
+        variance of an exponential tail.
 
         Parameters
         ----------
@@ -600,7 +601,7 @@ class Line(NamedTuple):
             length=1.0,
             n=answer.n,
         )
-        along = hypot(UNEVEN, query.excess_deviation / excess) * tail
+        along = hypot(UNEVEN * query.link.linear, query.excess_deviation / excess) * tail
         across = query.missed / sqrt(p)
         if not query.link.linear:
             values, vectors = np.linalg.eigh(unvech(found["residual"], p))
@@ -848,7 +849,9 @@ def line_query(session, fields: ScoreFields, cut_length, rules, slope, link: Any
     for line, shorter in lines:
         lengths = ScoreLengthsQuery(line, ends, "lengths of the line's scores")
         counts = session.sum(lengths, learnt / len(lines), subset)
-        *best, error = _best_length(counts.mean, counts.mean_scale, ends, noise, len(point))
+        # What `Line.of` says of the square of `missed` if a link bends
+        part = 1.0 if link.linear else 1.0 / (UNEVEN**2 * len(point))
+        *best, error = _best_length(counts.mean, counts.mean_scale, ends, noise, len(point), part)
         line = replace(line, **dict(zip(names, best, strict=True)))
         volume = 0.5 * np.log(error) - np.linalg.slogdet(shorter)[1] / len(point)
         found.append((volume, line, shorter, far))
@@ -873,9 +876,32 @@ def with_line(session, step, share, rules, slope):
 
 
 def line_alone(session, fields, last, rules, slope, link=IDENTITY):
-    """The `Line` at a point, after the last step."""
+    """The `Line` at a point, after the last step.
+
+    If the link bends, the equation tells its solution but for a radius of half of the step. So a
+    first look finds a nearer point: half of its step away, times the part of the squared step that
+    is more than noise explains at two deviations. There the second look is the equation, whose
+    noise is independent of the point. If there is no such part, both looks are one equation.
+    """
     line, *far = line_query(session, fields, last.cut_length, rules, slope, link)
-    return Line.of(line, session.sum(line, (1.0 - LEARNT) * rules.line), last, *far)
+    share = (1.0 - LEARNT) * rules.line
+    if link.linear or not session.trust.can.same_rows:
+        return Line.of(line, session.sum(line, share), last, *far)
+    look = session.sum(line, FIRST_LOOK * share)
+    equation = Line.of(line, look, last, *far).equation
+    matrix, scale = slope
+    p = len(matrix)
+    inverse = np.linalg.pinv(matrix + scale * sqrt(2.0 * p) * np.eye(p), hermitian=True)
+    step = inverse @ equation.moment
+    noise = equation.moment_scale**2 * (trace_of(inverse) + 2.0 * SQRT2 * norm_of(inverse))
+    part = max(1.0 - noise / max(float(step @ equation.moment), 1e-300), 0.0)
+    line = replace(line, point=line.point + 0.5 * part * step)
+    answer = session.sum(line, (1.0 - FIRST_LOOK) * share)
+    if not part:
+        mean = FIRST_LOOK * look.mean + (1.0 - FIRST_LOOK) * answer.mean
+        noise = GaussianNoise(sqrt(1.0 - FIRST_LOOK) * answer.noise.scale)
+        answer = replace(answer, value=answer.n * mean, noise=noise)
+    return Line.of(line, answer, last, *far)
 
 
 def largest_excess(whitened, location, b, clip):
@@ -891,7 +917,7 @@ def largest_excess(whitened, location, b, clip):
     return max(max(above, below) - clip, 0.0)
 
 
-def _best_length(parts, deviation, ends, noise, size):
+def _best_length(parts, deviation, ends, noise, size, part):
     """The length T with the least error, and what is known of scores beyond it.
 
     The error has three parts: noise, what is missing beyond T if lengths depend on directions, and
@@ -908,6 +934,8 @@ def _best_length(parts, deviation, ends, noise, size):
         Standard deviation of each coordinate of a mean of scores, for the sensitivity 1.
     size : int
         Number of coordinates.
+    part : float
+        Part of the square of what is missing that falls on all of them together.
 
     Returns
     -------
@@ -919,7 +947,8 @@ def _best_length(parts, deviation, ends, noise, size):
     tails = [_tail(parts, from_counts, k, deviation) for k in range(1, len(ends) + 1)]
     beyond, excess, unknown = np.array(tails).T
     missed = UNEVEN * excess * beyond
-    error = (2.0 * (1.0 + excess) * noise) ** 2 + (missed**2 + (unknown * beyond) ** 2) / size
+    error = part * missed**2 + (unknown * beyond) ** 2
+    error = error / size + (2.0 * (1.0 + excess) * noise) ** 2
     error *= ends**2
     best = int(np.argmin(error))
     return tuple(float(part[best]) for part in (ends, excess, unknown, ends * missed, error))

@@ -239,11 +239,11 @@ def test_scores_are_shortened_where_noise_and_what_is_missing_are_about_equal():
     places = np.minimum(np.searchsorted(ends, lengths), len(ends) - 1)
     parts = np.bincount(places, minlength=len(ends)) / len(lengths)
     lengths = [
-        _line._best_length(parts, 1e-9, ends, noise, 6)[0] for noise in 10.0 ** -np.arange(1, 7)
+        _line._best_length(parts, 1e-9, ends, noise, 6, 1.0)[0] for noise in 10.0 ** -np.arange(1, 7)
     ]
     assert lengths == sorted(lengths) and lengths[0] == ends[0] and lengths[-1] > ends[8]
     # The error is the noise 2 (1 + h) T, and UNEVEN of what shortening takes away, over sqrt(6)
-    length, excess, _, missed, _ = _line._best_length(parts, 1e-9, ends, 1e-3, 6)
+    length, excess, _, missed, _ = _line._best_length(parts, 1e-9, ends, 1e-3, 6, 1.0)
 
     def missing(other):
         middles = ends[ends > other] / 2**0.25
@@ -320,7 +320,7 @@ def test_errors_of_the_moment_are_those_of_the_excess_and_of_directions():
     np.testing.assert_allclose(line.errors[:, 1:], 0.2 / np.sqrt(2.0) * np.eye(2))
 
 
-def test_along_a_curve_what_shortening_loses_has_an_equal_part_in_each_direction_of_scores():
+def test_along_a_curve_what_shortening_loses_has_an_equal_part_in_each_direction(monkeypatch):
     """Bessel's inequality: along each direction the square is S var(l) / p, here with S = .9, .1.
 
     Half of it, or the same in each direction, would not pass. The sum over all functions S^-1/2 a
@@ -329,11 +329,74 @@ def test_along_a_curve_what_shortening_loses_has_an_equal_part_in_each_direction
     query = LineScoreQuery(*MAPS, 1.0, Logit(), mean_excess=0.5, missed=0.3 * UNEVEN)
     sums = {"moment": np.zeros(2), "beyond": np.zeros(2), "residual": np.array([0.9, 0.1, 0.0])}
     answer = SimpleNamespace(mean=query.joined(sums), mean_scale=0.0, n=1000)
-    across = _line.Line.of(query, answer, LAST, np.eye(2)).errors[:, 1:]
+    along, *across = _line.Line.of(query, answer, LAST, np.eye(2)).errors.T
+    across = np.transpose(across)
     np.testing.assert_allclose(across @ across.T, 0.3**2 * np.diag([0.45, 0.05]))
+    assert not along.any()  # of B: it is in the other one, and the length of the excess is known
+    # The length T is chosen by the same square, on average over directions
+    parts = np.array([0.9, 0.09, 0.01, 0.0])
+    given = parts, 1e-9, SQRT2 ** np.arange(4), 0.01, 2
+    (*_, missed, error), (*_, without) = (_line._best_length(*given, part) for part in (1.0, 0.0))
+    assert error - without == pytest.approx(missed**2 / 2.0, rel=1e-6)
+    asked = []
+    choose = _line._best_length
+    monkeypatch.setattr(_line, "_best_length", lambda *all: asked.append(all[-1]) or choose(*all))
+    _of_curve(1e-6, 0.0)
+    _asked(_Session(*_of_curve(1e-6, 0.0)[-1].rows, 1e-6))
+    assert asked[0] == pytest.approx(np.square(across).sum() / (0.3 * UNEVEN) ** 2)
+    assert asked[-1] == 1.0  # of a line
     a = np.random.RandomState(0).normal(size=(100_000, 3)) * [3.0, 1.0, 0.3]
     a /= np.linalg.norm(a, axis=1)[:, None]
     lengths = a[:, 1]
     missing = (a * (lengths - lengths.mean())[:, None]).mean(axis=0)
     size = missing @ np.linalg.solve(a.T @ a / len(a), missing)
     assert 0.9 < size / lengths.var() <= 1.0 + 1e-6
+
+
+class _Curve(_Session):
+    """The same of two classes, whose noise falls with the root of the share."""
+
+    trust = SimpleNamespace(can=SimpleNamespace(same_rows=True))
+
+    def noise(self, query, share):
+        return GaussianNoise(self.deviation / np.sqrt(share))
+
+    def sum(self, query, share, subset=None):
+        value = query.sum(*self.rows)
+        noise = self.noise(query, share)
+        more = noise.scale * self.rng.normal(size=len(value)) if self.deviation else 0.0
+        return Answer(value=value + more, n=len(self.rows[0]), noise=noise)
+
+
+def _of_curve(deviation, far):
+    """The line at a point that is the solution, or far from it, and the slope there."""
+    rng = np.random.RandomState(0)
+    X = rng.uniform(-1.0, 1.0, size=(4000, 2))
+    y = (rng.uniform(size=4000) < 1.0 / (1.0 + np.exp(-X @ [1.0, -1.0]))).astype(float)
+    maps = Whitened(RowMap(None, None, 1.5, False, 2), np.eye(2)), TARGET, 0.0
+    theta = 1.5 * np.array([1.0, -1.0])
+    point = theta + far * np.array([1.0, 1.0])
+    rules = SimpleNamespace(line=1.0, subset=1.0, length=0.4)
+    last = ScoreEquation(point, 1.0, None, None, 1.0, 4000, 0.0, 0.0)
+    slope = 0.25 * X.T @ X / 4000 / 1.5**2
+    session = _Curve(X, y, deviation)
+    found = _line.line_alone(session, (*maps, point), last, rules, (slope, 1e-9), Logit())
+    return found.equation, point, slope, session
+
+
+def test_the_equation_of_a_curve_is_asked_again_nearer_to_its_solution():
+    """Half of the step away: further from here the curve would be another one."""
+    equation, point, slope, session = _of_curve(1e-6, 3.0)
+    residual = session.rows[1] - 1.0 / (1.0 + np.exp(-session.rows[0] @ point / 1.5))
+    moment = session.rows[0].T @ residual / 4000 / 1.5
+    np.testing.assert_allclose(equation.point - point, 0.5 * np.linalg.solve(slope, moment), rtol=1e-4)
+
+
+def test_where_noise_hides_the_step_both_looks_are_one_equation(monkeypatch):
+    """With the noise of the whole share; that of the second look alone would be 15% larger."""
+    equation, point, _, _ = _of_curve(40.0, 0.0)
+    assert (equation.point == point).all()
+    near, point, _, _ = _of_curve(1.0, 3.0)
+    assert (near.point != point).all()
+    monkeypatch.setattr(_line, "FIRST_LOOK", 1e-9)
+    assert equation.moment_scale == pytest.approx(_of_curve(40.0, 0.0)[0].moment_scale)
