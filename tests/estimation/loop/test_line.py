@@ -239,7 +239,8 @@ def test_scores_are_shortened_where_noise_and_what_is_missing_are_about_equal():
     places = np.minimum(np.searchsorted(ends, lengths), len(ends) - 1)
     parts = np.bincount(places, minlength=len(ends)) / len(lengths)
     lengths = [
-        _line._best_length(parts, 1e-9, ends, noise, 6, 1.0)[0] for noise in 10.0 ** -np.arange(1, 7)
+        _line._best_length(parts, 1e-9, ends, noise, 6, 1.0)[0]
+        for noise in 10.0 ** -np.arange(1, 7)
     ]
     assert lengths == sorted(lengths) and lengths[0] == ends[0] and lengths[-1] > ends[8]
     # The error is the noise 2 (1 + h) T, and UNEVEN of what shortening takes away, over sqrt(6)
@@ -389,7 +390,9 @@ def test_the_equation_of_a_curve_is_asked_again_nearer_to_its_solution():
     equation, point, slope, session = _of_curve(1e-6, 3.0)
     residual = session.rows[1] - 1.0 / (1.0 + np.exp(-session.rows[0] @ point / 1.5))
     moment = session.rows[0].T @ residual / 4000 / 1.5
-    np.testing.assert_allclose(equation.point - point, 0.5 * np.linalg.solve(slope, moment), rtol=1e-4)
+    np.testing.assert_allclose(
+        equation.point - point, 0.5 * np.linalg.solve(slope, moment), rtol=1e-4
+    )
 
 
 def test_where_noise_hides_the_step_both_looks_are_one_equation(monkeypatch):
