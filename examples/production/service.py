@@ -8,7 +8,9 @@ never. Events and the policy are kept in FILE: kill the process and start it aga
 ::
 
     POST /rank    {"event": "visit 17", "contexts": [[...], [...]], "available": [true, false]}
-                  ->  {"action", "propensity"}; "available" may be left out
+                  ->  {"action", "propensity"}; "available" may be left out, and with "k": 3 the
+                  answer has the first three actions
+    POST /withdraw  {"event": "visit 17"}  ->  {"status": "taken"}: its action was not shown
     POST /reward  {"event": "visit 17", "reward": 1}
                   ->  {"status": "taken", "clipped": false}; "clipped" if it is outside of (0, 1)
     GET /health   ->  {"events": 17, "learned": 16, ...}, as ``Loop.status`` has it
@@ -39,9 +41,11 @@ class Handler(BaseHTTPRequestHandler):
             body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))))
             if self.path == "/rank":
                 action, propensity = self.loop.rank(
-                    body["event"], body["contexts"], body.get("available")
+                    body["event"], body["contexts"], body.get("available"), k=body.get("k")
                 )
                 self.answer(200, {"action": action, "propensity": propensity})
+            elif self.path == "/withdraw":
+                self.answer(200, {"status": self.loop.withdraw(body["event"])})
             elif self.path == "/reward":
                 status = self.loop.reward(body["event"], body["reward"])
                 low, high = self.loop.policy.bounds_y

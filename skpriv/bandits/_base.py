@@ -336,17 +336,15 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         with self._turn_lock:
             phi, available = self._opened(contexts, available)
             n = len(phi)
-            rounds = np.arange(len(phi))
             mask = True if available is None else available
             left = np.broadcast_to(mask, (n, self.n_actions_)).copy()
-            if k != int(k) or k < 1 or (n and k > left.sum(axis=1).min()):
+            if k != int(k) or not 1 <= k <= left.sum(axis=1).min(initial=self.n_actions_):
                 raise ValueError(f"k={k} must be an int from 1 to the number of available actions.")
-            ranking = np.empty((n, k), dtype=np.intp)
-            propensities = np.empty((n, k))
-            for place in range(int(k) if n else 0):
-                chances = self._quiet_chances(phi, left)
-                ranking[:, place], propensities[:, place] = by_chance(chances, n, self._rng)
-                left[rounds, ranking[:, place]] = False
+            places = []
+            for _ in range(int(k)):
+                places.append(by_chance(self._quiet_chances(phi, left), n, self._rng))
+                left[np.arange(n), places[-1][0]] = False
+        ranking, propensities = map(np.column_stack, zip(*places, strict=True))
         return ranking, propensities
 
     def _actions_of(self, shape):
@@ -462,7 +460,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
             rows = rows[np.arange(len(actions)), actions]
         rewards = self._bounded(rewards)
         self._check_values(rows, rewards)
-        rows = rows if self.shared else self._blocks(rows, actions)
+        rows = self._blocks(rows, actions)
         before = self.n_rounds_
         try:
             if users is None and not self._in_parts:
@@ -746,7 +744,9 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         return in_blocks(contexts, self.n_actions_)
 
     def _blocks(self, rows, actions):
-        """Rows phi(x, a) of the chosen actions with ``shared=False``: x in the block of a."""
+        """Rows phi(x, a) of the chosen actions; with ``shared=False`` x is in the block of a."""
+        if self.shared:
+            return rows
         n, d = rows.shape
         blocks = np.zeros((n, self.n_actions_, d))
         blocks[np.arange(n), actions] = rows

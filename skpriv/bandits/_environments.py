@@ -63,36 +63,52 @@ class Environment(ABC):
     def _draw(self, rng):
         """Draw what is random about the environment."""
 
-    @abstractmethod
     def sample(self, n_rounds: int, rng: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Draw rounds.
+        """Draw contexts of some rounds, and the expected reward of each action.
 
         Parameters
         ----------
         n_rounds : int
+            Number of rounds to draw.
         rng : numpy.random.Generator or RandomState
+            Source of the randomness.
 
         Returns
         -------
-        (contexts, means)
-            ndarrays of shape (n_rounds, n_actions, n_features), to be read only, and (n_rounds,
-            n_actions): mean rewards.
+        contexts : ndarray of shape (n_rounds, n_actions, n_features)
+            Features of each action, to be read only. Rows of the data for policies with
+            ``shared=False``, of shape (n_rounds, n_features), if the environment has no blocks.
+        means : ndarray of shape (n_rounds, n_actions)
+            Expected reward of each action.
         """
+        return self._rounds(n_rounds, rng)
 
-    @abstractmethod
     def rewards(self, means: Any, actions: Any, rng: Any) -> np.ndarray:
-        """Draw rewards: one number from `rng` a round, whatever the action.
+        """Draw rewards: one number from `rng` a round, whatever the action, if they are random.
 
         Parameters
         ----------
         means : ndarray of shape (n_rounds, n_actions)
-        actions : ndarray of shape (n_rounds,)
+            Expected rewards, as `sample` returned them.
+        actions : array-like of int of shape (n_rounds,)
+            Actions that were played.
         rng : numpy.random.Generator or RandomState
+            Source of the randomness.
 
         Returns
         -------
-        ndarray of shape (n_rounds,)
+        rewards : ndarray of shape (n_rounds,)
+            Reward of the action of each round: its mean, with noise if there is any.
         """
+        return self._noisy(chosen(means, actions), rng)
+
+    @abstractmethod
+    def _rounds(self, n_rounds, rng):
+        """Draw contexts and mean rewards of rounds."""
+
+    def _noisy(self, means, rng):
+        """Draw rewards of these means."""
+        return means
 
 
 def chosen(means, actions):
@@ -186,23 +202,7 @@ class LinearEnvironment(Environment):
             arms = directions(shape, rng)
         return coef, arms
 
-    def sample(self, n_rounds: int, rng: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Draw contexts of some rounds, and the expected reward of each action.
-
-        Parameters
-        ----------
-        n_rounds : int
-            Number of rounds to draw.
-        rng : numpy.random.Generator or RandomState
-            Source of the randomness.
-
-        Returns
-        -------
-        contexts : ndarray of shape (n_rounds, n_actions, n_features)
-            Features of each action.
-        means : ndarray of shape (n_rounds, n_actions)
-            Expected reward of each action.
-        """
+    def _rounds(self, n_rounds, rng):
         coef, arms = self._state
         shape = (n_rounds, self.n_actions, self.n_features)
         if arms is not None:
@@ -213,27 +213,10 @@ class LinearEnvironment(Environment):
     def _mean(self, values):
         return np.clip(values, -1.0, 1.0) if self.noise == "bernoulli" else values
 
-    def rewards(self, means: Any, actions: Any, rng: Any) -> np.ndarray:
-        """Draw rewards: one number from `rng` a round, whatever the action.
-
-        Parameters
-        ----------
-        means : ndarray of shape (n_rounds, n_actions)
-            Expected rewards, as `sample` returned them.
-        actions : array-like of int of shape (n_rounds,)
-            Actions that were played.
-        rng : numpy.random.Generator or RandomState
-            Source of the randomness.
-
-        Returns
-        -------
-        rewards : ndarray of shape (n_rounds,)
-            Reward of the action of each round: its mean with noise.
-        """
-        means = chosen(means, actions)
+    def _noisy(self, means, rng):
         if self.noise == "bernoulli":
-            return np.where(rng.random(len(actions)) < (1.0 + means) / 2.0, 1.0, -1.0)
-        return means + self.noise * rng.standard_normal(len(actions))
+            return np.where(rng.random(len(means)) < (1.0 + means) / 2.0, 1.0, -1.0)
+        return means + self.noise * rng.standard_normal(len(means))
 
 
 @parameters
@@ -313,23 +296,7 @@ class SparseLinearEnvironment(Environment):
         coef[:size] = (0.5 + 0.5 * rng.random(size)) * np.where(rng.random(size) < 0.5, -1.0, 1.0)
         return coef
 
-    def sample(self, n_rounds: int, rng: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Draw contexts of some rounds, and the expected reward of each action.
-
-        Parameters
-        ----------
-        n_rounds : int
-            Number of rounds to draw.
-        rng : numpy.random.Generator or RandomState
-            Source of the randomness.
-
-        Returns
-        -------
-        contexts : ndarray of shape (n_rounds, n_actions, n_features)
-            Features of each action.
-        means : ndarray of shape (n_rounds, n_actions)
-            Expected reward of each action.
-        """
+    def _rounds(self, n_rounds, rng):
         contexts = rng.standard_normal((n_rounds, self.n_actions, self.n_features))
         rho = self.correlation
         if rho != 0.0:
@@ -340,28 +307,12 @@ class SparseLinearEnvironment(Environment):
         (support,) = np.nonzero(self.coef_)
         return contexts, contexts[:, :, support] @ self.coef_[support]
 
-    def rewards(self, means: Any, actions: Any, rng: Any) -> np.ndarray:
-        """Draw rewards: one number from `rng` a round, whatever the action.
-
-        Parameters
-        ----------
-        means : ndarray of shape (n_rounds, n_actions)
-            Expected rewards, as `sample` returned them.
-        actions : array-like of int of shape (n_rounds,)
-            Actions that were played.
-        rng : numpy.random.Generator or RandomState
-            Source of the randomness.
-
-        Returns
-        -------
-        rewards : ndarray of shape (n_rounds,)
-            Reward of the action of each round: its mean with noise.
-        """
+    def _noisy(self, means, rng):
         if self.noise_law == "uniform":
-            draws = 2.0 * rng.random(len(actions)) - 1.0
+            draws = 2.0 * rng.random(len(means)) - 1.0
         else:
-            draws = rng.standard_normal(len(actions))
-        return chosen(means, actions) + self.noise * draws
+            draws = rng.standard_normal(len(means))
+        return means + self.noise * draws
 
 
 @parameters
@@ -424,23 +375,7 @@ class SupervisedEnvironment(Environment):
         classes, labels = np.unique(y, return_inverse=True)
         return {"X": X, "labels": labels, "classes": classes, "order": np.array([], dtype=np.intp)}
 
-    def sample(self, n_rounds: int, rng: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Draw rounds from the data; the right action has mean 1, and the others have 0.
-
-        Parameters
-        ----------
-        n_rounds : int
-            Number of rounds to draw.
-        rng : numpy.random.Generator or RandomState
-            Source of the randomness.
-
-        Returns
-        -------
-        contexts : ndarray of shape (n_rounds, n_features)
-            Rows of the data, in a new random order each time that all of them were used.
-        means : ndarray of shape (n_rounds, n_actions)
-            Expected reward of each action.
-        """
+    def _rounds(self, n_rounds, rng):
         state = self._state
         order = state["order"]
         while len(order) < n_rounds:
@@ -450,22 +385,3 @@ class SupervisedEnvironment(Environment):
         rows = state["X"][index]
         means = np.eye(self.n_actions)[state["labels"][index]]
         return (in_blocks(rows, self.n_actions) if self.blocks else rows), means
-
-    def rewards(self, means: Any, actions: Any, rng: Any) -> np.ndarray:
-        """Return the rewards, which are certain.
-
-        Parameters
-        ----------
-        means : ndarray of shape (n_rounds, n_actions)
-            Expected rewards, as `sample` returned them.
-        actions : array-like of int of shape (n_rounds,)
-            Actions that were played.
-        rng : numpy.random.Generator or RandomState
-            Not used.
-
-        Returns
-        -------
-        rewards : ndarray of shape (n_rounds,)
-            Reward of the action of each round: 1 if it was right, else 0.
-        """
-        return chosen(means, actions)

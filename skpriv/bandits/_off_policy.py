@@ -263,13 +263,12 @@ def _filled(query, means, sigma, n, quantile):
 
 def _check_shapes(target, actions, rewards, propensities):
     """Refuse shapes, which are public, that do not fit."""
-    (n, *other) = public_shape(actions)
     shape = public_shape(target)
-    if n < 1 or other:
-        raise ValueError("actions must have shape (n_rounds,), with a round at least.")
-    check_shape(rewards, "rewards", (n,))
-    check_shape(propensities, "propensities", (n,))
-    if len(shape) not in (1, 2) or shape[0] != n or 0 in shape:
+    n = shape[:1]
+    check_shape(actions, "actions", n)
+    check_shape(rewards, "rewards", n)
+    check_shape(propensities, "propensities", n)
+    if len(shape) not in (1, 2) or 0 in shape:
         raise ValueError("target must have shape (n_rounds,) or (n_rounds, n_actions).")
 
 

@@ -13,18 +13,15 @@ STATE_VERSION = 4  # version 3 held Python objects
 
 
 def tell_taken(error, taken, n_rounds):
-    """Say in an error of `update` how many rounds were taken, as its text and ``rounds_taken``."""
+    """Say in an error of `update` how many rounds were taken, as its note and ``rounds_taken``.
+
+    A combiner says it of its rounds, in place of what its policy has said.
+    """
     error.rounds_taken = taken
-    words = (
+    error.__notes__ = [
         f"Of these {n_rounds} rounds, the first {taken} were taken, and the policy has learnt from "
         "those of them whose epochs closed: update it with the others only."
-    )
-    # A combiner says of its rounds what one of its policies has said of those that it was given.
-    args, notes = vars(error).setdefault("_said", (error.args, [*getattr(error, "__notes__", [])]))
-    if len(args) == 1 and isinstance(args[0], str):
-        error.args = (f"{args[0]} {words}",)
-    else:
-        error.__notes__ = [*notes, words]
+    ]
 
 
 def policy_values(policy: Any, **options: Any) -> dict[str, Any]:

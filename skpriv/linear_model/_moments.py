@@ -95,7 +95,7 @@ class SumsFit(Released):
     theta_bound : float or None
         Assumed bound on the norm of the true theta.
     shapes : tuple of ndarray of shape (p, p)
-        Of priors beside that of a ridge: the matrix of a normalisation.
+        Shapes of priors beside that of a ridge: the matrix of a normalisation.
     """
 
     equations: NormalEquations

@@ -24,6 +24,11 @@ PAUSE = 0.01  # seconds in which others can use the file, between two such parts
 LOG = logging.getLogger("skpriv.bandits")
 
 
+def hashed(users):
+    """Hashes that were read from the file; None of a withdrawn event."""
+    return [None if user is None else Hashed(user) for user in users]
+
+
 class Loop:
     """Ask a policy for actions, and bring it the rewards when they come.
 
@@ -147,9 +152,15 @@ class Loop:
         self._forget()
 
     def rank(
-        self, event_id: Any, contexts: Any, available: Any = None, user: Any = None
-    ) -> tuple[int, float]:
-        """Choose the action of a new event.
+        self,
+        event_id: Any,
+        contexts: Any,
+        available: Any = None,
+        user: Any = None,
+        *,
+        k: int | None = None,
+    ) -> Any:
+        """Choose the action of a new event, or its first ``k`` actions.
 
         Parameters
         ----------
@@ -164,13 +175,17 @@ class Loop:
         user : str, int, or tuple of them, default=None
             Who comes, for a policy with ``max_visits``. A keyed hash of it is kept, until the event
             is learned; and how often it was learned from.
+        k : int, default=None
+            Number of places, such as those of a page: as for the policy's ``rank``. The reward is
+            that of the first one.
 
         Returns
         -------
-        action : int
-            Chosen action, from 0 to ``n_actions - 1``.
-        propensity : float
-            Probability with which it was chosen.
+        action : int, or list of k of them
+            Chosen action, from 0 to ``n_actions - 1``; with ``k`` different ones, the first place
+            first.
+        propensity : float, or list of k of them
+            Probability with which it was chosen, given the places before it.
 
         Raises
         ------
@@ -183,11 +198,17 @@ class Loop:
         contexts = finite_numbers(contexts, "contexts")[None]
         if contexts.ndim > 3:
             raise ValueError("rank takes the contexts of one round, and rank_many of several.")
-        ((action, propensity),) = self._ranked([event_id], contexts, available, [user])
-        return action, propensity
+        actions, propensities = self.rank_many([event_id], contexts, available, [user], k=k)
+        return actions.tolist()[0], propensities.tolist()[0]
 
     def rank_many(
-        self, event_ids: Any, contexts: Any, available: Any = None, users: Any = None
+        self,
+        event_ids: Any,
+        contexts: Any,
+        available: Any = None,
+        users: Any = None,
+        *,
+        k: int | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Choose the actions of several new events, in one transaction.
 
@@ -201,12 +222,14 @@ class Loop:
             Masks of the actions that may be played; None allows all.
         users : list, default=None
             Who comes in each event, as for `rank`.
+        k : int, default=None
+            Number of places of each event, as for `rank`.
 
         Returns
         -------
-        actions : ndarray of int of shape (n_events,)
+        actions : ndarray of int of shape (n_events,), or (n_events, k)
             Chosen action of each event.
-        propensities : ndarray of shape (n_events,)
+        propensities : ndarray of shape (n_events,), or (n_events, k)
             Probability with which each of them was chosen.
         """
         contexts = finite_numbers(contexts, "contexts")
@@ -217,9 +240,29 @@ class Loop:
                 "{} events have contexts of {} rounds and {} users: pass one of each for an event."
             )
             raise ValueError(words.format(*counts))
-        ranked = self._ranked(event_ids, contexts, available, users)
-        actions, propensities = zip(*ranked, strict=True)
-        return np.array(actions, dtype=np.intp), np.array(propensities)
+        ids = [event_name(name) for name in event_ids]
+        of_each = contexts.shape[1] if contexts.ndim == 3 else self.policy.n_actions
+        available = checked_available(available, len(contexts), of_each)
+        if self.policy._max_visits is not None and None in map(name_of, users):
+            raise ValueError("this policy protects people: rank needs user, who comes.")
+        self._learn_if_due()
+        with self._store.transaction() as held:
+            events = [held.find(name) for name in ids]
+            for event, context in zip(events, contexts, strict=True):
+                check_repeated(event, context, k)
+            new = [at for at, event in enumerate(events) if event is None]
+            if len(new) != len({ids[at] for at in new}):
+                raise ValueError("an event must not come twice in one call.")
+            self._refresh(held)
+            if new:
+                choice = None if available is None else available[new]
+                named = [(ids[at], users[at]) for at in new]
+                for at, event in zip(new, self._acted(held, named, contexts[new], choice, k)):
+                    events[at] = event
+        places = np.array([np.frombuffer(event[0]) for event in events])
+        ranking, propensities = np.split(places, 2, axis=1)
+        ranking = ranking.astype(np.intp)
+        return (ranking[:, 0], propensities[:, 0]) if k is None else (ranking, propensities)
 
     def reward(self, event_id: Any, reward: Any) -> str:
         """Bring the reward of an event.
@@ -255,9 +298,34 @@ class Loop:
             The statuses, as of `reward`.
         """
         rewards = finite_numbers(rewards, "reward", (len(event_ids),))
+        return self._brought(event_ids, rewards.tolist())
+
+    def withdraw(self, event_id: Any) -> str:
+        """Say that the action of an event was never shown: nothing is learned from it.
+
+        The event keeps its place among the rounds, which is public. It is learned as a round
+        without features and with a neutral reward, which adds nothing to a sum, is no visit of its
+        user, and holds up no event behind it. Whether an event was withdrawn is as private as its
+        reward: a record that becomes empty moves a sum by no more than one that is replaced
+        (docs/mathematics/bandits.md).
+
+        Parameters
+        ----------
+        event_id : str
+            Name of the event, as given to `rank`; it cannot be ranked again.
+
+        Returns
+        -------
+        status : {"taken", "repeated", "late", "unknown"}
+            The same as of `reward`; "repeated" has a reward already, or was withdrawn.
+        """
+        return self._brought([event_id], [None])[0]
+
+    def _brought(self, event_ids, rewards):
+        """Statuses of rewards; None withdraws the event."""
         names = [event_name(name) for name in event_ids]
         with self._store.transaction() as held:
-            pairs = zip(names, rewards.tolist(), strict=True)
+            pairs = zip(names, rewards, strict=True)
             statuses = [self._rewarded(held, name, reward) for name, reward in pairs]
         # Out of order, the number of ranks decides when is learned, and no reward does.
         if "taken" in statuses and not self.policy._out_of_order:
@@ -390,36 +458,13 @@ class Loop:
         with activated(self._accountants), policy._numbering.once(what):
             yield
 
-    def _ranked(self, event_ids, contexts, available, users):
-        """(action, propensity) of every event."""
-        ids = [event_name(name) for name in event_ids]
-        of_each = contexts.shape[1] if contexts.ndim == 3 else self.policy.n_actions
-        available = checked_available(available, len(contexts), of_each)
-        if self.policy._max_visits is not None and None in map(name_of, users):
-            raise ValueError("this policy protects people: rank needs user, who comes.")
-        self._learn_if_due()
-        with self._store.transaction() as held:
-            choices = {name: held.find(name) for name in ids}
-            for at, name in enumerate(ids):
-                if choices[name] is not None:
-                    check_repeated(choices[name], contexts[at])
-            new = [at for at, name in enumerate(ids) if choices[name] is None]
-            if len(new) != len({ids[at] for at in new}):
-                raise ValueError("an event must not come twice in one call.")
-            self._refresh(held)
-            if new:
-                choice = None if available is None else available[new]
-                given = [ids[at] for at in new], contexts[new], choice
-                choices.update(self._acted(held, *given, [users[at] for at in new]))
-        return [(int(choices[name][0]), float(choices[name][1])) for name in ids]
-
-    def _acted(self, held, ids, contexts, available, users):
-        """Act on new events, and keep them."""
+    def _acted(self, held, named, contexts, available, k):
+        """Act on new events, of these names and users, and keep them."""
         started = self.policy._has_begun
         try:
             starts = not started or self.policy._starts_as_it_acts
             with self._charging(self.policy, "start") if starts else nullcontext():
-                actions, chances = self.policy.act(contexts, available, return_propensities=True)
+                ranking, chances = self.policy.rank(contexts, 1 if k is None else k, available)
             if not started:  # kept for all workers, since its start was charged
                 self._version += 1
                 held.save(self._version, held.first_open(), self.policy)
@@ -427,29 +472,31 @@ class Loop:
             if not started:
                 self._version = None
             raise
+        actions = ranking[:, 0]
         rows = contexts if contexts.ndim == 2 else contexts[np.arange(len(actions)), actions]
-        played = self.policy._starts_as_it_acts
-        players = self.policy.players_ if played else [None] * len(ids)
+        player = self.policy.choice_ if self.policy._starts_as_it_acts else None
         now = self._clock()
         visits = self.policy._visits
-        users = [None if visits is None else visits.hashed(user) for user in users]
-        events = zip(ids, actions.tolist(), chances.tolist(), rows, players, users, strict=True)
-        for name, action, propensity, row, player, user in events:
-            player = None if player is None else int(player)
-            held.add(name, now, action, propensity, row.tobytes(), player, user)
-            yield name, (action, propensity)
+        places = np.hstack([ranking, chances])
+        for (name, user), place, action, row in zip(named, places, actions, rows, strict=True):
+            user = None if visits is None else visits.hashed(user)
+            event = place.tobytes(), int(action), row.tobytes(), player, user
+            held.add(name, now, *event)
+            yield event
 
     def _rewarded(self, held, name, reward):
         ranking = held.find(name)
         if ranking is None:
             return "unknown"
-        _, _, _, learned, before, ranked, number = ranking
+        *_, learned, before, ranked, number = ranking
         if before is not None or learned == 2:
             return "repeated"
         closed = not self.policy._out_of_order and number < held.first_not_closed()
         if learned or closed or self._clock() > ranked + self.cutoff:
             return "late"
-        held.set_reward(number, reward)
+        held.set_reward(number, self.policy._neutral_reward if reward is None else reward)
+        if reward is None:
+            held.empty(number)
         return "taken"
 
     def _learn_if_due(self):
@@ -532,7 +579,7 @@ class Loop:
         default = self.default_reward
         rewards = np.array([default if reward is None else reward for reward in rewards])
         if policy._visits is not None:
-            given["users"] = [None if user is None else Hashed(user) for user in users]
+            given["users"] = hashed(users)
         try:
             with self._charging(policy, f"events from {first}"):
                 policy.update(None, np.array(actions, dtype=np.intp), rewards, **given)
@@ -571,7 +618,7 @@ class Loop:
         # A blank round is added, so that there is always a round.
         rows = np.frombuffer(b"".join([*rows, bytes(8 * self.policy.n_features_in_)]))
         rewards.append(self.policy._neutral_reward)
-        who = [*(names if self.policy._visits is None else map(Hashed, users)), None]
+        who = [*(names if self.policy._visits is None else hashed(users)), None]
         given = np.array(rewards), rows.reshape(len(rewards), -1), np.array([*actions, 0]), who
         with self._charging(self.policy, f"events from {first}"):
             self.policy._update_late(n, *given)

@@ -26,8 +26,8 @@ CREATE TABLE events (
     number INTEGER PRIMARY KEY AUTOINCREMENT,  -- without gaps: what is rolled back takes none
     id TEXT UNIQUE NOT NULL,
     time REAL NOT NULL,
-    action INTEGER NOT NULL,
-    propensity REAL NOT NULL,
+    places BLOB NOT NULL,  -- actions that were chosen, and their propensities
+    action INTEGER NOT NULL,  -- the first of them
     row BLOB,  -- features of the action that was chosen, until they are learned
     reward REAL,
     player INTEGER,  -- which policy of a combiner acted
@@ -41,8 +41,8 @@ CREATE TABLE closed (only INTEGER PRIMARY KEY CHECK (only = 0), first INTEGER);
 IN_RANGE = "number >= ? AND number < ?"  # from a first number up to another one
 # From a first number on, with a reward or past a deadline.
 CAME = "number >= ? AND learned = 0 AND (reward IS NOT NULL OR time <= ?)"
-# Up to version 7 the policy was a Python object, of other attributes up to 6.
-EVENTS_VERSION = 8
+# Up to version 7 the policy was a Python object, of other attributes up to 6; 8 had one place.
+EVENTS_VERSION = 9
 
 
 # Rows with a value of another kind: anybody may have written the file
@@ -50,7 +50,7 @@ FORGED_ROWS = """
 SELECT 1 FROM policy WHERE typeof(version) || typeof(first) || typeof(state) != 'integerintegerblob'
 UNION ALL SELECT 1 FROM closed WHERE typeof(first) != 'integer'
 UNION ALL SELECT 1 FROM events WHERE
-typeof(time) || typeof(action) || typeof(propensity) != 'realintegerreal'
+typeof(time) || typeof(places) || typeof(action) != 'realblobinteger' OR length(places) % 16
 OR typeof(row) || typeof(user) NOT IN ('blobblob', 'blobnull', 'nullnull')
 OR typeof(reward) NOT IN ('real', 'null') OR typeof(player) NOT IN ('integer', 'null')
 """
@@ -147,16 +147,14 @@ class Transaction:
         self._run("INSERT INTO policy VALUES (0, ?, ?, ?)", row)
 
     def find(self, event_id):
-        """(action, propensity, row, learned, reward, time, number) of an event, or None."""
-        query = (
-            "SELECT action, propensity, row, learned, reward, time, number FROM events WHERE id = ?"
-        )
-        return self._run(query, (event_id,)).fetchone()
+        """(places, action, row, learned, reward, time, number) of an event, or None."""
+        columns = "places, action, row, learned, reward, time, number"
+        return self._run(f"SELECT {columns} FROM events WHERE id = ?", (event_id,)).fetchone()
 
     def add(self, *event):
         """Add an event whose reward is awaited."""
         self._run(
-            "INSERT INTO events (id, time, action, propensity, row, player, user) "
+            "INSERT INTO events (id, time, places, action, row, player, user) "
             "VALUES (?, ?, ?, ?, ?, ?, ?)",
             event,
         )
@@ -164,6 +162,12 @@ class Transaction:
     def set_reward(self, number, reward):
         """Note the reward of an event."""
         self._run("UPDATE events SET reward = ? WHERE number = ?", (reward, number))
+
+    def empty(self, number):
+        """Make a withdrawn event one of nobody, without features."""
+        self._run(
+            "UPDATE events SET row = zeroblob(length(row)), user = NULL WHERE number = ?", (number,)
+        )
 
     def first_open(self):
         """Number of the first event that was not learned, or that of the next one to come."""
@@ -277,17 +281,23 @@ def event_name(event):
         return name
 
 
-def check_repeated(event, context):
+def check_repeated(event, context, k):
     """Refuse an event whose action is none of the candidates of a repeated question.
+
+    Or one with another number of places.
 
     The row of the action is compared as long as it is kept: until the event is learned.
     """
-    action, _, row, *_ = event
+    if event is None:
+        return
+    places, action, row, *_ = event
     offered = context if context.ndim == 1 else context[action : action + 1]
-    if not len(offered) or row not in (None, offered.tobytes()):
+    same = len(offered) and len(places) == 16 * (k or 1)
+    if not same or row not in (None, offered.tobytes()):
         raise ValueError(
-            "an event of this name was ranked, and its action is none of these contexts: repeat an "
-            "event with the contexts that it had, or give another one another name."
+            "an event of this name was ranked, and its action is none of these contexts, it had "
+            "another k, or it was withdrawn: repeat an event with the contexts and the k that it "
+            "had, or give another one another name."
         )
 
 

@@ -362,7 +362,7 @@ class RunningSumsPolicy(BasePolicy):
             self._pay(n_rounds)
             rewards = self._bounded(rewards)
             self._check_values(rows, rewards)
-            rows = rows if self.shared else self._blocks(rows, actions)
+            rows = self._blocks(rows, actions)
             visits = self._events if self._visits is None else self._visits
             # All of them are in one increment.
             with self._without_repeats(visits, rows, rewards, who, until) as (rows, rewards):

@@ -279,7 +279,7 @@ def test_an_answer_of_which_no_use_can_be_made_is_not_asked_for_again(make_round
         oracle=oracle, schedule=SCHEDULE, gap_weight=lambda n: next(weights), random_state=0
     )
     actions = policy.act(rounds.contexts)
-    with pytest.raises(ValueError, match="gap_weight.*the first 50 were taken"):
+    with pytest.raises(ValueError, match="(?s)gap_weight.*the first 50 were taken"):
         policy.update(rounds.contexts, actions, rounds.noise)
     policy.update(rounds.contexts[50:], actions[50:], rounds.noise[50:])
     assert [len(y) for _, y in log] == [20, 30, 50, 50, 50]

@@ -71,9 +71,13 @@ def test_users_delays_and_a_restart(tmp_path):
         assert status == 400 and "reward" in answer["error"]
         status, answer = post(connection, "/reward", {"event": "y", "reward": 7})
         assert answer == {"status": "taken", "clipped": True}
+        asked |= {"event": "z", "k": 2}
+        status, answer = post(connection, "/rank", asked)
+        assert status == 200 and len(set(answer["action"])) == len(answer["propensity"]) == 2
+        assert post(connection, "/withdraw", {"event": "z"})[1] == {"status": "taken"}
         connection.request("GET", "/health")
         health = connection.getresponse()
-        assert health.status == 200 and json.loads(health.read())["events"] == users + 1
+        assert health.status == 200 and json.loads(health.read())["events"] == users + 2
         assert post(connection, "/else", {})[0] == 404
     finally:
         connection.close()
@@ -83,7 +87,7 @@ def test_users_delays_and_a_restart(tmp_path):
     assert [answer["status"] for answer in statuses] == ["taken"] * users
     loop = Loop(LinUCB(epsilon=1.0, delta=1e-6, privacy="central", bounds_y=(0, 1)), path)
     loop.learn(force=True)
-    assert loop.policy.n_rounds_ == loop.n_learned == users + 1
+    assert loop.policy.n_rounds_ == loop.n_learned == users + 2
 
 
 def test_rounds_are_read_as_they_were_written():

@@ -173,7 +173,7 @@ def test_a_late_reward_of_a_combiner_counts_for_who_acted(tmp_path):
     rng = np.random.default_rng(0)
     for k in range(60):
         loop.rank(f"visit {k}", rng.standard_normal((3, 2)) / 3.0)
-        acted[k] = int(loop.policy.players_[0])
+        acted[k] = loop.policy.choice_
         if k >= 7:
             loop.reward(f"visit {k - 7}", 1.0)
     assert set(acted.values()) == {0, 1}

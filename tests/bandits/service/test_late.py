@@ -84,6 +84,14 @@ def test_moments_of_two_records_have_no_negative_product(global_random_seed):
     assert (records**2).sum(axis=1).max() <= asked.sensitivity**2 / 2.0
 
 
+def test_a_record_that_is_withdrawn_moves_a_sum_by_less_than_one_that_is_replaced():
+    """The largest record has a unit row and a reward at the end: 1 + 1 + 1.5 beside 4.5."""
+    asked = MomentsQuery(RecordMap.of_norm(1.0, (-1.0, 1.0), False, 3))
+    largest = np.linalg.norm(asked.sum(np.eye(3)[:1], np.ones(1)))
+    assert largest == pytest.approx(np.sqrt(3.5))
+    assert 0.5 * asked.sensitivity < largest < asked.sensitivity
+
+
 @pytest.mark.parametrize("name", ["factor", "phases"])
 def test_a_person_pays_for_so_many_events_whenever_they_come(name, tmp_path, monkeypatch):
     users = np.array([f"guest {k}" for k in range(100)], dtype=object)

@@ -341,3 +341,66 @@ def test_what_failed_while_it_learned_is_read_from_the_file_again(tmp_path, monk
         answers.append(service.policy._sums.mark.answer.value)
         assert service.policy._sums.pending == 0 and service.policy.n_rounds_ == 20
     np.testing.assert_array_equal(*answers)
+
+
+def test_the_first_places_of_a_page_are_an_event(tmp_path):
+    """They are different actions, the same if asked for again, and the first one is learned."""
+    service, rng = loop(tmp_path), np.random.default_rng(0)
+    asked = rng.standard_normal((30, 5, 3))
+    ranked = [service.rank(f"e{k}", each, k=3) for k, each in enumerate(asked)]
+    for actions, propensities in ranked:
+        assert len(set(actions)) == 3 and propensities == [1 / 5, 1 / 4, 1 / 3]
+    assert len({actions[0] for actions, _ in ranked}) == 5
+    again = loop(tmp_path)
+    assert [again.rank(f"e{k}", each, k=3) for k, each in enumerate(asked)] == ranked
+    many = again.rank_many([f"e{k}" for k in range(30)], asked, k=3)
+    np.testing.assert_array_equal(many[0], [actions for actions, _ in ranked])
+    for k in (None, 2, 4):
+        with pytest.raises(ValueError, match="another k"):
+            again.rank("e0", asked[0], k=k)
+    for k in (0, 6, -1, 1.5):
+        with pytest.raises(ValueError, match="number of available"):
+            again.rank("new", asked[0], k=k)
+    with pytest.raises(ValueError, match="number of available"):
+        again.rank("new", asked[0], np.arange(5) < 2, k=3)
+    assert again.n_events == 30
+    again.reward("e0", 0.25)
+    assert again.policy.seen == [(asked[0, ranked[0][0][0], 0], 0.25)]
+    assert type(again.rank("new", asked[0])[0]) is int  # for JSON
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_a_withdrawn_event_adds_nothing_to_a_sum(in_order, tmp_path):
+    """It keeps its place, and holds up nothing; its user was not here."""
+    policy = LinUCB(
+        epsilon=1e6, bounds_y=(0, 1), shared=False, n_actions=2, update_every=5, random_state=0
+    )
+    service = Loop(policy, tmp_path / "file", max_visits=1, in_order=in_order)
+    shown = np.zeros((2, 3))
+    for k in range(15):
+        name, context = f"e{k}", np.eye(3)[k % 3] * (0.1 + k / 20)
+        action, _ = service.rank(name, context, user="me" if k in (1, 7) else k)
+        if k in (1, 2, 8):
+            assert service.withdraw(name) == "taken" and service.withdraw(name) == "repeated"
+            assert service.reward(name, 1.0) == "repeated"
+            with pytest.raises(ValueError, match="withdrawn"):
+                service.rank(name, context, user="me")
+        else:
+            assert service.reward(name, 1.0) == "taken"
+            if k < 10:
+                shown[action] += 0.5 * context  # rewards less the middle, over half of the range
+    service.rank("last", context, user="nobody")
+    assert service.withdraw("never") == "unknown" and service.n_learned >= 10
+    (mark,) = [each for each in service.policy._windows._marks if each.rounds == 10]
+    np.testing.assert_allclose(mark.answer.value[:6].reshape(2, 3), 2.0 * shown, atol=0.1)
+
+
+def test_a_withdrawn_event_is_late_once_it_was_learned(tmp_path):
+    service = loop(tmp_path)
+    service.rank("a", contexts(1))
+    service.rank("b", contexts(2))
+    assert service.withdraw("b") == "taken" and service.n_learned == 0
+    service.reward("a", 0.5)
+    assert service.policy.seen == [(1.0, 0.5), (0.0, 0.0)]
+    assert service.withdraw("a") == "repeated" and service.withdraw("b") == "repeated"
+    assert service.status()["waiting"] == 0
