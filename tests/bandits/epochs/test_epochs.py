@@ -208,13 +208,15 @@ def test_a_fit_that_fails_is_made_again_only_if_nothing_was_charged(charged, mak
     assert policy._n_pooled == 200 - 30 * charged
 
 
-def test_an_update_that_is_interrupted_has_taken_a_round_or_not(recorder):
+@pytest.mark.parametrize("apart", [pytest.param(1, marks=pytest.mark.slow), 5])
+def test_an_update_that_is_interrupted_has_taken_a_round_or_not(recorder, apart):
     """At each line of the policies in turn: no round is in two fits, and the error is right."""
     with ThreadPoolExecutor(1) as pool:  # an interrupted `except` stays open in its thread
-        pool.submit(interrupt_each_line, recorder).result()
+        pool.submit(interrupt_lines, recorder, apart).result()
 
 
-def interrupt_each_line(recorder):
+def interrupt_lines(recorder, apart):
+    """Interrupt an update at each line, or at every fifth."""
     (oracle, log), contexts, rewards = recorder, np.ones((30, 2, 3)) / 2.0, np.arange(1, 31) / 64.0
 
     def give(start, stop):
@@ -230,7 +232,7 @@ def interrupt_each_line(recorder):
             raise KeyboardInterrupt  # which ends the tracing, too
         return interrupt
 
-    for line in count(1):
+    for line in count(1, apart):
         log.clear()
         policy = SquareCB(oracle, schedule=10, max_visits=1, random_state=0)
         policy.act(contexts)

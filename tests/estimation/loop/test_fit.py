@@ -67,7 +67,9 @@ def _stepped(rng, gram, truth, steps, scale):
     return LoopFit(0.0, np.eye(p), pool.b, 1e-6, pool.slope, tuple(equations), None, True, 10**9)
 
 
-@pytest.mark.parametrize(("steps", "weakest"), [(10, 0.35), (20, 1.0)])
+@pytest.mark.parametrize(
+    ("steps", "weakest"), [(10, 0.35), pytest.param(20, 1.0, marks=pytest.mark.slow)]
+)
 def test_the_slope_of_all_steps_has_the_noise_that_is_counted(steps, weakest):
     """Steps begin where noise of earlier slopes led: what that adds is of second order.
 
