@@ -29,6 +29,7 @@ html_theme_options = {
     "navigation_with_keys": False,
 }
 html_title = f"skpriv {release}"
+toc_object_entries_show_parents = "hide"  # `fit()`: the name of its class would be cut
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_favicon = "_static/logo.svg"
@@ -45,6 +46,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
     "filename_pattern": r"/plot_",
+    "thumbnail_size": (800, 560),  # twice as wide as it is shown: labels can be read
     "subsection_order": [
         "../examples/first_fit",
         "../examples/choose_and_check",

@@ -4,6 +4,7 @@ import re
 import textwrap
 import unicodedata
 from html import escape
+from importlib import import_module
 from math import floor, isfinite, isnan, log10
 from typing import Any, Self
 
@@ -299,9 +300,11 @@ def short_number(value: Any, digits: int = 4) -> str:
 
     Parameters
     ----------
-    value : float
+    value : float, or a date or a level, whose text is taken
     digits : int, default=4
     """
+    if not isinstance(value, float):
+        return str(value)
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.{digits}g}"
 
 
@@ -444,16 +447,29 @@ class Display:
         return self
 
 
-def pyplot(caller: str) -> Any:
-    """The module of matplotlib; an error that names the caller says how to install it."""
+def installed(name: str, extra: str, caller: str = "to_frame") -> Any:
+    """A module of an optional package; without it an error says how to install it.
+
+    Parameters
+    ----------
+    name : str
+    extra : str
+        The extra of this library that has the package.
+    caller : str, default="to_frame"
+        Who needs it.
+    """
     try:
-        from matplotlib import pyplot
+        return import_module(name)
     except ImportError as error:
         raise ImportError(
-            f"{caller} needs matplotlib, which comes with the plot extra: "
-            'python -m pip install "skpriv[plot]"'
+            f"{caller} needs {name.split('.')[0]}, which comes with the {extra} extra: "
+            f'python -m pip install "skpriv[{extra}]"'
         ) from error
-    return pyplot
+
+
+def pyplot(caller: str) -> Any:
+    """The module of matplotlib; an error that names the caller says how to install it."""
+    return installed("matplotlib.pyplot", "plot", caller)
 
 
 def given_axes(axes: Any, number: int, caller: str, **options: Any) -> Any:

@@ -61,7 +61,10 @@ def _add_model(parser, *names, **changed):
     add("--privacy", choices=PRIVATE, default="central",
         help="who adds the noise; default central: whoever runs this. The others simulate a "
         "collection from devices, with its noise")  # fmt: skip
-    add("--model", choices=list(MODELS), default="linear", help="default linear")
+    add("--model", choices=list(MODELS), default="linear",
+        help="linear (default), also of a yes or no, whose rate it fits; additive has curves; "
+        "logistic is for a yes or no or a list, with odds ratios; poisson is for "
+        "counts")  # fmt: skip
     add("--clip", choices=("auto", "wide"), default="auto",
         help="auto (default) has the least noise; wide clips residuals less")  # fmt: skip
     add("--estimand", choices=("fitted", *TEXTBOOK), default="fitted",

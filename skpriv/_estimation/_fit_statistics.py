@@ -42,12 +42,12 @@ class Statistic:
     name: str
     value: float
     std_error: float
-    largest: float = inf
+    largest: float = 1e300
 
     @property
     def is_resolved(self):
         """Whether the answers say more than its possible values do."""
-        return self.std_error < min(self.largest, 1e300) / 4.0
+        return self.std_error < self.largest / 4.0
 
     def ends(self, quantile):
         """Ends of the interval whose half-width is so many standard errors."""
@@ -135,7 +135,7 @@ def _of_line(part, part_error, square, error, radius):
     """The explained part and the residual deviation, by the mean square of residuals."""
     deviation = radius * sqrt(square)
     return (
-        Statistic("R-squared", part, part_error, largest=1.0),
+        Statistic("R-squared", part, part_error, 1.0),
         Statistic("residual deviation", deviation, deviation * error / (2.0 * square)),
     )
 
@@ -212,7 +212,7 @@ def logistic_statistics(fit, constant, rate):
     value = _explained_deviance(variance, rate)
     # An increasing function, which is steepest at its begin
     half = (_explained_deviance(variance + error, rate) - value) if error < WIDEST else inf
-    return (Statistic("explained deviance", value, half, largest=1.0),)
+    return (Statistic("explained deviance", value, half, 1.0),)
 
 
 def _explained_deviance(weighted, rate):

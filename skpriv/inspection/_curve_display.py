@@ -262,8 +262,8 @@ def _levels_of(panel):
     """
     values = panel["values"]
     knots = panel["knots"]
-    if values.dtype == object and all(isinstance(value, str) for value in values):
+    if not len(knots):
         return list(values), np.arange(len(values))
-    if len(knots) == 2 and np.array_equal(np.asarray(knots, dtype=object), [0.0, 1.0]):
+    if np.array_equal(np.asarray(knots, dtype=object), [0.0, 1.0]):
         return ["0", "1"], np.array([0, len(values) - 1])
     return None

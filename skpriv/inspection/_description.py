@@ -23,7 +23,15 @@ from .._estimation._intervals import two_sided_quantile
 from .._estimation._public_maps import TargetMap, column_bounds
 from .._linalg import ROUNDED
 from .._parameters import Level, PrivacyModel, RandomState, validated
-from .._printing import Printed, Table, given_axes, level_ticks, picture_text, short_number
+from .._printing import (
+    Printed,
+    Table,
+    given_axes,
+    installed,
+    level_ticks,
+    picture_text,
+    short_number,
+)
 from .._stored import frozen, frozen_object
 from ..preprocessing import CountsQuery, Date, Numeric, Schema, TableEncoder, as_schema
 from ..privacy import ROUNDING, Budget, Groups, Query, open_session, protecting
@@ -547,7 +555,7 @@ class Description(Printed):
         yield ""
         header = ("column", "", "estimate", f"{self.confidence_level:.0%} interval", "")
         rows = [
-            (name, said, *map(_said, (found.estimate, found.low, found.high)))
+            (name, said, *map(short_number, (found.estimate, found.low, found.high)))
             for name, said, found in self._rows()
         ]
         yield Table(header, rows, left=2)
@@ -563,8 +571,7 @@ class Description(Printed):
             A data frame with the columns ``column``, ``statistic``, ``estimate``, ``std_error``,
             ``low``, ``high``.
         """
-        import pandas as pd
-
+        pd = installed("pandas", "data")
         names = ["column", "statistic", "estimate", "std_error", "low", "high"]
         rows = [(name, said, *astuple(found)) for name, said, found in self._rows()]
         return pd.DataFrame(rows, columns=names)
@@ -582,9 +589,8 @@ class Description(Printed):
         ndarray of matplotlib axes
             One axes for each column.
         """
-        columns = list(self.columns.values())
-        axes = given_axes(axes, len(columns), "Description.plot")
-        for ax, column in zip(axes, columns, strict=True):
+        axes = given_axes(axes, len(self.columns), "Description.plot")
+        for ax, column in zip(axes, self.columns.values(), strict=True):
             (_histogram if isinstance(column, RangeDescription) else _bars)(ax, column)
             ax.set_title(picture_text(column.name, 24))
         return axes
@@ -598,7 +604,7 @@ class Description(Printed):
 def _histogram(ax, column):
     ax.stairs(np.maximum(column.counts, 0.0), column.edges, fill=True, alpha=0.5)
     median = column.quantiles[0.5].estimate
-    ax.axvline(median, color="C1", label=f"median {_said(median)}")
+    ax.axvline(median, color="C1", label=f"median {short_number(median)}")
     ax.set(ylabel="rows", ylim=(0.0, None))
     if not isinstance(median, float):
         ax.tick_params(axis="x", rotation=30)
@@ -613,12 +619,6 @@ def _bars(ax, column):
     level_ticks(ax.yaxis, names)
     ax.invert_yaxis()
     ax.set(xlabel="rows", xlim=(0.0, None))
-
-
-def _said(value):
-    if not isinstance(value, float):
-        return str(value)
-    return short_number(value)
 
 
 # Levels of the tree of `private_quantiles`: a leaf is 1/16384 of the range. One more level would
@@ -958,7 +958,7 @@ def _tables(pairs, schema, ranges, coded):
     for column in ranges:
         # A two-way table has four parts of a range: more parts would have fewer rows in each cell.
         ends = values_at(schema[column.name], np.linspace(-1.0, 1.0, 5))
-        labels = [f"{low} to {high}" for low, high in pairwise(map(_said, ends))]
+        labels = [f"{low} to {high}" for low, high in pairwise(map(short_number, ends))]
         by_name[column.name] = Binned(column.name, column.at, column.norm, (*labels, "missing"))
     tables = []
     for pair in pairs:

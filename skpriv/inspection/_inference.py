@@ -12,7 +12,7 @@ from .._estimation._coefficients import CoefficientLaw
 from .._estimation._intervals import two_sided_quantile
 from .._linalg import ROUNDED
 from .._parameters import Estimand, IntervalMethod, Level, validated
-from .._printing import Exported, Table, aligned, sentence
+from .._printing import Exported, Table, aligned, installed, sentence
 from ..records import same_names
 from ._units import INTERCEPT, law_in_units
 
@@ -200,8 +200,7 @@ class Inference(Exported):
         pandas.DataFrame of shape (n_coefficients, 7)
             The data frame has three columns more where there are ratios.
         """
-        import pandas as pd
-
+        pd = installed("pandas", "data")
         columns = COLUMNS + (RATIOS if self.law.ratio else ())
         return pd.DataFrame({name: getattr(self, name) for name in columns}, index=self.names)
 

@@ -187,7 +187,7 @@ class _Curves(Exported):
             error = np.where(np.isfinite(curve.band_high), curve.band_high - curve.band_low, np.nan)
             ends = (np.where(np.isnan(error), np.nan, x) for x in
                     (curve.effect, curve.band_low, curve.band_high))  # fmt: skip
-            names = [short_number(x) if isinstance(x, float) else str(x) for x in found["values"]]
+            names = [*map(short_number, found["values"])]
             columns = (aligned(end, error) for end in ends)
             rows += zip(len(names) * [found["name"]], names, *columns, strict=True)
         return [Table(("feature", "value", "effect", "band low", "band high"), rows)]

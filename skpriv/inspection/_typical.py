@@ -10,7 +10,7 @@ from sklearn.base import is_classifier
 from .._compat import pipeline_steps, reaching_last
 from .._estimation._coefficients import CoefficientLaw
 from .._parameters import Level, validated
-from .._printing import Exported, Table, aligned, short_number
+from .._printing import Exported, Table, aligned, installed, short_number
 from ._inference import Inference, inference
 from ._interval_display import confidence_interval
 from ._units import INTERCEPT, weights_at
@@ -51,8 +51,7 @@ class TypicalPredictions(Exported):
         pandas.DataFrame of shape (n_rows, 3)
             Columns "estimate", "low" and "high", with one row for each typical row.
         """
-        import pandas as pd
-
+        pd = installed("pandas", "data")
         columns = {"estimate": self.estimate, "low": self.low, "high": self.high}
         return pd.DataFrame(columns, index=self.rows)
 

@@ -228,7 +228,8 @@ def _step_map(step, names):
         "public lists, SimpleImputer(strategy='constant'), a ColumnTransformer of these as the "
         "first step, a selection of columns ('passthrough', feature selection) or nothing. What is "
         "learned from the rows, such as means or categories, is not private: BoundsScaler and "
-        "TableEncoder take public ranges and lists."
+        "TableEncoder take public ranges and lists. Powers and products of columns are terms of "
+        "FormulaEncoder."
     )
 
 

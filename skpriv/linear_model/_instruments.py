@@ -37,7 +37,7 @@ from .._estimation._public_maps import RecordMap
 from .._estimation._released import Released
 from .._linalg import ROUNDED, SQRT2, norm_of, row_norms, unvech, vech_size
 from .._parameters import Estimand, RowsOfPerson, parameters
-from .._printing import Printed, Table, aligned
+from .._printing import Printed, Table, aligned, installed, short_number
 from .._stored import frozen_object, stored
 from ..exceptions import PrivacyError
 from ..privacy import ROUNDING, SIDE_SHARE, Query, models_that
@@ -396,21 +396,23 @@ class FirstStage(Printed):
         pandas.DataFrame
             A data frame with a row for each pair of an endogenous feature and an instrument.
         """
-        import pandas as pd
-
+        pd = installed("pandas", "data")
         index = pd.MultiIndex.from_product([self.endogenous, self.names])
         columns = ("estimate", "std_error", "p_value", "privacy_share")
         return pd.DataFrame([row for law in self.laws for row in _cells(law)], index, columns)
 
     def _parts(self):
         for name, law, f in zip(self.endogenous, self.laws, self.f_statistics, strict=True):
-            found = f"F = {f:.4g}" if f == f else "F is not known, as noise hides coefficients"
+            found = (
+                f"F = {short_number(f)}"
+                if f == f
+                else "F is not known, as noise hides coefficients"
+            )
             yield f"first stage of {name}, number of instruments {self.n_instruments}: {found}"
             values, errors, _, shares = zip(*_cells(law), strict=True)
-            noise = map("{:.0%}".format, shares)
-            columns = aligned(values, errors), aligned(errors, errors), noise
-            rows = [*zip(self.names, *columns, strict=True)]
-            yield Table(("", "estimate", "std. error", "noise"), rows)
+            columns = aligned(values, errors), aligned(errors, errors), map("{:.0%}".format, shares)
+            rows = zip(self.names, *columns, strict=True)
+            yield Table(("", "estimate", "std. error", "noise"), [*rows])
         if self.weak:
             yield self.warning
 

@@ -20,7 +20,7 @@ from sklearn.base import BaseEstimator, clone
 from .._estimation._intervals import check_level, two_sided_quantile
 from .._estimation._public_maps import column_bounds
 from .._linalg import CompensatedSum
-from .._printing import Printed, Table, aligned
+from .._printing import Printed, Table, aligned, installed
 from .._stored import frozen, frozen_object
 from ..preprocessing import TableEncoder
 from ..privacy import Cost, adds_up_gaussians, prepaid
@@ -253,8 +253,7 @@ class Plan(Printed):
         -------
         pandas.DataFrame
         """
-        import pandas as pd
-
+        pd = installed("pandas", "data")
         errors = {f"std_error_{name}": found for name, found in self.std_errors.items()}
         return pd.DataFrame({**errors, "sampling_error": self.sampling_error}, index=self.names)
 

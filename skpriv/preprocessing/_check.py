@@ -9,7 +9,7 @@ import numpy as np
 
 from .._estimation._intervals import two_sided_quantile
 from .._parameters import Level, RandomState, validated
-from .._printing import Printed, Table
+from .._printing import Printed, Table, installed
 from .._stored import frozen, frozen_object
 from ..privacy import ROUNDING, Budget, Groups, Query, open_session
 from ..records import as_rows, cells, from_table, identity, is_lazy, present_names, same_names
@@ -157,8 +157,7 @@ class TableCheck(Printed):
         pandas.DataFrame
             Counts by column of the table (rows) and state of the cells (columns).
         """
-        import pandas as pd
-
+        pd = installed("pandas", "data")
         return pd.DataFrame(self.counts, index=self.columns, columns=list(STATES))
 
 

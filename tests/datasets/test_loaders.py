@@ -1,6 +1,6 @@
 """What every loader promises."""
 
-import importlib.util
+import sys
 from functools import cache
 
 import numpy as np
@@ -74,11 +74,10 @@ def test_a_linear_model_explains_the_target(load, least):
 @each_loader
 @pytest.mark.parametrize("absent", ["pandas", "its package"])
 def test_missing_package_names_the_extra(load, absent, monkeypatch):
-    def find_spec(name):
-        hidden = name == "pandas" if absent == "pandas" else name != "pandas"
-        return None if hidden else importlib.util.find_spec(name)
-
-    monkeypatch.setattr(_base, "find_spec", find_spec)
+    if absent == "pandas":
+        monkeypatch.setitem(sys.modules, "pandas", None)
+    else:
+        monkeypatch.setattr(_base, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r'pip install "skpriv\[data\]"'):
         load()
 

@@ -6,7 +6,7 @@ from itertools import groupby
 from math import exp, isfinite, sqrt
 from typing import Any
 
-from ..._printing import Printed, Table
+from ..._printing import Printed, Table, installed
 from ..._stored import frozen, stored
 from ._callers import CALLED, PIPELINE, Callers
 from ._cost import Budget, Cost
@@ -278,8 +278,7 @@ class PrivacyReport(Printed):
             A data frame with the columns of the printed table; the last is ``mu``, or ``epsilon``
             where a cost is not Gaussian.
         """
-        import pandas as pd
-
+        pd = installed("pandas", "data")
         return pd.DataFrame(self._mechanisms, columns=self._columns)
 
     def to_dict(self) -> dict[str, Any]:

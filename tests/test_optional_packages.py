@@ -1,0 +1,40 @@
+"""What an optional package is needed for says how to install it."""
+
+import ast
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import skpriv
+from skpriv._printing import installed
+from skpriv.datasets import load_wages
+from skpriv.inspection import inference
+from skpriv.linear_model import LinearRegression
+
+FILES = sorted(Path(skpriv.__file__).parent.rglob("*.py"))
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_results_become_frames_by_an_import_that_explains_itself(file):
+    tree = ast.parse(file.read_text("utf-8"))
+    methods = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == "to_frame"]
+    for method in methods:
+        assert not [node for node in ast.walk(method) if isinstance(node, ast.Import)]
+
+
+@pytest.mark.parametrize("name, extra", [("pandas", "data"), ("matplotlib.pyplot", "plot")])
+def test_an_absent_package_is_named_with_its_extra(name, extra, monkeypatch):
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ImportError, match=f"needs {name.split('.')[0]}.*skpriv.{extra}."):
+        installed(name, extra)
+
+
+def test_tables_and_loaders_without_pandas(monkeypatch):
+    X = np.random.default_rng(0).uniform(size=(2000, 1))
+    model = LinearRegression(bounds_X=(0, 1), bounds_y=(0, 1), random_state=0).fit(X, X[:, 0])
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    for door in (inference(model).to_frame, model.privacy_report_.to_frame, load_wages):
+        with pytest.raises(ImportError, match=r"needs pandas, .* python -m pip install"):
+            door()
