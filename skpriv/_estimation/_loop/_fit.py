@@ -33,6 +33,9 @@ from ._law import (
     inversion_excess,
 )
 
+# What the slope lacks of rows beyond FAR_LENGTH, as a part of what is known of far rows, counts as
+# one deviation. Rows of the length 2.4 that were taken for 2 have .6 more than is known of them.
+FARTHER = 0.5
 PERSONS_CUT = (
     "method='certified' needs the score of every row as it is, and those of a person with several "
     "rows are cut together at a released length: pass method='asymptotic', fit with "
@@ -427,7 +430,8 @@ class LoopFit(Released):
         if pooled.far:  # noise in far directions alone, with the covariance of `slope_noise`
             far, deviation = pooled.far
             along = deviation / sqrt(2.0) * (far.T @ step)
-            shared = np.column_stack([shared, far @ along, np.linalg.norm(along) * far])
+            longer = FARTHER * (slope - self.pooled(FITTED).slope) @ step
+            shared = np.column_stack([shared, far @ along, np.linalg.norm(along) * far, longer])
         others = []
         if not self.link.linear:
             shared = np.column_stack([shared, self._bend(kind, pooled, solution, values, vectors)])

@@ -507,15 +507,21 @@ def _shrunk(matrix, scale, largest):
     return weight * matrix, sqrt(weight) * scale
 
 
-# Mean excesses h of scores beyond the length T, in units of T, that are thought possible: those of
-# power laws P(|u| > x) like x^-(1 + 1/h). A priori log h is uniform. Above 1 the variance is
-# infinite, and counts below T have to say so.
-EXCESSES = np.concatenate([np.linspace(0.1, 1.0, 10), np.geomspace(1.25, 2.0, 3)])
-SPACING = np.gradient(EXCESSES)
-INFINITE = EXCESSES > 1.0
+# Exponents a of power laws P(|u| > x) like x^-a that the scores beyond a length may follow. With
+# the mean excess 1 / (a - 1) from .1 to 1 its logarithm is uniform a priori, and so are slower laws
+# in a. Those have an infinite variance, and visible counts have to say so.
+EXPONENTS = np.concatenate([np.arange(0.5, 1.95, 0.1), 1.0 + 1.0 / np.linspace(1.0, 0.1, 10)])
+PRIOR = np.maximum(EXPONENTS - 1.0, 1.0)
+LEAST_EXCESS = 0.1
 LOCAL_CLASSES = 3  # classes just below T, or the last visible ones, that say how a tail falls
+SLOWER = 0.45  # by how much slower than there it may fall beyond
 # Mean distance of an exponential variable from its mean, over the mean.
 UNEVEN = 2.0 * exp(-1.0)
+# The part of a bound that counts as one deviation in directions beside that of B, see `Line.of`: so
+# 95% are .98 of the bound. It is attained where all scores longer than the mean have one direction
+# and all others the opposite one; a tenth to a fifth is missing on real tables. Of links that bend
+# the whole counts (docs/evidence/coefficients.md).
+BESIDE = 0.5
 # The first fields of a `ScoreQuery`: whitened rows, the map of targets, location and point
 ScoreFields = tuple[Whitened, Any, float, np.ndarray]
 
@@ -602,7 +608,7 @@ class Line(NamedTuple):
             n=answer.n,
         )
         along = hypot(UNEVEN * query.link.linear, query.excess_deviation / excess) * tail
-        across = query.missed / sqrt(p)
+        across = BESIDE * query.missed / sqrt(p)
         if not query.link.linear:
             values, vectors = np.linalg.eigh(unvech(found["residual"], p))
             squares = np.maximum(values, 0.0) + equation.residual_scale / sqrt(p)
@@ -849,8 +855,8 @@ def line_query(session, fields: ScoreFields, cut_length, rules, slope, link: Any
     for line, shorter in lines:
         lengths = ScoreLengthsQuery(line, ends, "lengths of the line's scores")
         counts = session.sum(lengths, learnt / len(lines), subset)
-        # What `Line.of` says of the square of `missed` if a link bends
-        part = 1.0 if link.linear else 1.0 / (UNEVEN**2 * len(point))
+        # What `Line.of` says of the square of `missed`
+        part = BESIDE**2 if link.linear else 1.0 / (UNEVEN**2 * len(point))
         *best, error = _best_length(counts.mean, counts.mean_scale, ends, noise, len(point), part)
         line = replace(line, **dict(zip(names, best, strict=True)))
         volume = 0.5 * np.log(error) - np.linalg.slogdet(shorter)[1] / len(point)
@@ -958,10 +964,11 @@ def _tail(parts, from_counts, place, deviation):
     """Part of the records beyond a length T, and by how much they exceed it in the mean, relative.
 
     Classes that noise hides are filled in by the power law whose counts are nearest to all,
-    averaged over such laws. Those of an infinite variance have the chance by which counts below T
-    say so more likely than not: usual tails fall no more slowly beyond T than below. A score in a
-    class is taken to be as long as the geometric middle of its ends, and so a little longer than
-    such laws say: more is missing where lengths depend on directions.
+    averaged over such laws. Usual tails fall no more slowly beyond T than below. So a law of an
+    infinite variance has the weight 2 P - 1, or 0 if that is negative, for the chance P that the
+    last visible classes up to T, or the first three, give to exponents below its own and SLOWER,
+    and below 2. A score in a class is taken to be as long as the geometric middle of its ends, and
+    so a little longer than such laws say: more is missing where lengths depend on directions.
 
     Parameters
     ----------
@@ -982,17 +989,19 @@ def _tail(parts, from_counts, place, deviation):
     """
     if place == len(parts):
         return 0.0, 1.0, 0.0  # no record is longer
-    last = max(np.flatnonzero(from_counts[1:place]), default=-1) + 2
-    below = parts[max(last - LOCAL_CLASSES, 1) : last]
-    _, chances = _power_laws(below, deviation, SPACING / EXCESSES**2)  # uniform in exponents
-    slow = 1.0 - INFINITE * min(2.0 * chances @ ~INFINITE, 1.0)
+    window = from_counts[1 : max(place, LOCAL_CLASSES + 1)]
+    last = max(np.flatnonzero(window), default=-1) + 2
+    local = parts[max(last - LOCAL_CLASSES, 1) : last]
+    _, chances = _power_laws(local, deviation, np.gradient(EXPONENTS))
+    faster = EXPONENTS < np.minimum(EXPONENTS + SLOWER, 2.0)[:, None]
+    slow = np.where(EXPONENTS < 2.0, np.maximum(2.0 * faster @ chances - 1.0, 0.0), 1.0)
     parts = parts[place:]
     from_counts = from_counts[place:]
-    laws, chances = _power_laws(parts, deviation, slow * SPACING / EXCESSES)
+    laws, chances = _power_laws(parts, deviation, slow * PRIOR)
     filled = np.where(from_counts, parts, laws)
     lengths = SQRT2 ** (np.arange(len(parts)) + 0.5) - 1.0
     records = filled.sum(axis=1)
-    found = np.clip(filled @ lengths / records, EXCESSES[0], np.maximum(EXCESSES, 1.0))
+    found = np.maximum(filled @ lengths / records, LEAST_EXCESS)
     beyond = chances @ records + deviation
     excess = chances @ found
     noise = deviation * np.linalg.norm(lengths[from_counts] - excess) / beyond
@@ -1000,7 +1009,7 @@ def _tail(parts, from_counts, place, deviation):
 
 
 def _power_laws(parts, deviation, prior):
-    """Power laws with EXCESSES that are nearest to noisy parts, and the chances of these.
+    """Power laws with EXPONENTS that are nearest to noisy parts, and the chances of these.
 
     Returns
     -------
@@ -1020,7 +1029,7 @@ def _law_shapes(size):
 
     They are the same for all lengths that are compared, and for all fits.
     """
-    shapes = SQRT2 ** (-(1.0 + 1.0 / EXCESSES[:, None]) * np.arange(size))
+    shapes = SQRT2 ** (-EXPONENTS[:, None] * np.arange(size))
     return shapes, np.maximum((shapes**2).sum(axis=1), 1e-300)
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from skpriv._estimation._loop import _fit
 from skpriv._estimation._loop._far_rows import FAR_LENGTH, FarRows
 from skpriv._estimation._loop._rows import Whitened
 from skpriv._estimation._loop._score import Line, LineScoreQuery, ScoreEquation
@@ -83,7 +84,7 @@ def test_answers_in_shorter_coordinates_lead_back():
     noisy = line._replace(equation=replace(line.equation, moment_scale=0.7))
     deviations = noisy.errors[:, 1:]
     everywhere = 0.7**2 * np.eye(3) + deviations @ deviations.T
-    np.testing.assert_allclose(everywhere, (0.7**2 + 0.3**2 / 3.0) * back @ back, atol=1e-12)
+    np.testing.assert_allclose(everywhere, (0.7**2 + 0.15**2 / 3.0) * back @ back, atol=1e-12)
 
 
 def curved(n=20_000):
@@ -163,3 +164,9 @@ def test_the_noise_of_far_rows_is_in_the_law(monkeypatch):
     across = np.linalg.svd(directions)[0][:, len(along) :].T @ pooled.slope
     others = law.variances(across)[1] / sure.variances(across)[1]
     np.testing.assert_allclose(others, 1.0, rtol=1e-6)  # they do not know the far rows' noise
+    # Half of what is known of far rows is one more deviation: they may be longer than FAR_LENGTH
+    longer = 0.5 * directions.T @ missing @ np.linalg.solve(pooled.slope, pooled.moment)
+    monkeypatch.setattr(_fit, "FARTHER", 0.0)
+    known = replace(released).law("least_squares")
+    added = sure.variances(points)[1] - known.variances(points)[1]
+    np.testing.assert_allclose(added, longer**2, rtol=1e-6)
