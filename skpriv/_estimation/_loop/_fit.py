@@ -33,8 +33,8 @@ from ._law import (
     inversion_excess,
 )
 
-# What the slope lacks of rows beyond FAR_LENGTH, as a part of what is known of far rows, counts as
-# one deviation. Rows of the length 2.4 that were taken for 2 have .6 more than is known of them.
+# A part of what is known of far rows counts as one deviation of the slope, since rows beyond
+# FAR_LENGTH are asked as if they had it. Rows of the length 2.3 have half as much more.
 FARTHER = 0.5
 PERSONS_CUT = (
     "method='certified' needs the score of every row as it is, and those of a person with several "

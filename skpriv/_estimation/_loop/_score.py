@@ -517,10 +517,10 @@ LOCAL_CLASSES = 3  # classes just below T, or the last visible ones, that say ho
 SLOWER = 0.45  # by how much slower than there it may fall beyond
 # Mean distance of an exponential variable from its mean, over the mean.
 UNEVEN = 2.0 * exp(-1.0)
-# The part of a bound that counts as one deviation in directions beside that of B, see `Line.of`: so
-# 95% are .98 of the bound. It is attained where all scores longer than the mean have one direction
-# and all others the opposite one; a tenth to a fifth is missing on real tables. Of links that bend
-# the whole counts (docs/evidence/coefficients.md).
+# The part of the bound on what is missing that counts as one deviation in each direction of a line,
+# so that 95% are .98 of the bound. It is attained where all scores longer than the mean have one
+# direction and all others the opposite one. Real tables miss a tenth to a fifth of it
+# (docs/evidence/coefficients.md).
 BESIDE = 0.5
 # The first fields of a `ScoreQuery`: whitened rows, the map of targets, location and point
 ScoreFields = tuple[Whitened, Any, float, np.ndarray]
