@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any, Literal, Self
 
+import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from ..._estimation._reports import best_channel, moments_query, report_noises
@@ -17,7 +18,7 @@ from ..._wire import WIRE_VERSION, is_known, read_report, reported_directions, t
 from ...privacy import Budget, Guarantee, LiftedReports, Trust, adds_up_gaussians, capabilities
 from .._base import NO_LIMIT, BasePolicy, divided_budget
 from .._visits import Visits
-from ._sums import PhasedSums, Region, Windows, asymptotic
+from ._sums import PhasedSums, Region, Windows, about, asymptotic
 
 # Length of features over that of the constant. The intercept is the same for all actions, and need
 # not be known as well as slopes: with equal lengths regret was 1.2 to 1.5 times as large where the
@@ -133,6 +134,7 @@ class RunningSumsPolicy(BasePolicy):
     privacy = "central"
     channel = "gaussian"
     fit_intercept = False
+    start = None
     width = "asymptotic"
     window: Any = attribute()
     # From the first round on, when it is known whether a shuffler is of use
@@ -142,6 +144,7 @@ class RunningSumsPolicy(BasePolicy):
     _device_fields: Any = attribute()
     _region: Any = attribute()
     _windows: Any = attribute()  # of sums that are read
+    _mean: Any = attribute()  # of the prior; None is 0
 
     @property
     def rounds_until_update_(self) -> int:
@@ -211,8 +214,29 @@ class RunningSumsPolicy(BasePolicy):
             persons = self._max_visits is not None
             self._windows = Windows(self._sums.query, persons, self._gram_blocks, self._trust.exact)
             self._windows.intercept = 0.0 if has_intercept else None
+        if self.start is not None:
+            coef, intercept = self._checked_start(n_phi)
+            self._mean = self._scaling.theta(coef, intercept - self._offset)
+            size = len(self._mean) // self._gram_blocks
+            self._region = Region(self._mean, np.zeros((self._gram_blocks, size, size)))
         if self._out_of_order:
             self._events = Visits(1, self._numbering.part("events"))
+
+    def _checked_start(self, n_phi):
+        """Weights and constant of the start, which must be those of such features."""
+        if self._certified:
+            raise ValueError(
+                "start= is the mean of a prior, and width='certified' has none: leave it out, or "
+                "pass width='asymptotic'."
+            )
+        parts = [np.asarray(part, dtype=float) for part in self.start]
+        shapes = [part.shape for part in parts]
+        if shapes != [(n_phi,), ()] or not all(np.isfinite(part).all() for part in parts):
+            raise ValueError(
+                f"start must be (weights, intercept): {n_phi} finite numbers, one for each feature "
+                "of an action, and a finite number."
+            )
+        return parts
 
     @property
     def _offset(self):
@@ -432,17 +456,22 @@ class RunningSumsPolicy(BasePolicy):
 
         The intercept is the same for all actions of a round: its error is no part of the width of
         one of them. Weights of this norm are never taken for unlikely: a prior that is as narrow as
-        the evidence for it would play at random as long as noise hides all weights.
+        the evidence for it would play at random as long as noise hides all weights. About a start
+        it plays that start, and may be as narrow as the evidence says.
         """
         length, constant = self._scaling.row_map.parts
         least = (norm / length) ** 2 / self._scaling.n_features
+        if self._mean is not None:
+            equations = about(equations, self._mean)
+            least = 0.0
         fit = asymptotic(equations, least, self._gram_blocks, constant=constant)
-        if not constant:
-            return fit
-        form = fit.form.copy()
-        form[-1] = 0.0
-        form[:, -1] = 0.0
-        return Region(fit.centre, form)
+        centre = fit.centre if self._mean is None else fit.centre + self._mean
+        form = fit.form
+        if constant:
+            form = form.copy()
+            form[-1] = 0.0
+            form[:, -1] = 0.0
+        return Region(centre, form)
 
     def _rule(self):
         """Numbers of the rule by which an action is chosen."""

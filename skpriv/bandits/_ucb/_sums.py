@@ -23,7 +23,7 @@ from scipy.special import chdtrc
 
 from ..._estimation._intervals import event, operator_quantile, shared
 from ..._estimation._moments import PRIOR_VARIANCES
-from ..._linalg import RELATIVE_ZERO
+from ..._linalg import RELATIVE_ZERO, norm_of
 from ..._stored import frozen, stored_in_policies
 from ...privacy import Answer, GaussianNoise, PrivacyReport, Raw, charge, open_stream, parallel_part
 
@@ -147,6 +147,16 @@ def diagonal_blocks(matrix, blocks):
     size = len(matrix) // blocks
     every = np.arange(blocks)
     return matrix.reshape(blocks, size, blocks, size)[every, :, every]
+
+
+def about(equations, theta):
+    """Equations of theta* - theta, of a public or released theta.
+
+    Entries beside the diagonal of the noise have a variance of half the square of the scale.
+    """
+    target = equations.target - equations.design @ theta
+    scale = hypot(equations.target_scale, equations.design_scale * norm_of(theta) / sqrt(2.0))
+    return replace(equations, target=target, target_scale=scale)
 
 
 def asymptotic(equations, least_variance=0.0, blocks=1, resolved=0.0, constant=0.0):
@@ -383,14 +393,11 @@ class Windows:
     def _estimate(self, equations):
         """Region of the weights, and the inverse of the mean square of the rows."""
         if self.intercept is not None:
-            slopes = equations.design[:-1, :-1]
-            target = equations.target[:-1] - equations.design[:-1, -1] * self.intercept
-            # Entries beside the diagonal have a variance of half the square of the scale.
-            scale = hypot(
-                equations.target_scale, equations.design_scale * self.intercept / sqrt(2.0)
-            )
-            moments = {"design": slopes, "gram": slopes, "target": target}
-            equations = replace(equations, target_scale=scale, **moments)
+            size = len(equations.target) - 1
+            equations = about(equations, np.append(np.zeros(size), self.intercept))
+            slopes = equations.design[:size, :size]
+            moments = {"design": slopes, "gram": slopes, "target": equations.target[:size]}
+            equations = replace(equations, **moments)
         return window_estimate(equations, self._persons, self._blocks)
 
     def choose(self) -> Any:
