@@ -298,13 +298,11 @@ class RegretDisplay(Display):
                 self.bands_.append(ax.fill_between(x, *ends, alpha=0.2, color=color, linewidth=0))
         ax.set(xlabel="round", ylabel="cumulated regret", yscale="log")
         start = means[:, np.searchsorted(x, 0.01 * x[-1])]  # the first hundredth shows little
-        lowest = start[start > 0.0].min(initial=np.inf)
-        if np.isfinite(lowest):
-            ax.set_ylim(bottom=lowest)
+        ax.set_ylim(bottom=start.min() or None)
         if legend:
             order = np.argsort(-means[:, -1])
             ax.legend(
-                [self.lines_[i] for i in order], [names[i] for i in order],
+                handles=[self.lines_[i] for i in order],
                 loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False,
             )  # fmt: skip
         return self._drawn(ax)

@@ -115,7 +115,7 @@ KNOWS_ITS_RANGE = ReweightedRegressor(data_norm=1.0, bounds_y=(0.0, 4.0), random
 
 
 @pytest.mark.parametrize(
-    "gap_weight, expected", [("auto", np.sqrt(5 * 20)), (3.0, 3.0), (lambda n: n / 2, 10.0)]
+    "gap_weight, expected", [("auto", np.sqrt(5 * 20)), (3.0, 3.0)]
 )
 @pytest.mark.parametrize("oracle, half_range", [(KNOWS_ITS_RANGE, 2.0), (Ridge(), 1.0)])
 def test_gap_weight(make_rounds, oracle, half_range, gap_weight, expected):

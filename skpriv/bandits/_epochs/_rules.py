@@ -186,11 +186,11 @@ class SquareCB(OraclePolicy):
 
     Parameters
     ----------
-    gap_weight : float, callable or "auto", default="auto"
-        How greedy to be. A callable is given the number of rounds that the oracle was fitted to.
-        "auto" is 15 times the square root of K, with gaps in units of the root mean square error of
-        the predictions, if the oracle knows it (it has a method ``prediction_error``, as
-        `SSPRegressor`). Else it is the square root of K times that number.
+    gap_weight : float or "auto", default="auto"
+        How greedy to be. "auto" is 15 times the square root of K, with gaps in units of the root
+        mean square error of the predictions, if the oracle knows it (it has a method
+        ``prediction_error``, as `SSPRegressor`). Else it is the square root of K times the number
+        of rounds that the oracle was fitted to.
 
     Attributes
     ----------
@@ -239,7 +239,7 @@ class SquareCB(OraclePolicy):
     1
     """
 
-    gap_weight: NotNegative | Annotated[Any, callable] | Literal["auto"] = "auto"
+    gap_weight: NotNegative | Literal["auto"] = "auto"
 
     def _learn(self, oracle, n_fitted):
         weight = self.gap_weight
@@ -247,10 +247,6 @@ class SquareCB(OraclePolicy):
         if weight == "auto":
             weight = np.sqrt(self.n_actions_ * n_fitted)
             error = oracle.prediction_error() if pools(oracle) else None
-        elif callable(weight):
-            weight = float(weight(n_fitted))
-            if not 0.0 <= weight < np.inf:
-                raise ValueError(f"gap_weight({n_fitted}) = {weight} must be finite, at least 0.")
         if error is None:
             self._region = None
             self._weight = 2.0 * weight / np.ptp(reward_range(oracle))
@@ -368,13 +364,12 @@ class ActionElimination(OraclePolicy):
         return "posterior" if pooled else "certified"
 
     def _learn(self, oracle, n_fitted):
-        if self._kind(pools(oracle)) == "posterior":
-            self._region = coef_posterior(oracle)
+        posterior = self._kind(pools(oracle)) == "posterior"
+        self._region = coef_posterior(oracle) if posterior else None
         self.oracle_ = oracle
 
     def _choose(self, contexts, available):
-        posterior = self._kind(pools(self.oracle_)) == "posterior"
-        find = self._plausible if posterior else self._alive
+        find = self._alive if self._region is None else self._plausible
         return uniform(contexts, find(contexts, available))
 
     def _chances(self, contexts, available):

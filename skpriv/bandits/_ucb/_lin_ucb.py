@@ -1,13 +1,15 @@
 """LinUCB and LinSquareCB, in every trust model."""
 
 from math import sqrt
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from scipy.linalg import block_diag
 
 from ..._compat import StrOptions
-from ..._parameters import Channel, Level, NotNegative, Positive, PrivacyModel, attribute, parameters
+from ..._parameters import (
+    ArrayLike, Channel, Level, NotNegative, Positive, PrivacyModel, attribute, parameters,
+)  # fmt: skip
 from ..._stored import stored_in_policies
 from ...privacy import MODELS
 from .._draws import HALF_NORMAL, flat, inverse_gap, optimistic
@@ -42,18 +44,18 @@ class UnderAnyTrust(RunningSumsPolicy):
         Whether to fit an intercept, the same for all actions, which need not be among the features.
         It is fitted with ``shared=True``, an asymptotic width, and without ``max_visits`` and
         ``reward_offset``.
-    start : (array-like of shape (n_phi,), float) or None, default=None
-        Public weights and intercept, in the units of the rewards: what a policy with
-        ``privacy="none"`` has as ``coef_`` and ``intercept_`` after public logs. They are played
-        from the first round on, and the prior has them as its mean and as much spread as the
-        released sums ask for, at no cost in privacy. It needs an asymptotic width.
+    start : array-like of shape (n_phi + 1,) or None, default=None
+        Public weights, and the intercept after them, in the units of the rewards: after public logs
+        a policy with ``privacy="none"`` has ``np.append(policy.coef_, policy.intercept_)``. They
+        are played from the first round on, and the prior has them as its mean and as much spread as
+        the released sums ask for, at no cost in privacy. It needs an asymptotic width.
     """
 
     privacy: Annotated[PrivacyModel, StrOptions(MODELS.keys())] = "central"
     channel: Channel = "auto"
     window: Literal["auto"] | None = "auto"
     fit_intercept: bool = True
-    start: tuple | None = None
+    start: ArrayLike | None = None
 
 
 @parameters

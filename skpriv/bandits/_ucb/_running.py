@@ -6,7 +6,6 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any, Literal, Self
 
-import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from ..._estimation._reports import best_channel, moments_query, report_noises
@@ -14,11 +13,12 @@ from ..._estimation._public_maps import RecordMap
 from ..._parameters import ArrayLike, Count, Delta, Epsilon, Finite, Positive, attribute, parameters
 from ..._stored import frozen, stored_in_policies
 from ...exceptions import PrivacyError
+from ...records import finite_numbers
 from ..._wire import WIRE_VERSION, is_known, read_report, reported_directions, task_hash
 from ...privacy import Budget, Guarantee, LiftedReports, Trust, adds_up_gaussians, capabilities
 from .._base import NO_LIMIT, BasePolicy, divided_budget
 from .._visits import Visits
-from ._sums import PhasedSums, Region, Windows, about, asymptotic
+from ._sums import PhasedSums, Region, Windows, about, asymptotic, ball
 
 # Length of features over that of the constant. The intercept is the same for all actions, and need
 # not be known as well as slopes: with equal lengths regret was 1.2 to 1.5 times as large where the
@@ -144,7 +144,7 @@ class RunningSumsPolicy(BasePolicy):
     _device_fields: Any = attribute()
     _region: Any = attribute()
     _windows: Any = attribute()  # of sums that are read
-    _mean: Any = attribute()  # of the prior; None is 0
+    _mean: Any = attribute(0.0)  # of the prior
 
     @property
     def rounds_until_update_(self) -> int:
@@ -215,28 +215,13 @@ class RunningSumsPolicy(BasePolicy):
             self._windows = Windows(self._sums.query, persons, self._gram_blocks, self._trust.exact)
             self._windows.intercept = 0.0 if has_intercept else None
         if self.start is not None:
-            coef, intercept = self._checked_start(n_phi)
-            self._mean = self._scaling.theta(coef, intercept - self._offset)
-            size = len(self._mean) // self._gram_blocks
-            self._region = Region(self._mean, np.zeros((self._gram_blocks, size, size)))
+            if self._certified:
+                raise ValueError("start is the mean of a prior: it needs width='asymptotic'.")
+            start = finite_numbers(self.start, "start", (n_phi + 1,))
+            self._mean = self._scaling.theta(start[:-1], start[-1] - self._offset)
+            self._region = replace(ball(len(self._mean), 0.0), centre=self._mean)
         if self._out_of_order:
             self._events = Visits(1, self._numbering.part("events"))
-
-    def _checked_start(self, n_phi):
-        """Weights and constant of the start, which must be those of such features."""
-        if self._certified:
-            raise ValueError(
-                "start= is the mean of a prior, and width='certified' has none: leave it out, or "
-                "pass width='asymptotic'."
-            )
-        parts = [np.asarray(part, dtype=float) for part in self.start]
-        shapes = [part.shape for part in parts]
-        if shapes != [(n_phi,), ()] or not all(np.isfinite(part).all() for part in parts):
-            raise ValueError(
-                f"start must be (weights, intercept): {n_phi} finite numbers, one for each feature "
-                "of an action, and a finite number."
-            )
-        return parts
 
     @property
     def _offset(self):
@@ -460,18 +445,14 @@ class RunningSumsPolicy(BasePolicy):
         it plays that start, and may be as narrow as the evidence says.
         """
         length, constant = self._scaling.row_map.parts
-        least = (norm / length) ** 2 / self._scaling.n_features
-        if self._mean is not None:
-            equations = about(equations, self._mean)
-            least = 0.0
+        least = (norm / length) ** 2 / self._scaling.n_features if self.start is None else 0.0
+        equations = about(equations, self._mean)
         fit = asymptotic(equations, least, self._gram_blocks, constant=constant)
-        centre = fit.centre if self._mean is None else fit.centre + self._mean
-        form = fit.form
+        form = fit.form.copy()
         if constant:
-            form = form.copy()
             form[-1] = 0.0
             form[:, -1] = 0.0
-        return Region(centre, form)
+        return Region(fit.centre + self._mean, form)
 
     def _rule(self):
         """Numbers of the rule by which an action is chosen."""

@@ -154,6 +154,7 @@ def about(equations, theta):
 
     Entries beside the diagonal of the noise have a variance of half the square of the scale.
     """
+    theta = np.broadcast_to(theta, equations.target.shape)
     target = equations.target - equations.design @ theta
     scale = hypot(equations.target_scale, equations.design_scale * norm_of(theta) / sqrt(2.0))
     return replace(equations, target=target, target_scale=scale)
@@ -393,11 +394,12 @@ class Windows:
     def _estimate(self, equations):
         """Region of the weights, and the inverse of the mean square of the rows."""
         if self.intercept is not None:
-            size = len(equations.target) - 1
-            equations = about(equations, np.append(np.zeros(size), self.intercept))
-            slopes = equations.design[:size, :size]
-            moments = {"design": slopes, "gram": slopes, "target": equations.target[:size]}
-            equations = replace(equations, **moments)
+            alone = self.intercept * np.eye(len(equations.target))[-1]
+            equations = about(equations, alone)
+            slopes = equations.design[:-1, :-1]
+            equations = replace(
+                equations, design=slopes, gram=slopes, target=equations.target[:-1]
+            )
         return window_estimate(equations, self._persons, self._blocks)
 
     def choose(self) -> Any:

@@ -14,7 +14,7 @@ BOTH = pytest.mark.parametrize("kind", [LinUCB, LinSquareCB])
 CONTEXTS, MEANS = linear_rounds(400)
 PUBLIC = LinUCB(privacy="none", random_state=0)
 _ = play_signs(PUBLIC, CONTEXTS, MEANS, seed=1)
-START = PUBLIC.coef_, PUBLIC.intercept_
+START = np.append(PUBLIC.coef_, PUBLIC.intercept_)
 
 
 @BOTH
@@ -41,7 +41,7 @@ def test_it_costs_nothing_and_helps(kind):
 
 def test_a_wrong_one_is_left():
     """Without privacy, weights of the other sign are forgotten within 400 rounds."""
-    wrong = LinUCB(privacy="none", start=(-PUBLIC.coef_, 0.0), random_state=0)
+    wrong = LinUCB(privacy="none", start=-START, random_state=0)
     _ = play_signs(wrong, CONTEXTS, MEANS, seed=3)
     assert np.linalg.norm(wrong.coef_ - PUBLIC.coef_) < 0.3 * np.linalg.norm(PUBLIC.coef_)
 
@@ -72,10 +72,9 @@ def test_it_is_kept_in_a_file(kind, tmp_path):
     ("options", "said"),
     [
         ({"start": START, "width": "certified"}, "width='asymptotic'"),
-        ({"start": (PUBLIC.coef_[1:], 0.0)}, "start"),
-        ({"start": (PUBLIC.coef_, np.nan)}, "start"),
-        ({"start": PUBLIC.coef_}, "'start' parameter"),
-        ({"start": (PUBLIC.coef_,)}, "start"),
+        ({"start": START[1:]}, r"start of shape \(3,\) must have shape \(4,\)"),
+        ({"start": START * np.nan}, "finite number"),
+        ({"start": "the last one"}, "'start' parameter"),
     ],
 )
 def test_what_cannot_be_a_start_is_refused(options, said):
