@@ -286,11 +286,7 @@ def test_an_answer_of_which_no_use_can_be_made_is_not_asked_for_again(make_round
 
     policy._learn = learned
     actions = policy.act(rounds.contexts)
-<<<<<<< HEAD
-    with pytest.raises(ValueError, match="(?s)gap_weight.*the first 50 were taken"):
-=======
-    with pytest.raises(ValueError, match="no use.*the first 50 were taken"):
->>>>>>> 706b009c (Name the weight of SquareCB by a number or leave it, and write less)
+    with pytest.raises(ValueError, match="(?s)no use.*the first 50 were taken"):
         policy.update(rounds.contexts, actions, rounds.noise)
     policy.update(rounds.contexts[50:], actions[50:], rounds.noise[50:])
     assert [len(y) for _, y in log] == [20, 30, 50, 50, 50]
