@@ -114,9 +114,7 @@ def test_inverse_gap_weighting():
 KNOWS_ITS_RANGE = ReweightedRegressor(data_norm=1.0, bounds_y=(0.0, 4.0), random_state=0)
 
 
-@pytest.mark.parametrize(
-    "gap_weight, expected", [("auto", np.sqrt(5 * 20)), (3.0, 3.0)]
-)
+@pytest.mark.parametrize("gap_weight, expected", [("auto", np.sqrt(5 * 20)), (3.0, 3.0)])
 @pytest.mark.parametrize("oracle, half_range", [(KNOWS_ITS_RANGE, 2.0), (Ridge(), 1.0)])
 def test_gap_weight(make_rounds, oracle, half_range, gap_weight, expected):
     """Of oracles that do not know their error: in units of half of the range of the rewards."""

@@ -397,9 +397,7 @@ class Windows:
             alone = self.intercept * np.eye(len(equations.target))[-1]
             equations = about(equations, alone)
             slopes = equations.design[:-1, :-1]
-            equations = replace(
-                equations, design=slopes, gram=slopes, target=equations.target[:-1]
-            )
+            equations = replace(equations, design=slopes, gram=slopes, target=equations.target[:-1])
         return window_estimate(equations, self._persons, self._blocks)
 
     def choose(self) -> Any:
