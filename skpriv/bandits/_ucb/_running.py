@@ -134,7 +134,7 @@ class RunningSumsPolicy(BasePolicy):
     privacy = "central"
     channel = "gaussian"
     fit_intercept = False
-    start = None
+    start: Any = attribute()
     width = "asymptotic"
     window: Any = attribute()
     # From the first round on, when it is known whether a shuffler is of use
