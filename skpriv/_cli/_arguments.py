@@ -201,12 +201,16 @@ def check_files(args, *read, **written):
             continue
         if name == "plot":
             pyplot("--plot")
-        wrong_ending = endings and file.suffix.lower() not in endings
-        refuse(wrong_ending, f"{where} must end with {' or '.join(endings)}.")
+        refuse(
+            endings and file.suffix.lower() not in endings,
+            f"{where} must end with {' or '.join(endings)}.",
+        )
         refuse(not file.parent.is_dir(), f"{where}: there is no such directory.")
         refuse(file.is_dir(), f"{where} is a directory.")
-        there = file.exists() and not getattr(args, "force", True)
-        refuse(there, f"{where} is there already: --force replaces it.")
+        refuse(
+            file.exists() and not getattr(args, "force", True),
+            f"{where} is there already: --force replaces it.",
+        )
 
 
 def with_settings(template, **settings):

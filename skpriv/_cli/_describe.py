@@ -102,8 +102,10 @@ def run_describe(args):
     check_files(args, args.table, args.schema, out=(".csv",), ledger=None, plot=PICTURES)
     frame, schema = opened(args)
     columns = args.columns and chosen_columns("--columns", args.columns, schema)
-    alike = any(len(set(pair)) != 2 or len(pair) != 2 for pair in args.pair)
-    refuse(alike, "--pair takes two different columns, such as --pair sex,ward.")
+    refuse(
+        any(len(set(pair)) != 2 or len(pair) != 2 for pair in args.pair),
+        "--pair takes two different columns, such as --pair sex,ward.",
+    )
     pairs = [chosen_columns("--pair", pair, schema) for pair in args.pair]
     with charged(args) as ledger:
         found = describe(
@@ -144,8 +146,10 @@ def run_check(args):
     rows without one. With --private counts of cells have noise, and may be released. It takes a
     second for a hundred thousand rows.
     """
-    alone = args.private != (args.epsilon is not None)
-    refuse(alone, "--private and --epsilon go together: give both or neither.")
+    refuse(
+        args.private != (args.epsilon is not None),
+        "--private and --epsilon go together: give both or neither.",
+    )
     refuse(
         not args.private and args.ledger is not None,
         "--ledger needs --private: exact counts are not for release.",

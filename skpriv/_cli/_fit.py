@@ -206,8 +206,10 @@ def _check_files(args):
         args.smallest_level is not None and not args.plan,
         "--smallest-level is for a rehearsal: give --plan, too, or leave it out.",
     )
-    nowhere = args.out is None and not args.plan
-    refuse(nowhere, "--out is needed: name the JSON file of the model, or ask for --plan.")
+    refuse(
+        args.out is None and not args.plan,
+        "--out is needed: name the JSON file of the model, or ask for --plan.",
+    )
     _check_model(args)
     check_files(
         args, args.table, args.schema, out=(".json",), ledger=None, card=CARDS, plot=PICTURES

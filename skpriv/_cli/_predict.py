@@ -96,8 +96,10 @@ def read_model(path):
     )
     with explained(f"The model {path} cannot be read:"):
         model = load(path)
-    strange = not isinstance(model, Pipeline)
-    refuse(strange, f"The model {path} takes no table: it was not written by `fit`.")
+    refuse(
+        not isinstance(model, Pipeline),
+        f"The model {path} takes no table: it was not written by `fit`.",
+    )
     return model
 
 

@@ -63,8 +63,10 @@ def load(args):
         )
         data = LOADERS[args.data]()
         return Bunch(**data, encoder=BoundsScaler(data.bounds, exclusive=data.get("exclusive")))
-    absent = not Path(args.data).is_file()
-    refuse(absent, f"--data {args.data} is neither a file nor one of {', '.join(LOADERS)}.")
+    refuse(
+        not Path(args.data).is_file(),
+        f"--data {args.data} is neither a file nor one of {', '.join(LOADERS)}.",
+    )
     refuse(args.schema is None, WHY)
     frame, schema = read_with_schema(args, args.data)
     table = nw.from_native(frame)

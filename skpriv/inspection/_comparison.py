@@ -101,8 +101,8 @@ def compare_models(models: Any, *, confidence_level: Level = 0.95) -> ModelCompa
 
     Parameters
     ----------
-    models : mapping of str to estimator or Inference, or sequence of these
-        Fitted models as for :func:`inference`, or what it returned. Those of a sequence are named
+    models : mapping of str to estimator or Inference, or list of these, or one
+        Fitted models as for :func:`inference`, or what it returned. Those of a list are named
         (1), (2) and so on.
     confidence_level : float in (0, 1), default=0.95
         Confidence level of the intervals, where `inference` is called.
@@ -134,6 +134,7 @@ def compare_models(models: Any, *, confidence_level: Level = 0.95) -> ModelCompa
     ['x0', 'x1', 'intercept']
     """
     if not isinstance(models, Mapping):
+        models = models if isinstance(models, list | tuple) else [models]
         models = {f"({place})": model for place, model in enumerate(models, 1)}
     if not models:
         raise ValueError("models must have at least one fitted model.")

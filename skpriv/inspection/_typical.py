@@ -189,6 +189,7 @@ def marginal_effects(model: Any, row: Any, *, confidence_level: Level = 0.95) ->
     if others:
         raise ValueError(f"row must be one row, and not {1 + len(others)}.")
     found = inference(model, confidence_level=confidence_level)
+    model.predict(row)  # It refuses a row that does not fit the model.
     if found.law.classes:
         raise ValueError("model has more than two classes: marginal_effects is for two.")
     last = pipeline_steps(model)[-1]

@@ -126,7 +126,8 @@ def _law_of(last, estimand):
         raise NoLaw(
             f"{type(last).__name__} of {type(last).__module__} has no coefficient_law: "
             "inference needs a linear regressor whose released equations have known noise, such as "
-            "skpriv.linear_model.LinearRegression; of a search pass best_estimator_."
+            "skpriv.linear_model.LinearRegression. Of a search pass best_estimator_; curves and "
+            "coefficient_table show an additive model."
         )
     estimand = estimand or last.estimand
     possible = last.law_estimands

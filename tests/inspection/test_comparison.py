@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skpriv.inspection import compare_models, inference
-from skpriv.linear_model import LinearRegression
+from skpriv.linear_model import AdditiveRegressor, LinearRegression
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-1.0, 1.0, size=(20_000, 2))
@@ -44,3 +44,12 @@ def test_every_row_of_latex_has_all_cells():
     for latex in (compare_models([SHORT, LONG]).to_latex(), inference(LONG).to_latex()):
         rows = [line for line in latex.splitlines() if line.endswith(r"\\")]
         assert len({line.count("&") for line in rows}) == 1
+
+
+def test_one_model_is_a_table_of_one_column():
+    X = np.linspace(0.0, 1.0, 5000)[:, None]
+    line = LinearRegression(bounds_X=(0, 1), bounds_y=(0, 1), random_state=0).fit(X, X[:, 0])
+    assert str(compare_models(line)) == str(compare_models([line]))
+    curves = AdditiveRegressor(bounds_X=(0, 1), bounds_y=(0, 1), random_state=0).fit(X, X[:, 0])
+    with pytest.raises(ValueError, match="coefficient_table"):
+        compare_models([line, curves])

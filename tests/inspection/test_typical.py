@@ -100,3 +100,27 @@ def test_several_rows_or_classes_are_refused():
     for function in (marginal_effects, typical_predictions):
         with pytest.raises(ValueError, match="classes"):
             function(model, ROW)
+
+
+@pytest.mark.parametrize(
+    "row, words",
+    [
+        (ROW[["age"]], "site|columns"),
+        (ROW.rename(columns={"age": "years"}), "age|columns"),
+        (pd.DataFrame({"x": [1.0]}), "columns|names"),
+    ],
+)
+def test_a_row_of_other_columns_is_refused_as_by_predict(row, words):
+    """It was an error of dimensions, from inside of linear algebra."""
+    for call in (marginal_effects, typical_predictions):
+        with pytest.raises(ValueError, match=words):
+            call(COUNTS, row)
+
+
+def test_a_row_with_a_number_that_is_none_is_refused():
+    X = np.linspace(0.0, 1.0, 5000)[:, None]
+    line = LinearRegression(bounds_X=(0, 1), bounds_y=(0, 1), random_state=0).fit(X, X[:, 0])
+    with pytest.raises(ValueError, match="finite number"):
+        marginal_effects(line, [[np.nan]])
+    with pytest.raises(ValueError, match="features"):
+        marginal_effects(line, [[0.5, 0.5]])
