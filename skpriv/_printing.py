@@ -222,7 +222,7 @@ def _latex_cell(text):
     return f"${shown.strip()}$" if re.fullmatch(r"-[\d.e+-]+", shown.strip()) else shown
 
 
-def latex_table(parts: Any, notes: Any = (), caption: Any = None, label: Any = None) -> str:
+def latex_table(parts: Any, notes: Any, caption: Any, label: Any) -> str:
     """Tables below each other and notes, for LaTeX with booktabs and threeparttable.
 
     Parameters

@@ -67,7 +67,7 @@ def charged(args, purpose=""):
         said.append(f"Ledger {args.ledger}: {accountant.status}")
 
 
-def open_ledger(path, total, unit=None, **said):
+def open_ledger(path, total, unit, **said):
     """Accountant of a ledger, whose total and unit are set once and stand in it.
 
     Parameters

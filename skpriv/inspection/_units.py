@@ -23,7 +23,7 @@ OTHERS = {
 }
 
 
-def law_in_units(model, estimand=None):
+def law_in_units(model, estimand):
     """Names, law and lists of coefficients of a model, in the units of what is passed to it.
 
     Parameters

@@ -580,7 +580,7 @@ class SharedSumStream(BatchedStream):
         return GaussianNoise(lattice.scale)
 
 
-def stream_of(session, query, budget, horizon, batch=None):
+def stream_of(session, query, budget, horizon, batch):
     """Stream that a session has not begun: what is public has been checked.
 
     Parameters

@@ -307,7 +307,7 @@ def _check(fields):
 
 
 def sum_report(
-    fields: Any, x: Any, y: Any, user: int, *, largest_epsilon: Any = None, ledger: Any = None
+    fields: Any, x: Any, y: Any, user: int, *, largest_epsilon: Any, ledger: Any
 ) -> list[bytes]:
     """Messages of one user's device: shares of the own vector and of the own part of the noise.
 

@@ -57,7 +57,7 @@ def _triangular(factor, rows):
     return linalg.qr(np.vstack([factor, rows]), mode="r")[0][: rows.shape[1]]
 
 
-def fit_exactly(session, maps, penalty=None):
+def fit_exactly(session, maps, penalty):
     """The `LoopFit` at the solution of least squares."""
     solution = session.release(LeastSquares(maps, penalty), 1.0 - 2.0 * SIDE_SHARE).value
     return at_solution(session, maps, IDENTITY, maps.theta(solution[:-1], float(solution[-1])))

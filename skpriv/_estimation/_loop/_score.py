@@ -881,7 +881,7 @@ def with_line(session, step, share, rules, slope):
     return last, Line.of(line, found, last, *far)
 
 
-def line_alone(session, fields, last, rules, slope, link=IDENTITY):
+def line_alone(session, fields, last, rules, slope, link):
     """The `Line` at a point, after the last step.
 
     If the link bends, the equation tells its solution but for a radius of half of the step. So a

@@ -280,7 +280,7 @@ def public_rules(
     return Rules.of(*sizes, clip, intercept, ranged, link, row_map.bounded, boxed, textbook)
 
 
-def make_pool(session, whitened, length, link, deviation, priors=(), gram=None):
+def make_pool(session, whitened, length, link, deviation, priors, gram):
     """An empty pool, whose priors have no more variance than the target has, or the link allows."""
     signal = deviation if link.signal is None else link.signal
     finders = (

@@ -454,7 +454,7 @@ def learn_whitening(session, maps, rules, alike=None, usual=None, longest=1.0):
     return Whitened(maps.row_map, W, maps.target_map), None
 
 
-def _next_whitening(W, gram, scale, rules, to_even=None, guarded=True):
+def _next_whitening(W, gram, scale, rules, to_even, guarded=True):
     """W after one more round, which released this Gram matrix with noise of this scale."""
     p = len(W)
     if to_even is not None:

@@ -293,14 +293,14 @@ def simulated_directions(vectors, code, rng):
     return t[:, None] * vectors + beside
 
 
-def reported_about(vectors, code, rng=None):
+def reported_about(vectors, code, rng):
     """Reported directions of users: by codebooks and exact draws, or by their law for study."""
     if rng is None:
         return secure_directions(vectors, code)
     return simulated_directions(vectors, code, rng)
 
 
-def random_signs(means, rng=None):
+def random_signs(means, rng):
     """Random signs with these means; without a generator by a secure seed. See `draw_sign`."""
     if rng is None:
         rng = np.random.Generator(np.random.SFC64(secrets.randbits(256)))
