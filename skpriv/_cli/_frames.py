@@ -263,7 +263,7 @@ def _lines(data, encoding):
     end as the first one does, which is public: with a line feed, or with a carriage return alone.
     """
     wide = b"\n".decode(encoding, errors="replace") != "\n"
-    text: Any = data.decode(encoding, errors="replace") if wide else data
+    text = data.decode(encoding, errors="replace") if wide else data
     feed, back = ("\n", "\r") if wide else (b"\n", b"\r")
     first = text.split(feed, 1)[0]
     lines = text.split(back if back in first.rstrip(back) else feed)

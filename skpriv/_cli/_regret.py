@@ -63,7 +63,7 @@ def _epochs(bounds_y, **own):
 
 def _sums(*models):
     """LinUCB under some models, and the online form of local privacy."""
-    policies: dict[str, Any] = {f"LinUCB, {name}": bandits.LinUCB(privacy=name) for name in models}
+    policies = {f"LinUCB, {name}": bandits.LinUCB(privacy=name) for name in models}
     return policies | {"OnlineLinUCB": bandits.OnlineLinUCB()}
 
 

@@ -764,7 +764,7 @@ class RecordMap:
             raise ValueError(
                 "devices do not know these rows: only those of lines can be collected."
             )
-        bounds: dict = {"data_norm": rows.data_norm}
+        bounds = {"data_norm": rows.data_norm}
         if rows.low is not None and rows.high is not None:
             bounds = {"low": rows.low.tolist(), "high": rows.high.tolist()}
         return {

@@ -201,7 +201,7 @@ def replaced_rows(first, second):
     ValueError
         If their shapes differ: neighbours have the same number of records.
     """
-    differs: Any = False
+    differs = False
     for before, now in zip(first, second, strict=True):
         before = _dense(before)
         now = _dense(now)

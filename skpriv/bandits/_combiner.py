@@ -176,7 +176,7 @@ class BanditCombiner(BasePolicy):
         self.active_ = np.ones(count, dtype=bool)
         self.choice_ = 0
         self._partition = uuid.uuid4().hex
-        self._waiting: list = []  # policy of each round without a reward so far, in order
+        self._waiting = []  # policy of each round without a reward so far, in order
         self._block = np.zeros(count, dtype=np.intp)  # rounds since the last choice
         self._read = np.zeros(count)  # noisy totals at the last choice
         self._noise = self._noise_state()

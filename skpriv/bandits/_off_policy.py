@@ -1,7 +1,7 @@
 """Private value of a policy, from logs of another one that acted at random."""
 
 from math import sqrt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -217,7 +217,7 @@ def private_off_policy_value(
     # The values are read after the charge.
     target, actions, rewards, propensities = map(floats, (target, actions, rewards, propensities))
     answer = stream.push(_weights(target, actions, propensities), rewards).read()
-    interval: Any = _unclipped if covered else _filled
+    interval = _unclipped if covered else _filled
     quantile = two_sided_quantile(confidence_level)
     n = answer.n
     return interval(query, answer.value / n, answer.noise.scale / n, n, quantile)

@@ -133,7 +133,7 @@ def load(path: Any, *, raw_path: Any = None) -> Any:
     1
     """
     header, values = _read(path)
-    apart: Any = ()
+    apart = ()
     if header["apart"]:
         if raw_path is None:
             raise ValueError(f"the raw data of {os.fspath(path)!r} was kept apart: pass raw_path.")

@@ -380,7 +380,7 @@ class RangeDescription:
 
     def rows(self) -> list[tuple[str, Estimated]]:
         """Names of the numbers and the numbers, for a table."""
-        rows: list[Any] = [] if self.missing is None else [("missing", self.missing)]
+        rows = [] if self.missing is None else [("missing", self.missing)]
         rows += [("mean", self.mean), ("std. deviation", self.std)]
         rows += [(f"{q:.0%} quantile", found) for q, found in self.quantiles.items()]
         rows += [("at or below the range", self.at_low), ("at or above the range", self.at_high)]
@@ -460,7 +460,7 @@ class Description(Printed):
             type(query): (query, self._places * answer.value, self._places * answer.noise.scale)
             for query, answer in answers
         }
-        found: dict[Any, Any] = {}
+        found = {}
         if ColumnMomentsQuery in by_query:
             query, sums, scale = by_query[ColumnMomentsQuery]
             trees, counts, tree_scale = by_query[DistributionQuery]
@@ -913,7 +913,7 @@ def describe(
         raise ValueError("table has no rows.")
     ranges, coded = _ranges_and_coded(encoder, schema)
     tables = [(column,) for column in coded] + _tables(pairs, schema, ranges, coded)
-    queries: list[Any] = []
+    queries = []
     if ranges:
         moments = ColumnMomentsQuery(tuple(ranges))
         queries += [moments, DistributionQuery(moments.ranges, DISTRIBUTION_DEPTH)]

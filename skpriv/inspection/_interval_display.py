@@ -303,7 +303,7 @@ class IntervalDisplay(Display):
 
 def _rows(X, feature, grid):
     """Rows to predict at, the values of the feature, and its name."""
-    frame: Any = nw.from_native(X, pass_through=True)
+    frame = nw.from_native(X, pass_through=True)
     frame = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
     if not isinstance(frame, nw.DataFrame):
         X = finite_numbers(X, "X", (None, None)).copy()

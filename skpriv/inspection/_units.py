@@ -61,7 +61,7 @@ def table_units(model):
     # A step before the regressor may move the origin: then there is an intercept in any case.
     moved = step_map is not None
     own = last.fit_intercept and not last.effects
-    matrix: np.ndarray = np.eye(len(names) + 1) if step_map is None else step_map
+    matrix = np.eye(len(names) + 1) if step_map is None else step_map
     # Columns outside of the equation, such as instruments, have no coefficient, and neither have
     # columns that a step does not select.
     matrix[:, list(last.outside_columns)] = 0.0
@@ -266,7 +266,7 @@ def _one_hot(step, names):
     cells = []
     start = 0
     effects: list = []
-    lists: dict = {}
+    lists = {}
     intercept = one[-1].copy()  # that of rows whose columns all have their reference level
     for name, levels, drop in zip(names, step.categories_, dropped, strict=True):
         with_column = [place for place in range(len(levels)) if place != drop]

@@ -188,7 +188,7 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals, PrivateEstimator):
         for note in self._released.notes(maps.row_map, names_in(self)):
             session.report.add_note(note)
         self._read()
-        self._calibration: Any = None
+        self._calibration = None
         if self.calibration_size is not None:  # each class with this mixin has it
             self._calibration = self._calibrated(held_out, channel)
 

@@ -406,7 +406,7 @@ class _Imagined:
         each = model.max_rows_per_group or 1
         points = self.points(n * each)
         places = np.arange(n * each).reshape(each, n).T.ravel()  # rows of a person are far apart
-        people: dict = {}
+        people = {}
         if model.max_rows_per_group is not None:
             people = {"groups": np.repeat(np.arange(n), each)}
         X, y = self.rows(points[places])

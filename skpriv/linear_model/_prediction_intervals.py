@@ -358,7 +358,7 @@ def _search(session, score, targets, sides, grid, depth, reported=False):
     for step in range(depth):
         middle = (low + high) // 2
         nodes = list(zip(owners, grid[middle].tolist(), strict=True))
-        thresholds: list[tuple] = []
+        thresholds = []
         for side in sides:  # each side has a public number of thresholds: searches may share some
             distinct = [node for node in dict.fromkeys(nodes) if node[0] == side]
             thresholds += distinct + [(side, 0.0)] * (slots[step] - len(distinct))

@@ -115,7 +115,7 @@ class Tables:
         self._X = X
         self._y = y
         self._lazy = read_in_batches(X, y)
-        self._made: dict[str, Any] = {"": X}
+        self._made = {"": X}
         self._fold = None
         self._cuts = {}
 
@@ -305,7 +305,7 @@ def privacy_utility_curve(
     tables = Tables(X, y)
 
     parallel = Parallel(n_jobs=n_jobs, return_as="generator")
-    references: list[Any] = []
+    references = []
     if reference is not None:
         scorer = check_scoring(reference, scoring)
         tasks = (tables.rows(clone(reference), fold) for fold in folds)

@@ -208,7 +208,7 @@ def _mapped(series, function):
     """Apply a function to each cell, and to plain values that are repeated only once."""
     if series.implementation.is_pyarrow() and series.dtype in (nw.String, nw.Categorical):
         return _looked_up(series.to_native(), function)
-    mapped: dict = {}
+    mapped = {}
     out = np.empty(len(series))
     for i, value in enumerate(cells(series)):
         # Equal values of different types need not say the same: True == 1.

@@ -335,7 +335,7 @@ class FactorStream(Stream):
         size = prod(self.query.shape) + 1  # and a sequence 1, 0, 0, ..., of which B makes its row
         self._noisy_states = np.zeros((len(self._rates), size))
         self._total = np.zeros(size)
-        self._row: list = []  # b_j
+        self._row = []  # b_j
 
     def _release(self, increment, count):
         exact = np.zeros(self.query.shape)

@@ -398,7 +398,7 @@ class Collector:
         self._paid_for = False
         self._fitted = None
         self._process = os.getpid()
-        self._rounds: list[Any] = []  # reports, or sum and number of users, of each closed round
+        self._rounds = []  # reports, or sum and number of users, of each closed round
         self._lineage = lineage
         self._way = _rounds_of(estimator)(self)
         try:

@@ -67,7 +67,7 @@ def dtypes_of(data: Any) -> dict[str, Any]:
     if is_dask(data):
         frame = data.ndim == 2 and hasattr(data, "columns")
         return dict(data.dtypes.items()) if frame else {"": data.dtype}
-    found: Any = nw.from_native(data, pass_through=True, allow_series=True)
+    found = nw.from_native(data, pass_through=True, allow_series=True)
     if isinstance(found, nw.DataFrame):
         columns = ((name, found.get_column(name).to_native()) for name in found.columns)
         return {name: _of_column(column) for name, column in columns}

@@ -79,7 +79,7 @@ class PersonRows(Rows):
         size = 8 * (self.n_features + 1) * self.n * largest
         dense = rows.has_target and not rows.stored_sparse
         self._fits = rows.at_hand and dense and size <= KEPT_BYTES
-        self._on_workers: Any = None
+        self._on_workers = None
         self._clean = False  # whether all numbers of the rows in memory are known to be finite
         self._plain = False  # whether these are all rows, one of each person, as they came
 

@@ -252,7 +252,7 @@ def from_table(
     n = source.count() if n is None else n
     names = list(map(str, features))
     targets = None if target is None else partial(source.column, target)
-    options: Any = {"stable": source.stable, "has_target": target is not None, "targets": targets}
+    options = {"stable": source.stable, "has_target": target is not None, "targets": targets}
     rows = BatchRows(blocks, n, len(features), names, **options)
     rows.dtypes = {name: source.dtypes[name] for name in columns}
     return rows

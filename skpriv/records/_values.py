@@ -125,7 +125,7 @@ def held_back(evaluate: Any, data: Any, nothing: Any) -> Any:
         What each row becomes where that fails, such as NaN: a fit refuses it after its charge, in
         the fixed sentence, or takes the cells as missing.
     """
-    found: list = []
+    found = []
     with unsaid():
         found.append(evaluate(data))
     if found:

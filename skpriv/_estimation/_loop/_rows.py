@@ -110,7 +110,7 @@ class PreparedRows:
 
     def __init__(self, whitened, X):
         self.shape = len(X), whitened.width
-        self.blocks: list = []
+        self.blocks = []
         self._whitened_alone = Whitened(None, whitened.W)
         found = np.empty(self.shape)
         for block, e, weights, lengths, _ in whitened.blocks(X):

@@ -187,7 +187,7 @@ class PaperIntervals(Released):
         low = -norms
         high = norms
         for node, rows in self.tree.locate(phi):
-            path: list[Bin] = [step for step in node.chain() if step.active][::-1]
+            path = [step for step in node.chain() if step.active][::-1]
             X = phi[rows]
             eta = np.zeros(len(rows))
             for step in path:

@@ -334,7 +334,7 @@ class PrivacyReport(Printed):
                 f"privacy={self.privacy!r} has no event of dp_accounting: only epsilon and delta "
                 "are known of it. Take to_dict()."
             )
-        events: list[Any] = []
+        events = []
         if paid.gaussian:
             # For dp_accounting, replacing a record doubles the sensitivity.
             events.append(dp_accounting.GaussianDpEvent(2.0 * paid.gaussian**-0.5))

@@ -489,7 +489,7 @@ Handle = tuple[tuple[BudgetAccountant, Steps], ...]
 
 def active() -> list[BudgetAccountant]:
     """List the active accountants, each once: the innermost first, then those of ancestors."""
-    accountants: dict[Key, BudgetAccountant] = stacked()
+    accountants = stacked()
     for entry in announced():
         accountant = BudgetAccountant._revived(entry)
         accountants.setdefault(accountant._key, accountant)

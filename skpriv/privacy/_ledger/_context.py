@@ -84,7 +84,7 @@ def announced() -> list[dict[str, Any]]:
     Their files are looked up by name: a process that is killed leaves its file behind, and a charge
     must not take longer for every one of them.
     """
-    found: list[dict[str, Any]] = []
+    found = []
     usable = list(filter(_usable, folders()))
     for name in ancestors():
         for folder in usable:

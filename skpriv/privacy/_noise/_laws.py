@@ -342,7 +342,7 @@ class NoiseSource:
     def __init__(self, random_state: Any = None, n_jobs: int | None = -1) -> None:
         self.secure = random_state is None
         self.n_jobs = n_jobs
-        self.rng: Any = None
+        self.rng = None
         if not self.secure:  # whoever draws secure noise need not wait a second for scikit-learn
             from sklearn.utils import check_random_state
 

@@ -148,8 +148,8 @@ class Pieces:
         # the rows that it made, or None if they do not fit into memory. They are kept until a query
         # has another maker. The same maker replaces those of a piece by those of another piece or
         # of all records, but not those of all records by those of a piece.
-        self._maker: Any = None
-        self._prepared_rows: Any = None
+        self._maker = None
+        self._prepared_rows = None
         self._users = {}
         self._inside = {}
         self._memory = {}
@@ -445,7 +445,7 @@ class Session(ABC):
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
         if "model" in cls.__dict__:  # a class states the capabilities of a model that it names
-            stated: Any = cls.__dict__.get("capabilities")
+            stated = cls.__dict__.get("capabilities")
             state(cls.model, stated)
 
     def __init__(
@@ -460,7 +460,7 @@ class Session(ABC):
         groups: Any = None,
     ) -> None:
         self._currency = currency
-        self.persons: int | None = None if groups is None else groups.largest
+        self.persons = None if groups is None else groups.largest
         if groups is not None:
             groups.check(rows, self.model, currency)
         self._check(budget, rows.n, smallest_share)
@@ -501,7 +501,7 @@ class Session(ABC):
         order = NoiseSource(0) if fixed else self._source
         self._pieces = Pieces(rows, order, self.capabilities.curator)
         self._unit = 1.0  # fraction of the whole session that a share of 1 stands for
-        options: Any = {
+        options = {
             "charged": price, "rows_per_unit": self.persons, "person_column": column,
             "pipeline": called.pipeline, "within": called.within,
         }  # fmt: skip

@@ -341,7 +341,7 @@ def open_session(
         If the guarantee cannot be had, for example ``delta=0`` with Gaussian noise.
     """
     trust = Trust.of(privacy, budget)
-    options: Any = {"currency": currency, "smallest_share": smallest_share, "groups": groups}
+    options = {"currency": currency, "smallest_share": smallest_share, "groups": groups}
     return _session_class(trust)(as_rows(X, y), trust.budget, random_state, name, **options)
 
 
