@@ -18,7 +18,7 @@ from ._loop._score import CUT
 from ._moments import SQUARE_WEIGHT
 
 NODES, NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(60)
-NODE_WEIGHTS = NODE_WEIGHTS / NODE_WEIGHTS.sum()
+NODE_WEIGHTS /= NODE_WEIGHTS.sum()
 # Mean square beyond R over R^2 J, and its deviation: one over the power of the tail is uniform
 # between 0 and 1/3.
 TAIL = 0.19

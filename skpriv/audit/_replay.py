@@ -129,7 +129,7 @@ def _hidden(spent, allowed, alone, budget):
         ``alone(spent)`` is the epsilon without a shuffler.
     budget : Budget
     """
-    spent = spent * (1.0 - 1e-9)
+    spent *= 1.0 - 1e-9
     high = budget.epsilon or 1e-3
     while allowed(Budget(high, budget.delta)) < spent and high < LARGEST_EPSILON:
         high *= 1.05

@@ -211,7 +211,7 @@ def replaced_rows(first, second):
                 "have the same number of records, of which one is replaced."
             )
         same = _same(before, now)
-        differs = differs | ~same.reshape(len(before), -1).all(axis=1)
+        differs |= ~same.reshape(len(before), -1).all(axis=1)
     return np.flatnonzero(differs)
 
 

@@ -91,7 +91,7 @@ def make_small_direction(
     rng = check_random_state(random_state)
     length = 0.07 * n_samples ** (-1.0 / 3.0) if length is None else length
     row = np.array([first, length])
-    row = row / max(1.0, norm_of(row))
+    row /= max(1.0, norm_of(row))
     X = np.column_stack([np.full(n_samples, row[0]), rng.choice([-row[1], row[1]], size=n_samples)])
     return finished(X, np.array([0.5, 0.5]), noise, rng, return_coef)
 

@@ -278,7 +278,7 @@ def _one_hot(step, names):
         others = [place for place in range(len(levels)) if place != reference]
         of_list = [f"{name}={levels[place]}" for place in others]
         lists[name] = (str(levels[reference]), of_list)
-        effects = effects + of_list
+        effects += of_list
         rows += [of_level[place] - of_level[reference] for place in others]
         if drop is None and step.handle_unknown != "error":
             effects.append(f"{name}=other")

@@ -345,8 +345,8 @@ def smooth(knots, roughness):
     bends = np.maximum(t[:, None] - t[None, 1:-1], 0.0) * np.sqrt((steps[1:] + steps[:-1]) / 2.0)
     # The part that a line explains is in the line already
     plane = np.column_stack([np.ones(len(t)), t])
-    bends = bends - plane @ np.linalg.lstsq(plane, bends, rcond=None)[0]
-    bends = bends / sqrt(max(float((bends**2).sum()) / len(t), 1e-300))
+    bends -= plane @ np.linalg.lstsq(plane, bends, rcond=None)[0]
+    bends /= sqrt(max(float((bends**2).sum()) / len(t), 1e-300))
     return np.hstack([t[:, None], roughness * bends])
 
 

@@ -264,7 +264,7 @@ class TableEncoder(SchemaEncoder):
         stop = 0
         for name in self.columns_:
             start = stop
-            stop = stop + len(schema[name].block(name).names)
+            stop += len(schema[name].block(name).names)
             self.blocks_[name] = slice(start, stop)
         # Rounded up by more than the rounding of a squared norm of `stop` terms.
         slack = 1.0 + (stop + 8) * np.finfo(np.float64).eps

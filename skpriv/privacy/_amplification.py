@@ -260,7 +260,7 @@ def _largest_mu(budget, n, reach, point, mu):
         low, high = (high, high * factor) if proves(high) else (0.0, high / factor)
     while low > 0.0 and high < 4.0 * mu and proves(high):
         low = high
-        high = high * factor
+        high *= factor
     while low > 0.0 and high - low > 1e-5 * low:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if proves(middle) else (low, middle)

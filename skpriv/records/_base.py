@@ -562,7 +562,7 @@ class ChunkRows(Rows):
         while self._chunks:
             part, targets = self._chunks.pop(0)
             start = stop
-            stop = stop + len(part)
+            stop += len(part)
             X[start:stop] = part
             y[start:stop] = targets
         return ArrayRows(X, y, self.n_jobs)

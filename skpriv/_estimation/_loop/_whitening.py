@@ -517,7 +517,7 @@ def whitening_by_margins(session, row_map, rules, part, usual=None):
         room = max(1.0, 2.0 * noise / (SQUARES * MARGINS_NOISE)) ** 4
         variance = np.clip(usual.variance**BELIEVED, variance / room, variance)
     # James and Stein's estimate shrinks the means towards the middles of the ranges.
-    mean = mean * max(0.0, 1.0 - d * noise**2 / max(float(mean @ mean), 1e-300))
+    mean *= max(0.0, 1.0 - d * noise**2 / max(float(mean @ mean), 1e-300))
     W = row_map.whitening(np.clip(mean, -1.0, 1.0), variance)
     W = _lengthened(rules.length / sqrt(row_map.size) * W)
     at_ends = square > SQUARES - AT_ENDS * noise

@@ -33,7 +33,7 @@ def _boundary(below: Callable[[float], bool]) -> tuple[float, float]:
     high = 1.0
     while below(high):
         low = high
-        high = 2.0 * high
+        high *= 2.0
         if math.isinf(high):
             return low, high
     for _ in range(300):

@@ -227,9 +227,9 @@ def _term_moments(code, norm, cosine):
     xy = -cross * sine * xy2 + square * 2.0 * cosine * sine * x2y2
     rest = y2 / c1**2 - cross * cosine * xy2 + square * (cosine**2 * x2y2 + sine**2 * y4)
     k2 = ((1.0 / c2 - 1.0) / D * norm) ** 2
-    xx = xx - k2 * cosine**2
-    xy = xy - k2 * cosine * sine
-    yy = yy - k2 * sine**2
+    xx -= k2 * cosine**2
+    xy -= k2 * cosine * sine
+    yy -= k2 * sine**2
     half = 0.5 * (xx + yy)
     root = np.hypot(0.5 * (xx - yy), xy)
     values = np.stack([half - root, half + root, *[rest] * (D - 2)])

@@ -151,7 +151,7 @@ def _exactly(word: int, height: Any, distance: Any, variance: int, entropy: Any)
             if word >= chance + error:
                 return False
         word = (word << WORD) | int.from_bytes(entropy(8), "little")
-        bits = bits + WORD
+        bits += WORD
 
 
 def random_words(n: int, entropy: Callable[[int], bytes]) -> np.ndarray:

@@ -767,7 +767,7 @@ class Session(ABC):
         if not isinstance(subset, Piece | None):
             raise PrivacyError(PUBLIC_SUBSET)
         self._pieces.users(subset)  # refuses what is no piece of these records
-        share = share * self._unit
+        share *= self._unit
         start, paid = self._used(subset)
         return Slot(share, start, start + share, paid, subset, self._stacked)
 
