@@ -94,7 +94,9 @@ def worst_pair(
     >>> from skpriv.extend import worst_pair
     >>> from skpriv.privacy import ROUNDING, Query
     >>> class Total(Query):
-    ...     name, shape, sensitivity = "total", (1,), 2.0 * ROUNDING
+    ...     name = "total"
+    ...     shape = (1,)
+    ...     sensitivity = 2.0 * ROUNDING
     ...     def sum(self, X, y):
     ...         return np.array([np.clip(np.nan_to_num(y), -1.0, 1.0).sum()])
     >>> ratio, _, _ = worst_pair(Total(), n_features=1, n_tries=100)

@@ -2,18 +2,18 @@
 
 The algorithms of papers are found by their names: LPLR is `LayeredRegressor` (``_lplr/``),
 re-weighted regression `ReweightedRegressor` (``_reweighted/``), improper batched SGD
-`ImproperSGDRegressor` (``_improper_sgd.py``) and N-IHT `IHTRegressor` (``_niht.py``). Of the
-project's own, `LinearRegression`, the generalised linear models (``_generalized/``) and
-`AdditiveRegressor` are fitted by the same steps (``_by_steps.py``, and ``_estimation/_loop/``),
-`IVRegressor` by instruments, and `SSPRegressor` from moments (``_moments.py``).
+`ImproperSGDRegressor` and N-IHT `IHTRegressor` (``_gradients/``). Of the project's own,
+`LinearRegression`, the generalised linear models (``_generalized/``) and `AdditiveRegressor` are
+fitted by the same steps (``_by_steps.py``, and ``_estimation/_loop/``), `IVRegressor` by
+instruments, and `SSPRegressor` from moments (``_moments.py``).
 """
 
 from .._estimation._links import Link
 from ._additive import AdditiveRegressor
 from ._generalized._logistic import LogisticRegression
 from ._generalized._poisson import PoissonRegressor
-from ._niht import IHTRegressor
-from ._improper_sgd import ImproperSGDRegressor
+from ._gradients._niht import IHTRegressor
+from ._gradients._improper_sgd import ImproperSGDRegressor
 from ._lplr._regressor import LayeredRegressor
 from ._linear import LinearRegression
 from ._instruments import IVRegressor

@@ -25,7 +25,7 @@ from skpriv.inspection import describe, private_quantiles
 from skpriv.linear_model import (
     IHTRegressor, LogisticRegression, SSPRegressor,
 )  # fmt: skip
-from skpriv.linear_model._improper_sgd import ClippedGradientQuery
+from skpriv.linear_model._gradients._improper_sgd import ClippedGradientQuery
 from skpriv.model_selection import PrivateSearchCV, private_score
 from skpriv.preprocessing import Numeric
 from skpriv.privacy import Budget, Query, Stream, listening, open_session, split

@@ -9,8 +9,9 @@ from registry.estimators import improper
 from scipy import stats
 
 from skpriv._estimation._public_maps import RecordMap
-from skpriv.linear_model import ImproperSGDRegressor, _improper_sgd as _regressor
-from skpriv.linear_model._improper_sgd import (
+from skpriv.linear_model import ImproperSGDRegressor
+from skpriv.linear_model._gradients import _improper_sgd as _regressor
+from skpriv.linear_model._gradients._improper_sgd import (
     ClippedGradientQuery, ReportedGradientQuery, momentum_for, root_mean_square_bound, schedule,
 )  # fmt: skip
 from skpriv.privacy import Budget, NoiseSource, best_codebook, open_session

@@ -10,7 +10,7 @@ from scipy import sparse
 from skpriv import Budget
 from skpriv._estimation._public_maps import RecordMap
 from skpriv.exceptions import InvalidValues
-from skpriv.linear_model._niht import Iterate, ScoresQuery
+from skpriv.linear_model._gradients._niht import Iterate, ScoresQuery
 from skpriv.privacy import Piece, Query, open_session
 from skpriv.records import (
     INVALID_VALUES, ArrayRows, _base as _records, canonical, floats, public_shape,

@@ -9,7 +9,7 @@ from skpriv._estimation._links import LINKS, Link
 from skpriv._estimation._moments import Instrument, MomentsQuery, ResidualGramQuery
 from skpriv._estimation._public_maps import RecordMap
 from skpriv._estimation._reports import LiftedMomentsQuery
-from skpriv.linear_model._improper_sgd import (
+from skpriv.linear_model._gradients._improper_sgd import (
     ClippedGradientQuery,
     ErrorTerms,
     ReportedGradientQuery,

@@ -4,7 +4,7 @@ import numpy as np
 
 from skpriv._estimation._loop._rows import Whitened, WhiteningQuery
 from skpriv._estimation._public_maps import RecordMap, RowMap
-from skpriv.linear_model._niht import (
+from skpriv.linear_model._gradients._niht import (
     GradientNorm, Iterate, OfColumns, ResidualSizeQuery, ScoresQuery,
 )  # fmt: skip
 

@@ -8,8 +8,14 @@ from registry.estimators import iht
 from scipy import sparse, stats
 from sklearn.linear_model import LinearRegression
 
-from skpriv.linear_model import IHTRegressor, _niht
-from skpriv.linear_model._niht import given_support, log_supports, sparse_norms, support_certificate
+from skpriv.linear_model import IHTRegressor
+from skpriv.linear_model._gradients import _niht
+from skpriv.linear_model._gradients._niht import (
+    given_support,
+    log_supports,
+    sparse_norms,
+    support_certificate,
+)
 from skpriv.privacy import Answer, GaussianNoise
 
 

@@ -13,18 +13,18 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from scipy import optimize, stats
 
-from .._compat import Interval, StrOptions
-from .._estimation._intervals import event, split_failure
-from .._estimation._moments import MomentsQuery
-from .._estimation._public_maps import RecordMap
-from .._estimation._reports import LiftedMomentsQuery
-from .._linalg import ROUNDED, norm_of, unvech
-from .._parameters import Channel, Count, DataNorm, Positive, parameters
-from .._stored import frozen_object, stored
-from ..privacy import ROUNDING, InnerSum, Procedure, Query, best_codebook, models_that, split
-from ._estimator import PrivateRegressor
-from ._opening import channel_of, open_fit, scaled_rows
-from ._predictions import CertifiedIntervals
+from ..._compat import Interval, StrOptions
+from ..._estimation._intervals import event, split_failure
+from ..._estimation._moments import MomentsQuery
+from ..._estimation._public_maps import RecordMap
+from ..._estimation._reports import LiftedMomentsQuery
+from ..._linalg import ROUNDED, norm_of, unvech
+from ..._parameters import Channel, Count, DataNorm, Positive, parameters
+from ..._stored import frozen_object, stored
+from ...privacy import ROUNDING, InnerSum, Procedure, Query, best_codebook, models_that, split
+from .._estimator import PrivateRegressor
+from .._opening import channel_of, open_fit, scaled_rows
+from .._predictions import CertifiedIntervals
 
 # time = TIME_FACTOR (bound mu n / (4 sqrt(2 e)))^(2/3) balances bias and noise of the worst
 # spectrum. The bias is bound / sqrt(2 e time), and the noise 4 time / (mu n), since a gradient

@@ -14,26 +14,26 @@ from typing import Annotated, Any
 import numpy as np
 from scipy import sparse, special, stats
 
-from .._compat import Interval
-from .._estimation._intervals import event, split_failure
-from .._estimation._links import IDENTITY
-from .._estimation._loop._rows import Whitened
-from .._estimation._loop._rules import QUESTION
-from .._estimation._loop._score import ScoreEquation, ScoreQuery
-from .._estimation._loop._steps import at_solution, fit_rows, public_rules
-from .._estimation._public_maps import RecordMap, RowMap, clipped_entries
-from .._estimation._targets import LocationQuery
-from .._linalg import RELATIVE_ZERO, norm_of, row_norms
-from .._parameters import ArrayLike, Count, DataNorm, Level, Positive, parameters
-from .._stored import frozen_object, stored
-from ..exceptions import PrivacyError
-from ..privacy import ROUNDING, InnerSum, Procedure, Query, models_that
-from ..records import canonical
-from ._by_steps import LARGEST_OF_START
-from ._estimator import Spec
-from ._opening import hold_out, open_fit, scaled_rows
-from ._prediction_intervals import PredictionIntervals
-from ._predictions import CertifiedIntervals
+from ..._compat import Interval
+from ..._estimation._intervals import event, split_failure
+from ..._estimation._links import IDENTITY
+from ..._estimation._loop._rows import Whitened
+from ..._estimation._loop._rules import QUESTION
+from ..._estimation._loop._score import ScoreEquation, ScoreQuery
+from ..._estimation._loop._steps import at_solution, fit_rows, public_rules
+from ..._estimation._public_maps import RecordMap, RowMap, clipped_entries
+from ..._estimation._targets import LocationQuery
+from ..._linalg import RELATIVE_ZERO, norm_of, row_norms
+from ..._parameters import ArrayLike, Count, DataNorm, Level, Positive, parameters
+from ..._stored import frozen_object, stored
+from ...exceptions import PrivacyError
+from ...privacy import ROUNDING, InnerSum, Procedure, Query, models_that
+from ...records import canonical
+from .._by_steps import LARGEST_OF_START
+from .._estimator import Spec
+from .._opening import hold_out, open_fit, scaled_rows
+from .._prediction_intervals import PredictionIntervals
+from .._predictions import CertifiedIntervals
 
 
 def picked(X, columns):

@@ -1,0 +1,1 @@
+"""Regression by noisy gradients in many features: improper batched SGD, and N-IHT."""
