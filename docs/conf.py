@@ -46,7 +46,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
     "filename_pattern": r"/plot_",
-    "thumbnail_size": (800, 560),  # twice as wide as it is shown: labels can be read
+    "thumbnail_size": (800, 560),  # twice as wide as it is shown, so that labels can be read
     "subsection_order": [
         "../examples/first_fit",
         "../examples/choose_and_check",

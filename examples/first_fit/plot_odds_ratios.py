@@ -56,6 +56,8 @@ for found, shift, label in ((private, 0.12, "epsilon 1"), (exact, -0.12, "no pri
 ax.plot(truth, places, "kx", label="truth")
 ax.axvline(1.0, color="0.6", linestyle=":")
 ax.set(xscale="log", xlabel="odds ratio", yticks=places, yticklabels=truth.index)
+ax.set_xticks([0.5, 1.0, 2.0], ["0.5", "1", "2"])
+ax.minorticks_off()
 ax.legend()
 plt.show()
 
