@@ -75,8 +75,8 @@ def parameters(kind: K) -> K:
     """Make the annotated attributes of a class the parameters of its constructor.
 
     The constructor only assigns. Those of the bases come first, keyword-only ones last; a parameter
-    that may be positional is ``field(kw_only=False)``. What is none is an `attribute`, or without a
-    default ``field(init=False)``. The checks of scikit-learn follow from the
+    that may be positional is ``field(kw_only=False)``. An `attribute` is none, nor is a
+    ``field(init=False)``, which has no default. The checks of scikit-learn follow from the
     annotations, and the section "Parameters" of the docstring is put together from those of the
     class and its bases.
 

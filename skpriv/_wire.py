@@ -290,7 +290,7 @@ TIE_ROUNDING = 1e-12  # of the largest index of a round: by so little may those 
 def equally_good(index: Any, available: Any = True) -> Any:
     """Which available actions have the largest index of their round, but for rounding.
 
-    Actions are along axis 1. Where an index is no number, all available actions are as good.
+    Actions are along axis 1. All available actions are as good where an index is no number.
     """
     top = np.where(available, index, -np.inf).max(axis=1, keepdims=True)
     low = np.where(available, index, np.inf).min(axis=1, keepdims=True)

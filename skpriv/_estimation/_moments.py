@@ -111,7 +111,7 @@ class NormalEquations:
     def of_moments(cls, answer, p, square_weight, blocks=1):
         """Equations of an answer about (r phi, vech phi phi', w r^2) with this weight w.
 
-        Of phi phi' it may have so many blocks of equal size, beside which it is zero.
+        It may have so many blocks of phi phi', of equal size, beside which it is zero.
         """
         grams = answer.value[p:-1].reshape(blocks, -1)
         every = np.arange(blocks)

@@ -411,7 +411,7 @@ class RowMap(PublicRows):
         """Clipped phi of a chunk of rows, of norm at most 1 up to rounding; total.
 
         NaN becomes the middle of its range, and a row that is not finite the zero row where only
-        its norm is bounded. Of sparse rows with a bounded norm phi is sparse. Their values are
+        its norm is bounded. Sparse rows with a bounded norm have a sparse phi. Their values are
         clipped at 1e100 of it, so that no square overflows; those that underflow add nothing to 1.
         """
         if issparse(X) and self.low is not None:
@@ -472,7 +472,7 @@ class RowMap(PublicRows):
     def whitening(self, mean, variance):
         """W that gives features mean 0 and variance 1, if these are their moments in half-ranges.
 
-        Without an intercept their mean squares are 1. Of rows of bounded norm, half of a range is
+        Without an intercept their mean squares are 1. Half of a range of rows of bounded norm is
         the norm over sqrt(d).
         """
         d = self.n_features

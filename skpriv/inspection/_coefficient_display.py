@@ -117,8 +117,8 @@ class CoefficientDisplay(Display):
         Parameters
         ----------
         widths : mapping of str to float
-            Widths of ranges by name. What it does not name, such as a truth value or a level, has a
-            step of one.
+            Widths of ranges by name. All others, such as a truth value or a level, have a step of
+            one.
 
         Returns
         -------

@@ -2,10 +2,10 @@
 
 The algorithms of papers are found by their names: LPLR is `LayeredRegressor` (``_lplr/``),
 re-weighted regression `ReweightedRegressor` (``_reweighted/``), improper batched SGD
-`ImproperSGDRegressor` and N-IHT `IHTRegressor` (``_gradients/``). Of the project's own,
-`LinearRegression`, the generalised linear models (``_generalized/``) and `AdditiveRegressor` are
-fitted by the same steps (``_by_steps.py``, and ``_estimation/_loop/``), `IVRegressor` by
-instruments, and `SSPRegressor` from moments (``_moments.py``).
+`ImproperSGDRegressor` and N-IHT `IHTRegressor` (``_gradients/``). The project's own
+`LinearRegression`, generalised linear models (``_generalized/``) and `AdditiveRegressor` are fitted
+by the same steps (``_by_steps.py``, and ``_estimation/_loop/``), `IVRegressor` by instruments, and
+`SSPRegressor` from moments (``_moments.py``).
 """
 
 from .._estimation._links import Link

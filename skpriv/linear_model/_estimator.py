@@ -154,7 +154,7 @@ class PrivateEstimator(Accounted, Oracle):
     def mean_of_linear_part(self, eta: float) -> tuple[float, float, float]:
         """The mean of the target where the linear part is `eta`, and its first two derivatives.
 
-        Of a classifier the mean is the probability of ``classes_[1]``.
+        The mean of a classifier is the probability of ``classes_[1]``.
 
         Parameters
         ----------

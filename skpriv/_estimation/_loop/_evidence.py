@@ -311,8 +311,8 @@ def known_length(
 
     Let f be the fit less its mean and g = clip(f / u), for a u of `FAR_FIT` deviations of f. Then
     d = mean(c g) / (u mean(g^2)), with residuals c, is what f is to be multiplied by for the
-    residuals not to go along with g. Where g is seldom clipped this is what least squares says of
-    the length. The variance v of d is that of privacy noise in both means, and of sampling.
+    residuals not to go along with g. This is what least squares says of the length where g is
+    seldom clipped. The variance v of d is that of privacy noise in both means, and of sampling.
 
     A priori d is N(0, t^2) with t^2 = h^2 + (square by which clips moved the mean) / (4 P), for the
     mean square P = f'Df of the fit over rows as they are weighed. Where clips moved the mean of the
