@@ -57,10 +57,10 @@ def test_a_model_that_was_written_predicts_as_before_and_has_no_row(Estimator, p
 
 
 def interval(model, X, method):
-    """An interval, or in which words it is refused."""
+    """An interval, or in which words it is refused; a class may have none at all."""
     try:
         return tuple(model.confidence_interval(X, method=method))
-    except (ValueError, NotImplementedError) as error:
+    except (AttributeError, ValueError, NotImplementedError) as error:
         return str(error)
 
 

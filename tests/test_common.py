@@ -5,6 +5,7 @@ import pickle
 import warnings
 import weakref
 from contextlib import nullcontext
+from inspect import signature
 from math import inf
 
 import numpy as np
@@ -37,8 +38,8 @@ SHAPES = {
     LinearRegression: {"epsilon": 1000.0, "channel": "gaussian"},
     AdditiveRegressor: {"epsilon": 200.0, "knots": 3},
 }
-# Users who answer alone send indices of codebooks by default.
-PURE = {Estimator for Estimator, models in ESTIMATORS.items() if "local" in models}
+# Users who answer alone send indices of codebooks by default, where there is another channel.
+PURE = {Estimator for Estimator in ESTIMATORS if "channel" in signature(Estimator).parameters}
 
 
 def _name(value):
