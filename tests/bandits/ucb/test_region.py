@@ -133,3 +133,15 @@ def test_an_intercept_is_out_of_the_width_and_not_fitted_where_it_is_named(named
         assert long == pytest.approx(2.5 * short) and policy._windows.intercept == region.centre[-1]
     else:
         assert policy.intercept_ == named and policy._windows.intercept is None
+
+
+def test_widths_tell_actions_apart_whose_constants_share_an_intercept():
+    """An action that was hardly played has a larger width, though all of them are far from 0."""
+    rng = np.random.default_rng(0)
+    actions = np.repeat([0, 1, 2], [500, 5, 5])
+    rng.shuffle(actions)
+    contexts = np.broadcast_to(np.eye(3), (len(actions), 3, 3))
+    policy = LinUCB(privacy="none", bounds_y=(0, 1), random_state=0)
+    policy.update(contexts, actions, (rng.random(len(actions)) < 0.02).astype(float))
+    _, widths = policy._region.bounds(policy._features(np.eye(3)))
+    assert widths[1:].min() > 2.0 * widths[0]
