@@ -1,9 +1,12 @@
 """A public guess of where values lie: it helps where noise hides the margins, and binds nobody."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from skpriv._estimation._loop import _whitening
 from skpriv.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
 from skpriv.preprocessing import Categorical, FormulaEncoder, Numeric, Schema, TableEncoder
 
@@ -202,3 +205,25 @@ def test_a_usual_range_of_a_schema_helps_a_fit():
         ]
         gains.append(scores[1] - scores[0])
     assert np.mean(gains) > 0.2
+
+
+@pytest.mark.parametrize("noise, factor", [(1.0, 16.0), (0.75, 1.5**4), (0.6, 1.2**4), (0.5, 1.0)])
+def test_a_guess_fades_with_the_fourth_power_of_the_noise_of_margins(noise, factor):
+    """It divides a released variance by 16 at most, and by 1 at half of that noise.
+
+    With the power 2 or 8 the factor would be 2.25 or 26 at three quarters of that noise.
+    """
+    scale = noise * _whitening.MARGINS_NOISE * _whitening.SQUARES
+    answer = SimpleNamespace(value=np.array([0.0, 0.9]), n=1, mean_scale=scale)
+    session = SimpleNamespace(sum=lambda *asked: answer)
+    used = []
+
+    def whitening(mean, variance):
+        used.append(variance)
+        return np.eye(2)
+
+    rows = SimpleNamespace(n_features=1, size=2, whitening=whitening, may_be_indicators=[False])
+    rules = SimpleNamespace(margins=0.1, length=1.0)
+    for usual in (None, SimpleNamespace(variance=np.array([1e-9]))):
+        _whitening.whitening_by_margins(session, rows, rules, None, usual)
+    assert used[0] / used[1] == pytest.approx(factor)
