@@ -80,7 +80,10 @@ TOLD_LINE = 3.0 * RESOLVED
 # resolution they are .2 to .7 of half of the range wide, and at twice this one .05 to .25. The
 # question makes standard errors 4 to 9% larger here, 0 to 3% at five times this one, and a tenth to
 # a quarter at 40. Measured.
-CERTIFIED = 100.0
+# A line that is declared to be that of least squares has half as much for its steps: its standard
+# errors would be 5 to 37% larger between the two numbers, and differ by 6% or less beyond
+# (docs/evidence/coefficients.md).
+CERTIFIED = 100.0, 400.0
 
 # Numbers of steps. Least and largest number. If noise rules, many small steps mend what one noisy
 # Gram matrix did. Four is what clips need, which shrink with the residuals. Steps of a line that
@@ -238,7 +241,7 @@ class Rules:
         line *= resolution >= RESOLVED and link.parts == 1
         n_steps = STEPS_RESOLUTION / resolution
         last = LAST_SHARE * min(1.0, STEPS[0] / n_steps) ** 2
-        asks_cut = resolution >= CERTIFIED
+        asks_cut = resolution >= CERTIFIED[textbook and link.linear]
         # If noise hides typical eigenvalues, one look at the Gram matrix tells as much as slopes
         one_look = link.linear and resolution < RESOLVED / 8.0
         most_steps = STEPS[1] // 3 if link.linear and not one_look else STEPS[1]

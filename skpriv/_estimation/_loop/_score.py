@@ -510,7 +510,7 @@ def _shrunk(matrix, scale, largest):
 # Exponents a of power laws P(|u| > x) like x^-a that the scores beyond a length may follow. With
 # the mean excess 1 / (a - 1) from .1 to 1 its logarithm is uniform a priori, and so are slower laws
 # in a. Those have an infinite variance, and visible counts have to say so.
-EXPONENTS = np.concatenate([np.arange(0.5, 1.95, 0.1), 1.0 + 1.0 / np.linspace(1.0, 0.1, 10)])
+EXPONENTS = np.concatenate([np.arange(1.0, 1.95, 0.1), 1.0 + 1.0 / np.linspace(1.0, 0.1, 10)])
 PRIOR = np.maximum(EXPONENTS - 1.0, 1.0)
 LEAST_EXCESS = 0.1
 LOCAL_CLASSES = 3  # classes just below T, or the last visible ones, that say how a tail falls
