@@ -225,8 +225,8 @@ def test_a_tail_is_as_heavy_as_counts_below_it_say():
 def test_a_tail_falls_as_slowly_as_its_first_visible_classes_say():
     """With T below all of them, too: the excess of an exponent of 1 is finite by the bounds alone.
 
-    In 14 classes the mean excess is 3.70, 2.60 and .383, and 3.42, 2.60 and .385 are found. Half of `SLOWER` would make it 2.56 at an
-    exponent of 1.2.
+    In 14 classes the mean excess is 3.70, 2.60 and .383, and 3.42, 2.60 and .385 are found. Half of
+    `SLOWER` would make it 2.56 at an exponent of 1.2.
     """
     found = []
     for power in (1.0, 1.2, 4.0):
