@@ -90,7 +90,7 @@ def gradient_diameter(norm):
 
     Examples
     --------
-    >>> from skpriv.linear_model._improper_sgd import gradient_diameter
+    >>> from skpriv.linear_model._gradients._improper_sgd import gradient_diameter
     >>> [round(gradient_diameter(norm), 3) for norm in (0.0, 1.0, 2.0)]
     [2.0, 2.598, 3.464]
     """

@@ -351,7 +351,7 @@ def log_supports(n_features, n_nonzero, sparsity):
 
     Examples
     --------
-    >>> from skpriv.linear_model._niht import log_supports
+    >>> from skpriv.linear_model._gradients._niht import log_supports
     >>> round(float(log_supports(10, 3, 1)), 3)  # log(9 * 8 / 2)
     3.584
     """
