@@ -533,7 +533,7 @@ def with_least_mass(gram, turn, guarded=True):
     them further. The missing mass is added as if the feature were independent of the others. A
     direction is then stretched where its features cancel each other, and not where rows were
     shortened. The typical mass is a mean weighted by mass, because shortened features may be the
-    majority. The last row belongs to the constant, which is never shortened. A feature with many
+    majority, or all. The last row belongs to the constant, which is never shortened and counts. A feature with many
     times its mass was stretched too far, since noise made its released variance too small. It
     counts as no more than twice the constant: otherwise it would lift all others, though nothing
     was cut, and this hides the directions in which they cancel each other.
@@ -548,7 +548,7 @@ def with_least_mass(gram, turn, guarded=True):
     """
     back, _ = lapack.dtrtri(turn)
     mass = np.einsum("ji,ij->i", lean_product(gram, back), back)
-    seen = np.clip(mass[:-1], 0.0, 2.0 * max(mass[-1], 0.0))
+    seen = np.clip(mass, 0.0, 2.0 * max(mass[-1], 0.0))
     least = LEAST_MASS * float(seen @ seen) / max(float(seen.sum()), 1e-300)
     shortened = (mass < least) & guarded
     return gram + (turn[:, shortened] * (least - mass[shortened])) @ turn[:, shortened].T

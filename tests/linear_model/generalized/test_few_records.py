@@ -26,9 +26,14 @@ def fitted(n, seed, **settings):
 
 
 def test_slopes_are_asked_and_are_not_behind_a_line():
-    """The truth has an AUC of .94, and a fit of the rate alone one of .5. Over 8 fits each."""
+    """The truth has an AUC of .94, and a fit of the rate alone one of .5. Over 8 fits each.
+
+    With 200 rows fits differ by .04, so that 40 of them have a mean of .883 with an error of .007.
+    """
     X, y = data(5000, 99)
     found = {}
+    of_few = [roc_auc_score(y, fitted(200, s).decision_function(X)) for s in range(40)]
+    assert np.mean(of_few) > 0.875
     for n in (200, 300, 400, 600):
         curves = [roc_auc_score(y, fitted(n, seed).decision_function(X)) for seed in range(8)]
         lines = [
@@ -41,7 +46,7 @@ def test_slopes_are_asked_and_are_not_behind_a_line():
             for seed in range(8)
         ]
         found[n] = np.mean(curves), np.mean(lines)
-    assert found[200][0] > 0.86 and found[400][0] > 0.91, found
+    assert found[400][0] > 0.91, found
     assert all(curve > line - 0.01 for curve, line in found.values()), found
     assert found[200][0] < found[300][0] < found[400][0], found
 
@@ -144,3 +149,21 @@ def test_power_of_users_who_report_does_not_fall(privacy):
         found = [_line(n, seed, privacy=privacy) for seed in range(6)]
         power.append(np.mean([one.low[0] > 0.0 for one in found]))
     assert power == sorted(power) and power[2:] == [1.0, 1.0], power
+
+
+def test_a_rare_category_alone_is_not_stretched_until_its_weights_hide_it():
+    """Of two hundredths: their rows would have the length 7 if all were known.
+
+    Where the category was compared with itself alone, they were 466 long in the median of these
+    fits, and the coefficient was off by 9.7.
+    """
+    errors = []
+    for seed in range(8):
+        rng = np.random.RandomState(seed)
+        x = (rng.uniform(size=(1600, 1)) < 0.02).astype(float)
+        y = (rng.uniform(size=1600) < 1.0 / (1.0 + np.exp(1.0 - 2.0 * x[:, 0]))).astype(int)
+        model = LogisticRegression(classes=(0, 1), bounds_X=(0, 1), random_state=seed).fit(x, y)
+        lengths = np.linalg.norm(model._released.points(model._record_map.row_map.rows(x)), axis=1)
+        errors.append((lengths.max(), abs(model.coef_[0, 0] - 2.0)))
+    longest, error = np.median(errors, axis=0)
+    assert longest < 25.0 and error < 4.0, errors
