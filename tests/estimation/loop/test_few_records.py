@@ -95,7 +95,9 @@ def test_cut_features_are_lifted_and_those_that_cancel_are_left(masses):
     """Of features 0 and 1 only the difference is small; 2 is cut, or was stretched by noise."""
     gram, seen = np.diag([*masses, 1.0]), np.minimum([*masses, 1.0], 2.0)
     gram[0, 1] = gram[1, 0] = 0.999 * masses[0]
-    lifted = np.maximum(0.25 * (seen @ seen) / seen.sum() - np.diagonal(gram), 0.0)  # and the constant
+    lifted = np.maximum(
+        0.25 * (seen @ seen) / seen.sum() - np.diagonal(gram), 0.0
+    )  # and the constant
     mixed = np.triu(np.random.RandomState(0).normal(size=(4, 4))) + 2.0 * np.eye(4)
     for turn in (np.eye(4), mixed * 7.0, np.diag([1.0, 30.0, 2.0, 1.0]) @ mixed):
         back = np.linalg.inv(turn)
