@@ -533,10 +533,10 @@ def with_least_mass(gram, turn, guarded=True):
     them further. The missing mass is added as if the feature were independent of the others. A
     direction is then stretched where its features cancel each other, and not where rows were
     shortened. The typical mass is a mean weighted by mass, because shortened features may be the
-    majority, or all. The last row belongs to the constant, which is never shortened and counts. A feature with many
-    times its mass was stretched too far, since noise made its released variance too small. It
-    counts as no more than twice the constant: otherwise it would lift all others, though nothing
-    was cut, and this hides the directions in which they cancel each other.
+    majority, or all: it has the constant in it, the last row, which is never shortened. A feature
+    with many times its mass was stretched too far, since noise made its released variance too
+    small. It counts as no more than twice the constant: otherwise it would lift all others, though
+    nothing was cut, and this hides the directions in which they cancel each other.
 
     Parameters
     ----------
