@@ -4,6 +4,7 @@ Run: OPENBLAS_NUM_THREADS=1 python benchmarks/speed.py [--n 1000000] [--d 50] [-
      OPENBLAS_NUM_THREADS=1 python benchmarks/speed.py --beside PATH
      OPENBLAS_NUM_THREADS=1 python benchmarks/speed.py --secure
      OPENBLAS_NUM_THREADS=1 python benchmarks/speed.py --cells
+     OPENBLAS_NUM_THREADS=1 python benchmarks/speed.py --peers PYTHON
 
 Ratios of the smallest of five alternating runs in one process, of processor time (all threads
 together), which says most on a machine that is busy with other work; the peak is the resident set's
@@ -11,7 +12,9 @@ growth above the data. With `--beside`: this code and that of another checkout b
 process of its own, at three sizes, small fits with secure noise as well. With `--secure`: fits with
 secure noise beside seeded ones, the noise alone, and the first fits of a process. With `--cells`:
 every model of trust, persons, classes, curves, sparse rows, a hundred columns, sources of tables,
-and calls of policies, in units of as many solutions of 20 equations.
+and calls of policies, in units of as many solutions of 20 equations. With `--peers`: the same rows
+beside scikit-learn, statsmodels, diffprivlib and interpret (DP-EBM), each fit in a process of its
+own; the last two are those of another interpreter, since diffprivlib needs an older scikit-learn.
 """
 
 import argparse
@@ -86,6 +89,62 @@ FIRSTS = {
 }  # fmt: skip
 
 
+PEER_SIZES = {(1_000, 5): 20, (60_000, 8): 3, (1_000_000, 20): 1}  # and how often
+PEER_FITS = """
+import json, sys, warnings
+from time import process_time
+import numpy as np
+warnings.simplefilter("ignore")
+n, d, repeats = map(int, sys.argv[1:])
+rng = np.random.default_rng(0)
+X = rng.uniform(-1.0, 1.0, (n, d))
+y = np.clip(X.sum(axis=1) / d**0.5 / 2.0 + 0.2 * rng.normal(size=n), -1.0, 1.0)
+labels = (y > 0.2 * rng.normal(size=n)).astype(int)
+ends = {{"bounds_X": (-1, 1), "bounds_y": (-1, 1), "random_state": 0, "n_jobs": 1}}
+{code}
+times = []
+for _ in range(repeats):
+    start = process_time()
+    fit()
+    times.append(process_time() - start)
+print(json.dumps(times))
+"""
+OURS = "from skpriv.linear_model import {0} as Model\nfit = lambda: Model({1}).fit(X, {2})"
+DIFFPRIVLIB = "from diffprivlib.models import {0} as Model\nfit = lambda: Model({1}).fit(X, {2})"
+STATSMODELS = "import statsmodels.api as sm\nX = sm.add_constant(X)\nfit = lambda: sm.{}.bse"
+BOTH_CLASSES = "bounds_X=(-1, 1), classes=[0, 1], random_state=0, n_jobs=1"
+BALL = "data_norm=d**0.5, bounds_y=(-1, 1), random_state=0, n_jobs=1"
+PEERS = {  # code of a fit
+    "skpriv, SSPRegressor": OURS.format("SSPRegressor", BALL, "y"),
+    "skpriv, LinearRegression": OURS.format("LinearRegression", "**ends", "y"),
+    "skpriv, LogisticRegression": OURS.format("LogisticRegression", BOTH_CLASSES, "labels"),
+    "skpriv, AdditiveRegressor": OURS.format("AdditiveRegressor", "**ends", "y"),
+    "scikit-learn, Ridge": (
+        "from sklearn.linear_model import Ridge as Model\nfit = lambda: Model().fit(X, y)"
+    ),
+    "scikit-learn, LogisticRegression": (
+        "from sklearn.linear_model import LogisticRegression as Model\n"
+        "fit = lambda: Model().fit(X, labels)"
+    ),
+    "statsmodels, OLS, HC1": STATSMODELS.format("OLS(y, X).fit(cov_type='HC1')"),
+    "statsmodels, Logit": STATSMODELS.format("Logit(labels, X).fit(disp=False)"),
+}
+PRIVATE_PEERS = {  # of another interpreter
+    "diffprivlib, LinearRegression": DIFFPRIVLIB.format(
+        "LinearRegression", "epsilon=1.0, bounds_X=(-1.0, 1.0), bounds_y=(-1.0, 1.0)", "y"
+    ),
+    "diffprivlib, LogisticRegression": DIFFPRIVLIB.format(
+        "LogisticRegression", "epsilon=1.0, data_norm=d**0.5", "labels"
+    ),
+    "interpret, DP-EBM": (
+        "from interpret.privacy import DPExplainableBoostingRegressor as Model\n"
+        "bounds = np.tile([-1.0, 1.0], (d, 1))\n"
+        "fit = lambda: Model(epsilon=1.0, delta=1e-6, random_state=0, n_jobs=1, "
+        "privacy_bounds=bounds, privacy_target_min=-1, privacy_target_max=1).fit(X, y)"
+    ),
+}
+
+
 def seconds(function):
     """Processor time of one call."""
     start = process_time()
@@ -150,6 +209,21 @@ def beside(path):
                 print(f"{label:26} {name:6} {1e3 * best:8.1f} ms  {best / unit:6.1f} x X'X")
             facts[label] = found
     record("speed_beside", facts)
+
+
+def peers(python):
+    """Print times of fits of other packages and of ours, of the same rows."""
+    facts = {}
+    product = {"bare X'X": "fit = lambda: X.T @ X"}
+    for (n, d), repeats in PEER_SIZES.items():
+        found = facts[f"n={n}, p={d}"] = {}
+        for interpreter, codes in ((sys.executable, product | PEERS), (python, PRIVATE_PEERS)):
+            for name, code in codes.items():
+                program = PEER_FITS.format(code=code)
+                command = [interpreter, "-c", program, *map(str, (n, d, repeats))]
+                found[name] = json.loads(subprocess.check_output(command, text=True))
+                print(f"n={n:7} p={d:2}  {name:34} {1e3 * min(found[name]):10.2f} ms", flush=True)
+    record("speed_peers", facts)
 
 
 KINDS = {  # rows, columns, estimator, further settings
@@ -266,7 +340,11 @@ def main():
     parser.add_argument("--secure", action="store_true")
     parser.add_argument("--cells", action="store_true")
     parser.add_argument("--beside", type=Path, default=None)
+    parser.add_argument("--peers", default=None)
     arguments = parser.parse_args()
+    if arguments.peers:
+        peers(arguments.peers)
+        return
     if arguments.beside:
         beside(arguments.beside)
         return
