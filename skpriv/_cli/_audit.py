@@ -192,13 +192,12 @@ def _draw(args, rows):
     """A bar for each replayed cost, a mark for each lower bound, a line for the claim."""
     figure, (ax,) = panels(1)
     figure.set_size_inches(7, 1.5 + 0.25 * len(rows))
-    heights = range(len(rows))[::-1]
-    ax.barh(heights, [row["replayed"] for row in rows], color="0.8", label="replayed cost")
-    bounded = [(row["bound"], y) for row, y in zip(rows, heights, strict=True) if row["bound"]]
-    if bounded:
-        ax.plot(*zip(*bounded, strict=True), "k|", markersize=9, label="lower bound by attack")
+    labels = [row["label"] for row in rows]
+    ax.barh(labels, [row["replayed"] for row in rows], color="0.8", label="replayed cost")
+    bounds = np.array([row["bound"] for row in rows], dtype=float)  # NaN where there is none
+    ax.plot(bounds, labels, "k|", markersize=9, label="lower bound by attack")
     ax.axvline(args.epsilon, color="C3", label="claim")
-    ax.set_yticks(list(heights), [row["label"] for row in rows])
+    ax.invert_yaxis()
     ax.set_xlabel("epsilon")
     ax.legend(loc="best")
     write(figure, args.plot)

@@ -114,10 +114,7 @@ class NormalEquations:
         It may have so many blocks of phi phi', of equal size, beside which it is zero.
         """
         grams = answer.value[p:-1].reshape(blocks, -1)
-        every = np.arange(blocks)
-        design = np.zeros((blocks, p // blocks, blocks, p // blocks))
-        design[every, :, every] = [unvech(each, p // blocks) for each in grams]
-        design = design.reshape(p, p)
+        design = linalg.block_diag(*(unvech(each, p // blocks) for each in grams))
         square = float(answer.value[-1]) / square_weight
         scales = dict.fromkeys(("design_scale", "target_scale", "gram_scale"), answer.noise.scale)
         return cls(design, answer.value[:p], design, square, answer.n, True, **scales)

@@ -1,7 +1,6 @@
 """What every policy is: choices, events, state, and the report of a whole run."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -369,7 +368,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         """Lock of this object, which its copies do not share; whoever comes first makes it."""
         return self.__dict__.setdefault("_lock", TurnLock())
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> Any:
         # A copy that is begun in the midst of an update waits for its end, and every answer from
         # then on is written down where the copy finds it.
         with self._turn_lock:
@@ -482,6 +481,23 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
     def guarantee(self) -> Guarantee:
         """The promise to a user, from what was charged: :class:`skpriv.privacy.Guarantee`."""
 
+    @property
+    def _gram_blocks(self):
+        """Number of blocks of the Gram matrix: actions that have weights of their own."""
+        return 1 if self.shared else self.n_actions_
+
+    @property
+    def notes_(self) -> list[str]:
+        """What the released answers say of bounds that do not suit, and of weights not known.
+
+        Sentences, if rows have nearly all the length ``data_norm``, one feature has all of their
+        length, rewards use a small part of ``bounds_y``, or noise hides the weights of an action or
+        a feature. They follow from released sums, the law of their noise and public numbers, and
+        cost no privacy. A report of running sums ends with them. The policies of a combiner have
+        their own.
+        """
+        return []
+
     def user_guarantee(self, max_visits: int) -> Guarantee:
         """The promise to users who may be in up to ``max_visits`` rounds.
 
@@ -505,7 +521,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         Learning replaces what is read by those who act, and does not change it.
         """
         acting = object.__new__(type(self))
-        set_state(acting, **{name: value for name, value in vars(self).items() if name != "_lock"})
+        set_state(acting, **{**vars(self), "_lock": TurnLock()})
         return acting
 
     def reset(self) -> Self:
@@ -588,13 +604,13 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         self._validate_params()
         if self.bounds_y is not None:
             column_bounds(self.bounds_y, [], 1, "bounds_y")
-        seed = self.random_state
+        seed: Any = self.random_state
         max_visits = self._max_visits
         before = set(vars(self))
         try:
             # Never NumPy's global stream, which could not be pickled along with the policy.
             ours = isinstance(seed, np.random.RandomState)
-            self._rng: Any = seed if ours else np.random.RandomState(cast(int | None, seed))
+            self._rng: Any = seed if ours else np.random.RandomState(seed)
             self.n_actions_ = n_actions
             self.n_features_in_ = n_features
             if self._numbering is None:
@@ -641,7 +657,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         return deepcopy(self)
 
     @contextmanager
-    def _accounting(self) -> Iterator[None]:
+    def _accounting(self):
         """Charge for persons, where rounds of one person are counted."""
         max_visits = self._max_visits
         protected = nullcontext() if max_visits is None else protecting("", max_visits)
@@ -758,22 +774,18 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         n_actions = self.n_actions
         if not self.shared and n_actions is None:
             raise ValueError("shared=False needs the parameter n_actions.")
+        name = "contexts"
+        wanted = "(n_rounds, n_actions, n_features); with shared=False it is (n_rounds, n_features)"
+        fits = len(shape) == 3 and n_actions in (None, shape[1])
         if of_rows or not self.shared:
-            fits = len(shape) == 2 and shape[1] > 0
+            name = "rows"
             wanted = (
                 "(n_rounds, n_features): the features of chosen actions, or with shared=False "
-                "those of rounds. Features of each action in contexts need shared=True."
+                "those of rounds. Features of each action in contexts need shared=True"
             )
-        else:
-            fits = len(shape) == 3 and 0 not in shape[1:] and n_actions in (None, shape[1])
-            count = "" if n_actions is None else f" with {n_actions} actions"
-            wanted = (
-                f"(n_rounds, n_actions, n_features){count}; with shared=False it is (n_rounds, "
-                "n_features)."
-            )
-        if not fits:
-            name = "rows" if of_rows or not self.shared else "contexts"
-            raise ValueError(f"{name} of shape {shape} must have shape {wanted}")
+            fits = len(shape) == 2
+        if not fits or 0 in shape[1:]:
+            raise ValueError(f"{name} of shape {shape} must have shape {wanted}.")
         if self._has_begun and shape[-1] != self.n_features_in_:
             raise ValueError(
                 f"contexts of shape {shape} must have shape (..., {self.n_features_in_}): as "

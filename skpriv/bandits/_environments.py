@@ -124,12 +124,11 @@ def directions(shape, rng):
 
 def ball_contexts(kind, shape, rng):
     """Independent contexts in the unit ball, or on the sphere."""
+    if kind == "sphere":
+        return directions(shape, rng)
     contexts = rng.standard_normal(shape)
     norms = np.linalg.norm(contexts, axis=-1, keepdims=True)
-    if kind == "sphere":
-        return contexts / norms
-    contexts /= np.maximum(norms, np.sqrt(shape[2]))  # norm sqrt(d), clipped to 1
-    return contexts
+    return contexts / np.maximum(norms, np.sqrt(shape[2]))  # norm sqrt(d), clipped to 1
 
 
 @parameters

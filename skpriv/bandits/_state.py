@@ -24,7 +24,7 @@ def tell_taken(error, taken, n_rounds):
     ]
 
 
-def policy_values(policy: Any, **options: Any) -> dict[str, Any]:
+def policy_values(policy: Any, **options: Any) -> Any:
     """Plain values of a policy as it is now, for a file; see `_codec.encoded` for the options."""
     with policy._turn_lock:
         values = encoded(policy, of_policies=True, **options)
@@ -49,12 +49,8 @@ def save(policy, path, raw_path):
     """Write a policy; see `BasePolicy.save`."""
     apart: list = []
     # Propensities of the last rounds tell of these users' contexts
-    names = ("propensities_",)
-    kinds = BEFORE_NOISE
-    options = (
-        {} if raw_path is None else {"apart": apart, "apart_names": names, "apart_kinds": kinds}
-    )
-    values = policy_values(policy, **options)
+    away = {"apart": apart, "apart_names": ("propensities_",), "apart_kinds": BEFORE_NOISE}
+    values = policy_values(policy, **({} if raw_path is None else away))
     header = {"version": STATE_VERSION, "policy": type(policy).__name__, "apart": len(apart)}
     if raw_path is not None:
         raw = encoded(apart, of_policies=True)

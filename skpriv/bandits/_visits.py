@@ -34,7 +34,7 @@ class Visits:
         self.max_visits = max_visits
         self._numbering = numbering
         self._until = 0
-        self._here: set[Any] = set()  # people who were learned from since the policy changed
+        self._here: Any = set()  # people who were learned from since the policy changed
 
     def hashed(self, user: Any) -> Hashed | None:
         """Hash of a name, by which nobody finds the person without the key."""

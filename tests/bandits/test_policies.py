@@ -204,7 +204,9 @@ def test_fliphat_clips_rewards(make_rounds):
     contexts = np.ones((3, 2, 2))
     policy.act(contexts)
     policy.update(contexts, [0, 1, 0], [-9.0, 0.1, 9.0])
-    np.testing.assert_array_equal(np.concatenate(policy._rewards), [-0.25, 0.1, 0.5])
+    np.testing.assert_array_equal(
+        np.concatenate([rewards for _, rewards in policy._batches]), [-0.25, 0.1, 0.5]
+    )
     with pytest.raises(ValueError, match="bounds_y"):
         FLIPHAT(bounds_y=(1.0, 0.0)).act(contexts)
 

@@ -19,6 +19,7 @@ from ...linear_model import IHTRegressor
 from ...privacy import Guarantee, Raw, parallel_part
 from .._base import MAX_SEED, NO_LIMIT, BasePolicy, Epoch, EpochsReport
 from .._draws import HALF_NORMAL, optimistic, predicted, shares
+from .._notes import moment_notes
 from .._ucb._sums import Windows, window_estimate
 from . import _oracles
 
@@ -88,7 +89,7 @@ def epoch_length(schedule: Any, epoch: int) -> int:
     return _check_length(length)
 
 
-def _check_length(length: Any) -> int:
+def _check_length(length):
     if isinstance(length, bool) or not isinstance(length, Integral) or length < 1:
         raise ValueError(
             f"the length of an epoch is {length!r}, but must be an int of at least 1. A schedule "
@@ -144,7 +145,7 @@ class EpochWindows(Windows):
     # with 0.4. With 0.1 it was at most 4.4% more, on three environments with three policies.
     doubt = 0.1
 
-    def __init__(self, persons: bool = False, exact: bool = False) -> None:
+    def __init__(self, persons=False, exact=False):
         super().__init__(None, persons, exact=exact)
 
     def add(self, mark: Any) -> None:
@@ -294,6 +295,15 @@ class EpochPolicy(BasePolicy):
         return EpochsReport(name, promise, list(self._epochs))
 
     @property
+    def notes_(self) -> list[str]:
+        """The sentences that are described at the base class, by the fits of the oracle."""
+        oracle = self._pooled_oracle
+        if comparable(oracle):
+            return moment_notes(oracle.normal_equations(), oracle._scaling, self._gram_blocks)
+        report = _oracles.report_of(oracle)
+        return [report.note] if report is not None and report.note else []
+
+    @property
     def guarantee(self) -> Guarantee:
         """The promise to a user, from what was charged: :class:`skpriv.privacy.Guarantee`."""
         return self._of_persons(self.privacy_report_.guarantee)
@@ -334,8 +344,7 @@ class EpochPolicy(BasePolicy):
         self._n_phi = n_phi
         self._length = epoch_length(self._epoch_lengths, 0)
         self._filled = 0
-        self._rows = Raw()
-        self._rewards = Raw()
+        self._batches = Raw()  # (rows, rewards) of the present epoch
         self._epochs = []
         if self.window is not None and not self.forget:
             exact = _oracles.trust_of(oracle).exact
@@ -375,20 +384,19 @@ class EpochPolicy(BasePolicy):
         All state that changes with a round changes at once: an update that is interrupted took it
         or did not.
         """
-        n_before = len(self._rows)
+        n_before = len(self._batches)
         stop = self.n_rounds_ + len(rewards)
         failure = None
         try:
             # Copies: a slice would keep the whole batch alive, and with it what it came from.
-            self._rows.append(rows.copy())
-            self._rewards.append(rewards.copy())
+            self._batches.append((rows.copy(), rewards.copy()))
             if self._filled + len(rewards) == self._length:
                 failure = self._close(stop)
             else:
                 set_state(self, _filled=self._filled + len(rewards), n_rounds_=stop)
         except BaseException:
             if self.n_rounds_ != stop:
-                del self._rows[n_before:], self._rewards[n_before:]
+                del self._batches[n_before:]
             raise
         if failure is not None:
             raise failure
@@ -408,8 +416,7 @@ class EpochPolicy(BasePolicy):
         epoch = len(self._epochs)
         n_fitted = self._length
         failure = None
-        X = np.concatenate(self._rows)
-        y = np.concatenate(self._rewards)
+        X, y = map(np.concatenate, zip(*self._batches, strict=True))
         length = epoch_length(self._epoch_lengths, epoch + 1)  # may raise: nothing is charged yet
         oracle = self._fresh_oracle(epoch, len(X))
         part = parallel_part(epoch, partition=self._partition)
@@ -430,9 +437,8 @@ class EpochPolicy(BasePolicy):
             failure = PrivacyError("the fit of this epoch failed once it was charged.")
         report = _oracles.charged_report(oracle) if failure else _oracles.report_of(oracle)
         epochs = [*self._epochs, Epoch((stop - n_fitted, stop), report)]
-        rows, rewards = map(Raw, ((), ()) if self._forgets_rows else ([X], [y]))
-        now = {"_epochs": epochs, "n_rounds_": stop, "_length": length, "_filled": 0}
-        set_state(self, **now, _rows=rows, _rewards=rewards)
+        batches = Raw(() if self._forgets_rows else [(X, y)])
+        set_state(self, _epochs=epochs, n_rounds_=stop, _length=length, _filled=0, _batches=batches)
         self._promises_privacy = self.guarantee.private
         if failure is None:
             self._start_answers = _oracles.as_start(oracle) or self._start_answers

@@ -52,19 +52,17 @@ def spanner(vectors, mask, approximation=2.0):
     # coordinates: (n, d, k), of vector k in the basis of its round
     coordinates = np.swapaxes(counted / scale[:, None, None], 1, 2).copy()
     basis = np.full((n, d), -1)
-    rounds = np.arange(n)  # rounds whose basis is not final
-    for _ in range(d):  # fill the basis
-        free = np.abs(coordinates[rounds]) * (basis[rounds] < 0)[:, :, None]
-        rounds, slot, vector = _largest(free, rounds, ROUNDED)
-        _exchange(coordinates, basis, rounds, slot, vector)
-    rounds = np.arange(n)
-    # Each swap multiplies the determinant by more than C, so that this is far more than is needed.
-    for _ in range(200 * d):  # improve the basis
-        filled = np.abs(coordinates[rounds]) * (basis[rounds] >= 0)[:, :, None]
-        rounds, slot, vector = _largest(filled, rounds, approximation)
-        if not len(rounds):
-            break
-        _exchange(coordinates, basis, rounds, slot, vector)
+    # The basis is filled, and then improved. Swaps multiply the determinant by more than C, so that
+    # these are more than are needed.
+    for fills, threshold, times in (True, ROUNDED, d), (False, approximation, 200 * d):
+        rounds = np.arange(n)  # rounds whose basis is not final
+        for _ in range(times):
+            slots = (basis[rounds] < 0) == fills
+            places = np.abs(coordinates[rounds]) * slots[:, :, None]
+            rounds, slot, vector = _largest(places, rounds, threshold)
+            if not len(rounds):
+                break
+            _exchange(coordinates, basis, rounds, slot, vector)
     index, slot = np.nonzero(basis >= 0)
     chosen[index, basis[index, slot]] = True
     return chosen

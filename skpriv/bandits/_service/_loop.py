@@ -24,11 +24,6 @@ PAUSE = 0.01  # seconds in which others can use the file, between two such parts
 LOG = logging.getLogger("skpriv.bandits")
 
 
-def hashed(users):
-    """Hashes that were read from the file; None of a withdrawn event."""
-    return [None if user is None else Hashed(user) for user in users]
-
-
 class Loop:
     """Ask a policy for actions, and bring it the rewards when they come.
 
@@ -141,7 +136,7 @@ class Loop:
         self._forgotten = 0
         self._store = Store(path)
         self._try_at = -np.inf
-        self._learners: dict[int, Any] = {}  # locks of those who learn, by their processes
+        self._learners: Any = {}  # locks of those who learn, by their processes
         with self._store.transaction() as held:
             if held.version() is None:
                 held.save(0, 1, begun(policy, in_order))
@@ -272,7 +267,10 @@ class Loop:
         event_id : str
             Name of the event, as given to `rank`.
         reward : float
-            Its reward, in the units of the declared bounds; it is clipped to them.
+            Its reward, in the units of the declared bounds; it is clipped to them. How many were
+            clipped is not counted, since that number is as private as the rewards: whoever sends a
+            reward can compare it with the bounds, which are public, as the example of a service
+            does. `notes_` of the policy say by released sums whether the bounds suit.
 
         Returns
         -------
@@ -494,9 +492,8 @@ class Loop:
         closed = not self.policy._out_of_order and number < held.first_not_closed()
         if learned or closed or self._clock() > ranked + self.cutoff:
             return "late"
-        held.set_reward(number, self.policy._neutral_reward if reward is None else reward)
-        if reward is None:
-            held.empty(number)
+        withdrawn = reward is None
+        held.set_reward(number, self.policy._neutral_reward if withdrawn else reward, withdrawn)
         return "taken"
 
     def _learn_if_due(self):
@@ -546,7 +543,9 @@ class Loop:
             if self.policy._out_of_order:
                 return self._learned_late(held, first, n)
             if self.policy._starts_as_it_acts:  # a combiner changes while it acts
-                taught = self._taught(self.policy, first, held.events(IN_RANGE, first, first + n))
+                taught = self._taught(
+                    self.policy, first, held.events(IN_RANGE, self.default_reward, first, first + n)
+                )
                 return self._keep(held, self.policy, first, *taught)
             version = self._version
             policy = self.policy
@@ -555,7 +554,7 @@ class Loop:
         for start in range(first, first + n, EVENTS_AT_ONCE):
             with self._store.looking() as held:
                 stop = min(start + EVENTS_AT_ONCE, first + n)
-                parts.append(held.events(IN_RANGE, start, stop))
+                parts.append(held.events(IN_RANGE, self.default_reward, start, stop))
         columns = tuple(sum(part, ()) for part in zip(*parts, strict=True))
         if None in columns[0]:  # another worker has learned them
             return None
@@ -573,16 +572,14 @@ class Loop:
         rows, actions, rewards, players, users, _ = columns
         n = len(rows)
         failure = None
-        given: dict[str, Any] = {"rows": np.frombuffer(b"".join(rows)).reshape(n, -1)}
+        given: Any = {"rows": np.frombuffer(b"".join(rows)).reshape(n, -1)}
         if players[0] is not None:
             given["players"] = np.array(players)
-        default = self.default_reward
-        rewards = np.array([default if reward is None else reward for reward in rewards])
         if policy._visits is not None:
-            given["users"] = hashed(users)
+            given["users"] = [user and Hashed(user) for user in users]
         try:
             with self._charging(policy, f"events from {first}"):
-                policy.update(None, np.array(actions, dtype=np.intp), rewards, **given)
+                policy.update(None, np.array(actions, dtype=np.intp), np.array(rewards), **given)
         except Exception as error:
             n = getattr(error, "rounds_taken", 0)
             failure = error
@@ -613,13 +610,14 @@ class Loop:
     def _learned_late(self, held, first, n):
         """Give the policy the rewards that came, in the places of the next n events."""
         self._closed, deadline = held.oldest(self._closed), self._clock() - self.cutoff
-        rows, actions, rewards, _, users, names = held.events(CAME, self._closed, deadline)
-        rewards = [self.default_reward if reward is None else reward for reward in rewards]
+        of_file = self.default_reward, self._closed, deadline
+        rows, actions, rewards, _, users, names = held.events(CAME, *of_file)
         # A blank round is added, so that there is always a round.
         rows = np.frombuffer(b"".join([*rows, bytes(8 * self.policy.n_features_in_)]))
-        rewards.append(self.policy._neutral_reward)
-        who = [*(names if self.policy._visits is None else hashed(users)), None]
-        given = np.array(rewards), rows.reshape(len(rewards), -1), np.array([*actions, 0]), who
+        rewards = np.array([*rewards, self.policy._neutral_reward])
+        if self.policy._visits is not None:
+            names = [user and Hashed(user) for user in users]
+        given = rewards, rows.reshape(len(rewards), -1), np.array([*actions, 0]), [*names, None]
         with self._charging(self.policy, f"events from {first}"):
             self.policy._update_late(n, *given)
         held.forget(CAME, self._closed, deadline)

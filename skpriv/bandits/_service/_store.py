@@ -159,14 +159,12 @@ class Transaction:
             event,
         )
 
-    def set_reward(self, number, reward):
-        """Note the reward of an event."""
-        self._run("UPDATE events SET reward = ? WHERE number = ?", (reward, number))
-
-    def empty(self, number):
-        """Make a withdrawn event one of nobody, without features."""
+    def set_reward(self, number, reward, withdrawn):
+        """Note the reward of an event; one that is withdrawn is of nobody, and has no features."""
         self._run(
-            "UPDATE events SET row = zeroblob(length(row)), user = NULL WHERE number = ?", (number,)
+            "UPDATE events SET reward = ?1, row = iif(?2, zeroblob(length(row)), row), "
+            "user = iif(?2, NULL, user) WHERE number = ?3",
+            (reward, withdrawn, number),
         )
 
     def first_open(self):
@@ -197,9 +195,13 @@ class Transaction:
         """Number of the first event from ``start`` on that may still get a reward."""
         return self._first("number >= ? AND reward IS NULL AND time > ?", start, deadline)
 
-    def events(self, which, *given):
-        """Columns (rows, actions, rewards, players, users, ids) of events `IN_RANGE`, or `CAME`."""
-        query = f"SELECT row, action, reward, player, user, id FROM events WHERE {which}"
+    def events(self, which, default, *given):
+        """Columns (rows, actions, rewards, players, users, ids) of events `IN_RANGE`, or `CAME`.
+
+        Those without a reward have the default.
+        """
+        columns = f"row, action, ifnull(reward, {default!r}), player, user, id"
+        query = f"SELECT {columns} FROM events WHERE {which}"
         found = self._run(f"{query} ORDER BY number", given).fetchall()
         return tuple(zip(*found, strict=True)) if found else ((),) * 6
 

@@ -1,18 +1,17 @@
 """LinUCB on an online learner of the weights, and Maler, one for losses of unknown curvature."""
 
 from math import ceil, log, log2, sqrt
-from typing import Annotated
+from typing import Literal
 
 import numpy as np
 
-from ..._compat import StrOptions
 from ..._linalg import nearest_in_ball, psd_part
 from ..._parameters import parameters
 from ..._stored import stored_in_policies
 from ...privacy import Answer
 from ._lin_ucb import Bonus, OptimisticPolicy
 from ._running import GrowingTimes
-from ._sums import Region, asymptotic, ball, certified
+from ._sums import Region, asymptotic, ball
 
 # code -> paper (Wang, Lu and Zhang 2019, "Adaptivity and optimality"):
 #   rates -> eta_i, convex_rate -> eta^c, diameter -> D, gradient_bound -> G
@@ -231,7 +230,7 @@ class OnlineLinUCB(OptimisticPolicy):
     context, action and reward; the numbers of rounds are public
     """
 
-    learner: Annotated[str, StrOptions(set(LEARNERS))] = "maler"
+    learner: Literal["maler", "ogd"] = "maler"
     anytime: bool = False
     bonus_scale: Bonus = 1.0
 
@@ -297,7 +296,7 @@ class OnlineLinUCB(OptimisticPolicy):
 
     def _make_region(self, equations):
         if self._certified:
-            return certified(equations, self.alpha, self.coef_norm, self._failure)
+            return super()._make_region(equations)
         spread = asymptotic(equations, self.coef_norm**2 / self._scaling.size).form
         # argmin of alpha ||theta||^2 + sum ||theta - theta_k||^2 in the norms of the sums: where
         # these are lost in the noise, that ridge is as large as the noise.

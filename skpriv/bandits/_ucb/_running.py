@@ -18,6 +18,7 @@ from ...records import finite_numbers
 from ..._wire import WIRE_VERSION, is_known, read_report, reported_directions, task_hash
 from ...privacy import Budget, Guarantee, LiftedReports, Trust, adds_up_gaussians, capabilities
 from .._base import NO_LIMIT, BasePolicy, divided_budget
+from .._notes import moment_notes
 from .._visits import Visits
 from ._sums import PhasedSums, Region, Windows, about, asymptotic, ball
 
@@ -256,17 +257,22 @@ class RunningSumsPolicy(BasePolicy):
         return wanted and self._max_visits is None and not self._certified
 
     @property
-    def _gram_blocks(self):
-        """Number of blocks of the Gram matrix: actions that have weights of their own."""
-        return 1 if self.shared else self.n_actions_
-
-    @property
     def privacy_report_(self) -> Any:
         """Streams that were opened, one a phase, and their price: `PrivacyReport`."""
         if self._sums is None:
             raise NotFittedError(f"{type(self).__name__} has released nothing: it has not acted.")
         report = self._sums.report
-        return replace(report, promised=self._of_persons(report.guarantee.protecting("user")))
+        promised = self._of_persons(report.guarantee.protecting("user"))
+        return replace(report, promised=promised, note=" ".join(self.notes_) or None)
+
+    @property
+    def notes_(self) -> list[str]:
+        """The sentences that are described at the base class, by the last read of the sums."""
+        mark = self._sums and self._sums.mark
+        if mark is None:
+            return []
+        equations = self._sums.query.equations(mark.answer)
+        return moment_notes(equations, self._scaling, self._gram_blocks)
 
     @property
     def _answer_number(self):

@@ -211,7 +211,7 @@ def _posterior(equations, values, vectors, least_variance, resolved, constant=0.
     values = np.maximum(values, 0.0)
     target = np.einsum("bij,bi->bj", vectors, equations.target.reshape(blocks, -1))
     values[values < resolved * equations.design_scale * sqrt(2.0 * values.shape[1])] = 0.0
-    variance = float(np.clip(_mean_square(equations, constant), 0.01, 1.0))
+    variance = float(np.clip(mean_square(equations, constant), 0.01, 1.0))
     taus = np.maximum(PRIOR_VARIANCES, least_variance)
     along = vectors[:, -1]  # the constant, in the eigenvectors
     extras = INTERCEPT_VARIANCES[:, None] / constant**2 - taus if constant else 0.0 * taus[None]
@@ -251,7 +251,7 @@ def _posterior(equations, values, vectors, least_variance, resolved, constant=0.
     return Region(weights, form if blocks > 1 else form[0])
 
 
-def _mean_square(equations, constant):
+def mean_square(equations, constant):
     """Mean square of the rewards, about their mean if rows have a constant, which tells that mean.
 
     Rewards of 0 or 1 at a rate of .9 vary by a third of their mean square about the middle.
@@ -353,17 +353,15 @@ class Windows:
     # with 0.003.
     doubt = 0.5
 
-    def __init__(
-        self, query: Any, persons: bool = False, blocks: int = 1, exact: bool = False
-    ) -> None:
+    def __init__(self, query, persons=False, blocks=1, exact=False):
         self._query = query
         self._persons = persons
         self._blocks = blocks
         self._misfit = MISFIT if exact else 0.0
-        self._marks: list[Any] = []
+        self._marks: Any = []
         self._origin = 0  # rounds before the last alarm are not used again
         self._tests = 0
-        self.intercept: float | None = None
+        self.intercept: Any = None
         self.changes: list[int] = []
 
     def add(self, mark: Any) -> None:

@@ -58,7 +58,7 @@ def test_epochs_are_disjoint_and_complete(make_rounds, recorder, sizes):
     assert policy.epoch_ == 5
     assert policy.n_rounds_ == 200
     assert policy.rounds_until_update_ == 50
-    assert not policy._rows  # forgotten
+    assert not policy._batches  # forgotten
 
 
 def test_a_run_costs_one_budget_and_two_runs_two(private_policy, make_rounds):

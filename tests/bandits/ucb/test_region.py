@@ -10,7 +10,7 @@ from skpriv._estimation._moments import PRIOR_VARIANCES, NormalEquations
 from skpriv.bandits import LinUCB
 from skpriv.bandits._ucb import _sums as _region
 from skpriv.bandits._ucb._sums import (
-    INTERCEPT_VARIANCES, _mean_square, asymptotic, rewards_bound, without_blanks,
+    INTERCEPT_VARIANCES, mean_square, asymptotic, rewards_bound, without_blanks,
 )  # fmt: skip
 
 
@@ -87,9 +87,9 @@ def test_the_variance_of_rewards_about_their_noisy_mean_is_right_in_the_mean():
     for error in 100.0 * rng.normal(size=4000):
         target = np.array([0.0, n * constant * 0.8 + error])
         noisy = replace(equations, target=target, target_scale=100.0)
-        found.append(_mean_square(noisy, constant))
+        found.append(mean_square(noisy, constant))
     assert np.mean(found) == pytest.approx(0.36, abs=0.015)
-    assert _mean_square(equations, 0.0) == 1.0  # rows without a constant do not tell the mean
+    assert mean_square(equations, 0.0) == 1.0  # rows without a constant do not tell the mean
 
 
 @pytest.mark.parametrize("constant", [0.0, 0.5])
