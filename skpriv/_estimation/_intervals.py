@@ -100,7 +100,7 @@ def expected_sum(realised, unit):
     It fails with probability exp(-l): P(sum <= r) <= exp(-(v - r - r log(v / r)) / b) (Chernoff).
     Newton's method from above stays above.
     """
-    realised = np.clip(realised, 1e-9 * unit, 1e200)
+    realised = np.clip(realised, 1e-9 * unit + 1e-300, 1e200)  # a row of zeros has the unit 0
     value = (np.sqrt(unit / 2.0) + np.sqrt(unit / 2.0 + realised)) ** 2
     for _ in range(4):
         left = value - realised - realised * np.log(value / realised) - unit
