@@ -353,6 +353,7 @@ CELLS = {
 NOT_COMPARED = {
     "ablation": "what parts of an estimator are worth, to choose them",
     "bandit_clicks": "beside other libraries, which have no last version here",
+    "bandit_links": "one run, to see what a link and a combination do",
     "bandit_few_rounds": "over the best fixed action, which moves with the same noise",
     "bandit_weights": "what constants are worth, to choose them",
     "bandit_rounds": "what the length of a first epoch is worth, to choose it",
