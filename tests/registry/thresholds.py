@@ -264,6 +264,7 @@ NOT_ASKED = {
     "privacy/_accounting/_lattice.py shares_needed": SEARCH,
     "privacy/_accounting/_lattice.py enough": SEARCH,
     "privacy/_accounting/_lattice.py calibrated": "whole bits: `test_lattice.py` asks each refusal",
+    "privacy/_accounting/_lattice.py has_room": "how fine the grid is, not how much noise",
     "privacy/_amplification.py _largest_mu": SEARCH,
     "privacy/_amplification.py proves": SEARCH,
     "privacy/_amplification.py amplified": COUNT,
@@ -284,6 +285,7 @@ NOT_ASKED = {
     "protocol/_device.py check_task": FORM,
     "protocol/_ledger.py __init__": RANGE,
     "protocol/_record.py is_integer": FORM,
+    "protocol/_record.py _proper_weights": FORM,
     "protocol/_store.py n_features_of": COUNT,
     "protocol/_sums.py _check": FORM,
     "protocol/_sums.py _of_shuffler": FORM,
@@ -308,11 +310,12 @@ def found():
         for function in functions:
             for node in ast.walk(function):
                 asks = isinstance(node, ast.If) and any(isinstance(s, ast.Raise) for s in node.body)
-                says = isinstance(node, ast.Return | ast.Assign) and isinstance(
-                    node.value, ast.Compare | ast.BoolOp
-                )
+                value = node.value if isinstance(node, ast.Return | ast.Assign) else None
+                if isinstance(value, ast.Call) and ast.unparse(value.func) == "bool":
+                    value = value.args[0]
+                says = isinstance(value, ast.Compare | ast.BoolOp)
                 if asks or says:
-                    parts = ast.walk(node.test if asks else node.value)
+                    parts = ast.walk(node.test if asks else value)
                     if any(isinstance(getattr(one, "ops", [0])[0], order) for one in parts):
                         places.add(f"{name} {function.name}")
     return places
