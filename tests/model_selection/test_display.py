@@ -71,7 +71,7 @@ def test_refuses_what_it_has_not(quantity, message, curve):
 
 
 def test_names_the_extra_before_any_work(curve, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"skpriv\[plot\]"):
         PrivacyUtilityDisplay.from_estimator(None, *DATA)
     with pytest.raises(ImportError, match=r"skpriv\[plot\]"):
