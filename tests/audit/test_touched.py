@@ -175,7 +175,7 @@ def watch(monkeypatch):
         return seen
 
     streams, kept = {}, []
-    # What is remembered is about the records of a pass: tests/linear_model/gradients/test_improper.py
+    # What is remembered is about a pass: tests/linear_model/gradients/test_improper.py
     monkeypatch.setattr(ClippedGradientQuery, "sum_by_memory", lambda *arguments: None)
     monkeypatch.setattr(Stream, "push", pushed(Stream.push))
     monkeypatch.setattr(CentralSession, "_stream_law", begun(CentralSession._stream_law))
