@@ -302,10 +302,9 @@ class Loop:
         """Say that the action of an event was never shown: nothing is learned from it.
 
         The event keeps its place among the rounds, which is public. It is learned as a round
-        without features and with a neutral reward, which adds nothing to a sum, is no visit of its
-        user, and holds up no event behind it. Whether an event was withdrawn is as private as its
-        reward: a record that becomes empty moves a sum by no more than one that is replaced
-        (docs/mathematics/bandits.md).
+        without features and with a neutral reward, is a visit of its user as any other, and holds
+        up no event behind it. Whether an event was withdrawn is as private as its reward: one
+        record is replaced (docs/mathematics/bandits.md).
 
         Parameters
         ----------

@@ -32,6 +32,7 @@ CREATE TABLE events (
     reward REAL,
     player INTEGER,  -- which policy of a combiner acted
     user BLOB,  -- keyed hash
+    shown INTEGER NOT NULL DEFAULT 1,  -- 0: withdrawn, and learned without its features
     learned INTEGER NOT NULL DEFAULT 0  -- 1: with the default reward, 2: with its own
 );
 CREATE TABLE troubles (time REAL, sentence TEXT);
@@ -51,6 +52,7 @@ SELECT 1 FROM policy WHERE typeof(version) || typeof(first) || typeof(state) != 
 UNION ALL SELECT 1 FROM closed WHERE typeof(first) != 'integer'
 UNION ALL SELECT 1 FROM events WHERE
 typeof(time) || typeof(places) || typeof(action) != 'realblobinteger' OR length(places) % 16
+OR typeof(shown) != 'integer'
 OR typeof(row) || typeof(user) NOT IN ('blobblob', 'blobnull', 'nullnull')
 OR typeof(reward) NOT IN ('real', 'null') OR typeof(player) NOT IN ('integer', 'null')
 """
@@ -160,12 +162,13 @@ class Transaction:
         )
 
     def set_reward(self, number, reward, withdrawn):
-        """Note the reward of an event; one that is withdrawn is of nobody, and has no features."""
-        self._run(
-            "UPDATE events SET reward = ?1, row = iif(?2, zeroblob(length(row)), row), "
-            "user = iif(?2, NULL, user) WHERE number = ?3",
-            (reward, withdrawn, number),
-        )
+        """Note the reward of an event, and whether it was withdrawn.
+
+        What was withdrawn keeps its user, whose visit it is, and the row with which a repeated
+        question is compared: neither may tell that it was withdrawn.
+        """
+        given = reward, not withdrawn, number
+        self._run("UPDATE events SET reward = ?, shown = ? WHERE number = ?", given)
 
     def first_open(self):
         """Number of the first event that was not learned, or that of the next one to come."""
@@ -198,9 +201,10 @@ class Transaction:
     def events(self, which, default, *given):
         """Columns (rows, actions, rewards, players, users, ids) of events `IN_RANGE`, or `CAME`.
 
-        Those without a reward have the default.
+        Those without a reward have the default, and those that were withdrawn no features.
         """
-        columns = f"row, action, ifnull(reward, {default!r}), player, user, id"
+        row = "iif(shown, row, zeroblob(length(row)))"
+        columns = f"{row}, action, ifnull(reward, {default!r}), player, user, id"
         query = f"SELECT {columns} FROM events WHERE {which}"
         found = self._run(f"{query} ORDER BY number", given).fetchall()
         return tuple(zip(*found, strict=True)) if found else ((),) * 6
@@ -209,7 +213,7 @@ class Transaction:
         """Mark the same events as learned, and remove their features, rewards and users."""
         self._run(
             "UPDATE events SET learned = 1 + (reward IS NOT NULL), row = NULL, reward = NULL, "
-            f"user = NULL WHERE {which}",
+            f"user = NULL, shown = 1 WHERE {which}",
             given,
         )
 
@@ -297,9 +301,9 @@ def check_repeated(event, context, k):
     same = len(offered) and len(places) == 16 * (k or 1)
     if not same or row not in (None, offered.tobytes()):
         raise ValueError(
-            "an event of this name was ranked, and its action is none of these contexts, it had "
-            "another k, or it was withdrawn: repeat an event with the contexts and the k that it "
-            "had, or give another one another name."
+            "an event of this name was ranked, and its action is none of these contexts, or it had "
+            "another k: repeat an event with the contexts and the k that it had, or give another "
+            "one another name."
         )
 
 

@@ -84,14 +84,6 @@ def test_moments_of_two_records_have_no_negative_product(global_random_seed):
     assert (records**2).sum(axis=1).max() <= asked.sensitivity**2 / 2.0
 
 
-def test_a_record_that_is_withdrawn_moves_a_sum_by_less_than_one_that_is_replaced():
-    """The largest record has a unit row and a reward at the end: 1 + 1 + 1.5 beside 4.5."""
-    asked = MomentsQuery(RecordMap.of_norm(1.0, (-1.0, 1.0), False, 3))
-    largest = np.linalg.norm(asked.sum(np.eye(3)[:1], np.ones(1)))
-    assert largest == pytest.approx(np.sqrt(3.5))
-    assert 0.5 * asked.sensitivity < largest < asked.sensitivity
-
-
 @pytest.mark.parametrize("name", ["factor", "phases"])
 def test_a_person_pays_for_so_many_events_whenever_they_come(name, tmp_path, monkeypatch):
     users = np.array([f"guest {k}" for k in range(100)], dtype=object)
@@ -256,3 +248,29 @@ def test_the_order_is_that_of_the_file_and_not_for_all_policies(tmp_path):
         with pytest.raises(ValueError, match="order of the ranks"):
             Loop(policy, tmp_path / "third", in_order=False)
     assert not (tmp_path / "third").exists()
+
+
+def test_a_withdrawal_costs_no_more_than_a_reward(tmp_path, monkeypatch):
+    """Of a user who comes again: a visit that did not count would let another one count."""
+    makers = [
+        lambda: LinUCB(update_every=4, horizon=12, **COMMON),
+        lambda: LinUCB(update_every=5, privacy="local", channel="gaussian", **COMMON),
+        lambda: SquareCB(SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), schedule=20),
+    ]
+    for at, make in enumerate(makers):
+        released, tape = [], None
+        for withdrawn in (False, True):
+            folder = tmp_path / f"{at} {withdrawn}"
+            folder.mkdir()
+            monkeypatch.setenv("SKPRIV_STATE", str(folder))
+            exact, tape = record_noise(monkeypatch, tape)
+            loop = Loop(make(), folder / "file", max_visits=1)
+            for k in range(40):
+                mine = k in (0, 30)
+                row = np.eye(3)[k % 7 % 2] * mine
+                loop.rank(f"{k}", row[None], user="me" if mine else k)
+                taken = loop.withdraw("0") if withdrawn and k == 0 else loop.reward(f"{k}", 1.0)
+                assert taken == "taken"
+                assert loop.rank(f"{k}", row[None], user="me" if mine else k)
+            released.append(exact)
+        assert 0.0 < sum(losses(*released)) <= Budget(1.0, 1e-6).mu ** 2 * (1.0 + 1e-9)
