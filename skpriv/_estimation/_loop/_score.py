@@ -577,9 +577,8 @@ class Line(NamedTuple):
         If a link bends, more is used, which was not measured for lines with their heavy tails:
         cov(l, a) is missing, of lengths l and directions a with the second moment S. In orthonormal
         functions S^-1/2 a the squares of its coordinates add up to var(l) at most (Bessel). Each of
-        p has an equal part: the covariance is S var(l) / p, which has a part along B as well. S is
-        that of the squares of scores, as far as their noise does not hide it, and l has the
-        variance of an exponential tail.
+        p has an equal part: the covariance is S var(l) / p. S is that of the squares of scores, as
+        far as their noise does not hide it, and l has the variance of an exponential tail.
 
         Parameters
         ----------
@@ -607,7 +606,7 @@ class Line(NamedTuple):
             length=1.0,
             n=answer.n,
         )
-        along = hypot(UNEVEN * query.link.linear, query.excess_deviation / excess) * tail
+        along = hypot(UNEVEN, query.excess_deviation / excess) * tail
         across = BESIDE * query.missed / sqrt(p)
         if not query.link.linear:
             values, vectors = np.linalg.eigh(unvech(found["residual"], p))
@@ -856,7 +855,7 @@ def line_query(session, fields: ScoreFields, cut_length, rules, slope, link: Any
         lengths = ScoreLengthsQuery(line, ends, "lengths of the line's scores")
         counts = session.sum(lengths, learnt / len(lines), subset)
         # What `Line.of` says of the square of `missed`
-        part = BESIDE**2 if link.linear else 1.0 / (UNEVEN**2 * len(point))
+        part = BESIDE**2 if link.linear else 1.0
         *best, error = _best_length(counts.mean, counts.mean_scale, ends, noise, len(point), part)
         line = replace(line, **dict(zip(names, best, strict=True)))
         volume = 0.5 * np.log(error) - np.linalg.slogdet(shorter)[1] / len(point)

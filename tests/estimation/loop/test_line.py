@@ -348,8 +348,8 @@ def test_along_a_curve_what_shortening_loses_has_an_equal_part_in_each_direction
     along, *across = _line.Line.of(query, answer, LAST, np.eye(2)).errors.T
     across = np.transpose(across)
     np.testing.assert_allclose(across @ across.T, 0.3**2 * np.diag([0.45, 0.05]))
-    assert not along.any()  # of B: it is in the other one, and the length of the excess is known
-    # The length T is chosen by the same square, on average over directions
+    assert not along.any()  # of B, which is 0 here
+    # The length T is chosen by a square over all directions
     parts = np.array([0.9, 0.09, 0.01, 0.0])
     given = parts, 1e-9, SQRT2 ** np.arange(4), 0.01, 2
     (*_, missed, error), (*_, without) = (_line._best_length(*given, part) for part in (1.0, 0.0))
@@ -359,7 +359,7 @@ def test_along_a_curve_what_shortening_loses_has_an_equal_part_in_each_direction
     monkeypatch.setattr(_line, "_best_length", lambda *all: asked.append(all[-1]) or choose(*all))
     _of_curve(1e-6, 0.0)
     _asked(_Session(*_of_curve(1e-6, 0.0)[-1].rows, 1e-6))
-    assert asked[0] == pytest.approx(np.square(across).sum() / (0.3 * UNEVEN) ** 2)
+    assert asked[0] == 1.0  # all of what is missed, which is more than its part in a direction
     assert asked[-1] == 0.25  # of a line, of which half of the bound counts
     a = np.random.RandomState(0).normal(size=(100_000, 3)) * [3.0, 1.0, 0.3]
     a /= np.linalg.norm(a, axis=1)[:, None]

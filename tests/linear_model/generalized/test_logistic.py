@@ -207,7 +207,7 @@ def test_intervals_cover_the_weighted_curve_where_rows_are_far_and_the_curve_is_
     rows = _far_rows(99, 200_000)
     exact.fit(*rows)
     best = np.append(exact.coef_[0], exact.intercept_)
-    for seed in range(10):
+    for seed in range(30):
         model = make(bounds_X=(-1.0, 2.0), random_state=seed).fit(*_far_rows(seed))
         found, truth = inference(model), _weighted_curve(model, *rows)
         inside.append((found.low < truth) & (truth < found.high))
@@ -216,7 +216,7 @@ def test_intervals_cover_the_weighted_curve_where_rows_are_far_and_the_curve_is_
         likely.append((found.low < best) & (best < found.high))
         assert found.estimand.startswith("likelihood")
     assert (np.mean(inside, axis=0) >= 0.8).all()
-    assert (np.mean(likely, axis=0) >= 0.9).all()
+    assert (np.mean(likely, axis=0) >= 0.86).all()  # .80 would pass in a quarter of all runs
 
 
 @pytest.mark.parametrize(("epsilon", "part"), [(1e3, 1.0), (1e6, 1e-2), (1e9, 1e-3)])
