@@ -126,6 +126,16 @@ def test_so_is_that_of_a_target(name, monkeypatch):
         SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)).fit(np.zeros((9, 2)), y)
 
 
+def test_so_is_that_of_its_weights(monkeypatch):
+    def fail(self, series):
+        raise ValueError("HIV positive")
+
+    monkeypatch.setattr(Numeric, "encode", fail)
+    schema = Schema({"y": Numeric(-1, 1, missing="indicator")}, target="y")
+    keywords = schema.weights(pd.DataFrame({"y": np.ones(9)}))
+    assert not keywords["sample_weight"].any() and keywords["max_weight"] == 1.0
+
+
 def test_what_is_public_is_heard_in_silence():
     with warnings.catch_warnings(record=True, action="always") as told, silence():
         warnings.warn("HIV positive", stacklevel=1)

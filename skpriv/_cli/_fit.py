@@ -47,6 +47,14 @@ REHEARSED = (
     "but public numbers was used."
 )
 
+# What a row without a number as its target counts as, by `missing` in the table of the target
+SAID_BY_SCHEMA = "A row without a target counts as the schema says."
+WITHOUT_TARGET = {
+    None: "A row without a target counts as the middle of its range. If there may be such rows, "
+    'write missing = "indicator" in its table of the schema: then they count for nothing.',
+    "indicator": "A row without a target counts for nothing.",
+}
+
 
 def _add_model(parser, *names, **changed):
     """Add what a fit and a plan have in common, and shared options with their changes."""
@@ -158,7 +166,11 @@ def run_fit(args):
     with charged(args, f"fit of {args.target}") as ledger:
         encoder = _encoder(args, schema, frame)
         model = make_pipeline(encoder, _regressor(args, schema, encoder))
-        read = schema.read_labels if args.model == "logistic" else schema.read_target
+        read = schema.read_target
+        if args.model == "logistic":
+            read = schema.read_labels
+        else:
+            groups |= schema.weights(frame)
         last = model.steps[-1][0]
         options = {f"{last}__{name}": value for name, value in groups.items()}
         model.fit(frame, read(frame), **options)
@@ -329,6 +341,8 @@ def _head(args, model):
 
 def _foot(args, ledger, model):
     yield f"Wrote {args.out}: released answers and public numbers only."
+    if args.model != "logistic":
+        yield WITHOUT_TARGET.get(model[0].schema[args.target].missing, SAID_BY_SCHEMA)
     if args.group is not None:
         yield f"Rows without a cell in {args.group!r} count as the rows of one person together."
     yield from ledger

@@ -40,7 +40,7 @@ _HEAD = """\
 #   role = "outcome"                no feature unless it is named; role = "target" is predicted
 # The file may begin with, once for all commands:
 #   encoding = "cp1252", sep = ";", decimal = ",", thousands = "."  how a CSV file is written
-#   person = "patient", limit = 9   whose row it is, and the most rows of a person that are used
+#   person = "patient", limit = 1   whose row it is, and the most rows of a person that are used
 """
 ROLES = "target", "outcome"
 
@@ -411,7 +411,7 @@ class Schema(Mapping):
         ndarray of shape (n_rows,)
             Targets in `bounds_y`. A missing target is ``missing`` of the target's type where that
             is a constant, else the middle of the range: rows are not left out, because the number
-            of rows is public.
+            of rows is public. With `weights` such a row counts for nothing.
         """
         low, high = self.bounds_y
 
@@ -420,6 +420,41 @@ class Schema(Mapping):
             return np.clip(low + (z + 1.0) * (high / 2.0 - low / 2.0), low, high)
 
         return self._read(numbers, frame, np.nan)
+
+    def weights(self, frame: Any) -> dict[str, Any]:
+        """Which rows have a target, as keywords of `fit`: a row without one counts for nothing.
+
+        The target's type asks for it by ``missing="indicator"``, which is public. Classifiers need
+        no weights: they learn nothing from a row without a label.
+
+        Parameters
+        ----------
+        frame : data frame
+            A frame in memory with a column of the target's name.
+
+        Returns
+        -------
+        dict
+            ``sample_weight``, 1 or 0 for each row and private, and its public bound ``max_weight``
+            of 1. It is empty if the target is of another type than a number or a truth value, or
+            has no ``missing="indicator"``.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from skpriv.preprocessing import Numeric, Schema
+        >>> schema = Schema({"days": Numeric(0, 60, missing="indicator")}, target="days")
+        >>> schema.weights(pd.DataFrame({"days": [10, None]}))["sample_weight"].tolist()
+        [1.0, 0.0]
+        """
+        column = self.get(self.target)
+        if not isinstance(column, Numeric | Boolean) or not column.has_indicator:
+            return {}
+
+        def filled(cells):
+            return 1.0 - column.encode(cells)[:, 1]
+
+        return {"sample_weight": self._read(filled, frame, 0.0), "max_weight": 1.0}
 
     @property
     def classes(self) -> tuple:

@@ -546,3 +546,43 @@ def test_brackets_of_incomes_are_drawn(tmp_path, capsys):
     assert "$10k_$20k" in capsys.readouterr().out
     assert "$0-$10k" in (tmp_path / "m.html").read_text("utf-8")
     assert r"\$0-\$10k" in (tmp_path / "m.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("model", ["linear", "poisson", "additive"])
+def test_a_row_without_a_target_counts_for_nothing_where_the_schema_says_so(
+    model, argv, tmp_path, capsys
+):
+    """Counts of about 10 in the range 0 to 60, of which half are missing: their mean is 10."""
+    rng = np.random.RandomState(0)
+    n = 4_000
+    days = rng.poisson(10.0, n).astype(object)
+    days[rng.rand(n) < 0.5] = "n/a"
+    table = tmp_path / "days.csv"
+    pd.DataFrame({"age": rng.randint(0, 100, n), "days": days}).to_csv(table, index=False)
+    means = {}
+    for missing in ("", 'missing = "indicator"', "missing = 10"):
+        schema = tmp_path / "days.toml"
+        schema.write_text(
+            '[age]\ntype = "numeric"\nlow = 0\nhigh = 100\n'
+            f'[days]\ntype = "numeric"\nlow = 0\nhigh = 60\n{missing}\n'
+        )
+        code = fit(
+            {**argv, "table": str(table)}, schema=str(schema), target="days", model=model,
+            epsilon="4", out=str(tmp_path / f"{len(missing)}.json"),
+        )  # fmt: skip
+        assert code == 0
+        said = capsys.readouterr().out
+        fitted = skpriv.load(tmp_path / f"{len(missing)}.json")
+        means[missing] = float(np.ravel(fitted.predict(pd.DataFrame({"age": [50]})))[0])
+        words = {"": "middle", "missing = 10": "schema"}
+        assert re.search(f"without a target .*{words.get(missing, 'nothing')}", said)
+    assert means[""] == pytest.approx(20.0, abs=1.0)
+    assert means['missing = "indicator"'] == pytest.approx(10.0, abs=0.5)
+    assert means["missing = 10"] == pytest.approx(10.0, abs=0.5)
+
+
+def test_labels_and_other_targets_need_no_weights():
+    frame = pd.DataFrame({"a": [1, None], "b": ["x", None]})
+    schema = Schema({"a": Numeric(0, 2), "b": Categorical(["x"], missing="indicator")})
+    for target in (None, "a", "b"):
+        assert schema.with_target(target).weights(frame) == {}

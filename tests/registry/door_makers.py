@@ -313,6 +313,9 @@ def _encoded():
 
 
 TARGETED = SCHEMA.with_target("x0")
+MAYBE_TARGETED = preprocessing.Schema(
+    {"x0": preprocessing.Numeric(-1, 1, missing="indicator")}, target="x0"
+)
 OF_PERSONS = preprocessing.Schema({"x1": preprocessing.Numeric(-1, 1)}, person="x0", limit=2)
 
 
@@ -422,6 +425,7 @@ DOORS = {
     ),
     "Schema.read_target": lambda given: TARGETED.read_target(_table(given, "frame")),
     "Schema.read_labels": lambda given: TARGETED.read_labels(_table(given, "frame")),
+    "Schema.weights": lambda given: MAYBE_TARGETED.weights(_table(given, "frame")),
     "Schema.check_dtypes": lambda given: SCHEMA.check_dtypes(_table(given, "table"), ["x0"]),
     "Schema.groups": lambda given: OF_PERSONS.groups(_table(given, "frame")),
     "Schema.template": lambda given: preprocessing.Schema.template(_table(given, "frame")),

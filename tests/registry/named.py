@@ -252,6 +252,9 @@ DOORS = {
     ("Schema.read_target", "frame"): lambda name: Schema(MAYBE, target=CLEAN).read_target(
         TABLE.rename(columns={CLEAN: name})
     ),
+    ("Schema.weights", "frame"): lambda name: Schema(
+        {CLEAN: Numeric(0, 1, missing="indicator")}, target=CLEAN
+    ).weights(TABLE.rename(columns={CLEAN: name}))["sample_weight"],
     ("Schema.read_labels", "frame"): lambda name: Schema(MAYBE, target="sex").read_labels(
         TABLE.rename(columns={"sex": {CLEAN: "sex", ODD: "\uff53ex "}[name]})
     ).tolist(),
