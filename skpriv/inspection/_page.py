@@ -53,7 +53,7 @@ _BAND = (
 _CELLS_NOTE = (
     "Values outside of a range are clipped, and values that no list has are 'other'. A missing "
     "cell, also of a target that is a number, is 'other', or the middle of the range, unless the "
-    "column says what it is; with `missing = \"indicator\"` on the target it counts for nothing. In "
+    'column says what it is; with `missing = "indicator"` on the target it counts for nothing. In '
     "a list "
     "without 'other' it counts as the mean of all levels, and so does a value that is not listed."
 )
