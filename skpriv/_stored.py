@@ -85,7 +85,8 @@ def stored_name(kind: type, of_policies: bool) -> str:
         raise TypeError(
             f"A {kind.__qualname__} cannot be written: a file holds numbers, texts, skpriv's own "
             "estimators, transformers and links, and classes that were passed to "
-            "skpriv.extend.register."
+            "skpriv.extend.register. In place of encoders and ColumnTransformers of scikit-learn "
+            "use skpriv.preprocessing.TableEncoder."
         )
     return _NAMES[kind]
 

@@ -25,7 +25,7 @@ def curves(
     model : estimator
         A fitted `AdditiveRegressor`, or a Pipeline of `TableEncoder` and one.
     features : str, int or list of them, default=None
-        Features, or columns of the table; None is all that have a curve, and all with levels.
+        Features, or columns of the table; None is all of them, lines and levels included.
     n_points : int, default=101
         Points of each, evenly over its range; the knots come on top.
     confidence_level : float in (0, 1), default=0.95
@@ -66,10 +66,7 @@ def curves(
     else:
         blocks = encoder.blocks_
         levels = {name: of_column for name in blocks if (of_column := encoder.coded_levels(name))}
-    # By default what has more than two knots, and columns of levels; all, if there are only lines.
-    if features is None:
-        bent = [name for name, block in blocks.items() if len(last.knots_[block.start]) > 2]
-        features = [name for name in blocks if not bent or name in bent or name in levels]
+    features = list(blocks) if features is None else features
     features = [features] if isinstance(features, (str, Integral)) else features
     if encoder is not None:
         features = present_names(features, blocks, "features", "the table")
@@ -165,7 +162,7 @@ class CurveDisplay(Display):
         estimator : estimator
             A fitted `AdditiveRegressor`, or a Pipeline of `TableEncoder` and one.
         features : str, int or list of them, default=None
-            Features, or columns of the table; None is all that have a curve.
+            Features, or columns of the table; None is all of them.
         n_points : int, default=101
             Points of each curve.
         confidence_level : float in (0, 1), default=0.95

@@ -87,7 +87,8 @@ class Inference(Exported):
         Coefficients that are told by no released answer, or, of contrasts, those that are weighed.
         If none is told, `reason` does not repeat their names.
     not_covered : tuple of str, default=()
-        What was read or repeated outside of the fit, in sentences.
+        What the report of the fit says of bounds that do not suit, and of what was read or repeated
+        outside of the fit, in sentences.
     lists : dict of str to (str, list of str), default={}
         The reference level of each column with a list, and the names of the other levels.
     statistics : tuple of Statistic or None, default=None
@@ -496,7 +497,7 @@ def inference(
     if report.unit == "person":
         law = replace(law, n=report.size)
     level = float(confidence_level)
-    said = tuple(report.not_covered)
+    said = *filter(None, [report.note]), *report.not_covered
     promised = str(report.guarantee)
     fields = promised, report.unit, hidden, said, lists, last.fit_statistics(), report.guarantee
     return Inference(names, law, level, *fields)

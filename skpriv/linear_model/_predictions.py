@@ -175,11 +175,12 @@ class PredictsAtPoints(KnowsCells, Documented):
         name = type(self).__name__
         claimed = " and ".join(claims) if own.get("interval_estimand") and claims else "no"
         raise NotImplementedError(
-            f"{name} claims {claimed} intervals, so method={method!r} is refused: a level that was "
-            f"proved for a parent class need not hold for {name}. Once it is proved or measured, "
-            f"declare in the body of {name} itself `interval_estimand = 'what is estimated'` and "
-            f"`interval_claims = ({method!r},)`; the page 'Add an estimator' of the documentation "
-            "says how claims are tested."
+            f"{name} claims {claimed} intervals, so method={method!r} is refused: pass a method "
+            "that it claims, which is called interval_method in privacy_utility_curve. A level "
+            f"that was proved for a parent class need not hold for {name}: once it is proved or "
+            f"measured, declare in the body of {name} itself "
+            f"`interval_estimand = 'what is estimated'` and `interval_claims = ({method!r},)`; the "
+            "page 'Add an estimator' of the documentation says how claims are tested."
         )
 
 

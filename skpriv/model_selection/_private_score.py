@@ -13,11 +13,9 @@ from typing import Annotated, Any
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.compose import ColumnTransformer
 from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import ElasticNet, Lasso, LinearRegression, Ridge
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import Binarizer, Normalizer
 from sklearn.utils.validation import validate_data
 
 from .._compat import HasMethods, StrOptions, pipeline_steps, reaching_last, safe_indexing
@@ -66,7 +64,7 @@ def check_covered(estimator: Any, X: Any) -> None:
     sparse = issparse(X) or any(kind.startswith("Sparse") for kind in kinds)
     while type(estimator) is Pipeline:
         for name, step in estimator.steps[:-1]:
-            if not _is_public(step, sparse):
+            if not learns_nothing(step, sparse):
                 raise PrivacyError(
                     f"the step {name!r}, a {type(step).__name__}, may learn from the rows, and "
                     "that is not charged: use BoundsScaler or TableEncoder, which take "
@@ -80,21 +78,6 @@ def check_covered(estimator: Any, X: Any) -> None:
             "that ends in one: what it reads of the rows would not be charged. Search for the "
             "parameters of the private regressor itself."
         )
-
-
-def _is_public(step, sparse=False):
-    """Whether a step learns nothing from rows, sparse ones perhaps, and maps each row by itself."""
-    if learns_nothing(step):
-        return True
-    if type(step) is Pipeline:
-        return all(_is_public(inner, sparse) for _, inner in step.steps)
-    if type(step) is ColumnTransformer:
-        inner = [transformer for _, transformer, _ in step.transformers]
-        chosen = any(callable(columns) for *_, columns in step.transformers)  # from what rows hold
-        public = all(one == "drop" or _is_public(one, sparse) for one in (*inner, step.remainder))
-        # Whether its output is sparse depends on how many entries are zero, unless it never is.
-        return public and not chosen and not (sparse and step.sparse_threshold)
-    return type(step) in (Binarizer, Normalizer)
 
 
 def is_rowwise(estimator: Any) -> bool:
@@ -114,7 +97,7 @@ def is_rowwise(estimator: Any) -> bool:
     kind = type(estimator)
     if kind is Pipeline:
         *before, last = (step for _, step in estimator.steps)
-        return all(map(_is_public, before)) and is_rowwise(last)
+        return all(map(learns_nothing, before)) and is_rowwise(last)
     ours = getattr(sys.modules.get(kind.__module__), kind.__name__, None) is kind
     ours = ours and kind.__module__.startswith("skpriv.")
     if not (ours or kind in PREDICTORS):

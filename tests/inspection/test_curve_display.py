@@ -128,3 +128,16 @@ def test_lines_have_no_curves():
     X = np.linspace(-1.0, 1.0, 1000)[:, None]
     with pytest.raises(TypeError, match="no curves"):
         curves(SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(X, X[:, 0]))
+
+
+def test_lines_are_listed_beside_curves():
+    """A feature of two values has a line, and it is an effect like any other."""
+    rng = np.random.RandomState(0)
+    X = pd.DataFrame({"age": rng.uniform(18, 95, 5000), "smoker": rng.binomial(1, 0.3, 5000)})
+    model = AdditiveRegressor(
+        bounds_X={"age": (18, 95), "smoker": (0, 1)}, bounds_y=(0, 30), linear_features=["smoker"],
+        random_state=0,
+    ).fit(X, (X["age"] / 20) ** 2 + 3 * X["smoker"])  # fmt: skip
+    assert [curve["name"] for curve in curves(model)] == ["age", "smoker"]
+    assert "smoker" in coefficient_table(model)
+    assert len(CurveDisplay.from_estimator(model).axes_) == 2

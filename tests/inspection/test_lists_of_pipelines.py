@@ -1,5 +1,7 @@
 """Pipelines of scikit-learn's encoders: the table in their terms; learned lists are refused."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,6 +10,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
+import skpriv
 from skpriv.inspection import confidence_interval, inference
 from skpriv.linear_model import LinearRegression
 from skpriv.preprocessing import BoundsScaler, Categorical, Numeric, TableEncoder
@@ -134,3 +137,19 @@ def test_intervals_of_rows_of_a_pipeline_know_the_levels():
     empty = pd.DataFrame({"w": ["never"], "x": [0.5]})
     low, high = confidence_interval(model, empty)
     assert (low, high) == (-3.0, 8.0)  # nothing is known of its effect
+
+
+def test_a_norm_that_one_hot_rows_exceed_is_told_in_the_table():
+    """The rows of BoundsScaler have norm 1 at most, and those with a list beside them have not."""
+    X, y = _table()
+    lists = OneHotEncoder(categories=LISTS, handle_unknown="ignore", sparse_output=False)
+    ranges = BoundsScaler([(0, 1)])
+    columns = ColumnTransformer([("lists", lists, ["w", "v"]), ("x", ranges, ["x"])])
+    last = LinearRegression(data_norm=1.0, bounds_y=(-3.0, 8.0), random_state=0)
+    model = make_pipeline(columns, last).fit(X, y)
+    share, *parts = re.findall(r"([\d.]+)%", last.privacy_report_.note.partition(" and ")[0])
+    text = " ".join(str(inference(model)).split())
+    assert last.privacy_report_.note in text and "data_norm" in text
+    assert 80.0 < float(share)
+    with pytest.raises(TypeError, match="use skpriv.preprocessing.TableEncoder"):
+        skpriv.save(model, "never.json")

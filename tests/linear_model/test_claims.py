@@ -93,3 +93,10 @@ def test_claimed_intervals_are_not_far_from_their_level(Estimator):
 def test_claimed_intervals_have_their_level(Estimator, n, n_fits):
     for method, misses in _misses(Estimator, n, n_fits).items():
         assert misses.max() <= binom.isf(1e-4, n_fits, 0.05), method
+
+
+def test_a_method_that_is_not_claimed_is_refused_with_the_name_of_the_remedy():
+    X, y = _data(LogisticRegression)
+    fitted = LogisticRegression(**SETTINGS[LogisticRegression], random_state=0).fit(X, y)
+    with pytest.raises(NotImplementedError, match="claims asymptotic.*pass a method.*interval_met"):
+        fitted.confidence_interval(X[:2], method="certified")

@@ -11,7 +11,9 @@ from sklearn.ensemble import BaggingRegressor, StackingRegressor
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer, StandardScaler
+from sklearn.preprocessing import (
+    Binarizer, FunctionTransformer, Normalizer, OneHotEncoder, StandardScaler,
+)  # fmt: skip
 
 from skpriv.exceptions import PrivacyError
 from skpriv.inspection import inference, model_card
@@ -132,3 +134,17 @@ def test_a_search_takes_steps_that_learn_nothing():
     pipeline = make_pipeline(*steps, model())
     found = search(pipeline, {f"{pipeline.steps[-1][0]}__data_norm": [0.5, 1.0]})
     assert found.fit(X, Y).best_params_
+
+
+def test_a_search_takes_public_lists_and_no_value_stops_it():
+    """Nor a cell that cannot be compared: it is one sentence about a value, after the charge."""
+    lists = {"categories": 2 * [[-1.0, 1.0]], "sparse_output": False}
+    step = OneHotEncoder(handle_unknown="ignore", **lists)
+    bad = X.astype(object)
+    bad[::2] = "HIV positive"
+    assert search(make_pipeline(step, model()), {}).fit(bad, Y).best_params_ == {}
+    bad[0, 0] = []
+    with charged():
+        search(make_pipeline(step, model()), {}).fit(bad, Y)
+    with uncharged("paid|charged", PrivacyError):
+        search(make_pipeline(OneHotEncoder(**lists), model()), {}).fit(X, Y)

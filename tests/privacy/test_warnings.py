@@ -7,11 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from joblib import parallel_backend
+from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import BaggingRegressor
 from sklearn.feature_selection import SequentialFeatureSelector
 from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from skpriv import BudgetAccountant, describe, private_quantiles
 from skpriv.bandits import EpochGreedy, LinearEnvironment, simulate
@@ -22,6 +23,7 @@ from skpriv.linear_model import (
 )  # fmt: skip
 from skpriv.model_selection import private_score
 from skpriv.preprocessing import BoundsScaler, Numeric
+from skpriv.privacy import learns_nothing
 
 N = 2000
 X = np.linspace(-1.0, 1.0, 2 * N).reshape(N, 2)
@@ -162,3 +164,31 @@ def test_a_command_prints_it_in_one_line(tmp_path, capsys):
         assert main(command.format(tmp_path).split()) == 0
     found = [line for line in capsys.readouterr().err.splitlines() if "warning" in line]
     assert len(found) == 1 and "fit: warning: epsilon=20 is above 10" in found[0]
+
+
+LISTS = {"categories": [[-1.0, 1.0]], "handle_unknown": "ignore", "sparse_output": False}
+
+
+@pytest.mark.parametrize(
+    "lists, warned",
+    [
+        (LISTS, False),
+        (LISTS | {"categories": "auto"}, True),
+        (LISTS | {"handle_unknown": "error"}, True),  # which looks for other values
+        (LISTS | {"drop": "first"}, True),  # which warns of other values
+        (LISTS | {"sparse_output": True}, True),
+    ],
+)
+def test_the_steps_that_may_have_learned_are_named_and_no_others(lists, warned):
+    columns = ColumnTransformer([("list", OneHotEncoder(**lists), [0]), ("x", "passthrough", [1])])
+    model = Pipeline([("columns", columns), ("ranges", BoundsScaler((-1, 1))), ("model", ssp())])
+    found = said(lambda: model.fit(np.sign(X), Y))
+    assert len(found) == warned
+    assert all("'columns' (ColumnTransformer)" in one and "'ranges'" not in one for one in found)
+
+
+def test_columns_that_pass_are_silent_unless_their_rows_are_sparse():
+    columns = ColumnTransformer([("x", "passthrough", [0, 1])])
+    assert not said(lambda: make_pipeline(columns, ssp()).fit(X, Y))
+    assert not learns_nothing(columns, sparse=True)
+    assert not learns_nothing(ColumnTransformer([("x", "drop", lambda X: [0])]))

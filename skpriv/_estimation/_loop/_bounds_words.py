@@ -31,7 +31,7 @@ def narrow_bounds(fit, row_map, names):
         return ""
     features = range(row_map.n_inputs)
     labels = [_name(names, i) if row_map.low is not None else "data_norm" for i in features]
-    shares = dict(zip([*labels, "the target"], np.minimum(parts, 1.0), strict=False))
+    shares = dict(zip([*labels, "the target"], np.minimum(parts, min(part, 1.0)), strict=False))
     first, *others = sorted(shares, key=shares.__getitem__, reverse=True)
     limit = TOLD_ABOVE * noise * sqrt(len(parts))
     clear = [first, *(name for name in others[:2] if shares[name] > limit)]

@@ -35,12 +35,14 @@ class Loop:
     Parameters
     ----------
     policy : policy
-        Not yet used. If the file holds a policy already, that one goes on, and this one must be of
-        the same class with the same parameters.
+        Not yet used: a file does not begin with one that has acted. If the file holds a policy
+        already, that one goes on, and this one must be of the same class with the same parameters.
     path : str or path-like
         The file; SQLite's locks must work on its file system.
     cutoff : float > 0, default=3600.0
-        Public: seconds after which an event without a reward gets `default_reward`.
+        Public: seconds after which an event without a reward gets `default_reward`. The file does
+        not keep it: another one, as is `default_reward`, is allowed when a file goes on, and holds
+        for all events that wait, so that all workers should have the same.
     default_reward : float, default=0.0
         Public.
     learn_every : int, default=1

@@ -261,14 +261,14 @@ def served(policy, max_visits, in_order):
 
 def begun(policy, in_order):
     """Policy of a file that begins; all copies of it find each other's answers."""
+    if policy._has_begun:
+        raise ValueError(
+            "a Loop needs a policy that has not acted, and this one has acted: pass a new one, "
+            "such as sklearn.base.clone(policy)."
+        )
     policy = deepcopy(policy)
     policy._numbering = Numbering()
-    if not in_order:
-        if policy._has_begun:
-            raise ValueError(
-                "in_order=False needs a policy that has not acted: this one has acted."
-            )
-        policy._out_of_order = True
+    policy._out_of_order = not in_order
     return policy
 
 

@@ -46,7 +46,8 @@ class UnderAnyTrust(RunningSumsPolicy):
         ``reward_offset``.
     start : array-like of shape (n_phi + 1,) or None, default=None
         Public weights, and the intercept after them, in the units of the rewards: after public logs
-        a policy with ``privacy="none"`` has ``np.append(policy.coef_, policy.intercept_)``. They
+        a policy with ``privacy="none"`` has ``np.append(policy.coef_, policy.intercept_)``, and so
+        has a regressor that was fitted to the features of the actions that were played. They
         are played from the first round on, and the prior has them as its mean and as much spread as
         the released sums ask for, at no cost in privacy. It needs an asymptotic width.
     """

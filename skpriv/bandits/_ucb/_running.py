@@ -219,7 +219,9 @@ class RunningSumsPolicy(BasePolicy):
         if self.start is not None:
             if self._certified:
                 raise ValueError("start is the mean of a prior: it needs width='asymptotic'.")
-            start = finite_numbers(self.start, "start", (n_phi + 1,))
+            start = finite_numbers(
+                self.start, "start, np.append(weights, intercept),", (n_phi + 1,)
+            )
             self._mean = self._scaling.theta(start[:-1], start[-1] - self._offset)
             self._region = replace(ball(len(self._mean), 0.0), centre=self._mean)
         if self._out_of_order:

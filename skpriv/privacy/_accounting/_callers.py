@@ -7,6 +7,8 @@ from types import FrameType
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from scipy.sparse import issparse
+
 from ..._stored import frozen
 from ...exceptions import PrivacyWarning
 from ...records import aloud
@@ -25,6 +27,7 @@ CALLED = (
 PASSING = ("sklearn.base", "sklearn.pipeline", "sklearn.utils", "sklearn.externals")
 # Transformers of skpriv.preprocessing that learn nothing from rows.
 PUBLIC = ("BoundsScaler", "FormulaEncoder", "TableEncoder")
+ROWWISE = ("Binarizer", "Normalizer")  # of sklearn.preprocessing
 LIBRARIES = ("skpriv", "sklearn", "joblib", "contextlib")
 # Modules that run tasks in other threads and processes, where no line of the user is in sight
 WORKERS = ("joblib.externals", "multiprocessing", "concurrent", "threading", "distributed", "dask")
@@ -39,9 +42,9 @@ class Callers:
 
     Attributes
     ----------
-    pipeline : bool
-        Whether it was the fit of a scikit-learn Pipeline in which steps before the last one may
-        have learned from the rows: all but those with public bounds may.
+    pipeline : tuple of str
+        Steps before the last one of a scikit-learn Pipeline that may have learned from the rows:
+        see `learns_nothing`.
     within : tuple of str
         Names of other estimators, and of functions of scikit-learn that fit (in workers of a
         bagging, the estimator itself is out of sight).
@@ -53,7 +56,7 @@ class Callers:
         Where the user called; None in the worker of another process or thread.
     """
 
-    pipeline: bool
+    pipeline: tuple[str, ...]
     within: tuple[str, ...]
     in_policy: bool
     repeated_by: Any
@@ -62,7 +65,7 @@ class Callers:
     @classmethod
     def now(cls) -> "Callers":
         """The callers of the code that runs."""
-        pipeline = False
+        learning = []
         names = []
         policy = False
         outermost = None
@@ -80,7 +83,12 @@ class Callers:
             owner = frame.f_locals.get("self") if looked_at else None
             if module == "sklearn.pipeline" and fits:
                 steps = getattr(owner, "steps", [(None, None), (None, None)])
-                pipeline = pipeline or not all(learns_nothing(step) for _, step in steps[:-1])
+                sparse = issparse(frame.f_locals.get("X"))
+                learning += [
+                    f"{name!r} ({type(step).__name__})"
+                    for name, step in steps[:-1]
+                    if not learns_nothing(step, sparse)
+                ]
             elif not module.startswith(("skpriv.", *PASSING)):
                 kinds = [kind.__module__ for kind in type(owner).__mro__]
                 if "sklearn.base" in kinds:
@@ -96,7 +104,8 @@ class Callers:
             if line is None and not worker and module.partition(".")[0] not in LIBRARIES:
                 line = frame
             frame = frame.f_back
-        return cls(pipeline, tuple(dict.fromkeys(names)), policy, outermost, line)
+        names, learning = ([*dict.fromkeys(found)] for found in (names, learning))
+        return cls(tuple(learning), tuple(names), policy, outermost, line)
 
     def warn(self, message: str, fact: str = "") -> None:
         """Give a `PrivacyWarning` at the line of the user.
@@ -145,8 +154,10 @@ class Callers:
             )
         if self.pipeline:
             self.warn(
-                f"The guarantee {PIPELINE}. Pass public ranges and lists to BoundsScaler or "
-                "TableEncoder in place of these steps."
+                f"The guarantee {PIPELINE}. Here these may have learned: "
+                f"{', '.join(self.pipeline)}. Pass public ranges and lists to BoundsScaler or "
+                "TableEncoder in their place, or to OneHotEncoder(categories=..., "
+                "handle_unknown='ignore', sparse_output=False)."
             )
         if self.within:
             self.warn(
@@ -156,16 +167,39 @@ class Callers:
             )
 
 
-def learns_nothing(step: Any) -> bool:
-    """Whether a step of a Pipeline is empty, or learns no rows: transformers of skpriv, each by
-    itself or for columns that are given to a ColumnTransformer."""
+def learns_nothing(step: Any, sparse: bool = False) -> bool:
+    """Whether a step of a Pipeline learns nothing from rows and maps each of them by itself.
+
+    It is empty, a transformer of skpriv, a Normalizer or Binarizer, an encoder of public lists
+    that ignores other values, or consists of such steps.
+
+    Parameters
+    ----------
+    step : transformer, str or None
+    sparse : bool
+        Whether rows are sparse: whether the output of a ColumnTransformer is sparse too depends on
+        how many entries are zero, unless it never is.
+    """
     kind = type(step)
-    if kind.__name__ == "ColumnTransformer" and kind.__module__.startswith("sklearn.compose."):
-        # Values that pass through may be sparse, and its zeros decide whether the output is.
-        used = [part for part in step.transformers if not _is(part[1], "drop")]
-        given = all(_is_ours(part[1]) and not callable(part[2]) for part in used)
-        return given and _is(step.remainder, "drop")
-    return _is_ours(step) or step is None or _is(step, "passthrough")
+    if step is None or _is(step, "passthrough") or _is_ours(step):
+        return True
+    if not kind.__module__.startswith("sklearn."):
+        return False
+    if kind.__name__ == "Pipeline":
+        return all(learns_nothing(inner, sparse) for _, inner in step.steps)
+    if kind.__name__ == "ColumnTransformer":
+        used = [*step.transformers, ("", step.remainder, ())]  # a callable chooses by the rows
+        given = all(
+            not callable(columns) and (_is(one, "drop") or learns_nothing(one, sparse))
+            for _, one, columns in used
+        )
+        return given and not (sparse and step.sparse_threshold)
+    if kind.__name__ == "OneHotEncoder":
+        # It looks for other values while it fits, or warns of them where a level is dropped.
+        limits = step.min_frequency, step.max_categories, step.drop
+        ignores = step.handle_unknown == "ignore" and limits == (None, None, None)
+        return ignores and not step.sparse_output and not isinstance(step.categories, str)
+    return kind.__name__ in ROWWISE
 
 
 def _is(step: Any, word: str) -> bool:

@@ -113,7 +113,7 @@ class PrivacyReport(Printed):
         Whether each row is about records of its own, as are the phases of a bandit.
     pipeline : bool
         Whether it is about the last step of a Pipeline alone, since steps before it may have
-        learned from the rows: all but `BoundsScaler` and `TableEncoder` may.
+        learned from the rows: all but those with public ranges and lists may.
     charged : Cost or None
         What accountants were charged at once; None: the total of the rows.
     passes : int or None
@@ -159,7 +159,7 @@ class PrivacyReport(Printed):
     def __post_init__(self) -> None:
         if self.pipeline is None:  # a saved report has its own value
             called = Callers.now()
-            self.pipeline = called.pipeline
+            self.pipeline = bool(called.pipeline)
             self.within = called.within
 
     def add_note(self, words: str | None) -> None:
