@@ -7,7 +7,7 @@ from registry.estimators import ESTIMATORS, SETTINGS, targets
 from scipy.stats import binom
 
 from skpriv.inspection import inference
-from skpriv.linear_model import SSPRegressor
+from skpriv.linear_model import LogisticRegression, SSPRegressor
 
 METHODS = ("certified", "asymptotic")
 
