@@ -113,7 +113,7 @@ def test_a_file_grows_with_the_number_of_weights_and_not_with_its_square(tmp_pat
 def test_no_file_begins_with_a_policy_that_has_acted(tmp_path):
     policy = LinUCB(bounds_y=(0, 1))
     policy.act(np.zeros((1, 2, 3)))
-    with pytest.raises(ValueError, match="a policy that has not acted"):
+    with pytest.raises(ValueError, match="policy.*not acted"):
         Loop(policy, tmp_path / "service.sqlite")
     Loop(LinUCB(bounds_y=(0, 1)), tmp_path / "service.sqlite", cutoff=10.0)
     again = Loop(policy, tmp_path / "service.sqlite", cutoff=20.0)  # its parameters are compared
