@@ -40,7 +40,7 @@ PrivacyModel = Literal[
     "none",
     "shuffle",
 ]
-Scale = Literal["range", "odds"]
+Scale = Literal["range", "odds", "rates"]
 
 ArrayLike = Annotated[Any, "array-like"]
 Count = Annotated[int, Interval(Integral, 1, None, closed="left")]

@@ -13,7 +13,7 @@ law is given. The same answers tell what a report says of public bounds: too nar
 
 from dataclasses import replace
 from functools import cached_property
-from math import ceil, floor, log10, nan, sqrt
+from math import ceil, floor, isnan, log10, nan, sqrt
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -244,8 +244,8 @@ class CoefficientLaw:
 
     def mapped(self, matrix, shift=0.0):
         """The law of ``matrix @ sums + shift``: the source is asked at the composed map."""
-        composed = np.asarray(matrix @ self.matrix), matrix @ self.shift + shift
-        return replace(self, matrix=composed[0], shift=composed[1])
+        used = np.where(matrix.any(axis=0), self.shift, 0.0)  # where there is no law it is NaN
+        return replace(self, matrix=matrix @ self.matrix, shift=matrix @ used + shift)
 
     @cached_property
     def sums(self) -> LawSums:
@@ -266,10 +266,9 @@ class CoefficientLaw:
 
     def estimable(self, places):
         """The law of independent weighted sums of some of these: of all that are estimable."""
-        matrix = self.matrix[places]
-        return replace(self, matrix=matrix, shift=self.shift[places]).mapped(
-            self.source.estimable_weights(matrix)
-        )
+        lawful = [place for place in places if not isnan(self.shift[place])]
+        chosen = self.mapped(np.eye(len(self.shift))[lawful])
+        return chosen.mapped(self.source.estimable_weights(chosen.matrix))
 
     def why(self, names, unit="record"):
         """Why these are hidden, and what is needed where that is known.

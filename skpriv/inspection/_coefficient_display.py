@@ -93,11 +93,11 @@ class CoefficientDisplay(Display):
             Confidence level of the intervals.
         intercept : bool, default=False
             Whether to show the intercept.
-        scale : {None, "range", "odds"}, default=None
+        scale : {None, "range", "odds", "rates"}, default=None
             The step whose effect is shown. None is one unit of the feature. "range" is the whole
-            public range, so that a number beside a yes or no can be compared with it. "odds" shows
-            the odds ratios of a logistic fit, or the rate ratios of counts, of one unit on a
-            logarithmic axis.
+            public range, so that a number beside a yes or no can be compared with it. "odds" and
+            "rates" show the odds ratios of a logistic fit, or the rate ratios of counts, of one
+            unit on a logarithmic axis.
         ax : matplotlib Axes, default=None
             Where to plot; None makes a figure.
 
@@ -106,7 +106,7 @@ class CoefficientDisplay(Display):
         display : CoefficientDisplay
         """
         found = inference(estimator, confidence_level=confidence_level)
-        display = cls.from_inference(found, intercept=intercept, odds=scale == "odds")
+        display = cls.from_inference(found, intercept=intercept, odds=scale in ("odds", "rates"))
         if scale == "range":
             display = display.per_range(public_widths(estimator))
         return display.plot(ax)

@@ -32,7 +32,15 @@ BETWEEN = "log-odds of classes against each other"
 BETWEEN_RATIO = "an odds ratio between these classes (of intercepts: odds)"
 
 
-class WaldTest(NamedTuple):
+class _WaldNumbers(NamedTuple):
+    """The three numbers of a test."""
+
+    statistic: float
+    degrees_of_freedom: int
+    p_value: float
+
+
+class WaldTest(_WaldNumbers):
     """Wald test that several coefficients are all zero; it prints as a sentence.
 
     Its numbers are NaN if no weighted sum of the coefficients is estimable.
@@ -47,21 +55,20 @@ class WaldTest(NamedTuple):
         Probability, in [0, 1], of a statistic at least as large under the hypothesis.
     """
 
-    statistic: float
-    degrees_of_freedom: int
-    p_value: float
+    # Names of those that are not estimable by themselves
+    left_out: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         if not self.degrees_of_freedom:
             return "Wald test that all of these are 0: none of them is estimable."
         words = "is rejected" if self.p_value < 0.05 else "is not rejected"
+        apart = f", but for {', '.join(self.left_out)} (not estimable)" if self.left_out else ""
         return (
-            f"Wald test that all of these are 0: chi-squared({self.degrees_of_freedom}) = "
+            f"Wald test that all of these are 0{apart}: chi-squared({self.degrees_of_freedom}) = "
             f"{self.statistic:.2f}, p {_p_text(self.p_value, '= ')}; it {words} at the 5% level."
         )
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = __str__
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -268,7 +275,9 @@ class Inference(Exported):
         scaled = sums.estimate / unit
         statistic = float(scaled @ np.linalg.pinv(correlation, hermitian=True) @ scaled)
         rank = int(np.linalg.matrix_rank(correlation, hermitian=True))
-        return WaldTest(statistic, rank, float(stats.chi2.sf(statistic, rank)))
+        test = WaldTest(statistic, rank, float(stats.chi2.sf(statistic, rank)))
+        test.left_out = tuple(self.names[place] for place in places if not self.law.resolved[place])
+        return test
 
     def _place(self, name):
         (found,) = same_names([name if isinstance(name, str) else None], self.names)

@@ -613,6 +613,8 @@ class Schema(Mapping):
                 raise ValueError(f"Column {name!r}: role={role!r} must be 'target' or 'outcome'.")
             if role is not None:
                 roles[role].append(name)
+            if "thousands" in table and "decimal" in table_format:
+                table.setdefault("decimal", table_format["decimal"])
             columns[name] = _column(name, table)
         if not columns:
             raise ValueError('The schema has no columns: write a table for each, such as ["age"].')

@@ -7,6 +7,7 @@ from scipy.special import expit
 from sklearn.pipeline import make_pipeline
 
 from skpriv.inspection import (
+    CoefficientDisplay,
     confidence_interval, inference, marginal_effects, typical_predictions,
 )  # fmt: skip
 from skpriv.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
@@ -124,3 +125,26 @@ def test_a_row_with_a_number_that_is_none_is_refused():
         marginal_effects(line, [[np.nan]])
     with pytest.raises(ValueError, match="features"):
         marginal_effects(line, [[0.5, 0.5]])
+
+
+def test_a_hidden_level_leaves_the_tests_and_contrasts_of_others_alone():
+    """In the table of lists stood "nan" for the whole list, with the degrees of all levels."""
+    rng = np.random.default_rng(0)
+    n = 5000
+    rows = pd.DataFrame({"w": rng.choice(["a", "b", "c", "rare"], n, p=[0.5, 0.3, 0.198, 0.002])})
+    encoder = TableEncoder({"w": Categorical(["a", "b", "c", "rare"], other=False)})
+    last = LogisticRegression(classes=(0, 1), epsilon=2.0, data_norm=1.0, random_state=0)
+    model = make_pipeline(encoder, last).fit(rows, (rng.random(n) < 0.2).astype(int))
+    effects = marginal_effects(model, rows[:1].assign(w="a"))
+    assert effects.hidden == ("w=rare",)
+    test = effects.wald_test()
+    assert test.left_out == ("w=rare",) and test.degrees_of_freedom == 2
+    assert test.statistic == pytest.approx(effects.wald_test(["w=b", "w=c"]).statistic)
+    assert not effects.wald_test(["w=rare"]).degrees_of_freedom
+    assert np.isfinite(effects.contrast({"w=b": 1.0, "w=c": -1.0}).estimate).all()
+    assert np.isnan(effects.contrast({"w=b": 1.0, "w=rare": -1.0}).estimate).all()
+    assert "nan" not in str(effects) and "nan" not in effects.to_latex()
+
+
+def test_a_picture_of_counts_has_rates():
+    assert CoefficientDisplay.from_estimator(COUNTS, scale="rates").ratio == "rate ratio"

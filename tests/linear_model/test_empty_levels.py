@@ -169,6 +169,8 @@ def test_a_test_of_a_list_with_an_empty_level_is_that_of_the_others():
     all_levels, listed = found.wald_test(names), found.wald_test(names[:2])
     assert all_levels.degrees_of_freedom == 2
     assert all_levels.statistic == pytest.approx(listed.statistic)
+    assert all_levels.left_out == ("w=rare",) and "w=rare" in str(all_levels)
+    assert not listed.left_out and "w=" not in str(listed)
     assert np.isnan(found.wald_test(["w=rare"]).statistic)
     difference = found.contrast({"w=b": 1.0, "w=c": -1.0})
     assert abs(difference.estimate[0] - 1.0) < 4.0 * difference.std_error[0] < 0.3

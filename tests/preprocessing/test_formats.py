@@ -132,3 +132,11 @@ def test_a_mark_that_parts_no_thousands_makes_no_number(text):
     frame = pd.DataFrame({"x": [text, "1,234"]})
     missing = TableEncoder({"x": column}).fit_transform(frame)[:, 1] > 0.5
     assert missing.tolist() == [True, False]
+
+
+def test_a_column_with_its_own_thousands_has_the_decimal_mark_of_the_file():
+    schema = Schema.from_toml(
+        'decimal = ","\n[pay]\ntype = "numeric"\nlow = 0\nhigh = 2000\nthousands = "."\n'
+    )
+    assert schema["pay"] == Numeric(0, 2000, decimal=",", thousands=".")
+    assert Schema.from_toml(schema.to_toml()) == schema
