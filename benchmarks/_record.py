@@ -28,6 +28,9 @@ RUN = re.compile(r"\d+(\.\d+)?")  # key of a run: its seed, or seed and fold
 
 def _takes_replace():
     """Whether ``--replace`` stands in the command, from which it is taken."""
+    if {"-h", "--help"} & set(sys.argv):
+        print(f"A script that records takes {REPLACE}, too: it puts the numbers in the place of a "
+              "record of more runs, which is kept and drawn otherwise.\n")  # fmt: skip
     asked = REPLACE in sys.argv
     while REPLACE in sys.argv:
         sys.argv.remove(REPLACE)

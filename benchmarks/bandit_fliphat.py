@@ -41,7 +41,9 @@ def run(epsilons, options, runs, horizon, environment=(), **parameters):
 
 
 def cell(values):
-    """Mean and standard error over the runs."""
+    """Mean and standard error over the runs; of one run there is none."""
+    if len(values) == 1:
+        return f"{values.mean():.3f}"
     return f"{values.mean():.3f} +-{values.std(ddof=1) / np.sqrt(len(values)):.3f}"
 
 

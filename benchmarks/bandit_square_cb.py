@@ -106,7 +106,7 @@ def main():
         row = dict(zip(result.names, zip(final.mean(axis=1), error)))
         table.append({name: value for name, value in row.items() if name != "random"})
         cells = "  ".join(
-            f"{name} {m:.3f} +-{e:.3f} ({s:.1f} s)"
+            f"{name} {m:.3f}{f' +-{e:.3f}' * many} ({s:.1f} s)"
             for (name, (m, e)), s in zip(row.items(), result.seconds.mean(axis=1))
         )
         print(f"d={n_features:5d}  {cells}", flush=True)

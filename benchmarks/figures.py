@@ -2,6 +2,9 @@
 
 Run: python benchmarks/figures.py [--only rate_iht bandit_linucb ...] [--measure]
 
+A run of fewer seeds than the record is not recorded, so that the figure stays as it was, unless its
+script is called with ``--replace``.
+
 Nothing is measured here, but that ``--measure`` records the fit of the landing page, with a fixed
 seed, which has no script of its own. A figure without a record stays as it is, and is named.
 """
@@ -102,8 +105,10 @@ def draw_peers(numbers):
 def main():
     """Draw the figures whose records are there."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", nargs="+", choices=MAKERS, default=list(MAKERS))
-    parser.add_argument("--measure", action="store_true")
+    parser.add_argument(
+        "--only", nargs="+", choices=MAKERS, default=list(MAKERS), help="figures; all by default"
+    )
+    parser.add_argument("--measure", action="store_true", help="record the landing page first")
     options = parser.parse_args()
     matplotlib.use("Agg")
     if options.measure:

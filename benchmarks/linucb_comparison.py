@@ -148,7 +148,8 @@ def main():
             error = np.std(runs, axis=0) / sqrt(len(runs))
             curves[name][f"{epsilon:g}"] = [np.mean(runs, axis=0).round(1), error.round(2)]
             numbers[f"{name}, {epsilon:g}"] = final
-            cells.append(f"{final.mean():9.0f} +-{final.std() / sqrt(len(final)):4.0f}")
+            error = f" +-{final.std() / sqrt(len(final)):4.0f}" * (len(final) > 1)
+            cells.append(f"{final.mean():9.0f}{error}")
             cpu.extend(times)
         print(
             f"{name:40}" + "".join(f"{c:>16}" for c in cells) + f"{np.mean(cpu):8.2f}", flush=True

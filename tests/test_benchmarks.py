@@ -14,6 +14,8 @@ FOLDER = Path(__file__).parents[1] / "benchmarks"
 sys.path.append(str(FOLDER))
 
 import _pages  # noqa: E402
+import _record  # noqa: E402
+import bandit_fliphat  # noqa: E402
 import figures  # noqa: E402
 
 SCRIPTS = [path for path in sorted(FOLDER.glob("*.py")) if not path.name.startswith("_")]
@@ -175,3 +177,12 @@ def test_the_policies_of_the_papers_scripts_play(script):
     policies = import_module(script).policies(*arguments[script])
     result = simulate(policies, LinearEnvironment(n_actions=4), 210, 1, random_state=0)
     assert np.isfinite(result.regret_).all() and len(result.names) == len(policies)
+
+
+def test_help_names_the_option_that_all_scripts_take(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["rate_iht.py", "--help"])
+    assert not _record._takes_replace()
+    assert _record.REPLACE in capsys.readouterr().out
+    monkeypatch.setattr(sys, "argv", ["rate_iht.py", _record.REPLACE])
+    assert _record._takes_replace() and sys.argv == ["rate_iht.py"]
+    assert "nan" not in bandit_fliphat.cell(np.array([0.5]))

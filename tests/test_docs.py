@@ -189,3 +189,10 @@ def test_links_lead_somewhere():
             if path and not made and not (page.parent / path).exists():
                 dead.append((page.name, target))
     assert not dead
+
+
+def test_one_call_has_one_table_on_all_pages():
+    """Its noise differs each time, and a reader must not take that for a difference of methods."""
+    first = TEXTS["docs/index.md"].partition("```text\n")[2].partition("```")[0]
+    assert first.startswith("Estimand")
+    assert all(first in TEXTS[page] for page in ("README.md", "docs/user/first_table.md"))
