@@ -21,7 +21,7 @@ RATIOS = ("ratio", "ratio_low", "ratio_high")
 FIT_NOTE = (
     "The numbers of the fit follow from released answers. Those of a line allow for residuals "
     "beyond the clip, up to a tail like the inverse cube. Those of classes are as if log-odds were "
-    "normal, and counts have privacy noise alone."
+    "normal, and shares have privacy noise alone."
 )
 NO_FIT_NOTE = (
     "No R-squared or explained deviance is given: their errors are known for LinearRegression, "
@@ -99,7 +99,7 @@ class Inference(Exported):
     lists : dict of str to (str, list of str), default={}
         The reference level of each column with a list, and the names of the other levels.
     statistics : tuple of Statistic or None, default=None
-        How well the fit describes the records: R-squared, numbers of records of classes. It is
+        How well the fit describes the records: R-squared, shares of classes. It is
         empty where the answers tell none, and None where the table is not about a fit.
     budget : Guarantee or None, default=None
         The guarantee as a value.

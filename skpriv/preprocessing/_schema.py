@@ -450,11 +450,8 @@ class Schema(Mapping):
         column = self.get(self.target)
         if not isinstance(column, Numeric | Boolean) or not column.has_indicator:
             return {}
-
-        def filled(cells):
-            return 1.0 - column.encode(cells)[:, 1]
-
-        return {"sample_weight": self._read(filled, frame, 0.0), "max_weight": 1.0}
+        filled = self._read(lambda cells: 1.0 - column.encode(cells)[:, 1], frame, 0.0)
+        return {"sample_weight": filled, "max_weight": 1.0}
 
     @property
     def classes(self) -> tuple:
@@ -613,8 +610,8 @@ class Schema(Mapping):
                 raise ValueError(f"Column {name!r}: role={role!r} must be 'target' or 'outcome'.")
             if role is not None:
                 roles[role].append(name)
-            if "thousands" in table and "decimal" in table_format:
-                table.setdefault("decimal", table_format["decimal"])
+            if "thousands" in table:
+                table = {"decimal": table_format.get("decimal")} | table
             columns[name] = _column(name, table)
         if not columns:
             raise ValueError('The schema has no columns: write a table for each, such as ["age"].')

@@ -90,9 +90,9 @@ def test_events_and_explained_deviance_of_classes(epsilon):
             epsilon=epsilon, classes=("no", "yes"), bounds_X=(-1, 1), random_state=seed
         )
         found = by_name(model.fit(X, y))
-        events, deviance = found["records of yes"], found["explained deviance"]
-        assert abs(events.value - (y == "yes").sum()) < Z * events.std_error + 1.0
-        assert events.std_error < 0.02 * N
+        share, deviance = found["share of yes"], found["explained deviance"]
+        assert abs(share.value - (y == "yes").mean()) < Z * share.std_error + 1.0 / N
+        assert share.std_error < 0.02
         assert abs(deviance.value - truth) < Z * deviance.std_error
 
 
@@ -101,7 +101,24 @@ def test_events_of_several_classes():
     y = rng.integers(0, 3, size=N)
     model = LogisticRegression(classes=(0, 1, 2), bounds_X=(-1, 1), random_state=0).fit(X, y)
     for label, one in enumerate(model.fit_statistics()):
-        assert abs(one.value - (y == label).sum()) < Z * one.std_error + 1.0
+        assert abs(one.value - (y == label).mean()) < Z * one.std_error + 1.0 / N
+
+
+@pytest.mark.parametrize("others", [["no"], ["no", "or"]], ids=["two classes", "three"])
+def test_shares_are_those_of_the_records_that_have_a_class(others):
+    """Three quarters of the records have none: the rate was multiplied by all of them."""
+    squares = []
+    for seed in range(30):
+        rng, X = rows(seed, 4000)
+        y = rng.choice([*others, "yes"], size=4000).astype(object)
+        y[1000:] = None
+        model = LogisticRegression(
+            epsilon=1.0, classes=(*others, "yes"), bounds_X=(-1, 1), random_state=seed
+        )
+        share = by_name(model.fit(X, y))["share of yes"]
+        squares.append(((share.value - (y[:1000] == "yes").mean()) / share.std_error) ** 2)
+    # Quantiles of chi-squared over its 30 degrees of freedom of about 1e-3
+    assert 0.3 < np.mean(squares) < 2.0
 
 
 def test_what_is_not_told_is_left_out():

@@ -113,6 +113,8 @@ class LoopFit(Released):
         Root mean square length of a whitened row.
     cells : Cells or None
         Public cells of the table, as directions of b: see :meth:`knowing`.
+    part : float, default=1
+        Part of the records that have a target, with noise.
     """
 
     location: float
@@ -133,6 +135,7 @@ class LoopFit(Released):
     clipped: tuple | None = None
     length: float = 1.0
     cells: Cells | None = None
+    part: float = 1.0
 
     poolable = True
 

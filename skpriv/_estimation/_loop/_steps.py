@@ -160,6 +160,7 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None, usual=N
         degrees=link.degrees,
         clipped=clipped,
         length=rules.length,
+        part=released.part if released else 1.0,
     )
 
 
@@ -349,8 +350,9 @@ def mean_only(session, maps, rules, link=IDENTITY):
     mean = 0.0
     location = link.origin
     scale = 0.0
+    part = 1.0
     if maps.row_map.constant is not None:
-        mean, scale, _ = _noisy_mean(session, maps, link, 1.0)
+        mean, scale, part = _noisy_mean(session, maps, link, 1.0)
         location = link.linear_part(mean)
     words = _words(session, rules, maps.row_map, link)
     called = Callers.now()
@@ -364,7 +366,7 @@ def mean_only(session, maps, rules, link=IDENTITY):
     nothing = np.zeros((p, p))
     variance = 1.0 if link.parts > 1 else 1.0 - mean**2
     return LoopFit(location, np.eye(p), nothing[0], variance, nothing, (), None, True, session.n,
-                   rules.effective_records, link=link)  # fmt: skip
+                   rules.effective_records, link=link, part=part)  # fmt: skip
 
 
 def _words(session, rules, row_map, link):

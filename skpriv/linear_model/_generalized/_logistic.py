@@ -197,36 +197,34 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         return p, slope, slope * (1.0 - 2.0 * p)
 
     def fit_statistics(self) -> tuple:
-        """Events of each class, and the explained deviance of two classes, by what was released.
+        """Share of each class, and the explained deviance of two classes, by what was released.
 
         Returns
         -------
         tuple of Statistic
-            Each has a ``name``, a ``value`` and a ``std_error``. Events are the records of a class:
-            their error is the noise of privacy alone. The explained deviance is that of log-odds
-            with a normal distribution.
+            Each has a ``name``, a ``value`` and a ``std_error``. The share of a class is that of
+            the records that have a class: its error is the noise of privacy alone. The explained
+            deviance is that of log-odds with a normal distribution.
         """
         fit = self._released
         report = self.privacy_report_
         k = len(self.classes_)
-        query, size = (LocationQuery, 0.5) if k == 2 else (ClassRatesQuery, 1.0)
+        query, size = (LocationQuery, 0.5**0.5) if k == 2 else (ClassRatesQuery, 1.0)
         # What counted the classes, unless a fit began at another one or nothing is noisy
         scales = [row.scale or 0.0 for row in report.rows if row.query == query.name]
-        # Rows of persons, and rows with weights, are no numbers of records.
+        # Of rows of persons and rows with weights these are no shares of records
         if not scales or fit.rows_per_record > 1 or report.max_weight is not None:
             return ()
-        rates = (
-            special.softmax(fit.location)
-            if k > 2
-            else [special.expit(-fit.location), special.expit(fit.location)]
-        )
+        rates = special.softmax(np.append(0.0, fit.location)[-k:])
+        # A rate is a quotient of noisy numbers: of the records of the class, and of those with one
+        errors = size * scales[0] / fit.n / fit.part * np.sqrt((k * rates - 2.0) * rates + 1.0)
         found = [
-            Statistic(f"records of {label}", fit.n * float(rate), size * scales[0], largest=fit.n)
-            for label, rate in zip(self.classes_, rates, strict=True)
+            Statistic(f"share of {label}", rate, error, 1.0)
+            for label, rate, error in zip(self.classes_, rates, errors, strict=True)
         ][k == 2 :]
         constant = self._record_map.row_map.constant
         if k == 2 and fit.equations and constant is not None:
-            found += logistic_statistics(fit, constant, float(rates[1]))
+            found += logistic_statistics(fit, constant, rates[1])
         return tuple(found)
 
     def _fit(self, X, y, groups, weights):
