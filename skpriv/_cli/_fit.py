@@ -48,7 +48,6 @@ REHEARSED = (
 )
 
 # What a row without a number as its target counts as, by `missing` in the table of the target
-SAID_BY_SCHEMA = "A row without a target counts as the schema says."
 WITHOUT_TARGET = {
     None: "A row without a target counts as the middle of its range. If there may be such rows, "
     'write missing = "indicator" in its table of the schema: then they count for nothing.',
@@ -342,7 +341,8 @@ def _head(args, model):
 def _foot(args, ledger, model):
     yield f"Wrote {args.out}: released answers and public numbers only."
     if args.model != "logistic":
-        yield WITHOUT_TARGET.get(model[0].schema[args.target].missing, SAID_BY_SCHEMA)
+        missing = model[0].schema[args.target].missing
+        yield WITHOUT_TARGET.get(missing, "A row without a target counts as the schema says.")
     if args.group is not None:
         yield f"Rows without a cell in {args.group!r} count as the rows of one person together."
     yield from ledger

@@ -209,7 +209,8 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         fit = self._released
         report = self.privacy_report_
         k = len(self.classes_)
-        query, size = (LocationQuery, 0.5**0.5) if k == 2 else (ClassRatesQuery, 1.0)
+        # Of two classes the sum of targets in [-1, 1] is asked: twice that of a class, less all
+        query, size = (LocationQuery, 0.7072) if k == 2 else (ClassRatesQuery, 1.0)
         # What counted the classes, unless a fit began at another one or nothing is noisy
         scales = [row.scale or 0.0 for row in report.rows if row.query == query.name]
         # Of rows of persons and rows with weights these are no shares of records
