@@ -38,9 +38,9 @@ NOISE = (
 
 
 FEW_ROWS = (
-    "too few rows to tell this level from an empty one (at most about {most:,.0f} rows); a "
-    "level needs about {enough:,.0f} rows at this budget, and twice as many to be nearly sure; "
-    "no other coefficient depends on it"
+    "a level, or one of two values, has too few rows to tell it from an empty one (at most about "
+    "{most:,.0f} rows); it needs up to about {enough:,.0f} rows at this budget, and twice as many "
+    "to be nearly sure; no other coefficient depends on it"
 )
 
 
