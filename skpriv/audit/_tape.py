@@ -5,14 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from ..privacy import Answer, NoiseSource, Numbering, Session, Stream, TurnLock
+from ..privacy import Answer, NoiseSource, Numbering, Raw, Session, Stream, TurnLock
 from ..records import PersonRows, Subset
 
 # The values that the curator keeps and never hands out: open sums, and the rows of an open epoch.
 # Pickles of open policies hold them, as docs/privacy.md says.
-CURATORS = (Stream, Session, NoiseSource, TurnLock)
+CURATORS = (Stream, Session, NoiseSource, TurnLock, Raw)
 PLAIN = (str, bytes, bool, int, float, complex, np.generic, type(None))
-OPEN = frozenset({"_rows", "_rewards", "_waiting"})
 # Random names by which runs and copies are told apart: public, and never equal.
 NAMES = {Numbering: frozenset({"_name"}), object: frozenset({"_partition"})}
 
@@ -61,7 +60,8 @@ def _items(value):
         yield "[length]", len(value)
         yield from ((f"[{i}]", item) for i, item in enumerate(value))
     elif is_dataclass(value) or hasattr(value, "__dict__"):
-        hidden = OPEN.union(*(names for kind, names in NAMES.items() if isinstance(value, kind)))
+        own = [names for kind, names in NAMES.items() if isinstance(value, kind)]
+        hidden = frozenset().union(*own)
         for name, item in vars(value).items():
             if name not in hidden:
                 yield f".{name}", item
