@@ -122,11 +122,11 @@ def test_steps_that_learn_nothing_are_covered():
         ((FunctionTransformer(np.tanh),), True),  # of which nobody knows
     ):
         pipeline = make_pipeline(*steps, model).fit(X, y)
-        assert pipeline[-1].privacy_report_.pipeline == alone
+        assert bool(pipeline[-1].privacy_report_.pipeline) == alone
         inner = make_pipeline("passthrough", make_pipeline(*steps, model)).fit(X, y)
-        assert inner[-1][-1].privacy_report_.pipeline == alone
+        assert bool(inner[-1][-1].privacy_report_.pipeline) == alone
         outer = make_pipeline(*steps, make_pipeline("passthrough", model)).fit(X, y)
-        assert outer[-1][-1].privacy_report_.pipeline == alone
+        assert bool(outer[-1][-1].privacy_report_.pipeline) == alone
 
 
 @pytest.mark.parametrize(
