@@ -8,9 +8,8 @@ from ..privacy import TOLD_ABOVE
 from ._ucb._sums import mean_square
 
 FULL = 0.95  # least mean square length of rows of which most have the largest length
-NEARLY_ALL = (
-    0.96  # least part of it that is of one feature, which is then 5 times as long as all others
-)
+# Least part of it that is of one feature, which is then 5 times as long as all others
+NEARLY_ALL = 0.96
 OF_A_TENTH = 0.01 / 3.0  # variance of rewards that are spread evenly over a tenth of [-1, 1]
 
 

@@ -64,7 +64,7 @@ def check_covered(estimator: Any, X: Any) -> None:
     sparse = issparse(X) or any(kind.startswith("Sparse") for kind in kinds)
     while type(estimator) is Pipeline:
         for name, step in estimator.steps[:-1]:
-            if not learns_nothing(step, sparse):
+            if not learns_nothing(step, sparse, charged=True):
                 raise PrivacyError(
                     f"the step {name!r}, a {type(step).__name__}, may learn from the rows, and "
                     "that is not charged: use BoundsScaler or TableEncoder, which take "
@@ -97,7 +97,7 @@ def is_rowwise(estimator: Any) -> bool:
     kind = type(estimator)
     if kind is Pipeline:
         *before, last = (step for _, step in estimator.steps)
-        return all(map(learns_nothing, before)) and is_rowwise(last)
+        return all(learns_nothing(step, charged=True) for step in before) and is_rowwise(last)
     ours = getattr(sys.modules.get(kind.__module__), kind.__name__, None) is kind
     ours = ours and kind.__module__.startswith("skpriv.")
     if not (ours or kind in PREDICTORS):

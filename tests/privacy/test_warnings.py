@@ -12,7 +12,7 @@ from sklearn.ensemble import BaggingRegressor
 from sklearn.feature_selection import SequentialFeatureSelector
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import Binarizer, Normalizer, OneHotEncoder, StandardScaler
 
 from skpriv import BudgetAccountant, describe, private_quantiles
 from skpriv.bandits import EpochGreedy, LinearEnvironment, simulate
@@ -172,7 +172,7 @@ LISTS = {"categories": [[-1.0, 1.0]], "handle_unknown": "ignore", "sparse_output
 @pytest.mark.parametrize(
     "lists, warned",
     [
-        (LISTS, False),
+        (LISTS, True),  # which refuses infinity before the charge
         (LISTS | {"categories": "auto"}, True),
         (LISTS | {"handle_unknown": "error"}, True),  # which looks for other values
         (LISTS | {"drop": "first"}, True),  # which warns of other values
@@ -191,4 +191,6 @@ def test_columns_that_pass_are_silent_unless_their_rows_are_sparse():
     columns = ColumnTransformer([("x", "passthrough", [0, 1])])
     assert not said(lambda: make_pipeline(columns, ssp()).fit(X, Y))
     assert not learns_nothing(columns, sparse=True)
+    for step in (Normalizer(), Binarizer(), OneHotEncoder(**LISTS)):  # which refuse infinity
+        assert learns_nothing(step, charged=True) and not learns_nothing(step)
     assert not learns_nothing(ColumnTransformer([("x", "drop", lambda X: [0])]))

@@ -331,7 +331,7 @@ class Rules:
             "line": 0.25 * LEARNT * self.line,  # the least of its four questions
         }
         unheard = [name for name, share in shares.items() if share and users(share) < 2]
-        none: dict[str, Any] = dict.fromkeys(unheard, 0.0)
+        none: Any = dict.fromkeys(unheard, 0.0)
         return replace(self, **none)
 
 

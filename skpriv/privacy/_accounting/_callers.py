@@ -104,8 +104,8 @@ class Callers:
             if line is None and not worker and module.partition(".")[0] not in LIBRARIES:
                 line = frame
             frame = frame.f_back
-        names, learning = ([*dict.fromkeys(found)] for found in (names, learning))
-        return cls(tuple(learning), tuple(names), policy, outermost, line)
+        may_have_learned = tuple(dict.fromkeys(learning))
+        return cls(may_have_learned, tuple(dict.fromkeys(names)), policy, outermost, line)
 
     def warn(self, message: str, fact: str = "") -> None:
         """Give a `PrivacyWarning` at the line of the user.
@@ -156,8 +156,7 @@ class Callers:
             self.warn(
                 f"The guarantee {PIPELINE}. Here these may have learned: "
                 f"{', '.join(self.pipeline)}. Pass public ranges and lists to BoundsScaler or "
-                "TableEncoder in their place, or to OneHotEncoder(categories=..., "
-                "handle_unknown='ignore', sparse_output=False)."
+                "TableEncoder in their place."
             )
         if self.within:
             self.warn(
@@ -167,11 +166,11 @@ class Callers:
             )
 
 
-def learns_nothing(step: Any, sparse: bool = False) -> bool:
+def learns_nothing(step: Any, sparse: bool = False, charged: bool = False) -> bool:
     """Whether a step of a Pipeline learns nothing from rows and maps each of them by itself.
 
-    It is empty, a transformer of skpriv, a Normalizer or Binarizer, an encoder of public lists
-    that ignores other values, or consists of such steps.
+    It is empty, a transformer of skpriv, or consists of such steps; and after the charge a
+    Normalizer or Binarizer, or an encoder of public lists that ignores other values.
 
     Parameters
     ----------
@@ -179,6 +178,9 @@ def learns_nothing(step: Any, sparse: bool = False) -> bool:
     sparse : bool
         Whether rows are sparse: whether the output of a ColumnTransformer is sparse too depends on
         how many entries are zero, unless it never is.
+    charged : bool
+        Whether rows come to the step after the charge. Steps of scikit-learn refuse some cells,
+        such as infinity, so that before it their error would tell of one.
     """
     kind = type(step)
     if step is None or _is(step, "passthrough") or _is_ours(step):
@@ -186,14 +188,16 @@ def learns_nothing(step: Any, sparse: bool = False) -> bool:
     if not kind.__module__.startswith("sklearn."):
         return False
     if kind.__name__ == "Pipeline":
-        return all(learns_nothing(inner, sparse) for _, inner in step.steps)
+        return all(learns_nothing(inner, sparse, charged) for _, inner in step.steps)
     if kind.__name__ == "ColumnTransformer":
         used = [*step.transformers, ("", step.remainder, ())]  # a callable chooses by the rows
         given = all(
-            not callable(columns) and (_is(one, "drop") or learns_nothing(one, sparse))
+            not callable(columns) and (_is(one, "drop") or learns_nothing(one, sparse, charged))
             for _, one, columns in used
         )
         return given and not (sparse and step.sparse_threshold)
+    if not charged:
+        return False
     if kind.__name__ == "OneHotEncoder":
         # It looks for other values while it fits, or warns of them where a level is dropped.
         limits = step.min_frequency, step.max_categories, step.drop
