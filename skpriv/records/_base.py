@@ -408,7 +408,7 @@ def canonical(X: Any) -> Any:
     entry of 1000. The statement of a matrix about its own form is not believed. A matrix that is in
     the form already shares its memory.
     """
-    if hasattr(X, "check_format"):  # refuses an index that points outside of the matrix
+    if X.format in ("csr", "csc", "bsr"):  # refuses an index that points outside of the matrix
         X.check_format(full_check=True)
     found = csr_matrix(X)
     data = found.data.astype(np.float64, copy=False)

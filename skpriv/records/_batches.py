@@ -80,7 +80,7 @@ def pick(block, chosen):
 
 def length(block):
     """Return the number of rows of a block."""
-    return public_shape(block)[0] if hasattr(block, "shape") else len(block)
+    return block.shape[0] if issparse(block) else len(block)
 
 
 def split(block, features, target):

@@ -15,14 +15,14 @@ from ._batches import (
 )  # fmt: skip
 from ._dtypes import dtypes_of
 from ._subset import Subset
-from ._values import INVALID_VALUES, OTHER_ROWS, is_dask, public_shape
+from ._values import INVALID_VALUES, OTHER_ROWS, is_dask, is_dask_frame, public_shape
 
 FAN_IN = 8  # number of sums that one task of the tree adds up
 
 
 def positional(data: Any) -> Any:
     """Data of which rows can be taken by position: for a Dask frame, rows or an array instead."""
-    if not hasattr(data, "to_dask_array"):
+    if not is_dask_frame(data):
         return data
     if data.ndim == 2:
         return DaskRows.of(data)
@@ -120,7 +120,7 @@ class DaskRows(FetchedRows):
             raise ValueError("y is of Dask, and X is not: pass both of the same kind.")
         from dask import delayed
 
-        if hasattr(X, "columns"):
+        if is_dask_frame(X):
             names = list(map(str, X.columns))
             target, chosen = chosen_columns(target, features, list(X.columns), texts=False)
             names = list(map(str, chosen))
@@ -187,7 +187,7 @@ class DaskRows(FetchedRows):
         from dask import delayed
 
         if is_dask(y):
-            y = y[y.columns[0]] if hasattr(y, "columns") and y.ndim == 2 else y
+            y = y[y.columns[0]] if is_dask_frame(y) and y.ndim == 2 else y
             n = _public_length(y)
         elif not callable(y):
             n = public_shape(y)[0]
@@ -444,8 +444,8 @@ def _targets_of(y, n):
 
 
 def _array_sizes(data):
-    """Lengths of the chunks of an array, if they are known."""
-    sizes = list(getattr(data, "chunks", [[np.nan]])[0])
+    """Lengths of the chunks of an array, if they are known; None of a frame."""
+    sizes = [np.nan] if is_dask_frame(data) else list(data.chunks[0])
     return None if any(size != size for size in sizes) else sizes
 
 
@@ -456,7 +456,7 @@ def _public_length(data):
     stored in files that say how many rows they have. Work on each cell alone keeps it.
     """
     sizes = _array_sizes(data)
-    if sizes is None and hasattr(data, "to_dask_array"):
+    if sizes is None and is_dask_frame(data):
         from dask.dataframe.dask_expr.io import FromPandas, ReadParquet
 
         tables = _tables_of(data.expr)

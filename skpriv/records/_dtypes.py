@@ -10,7 +10,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from ._values import is_dask
+from ._values import arrow_classes, dtype_of, is_dask, is_dask_frame
 
 NUMBERS = "numbers"
 TRUTHS = "truth values"
@@ -26,7 +26,7 @@ _BEGINNINGS = {
     DURATIONS: "timedelta duration", DATES: "timestamp date", PERIODS: "period",
     INTERVALS: "interval", CLOCKS: "time", TRUTHS: "bool",
     PARTS: "month_day list large_list fixed_size_list array struct map void",
-    TEXTS: "str large_string categorical binary bytes",
+    TEXTS: "str large_string categorical enum binary bytes",
     NUMBERS: "int uint float double halffloat decimal",
 }  # fmt: skip
 REMEDIES = {
@@ -65,30 +65,23 @@ def dtypes_of(data: Any) -> dict[str, Any]:
     if isinstance(data, np.ndarray):
         return {"": data.dtype}
     if is_dask(data):
-        frame = data.ndim == 2 and hasattr(data, "columns")
-        return dict(data.dtypes.items()) if frame else {"": data.dtype}
+        is_frame = is_dask_frame(data) and data.ndim == 2
+        return dict(data.dtypes.items()) if is_frame else {"": data.dtype}
     found = nw.from_native(data, pass_through=True, allow_series=True)
     if isinstance(found, nw.DataFrame):
         columns = ((name, found.get_column(name).to_native()) for name in found.columns)
-        return {name: _of_column(column) for name, column in columns}
+        return {name: inner(dtype_of(column)) for name, column in columns}
     if isinstance(found, nw.LazyFrame):
         return dict(found.collect_schema())
-    dtype = _of_column(nw.to_native(data, pass_through=True))
+    dtype = inner(dtype_of(data))
     return {} if dtype is None else {"": dtype}
 
 
-def _of_column(column: Any) -> Any:
-    """Dtype of a column, or None of what is no column."""
-    arrow = type(column).__module__.startswith("pyarrow.")
-    return inner(getattr(column, "type" if arrow else "dtype", None))
-
-
 def inner(dtype: Any) -> Any:
-    """The dtype of the categories of a dtype that has such."""
-    categories: Any = getattr(dtype, "categories", None)
-    if hasattr(categories, "dtype"):
-        return categories.dtype
-    return dtype.value_type if hasattr(dtype, "index_type") else dtype
+    """The dtype of the categories of a dtype of pandas or Arrow that has such."""
+    if type(dtype).__name__ == "CategoricalDtype":
+        return dtype.categories.dtype
+    return dtype.value_type if "DictionaryType" in arrow_classes(dtype) else dtype
 
 
 def kind_of(dtype: Any) -> str | None:

@@ -19,7 +19,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from .._printing import first_names
-from ._values import _array, cells, has_cells, silence
+from ._values import _array, cells, dtype_of, is_column, silence
 
 # Words that readers of tables take for a missing cell; those of pandas, and \N of databases.
 MISSING_WORDS = {
@@ -188,9 +188,8 @@ def moment(value: Any) -> Any:
     if isinstance(value, np.datetime64):
         found = value.astype("datetime64[us]").item()  # a number if it is out of the calendar
         return found if isinstance(found, datetime) else None
-    if isinstance(value, datetime) and hasattr(value, "nanosecond"):
-        stamp: Any = value
-        return stamp.replace(nanosecond=0)
+    if isinstance(value, datetime):  # of pandas too, whose nanoseconds are cut
+        return datetime.combine(value.date(), value.timetz())
     return value
 
 
@@ -279,14 +278,13 @@ def _labels(labels: Any) -> Any:
     if isinstance(labels, np.ma.MaskedArray):
         labels = np.ma.filled(labels.astype(object), None)
     labels = nw.to_native(labels, pass_through=True)
-    if not hasattr(labels, "__array__"):
+    if isinstance(labels, list | tuple):
         return list(labels)
-    if not isinstance(getattr(labels, "dtype", None), np.dtype):
+    if not isinstance(dtype_of(labels), np.dtype):
         # As an array, a column of integers with one missing label would have the type float64.
-        if hasattr(labels, "astype"):
-            with suppress(Exception):  # its text would quote a label
-                return np.asarray(labels.astype(object)).tolist()
-        if has_cells(labels):
+        if is_column(labels):
             return cells(labels)
+        with suppress(Exception):  # its text would quote a label
+            return np.asarray(labels, dtype=object).tolist()
     array = _array(labels)
     return array if array.dtype.kind in "biufcmMSU" else array.tolist()

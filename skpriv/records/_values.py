@@ -7,11 +7,11 @@ and what is wrong with them is said without a value, a position or a count, alwa
 
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sized
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from threading import local
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import narwhals.exceptions as nw_errors
 import narwhals.stable.v2 as nw
@@ -144,6 +144,20 @@ NO_SHAPE = (
 )
 
 
+@runtime_checkable
+class Shaped(Protocol):
+    """An array or a table of any library: it says its shape, and computes nothing for it."""
+
+    shape: Any
+
+
+@runtime_checkable
+class Typed(Protocol):
+    """An array or a column of any library, which says its dtype."""
+
+    dtype: Any
+
+
 def public_shape(data: Any, depth: int = 4) -> tuple:
     """Shape of an array, frame, sparse matrix or nested list, from sizes alone.
 
@@ -160,7 +174,7 @@ def public_shape(data: Any, depth: int = 4) -> tuple:
     if issubclass(kind, PLAIN):
         return ()
     if is_dask(data) or not isinstance(nw.from_native(data, pass_through=True), nw.LazyFrame):
-        shape = getattr(data, "shape", None)
+        shape = data.shape if isinstance(data, Shaped) else None
         if isinstance(shape, tuple) and all(isinstance(size, int | np.integer) for size in shape):
             return tuple(map(int, shape))
     if issubclass(kind, range) or kind.__module__.startswith("pyarrow."):
@@ -183,9 +197,18 @@ def arrow_classes(data: Any) -> set[str]:
     return {kind.__name__ for kind in type(data).__mro__ if kind.__module__.startswith("pyarrow")}
 
 
-def has_cells(data: Any) -> bool:
-    """Whether an object is a column that makes a list of its `cells`."""
-    return hasattr(data, "to_list") or hasattr(data, "to_pylist")
+def is_column(data: Any) -> bool:
+    """Whether an object is a column of a library of tables, of which `cells` are a list."""
+    known = nw.from_native(data, series_only=True, pass_through=True)
+    return isinstance(known, nw.Series) or "Array" in arrow_classes(data)
+
+
+def dtype_of(data: Any) -> Any:
+    """The dtype of an array or a column, as its library says it; None of anything else."""
+    native = nw.to_native(data, pass_through=True)
+    if arrow_classes(native) & {"Array", "ChunkedArray"}:
+        return native.type
+    return native.dtype if isinstance(native, Typed) else None
 
 
 IN_MEMORY = {"builtins", "numpy", "pandas", "polars", "pyarrow", "narwhals"}
@@ -208,7 +231,12 @@ def _shape_of_item(item, depth=3):
 def is_dask(data: Any) -> bool:
     """Whether data is an array or a frame of Dask."""
     # The graph of the object itself may read values when it is made.
-    return type(data).__module__.partition(".")[0] == "dask" and hasattr(type(data), "dask")
+    return type(data).__module__.startswith(("dask.array.", "dask.dataframe."))
+
+
+def is_dask_frame(data: Any) -> bool:
+    """Whether data is a frame or a column of Dask."""
+    return type(data).__module__.startswith("dask.dataframe.")
 
 
 def _is_list(data):
@@ -242,8 +270,9 @@ def stand_in(data: Any) -> Any:
     """
     if sparse.issparse(data):
         return type(data)(data.shape, dtype=data.dtype)
-    kind = getattr(getattr(data, "dtype", None), "kind", "f")
-    zero = np.zeros((), dtype=complex if kind == "c" else float)
+    dtype = dtype_of(data)
+    is_complex = isinstance(dtype, np.dtype) and dtype.kind == "c"
+    zero = np.zeros((), dtype=complex if is_complex else float)
     return np.broadcast_to(zero, public_shape(data))
 
 
@@ -309,7 +338,7 @@ def _unmasked(data):
         frame = nw.from_native(data, eager_only=True, pass_through=True)
         if isinstance(frame, nw.DataFrame):
             return np.column_stack([_of_cells(column) for column in frame.iter_columns()])
-        if not has_cells(data):
+        if not is_column(data):
             raise
         return _of_cells(data)
 
@@ -357,7 +386,7 @@ def _is_plain(data):
     if kinds == {np.ndarray}:
         return all(item.dtype.kind in "biufSU" for item in data)
     return all(
-        k in (str, bytes) or not (hasattr(k, "__len__") or _may_be_complex(k)) for k in kinds
+        k in (str, bytes) or not (issubclass(k, Sized) or _may_be_complex(k)) for k in kinds
     )
 
 
@@ -388,20 +417,23 @@ def cells(column: Any) -> list:
     are no text, and its error quotes them. Here that cell alone is missing. Times of polars become
     objects by Arrow, since polars itself panics at one that is out of the calendar.
     """
-    native = nw.to_native(column, pass_through=True)
-    if hasattr(native, "to_arrow") and (native.dtype.is_temporal() or native.dtype.is_nested()):
-        with suppress(Exception):  # such as that Arrow is not installed
-            column = native.to_arrow()
-    read_all = getattr(column, "to_list", None) or column.to_pylist
+    known = nw.from_native(column, series_only=True, pass_through=True)
+    if isinstance(known, nw.Series):
+        of_polars = known.implementation.is_polars()
+        if of_polars and (known.dtype.is_temporal() or known.dtype.is_nested()):
+            with suppress(Exception):  # such as that Arrow is not installed
+                return cells(known.to_arrow())
+        with suppress(Exception):
+            return known.to_list()
+        return [_cell(known.__getitem__, at) for at in range(len(known))]
     with suppress(Exception):
-        return read_all()
-    return [_cell(column, at) for at in range(len(column))]
+        return column.to_pylist()
+    return [_cell(lambda place: column[place].as_py(), at) for at in range(len(column))]
 
 
-def _cell(column, at):
+def _cell(read, at):
     with suppress(Exception):
-        cell = column.iloc[at] if hasattr(column, "iloc") else column[at]  # pandas: by position
-        return cell.as_py() if hasattr(cell, "as_py") else cell
+        return read(at)
     return None
 
 
