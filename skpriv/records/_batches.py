@@ -20,7 +20,7 @@ from .._stored import set_state
 from .._printing import first_names
 from ._base import CHUNK_ROWS, ArrayRows, Rows, canonical
 from ._identity import present_names
-from ._values import OTHER_ROWS, RENAME, finite, floats, public_shape, quietly, silence
+from ._values import OTHER_ROWS, RENAME, finite, floats, quietly, silence
 
 AHEAD = 2  # blocks that are read while another one is used
 NO_LENGTH = (

@@ -8,173 +8,22 @@ with them is one fixed sentence.
 """
 
 import json
-from dataclasses import field
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 from scipy.sparse import issparse
 
-from .._stored import frozen
-from ..exceptions import InvalidValues
 from ._base import KEPT_BYTES, ArrayRows, Rows, canonical
 from ._batches import BatchRows, check_length, chosen_columns, frame, is_table, length, split
 from ._dask import DaskRows
-from ._dtypes import dtypes_of, inner, refuse_dtypes
-from ._subset import BATCH_ROWS
+from ._dtypes import dtypes_of, refuse_dtypes
+from ._sources import Frame, ParquetFiles, arrow_schema, source_of
 from ._values import (
-    INVALID_VALUES, aloud, arrow_classes, finite, floats, is_dask, known_table, named, numeric,
-    public_shape, quietly, stand_in,
+    aloud, finite, floats, is_dask, named, numeric, public_shape, quietly, stand_in,
 )  # fmt: skip
 
-BATCH_BY_BATCH = {"batch_size": BATCH_ROWS, "batch_readahead": 1, "fragment_readahead": 0}
-ARROW_TABLES = {"Dataset", "RecordBatch", "Scanner", "Table"}
 UNNAMED_INDEX = "__index_level_"  # how Arrow names the index of pandas that has no name
-
-
-class ParquetFiles:
-    """A dataset of Parquet files, read one after the other.
-
-    A scan of the dataset decodes whole row groups, many at a time: it needs the more memory the
-    more files there are.
-
-    Parameters
-    ----------
-    dataset : pyarrow.dataset.Dataset
-        Without a filter.
-    """
-
-    def __init__(self, dataset):
-        self._dataset = dataset
-        self.schema = dataset.schema
-
-    def count_rows(self):
-        """Public number of rows, from the footers of the files."""
-        return self._dataset.count_rows()
-
-    def scan(self, columns):
-        """Iterate over batches of some columns, in the order of the files."""
-        from pyarrow.parquet import ParquetFile
-
-        for part in self._dataset.get_fragments():
-            if set(columns) <= set(part.physical_schema.names):
-                with part.filesystem.open_input_file(part.path) as source:
-                    # One megabyte of each column is read ahead.
-                    file = ParquetFile(source, pre_buffer=False, buffer_size=2**20)
-                    yield from file.iter_batches(BATCH_ROWS, columns=columns)
-            else:  # a column stands in the names of folders
-                yield from part.to_batches(schema=self.schema, columns=columns, **BATCH_BY_BATCH)
-
-
-class ReadOnce:
-    """A reader of Arrow, which can be read but once: it is taken into memory when it is first read.
-
-    Parameters
-    ----------
-    reader : pyarrow.RecordBatchReader
-    """
-
-    def __init__(self, reader):
-        self.schema = reader.schema
-        self._reader = reader
-
-    @cached_property
-    def table(self):
-        """All rows."""
-        return self._reader.read_all()
-
-
-@frozen
-class Source:
-    """Something that is read in batches, always the same rows.
-
-    Attributes
-    ----------
-    table : object
-    names : list of str
-    stable : bool
-        Whether each pass has the rows in the same order.
-    """
-
-    table: Any
-    names: list
-    stable: bool = True
-    dtypes: Any = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, table):
-        """Source of a table that can be read in batches, else None; no row is looked at."""
-        kinds = arrow_classes(table)
-        if "RecordBatchReader" in kinds:
-            table = ReadOnce(table)
-        if isinstance(table, ReadOnce | ParquetFiles) or kinds & ARROW_TABLES:
-            schema = table.projected_schema if "Scanner" in kinds else table.schema
-            dtypes = dict(zip(schema.names, map(inner, schema.types), strict=True))
-            return cls(table, list(schema.names), True, dtypes)
-        found = known_table(table)
-        if isinstance(found, nw.LazyFrame):
-            return cls(found, found.collect_schema().names(), False, dtypes_of(found))
-        if isinstance(found, nw.DataFrame):
-            return cls(found.to_native(), found.columns, True, dtypes_of(found))
-        return None
-
-    def count(self):
-        """Public number of rows of what is stored; None of a query, or of text."""
-        if isinstance(self.table, ParquetFiles):
-            return self.table.count_rows()
-        kinds = arrow_classes(self.table)
-        if isinstance(self.table, nw.LazyFrame | ReadOnce) or "Scanner" in kinds:
-            return None
-        if getattr(self.table, "_scan_options", None):
-            return None  # a dataset with a filter
-        if "Dataset" in kinds:
-            footers: list[Any] = [
-                getattr(part, "metadata", None) for part in self.table.get_fragments()
-            ]
-            return None if None in footers else sum(footer.num_rows for footer in footers)
-        return public_shape(self.table)[0]
-
-    def batches(self, columns):
-        """Iterate over batches of some columns; the text of a library's error is not repeated."""
-        try:
-            yield from self._batches(list(dict.fromkeys(columns)))
-            return
-        except (OSError, MemoryError, InvalidValues):
-            raise
-        except BaseException as error:  # such as that of a text which a query casts to a number
-            if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
-                raise  # polars panics by what is no Exception, and ends of a process are none
-        raise InvalidValues(INVALID_VALUES)
-
-    def column(self, name):
-        """Iterate over batches of one column."""
-        for batch in self.batches([name]):
-            yield split(batch, [], name)[1]
-
-    def _batches(self, columns):
-        if isinstance(self.table, nw.LazyFrame):
-            return _lazy_batches(self.table.select(columns).to_native())
-        if isinstance(self.table, ParquetFiles):
-            return self.table.scan(columns)
-        if isinstance(self.table, ReadOnce):
-            return self.table.table.select(columns).to_batches(max_chunksize=BATCH_ROWS)
-        kinds = arrow_classes(self.table)
-        if "Dataset" in kinds:
-            return self.table.scanner(columns=columns, **BATCH_BY_BATCH).to_batches()
-        if "Scanner" in kinds:
-            return self.table.to_batches()  # it has chosen its columns before
-        if "Table" in kinds:
-            return self.table.select(columns).to_batches(max_chunksize=BATCH_ROWS)
-        return iter([self.table])
-
-
-def _lazy_batches(table):
-    if hasattr(table, "to_arrow_reader"):  # DuckDB
-        return table.to_arrow_reader(BATCH_ROWS)
-    if hasattr(table, "collect_batches"):  # polars
-        return table.collect_batches(chunk_size=BATCH_ROWS)
-    return iter([nw.from_native(table).collect(backend="pyarrow").to_native()])
 
 
 def is_lazy(X: Any) -> bool:
@@ -183,11 +32,8 @@ def is_lazy(X: Any) -> bool:
         return True
     if isinstance(X, np.memmap):
         return X.nbytes > KEPT_BYTES  # joblib makes smaller memory maps of any array
-    if isinstance(X, np.ndarray | list | tuple):
-        return False
-    if kinds := arrow_classes(X):
-        return bool(kinds & {"RecordBatchReader", "Dataset", "Scanner"})
-    return isinstance(known_table(X), nw.LazyFrame)
+    source = None if isinstance(X, np.ndarray | list | tuple) else source_of(X)
+    return source is not None and source.is_lazy
 
 
 def from_table(
@@ -236,7 +82,7 @@ def from_table(
     n = None if n is None else check_length(n)
     if is_dask(table):
         return DaskRows.of(table, target=target, features=features, n=n)
-    source = Source.of(table)
+    source = source_of(table)
     if source is None:
         raise TypeError(
             f"a {type(table).__name__} is no table with named columns: for arrays and for what "
@@ -252,9 +98,12 @@ def from_table(
     n = source.count() if n is None else n
     names = list(map(str, features))
     targets = None if target is None else partial(source.column, target)
-    options = {"stable": source.stable, "has_target": target is not None, "targets": targets}
-    rows = BatchRows(blocks, n, len(features), names, **options)
-    rows.dtypes = {name: source.dtypes[name] for name in columns}
+    rows = BatchRows(
+        blocks, n, len(features), names, stable=source.is_ordered, has_target=target is not None,
+        targets=targets,
+    )  # fmt: skip
+    dtypes = source.dtypes()
+    rows.dtypes = {name: dtypes[name] for name in columns}
     return rows
 
 
@@ -293,7 +142,7 @@ def from_parquet(path: Any, target: Any = None, features: Any = None) -> BatchRo
         absent = [target, *frame.get("index_columns", ())]
         columns = [name for name in dataset.schema.names if name not in absent]
         features = [name for name in columns if not name.startswith(UNNAMED_INDEX)]
-    return from_table(ParquetFiles(dataset), target, features)
+    return from_table(ParquetFiles(dataset, arrow_schema(dataset.schema)), target, features)
 
 
 def from_batches(
@@ -376,7 +225,7 @@ def _target(y):
     """Function that iterates over blocks of targets, and their number; Dask's stay as they are."""
     if is_dask(y):
         return y, None
-    source = None if isinstance(y, np.ndarray | list | tuple) else Source.of(y)
+    source = None if isinstance(y, np.ndarray | list | tuple) else source_of(y)
     if source is None:
         y = floats(y) if isinstance(y, list | tuple) else y  # each cell by itself
         return lambda: iter([y]), length(y)
@@ -418,7 +267,7 @@ def check_public(
     if rows is None:
         zeros = stand_in(X)
         target = y if given is None else stand_in(y)
-        names = X if hasattr(X, "columns") else None
+        names = X if isinstance(source_of(X), Frame) else None
     else:
         n_zeros = min(rows.n, 2) if rows.has_target else 2  # two rows of zeros stand for all
         zeros = np.zeros((n_zeros, rows.n_features))

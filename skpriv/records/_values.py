@@ -199,8 +199,8 @@ def arrow_classes(data: Any) -> set[str]:
 
 def is_column(data: Any) -> bool:
     """Whether an object is a column of a library of tables, of which `cells` are a list."""
-    known = nw.from_native(data, series_only=True, pass_through=True)
-    return isinstance(known, nw.Series) or "Array" in arrow_classes(data)
+    series = nw.from_native(data, series_only=True, pass_through=True)
+    return isinstance(series, nw.Series) or "Array" in arrow_classes(data)
 
 
 def dtype_of(data: Any) -> Any:
@@ -417,15 +417,15 @@ def cells(column: Any) -> list:
     are no text, and its error quotes them. Here that cell alone is missing. Times of polars become
     objects by Arrow, since polars itself panics at one that is out of the calendar.
     """
-    known = nw.from_native(column, series_only=True, pass_through=True)
-    if isinstance(known, nw.Series):
-        of_polars = known.implementation.is_polars()
-        if of_polars and (known.dtype.is_temporal() or known.dtype.is_nested()):
+    series = nw.from_native(column, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        of_polars = series.implementation.is_polars()
+        if of_polars and (series.dtype.is_temporal() or series.dtype.is_nested()):
             with suppress(Exception):  # such as that Arrow is not installed
-                return cells(known.to_arrow())
+                return cells(series.to_arrow())
         with suppress(Exception):
-            return known.to_list()
-        return [_cell(known.__getitem__, at) for at in range(len(known))]
+            return series.to_list()
+        return [_cell(series.__getitem__, at) for at in range(len(series))]
     with suppress(Exception):
         return column.to_pylist()
     return [_cell(lambda place: column[place].as_py(), at) for at in range(len(column))]

@@ -19,7 +19,7 @@ from skpriv.linear_model import AdditiveRegressor, LinearRegression
 from skpriv.preprocessing import BoundsScaler, Categorical, Numeric, TableEncoder
 from skpriv.privacy._session import _base as _pieces
 from skpriv.records import (
-    ArrayRows, Summed, _base as _records, _tables, from_batches, from_parquet, from_table, is_lazy,
+    ArrayRows, Summed, _base as _records, _sources, _tables, from_batches, from_parquet, from_table, is_lazy,
 )  # fmt: skip
 
 pa = pytest.importorskip("pyarrow")
@@ -477,13 +477,13 @@ def test_the_number_of_threads_changes_no_digit(estimator, monkeypatch):
 
 def test_targets_are_read_without_their_rows(tmp_path, monkeypatch):
     """Where and how wide targets are takes a column of the files, and not all of them."""
-    asked, scan = [], _tables.ParquetFiles.scan
+    asked, scan = [], _sources.ParquetFiles._read
 
     def noted(self, columns):
         asked.append(columns)
         return scan(self, columns)
 
-    monkeypatch.setattr(_tables.ParquetFiles, "scan", noted)
+    monkeypatch.setattr(_sources.ParquetFiles, "_read", noted)
     X, y = line_data(N)
     pd.DataFrame(X, columns=NAMES).assign(y=y).to_parquet(tmp_path / "rows.parquet")
     model, found = LinearRegression(data_norm=1.0, bounds_y=(-1, 1), epsilon=8.0), []
