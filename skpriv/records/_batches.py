@@ -18,7 +18,7 @@ from scipy.sparse import issparse
 
 from .._stored import set_state
 from .._printing import first_names
-from ._base import CHUNK_ROWS, ArrayRows, Rows, canonical
+from ._base import CHUNK_ROWS, ChunkRows, Rows, canonical
 from ._identity import present_names
 from ._values import OTHER_ROWS, RENAME, finite, floats, quietly, silence
 
@@ -207,31 +207,6 @@ class FetchedRows(Rows):
         return other
 
 
-class Memory:
-    """Room for rows that come in chunks; those that are too many are not kept.
-
-    Parameters
-    ----------
-    n, n_features : int
-    """
-
-    def __init__(self, n: int, n_features: int) -> None:
-        self._X = np.empty((n, n_features))
-        self._y = np.empty(n)
-        self._filled = 0
-
-    def add(self, X: np.ndarray, y: np.ndarray) -> None:
-        """Copy the next chunk."""
-        for room, values in ((self._X, X), (self._y, y)):
-            part = room[self._filled : self._filled + len(y)]
-            part[:] = values[: len(part)]
-        self._filled += len(y)
-
-    def rows(self, n_jobs: int | None) -> ArrayRows:
-        """All that was added, as rows."""
-        return ArrayRows(self._X, self._y, n_jobs)
-
-
 class BatchRows(FetchedRows):
     """Rows that are read in batches, once for each answer; only a few batches are in memory.
 
@@ -324,10 +299,11 @@ class BatchRows(FetchedRows):
         n = self.n if subset is None else len(subset)
         if not self.has_target or _size(n, self.n_features) > most_bytes:
             return None
-        memory = Memory(n, self.n_features)
-        for piece in self.pieces(self._chunk_length(None, False, subset), subset, False):
-            memory.add(*piece())
-        return memory.rows(self.n_jobs)
+        pieces = self.pieces(self._chunk_length(None, False, subset), subset, False)
+        return self._joined([_copied(*piece()) for piece in pieces], n)
+
+    def _joined(self, chunks, n):
+        return ChunkRows(chunks, n, self.n_features, self.n_jobs).joined()
 
     def loaded_with_targets(self, subset: Any, most_bytes: int) -> Any:
         """The rows of a subset and, without columns of X, all rows, from one pass.
@@ -342,16 +318,18 @@ class BatchRows(FetchedRows):
             found = alone.loaded(None, most_bytes)
             self.passes += found is not None
             return None, found
-        part = Memory(len(subset), self.n_features)
-        targets = Memory(self.n, 0) if _size(self.n, 0) <= most_bytes - size else None
+        keeps_targets = _size(self.n, 0) <= most_bytes - size
+        part = []
+        targets = []
         self.passes += 1
         for start, X, y in self._cuts(CHUNK_ROWS):
-            if targets is not None:
-                targets.add(*alone._chunk(np.empty((length(X), 0)), y, None, False))
+            if keeps_targets:
+                targets.append(_copied(*alone._chunk(np.empty((length(X), 0)), y, None, False)))
             chosen = subset.between(start, start + length(X))
             if len(chosen):
-                part.add(*self._chunk(X, y, chosen, False))
-        return part.rows(self.n_jobs), targets and targets.rows(self.n_jobs)
+                part.append(_copied(*self._chunk(X, y, chosen, False)))
+        all_targets = alone._joined(targets, self.n) if keeps_targets else None
+        return self._joined(part, len(subset)), all_targets
 
     def pieces(self, max_rows: Any, subset: Any = None, sparse: bool = True) -> Any:
         """Functions that make one chunk each, of at most ``max_rows`` rows, of batches read ahead.
@@ -418,6 +396,11 @@ class BatchRows(FetchedRows):
         if self._refuses:
             finite(X, *([] if y is None else [y]))
         return X, y
+
+
+def _copied(X, y):
+    """Arrays of their own: a view would keep all of its batch in memory."""
+    return X.copy(), y.copy()
 
 
 def _size(n, n_features):
