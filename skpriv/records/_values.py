@@ -385,9 +385,7 @@ def _is_plain(data):
         return all(map(_is_plain, data))
     if kinds == {np.ndarray}:
         return all(item.dtype.kind in "biufSU" for item in data)
-    return all(
-        k in (str, bytes) or not (issubclass(k, Sized) or _may_be_complex(k)) for k in kinds
-    )
+    return all(k in (str, bytes) or not (issubclass(k, Sized) or _may_be_complex(k)) for k in kinds)
 
 
 def _may_be_complex(kind):
