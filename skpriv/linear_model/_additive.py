@@ -1,4 +1,4 @@
-"""Private additive regression: a sum of curves of one feature each, with bands, or monotone."""
+"""Private additive regression: a sum of curves of one feature each, with bands."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -8,7 +8,7 @@ from numbers import Integral
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
-from scipy import linalg, optimize, stats
+from scipy import linalg, stats
 from sklearn.utils.validation import check_is_fitted
 
 from .._compat import Interval, StrOptions, names_in
@@ -499,40 +499,6 @@ def bands(fit, rows, target, columns, grid, average, heights, confidence_level):
     return target.radius * law.value(rows_at)[:n], *halves
 
 
-def monotone_heights(heights, metric, blocks, directions):
-    """Nearest heights of the hats whose curves rise (1) or fall (-1) where they have to.
-
-    The distance is that of the released mean square of the function. Heights of a curve are a first
-    height and the steps from knot to knot, whose signs are bounds of a least-squares problem.
-
-    Parameters
-    ----------
-    heights : ndarray of shape (n_hats,)
-    metric : ndarray of shape (n_hats, n_hats)
-        Positive semi-definite.
-    blocks : list of slice
-    directions : dict of int to {-1, 1}
-        Directions by column.
-
-    Returns
-    -------
-    ndarray of shape (n_hats,)
-    """
-    n_hats = len(heights)
-    back = np.eye(n_hats)
-    low = np.full(n_hats, -np.inf)
-    high = np.full(n_hats, np.inf)
-    for column, sign in directions.items():
-        block = blocks[column]
-        back[block, block] = np.tri(block.stop - block.start)
-        (low if sign > 0 else high)[block.start + 1 : block.stop] = 0.0
-    values, vectors = np.linalg.eigh(metric)
-    values = np.maximum(values, ROUGH * max(float(values[-1]), 1e-300))
-    root = np.sqrt(values)[:, None] * vectors.T
-    found = optimize.lsq_linear(root @ back, root @ heights, bounds=(low, high), method="bvls")
-    return back @ np.clip(found.x, low, high)
-
-
 PLANNED_POINTS = 21  # of a curve, at which a plan tells its errors
 USUAL_LEVEL = 0.95  # of the intervals of a plan
 REPORTS_FACTOR = 0.5  # one answer has no steps that mend it: knots need twice the resolution
@@ -565,9 +531,6 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
         does not name is "auto".
     linear_features : list of str or int, default=None
         Features that stay lines, such as those with two values: a curve would be wasted on them.
-    monotonic_cst : mapping or array-like of shape (n_features,), default=None
-        1 for a feature whose curve has to rise, -1 for one that has to fall, 0 for no constraint.
-        Post-processing: it costs nothing.
     calibration_size : float in (0, 1) or None, default=None
         Part of the rows that is held out of the fit, at random, for :meth:`prediction_interval`;
         both parts have the whole budget. None holds out nothing.
@@ -603,7 +566,7 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
     of hats, whose norm is at most 1; their costs compose exactly as Gaussian DP (Dong, Roth and Su
     2022). With the codebook channel users send one index each, whose price rests on one exact
     integer draw (delta = 0, docs/trust.md). Knots, the number of records and all parameters are
-    public. Smoothness, monotone curves and bands are computed from what was released.
+    public. Smoothness and bands are computed from what was released.
 
     Bands and what they were measured on are in ``docs/additive.md``.
 
@@ -626,7 +589,6 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
         Any, StrOptions({"auto"}), Interval(Integral, 2, None, closed="left"), Mapping
     ] = "auto"
     linear_features: ArrayLike | None = None
-    monotonic_cst: Annotated[Any, "array-like", Mapping, None] = None
     clip: Literal["auto", "wide"] = "auto"
     channel: Channel = "auto"
 
@@ -682,22 +644,7 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
         lines = {column_of(self, feature) for feature in listed}
         for column in lines:
             given.pop(column, None)
-        self._directions()
         return RecordMap(partial(make_map, low, high, given, lines), TargetMap(bounds_y, True))
-
-    def _directions(self):
-        """Columns with a monotone curve, and whether it rises (1) or falls (-1)."""
-        given = {} if self.monotonic_cst is None else self.monotonic_cst
-        if not isinstance(given, Mapping):
-            if len(given) != self.n_features_in_:
-                raise ValueError(
-                    f"monotonic_cst has {len(given)} entries, but X has {self.n_features_in_} "
-                    "features."
-                )
-            given = dict(enumerate(given))
-        if not set(given.values()) <= {-1, 0, 1}:
-            raise ValueError("monotonic_cst must be -1, 0 or 1 for every feature.")
-        return {column_of(self, key): int(value) for key, value in given.items() if value}
 
     def _channel(self, records, maps):
         """The reports of users, by public numbers."""
@@ -721,10 +668,6 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
         rows = self._record_map.row_map
         target = self._record_map.target_map
         heights = rows.heights(fit.theta)
-        directions = self._directions()
-        if directions and fit.equations:
-            lift = fit.W @ rows.basis.T / sqrt(rows.n_inputs)
-            heights = monotone_heights(heights, lift.T @ fit.gram @ lift, rows.blocks, directions)
         self._average = average_hats(fit, rows)
         means = [float(self._average[block] @ heights[block]) for block in rows.blocks]
         centred = zip(rows.blocks, means, strict=True)

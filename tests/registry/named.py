@@ -30,7 +30,7 @@ from .totals import Total
 PEOPLE = {"groups", "user", "users", "labels"}
 COLUMNS = {
     "bounds", "bounds_X", "columns", "endogenous", "exclusive", "feature", "features", "formula",
-    "frame", "instruments", "knots", "linear_features", "monotonic_cst", "name", "names", "pairs",
+    "frame", "instruments", "knots", "linear_features", "name", "names", "pairs",
     "schema", "target", "usual_X", "weights",
 }  # fmt: skip
 POLICIES = (
@@ -285,9 +285,6 @@ DOORS = {
     ),
     ("AdditiveRegressor", "knots"): lambda name: _additive(
         name, "knots", lambda name: {name: [-1.0, 0.25, 1.0]}
-    ),
-    ("AdditiveRegressor", "monotonic_cst"): lambda name: _additive(
-        name, "monotonic_cst", lambda name: {name: 1}
     ),
     ("IVRegressor", "bounds_X"): lambda name: linear_model.IVRegressor(
         endogenous=["other"], instruments=[CLEAN], bounds_X={name: (-1, 1), "other": (-1, 1)},

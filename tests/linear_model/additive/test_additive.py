@@ -1,4 +1,4 @@
-"""Additive regression: accuracy, laws, curves and their bands, monotone curves."""
+"""Additive regression: accuracy, laws, curves and their bands."""
 
 import numpy as np
 import pytest
@@ -140,26 +140,6 @@ def test_unresolved_curves_are_infinite():
     assert curve.effect[0] == 0.0
 
 
-@pytest.mark.parametrize("sign", [-1, 1])
-def test_monotone_curves(sign):
-    X, y = draw(3000)
-    options = {**PUBLIC, "epsilon": 0.5, "random_state": 3, "knots": 8}
-    free = AdditiveRegressor(**options).fit(X, sign * y)
-    options["monotonic_cst"] = {1: sign}
-    model = AdditiveRegressor(**options).fit(X, sign * y)
-    steps = sign * np.diff(model.heights_[1])
-    assert (steps >= -1e-9).all() and steps.sum() > 0.5
-    assert (sign * np.diff(free.heights_[1]) < 0.0).any() or np.allclose(
-        free.predict(X), model.predict(X), atol=0.1
-    )
-
-
-def test_a_wrong_direction_is_flat():
-    X, y = draw()
-    model = AdditiveRegressor(**PUBLIC, monotonic_cst=[0, -1, 0], random_state=0).fit(X, y)
-    assert np.ptp(model.heights_[1]) < 0.05
-
-
 def test_two_valued_features_are_lines():
     rng = np.random.RandomState(0)
     X = np.column_stack([rng.uniform(-1, 1, 5000), rng.binomial(1, 0.3, 5000)])
@@ -177,8 +157,6 @@ BAD = [
     ({"knots": {"a": 3}}, "not a feature"),
     ({"knots": {0: [np.inf, 1.0]}}, "knots of 0"),
     ({"linear_features": [7]}, "not a feature"),
-    ({"monotonic_cst": [1]}, "monotonic_cst has 1"),
-    ({"monotonic_cst": {0: 2}}, "must be -1, 0 or 1"),
 ]
 
 
