@@ -28,6 +28,8 @@ from ._stored import set_state, stored_kind, stored_name
 from ._version import VERSION
 
 MODEL_VERSION = 1
+# A parameter that estimators had: it decided what is fitted, and old files hold the result.
+_FORMER = "monotonic_cst"
 _SECRET = "random_state"
 # The values that a process keeps beside the state of an object: its locks, and the accountants that
 # it charges
@@ -595,6 +597,7 @@ class _Decoder:
         if not issubclass(kind, BaseEstimator):
             raise TypeError("no estimator")
         params = self._state(value["params"])
+        params.pop(_FORMER, None)
         if unknown := params.keys() - _parameters_of(kind):
             raise ValueError(UNKNOWN.format(kind.__name__, ", ".join(sorted(unknown))))
         if not self._of_policies and _SECRET in params:

@@ -156,7 +156,6 @@ class Query(Summed, ABC):
     """
 
     prepared: ClassVar[Any] = None
-    sum_by_memory: ClassVar[Any] = None  # finds its sum from what earlier queries left in memory
     likely: Any = None  # probability of the likeliest report, by the epsilon that it has
 
     norm: str = "l2"

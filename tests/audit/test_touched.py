@@ -25,7 +25,6 @@ from skpriv.inspection import describe, private_quantiles
 from skpriv.linear_model import (
     IHTRegressor, LogisticRegression, SSPRegressor,
 )  # fmt: skip
-from skpriv.linear_model._gradients._improper_sgd import ClippedGradientQuery
 from skpriv.model_selection import PrivateSearchCV, private_score
 from skpriv.preprocessing import Numeric
 from skpriv.privacy import Budget, Query, Stream, listening, open_session, split
@@ -175,8 +174,6 @@ def watch(monkeypatch):
         return seen
 
     streams, kept = {}, []
-    # What is remembered is about a pass: tests/linear_model/gradients/test_improper.py
-    monkeypatch.setattr(ClippedGradientQuery, "sum_by_memory", lambda *arguments: None)
     monkeypatch.setattr(Stream, "push", pushed(Stream.push))
     monkeypatch.setattr(CentralSession, "_stream_law", begun(CentralSession._stream_law))
     for kind in {Rows, *_subclasses(Rows)}:

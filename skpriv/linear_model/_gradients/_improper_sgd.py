@@ -5,7 +5,6 @@ are clipped gradients, or whole descents, and their error.
 """
 
 from dataclasses import field
-from functools import partial
 from math import ceil, e, floor, log, sqrt
 from numbers import Real
 from typing import Annotated, Any, Literal
@@ -15,10 +14,9 @@ from scipy import optimize, stats
 
 from ..._compat import Interval, StrOptions
 from ..._estimation._intervals import event, split_failure
-from ..._estimation._moments import MomentsQuery
 from ..._estimation._public_maps import RecordMap
 from ..._estimation._reports import LiftedMomentsQuery
-from ..._linalg import ROUNDED, norm_of, unvech
+from ..._linalg import ROUNDED, norm_of
 from ..._parameters import Channel, Count, DataNorm, Positive, parameters
 from ..._stored import frozen_object, stored
 from ...privacy import ROUNDING, InnerSum, Procedure, Query, best_codebook, models_that, split
@@ -35,12 +33,11 @@ CAP = 2.5
 # Least number of steps, and the largest time that one step stands for, with and without a curator.
 N_ITER = {True: 32, False: 8}
 REACH = {True: 2.5, False: 1.0}
-# Under a curator every gradient may be a pass over all rows, so that longer descents take fewer
+# Under a curator every gradient is a pass over all rows, so that longer descents take fewer
 # steps with more momentum: sqrt(SETTLED * time), which leave exp(-5.6) of the error in directions
 # of large curvature. At n = 1e6 with 15 features, epsilon 1, errors of 70 steps are .0008 (sphere)
 # and .0015 (decaying scales), of 160 steps .0007 and .0028, of 50 .0059 and .0053.
 SETTLED = 12.0
-NEARBY = 0.25  # distance between parameters up to which the rows that may be clipped are remembered
 CONTRACTION = 3.5  # momentum is at most what leaves exp(-CONTRACTION) where curvature is large
 
 
@@ -117,7 +114,6 @@ class ClippedGradientQuery(Query):
 
     maps: RecordMap
     theta: np.ndarray
-    n_steps: int = 0  # public number of such queries, for all of which moments are summed once
     name = "clipped gradient"
     limit = 1.0  # the unit of the sum
 
@@ -135,52 +131,6 @@ class ClippedGradientQuery(Query):
         """Exact sum over a chunk of rows."""
         phi, _, residual = residuals(self.maps, self.theta, X, y)
         return residual @ phi
-
-    def sum_by_memory(self, rows, memory, in_memory):
-        """The sum over rows from their moments and, in memory, the rows that may be clipped.
-
-        A row is at most 1 long, so that it is clipped at theta only if its product with an earlier
-        theta, no more than `NEARBY` away, is above 1 - `NEARBY`. Rounding is proved to be covered
-        for theta up to the sensitivity (docs/mathematics/sensitivities.md).
-
-        Parameters
-        ----------
-        rows : Rows
-        memory : dict
-            What earlier queries about these rows left in the session.
-        in_memory : bool
-            Whether rows are at hand without a pass over a file. Else only theta, which is public,
-            decides about passes, whose number the report says: how many rows are far is private.
-
-        Returns
-        -------
-        ndarray or None
-            None where a pass over the rows is cheaper, or not proved to be replaced.
-        """
-        length = norm_of(self.theta)
-        if self.maps.size > 2 * self.n_steps or length > self.sensitivity:
-            return None
-        if "moments" not in memory:
-            memory["moments"] = rows.sum(MomentsQuery(self.maps))
-        size = self.maps.size
-        moments = memory["moments"]
-        gradient = unvech(moments[size:-1], size) @ self.theta - moments[:size]
-        if length <= 1.0 - ROUNDED:
-            return gradient
-        if not in_memory:
-            return None
-        if "far" not in memory or np.linalg.norm(self.theta - memory["far"][0]) > NEARBY:
-            memory["far"] = self.theta, np.concatenate(list(rows.each(self._far)))
-        return gradient - rows.sum(InnerSum(self._excess, self.shape), memory["far"][1])
-
-    def _far(self, X, y):
-        """Whether each row may be clipped at a theta near this one."""
-        return abs(self.maps.rows(X) @ self.theta) > 1.0 - NEARBY - ROUNDED
-
-    def _excess(self, X, y):
-        """The part that clips take off a sum over rows."""
-        phi, clipped, _ = residuals(self.maps, self.theta, X, y)
-        return (phi @ self.theta - clipped) @ phi
 
 
 @frozen_object
@@ -305,10 +255,8 @@ class ImproperSGDRegressor(CertifiedIntervals, PrivateRegressor):
         every user with a trusted shuffler that makes the reports anonymous, or nobody.
     n_iter : int >= 1 or "auto", default="auto"
         Number of steps: 32, in the local model 8, and more where budget and number of records
-        allow a longer descent: 39 at 1e5 records, 70 at 1e6, 220 at 1e8. With no more than twice as
-        many features as steps, a fit takes five to ten passes over rows in memory, and one over
-        files as long as coefficients in scaled units have a norm of at most 1. Otherwise every step
-        reads all rows, unless users answer for themselves.
+        allow a longer descent: 39 at 1e5 records, 70 at 1e6, 220 at 1e8. Every step reads all
+        rows, unless users answer for themselves.
     step_size : float in (0, 2] or "auto", default="auto"
         Step of plain descent on rows in the unit ball; "auto" adds momentum where 1 is too small.
     calibration : float in [0, 0.5], default=0.2
@@ -427,9 +375,7 @@ class ImproperSGDRegressor(CertifiedIntervals, PrivateRegressor):
         held_out = None
         if size:
             fitted, held_out = split(session, session.n - size, size)
-        kind: Any = partial(ClippedGradientQuery, n_steps=steps)
-        if channel == "codebook":
-            kind = ReportedGradientQuery
+        kind: Any = ReportedGradientQuery if channel == "codebook" else ClippedGradientQuery
         # Algorithm 6, without projection: noise alone would leave any ball
         theta = np.zeros(maps.size)
         velocity = np.zeros(maps.size)

@@ -152,7 +152,6 @@ class Pieces:
         self._prepared_rows = None
         self._users = {}
         self._inside = {}
-        self._memory = {}
 
     def prefix(self, start, stop, fraction):
         """The first records of those from one place up to another: a fraction of them.
@@ -197,17 +196,10 @@ class Pieces:
         if self._foreseen:
             self._order  # noqa: B018 - it is drawn now, whatever the rows are
         rows = self.all_rows
-        prepared = query.prepared
-        found = None
-        if prepared is not None:
-            found = self._sum_of_prepared(piece, *prepared)
-        # A query may find its sum from what earlier ones about the same rows left in `memory`.
-        elif query.sum_by_memory is not None:
-            memory = self._memory.setdefault((query.maps, piece), {})
-            in_memory = isinstance(rows, ArrayRows)
-            found = query.sum_by_memory(rows.select(self.users(piece)), memory, in_memory)
-        if found is not None:
-            return found
+        if query.prepared is not None:
+            found = self._sum_of_prepared(piece, *query.prepared)
+            if found is not None:
+                return found
         if query.width == 0 and rows.passes is not None:  # None: rows are in memory
             rows = self._targets
             if rows.indexed and self._rows.ordered:  # they are in memory now, in the same places
@@ -256,7 +248,6 @@ class Pieces:
         if made is not None:  # what was kept of the former X is not valid any more
             self.all_rows = made.joined()
             self._kept_pieces = []
-            self._memory = {}
             self._maker = None
         return made is not None
 

@@ -14,10 +14,9 @@ from skpriv.linear_model._gradients import _improper_sgd as _regressor
 from skpriv.linear_model._gradients._improper_sgd import (
     ClippedGradientQuery, ReportedGradientQuery, momentum_for, root_mean_square_bound, schedule,
 )  # fmt: skip
-from skpriv.privacy import Budget, NoiseSource, best_codebook, open_session
+from skpriv.privacy import NoiseSource, best_codebook
 from skpriv.protocol import Collector, report
 from skpriv.protocol._device import scaled_record
-from skpriv.records import ArrayRows, from_batches
 
 
 @pytest.mark.parametrize("fraction", [0.0, 0.29, 0.5])
@@ -75,41 +74,6 @@ def test_passes_grow_as_the_fourth_root():
         # as far as plain descent of this time goes
         assert moved(number, momentum) == pytest.approx(np.sqrt(n) / 2.5)
     assert schedule(10**6, 0.25, 1.0, False, "auto")[0] < 32
-
-
-@pytest.mark.parametrize("part", [slice(None), slice(0, 700)])
-def test_moments_and_clipped_rows_give_the_sum_of_a_pass(part, global_random_seed):
-    """Along a path whose theta grow beyond 1, turn, and come back; few passes are read for it."""
-    rng = np.random.RandomState(global_random_seed)
-    X, y = rng.normal(size=(1000, 3)), rng.uniform(-2.0, 2.0, size=1000)
-    maps, memory = RecordMap.of_norm(1.5, (-1.0, 1.0), True, 3), {}
-    rows = ArrayRows(X, y).select(part)
-    directions = rng.normal(size=(2, 4))
-    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    passes = []
-    for at in np.linspace(0.0, np.pi, 60):
-        theta = 3.0 * np.sin(at) * (np.cos(at) * directions[0] + np.sin(at) * directions[1])
-        query = ClippedGradientQuery(maps, theta, n_steps=60)
-        found = query.sum_by_memory(rows, memory, True)
-        np.testing.assert_allclose(found, rows.sum(query), rtol=0, atol=1e-9)
-        passes.append(id(memory.get("far")))
-    assert len(set(passes)) < 40
-    for theta, n_steps in ((np.ones(4), 1), (np.full(4, 5.0), 60)):  # many features, or far away
-        query = ClippedGradientQuery(maps, theta, n_steps=n_steps)
-        assert query.sum_by_memory(rows, memory, True) is None
-
-
-def test_sums_that_are_remembered_are_of_the_records_that_are_asked_about():
-    X, y = _data()
-    session = open_session("central", X, y, Budget(1.0, 1e-6), 0)
-    query = ClippedGradientQuery(
-        RecordMap.of_norm(1.0, (-1.0, 1.0), False, 5), np.full(5, 0.6), n_steps=9
-    )
-    parts = [session.part(0.3), session.part(0.6)]
-    for part in (*parts, None, *parts):
-        chosen = None if part is None else session._pieces.users(part)
-        expected = ArrayRows(X, y).sum(query, chosen)
-        np.testing.assert_allclose(session._pieces.sum(query, part), expected, atol=1e-11)
 
 
 def test_no_warning_tells_of_tiny_values():
@@ -220,23 +184,6 @@ def test_the_parts_of_the_interval_add_up(monkeypatch):
         low, high = est.confidence_interval(np.zeros((1, 2)), confidence_level=level)
         chebyshev = (1e-3 * est._scaling.radius / ((high - low) / 2.0)) ** 2
         assert asked[-1] + float(chebyshev[0]) == pytest.approx(1.0 - level)
-
-
-@pytest.mark.parametrize(("scale", "fewer"), [(1.0, True), (0.5, False)])
-def test_files_are_read_once_while_coefficients_are_short(scale, fewer, monkeypatch):
-    """Which of the released coefficients are long decides about passes, and not which rows."""
-    monkeypatch.setattr("skpriv.privacy._session._base.KEPT_BYTES", 1000)
-    (X, y), passes = _data(4000, d=2), []
-
-    def batches():
-        passes.append(1)
-        yield scale * X, y
-
-    options = {"data_norm": 1.0, "bounds_y": (-1, 1), "fit_intercept": False, "calibration": 0.0}
-    model = ImproperSGDRegressor(**options, epsilon=50.0, random_state=0)
-    found = model.fit(from_batches(batches, n=4000)).coef_
-    np.testing.assert_allclose(found, model.fit(scale * X, y).coef_, atol=1e-10)
-    assert (len(passes) < 6) == fewer and len(passes) < model.n_iter_ + 4
 
 
 def records(n, d, seed):

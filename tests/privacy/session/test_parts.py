@@ -26,15 +26,6 @@ class Chosen(Query):
         return np.bincount(X[:, 0].astype(int), minlength=N).astype(float)
 
 
-class ByMemory(Chosen):
-    """Finds what an earlier query about the same records left."""
-
-    maps = "the same"
-
-    def sum_by_memory(self, rows, memory, in_memory):
-        return memory.setdefault("sum", rows.sum(Chosen()))
-
-
 class Count(Query):
     name, shape, norm, sensitivity = "count", (3,), "linf", 1.0
 
@@ -47,10 +38,9 @@ def _session(privacy, seed=0, **options):
     return open_session(privacy, X, y, BUDGET, seed, "who", **options)
 
 
-@pytest.mark.parametrize("query", [Chosen(), ByMemory()], ids=["sums", "memory"])
-def test_parts_are_disjoint_and_random(query, global_random_seed):
+def test_parts_are_disjoint_and_random(global_random_seed):
     parts = split(_session("none", global_random_seed), 600, 300)
-    first, second = (part.sum(query, 1.0).value for part in parts)
+    first, second = (part.sum(Chosen(), 1.0).value for part in parts)
     assert [part.n for part in parts] == [600, 300]
     assert first.sum() == 600 and second.sum() == 300 and (first + second).max() == 1.0
     other = split(_session("none", global_random_seed + 1), 600, 300)[0].sum(Chosen(), 1.0).value
