@@ -7,7 +7,8 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from contextlib import nullcontext
+from functools import partial, reduce
 from itertools import chain, islice
 from math import prod
 from operator import itemgetter
@@ -24,7 +25,9 @@ from .._progress import progress
 from ..exceptions import InvalidValues
 from ._dtypes import dtypes_of, refuse_dtypes
 from ._subset import BATCH_ROWS, SeededOrder, Subset
-from ._values import INVALID_VALUES, OTHER_ROWS, finite, numeric, public_shape, quietly, silence
+from ._values import (
+    INVALID_VALUES, OTHER_ROWS, finite, numeric, public_shape, quietly, silence, silence_everywhere,
+)  # fmt: skip
 
 # Seconds that the caller works alone before other threads help: waking them can take as long.
 ALONE = 0.005
@@ -96,11 +99,16 @@ def computed(compute: Callable) -> Any:
     """What Dask computes; tasks that died with their workers are computed again.
 
     An error of making the parts, such as a text that is cast to a number, may quote a value, and is
-    not repeated.
+    not repeated. Threads of ours have ended by then; those of a cluster, or of a pool that the user
+    chose, may go on.
     """
+    import dask
+
+    theirs = dask.base.get_scheduler() or dask.config.get("pool", None)
+    mine = nullcontext() if theirs else dask.config.set(scheduler=_in_own_threads)
     for attempt in range(ATTEMPTS):
         try:
-            with silence(everywhere=True):  # tasks warn in threads of Dask
+            with silence(), silence_everywhere(), mine:  # tasks warn in threads of Dask
                 return compute()
         except (OSError, MemoryError):
             raise
@@ -110,6 +118,14 @@ def computed(compute: Callable) -> Any:
             if attempt == ATTEMPTS - 1:
                 raise
     raise InvalidValues(INVALID_VALUES)
+
+
+def _in_own_threads(graph, keys, **options):
+    """Scheduler of Dask whose threads have ended when it returns: Dask leaves them at an error."""
+    from dask import config, system, threaded
+
+    with ThreadPoolExecutor(config.get("num_workers", None) or system.CPU_COUNT) as pool:
+        return threaded.get(graph, keys, pool=pool, **options)
 
 
 # Most rows of a chunk, 2^14: the bound on rounding in every sensitivity needs it
@@ -304,11 +320,8 @@ class Rows(ABC):
         For what is no sum, such as a triangular factor. ``merge`` must be associative, since parts
         of the rows may be merged where they are; what it returns must not grow with the rows.
         """
-        total = start
-        for value in self.each(function):
-            with np.errstate(all="ignore"):
-                total = merge(total, value)
-        return total
+        with np.errstate(all="ignore"):
+            return reduce(merge, self.each(function), start)
 
     def check(self, refuse: bool = True) -> None:
         """Refuse, with one fixed sentence, rows with anything that is not a finite number.

@@ -134,15 +134,13 @@ def ahead(blocks):
     """Yield from an iterable that another thread reads: reading overlaps with what is done here."""
     blocks = iter(blocks)
     done = object()
-    reader = ThreadPoolExecutor(1, "skpriv-reader")
-    try:
-        waiting = deque(reader.submit(silence()(next), blocks, done) for _ in range(AHEAD))
+    with ThreadPoolExecutor(1, "skpriv-reader") as reader:
+        read = partial(reader.submit, silence()(next), blocks, done)
+        waiting = deque(read() for _ in range(AHEAD))
         while (block := waiting.popleft().result()) is not done:
-            waiting.append(reader.submit(silence()(next), blocks, done))
+            waiting.append(read())
             yield block
             del block
-    finally:
-        reader.shutdown(cancel_futures=True)
 
 
 def aligned(left, right):
@@ -334,13 +332,13 @@ class BatchRows(FetchedRows):
     def pieces(self, max_rows: Any, subset: Any = None, sparse: bool = True) -> Any:
         """Functions that make one chunk each, of at most ``max_rows`` rows, of batches read ahead.
 
-        An error of reading is raised by a piece, where it can be passed on.
+        Parts without a row of the subset are left out.
         """
         self.passes += 1
-        try:
-            yield from self._pieces(max_rows, subset, sparse)
-        except Exception as error:
-            yield partial(_raise, error)
+        for start, X, y in self._cuts(max_rows, sparse):
+            chosen = None if subset is None else subset.between(start, start + length(X))
+            if chosen is None or len(chosen):
+                yield partial(self._chunk, X, y, chosen, sparse)
 
     def targets(self, max_rows: Any, subset: Any = None, sparse: bool = True) -> Any:
         """Chunks of targets alone, if no column of X need be read for them."""
@@ -355,16 +353,6 @@ class BatchRows(FetchedRows):
         blocks = lambda: ((np.empty((length(y), 0)), y) for y in targets())  # noqa: E731
         alone = {"n_features": 0, "names": None, "_steps": (), "_targets": None}
         return self._changed(_blocks=blocks, _refuses=self._refuses, has_target=True, **alone)
-
-    def _pieces(self, max_rows, subset, keep_sparse):
-        """Yield functions that make the chunks of a subset, and leave out parts without a row."""
-        for start, X, y in self._cuts(max_rows, keep_sparse):
-            chosen = None
-            if subset is not None:
-                chosen = subset.between(start, start + length(X))
-                if not len(chosen):
-                    continue
-            yield partial(self._chunk, X, y, chosen, keep_sparse)
 
     def _cuts(self, max_rows, keep_sparse=False):
         """Yield the number of the first row, X and y of each part of a block, of its own type."""
@@ -412,10 +400,6 @@ def step(function, numeric, X):
     """Result of a function of a chunk, as an array of numbers or as the table that it is."""
     X = dense(X) if numeric else frame(X).to_native()
     return quietly(function, X)
-
-
-def _raise(error):
-    raise error
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -121,7 +121,6 @@ class DaskRows(FetchedRows):
         from dask import delayed
 
         if is_dask_frame(X):
-            names = list(map(str, X.columns))
             target, chosen = chosen_columns(target, features, list(X.columns), texts=False)
             names = list(map(str, chosen))
             width = len(chosen)
@@ -232,20 +231,20 @@ class DaskRows(FetchedRows):
         """The rows of a subset, which stay on their workers, if they are no more than that."""
         if subset is None or not self.has_target or self._bytes(subset) > most_bytes:
             return None
-        return self._cut(_chosen_rows, subset, self.n_features)
+        return self._cut(subset, self.n_features)
 
     def loaded_with_targets(self, subset: Any, most_bytes: int) -> Any:
         """The rows of a subset and the targets of all rows, each on its worker; None: too many."""
         part = self.loaded(subset, most_bytes)
         used = 0 if part is None else self._bytes(subset)
         fits = self.has_target and 8 * self.n + used <= most_bytes
-        return part, self._cut(_targets_alone, None, 0) if fits else None
+        return part, self._cut(None, 0) if fits else None
 
     def _bytes(self, subset):
         return 8 * len(subset) * (self.n_features + 1)
 
-    def _cut(self, cut_part, subset, n_features):
-        """Rows that are made of each part once, and kept where the part is."""
+    def _cut(self, subset, n_features):
+        """A subset with its first columns, made of each part once and kept where the part is."""
         import dask
         from dask import delayed
 
@@ -254,10 +253,11 @@ class DaskRows(FetchedRows):
         chosen = []
         for part, (start, size) in zip(self._parts, self._ranges(), strict=True):
             where = _local(subset, start, size)
-            chosen.append(delayed(cut_part, pure=False)(part, steps, where, n_features))
-        sizes = self._sizes
-        if subset is not None:
-            sizes = [len(subset.between(start, start + size)) for start, size in self._ranges()]
+            chosen.append(delayed(_chosen_rows, pure=False)(part, steps, where, n_features))
+        sizes = [
+            size if subset is None else len(subset.between(start, start + size))
+            for start, size in self._ranges()
+        ]
         found = computed(partial(dask.persist, *chosen))
         cut_rows = DaskRows(found, sizes, n_features, n=sum(sizes))
         cut_rows.check(self._refuses)
@@ -372,18 +372,12 @@ def _unpacked(local, n):
 
 
 def _chosen_rows(part, steps, local, n_features):
-    """Chosen rows of a part, in memory."""
+    """Chosen rows of a part, with their first columns, in memory."""
     rows = _rows(part, steps)
-    chunks = [*rows.each(lambda X, y: (X, y), _unpacked(local, rows.n))]
+    chunks = [*rows.each(lambda X, y: (X[:, :n_features], y), _unpacked(local, rows.n))]
     chunks.append((np.empty((0, n_features)), np.empty(0)))
     X, y = map(np.concatenate, zip(*chunks, strict=True))
     return ArrayRows(X, y, 1)
-
-
-def _targets_alone(part, steps, local, n_features):
-    """Targets of a part, in memory, beside rows without columns."""
-    y = np.concatenate([np.empty(0), *_rows(part, ()).each(lambda X, y: y)])
-    return ArrayRows(np.empty((len(y), 0)), y, 1)
 
 
 def _rows(part, steps):

@@ -1,6 +1,7 @@
 """Tables that are read in batches: one class for each kind of them, chosen once by `source_of`."""
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property
@@ -12,7 +13,9 @@ from ..exceptions import InvalidValues
 from ._batches import frame, split
 from ._dtypes import dtypes_of, inner
 from ._subset import BATCH_ROWS
-from ._values import INVALID_VALUES, arrow_classes, known_table
+from ._values import (
+    INVALID_VALUES, arrow_classes, ends, known_table, silence_everywhere, unsaid,
+)  # fmt: skip
 
 BATCH_BY_BATCH = {"batch_size": BATCH_ROWS, "batch_readahead": 1, "fragment_readahead": 0}
 
@@ -58,13 +61,14 @@ class Source(ABC):
     def batches(self, columns: Iterable) -> Iterator:
         """Iterate over batches of some columns; the text of a library's error is not repeated."""
         try:
-            yield from self._read(list(dict.fromkeys(columns)))
+            with silence_everywhere():
+                yield from self._read(list(dict.fromkeys(columns)))
             return
         except (OSError, MemoryError, InvalidValues):
             raise
         except BaseException as error:  # such as that of a text which a query casts to a number
-            if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
-                raise  # polars panics by what is no Exception, and ends of a process are none
+            if ends(error):
+                raise
         raise InvalidValues(INVALID_VALUES)
 
     def column(self, name: Any) -> Iterator:
@@ -101,8 +105,17 @@ class LazyFrame(Source):
             if query.implementation.is_duckdb():
                 return query.to_native().to_arrow_reader(BATCH_ROWS)
             if query.implementation.is_polars():
-                return query.to_native().collect_batches(chunk_size=BATCH_ROWS)
+                return _to_the_end(query.to_native().collect_batches(chunk_size=BATCH_ROWS))
         return iter([query.collect(backend="pyarrow").to_native()])
+
+
+def _to_the_end(batches):
+    """Iterate over batches of polars, whose threads go on until the last one is read."""
+    try:
+        yield from batches
+    finally:
+        with unsaid():
+            deque(batches, maxlen=0)
 
 
 class ArrowReader(Source):

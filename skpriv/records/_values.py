@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sized
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
-from threading import local
+from threading import current_thread, local, main_thread
 from typing import Any, Protocol, runtime_checkable
 
 import narwhals.exceptions as nw_errors
@@ -49,7 +49,7 @@ class _OfSilentThreads(type):
     """Type of a category that all warnings belong to in a silent thread, and none in another."""
 
     def __subclasscheck__(cls, category):
-        return bool(_everywhere) or _here.silent
+        return _here.silent or bool(_everywhere) and current_thread() is not main_thread()
 
 
 class _Unheard(Warning, metaclass=_OfSilentThreads):
@@ -61,42 +61,47 @@ warnings.simplefilter("ignore", _Unheard)
 
 
 @contextmanager
-def silence(everywhere: bool = False) -> Iterator[None]:
+def _silent(now):
+    """Whether this thread is silent, for a while."""
+    before = _here.silent
+    try:
+        _here.silent = now
+        yield
+    finally:
+        _here.silent = before
+
+
+@contextmanager
+def silence() -> Iterator[None]:
     """Let nobody hear a warning while private values are read: it would tell of one.
 
     It decorates functions, too. Filters of warnings belong to the process. If each of two
     overlapping threads restored those that it found, the second one would leave all warnings
     ignored for good. So one filter stays, which ignores what silent threads warn of.
-
-    Parameters
-    ----------
-    everywhere : bool, default=False
-        Whether all threads are silent meanwhile, for work that is done in threads of others.
     """
-    before = _here.silent
-    token = object()
-    try:
-        _here.silent = True
-        if everywhere:
-            _everywhere.add(token)
+    with _silent(True), np.errstate(all="ignore"):
         if not warnings.filters or warnings.filters[0][2] is not _Unheard:
             warnings.simplefilter("ignore", _Unheard)  # before all filters that were set since
-        with np.errstate(all="ignore"):
-            yield
-    finally:
-        _here.silent = before
-        _everywhere.discard(token)
+        yield
 
 
 @contextmanager
-def aloud() -> Iterator[None]:
-    """Let warnings be heard in a silent thread: of what is public, while no cell is looked at."""
-    before = _here.silent
+def silence_everywhere() -> Iterator[None]:
+    """Silence of all threads but the main one, while those of other libraries read values.
+
+    Whoever asks for it is silent, and waits until they have ended. It may end in another thread.
+    """
+    token = object()
     try:
-        _here.silent = False
+        _everywhere.add(token)
         yield
     finally:
-        _here.silent = before
+        _everywhere.discard(token)
+
+
+def aloud() -> Any:
+    """Let warnings be heard in a silent thread: of what is public, while no cell is looked at."""
+    return _silent(False)
 
 
 @contextmanager
@@ -105,11 +110,14 @@ def unsaid() -> Iterator[None]:
     try:
         with silence():
             yield
-    except Exception:
-        pass
-    except BaseException as error:  # polars panics by what is no Exception
-        if type(error).__name__ != "PanicException":
+    except BaseException as error:
+        if ends(error):
             raise
+
+
+def ends(error: BaseException) -> bool:
+    """Whether an exception is the end of a process; polars panics by what is no Exception."""
+    return not isinstance(error, Exception) and type(error).__name__ != "PanicException"
 
 
 def held_back(evaluate: Any, data: Any, nothing: Any) -> Any:

@@ -4,18 +4,21 @@ import subprocess
 import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier, current_thread
+from threading import Barrier, Event, current_thread
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from registry.estimators import ssp
 from registry.processes import forked, needs_fork, of_threads
 
 from skpriv import _linalg
 from skpriv._compat import fit_context
+from skpriv.exceptions import InvalidValues
 from skpriv.linear_model import LinearRegression
-from skpriv.records import _base as _threads, _values, silence
+from skpriv.records import _base as _threads, _values, from_table, silence
 from skpriv.records._base import in_threads
+from skpriv.records._values import silence_everywhere
 
 
 @pytest.fixture(autouse=True)
@@ -85,7 +88,7 @@ def test_a_forked_child_makes_threads_and_locks_of_its_own():
         assert not _values._everywhere and _squares(9) == [x * x for x in range(9)]
 
     assert _squares(9)
-    with _linalg.one_blas_thread.vector_turn, silence(everywhere=True):
+    with _linalg.one_blas_thread.vector_turn, silence_everywhere():
         assert forked(squared)
 
 
@@ -176,7 +179,7 @@ def test_silence_is_that_of_one_thread_and_ends():
         pool.submit(theirs.__exit__, None, None, None).result()
         warnings.filters[:] = copied
         assert both() == (True, True)
-        with pytest.raises(KeyError), silence(everywhere=True), silence():
+        with pytest.raises(KeyError), silence_everywhere(), silence():
             assert both() == (False, False)
             raise KeyError
         assert both() == (True, True)
@@ -195,3 +198,59 @@ def test_filters_that_another_thread_restores_let_nobody_hear():
     """They were copied before the first silence began."""
     done = subprocess.run([sys.executable, "-c", RESTORED], capture_output=True, text=True)
     assert done.returncode == 0 and done.stderr == ""
+
+
+class Late:
+    """A step of the user, which is still running elsewhere when the fit has refused a cell."""
+
+    n = 250_000
+
+    def __init__(self):
+        self.running, self.refused, self.ended = Event(), Event(), Event()
+
+    def warn(self):
+        self.running.set()
+        self.refused.wait(0.2)  # to the end, if the fit waits until the step has ended
+        warnings.warn("Alice", stacklevel=1)
+        self.ended.set()
+
+    def fail(self):
+        assert self.running.wait(9)
+        raise ValueError("Alice")
+
+    def dask(self):
+        delayed = pytest.importorskip("dask").delayed
+        frames = pytest.importorskip("dask.dataframe")
+        parts = [delayed(step, pure=False)() for step in (self.fail, self.warn)]
+        frame = frames.from_delayed(parts, meta={"a": float, "y": float}, verify_meta=False)
+        return from_table(frame, target="y", n=self.n)
+
+    def polars(self, target=0.0):
+        """Parts have 100,000 rows each; a missing target is refused while others are made."""
+        pl = pytest.importorskip("polars")
+        table = pl.DataFrame({"a": np.arange(self.n) / self.n, "y": np.full(self.n, target)})
+
+        def step(part):
+            if part[0] > 0.0:
+                self.warn()
+            elif target == 0.0:
+                self.fail()
+            return part
+
+        step_on = pl.col("a").map_batches(step, return_dtype=pl.Float64, is_elementwise=True)
+        return from_table(table.lazy().with_columns(step_on), target="y", n=self.n)
+
+    def polars_unread(self):
+        return self.polars(np.nan)
+
+
+@pytest.mark.parametrize("library", [Late.dask, Late.polars, Late.polars_unread])
+def test_nobody_hears_a_step_of_the_user_that_ends_after_a_refusal(library):
+    late = Late()
+    rows = library(late)
+    with warnings.catch_warnings(record=True, action="always") as told:
+        with pytest.raises(InvalidValues):
+            ssp().fit(rows)
+        late.refused.set()
+        assert late.ended.wait(9)
+    assert not told and not _values._everywhere
