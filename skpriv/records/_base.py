@@ -96,7 +96,7 @@ def _in_pool(function, arguments, n_jobs):
 
 
 def computed(compute: Callable) -> Any:
-    """What Dask computes; tasks that died with their workers are computed again.
+    """The result of Dask; tasks that died with their workers are computed again.
 
     An error of making the parts, such as a text that is cast to a number, may quote a value, and is
     not repeated. Threads of ours have ended by then; those of a cluster, or of a pool that the user

@@ -191,7 +191,7 @@ def public_shape(data: Any, depth: int = 4) -> tuple:
 
 
 def known_table(data: Any) -> Any:
-    """What narwhals makes of a table, or else the data; two columns of one name are refused."""
+    """The table of narwhals, or else the data; two columns of one name are refused."""
     try:
         return nw.from_native(data, pass_through=True)
     except nw_errors.DuplicateError:
