@@ -23,6 +23,7 @@ COMMANDS = {
     "predict": ("_predict", "predictions for the rows of a table"),
     "budget": ("_budget", "what a ledger has spent, and what is left"),
     "tradeoff": ("_tradeoff", "what privacy costs in accuracy, on real data"),
+    "learn": ("_learn", "rewards that come late, and learning, for the file of a service"),
     "regret": ("_regret", "what privacy costs a bandit in regret"),
     "audit": ("_audit", "attack the privacy of every estimator and policy"),
 }

@@ -64,6 +64,8 @@ def dtypes_of(data: Any) -> dict[str, Any]:
     """
     if isinstance(data, np.ndarray):
         return {"": data.dtype}
+    if isinstance(data, list | tuple):
+        return {}
     if is_dask(data):
         is_frame = is_dask_frame(data) and data.ndim == 2
         return dict(data.dtypes.items()) if is_frame else {"": data.dtype}

@@ -8,7 +8,6 @@ from sklearn.linear_model import Ridge
 
 from skpriv.bandits import (
     EpochGreedy,
-    EpsilonGreedy,
     LinearEnvironment,
     RandomPolicy,
     RegretDisplay,
@@ -24,7 +23,7 @@ def policies():
     return {
         "random": RandomPolicy(),
         "greedy": EpochGreedy(oracle=ssp()),
-        "ridge": EpsilonGreedy(regressor=Ridge()),
+        "ridge": EpochGreedy(oracle=Ridge()),
     }
 
 

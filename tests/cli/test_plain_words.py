@@ -10,6 +10,7 @@ import pytest
 
 from skpriv._cli import main
 from skpriv._cli._main import COMMANDS
+from skpriv.bandits import LinUCB, Loop
 
 SCHEMA = """
 person = "patient"
@@ -61,6 +62,7 @@ RUNS = {  # in this order: some read what others wrote
     ],
     "report": ["m.json --out page.html", "nix.json --out a.html", "schema.toml --out a.html"],
     "predict": ["m.json stays.csv --out p.csv", "m.json nix.csv --out p.csv"],
+    "learn": ["s.sqlite visits.csv", "s.sqlite", "nix.sqlite", "s.sqlite nix.csv"],
     "tradeoff": ["--data stays.csv --schema schema.toml --epsilons 1,x"],
     "regret": ["--horizon 60 --runs 1 --epsilons 1", "--setting nix"],
     "audit": ["ssp --runs 0"],
@@ -90,6 +92,8 @@ def folder(tmp_path_factory):
     columns = {"patient": patient, "age": age.round(1), "ward": ward, "days": days, "dead": dead}
     pd.DataFrame(columns).to_csv(folder / "stays.csv", index=False)
     (folder / "schema.toml").write_text(SCHEMA)
+    pd.DataFrame({"event": ["1", "2"], "reward": [1, 0]}).to_csv(folder / "visits.csv")
+    Loop(LinUCB(), folder / "s.sqlite").rank("1", np.eye(2))
     return folder
 
 

@@ -34,9 +34,10 @@ class Loop:
 
     Parameters
     ----------
-    policy : policy
+    policy : policy or None
         Not yet used: a file does not begin with one that has acted. If the file holds a policy
         already, that one goes on, and this one must be of the same class with the same parameters.
+        None goes on with the policy of the file and its ``in_order``.
     path : str or path-like
         The file; SQLite's locks must work on its file system.
     cutoff : float > 0, default=3600.0
@@ -117,7 +118,7 @@ class Loop:
     @validated
     def __init__(
         self,
-        policy: BasePolicy,
+        policy: BasePolicy | None,
         path: Any,
         *,
         cutoff: Positive = 3600.0,
@@ -128,7 +129,8 @@ class Loop:
         in_order: bool = True,
         clock: Annotated[Any, callable, None] = None,
     ) -> None:
-        policy = served(policy, max_visits, in_order)
+        if policy is not None:
+            policy = served(policy, max_visits, in_order)
         self._accountants = capture(with_parts=False)  # events may come from other parts
         self.cutoff = float(cutoff)
         self.default_reward = float(default_reward)
@@ -145,7 +147,8 @@ class Loop:
             self._version: Any = None
             self._closed = 0
             self._refresh(held)
-            check_same(self.policy, policy, in_order)
+            if policy is not None:
+                check_same(self.policy, policy, in_order)
         self._forget()
 
     def rank(
@@ -513,8 +516,9 @@ class Loop:
         first = held.first_open()
         until = self.policy.rounds_until_update_
         if self.policy._out_of_order:  # events whose rewards have come, in any order
-            closed = held.last() + 1 - first
-            return first, min(closed, until) if closed >= until or force else 0
+            closed = min(held.last() + 1 - first, until)
+            part = min(until, max(self.learn_every, EVENTS_AT_ONCE))
+            return first, min(closed, part) if closed >= part or force else 0
         # Each event before `_closed` has its reward, or has passed the cutoff.
         self._closed = held.first_waiting(max(first, self._closed), self._clock() - self.cutoff)
         closed = self._closed - first

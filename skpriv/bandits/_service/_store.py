@@ -261,6 +261,8 @@ def served(policy, max_visits, in_order):
 
 def begun(policy, in_order):
     """Policy of a file that begins; all copies of it find each other's answers."""
+    if policy is None:
+        raise ValueError("the file holds no policy yet: the first Loop on it needs one.")
     if policy._has_begun:
         raise ValueError(
             "a Loop needs a policy that has not acted, and this one has acted: pass a new one, "

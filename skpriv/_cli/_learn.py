@@ -1,0 +1,63 @@
+"""`python -m skpriv learn`: rewards that come late, and learning, for the file of a service."""
+
+import json
+from collections import Counter
+from math import isfinite
+from pathlib import Path
+
+from ..bandits import Loop
+from ._arguments import CommandError, add_options, explained, of_type, positive, refuse
+from ._frames import NO_SCHEMA, TextTable, formatted
+
+PART = 1_000  # rewards that are brought at once, while workers wait
+
+
+def add_learn(parser):
+    """Add the arguments of the command."""
+    add = parser.add_argument
+    add("service", metavar="FILE", help="the file of a service, which Loop made")
+    words = "CSV file with the columns event and reward, or a .jsonl file of objects that have them"
+    add("rewards", metavar="REWARDS", nargs="?", help=f"{words}; by default the policy learns only")
+    words = "seconds, as of the Loop of the service; default 3600"
+    add("--cutoff", type=positive, default=3600.0, metavar="S", help=words)
+    finite = of_type(float, isfinite, "a finite number")
+    words = "as of the Loop of the service; default 0"
+    add("--default-reward", type=finite, default=0.0, metavar="R", help=words)
+    add_options(parser, "--sep", "--encoding")
+
+
+def run_learn(args):
+    """Bring rewards to the file of a service, and let its policy learn what is due.
+
+    Workers may use the file meanwhile. A reward that the file has is not taken again, so that the
+    same rewards may be brought twice. Learning is charged to the ledger of the service. The exit
+    code is 1 if the policy could not learn.
+    """
+    refuse(not Path(args.service).is_file(), f"The service {args.service} is not a file.")
+    pairs = [] if args.rewards is None else _read(args, Path(args.rewards))
+    given = {"cutoff": args.cutoff, "default_reward": args.default_reward}
+    counts: Counter = Counter()
+    with explained(f"The service {args.service}:", ValueError):
+        loop = Loop(None, args.service, learn="elsewhere", **given)
+        for start in range(0, len(pairs), PART):
+            counts.update(loop.reward_many(*zip(*pairs[start : start + PART], strict=True)))
+    troubles = loop.troubles
+    counts["learned"] = loop.learn()
+    print(json.dumps({**counts, "waiting": loop.status()["waiting"]}))
+    return int(loop.troubles != troubles)
+
+
+def _read(args, path):
+    """Pairs of an event and its reward; an error repeats no cell."""
+    refuse(not path.is_file(), f"The rewards {path} are not a file.")
+    try:
+        if path.suffix == ".jsonl":
+            with path.open(encoding="utf-8") as lines:
+                objects = map(json.loads, lines)
+                return [(each["event"], float(each["reward"])) for each in objects]
+        columns = TextTable.read(path, formatted(NO_SCHEMA, args)).columns()
+        return list(zip(columns["event"], map(float, columns["reward"]), strict=True))
+    except (LookupError, TypeError, ValueError):
+        raise CommandError(
+            f"The rewards {path} need an event, and its reward as a number, in each line."
+        ) from None

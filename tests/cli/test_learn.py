@@ -1,0 +1,106 @@
+"""`skpriv learn`: rewards from a file for a service, and learning."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from skpriv import BudgetAccountant
+from skpriv._cli._main import main
+from skpriv.bandits import LinUCB, Loop
+
+EVENTS = 45
+
+
+def ranked(path, in_order=True):
+    """A service that has ranked some events, of names that look like numbers, and learns never."""
+    policy = LinUCB(epsilon=1.0, bounds_y=(0, 1))
+    loop = Loop(policy, path, learn="elsewhere", in_order=in_order)
+    for event in range(EVENTS):
+        loop.rank(f"00{event}", np.eye(3))
+    return loop
+
+
+def lines(file, events, reward="1"):
+    file.write_text("event,reward\n" + "".join(f"00{event},{reward}\n" for event in events))
+    return str(file)
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_rewards_of_a_file_are_taken_once_and_learned(tmp_path, capsys, in_order):
+    path = str(tmp_path / "service")
+    loop = ranked(path, in_order)
+    first = lines(tmp_path / "first.csv", range(30))
+    assert main(["learn", path, first]) == 0
+    learned = 40 if not in_order else 20  # at public numbers of ranks, or of rewards
+    told = json.loads(capsys.readouterr().out)
+    assert told == {"taken": 30, "learned": learned, "waiting": EVENTS - learned}
+    second = tmp_path / "second.jsonl"
+    objects = [{"event": f"00{event}", "reward": 0.5} for event in range(25, EVENTS)]
+    second.write_text("\n".join(map(json.dumps, [*objects, {"event": 7, "reward": 1}])))
+    assert main(["learn", path, str(second)]) == 0
+    told = json.loads(capsys.readouterr().out)
+    # Learned events take no more; 7 is not the name 007.
+    assert (told["unknown"], told["taken"], told["repeated"]) == (1, EVENTS - 30, 5)
+    assert loop.n_learned == 40 and not loop.troubles
+    assert main(["learn", path]) == 0
+    assert json.loads(capsys.readouterr().out) == {"learned": 0, "waiting": 5}
+
+
+def test_a_wrong_file_takes_nothing_and_repeats_no_cell(tmp_path, capsys):
+    path, file = str(tmp_path / "service"), tmp_path / "rewards.csv"
+    loop = ranked(path)
+    loop.reward("000", 1.0)
+    wrong = {
+        "event,reward\n001,secret\n": "as a number",
+        "event,reward\n001,1\n002\n": "as a number",
+        "event,reward\n001,nan\n": "Clean or fill in",
+        "event,reward\n,1\n": "an event's name has",
+        "event,click\n001,1\n": "as a number",
+    }
+    for text, words in wrong.items():
+        file.write_text(text)
+        assert main(["learn", path, str(file)]) == 2
+        told = capsys.readouterr().err
+        assert words in told and "secret" not in told and "001" not in told
+    objects = tmp_path / "rewards.jsonl"
+    for text in ('{"event": "001"}', "secret", '["event", "reward"]', "\n"):
+        objects.write_text(text)
+        assert main(["learn", path, str(objects)]) == 2
+        assert "secret" not in capsys.readouterr().err
+    assert loop.reward("001", 1.0) == "taken"
+    for service in (tmp_path / "absent", file):
+        assert main(["learn", str(service)]) == 2
+        assert not (tmp_path / "absent").exists()
+    with pytest.raises(ValueError, match="no policy yet"):
+        Loop(None, tmp_path / "new")
+
+
+def test_another_process_charges_the_ledger_of_the_service(tmp_path):
+    path, ledger = str(tmp_path / "service"), tmp_path / "ledger.db"
+    with BudgetAccountant(1.0, 1e-6, ledger):
+        ranked(path)
+    before = BudgetAccountant(ledger=ledger).spent
+    file = lines(tmp_path / "rewards.csv", range(EVENTS))
+    command = [sys.executable, "-m", "skpriv", "learn", path, file]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and json.loads(done.stdout)["learned"] == 40, done.stderr
+    assert BudgetAccountant(ledger=ledger).spent == before
+    assert Loop(None, path).policy.n_rounds_ == 40
+
+
+def test_a_policy_that_cannot_learn_gives_another_exit_code(tmp_path, capsys, monkeypatch):
+    path = str(tmp_path / "service")
+    ranked(path)
+    file = lines(tmp_path / "rewards.csv", range(EVENTS))
+
+    def fails(self, *given, **named):
+        raise ValueError("secret")
+
+    monkeypatch.setattr(LinUCB, "update", fails)
+    assert main(["learn", path, file]) == 1
+    told = capsys.readouterr()
+    assert json.loads(told.out) == {"taken": EVENTS, "learned": 0, "waiting": EVENTS}
+    assert "Learning failed with ValueError" in told.err and "secret" not in told.err
