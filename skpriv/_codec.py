@@ -24,6 +24,7 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from ._contracts import Acting, Reporting, Starting
 from ._stored import set_state, stored_kind, stored_name
 from ._version import VERSION
 
@@ -147,13 +148,13 @@ def to_dict(model: Any) -> dict[str, Any]:
     '(epsilon=1, delta=1e-06'
     """
 
-    if hasattr(model, "act") and not hasattr(model, "fit"):
+    if isinstance(model, Acting):
         raise TypeError("a policy goes on learning: keep it by policy.save(path), not as a model.")
     check_is_fitted(model)
     last = model.steps[-1][1] if isinstance(model, Pipeline) else model
-    report = getattr(last, "privacy_report_", None)
     head: dict[str, Any] = {"format": MODEL_VERSION, "skpriv": VERSION}
-    if report is not None:
+    if isinstance(last, Reporting):
+        report = last.privacy_report_
         head |= {"guarantee": str(report.guarantee), "privacy": report.to_dict()}
     return {**head, "model": _Encoder().encode(model)}
 
@@ -362,7 +363,7 @@ class _Encoder:
         if not self.of_policies and _SECRET in public:
             public[_SECRET] = None
         start: Any = public.get("start")
-        if hasattr(start, "as_start"):  # so that a chain of fits is not written
+        if isinstance(start, Starting):  # so that a chain of fits is not written
             public["start"] = start.as_start()
         kind: Any = type(value)
         fitted = {name: item for name, item in vars(value).items() if name not in params}

@@ -409,6 +409,13 @@ def _plain_text(part):
     return numbered(part) if isinstance(part, list) else str(part)
 
 
+class Html(str):
+    """A part of a page that is HTML already."""
+
+    def _repr_html_(self) -> str:
+        return self
+
+
 def html(part: Any) -> str:
     """HTML of a sentence, of a list of sentences, or of what shows itself in HTML.
 
@@ -416,8 +423,8 @@ def html(part: Any) -> str:
     ----------
     part : str, list of str or object
     """
-    if hasattr(part, "_repr_html_"):
-        return str(part._repr_html_())
+    if isinstance(part, Html | Table | Printed):
+        return part._repr_html_()
     if isinstance(part, list):
         return f"<ol>{''.join(f'<li>{escape(one_line(note))}</li>' for note in part)}</ol>"
     return f"<p>{escape(one_line(part))}</p>" if part else ""

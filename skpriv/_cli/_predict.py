@@ -6,6 +6,7 @@ from pathlib import Path
 import narwhals.stable.v2 as nw
 import numpy as np
 
+from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
 from .._codec import load
@@ -68,7 +69,7 @@ def _predicted(model, frame, level):
     """Columns of predictions and of the ends of their intervals, without digits of no meaning."""
     predictions = model.predict(frame)
     low, high = confidence_interval(model, frame, confidence_level=level)
-    if not hasattr(model, "predict_proba"):
+    if not is_classifier(model):
         found = {"prediction": predictions, "low": low, "high": high}
         return _rounded(found, (high - low) / 2.0)
     if low.ndim == 1:  # the interval is that of the second class

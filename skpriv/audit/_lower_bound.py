@@ -13,6 +13,7 @@ from joblib import Parallel, delayed
 from scipy import ndimage, special, stats
 
 from .._compat import Interval, safe_indexing
+from .._contracts import Predicting
 from .._parameters import Delta, Level, validated
 from .._progress import progress
 from .._stored import frozen
@@ -276,7 +277,7 @@ def _sample(make, label, data, replaced, statistic):
     if statistic is not None:
         return {"": np.ravel(np.asarray(statistic(model), dtype=float))}
     leaves = snapshot(model) | (snapshot(seen) if policy else {})
-    if not policy and hasattr(model, "predict"):
+    if not policy and isinstance(model, Predicting):
         rows = (safe_indexing(X, replaced) for X, *_ in data)
         leaves["predicted"] = np.concatenate([*map(model.predict, rows)])
     given_names = parameters_of(model)

@@ -7,7 +7,11 @@ from math import inf
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator
 
+from .._compat import safe_indexing
+from .._contracts import Acting, Guaranteeing, Reporting
 from ..exceptions import InvalidValues
 from ..privacy import Budget, Guarantee, Trust, listening
 from ..records import INVALID_VALUES, codes, floats, silence
@@ -107,12 +111,12 @@ def _seeded(model):
 
 def parameters_of(model):
     """Parameters of a model and of its parts; those of anything else are not known."""
-    return model.get_params() if hasattr(model, "get_params") else {}
+    return model.get_params() if isinstance(model, BaseEstimator) else {}
 
 
 def is_policy(model):
     """Whether it acts and is updated, rather than fitted."""
-    return hasattr(model, "act") and hasattr(model, "update")
+    return isinstance(model, Acting)
 
 
 def fit(model, data):
@@ -184,12 +188,7 @@ def ordered(data, order):
     A list stays one: an array of names of several kinds would take them for one kind.
     """
     sorted_ = np.argsort(order(*data), kind="stable")
-    return tuple(
-        getattr(array, "iloc", array)[sorted_]  # of pandas: by position, and not by column
-        if hasattr(array, "shape")
-        else [array[i] for i in sorted_]
-        for array in data
-    )
+    return tuple(safe_indexing(array, sorted_) for array in data)
 
 
 @silence()
@@ -277,16 +276,17 @@ def _same_cell(one, other):
 
 def _dense(array):
     with suppress(Exception):  # A cell of a nested list may be one that cannot be read.
-        return array.toarray() if hasattr(array, "toarray") else np.asarray(array)
+        return array.toarray() if issparse(array) else np.asarray(array)
     return floats(array)
 
 
 def claim_of(model):
     """Budget that a fitted model or a policy claims, from its guarantee or its parameters."""
-    report = getattr(model, "privacy_report_", None)
-    for value in (getattr(model, "guarantee", None), getattr(report, "guarantee", None)):
-        if isinstance(value, Guarantee):
-            return Budget(value.epsilon, value.delta if value.private else 0.0)
+    of_estimator = isinstance(model, Reporting) and not isinstance(model, Guaranteeing)
+    says = model.privacy_report_ if of_estimator else model
+    claimed = says.guarantee if isinstance(says, Guaranteeing) else None
+    if isinstance(claimed, Guarantee):
+        return Budget(claimed.epsilon, claimed.delta if claimed.private else 0.0)
     params = parameters_of(model)
     if "epsilon" in params and not Trust.absent(str(params.get("privacy")), params["epsilon"]):
         return Budget(float(params["epsilon"]), float(params.get("delta", 0.0)))

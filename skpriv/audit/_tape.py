@@ -1,6 +1,7 @@
 """Recording what a run releases, playing it back into another run, and comparing what both hold."""
 
-from dataclasses import dataclass, field, is_dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ def _collect(value, path, leaves, seen):
     if isinstance(value, PLAIN):
         leaves[path] = value
     # A function without attributes has no state
-    elif isinstance(value, (*CURATORS, type)) or callable(value) and not hasattr(value, "__dict__"):
+    elif isinstance(value, (*CURATORS, type)) or callable(value) and _attributes(value) is None:
         leaves[path] = type(value).__name__
     elif isinstance(value, np.random.RandomState):
         leaves[path] = repr(value.get_state(legacy=True))
@@ -59,14 +60,21 @@ def _items(value):
     elif isinstance(value, list | tuple | set | frozenset | np.ndarray):
         yield "[length]", len(value)
         yield from ((f"[{i}]", item) for i, item in enumerate(value))
-    elif is_dataclass(value) or hasattr(value, "__dict__"):
+    elif (attributes := _attributes(value)) is not None:
         own = [names for kind, names in NAMES.items() if isinstance(value, kind)]
         hidden = frozenset().union(*own)
-        for name, item in vars(value).items():
+        for name, item in attributes.items():
             if name not in hidden:
                 yield f".{name}", item
     else:
         yield " as text", repr(value)
+
+
+def _attributes(value):
+    """Attributes of an object by their names; None of one that keeps none, such as a ufunc."""
+    with suppress(TypeError):
+        return vars(value)
+    return None
 
 
 def differing(first, second):

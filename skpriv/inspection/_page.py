@@ -22,6 +22,7 @@ from .._parameters import validated
 from .._printing import (
     STYLE,
     Exported,
+    Html,
     Table,
     aligned,
     html,
@@ -452,15 +453,8 @@ def _summary(report):
     )
 
 
-class _Html(str):
-    """A part of a page that is HTML already."""
-
-    def _repr_html_(self):
-        return self
-
-
 def _warned(text):
-    return _Html(f'<div class="warning"><p>{text}</p></div>')
+    return Html(f'<div class="warning"><p>{text}</p></div>')
 
 
 def _warnings(report):
@@ -509,13 +503,13 @@ def _picture_html(model, confidence_level):
     try:
         from matplotlib import pyplot
     except ImportError:
-        return _Html()
+        return Html()
     if (display := picture(model, confidence_level)) is None:
-        return _Html()
+        return Html()
     out = StringIO()
     # Texts stay texts, so that the page can be searched. A date would make each page another one.
     with pyplot.rc_context({"svg.fonttype": "none", "svg.hashsalt": "skpriv"}):
         save_picture(display.figure_, out, format="svg", metadata={"Date": None})
     pyplot.close(display.figure_)
     svg = out.getvalue()
-    return _Html(f"<figure>{svg[svg.index('<svg') :]}</figure>")
+    return Html(f"<figure>{svg[svg.index('<svg') :]}</figure>")

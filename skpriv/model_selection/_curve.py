@@ -1,6 +1,7 @@
 """Accuracy of a private estimator at every epsilon: the fits, what is measured, and the picture."""
 
 from dataclasses import dataclass, fields
+from types import FunctionType
 from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
@@ -402,7 +403,8 @@ def _name(estimator, prefix):
 def _score_name(estimator, scoring):
     if scoring is None:
         return "Accuracy" if is_classifier(estimator) else "R2"
-    name = scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "score")
+    name = scoring if isinstance(scoring, str) else "score"
+    name = scoring.__name__ if isinstance(scoring, FunctionType) else name
     return "R2" if name == "r2" else name.replace("_", " ")
 
 

@@ -19,6 +19,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import validate_data
 
 from .._compat import HasMethods, StrOptions, pipeline_steps, reaching_last, safe_indexing
+from .._contracts import Classifying, Shaped, Typed
 from .._estimation._intervals import two_sided_quantile
 from .._estimation._public_maps import TargetMap, column_bounds
 from .._estimation._targets import LocationQuery, SpreadQuery
@@ -119,9 +120,9 @@ def predicted(estimator: Any, rows: Any) -> Any:
         If there is not one prediction for each row. One record would count twice.
     """
     with silence():
-        count = rows.shape[0] if hasattr(rows, "shape") else len(rows)
+        count = public_shape(rows)[0]
         # In a list of lists one cell decides how all others are read: it goes row by row.
-        if hasattr(rows, "shape") and is_rowwise(estimator):
+        if isinstance(rows, Shaped) and is_rowwise(estimator):
             return _one_each(_at_once(estimator, rows), count)
         found = np.empty(count)
         for i in range(count):
@@ -377,7 +378,7 @@ def private_score(
             f"privacy={privacy!r} asks each user one question, and a score asks each of them "
             f"several: use {models_that('same_rows')}."
         )
-    if hasattr(pipeline_steps(estimator)[-1], "classes_"):
+    if isinstance(pipeline_steps(estimator)[-1], Classifying):
         raise PrivacyError(
             "private_score is for regressions, and this estimator predicts classes: for targets 0 "
             "and 1 pass an object whose predict returns probabilities, and bounds_y=(0, 1)."
@@ -449,7 +450,7 @@ def numbered_rows(X, y):
     charge.
     """
     for name, data in (("X", X), ("y", y)):
-        if (is_lazy(data) and not hasattr(data, "dtype")) or not public_shape(data):
+        if (is_lazy(data) and not isinstance(data, Typed)) or not public_shape(data):
             raise ValueError(
                 f"{name} must be in memory, since its rows are picked by their numbers: pass an "
                 "array or a data frame, such as a lazy frame after its collect()."

@@ -5,6 +5,7 @@ NumPy and the standard library are all that is imported here, directly or not.
 
 import json
 import secrets
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -211,7 +212,7 @@ def report(
     fields = read_task(task)
     if action is None and fields.get("policy") is not None:
         raise ValueError("action is missing: a policy's task needs the action that act returned.")
-    if ledger is not None and not hasattr(ledger, "charge"):
+    if isinstance(ledger, str | PathLike):
         raise TypeError("ledger must be a DeviceLedger, such as DeviceLedger(path, epsilon=8.0).")
     if isinstance(fields.get("channel"), dict) and fields["channel"].get("name") == "shared-sum":
         from ._sums import sum_report

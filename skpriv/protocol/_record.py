@@ -5,11 +5,14 @@ ledger is charged only shapes are looked at, and no cell; afterwards nothing her
 because of what a cell holds.
 """
 
+from collections.abc import Sized
 from decimal import Decimal
 from math import isfinite, prod, sqrt
 from numbers import Real
 
 import numpy as np
+
+from .._contracts import Shaped
 
 DAMAGED = "the task has parts that are missing, or of a wrong kind or size: nothing was answered."
 
@@ -43,7 +46,8 @@ def number(cell):
         if isinstance(cell, np.ndarray):
             cell = cell[()]  # of an array without an axis
         elif not isinstance(cell, (Real, Decimal, np.generic)):
-            cell = cell.as_py() if hasattr(cell, "as_py") else cell.item()
+            is_arrow = type(cell).__module__.startswith("pyarrow.")
+            cell = cell.as_py() if is_arrow else cell.item()
         return float(cell) if isinstance(cell, (Real, Decimal, np.bool_)) else np.nan
     except Exception:  # what is wrong with a cell must not be seen
         return np.nan
@@ -54,7 +58,7 @@ def floats(cells):
     if isinstance(cells, np.ndarray) and cells.dtype.kind in "biuf":
         with np.errstate(all="ignore"):
             return np.asarray(np.ma.filled(cells.astype(float), np.nan)).ravel()
-    if hasattr(cells, "shape"):  # the row of a frame, or an array of objects
+    if isinstance(cells, Shaped):  # the row of a frame, or an array of objects
         cells = np.asarray(cells, dtype=object).ravel()
     return np.array([number(cell) for cell in (cells if _sized(cells) else [cells])], dtype=float)
 
@@ -65,14 +69,13 @@ def is_integer(number, low, high):
 
 
 def _sized(x):
-    return hasattr(x, "__len__") and not isinstance(x, (str, bytes, bytearray, dict))
+    return isinstance(x, Sized) and not isinstance(x, (str, bytes, bytearray, dict))
 
 
 def n_cells(x):
     """Public number of cells of a record, without a look at any of them."""
-    shape = getattr(x, "shape", None)
-    if isinstance(shape, tuple):
-        return prod(shape)
+    if isinstance(x, Shaped):
+        return prod(x.shape)
     return len(x) if _sized(x) else 1
 
 
@@ -91,7 +94,7 @@ def n_phi(fields, x):
     elif not actions["shared"]:
         found = n_cells(x) * actions["n_actions"]
     else:  # a row for each action; a list of rows has no public shape, and is not looked at
-        found = x.shape[-1] if getattr(x, "shape", None) else size
+        found = x.shape[-1] if isinstance(x, Shaped) and x.shape else size
     if size not in (None, found):
         raise ValueError(f"a record has {size} features in this task, not {found}.")
     return found
@@ -105,7 +108,7 @@ def chosen(fields, size, x, action):
     if isinstance(action, bool) or not isinstance(action, (int, np.integer)) or action < 0:
         return None
     if actions["shared"]:
-        rows = np.asarray(x, dtype=object) if hasattr(x, "shape") else x
+        rows = np.asarray(x, dtype=object) if isinstance(x, Shaped) else x
         return rows[action] if action < len(rows) else None
     width = size // actions["n_actions"]
     if action >= actions["n_actions"]:

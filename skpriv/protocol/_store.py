@@ -62,8 +62,6 @@ def _plain(value):
 
 
 def n_features_of(estimator, n_features):
-    if n_features is None:
-        n_features = getattr(estimator, "n_features_in_", None)
     bounds = estimator.bounds_X
     if n_features is None and bounds is not None and np.ndim(bounds) != 1:
         n_features = len(bounds)

@@ -11,13 +11,14 @@ from collections.abc import Iterator, Sized
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from threading import current_thread, local, main_thread
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import narwhals.exceptions as nw_errors
 import narwhals.stable.v2 as nw
 import numpy as np
 from scipy import sparse
 
+from .._contracts import Shaped, Typed
 from .._linalg import BLOCK_ENTRIES, after_fork
 from ..exceptions import InvalidValues
 
@@ -150,20 +151,6 @@ NO_SHAPE = (
     "returns, or numpy.asarray of it; or rows of a lazy table with a stated number of them, "
     "skpriv.records.from_table(table, n=...)."
 )
-
-
-@runtime_checkable
-class Shaped(Protocol):
-    """An array or a table of any library: it says its shape, and computes nothing for it."""
-
-    shape: Any
-
-
-@runtime_checkable
-class Typed(Protocol):
-    """An array or a column of any library, which says its dtype."""
-
-    dtype: Any
 
 
 def public_shape(data: Any, depth: int = 4) -> tuple:

@@ -1,0 +1,64 @@
+"""What is asked of objects that may be of any library: each question is a protocol, named once.
+
+Needs the standard library only. ``isinstance`` answers by the names that a class has, and computes
+no value of the object.
+"""
+
+from typing import Any, Protocol, runtime_checkable
+
+
+@runtime_checkable
+class Shaped(Protocol):
+    """An array or a table, which says its shape."""
+
+    shape: Any
+
+
+@runtime_checkable
+class Typed(Protocol):
+    """An array or a column, which says its dtype."""
+
+    dtype: Any
+
+
+@runtime_checkable
+class Acting(Protocol):
+    """A policy of a bandit, which acts and is updated, rather than fitted."""
+
+    act: Any
+    update: Any
+
+
+@runtime_checkable
+class Predicting(Protocol):
+    """A model that predicts."""
+
+    predict: Any
+
+
+@runtime_checkable
+class Classifying(Protocol):
+    """A fitted classifier."""
+
+    classes_: Any
+
+
+@runtime_checkable
+class Starting(Protocol):
+    """A fitted estimator whose released answers another fit can begin with."""
+
+    as_start: Any
+
+
+@runtime_checkable
+class Reporting(Protocol):
+    """A fitted estimator that says what it has released."""
+
+    privacy_report_: Any
+
+
+@runtime_checkable
+class Guaranteeing(Protocol):
+    """A policy that says its guarantee."""
+
+    guarantee: Any
