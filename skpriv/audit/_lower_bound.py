@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import numpy as np
 from joblib import Parallel, delayed
 from scipy import ndimage, special, stats
+from sklearn.preprocessing import RobustScaler
 
 from .._compat import Interval, safe_indexing
 from .._contracts import Predicting
@@ -309,12 +310,20 @@ def _aligned(samples):
 def _choose(first, delta, failure, n, smooth):
     """The test that does best on the first half; a function from samples to decisions."""
     before, after = first
-    scale = _QuantileScale(np.concatenate([before, after]))
-    if not scale.width:
+    both = np.concatenate(first)
+    varying = np.ptp(both, axis=0) > 0.0
+    width = int(varying.sum())
+    if not width:
         return lambda sample: np.zeros(len(sample), dtype=bool)
+    by_quantiles = RobustScaler(quantile_range=(16.0, 84.0)).fit(both[:, varying])
+
+    def scale(sample):
+        # Beyond 1e3 a number tells no more.
+        return np.clip(by_quantiles.transform(sample[:, varying]), -1e3, 1e3)
+
     # One half of these fits finds directions, the other thresholds; a direction of few numbers can
     # do both with all of them, since it cannot fit the single samples.
-    reused = min(scale.width, DIRECTIONS) * SAMPLES_TOGETHER <= len(before)
+    reused = min(width, DIRECTIONS) * SAMPLES_TOGETHER <= len(before)
     cut = max(1, len(before) // 2)
     train = [scale(sample if reused else sample[:cut]) for sample in (before, after)]
     held = [scale(sample if reused else sample[cut:]) for sample in (before, after)]
@@ -335,25 +344,6 @@ def _choose(first, delta, failure, n, smooth):
                 chosen = (score, levels[values.argmax()], sign)
     score, threshold, sign = chosen
     return lambda sample: sign * score(scale(sample)) > sign * threshold
-
-
-class _QuantileScale:
-    """Centre and spread of each number, by quantiles; constant ones are dropped."""
-
-    def __init__(self, values):
-        self.centre = np.median(values, axis=0)
-        low, high = np.quantile(values, [0.16, 0.84], axis=0)
-        self.spread = np.where(high > low, (high - low) / 2.0, np.std(values, axis=0))
-        self.varying = (np.ptp(values, axis=0) > 0.0) & (self.spread > 0.0)
-
-    @property
-    def width(self):
-        return int(self.varying.sum())
-
-    def __call__(self, values):
-        moved = values[:, self.varying] - self.centre[self.varying]
-        # Beyond 1e3 a number tells no more.
-        return np.clip(moved / self.spread[self.varying], -1e3, 1e3)
 
 
 def _scores(before, after):
