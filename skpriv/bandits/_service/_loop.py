@@ -417,16 +417,17 @@ class Loop:
             ``events``, ``learned`` (as `n_learned`), ``waiting`` (all others), ``version`` (times
             that the policy was saved), ``rounds_until_update``, ``troubles`` (their number),
             ``last_trouble`` (a sentence, or None), ``clock_behind`` (seconds by which the clock is
-            behind a `rank` that waits for its reward, or the last one: it went back, and nothing
-            reaches its cutoff before that is made up) and ``guarantee``.
+            behind a `rank` that waits for its reward, or the last one, or with ``in_order=False``
+            any: it went back, and nothing reaches its cutoff before that is made up) and
+            ``guarantee``.
         """
         with self._store.transaction() as held:
             self._refresh(held)
             events = held.last()
             learned = held.first_open() - 1
             troubles = held.troubles()
-            # Events before it have their rewards, and wait for no time to come
-            waiting = self._closed if self.policy._out_of_order else learned + 1
+            # Events before it have their rewards, which is private where they come out of order
+            waiting = 0 if self.policy._out_of_order else learned + 1
             return {
                 "events": events,
                 "learned": learned,

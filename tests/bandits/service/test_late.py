@@ -22,11 +22,16 @@ POLICIES = {
 ME = 33  # the event whose context, reward and delay are replaced
 
 
-def serve(loop, n=90, mine=None, users=None):
-    """Play; rewards come after random numbers of further ranks, and some never."""
+def serve(loop, n=90, mine=None, users=None, now=None):
+    """Play; rewards come after random numbers of further ranks, and some never.
+
+    The list ``now`` holds the seconds of a clock, which goes back.
+    """
     rng = np.random.default_rng(1)
     due: dict = {}
     for k in range(n):
+        if now:
+            now[0] = -float(k)
         shared = loop.policy.shared
         contexts = rng.standard_normal((2, 3) if shared else 3)
         contexts /= np.linalg.norm(contexts, axis=-1, keepdims=True)
@@ -149,7 +154,9 @@ def test_whoever_watches_does_not_learn_when_a_reward_came(tmp_path):
     """Rewards move from one sum to another, and nothing that is told of the service changes."""
     told = []
     for at, mine in enumerate((None, {ME: (1.0, 1.0, 0)}, {ME: (1.0, 1.0, 10_000)})):
-        loop = serve(Loop(POLICIES["factor"](), tmp_path / f"{at}", in_order=False), mine=mine)
+        now = [0.0]
+        options = {"in_order": False, "clock": lambda now=now: now[0]}
+        loop = serve(Loop(POLICIES["factor"](), tmp_path / f"{at}", **options), mine=mine, now=now)
         told.append((loop.status(), loop.n_learned, loop.n_events, loop.policy.n_rounds_))
     assert told[0] == told[1] == told[2]
 
