@@ -717,7 +717,7 @@ def _open_type(dtype):
 
 
 MOST = 0.9  # part of the cells that must say what a type is guessed from
-GUESSED_AT_ONCE = 2**12  # cells between looks at whether a type can still be guessed
+FIRST_GUESSED = 2**12  # cells before the first look at whether a type can still be guessed
 
 
 @silence()
@@ -739,7 +739,7 @@ def guessed_type(series: Any) -> ColumnType:
     (dtype,) = dtypes_of(series).values()
     if kind_of(dtype) not in (TEXTS, None):
         return _open_type(dtype)
-    filled = sum(text(cell) is not None for cell in cells(series))
+    filled = codes_of(series, {}, 1, 0).sum()
     best: ColumnType = Categorical()
     most_read = 0
     for kind in _GUESSED:
@@ -752,11 +752,11 @@ def guessed_type(series: Any) -> ColumnType:
 def _cells_read(kind, series, filled):
     """Number of cells that a type reads; of the first ones alone once too many are none of it."""
     found = 0
-    for start in range(0, len(series), GUESSED_AT_ONCE):
-        part = series[start : start + GUESSED_AT_ONCE]
+    stop = 0
+    while stop < len(series) and stop - found <= len(series) - MOST * filled:
+        part = series[stop : 2 * stop + FIRST_GUESSED]
         found += np.isfinite(kind._read(part)).sum()
-        if start + len(part) - found > len(series) - MOST * filled:
-            break
+        stop += len(part)
     return found
 
 

@@ -31,7 +31,7 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?", re.IGNORECASE)
 # Longer numbers are never written out: Decimal("1e999999999") would take a gigabyte and hours.
 MOST_DIGITS = 4300  # Python writes no longer integers
 WIDE_NUMBERS = Context(prec=10_000, Emax=MAX_EMAX)
-_COMMA = re.compile(r"^([+-]?\d+),00?$")  # whole numbers of files with a decimal comma
+_COMMA = re.compile(r"([+-]?\d+),00?")  # whole numbers of files with a decimal comma
 _TIME = re.compile(
     r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d([.,]\d+)?)? ?(Z|[+-]\d\d(:?\d\d)?)?",
     re.ASCII | re.IGNORECASE,
@@ -89,7 +89,9 @@ def _text_of(value):
 def _text_of_text(text):
     if not (text.isascii() and text.isprintable()):
         text = _folded(text)
-    text = _COMMA.sub(r"\1", " ".join(text.split()))
+    text = " ".join(text.split())
+    if whole := _COMMA.fullmatch(text):
+        text = whole[1]
     if _NUMBER.fullmatch(text):
         return _text_of_number(Decimal(text))
     if _TIME.fullmatch(text):

@@ -106,7 +106,7 @@ def test_a_column_of_texts_is_what_most_of_them_say(texts, kind):
 
 def test_a_type_that_too_few_cells_say_is_given_up(monkeypatch):
     """The guess is that of all cells: a column of names is not read once more for each type."""
-    monkeypatch.setattr("skpriv.preprocessing._schema.GUESSED_AT_ONCE", 10)
+    monkeypatch.setattr("skpriv.preprocessing._schema.FIRST_GUESSED", 10)
 
     def guess(cells):
         return guessed_type(nw.from_native(pd.Series(cells), series_only=True))
