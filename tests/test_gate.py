@@ -76,12 +76,15 @@ KINDS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("which", ["now", "last"])
+@pytest.fixture(scope="module", params=[_gate.cells, _gate.read_last], ids=["now", "last"])
+def recorded_cells(request):
+    return request.param(FOLDER)
+
+
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_has_a_cell_of_each_of_its_measures(kind, which):
+def test_every_kind_has_a_cell_of_each_of_its_measures(kind, recorded_cells):
     """Trust models, classes, parts, lazy frames, p = 100, policies with an intercept or without."""
-    cells = _gate.cells(FOLDER) if which == "now" else _gate.read_last(FOLDER)
-    keys = [key for key in cells if key.startswith(f"every_model: {kind}")]
+    keys = [key for key in recorded_cells if key.startswith(f"every_model: {kind}")]
     for measure in KINDS[kind]:
         assert any(key.rpartition(", ")[2].startswith(measure) for key in keys), measure
 

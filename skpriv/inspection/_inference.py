@@ -263,7 +263,7 @@ class Inference(Exported):
             names = [name for name in self.names if name != INTERCEPT]
         elif isinstance(names, str):
             names = [names]
-        places = [self._place(name) for name in names]
+        places = self._places(names)
         if not places or len(set(places)) < len(places):
             raise ValueError(f"names={names!r} must be at least one name, and each once.")
         sums = self.law.estimable(places)
@@ -279,17 +279,17 @@ class Inference(Exported):
         test.left_out = tuple(self.names[place] for place in places if not self.law.resolved[place])
         return test
 
-    def _place(self, name):
-        (found,) = same_names([name if isinstance(name, str) else None], self.names)
-        if found is None:
+    def _places(self, names):
+        found = same_names([name if isinstance(name, str) else None for name in names], self.names)
+        if None in found:
+            name = list(names)[found.index(None)]
             raise ValueError(f"{name!r} is not a coefficient: they are {', '.join(self.names)}.")
-        return self.names.index(found)
+        return [self.names.index(one) for one in found]
 
     def _weights(self, weights):
         if isinstance(weights, Mapping):
             row = np.zeros(len(self.names))
-            for name, weight in weights.items():
-                row[self._place(name)] = weight
+            row[self._places(weights)] = list(weights.values())
             weights = row
         try:
             matrix = np.atleast_2d(np.asarray(weights, dtype=float))
