@@ -8,7 +8,12 @@ import sys
 import tempfile
 
 import pytest
-from hypothesis import settings
+
+# Pytest rewrites the assertions of all that is imported from its plug-ins, which takes seconds.
+with pytest.MonkeyPatch.context() as patch:
+    others = [one for one in sys.meta_path if not type(one).__module__.startswith("_pytest")]
+    patch.setattr(sys, "meta_path", others)
+    from hypothesis import settings
 
 # The same examples in every run: a test that fails here fails everywhere. More of them are tried
 # with SKPRIV_TEST_EXAMPLES=100, as .ci/release does.

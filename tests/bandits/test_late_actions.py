@@ -34,13 +34,15 @@ START, STOP, LAST = 2_000, 7_000, 800
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_a_better_action_that_comes_later_is_played(name):
-    """The share of its plays in the last rounds, the mean of three runs: half of them at least.
+    """The share of its plays in the last rounds: half of them at least.
+
+    It is the mean of three runs, and of one of the policies of sums, which have .99 in each.
 
     Actions that nobody tries would have shares of some hundredths, as they had when predictions of
     `SquareCB` had no bonus, or when the least prior was that of rows with the constant.
     """
     shares = []
-    for seed in range(3):
+    for seed in range(1 if name.startswith("lin") else 3):
         policy = POLICIES[name](seed)
         rng = np.random.default_rng(seed)
         plays = []
