@@ -14,11 +14,11 @@ import numpy as np
 from .._printing import first_names
 from .._stored import frozen, stored
 from ..records import (
-    DATES, DURATIONS, INTERVALS, NUMBERS, PERIODS, TEXTS, TRUTHS, as_rows, cells, dtypes_of,
+    DATES, DURATIONS, INTERVALS, NUMBERS, PERIODS, TEXTS, TRUTHS, as_rows, dtypes_of,
     held_back, is_lazy, kind_of, present_names, same_names, silence,
 )  # fmt: skip
 from ._columns import Boolean, Categorical, ColumnType, Date, Numeric, Ordinal, codes_by_text
-from ._values import codes_of, days, number, text
+from ._values import codes_of, days, number
 
 TYPES = {kind.kind: kind for kind in (Numeric, Categorical, Ordinal, Boolean, Date)}
 # The possible types of a column of texts; of those that read as many cells the first is taken.

@@ -195,10 +195,16 @@ def best_codebook(size: int, epsilon: float, use: str = "moments") -> "Codebook"
     def noise(nearest):
         return Codebook(size, epsilon, count, nearest).noise(use)
 
-    coarse = sorted({max(1, round(m)) for m in np.geomspace(1.0, count / 2.0, 40)})
-    best = min(coarse, key=noise)
-    near = range(max(1, int(0.9 * best)), min(count // 2, int(1.1 * best) + 1) + 1)
-    return Codebook(size, epsilon, count, min(near, key=noise))
+    # As m grows the noise falls, and then it rises.
+    least = 1
+    most = count // 2
+    while least < most:
+        middle = (least + most) // 2
+        if noise(middle) <= noise(middle + 1):
+            most = middle
+        else:
+            least = middle + 1
+    return Codebook(size, epsilon, count, least)
 
 
 @lru_cache(maxsize=1024)

@@ -104,6 +104,9 @@ def cap_mean(size, epsilon, height):
 @pytest.mark.parametrize("use", ["vector", "moments", "square"])
 def test_the_code_for_a_use_is_the_best_one(use):
     code = best_codebook(6, 4.0, use)
+    for size, epsilon, count in ((6, 4.0, 256), (3, 0.01, 64), (40, 8.0, 1024)):
+        found = [Codebook(size, epsilon, count, m).noise(use) for m in range(1, count // 2 + 1)]
+        assert best_codebook(size, epsilon, use).noise(use) == min(found)
     assert all(code.noise(use) <= best_codebook(6, 4.0, other).noise(use)
                for other in ("vector", "moments", "square"))  # fmt: skip
     assert best_codebook(6, 0.0, use).noise(use) == inf  # equal weights say nothing
