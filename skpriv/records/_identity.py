@@ -90,8 +90,8 @@ def _text_of_text(text):
     if not (text.isascii() and text.isprintable()):
         text = _folded(text)
     text = " ".join(text.split())
-    if whole := _COMMA.fullmatch(text):
-        text = whole[1]
+    if written := _COMMA.fullmatch(text):
+        text = written[1]
     if _NUMBER.fullmatch(text):
         return _text_of_number(Decimal(text))
     if _TIME.fullmatch(text):

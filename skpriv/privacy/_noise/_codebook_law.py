@@ -196,15 +196,15 @@ def best_codebook(size: int, epsilon: float, use: str = "moments") -> "Codebook"
         return Codebook(size, epsilon, count, nearest).noise(use)
 
     # As m grows the noise falls, and then it rises.
-    least = 1
-    most = count // 2
-    while least < most:
-        middle = (least + most) // 2
+    first = 1
+    last = count // 2
+    while first < last:
+        middle = (first + last) // 2
         if noise(middle) <= noise(middle + 1):
-            most = middle
+            last = middle
         else:
-            least = middle + 1
-    return Codebook(size, epsilon, count, least)
+            first = middle + 1
+    return Codebook(size, epsilon, count, first)
 
 
 @lru_cache(maxsize=1024)
