@@ -208,7 +208,7 @@ def check_files(args, *read, **written):
         refuse(not file.parent.is_dir(), f"{where}: there is no such directory.")
         refuse(file.is_dir(), f"{where} is a directory.")
         refuse(
-            file.exists() and not getattr(args, "force", True),
+            file.exists() and not args.force,
             f"{where} is there already: --force replaces it.",
         )
 

@@ -6,6 +6,7 @@ import re
 import sys
 from collections import Counter
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -377,10 +378,8 @@ def _inert(cell):
 
 def frame_library(names):
     """The first of these libraries of tables that is installed."""
-    for name in names:
-        with suppress(ImportError):
-            __import__(name)
-            return name
+    if found := next(filter(find_spec, names), None):
+        return found
     raise ImportError(
         f"Reading this table needs one of {', '.join(names)}: python -m pip install "
         f'"skpriv[{"data" if "pandas" in names else "arrow"}]"'

@@ -48,6 +48,7 @@ def main(argv=None):
     called = "skpriv" if Path(sys.argv[0]).stem == "skpriv" else "python -m skpriv"
     parser = _Parser(prog=called, description="Private regression and bandits.")
     parser.add_argument("--version", action="version", version=f"skpriv {VERSION}")
+    parser.set_defaults(force=True)  # of commands that ask for it, whether they were told so
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, (home, words) in COMMANDS.items():
         command = commands.add_parser(name, help=words)

@@ -145,21 +145,19 @@ def ahead(blocks):
 
 def aligned(left, right):
     """Yield pairs of blocks with as many rows each, from two streams cut in different places."""
-    left = iter(left)
     right = iter(right)
-    one = other = None
-    while True:
-        one = next(left, None) if one is None else one
-        other = next(right, None) if other is None else other
-        if one is None or other is None:
-            if one is not other and length(other if one is None else one):
-                raise ValueError(OTHER_ROWS)
-            return
-        size = min(length(one), length(other))
-        if size:
+    other: Any = ()
+    for one in left:
+        while length(one):
+            while not length(other):
+                if (other := next(right, None)) is None:
+                    raise ValueError(OTHER_ROWS)
+            size = min(length(one), length(other))
             yield cut(one, 0, size), cut(other, 0, size)
-        one = cut(one, size, length(one)) if length(one) > size else None
-        other = cut(other, size, length(other)) if length(other) > size else None
+            one = cut(one, size, length(one))
+            other = cut(other, size, length(other))
+    if length(other) or any(map(length, right)):
+        raise ValueError(OTHER_ROWS)
 
 
 class FetchedRows(Rows):

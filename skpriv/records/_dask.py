@@ -1,7 +1,7 @@
 """Rows on a cluster: queries travel to the workers, sums come back by a tree."""
 
 from contextlib import suppress
-from functools import partial, reduce
+from functools import cache, partial, reduce
 from itertools import chain, starmap
 from typing import Any
 
@@ -27,29 +27,6 @@ def positional(data: Any) -> Any:
     if data.ndim == 2:
         return DaskRows.of(data)
     return computed(partial(data.to_dask_array, lengths=True))
-
-
-class Partitions:
-    """Partitions of rows and their lengths, which are found when rows are first read.
-
-    To find them can mean to compute values, which is for the time after a charge.
-
-    Parameters
-    ----------
-    find : callable
-        ``find(n)`` returns a list of parts and one of their lengths, of a table that should have n
-        rows.
-    """
-
-    def __init__(self, find):
-        self._find = find
-        self._found = None
-
-    def found(self, n):
-        """Parts and their lengths."""
-        if self._found is None:
-            self._found = self._find(n)
-        return self._found
 
 
 class DaskRows(FetchedRows):
@@ -97,7 +74,9 @@ class DaskRows(FetchedRows):
     ) -> None:
         super().__init__(n_features, names, steps, has_target)
         found = list(parts), list(map(int, sizes))
-        self._partitions = Partitions(lambda n: found)
+        # Partitions and their lengths are found when rows are first read: to find them can mean to
+        # compute values, which is for the time after a charge.
+        self._partitions = lambda n: found
         self._n = n
 
     @classmethod
@@ -145,17 +124,17 @@ class DaskRows(FetchedRows):
         dtypes = dtypes_of(X)
         read = dtypes if names is None else [*chosen, *([] if target is None else [target])]
         rows = rows._changed(
-            _partitions=Partitions(find), dtypes={str(name): dtypes[name] for name in read}
+            _partitions=cache(find), dtypes={str(name): dtypes[name] for name in read}
         )
         return rows if y is None else rows.with_target(y)
 
     @property
     def _parts(self):
-        return self._partitions.found(self._n)[0]
+        return self._partitions(self._n)[0]
 
     @property
     def _sizes(self):
-        return self._partitions.found(self._n)[1]
+        return self._partitions(self._n)[1]
 
     @property
     def n(self) -> int:  # type: ignore[override]
@@ -179,7 +158,7 @@ class DaskRows(FetchedRows):
                 sizes.append(len(where))
             return parts, sizes
 
-        return self._changed(_partitions=Partitions(find), has_target=False, _n=len(chosen))
+        return self._changed(_partitions=cache(find), has_target=False, _n=len(chosen))
 
     def with_target(self, y: Any, n: int | None = None) -> Any:
         """The same rows with targets: of Dask, in as many rows a part, or n of them in memory."""
@@ -195,7 +174,7 @@ class DaskRows(FetchedRows):
         before = self._partitions
 
         def find(n):
-            parts, sizes = before.found(n)
+            parts, sizes = before(n)
             found, lengths = _targets_of(y, n)
             if (
                 not sum(sizes) == sum(lengths) == n
@@ -207,7 +186,7 @@ class DaskRows(FetchedRows):
             return list(starmap(replaced, zip(parts, found, strict=True))), sizes
 
         n = n if self._n is None else self._n
-        return self._changed(_partitions=Partitions(find), has_target=True, _n=n)
+        return self._changed(_partitions=cache(find), has_target=True, _n=n)
 
     def evaluated(self, function: Any, kind: Any = None) -> Any:
         """Dask array of the values of a function of X; of several results, if ``kind`` says so."""

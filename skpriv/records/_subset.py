@@ -57,11 +57,9 @@ class Subset:
             return cls(np.flatnonzero(positions))
         if positions.ndim != 1 or (positions.dtype.kind not in "iu" and len(positions)):
             raise ValueError("a subset is a slice, a mask of all records, or their positions.")
-        positions = positions.astype(np.intp)  # a copy, which nobody else can change
-        if len(positions) > 1 and not (np.diff(positions) > 0).all():
-            positions = np.sort(positions)
-            if not (np.diff(positions) > 0).all():
-                raise ValueError("a subset has each record at most once.")
+        positions = np.sort(positions.astype(np.intp))  # a copy, which nobody else can change
+        if not (np.diff(positions) > 0).all():
+            raise ValueError("a subset has each record at most once.")
         if len(positions) and not 0 <= positions[0] <= positions[-1] < n:
             raise ValueError(f"the positions of a subset must lie in 0, ..., {n - 1}.")
         return cls(positions)
