@@ -119,7 +119,7 @@ def validated(function: F) -> F:
     return validate_params(function, limits)
 
 
-def _limits(annotation):
+def _limits(annotation: Any) -> list[Any]:
     """The checks of scikit-learn of a value with this annotation; empty if that is nothing."""
     if get_origin(annotation) in (Union, UnionType):
         parts = [_limits(part) for part in get_args(annotation)]
@@ -134,7 +134,7 @@ def _limits(annotation):
     return [] if limit == () else [limit]
 
 
-def _documented(kind, names):
+def _documented(kind: type, names: list[str]) -> str:
     """Docstring of a class, in which every parameter has an entry."""
     text = cleandoc(kind.__doc__ or "") + "\n"
     entries: dict[str, str] = {}

@@ -2,9 +2,21 @@
 
 import sys
 import time
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 
-def progress(results, total, label, *, unit="fits", enabled=True, every=1.0, after=0.0, size=None):
+def progress(
+    results: Iterable[Any],
+    total: Any,
+    label: str,
+    *,
+    unit: str = "fits",
+    enabled: bool = True,
+    every: float = 1.0,
+    after: float = 0.0,
+    size: Any = None,
+) -> Iterator[Any]:
     """Yield from `results`, with a line on stderr about once in `every` seconds.
 
     On a terminal the line is rewritten; elsewhere a tenth of the work gets at most one. Work that

@@ -71,7 +71,7 @@ def draw_ranks(n: int, count: Any, nearest: Any, epsilon: float) -> np.ndarray:
     inside = nearest * near
     total = inside + (count - nearest) * far
 
-    def rank():
+    def rank() -> int:
         # The only draw that privacy rests on: one integer, uniform below the sum of the weights.
         drawn = secrets.randbelow(total)
         return drawn // near if drawn < inside else nearest + (drawn - inside) // far
@@ -113,10 +113,11 @@ def codebook(seed: Any, count: Any, size: int, indices: Any = None) -> np.ndarra
     radius = np.sqrt(-2.0 * np.log(uniform[:, 0]))
     angle = 2.0 * pi * uniform[:, 1]
     normals = np.concatenate([radius * np.cos(angle), radius * np.sin(angle)], axis=1)[:, :size]
-    return normals / np.sqrt((normals * normals).sum(axis=1))[:, None]
+    directions: np.ndarray = normals / np.sqrt((normals * normals).sum(axis=1))[:, None]
+    return directions
 
 
-def _bits(seed, index, size):
+def _bits(seed: bytes, index: int, size: int) -> bytes:
     return hashlib.shake_256(b"skpriv codebook 1" + index.to_bytes(4, "little") + seed).digest(size)
 
 
@@ -155,7 +156,8 @@ def lifted(rows: Any, signs: Any) -> np.ndarray:
     """
     rest = np.sqrt(np.maximum(1.0 - np.einsum("ij,ij->i", rows, rows), 0.0))
     longer = np.concatenate([rows, rest[:, None]], axis=1) * signs[:, None]
-    return longer / np.sqrt(np.einsum("ij,ij->i", longer, longer))[:, None]
+    unit: np.ndarray = longer / np.sqrt(np.einsum("ij,ij->i", longer, longer))[:, None]
+    return unit
 
 
 def draw_sign(mean: float) -> float:
@@ -222,7 +224,7 @@ def user_seed(fields: Any, user: int) -> bytes:
     return bytes.fromhex(fields["hash"]) + int(user).to_bytes(8, "little")
 
 
-def read_report(fields: Any, user: int, answer: Any) -> tuple:
+def read_report(fields: Any, user: int, answer: Any) -> tuple[bytes, int, int]:
     """(seed, size, index) of the bytes of a report to a task.
 
     Raises
@@ -243,7 +245,7 @@ def read_report(fields: Any, user: int, answer: Any) -> tuple:
     return body[numbers:] or user_seed(fields, user), size, index
 
 
-def report_bytes(fields: Any, size: int, index: Any, seed: Any = b"") -> bytes:
+def report_bytes(fields: Any, size: int, index: int, seed: bytes = b"") -> bytes:
     """Report of an index, with the seed that the device drew, if any."""
     numbers = size.to_bytes(SIZE_BYTES, "little") + index.to_bytes(INDEX_BYTES, "little")
     return message_head(fields, "report") + numbers + seed

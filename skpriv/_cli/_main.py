@@ -6,6 +6,7 @@ import sys
 import warnings
 from importlib import import_module
 from pathlib import Path
+from typing import Any, NoReturn
 
 from .._version import VERSION
 from ..exceptions import SkprivError
@@ -32,11 +33,11 @@ COMMANDS = {
 class _Parser(argparse.ArgumentParser):
     """A parser whose errors are one line; the usage is what --help prints."""
 
-    def error(self, message):
+    def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: error: {message}\n")
 
 
-def main(argv=None):
+def main(argv: Any = None) -> int:
     """Run a command; return its exit code.
 
     Parameters
@@ -62,7 +63,7 @@ def main(argv=None):
     python = warnings.showwarning
     warnings.showwarning = _said(f"{parser.prog} {args.command}")
     try:
-        code = args.run(args)
+        code: int = args.run(args)
         sys.stdout.flush()
         return code
     except BrokenPipeError:  # The reader of the output has stopped, as `head` does.
@@ -77,10 +78,10 @@ def main(argv=None):
         warnings.showwarning = python
 
 
-def _said(command):
+def _said(command: str) -> Any:
     """A function that shows a warning in one line, without the line of Python that it is about."""
 
-    def show(message, category, filename, lineno, file=None, line=None):
+    def show(message: Any, *place: Any, **named: Any) -> None:
         print(f"{command}: warning: {message}", file=sys.stderr)
 
     return show

@@ -199,8 +199,11 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
             delayed(plan.fit)(params, *rows, part, self._seed(rng)) for params in self.candidates_
         )
         results = Parallel(n_jobs=self.n_jobs, return_as="generator")(tasks)
-        shown = {"unit": "candidates", "enabled": self.verbose > 0}
-        models = list(progress(results, len(self.candidates_), type(self).__name__, **shown))
+        name = type(self).__name__
+        shown = progress(
+            results, len(self.candidates_), name, unit="candidates", enabled=self.verbose > 0
+        )
+        models = list(shown)
         held_out = safe_indexing(X, scored), target[scored]
         best = plan.best(models, *held_out, bounds, limit, self._seed(rng))
         score = plan.score(models[best], *held_out, bounds, limit, self._seed(rng))

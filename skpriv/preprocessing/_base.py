@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -10,8 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..records import held_back, is_lazy
 
+K = TypeVar("K", bound=type)
 
-def keeps_rows(transformer):
+
+def keeps_rows(transformer: K) -> K:
     """Class decorator of transformers: rows that are read in batches stay what they are.
 
     scikit-learn puts what `transform` returns into the data frame that `set_output`, or
@@ -21,7 +23,7 @@ def keeps_rows(transformer):
         framed = getattr(transformer, name)
 
         @wraps(framed)
-        def method(self, X, *arguments, framed=framed, **named):
+        def method(self: Any, X: Any, *arguments: Any, framed: Any = framed, **named: Any) -> Any:
             return (framed.__wrapped__ if is_lazy(X) else framed)(self, X, *arguments, **named)
 
         setattr(transformer, name, method)
@@ -75,6 +77,6 @@ class PublicTransformer(TransformerMixin, BaseEstimator):
             return rows.mapped(self._guarded, len(names), named, numeric=self.takes_numbers)
         return self._guarded(X if rows is None else rows)
 
-    def _guarded(self, X):
+    def _guarded(self, X: Any) -> Any:
         """Encoded rows; where an error keeps them from being made, rows of NaN."""
         return held_back(self._encoded, X, np.full(len(self.get_feature_names_out()), np.nan))

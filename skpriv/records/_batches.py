@@ -35,7 +35,7 @@ OTHER_LENGTH = (
 )
 
 
-def frame(block):
+def frame(block: Any) -> Any:
     """The block as a data frame of narwhals, or None if it is none; Arrow batches are tables."""
     if type(block).__name__ == "RecordBatch":
         import pyarrow as pa
@@ -83,7 +83,7 @@ def length(block):
     return block.shape[0] if issparse(block) else len(block)
 
 
-def split(block, features, target):
+def split(block: Any, features: Any, target: Any) -> tuple[Any, Any]:
     """Columns of the features and of the target of a table; the target may be None."""
     found = frame(block)
     y = None if target is None else found[target].to_native()

@@ -55,10 +55,10 @@ class Source(ABC):
         return None
 
     @abstractmethod
-    def _read(self, columns: list) -> Iterable:
+    def _read(self, columns: list[str]) -> Any:
         """Batches of some columns."""
 
-    def batches(self, columns: Iterable) -> Iterator:
+    def batches(self, columns: Iterable[str]) -> Iterator[Any]:
         """Iterate over batches of some columns; the text of a library's error is not repeated."""
         try:
             with silence_everywhere():
@@ -71,7 +71,7 @@ class Source(ABC):
                 raise
         raise InvalidValues(INVALID_VALUES)
 
-    def column(self, name: Any) -> Iterator:
+    def column(self, name: str) -> Iterator[Any]:
         """Iterate over batches of one column."""
         for batch in self.batches([name]):
             yield split(batch, [], name)[1]
@@ -82,15 +82,15 @@ class Frame(Source):
 
     is_lazy = False
 
-    def dtypes(self):
+    def dtypes(self) -> dict[str, Any]:
         """Dtype of each column."""
         return dtypes_of(self._table)
 
-    def count(self):
+    def count(self) -> int | None:
         """Number of rows."""
         return len(self._table)
 
-    def _read(self, columns):
+    def _read(self, columns: list[str]) -> Any:
         return iter([self._table.to_native()])
 
 
@@ -99,7 +99,7 @@ class LazyFrame(Source):
 
     is_ordered = False
 
-    def _read(self, columns):
+    def _read(self, columns: list[str]) -> Any:
         query = self._table.select(columns)
         with suppress(AttributeError):  # of older versions, which hand out no batches
             if query.implementation.is_duckdb():
@@ -109,7 +109,7 @@ class LazyFrame(Source):
         return iter([query.collect(backend="pyarrow").to_native()])
 
 
-def _to_the_end(batches):
+def _to_the_end(batches: Any) -> Iterator[Any]:
     """Iterate over batches of polars, whose threads go on until the last one is read."""
     try:
         yield from batches
@@ -122,24 +122,24 @@ class ArrowReader(Source):
     """A reader of Arrow, which can be read but once: its first pass takes it into memory."""
 
     @cached_property
-    def _rows(self):
+    def _rows(self) -> Any:
         return self._table.read_all()
 
-    def _read(self, columns):
+    def _read(self, columns: list[str]) -> Any:
         return self._rows.select(columns).to_batches(max_chunksize=BATCH_ROWS)
 
 
 class ArrowScanner(Source):
     """A scanner of Arrow, which has chosen its columns before."""
 
-    def _read(self, columns):
+    def _read(self, columns: list[str]) -> Any:
         return self._table.to_batches()
 
 
 class ArrowDataset(Source):
     """A dataset of Arrow."""
 
-    def count(self):
+    def count(self) -> int | None:
         """Number of rows by the footers of Parquet files; other files, and a filter, have none."""
         if self._table._scan_options:
             return None
@@ -147,7 +147,7 @@ class ArrowDataset(Source):
         footers = all("ParquetFileFragment" in arrow_classes(part) for part in parts)
         return sum(part.metadata.num_rows for part in parts) if footers else None
 
-    def _read(self, columns):
+    def _read(self, columns: list[str]) -> Any:
         return self._table.scanner(columns=columns, **BATCH_BY_BATCH).to_batches()
 
 
@@ -158,7 +158,7 @@ class ParquetFiles(ArrowDataset):
     more files there are.
     """
 
-    def _read(self, columns):
+    def _read(self, columns: list[str]) -> Any:
         from pyarrow.parquet import ParquetFile
 
         for part in self._table.get_fragments():
