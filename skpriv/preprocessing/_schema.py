@@ -681,9 +681,8 @@ def columns_of(X, names):
 
 def column_names(X):
     """Names of the columns of a table, in memory or read in batches."""
-    if not is_lazy(X):
-        return list(as_frame(X).collect_schema().names())
-    names = as_rows(X).names
+    names = as_rows(X).names if is_lazy(X) else None
+    # Without dtypes: narwhals looks at objects to guess theirs
     return list(as_frame(X).columns) if names is None else names
 
 

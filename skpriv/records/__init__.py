@@ -3,7 +3,7 @@
 from ._base import (
     CHUNK_ROWS, KEPT_BYTES, ArrayRows, Rows, Summed, WeightedRows, canonical, in_threads,
 )  # fmt: skip
-from ._batches import BatchRows, LazyValues, check_length
+from ._batches import BatchRows, LazyValues, check_length, held_back
 from ._dask import DaskRows, positional
 from ._dtypes import (
     CLOCKS, DATES, DURATIONS, INTERVALS, NUMBERS, PERIODS, READ_AS_NUMBERS, TEXTS, TRUTHS,
@@ -19,8 +19,8 @@ from ._tables import (
     is_lazy, read_in_batches, readable,
 )  # fmt: skip
 from ._values import (
-    INVALID_VALUES, aloud, arrow_classes, cells, decoded, finite, floats, held_back, in_memory,
-    named, public_shape, public_zeros, quietly, silence,
+    INVALID_VALUES, aloud, arrow_classes, cells, decoded, finite, floats, in_memory, named,
+    public_shape, public_zeros, quietly, silence,
 )  # fmt: skip
 
 # These names are for users. Those that are imported beside them are for builders of queries and

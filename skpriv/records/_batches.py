@@ -20,7 +20,7 @@ from .._stored import set_state
 from .._printing import first_names
 from ._base import CHUNK_ROWS, ChunkRows, Rows, canonical
 from ._identity import present_names
-from ._values import OTHER_ROWS, RENAME, finite, floats, quietly, silence
+from ._values import OTHER_ROWS, RENAME, finite, floats, quietly, silence, unsaid
 
 AHEAD = 2  # blocks that are read while another one is used
 NO_LENGTH = (
@@ -76,6 +76,33 @@ def pick(block, chosen):
         chosen = slice(chosen.start, chosen.stop) if plain else np.asarray(chosen, dtype=np.intp)
     found = frame(block)
     return block[chosen] if found is None else found[chosen].to_native()
+
+
+def held_back(evaluate: Any, data: Any, nothing: Any) -> Any:
+    """Result of a function of private cells before a charge, in silence; nothing is raised.
+
+    Where it fails, each half of the rows is read by itself, so that no row loses another one.
+
+    Parameters
+    ----------
+    evaluate : callable
+        ``evaluate(data)`` is an array with a row for each row of the data.
+    data : object
+        A table or an array of a public shape.
+    nothing : object
+        What a row becomes where that fails, such as NaN: a fit refuses it after its charge, in the
+        fixed sentence, or takes the cells as missing.
+    """
+    found = []
+    with unsaid():
+        found.append(evaluate(data))
+    if found:
+        return found[0]
+    n = length(data)
+    if n < 2:
+        return np.repeat(np.asarray(nothing)[None], n, axis=0)
+    halves = cut(data, 0, n // 2), cut(data, n // 2, n)
+    return np.concatenate([held_back(evaluate, half, nothing) for half in halves])
 
 
 def length(block):

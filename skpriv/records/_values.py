@@ -121,28 +121,6 @@ def ends(error: BaseException) -> bool:
     return not isinstance(error, Exception) and type(error).__name__ != "PanicException"
 
 
-def held_back(evaluate: Any, data: Any, nothing: Any) -> Any:
-    """Result of a function of private cells before a charge, in silence; nothing is raised.
-
-    Parameters
-    ----------
-    evaluate : callable
-        ``evaluate(data)`` has a row for each row of the data.
-    data : object
-        A table or an array of a public shape.
-    nothing : object
-        What each row becomes where that fails, such as NaN: a fit refuses it after its charge, in
-        the fixed sentence, or takes the cells as missing.
-    """
-    found = []
-    with unsaid():
-        found.append(evaluate(data))
-    if found:
-        return found[0]
-    nothing = np.asarray(nothing)
-    return np.broadcast_to(nothing, (public_shape(data)[0], *nothing.shape)).copy()
-
-
 PLAIN = (int, float, complex, str, bytes, np.generic, type(None))
 NO_SHAPE = (
     "an argument with something for each row must be an array, a nested list, a column, a data "
