@@ -304,7 +304,7 @@ class Across:
             values, turned = np.linalg.eigh(across.T @ slope @ across)
             vectors = across @ turned
             # Its inverse has a square
-            floor = max(noise_floor(values, scale, quantile), 1e-14 * float(values[-1]), 1e-150)
+            floor = max(noise_floor(values, scale, quantile), 1e-14 * values[-1], 1e-150)
             lengths = np.square(unit @ across).sum(axis=1)
             part = np.square(unit @ vectors[:, values <= floor]).sum(axis=1)
             weak = (part > MOSTLY * lengths) & (lengths > ROUNDED_SQUARE)

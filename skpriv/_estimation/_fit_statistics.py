@@ -77,13 +77,13 @@ def linear_part(fit, constant):
     b = law.solution
     k = np.linalg.solve(fit.W.T, constant)
     covariance = sum(law.covariances(np.eye(len(b))))
-    level = max(float(k @ pooled.slope @ k), pooled.slope_scale, 1e-300)
+    level = max(k @ pooled.slope @ k, pooled.slope_scale, 1e-300)
     along = pooled.slope @ k
     centred = (pooled.slope - np.outer(along, along) / level) / level
     value = float(b @ centred @ b - np.trace(centred @ covariance))
     turned = 2.0 * centred @ b
-    noise = pooled.slope_scale * float(b @ b) / level
-    return max(value, 0.0), sqrt(max(float(turned @ covariance @ turned), 0.0) + noise**2)
+    noise = pooled.slope_scale * (b @ b) / level
+    return max(value, 0.0), sqrt(max(turned @ covariance @ turned, 0.0) + noise**2)
 
 
 def linear_statistics(fit, constant, radius):
@@ -183,7 +183,7 @@ def moment_statistics(moments, solved, rows, places=slice(None), own=1.0):
     gradient = 2.0 * (Z @ line)[1:]
     moved = sqrt(max(gradient @ covariance @ gradient, 0.0))
     noise = hypot(moments.design_scale * norm_of(scales * square), moved)
-    rest = max(float(line @ Z @ line + own * np.trace(D @ covariance)), 0.1 * noise, 1e-300)
+    rest = max(line @ Z @ line + own * np.trace(D @ covariance), 0.1 * noise, 1e-300)
     total = max(mean @ Z @ mean, rest)
     left = rest / total
     of_part = moments.design_scale * norm_of(scales * (square - left * np.outer(mean, mean)))

@@ -59,7 +59,7 @@ class Information(Released):
         values, vectors = np.linalg.eigh(self.precision)
         roots = np.sqrt(np.maximum(values, 0.0))
         moment = vectors.T @ self.moment
-        seen = values > RELATIVE_ZERO * max(float(values[-1]), 0.0)
+        seen = values > RELATIVE_ZERO * max(values[-1], 0.0)
         response = np.divide(moment, roots, out=np.zeros(len(moment)), where=seen)
         design = roots[:, None] * vectors.T
         _, mean, factor = normal_posterior(design, response, 1.0 / len(self.moment))
@@ -81,8 +81,8 @@ class Information(Released):
     def error(self) -> float:
         """Root mean square over the rows of the error of phi'theta; no row is longer than 1."""
         _, covariance = self.posterior()
-        square = float((self.rows * covariance).sum()) / self.n
-        return sqrt(min(max(square, 0.0), float(np.linalg.eigvalsh(covariance)[-1])))
+        square = (self.rows * covariance).sum() / self.n
+        return sqrt(min(max(square, 0.0), np.linalg.eigvalsh(covariance)[-1]))
 
     def information(self, constant: Any) -> "Information":
         """It is one."""

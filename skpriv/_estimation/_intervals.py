@@ -344,7 +344,7 @@ def _joint_bound(equations, failure):
     centre = norm_of((equations.target @ left) / singular)
 
     def step(t):
-        return centre + equations.law.norm_bound(t, failure) / float(singular[-1])
+        return centre + equations.law.norm_bound(t, failure) / singular[-1]
 
     # Beyond a norm at which the step is no larger there is no solution; the step from it is one
     # more bound. The norms that are tried are public, so that their bounds are found again.
@@ -566,7 +566,7 @@ class _SumBounds:
         self.longest = longest
         self.parts = parts
         self.fits = len(equations.residual_thetas)
-        self.total = float((both * equations.gram).sum()) + slack * trace_of(both)
+        self.total = (both * equations.gram).sum() + slack * trace_of(both)
         self.total = min(max(self.total, 0.0), equations.n * longest**2)
         largest = float(np.linalg.eigvalsh(inverse @ _upper(equations.gram) @ inverse.T)[-1])
         self.largest = self.weak = min(max(largest + slack * longest**2, 0.0), self.total)
@@ -576,7 +576,7 @@ class _SumBounds:
             R = _upper(equations.residual_gram)
             cut = excess * longest**2
             quantile = stats.norm.isf(parts.total) * scale
-            self.seen = float((both * R).sum()) + quantile * norm_of(both)
+            self.seen = (both * R).sum() + quantile * norm_of(both)
             self.seen = max(self.seen, 0.0) + cut
             weak = float(np.linalg.eigvalsh(inverse @ R @ inverse.T)[-1])
             weak += operator_quantile(scale, p, parts.weak) * longest**2
@@ -590,7 +590,7 @@ class _SumBounds:
             cross = float(_cross(size, self.total, distance, parts.whole, self.fits))
             realised = self.seen + 2.0 * cross
             unit = RANGE**2 * size * log(2.0 / parts.squares)
-            self.total = min(self.total, float(expected_sum(realised, unit)))
+            self.total = min(self.total, expected_sum(realised, unit))
             realised = (sqrt(self.seen_largest) + distance * sqrt(self.largest)) ** 2
             weak = float(expected_sum(realised, unit))
             self.weak = min(self.weak, weak, self.total)

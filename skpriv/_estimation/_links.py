@@ -252,7 +252,7 @@ class Logit(BentLink):
     def deviance(self, phi, r, weights, theta):
         """2 sum(log(1 + exp(eta)) - r eta)."""
         eta = phi @ theta
-        return 2.0 * float(weights @ (np.logaddexp(0.0, eta) - r * eta))
+        return 2.0 * (weights @ (np.logaddexp(0.0, eta) - r * eta))
 
 
 @stored
@@ -294,7 +294,7 @@ class Log(BentLink):
 
     def linear_part(self, mean):
         """log(mean) + offset."""
-        return float(np.log(mean)) + self.offset
+        return np.log(mean) + self.offset
 
     def near(self, mean, room):
         """With room for usual means."""
@@ -312,7 +312,7 @@ class Log(BentLink):
     def deviance(self, phi, r, weights, theta):
         """2 sum(exp(eta - offset) - r (eta - offset))."""
         eta = phi @ theta
-        return 2.0 * float(weights @ (self.mean(eta) - r * (eta - self.offset)))
+        return 2.0 * (weights @ (self.mean(eta) - r * (eta - self.offset)))
 
 
 @stored
@@ -328,7 +328,7 @@ class LogitLink(Link):
 
     def slope_bounds(self, bound):
         """1 / (2 cosh(bound / 2)^2) and one half."""
-        return 2.0 * float(special.expit(bound) * special.expit(-bound)), 0.5
+        return 2.0 * (special.expit(bound) * special.expit(-bound)), 0.5
 
 
 IDENTITY = IdentityLink()

@@ -306,7 +306,7 @@ class NormalEquations:
             square = trace_of(self.residual_gram) * longer
             noise = self.residual_scale * sqrt(len(theta)) * longer
         elif self.symmetric:
-            square = self.square + float(theta @ (self.design @ theta - 2.0 * self.target))
+            square = self.square + (theta @ (self.design @ theta - 2.0 * self.target))
             noise = self.target_scale * sqrt(1.0 + 4.0 * norm + norm**2)
         else:
             square = self.square / 2.0
@@ -621,7 +621,7 @@ class ResidualGramQuery(Query):
         if not self._room:
             return 0.0
         square = np.clip(zeta**2 - self.limit**2, 0.0, self._room)
-        return float(square.sum()) / self._room
+        return square.sum() / self._room
 
     def read(self, answer):
         """The part of an answer that `NormalEquations` keep: noisy sums, and the deviations of
@@ -634,7 +634,7 @@ class ResidualGramQuery(Query):
         return {
             "residual_gram": unit * unvech(answer.value[:-1], self.maps.size),
             "residual_scale": unit * scale,
-            "residual_excess": self._room * float(answer.value[-1]),
+            "residual_excess": self._room * answer.value[-1],
             "excess_scale": self._room * scale,
             "residual_thetas": (tuple(map(float, self.theta)),),
         }

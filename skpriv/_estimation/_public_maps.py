@@ -343,11 +343,11 @@ class RowMap(PublicRows):
         slopes = np.asarray(theta[: self.n_features])
         centre = 0.0
         if self.fit_intercept:
-            centre = short * float(theta[-1])
+            centre = short * theta[-1]
         if self.low is None:
             farthest = long * norm_of(slopes)
         else:
-            farthest = long / self._across * float(np.abs(slopes).sum())
+            farthest = long / self._across * np.abs(slopes).sum()
         return centre - farthest, centre + farthest
 
     def longest_row(self, W):

@@ -301,7 +301,7 @@ class ReportedFit(Released):
         solution = dual @ (vectors.T @ eq.target)
         mean = np.asarray(eq.residual_gram) / n
         seen = np.square(self.theta @ vectors)[~hidden]  # theta is shrunk to 0 elsewhere
-        away = np.full(hidden.sum(), sqrt(float(seen.sum()) / max(len(seen), 1)))
+        away = np.full(hidden.sum(), sqrt(seen.sum() / max(len(seen), 1)))
         noise = 0.5 * eq.design_scale**2 * float(away @ away)
         left_over = eq.target - eq.design @ solution
         square = moved(cells, across_cells.empty, left_over, eq.spread(solution), self._length)

@@ -89,7 +89,7 @@ class LocationQuery(OfTargets, Query):
         noise = answer.mean_scale
         (moment, *counted) = answer.mean
         least_part = LEAST_RATE / answer.n
-        part = min(max(float(counted[0]), 2.0 * noise, least_part), 1.0) if counted else 1.0
+        part = min(max(counted[0], 2.0 * noise, least_part), 1.0) if counted else 1.0
         half_range = (1.0 - self.low) / 2.0
         # A rate is not taken to be below that of a few records, nor the mean of counts below noise
         least = least_part if isfinite(self.prior_variance) else max(least_part, half_range * noise)

@@ -346,7 +346,7 @@ def smooth(knots, roughness):
     # The part that a line explains is in the line already
     plane = np.column_stack([np.ones(len(t)), t])
     bends -= plane @ np.linalg.lstsq(plane, bends, rcond=None)[0]
-    bends /= sqrt(max(float((bends**2).sum()) / len(t), 1e-300))
+    bends /= sqrt(max((bends**2).sum() / len(t), 1e-300))
     return np.hstack([t[:, None], roughness * bends])
 
 
@@ -428,7 +428,7 @@ def centring_variance(fit, rows, block, average, heights):
     u = np.linalg.solve(fit.W.T, rows.basis[block].T @ heights[block] * np.sqrt(rows.n_inputs))
     v = np.linalg.solve(fit.W.T, rows.constant)
     noise = fit.last.slope_scale**2 * (u @ u * (v @ v) + (u @ v) ** 2) / 2.0
-    return noise + float(average[block] @ heights[block] ** 2) / fit.last.n
+    return noise + (average[block] @ heights[block] ** 2) / fit.last.n
 
 
 def simultaneous_factor(covariance, confidence_level):
@@ -443,7 +443,7 @@ def simultaneous_factor(covariance, confidence_level):
     confidence_level : float in (0, 1)
     """
     deviation = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
-    varying = deviation > 1e-9 * max(float(deviation.max(initial=0.0)), 1e-300)
+    varying = deviation > 1e-9 * max(deviation.max(initial=0.0), 1e-300)
     if not varying.any():
         return 0.0
     covariance = covariance[np.ix_(varying, varying)]

@@ -232,7 +232,7 @@ class TwoStages(Released):
             missing = COLLINEAR
         if empty and scale:
             step = right @ _inverted(sums.across(left, right))[0]
-            noise = sums.moment_scale**2 + scale**2 * float(step @ step)
+            noise = sums.moment_scale**2 + scale**2 * (step @ step)
             left_over = sums.moment - sums.slope @ step
             n = self.moments.n
             square = moved(weights, empty, left_over, noise, INSTRUMENT_LENGTH)
@@ -261,7 +261,7 @@ def solve_two_stages(session, maps, exogenous, structural):
     theta, white = _first_solution(moments, exogenous, structural)
     if session.trust.can.exact:
         V = white / max(norm_of(white, 2), 1e-300)  # no row is shortened, none is cut
-        limit = 2.0 + float(np.abs(theta).sum())
+        limit = 2.0 + np.abs(theta).sum()
     else:
         N = session.records(1.0) * query.sensitivity / session.noise(query, 1.0).scale
         free = max(1.0, N / sqrt(session.n * len(white)) / CLEAR_PRECISION)
@@ -297,10 +297,10 @@ def _inverted(sums):
     inverse = np.linalg.pinv(sums.slope)
     scale = sums.slope_scale
     step = inverse @ sums.moment
-    spread = scale**2 * float(step @ step)
+    spread = scale**2 * (step @ step)
     noise = (sums.moment_scale**2 + spread) * inverse @ inverse.T
-    floor = scale * float(stats.chi.isf(0.05, n_instruments - size + 1))
-    strength = float(values[-1]) / floor if floor else inf
+    floor = scale * stats.chi.isf(0.05, n_instruments - size + 1)
+    strength = values[-1] / floor if floor else inf
     if scale and strength > 1.0:
         variances = np.einsum("ij,ik,kj->j", left, sums.meat, left) + sums.moment_scale**2 + spread
         excess = inversion_excess(values, left.T @ sums.moment, variances, scale, USUAL_QUANTILE)
@@ -313,10 +313,10 @@ def _first_solution(moments, exogenous, structural):
     n = moments.n
     noise = moments.design_scale / moments.n
     values, vectors = np.linalg.eigh(moments.design[np.ix_(exogenous, exogenous)] / n)
-    values = np.maximum(values, max(USUAL_QUANTILE * noise, 1e-14 * float(values[-1]), 1e-300))
+    values = np.maximum(values, max(USUAL_QUANTILE * noise, 1e-14 * values[-1], 1e-300))
     white = (vectors * values**-0.5).T
     slope = white @ moments.design[np.ix_(exogenous, structural)] / n
-    ridge = len(white) * noise**2 / float(values[0])
+    ridge = len(white) * noise**2 / values[0]
     normal = slope.T @ slope + ridge * np.eye(len(structural))
     moment = white @ moments.target[exogenous] / n
     if not ridge:

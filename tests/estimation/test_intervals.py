@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 from registry.noise import goe
 
-from skpriv._estimation._intervals import _variance
+from skpriv._estimation._coefficients import _expansion
 from skpriv._estimation._moments import NormalEquations
+
+
+SMALL = 1e-4  # of an inverse of the design, so that the second order does not count
 
 
 @pytest.mark.parametrize("symmetric", [True, False])
@@ -20,10 +23,11 @@ def test_the_variance_is_that_of_the_noise_along_theta_and_across(symmetric):
     scale, target_scale = 2.0, 0.5
     zero = np.zeros((p, p))
     equations = NormalEquations(
-        design=zero, target=np.zeros(p), gram=zero, square=0.0, n=1, symmetric=symmetric,
+        design=zero, target=theta / SMALL, gram=zero, square=0.0, n=1, symmetric=symmetric,
         design_scale=scale, target_scale=target_scale, gram_scale=scale,
     )  # fmt: skip
     matrices = scale * (goe(rng, p, draws) if symmetric else rng.normal(size=(draws, p, p)))
     noise = target_scale * rng.normal(size=(draws, p)) - matrices @ theta
-    found = _variance(equations, V, (V**2).sum(axis=1), theta)
+    _, _, privacy = _expansion(equations, SMALL * np.eye(p))
+    found = np.einsum("ij,jk,ik->i", V, privacy, V) / SMALL**2
     np.testing.assert_allclose(found, (noise @ V.T).var(axis=0), rtol=0.05)

@@ -59,7 +59,7 @@ def wide_bounds(fit, row_map, names):
     scale = pooled.slope_scale
     *lines, k = np.linalg.solve(fit.W.T, np.vstack([row_map.half_ranges, row_map.constant]).T).T
     c = np.array(lines)
-    level = max(float(k @ gram @ k), scale)
+    level = max(k @ gram @ k, scale)
     if level <= 0.0:  # no noise, and no row that counts
         return ""
     away = c - np.outer(c @ (gram @ k) / level, k)

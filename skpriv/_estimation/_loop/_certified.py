@@ -79,7 +79,7 @@ def _distance(last, values, vectors, failure):
     p = len(last.moment)
     n = last.n
     pull = stats.norm.isf(failure.pull)
-    smallest = float(values[0]) - pull * last.gram_scale
+    smallest = values[0] - pull * last.gram_scale
     if smallest <= 0.0:
         return None
     excess = max(last.excess + stats.norm.isf(failure.excess) * last.excess_scale, 0.0)
@@ -103,9 +103,9 @@ def _distance(last, values, vectors, failure):
         noise_norm = size(total, weak) + cut + pull * last.moment_scale
         return float(((noise_norm + np.sqrt(noise_norm**2 + pulls)) / (2.0 * shifts)).min())
 
-    largest = float(values[-1]) + stats.norm.isf(failure.largest) * last.gram_scale
+    largest = values[-1] + stats.norm.isf(failure.largest) * last.gram_scale
     largest = min(largest, 1.0)
-    trace = float(values.sum()) + sqrt(p) * stats.norm.isf(failure.trace) * last.gram_scale
+    trace = values.sum() + sqrt(p) * stats.norm.isf(failure.trace) * last.gram_scale
     total = min(max(trace, largest), 1.0)  # E zeta^2 <= 1
     weak = largest
     moved = solved(total, weak)

@@ -146,15 +146,15 @@ class KnownMean:
             The excess, the dual by which the noise of the moment enters it, and the deviation of
             all other errors in it.
         """
-        level = max(float(self.constant @ self.gram @ self.constant), 0.1)  # mean of w^2
+        level = max(self.constant @ self.gram @ self.constant, 0.1)  # mean of w^2
         dual = self.constant / level
         away = b - self.point
         moved = weights_move_mean(level, float(away @ self.gram @ away))
         reply = dual / self.slope
-        own = noise * float(reply @ reply) + float(np.square(reply @ shared).sum()) + self.skew**2
+        own = noise * (reply @ reply) + np.square(reply @ shared).sum() + self.skew**2
         other = self.variance + moved
         weight = own / (own + other)  # of the released mean
-        excess = weight * (self.value + float(dual @ self.gram @ away))
+        excess = weight * (self.value + (dual @ self.gram @ away))
         rest = weight**2 * other + (1.0 - weight) ** 2 * self.skew**2
         return excess, weight * reply, float(np.sqrt(rest))
 
@@ -197,7 +197,7 @@ class KnownLength:
         (1 - w)^2 t^2 of the length are left over, which is w v.
         """
         weight = self.prior / max(self.prior + self.variance, 1e-300)
-        missing = self.value - float(self.dual @ (b - self.point))
+        missing = self.value - (self.dual @ (b - self.point))
         return weight * min(max(missing, LEAST_STRETCH), MOST_STRETCH), sqrt(weight * self.variance)
 
 
@@ -253,11 +253,11 @@ def known_mean(session, whitened, maps, released, deviation, pool, equation, rul
     """
     constant = lapack.dtrtrs(whitened.W, maps.row_map.constant, trans=1)[0]  # W is upper
     start = link.linear_part(released.mean)
-    slope = released.part * link.steepest / link.far * float(link.slope(start, released.mean))
+    slope = released.part * link.steepest / link.far * link.slope(start, released.mean)
     gram = pool.slope / slope
-    level = max(float(constant @ gram @ constant), 0.1)  # mean of w^2
+    level = max(constant @ gram @ constant, 0.1)  # mean of w^2
     moved = weights_move_mean(level, float(pool.b @ gram @ pool.b))
-    value = float(constant @ gram @ pool.b) / level
+    value = (constant @ gram @ pool.b) / level
     precision = 0.0
     # The deviation of residuals which no clip made small. Clipped at 1.25 of their own deviations,
     # the residuals of a rare target have a third of their deviation. Two deviations of the noise
@@ -275,18 +275,18 @@ def known_mean(session, whitened, maps, released, deviation, pool, equation, rul
         theta = whitened.W.T @ pool.b
         query = ResidualMeanQuery(maps.row_map, maps.target_map, start, theta, limit, link)
         answer = session.sum(query, rules.mean)
-        residual = limit * float(answer.value[0]) / answer.n / released.part
+        residual = limit * answer.value[0] / answer.n / released.part
         noise = limit * answer.noise.scale / answer.n / released.part
         excess = -residual
         if not link.linear:
             # The fit has the mean exp(start + value - square / 2), since the gram weighs rows by
             # their means. Neither mean is taken to be below this noise.
             away = pool.b - value * constant
-            square = max(float(away @ gram @ away), 0.0) / level
-            fitted = max(float(link.mean(start + value - square / 2.0)), noise)
+            square = max(away @ gram @ away, 0.0) / level
+            fitted = max(link.mean(start + value - square / 2.0), noise)
             mean = max(fitted + residual, noise)
             excess = link.linear_part(fitted) - link.linear_part(mean)
-            unit = link.steepest / link.far * float(link.slope(link.linear_part(mean), mean))
+            unit = link.steepest / link.far * link.slope(link.linear_part(mean), mean)
         error = noise**2 + (deviation * skewness_bias(clip)) ** 2
         if session.trust.can.reports:  # these are residuals of other users
             error += deviation**2 / answer.n
@@ -337,12 +337,12 @@ def known_length(
     KnownLength
     """
     gram = pool.slope / equation.uncut
-    level = max(float(constant @ gram @ constant), 0.1)  # mean of w^2
-    middle = float(constant @ gram @ pool.b) / level
+    level = max(constant @ gram @ constant, 0.1)  # mean of w^2
+    middle = (constant @ gram @ pool.b) / level
     f = pool.b - middle * constant
-    square = max(float(f @ gram @ f), 1e-300)
+    square = max(f @ gram @ f, 1e-300)
     clip = mean_clip(2.0 / (rules.effective_records * sqrt(rules.stretch)))
-    beyond = deviation**2 - float(pool.b @ pool.slope @ pool.b)
+    beyond = deviation**2 - (pool.b @ pool.slope @ pool.b)
     limit = min(IDENTITY.farthest, clip * sqrt(max(pool.variance, beyond)))
     unit = FAR_FIT * sqrt(square)
     theta = whitened.W.T @ pool.b

@@ -47,7 +47,7 @@ def denoised_gram(gram, scale):
     level = max(trace / p, scale / sqrt(p))
     away = values - level
     noise = scale**2 * (p * (p + 1) / 2.0 - 1.0)
-    weight = max(0.0, 1.0 - noise / max(float(away @ away), 1e-300))
+    weight = max(0.0, 1.0 - noise / max(away @ away, 1e-300))
     first = weight * away + level
     if p == 1:
         return np.maximum(first, 0.0), vectors, weight, values
@@ -90,7 +90,7 @@ def prior_model(part, priors, values, vectors, n_jobs=1):
         the diagonal of C^-1. All are in the basis of the eigenvectors of G, in which G and C are
         diagonal.
     """
-    trace = max(float(values.sum()), 1e-300)
+    trace = max(values.sum(), 1e-300)
     certain = 1.0 / (1.0 + min(SAMPLING, part) * len(values) / trace * values)
     precision = values * certain
 
@@ -298,7 +298,7 @@ class Pool:
         linear = self._link.linear
         values, vectors = self._spectrum
         p = len(start)
-        trace = max(float(values.sum()), 1e-300)
+        trace = max(values.sum(), 1e-300)
         counts = self._numbers[:, 0]
         from_points = start - self._pairs[:, 0]
         noises = self._numbers[:, 1] ** 2
@@ -358,7 +358,7 @@ class Pool:
         the noise of the slope are raised to it.
         """
         values, vectors = self._spectrum
-        least = max(self.scale * sqrt(2.0 * len(values)), 1e-14 * float(values.max()), 1e-300)
+        least = max(self.scale * sqrt(2.0 * len(values)), 1e-14 * values.max(), 1e-300)
         return vectors / np.sqrt(np.maximum(values, least))
 
 
@@ -517,7 +517,7 @@ def whitening_by_margins(session, row_map, rules, part, usual=None):
         room = max(1.0, 2.0 * noise / (SQUARES * MARGINS_NOISE)) ** 4
         variance = np.clip(usual.variance**BELIEVED, variance / room, variance)
     # James and Stein's estimate shrinks the means towards the middles of the ranges.
-    mean *= max(0.0, 1.0 - d * noise**2 / max(float(mean @ mean), 1e-300))
+    mean *= max(0.0, 1.0 - d * noise**2 / max(mean @ mean, 1e-300))
     W = row_map.whitening(np.clip(mean, -1.0, 1.0), variance)
     W = _lengthened(rules.length / sqrt(row_map.size) * W)
     at_ends = square > SQUARES - AT_ENDS * noise
@@ -549,7 +549,7 @@ def with_least_mass(gram, turn, guarded=True):
     back, _ = lapack.dtrtri(turn)
     mass = np.einsum("ji,ij->i", lean_product(gram, back), back)
     seen = np.clip(mass, 0.0, 2.0 * max(mass[-1], 0.0))
-    least = LEAST_MASS * float(seen @ seen) / max(float(seen.sum()), 1e-300)
+    least = LEAST_MASS * (seen @ seen) / max(seen.sum(), 1e-300)
     shortened = (mass < least) & guarded
     return gram + (turn[:, shortened] * (least - mass[shortened])) @ turn[:, shortened].T
 

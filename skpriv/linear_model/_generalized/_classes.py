@@ -66,7 +66,7 @@ class Softmax(Logit):
         """-2 sum(log(pi_y)) of codes r of the classes y."""
         eta = self._eta(phi, theta)
         likely = eta[np.arange(len(r)), np.rint(r).astype(int)] - special.logsumexp(eta, axis=1)
-        return -2.0 * float(weights @ likely)
+        return -2.0 * (weights @ likely)
 
     def newton(self, phi, r, weights, theta):
         """Gradient of half of the likelihood, and its curvature."""
@@ -175,7 +175,7 @@ class ClassRatesQuery(OfTargets, Query):
         """
         k = self.n_classes
         noise = answer.noise.scale
-        total = max(float(answer.value.sum()), 1.0)
+        total = max(answer.value.sum(), 1.0)
         variance = (k - 1.0) / (k**2 * (k + 1.0))
         counts = total * best_linear(answer.value / total, noise / total, 1.0 / k, variance)
         counts = np.maximum(counts, min(LEAST_RATE, answer.n / (4.0 * k)))

@@ -78,7 +78,7 @@ class GradientCertificate:
         centre = np.zeros(len(points))
         half = trivial
         for ridge in RIDGES:
-            smallest = float(np.linalg.eigvalsh(self.mean_phi)[0]) + ridge
+            smallest = np.linalg.eigvalsh(self.mean_phi)[0] + ridge
             if smallest <= slack or smallest <= 0.0:
                 continue
             for middle, width in (
@@ -133,7 +133,7 @@ class GradientCertificate:
         """
         root = psd_power(self.U, 0.5)
         values, vectors = np.linalg.eigh(root @ (self.mean_phi + ridge * np.eye(len(root))) @ root)
-        relative = slack / float(np.linalg.eigvalsh(self.mean_phi)[0] + ridge)
+        relative = slack / (np.linalg.eigvalsh(self.mean_phi)[0] + ridge)
         middle = sum(slopes) / 2.0
         low = slopes[0] * (1.0 - relative)
         high = slopes[1] * (1.0 + relative)
