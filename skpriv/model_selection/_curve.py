@@ -77,15 +77,15 @@ def evaluate(estimator, rows, scorer, interval, reference):
     found = {"test_scores": scorer(estimator, X_test, y_test)}
     last = pipeline_steps(estimator)[-1]
     ours = isinstance(last, Accounted)
-    if interval is None or not hasattr(last, "confidence_interval"):
+    if interval is None or not ours:
         return Measured(**found)
     low, high = last.confidence_interval(reaching_last(estimator, points), **interval)
     found["interval_widths"] = interval_mean_width(low, high)
     if reference is not None:
         # The mean of a clipped target lies in its range, and so do the ends of its intervals.
-        reference = np.clip(reference, *last.bounds_y_) if ours else reference
+        reference = np.clip(reference, *last.bounds_y_)
         found["interval_coverages"] = interval_coverage_score(reference, low, high)
-    if ours and last.calibration_size is not None:
+    if last.calibration_size is not None:
         # Every held-out row has a target, which is counted.
         X_test = reaching_last(estimator, X_test)
         low, high = last.prediction_interval(X_test, interval["confidence_level"])

@@ -44,10 +44,6 @@ SEARCH_CLIP = 3.0
 MAX_SEED = np.iinfo(np.int32).max
 
 
-def _winner_has(name):
-    return lambda self: hasattr(getattr(self, "best_estimator_", self.estimator), name)
-
-
 @parameters
 class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimator):
     """Search for the parameters of a private estimator; one budget pays for all of it.
@@ -212,10 +208,17 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
         self.epsilon_per_run_ = plan.epsilon(part)
         self.best_estimator_ = plan.fit(self.best_params_, X, target, REFIT, self._seed(rng))
         self.privacy_report_ = self._report(plan, n, source.secure)
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self.best_estimator_, name):
-                setattr(self, name, getattr(self.best_estimator_, name))
         return self
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns of X in `fit`."""
+        return int(self.best_estimator_.n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """Their names, if X had such."""
+        return np.asarray(self.best_estimator_.feature_names_in_)
 
     def predict(self, X: Any) -> Any:
         """Predict by the winner; see its method.
@@ -253,7 +256,7 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.score(X, y, sample_weight)
 
-    @available_if(_winner_has("confidence_interval"))
+    @available_if(lambda self: self.estimator.confidence_interval)
     def confidence_interval(self, X, **options):
         """Interval of the winner; see its method."""
         check_is_fitted(self, "best_estimator_")
