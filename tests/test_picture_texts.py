@@ -28,7 +28,6 @@ from skpriv.preprocessing import Boolean, Categorical, Date, Numeric, Schema  # 
 
 LONG = "the number of days that passed between the admission and the discharge of a patient"
 NAMES = {
-    "short": ["age", "sex", "ward"],
     "long": [f"{LONG} {k}" for k in range(8)],
     "many": [f"level {k} of the list" for k in range(24)],
     "odd": [

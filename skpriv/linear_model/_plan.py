@@ -138,7 +138,7 @@ class Plan(Printed):
         """Whether each coefficient will be estimable, shape (n_coefficients,)."""
         return np.isfinite(self.std_error)
 
-    @property
+    @cached_property
     def records(self) -> float:
         """Smallest number of records from which all coefficients are estimable, up to 3%.
 

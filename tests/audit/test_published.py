@@ -22,9 +22,9 @@ def test_a_single_wishart_matrix_is_found(published):
 
 def test_boosted_fits_need_two_divisions(published):
     """Noise that is multiplied by mu, and the mu of the whole budget in each of 102 releases."""
-    assert published.boosted_moments(400) > 1.0
-    assert published.boosted_moments(400, published.OneDivision) > 1.0
-    assert published.boosted_moments(200, published.TwoDivisions) <= 0.5
+    assert published.boosted_moments(150) > 1.0
+    assert published.boosted_moments(150, published.OneDivision) > 1.0
+    assert published.boosted_moments(100, published.TwoDivisions) <= 0.5
     assert published.boosted_exactly() == pytest.approx(6.33, abs=0.01)
     assert published.boosted_exactly(releases=1) == pytest.approx(0.5)
 

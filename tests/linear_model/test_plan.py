@@ -9,6 +9,7 @@ from skpriv.inspection import inference
 from skpriv.linear_model import (
     AdditiveRegressor, LinearRegression, LogisticRegression, PoissonRegressor,
 )  # fmt: skip
+from skpriv.linear_model._plan import _Imagined
 from skpriv.preprocessing import Boolean, Categorical, FormulaEncoder, Numeric, TableEncoder
 
 BOUNDS = {"age": (20, 60), "dose": (0, 1)}
@@ -135,10 +136,14 @@ def test_as_many_people_as_are_needed_find_an_effect(estimand):
     assert plan.people_needed(-0.3, estimand=estimand) == n
 
 
-def test_from_so_many_records_on_all_are_estimable():
+def test_from_so_many_records_on_all_are_estimable(monkeypatch):
     model = LinearRegression(epsilon=0.5, bounds_X=(0, 1), bounds_y=(0, 1))
     plan = model.plan(300, 7)
     assert not plan.estimable.all() and "Not estimable (-)" in str(plan)
+    found = plan.records
+    with monkeypatch.context() as patch:
+        patch.setattr(_Imagined, "_rehearsed", None)  # of what is known nothing is rehearsed again
+        assert plan.records == found
     assert model.plan(int(plan.records), 7).estimable.all()
     assert not model.plan(int(0.9 * plan.records), 7).estimable.all()
     assert "Not estimable" not in str(model.plan(int(1.1 * plan.records), 7))

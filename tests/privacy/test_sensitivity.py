@@ -19,7 +19,7 @@ from skpriv.model_selection._private_score import ErrorMoments, Gains, SquaredEr
 
 every_class = pytest.mark.parametrize("asked_class", REGISTRY, ids=lambda c: c.__name__)
 ROW_BY_ROW = SquaredErrors, ErrorMoments, Gains  # predictors of others are asked in this way
-TRIES = 50  # pairs of adversarial neighbours of each class
+TRIES = 30  # pairs of adversarial neighbours of each class
 WORST = [  # some of the pairs are searched for, once for all tests
     pytest.param(case, cache(worst), id=f"{asked.__name__}-{i}")
     for asked, case in REGISTRY.items()

@@ -35,7 +35,9 @@ def test_slopes_are_asked_and_are_not_behind_a_line():
     of_few = [roc_auc_score(y, fitted(200, s).decision_function(X)) for s in range(40)]
     assert np.mean(of_few) > 0.875
     for n in (200, 300, 400, 600):
-        curves = [roc_auc_score(y, fitted(n, seed).decision_function(X)) for seed in range(8)]
+        curves = of_few[:8]
+        if n != 200:
+            curves = [roc_auc_score(y, fitted(n, seed).decision_function(X)) for seed in range(8)]
         lines = [
             roc_auc_score(
                 y,
