@@ -250,14 +250,3 @@ def _whitened(node, theta):
     private += node.law.rms**2 * (inside @ inside + (W @ inside) ** 2) / 2.0
     scale = 1.0 / np.sqrt(sampling + private)
     return design * scale[:, None], response * scale, (private.sum(), (sampling + private).sum())
-
-
-def half_widths(tree, theta_bound, confidence_level=0.95):
-    """Fill in every informative bin's half-widths along its directions, for who reads the tree."""
-    bins, bounds = _bounds(tree, theta_bound, confidence_level)
-    for node in bins:
-        halves = [
-            _along_chain(node, node.directions.T, penalty, bounds, theta_bound)[1]
-            for penalty in BIN_PATH
-        ]
-        node.half_widths = np.minimum(np.min(halves, axis=0), theta_bound)

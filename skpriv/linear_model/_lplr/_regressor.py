@@ -10,7 +10,7 @@ from ..._stored import stored
 from .._estimator import PrivateRegressor
 from .._opening import open_fit, scaled_rows
 from .._predictions import CertifiedIntervals
-from ._equations import TreeFit, half_widths, pooled
+from ._equations import TreeFit, pooled
 from ._growth import grow, noise_kind, tree_shape
 from ._published import grow_paper
 
@@ -63,7 +63,7 @@ class LayeredRegressor(CertifiedIntervals, PrivateRegressor):
     Attributes
     ----------
     tree_ : PartitionTree
-        Bins, directions, eigenvalues and half-widths, which it prints.
+        Bins, directions and eigenvalues, which it prints, and half-widths of the published variant.
     coef_, intercept_ : ndarray of shape (n_features,), float
         Only for ``variant="one-batch"``; the published prediction is piecewise linear.
     privacy_report_ : PrivacyReport
@@ -170,7 +170,6 @@ class LayeredRegressor(CertifiedIntervals, PrivateRegressor):
             self.tree_ = grow(session, maps, **shape, theta_bound=bound, kind=kind)
             prior = ridge_prior(maps.size, maps.fit_intercept)
             self.coef_, self.intercept_ = maps.coefficients(pooled(self.tree_, prior))
-            half_widths(self.tree_, bound)
         self._scaling = maps
 
     def _function(self, X):

@@ -151,7 +151,7 @@ class Bin:
     n_active : int
         How many leading directions are resolved in this bin; 0 for an inactive bin.
     half_widths : ndarray of shape (d,)
-        Certified half-width of the coefficient along each direction, at level 0.95.
+        Certified half-width of the coefficient along each direction, in the published variant.
     total : ndarray of shape (p,)
         Estimate along the path in the published variant: its prediction is phi'total.
     earlier : (Answer, float)
