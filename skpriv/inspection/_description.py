@@ -288,7 +288,7 @@ class Distribution:
         value, variance = self.excess(q)
         sampled = sampling * max(self._count, 1.0) * q * (1.0 - q)
         half = z * np.sqrt(variance + sampled)
-        weights = 1.0 / np.maximum(variance, 1e-12 * max(float(variance.max()), 1.0))
+        weights = 1.0 / np.maximum(variance, 1e-12 * max(variance.max(), 1.0))
         found = _crossing(isotonic_regression(value, sample_weight=weights))
         low = _crossing(isotonic_regression(value + half, sample_weight=weights), -1)
         high = _crossing(isotonic_regression(value - half, sample_weight=weights), 1)

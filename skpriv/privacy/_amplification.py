@@ -70,8 +70,8 @@ def weight_moments(reach, cap):
     """E min(u, U), rounded down, and E min(u, U)^2, rounded up, for log u ~ N(-A^2/2, A^2)."""
     log = math.log(cap)
     mean = 1.0 - gdp_delta(log, reach) * (1.0 + RELATIVE)
-    below = math.exp(reach**2 + float(log_ndtr((log - 1.5 * reach**2) / reach)))
-    above = math.exp(2.0 * log + float(log_ndtr(-(log + 0.5 * reach**2) / reach)))
+    below = math.exp(reach**2 + log_ndtr((log - 1.5 * reach**2) / reach))
+    above = math.exp(2.0 * log + log_ndtr(-(log + 0.5 * reach**2) / reach))
     return mean - RELATIVE, (below + above) * (1.0 + RELATIVE)
 
 

@@ -105,9 +105,9 @@ def gdp_delta(epsilon: float, mu: float) -> float:
         slopes = 2.0 / math.sqrt(math.pi) - low * erfcx(low) - high * erfcx(high)
         delta = density * _SQRT2 * h * slopes
     elif t <= h:  # delta is large, and the difference loses no digits
-        delta = ndtr(h - t) - density * float(erfcx(high))
+        delta = ndtr(h - t) - density * erfcx(high)
     else:
-        delta = density * float(erfcx(low) - erfcx(high))
+        delta = density * (erfcx(low) - erfcx(high))
     return min(1.0, max(0.0, float(delta)))
 
 
