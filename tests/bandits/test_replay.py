@@ -56,7 +56,7 @@ MAKERS = {
     "elimination blocks": epochs(ActionElimination, **BLOCKS),
     "EpochGreedy codebook": epochs(EpochGreedy, channel="codebook"),
     "FLIPHAT": lambda privacy: FLIPHAT(n_nonzero_coefs=2, schedule=SCHEDULE, **COMMON),
-    "OnlineLinUCB": lambda privacy: OnlineLinUCB(horizon=N, **COMMON),
+    "OnlineLinUCB": lambda privacy: OnlineLinUCB(horizon=N, learner="ogd", **COMMON),
 }
 # The last four choose in other ways by answers that policies above are given in all models.
 ONE_MODEL = {

@@ -1,6 +1,7 @@
 """LinUCB on an online learner of the weights, and Maler, one for losses of unknown curvature."""
 
 from math import ceil, log, log2, sqrt
+from typing import Literal
 
 import numpy as np
 
@@ -116,6 +117,29 @@ class Maler:
             newton[i] = nearest_in_ball(newton[i], self._metrics[i], self.radius)
 
 
+class GradientDescent:
+    """Projected online gradient descent, of rate diameter / (gradient_bound sqrt(t)).
+
+    Parameters are those of `Maler`; ``horizon`` is not needed.
+    """
+
+    def __init__(self, size, radius, gradient_bound, horizon=None):
+        self.radius = radius
+        self.bound = gradient_bound
+        self._steps = 0
+        self.point = np.zeros(size)
+
+    def step(self, gradient):
+        """Take in the gradient at ``point`` and move on."""
+        self._steps += 1
+        rate = 2.0 * self.radius / (self.bound * sqrt(self._steps))
+        self.point = to_ball(self.point - rate * to_ball(gradient, self.bound), self.radius)
+        return self
+
+
+LEARNERS = {"maler": Maler, "ogd": GradientDescent}
+
+
 def to_ball(points, radius):
     """Points, the last axis of an array, projected onto the centred ball."""
     norms = np.sqrt(np.einsum("...j,...j->...", points, points))
@@ -143,6 +167,8 @@ class OnlineLinUCB(OptimisticPolicy):
         Privacy parameter; ``inf`` is the same as no privacy.
     delta : float in (0, 1), default=1e-6
         Privacy parameter: choose it well below one over the number of users.
+    learner : {"maler", "ogd"}, default="maler"
+        Adapts to the curvature of the loss; or projected gradient descent, which is faster.
     anytime : bool, default=False
         Whether to start anew in phases of twice the length (Algorithm 7); the horizon is not used.
     horizon : int, default=10_000
@@ -204,6 +230,7 @@ class OnlineLinUCB(OptimisticPolicy):
     context, action and reward; the numbers of rounds are public
     """
 
+    learner: Literal["maler", "ogd"] = "maler"
     anytime: bool = False
     bonus_scale: Bonus = 1.0
 
@@ -239,7 +266,8 @@ class OnlineLinUCB(OptimisticPolicy):
         self._previous = self._sums.mark.answer
         if self._learner is None:
             bound = self._gradient_bound(block)
-            self._learner = Maler(self._scaling.size, self.coef_norm, bound, self._steps)
+            make = LEARNERS[self.learner]
+            self._learner = make(self._scaling.size, self.coef_norm, bound, self._steps)
         point = self._learner.point
         self._gram += block.design
         self._predicted += block.design @ point

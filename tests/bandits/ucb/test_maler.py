@@ -3,7 +3,7 @@ from math import log, sqrt
 import numpy as np
 import pytest
 
-from skpriv.bandits._ucb._online_lin_ucb import Maler, to_ball
+from skpriv.bandits._ucb._online_lin_ucb import GradientDescent, Maler, to_ball
 
 RADIUS, BOUND, T, D = 1.0, 1.0, 2000, 4
 
@@ -39,13 +39,14 @@ KINDS = ["linear", "switching", "strongly convex", "away"]
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_regret_of_convex_losses(kind, global_random_seed):
+@pytest.mark.parametrize("make, factor", [(Maler, 2.0 * log(3.0) + 2.0), (GradientDescent, 1.5)])
+def test_regret_of_convex_losses(kind, make, factor, global_random_seed):
     gradient = adversary(kind, np.random.RandomState(global_random_seed))
-    points, gradients = run(Maler(D, RADIUS, BOUND, T), gradient)
+    points, gradients = run(make(D, RADIUS, BOUND, T), gradient)
     best = -RADIUS * np.linalg.norm(gradients.sum(axis=0))
     regret = np.einsum("ij,ij->", points, gradients) - best
     assert np.linalg.norm(points, axis=1).max() <= RADIUS * (1.0 + 1e-9)
-    assert regret <= (2.0 * log(3.0) + 2.0) * 2.0 * RADIUS * BOUND * sqrt(T)
+    assert regret <= factor * 2.0 * RADIUS * BOUND * sqrt(T)
 
 
 @pytest.mark.slow

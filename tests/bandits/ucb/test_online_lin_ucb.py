@@ -7,6 +7,7 @@ from registry.worlds import linear_rounds, play_signs
 
 from skpriv import BudgetAccountant
 from skpriv.bandits import OnlineLinUCB
+from skpriv.bandits._ucb._online_lin_ucb import LEARNERS
 
 
 def play(policy, n, seed=0, block=None):
@@ -16,9 +17,11 @@ def play(policy, n, seed=0, block=None):
     return (means.max(axis=1) - means[np.arange(n), actions]).sum()
 
 
-@pytest.mark.parametrize("width", ["asymptotic", "certified"])
-def test_learns_when_there_is_no_noise(width):
-    policy = OnlineLinUCB(epsilon=np.inf, width=width, horizon=2000, random_state=0)
+@pytest.mark.parametrize("learner, width", [("maler", "asymptotic"), ("ogd", "certified")])
+def test_learns_when_there_is_no_noise(learner, width):
+    policy = OnlineLinUCB(
+        epsilon=np.inf, learner=learner, width=width, horizon=2000, random_state=0
+    )
     play(policy, 1000)
     late = play(policy, 1000, seed=1)
     assert late < 0.1 * 1000 * 0.2  # with four seeds at most .04
@@ -61,3 +64,10 @@ def test_gradient_bounds_fail_in_no_more_steps_than_is_stated():
     chi = (policy._gradient_bound(block) / 2.0 - 2.0) * 50 / 5.0  # a noise of 5, coef_norm of 1
     t = (chi - np.sqrt(policy._scaling.size)) ** 2 / 2.0
     assert 2.0 * policy._steps * np.exp(-t) == pytest.approx(0.1, rel=1e-9)
+
+
+def test_a_descent_takes_shorter_and_shorter_steps_inside_of_the_ball():
+    """Of radius 1/2, with gradients of length 4: the second one is cut, and the third step is."""
+    learner = LEARNERS["ogd"](1, 0.5, 4.0)
+    points = [learner.step(np.array([slope])).point[0] for slope in (1.0, -100.0, -4.0)]
+    assert points == pytest.approx([-0.25, -0.25 + np.sqrt(0.5), 0.5])
