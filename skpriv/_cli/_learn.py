@@ -2,11 +2,10 @@
 
 import json
 from collections import Counter
-from math import isfinite
 from pathlib import Path
 
 from ..bandits import Loop
-from ._arguments import CommandError, add_options, explained, of_type, positive, refuse
+from ._arguments import CommandError, add_options, explained, positive, refuse
 from ._frames import NO_SCHEMA, TextTable, formatted
 
 PART = 1_000  # rewards that are brought at once, while workers wait
@@ -16,13 +15,22 @@ def add_learn(parser):
     """Add the arguments of the command."""
     add = parser.add_argument
     add("service", metavar="FILE", help="the file of a service, which Loop made")
-    words = "CSV file with the columns event and reward, or a .jsonl file of objects that have them"
-    add("rewards", metavar="REWARDS", nargs="?", help=f"{words}; by default the policy learns only")
-    words = "seconds, as of the Loop of the service; default 3600"
-    add("--cutoff", type=positive, default=3600.0, metavar="S", help=words)
-    finite = of_type(float, isfinite, "a finite number")
-    words = "as of the Loop of the service; default 0"
-    add("--default-reward", type=finite, default=0.0, metavar="R", help=words)
+    add(
+        "rewards",
+        metavar="REWARDS",
+        nargs="?",
+        help="CSV file with the columns event and reward, or a .jsonl file of objects that have "
+        "them; by default the policy learns only",
+    )
+    add(
+        "--cutoff",
+        type=positive,
+        default=3600.0,
+        metavar="S",
+        help="seconds, as of the Loop of the service; default 3600",
+    )
+    add("--default-reward", type=float, default=0.0, metavar="R",
+        help="as of the Loop of the service; default 0")  # fmt: skip
     add_options(parser, "--sep", "--encoding")
 
 

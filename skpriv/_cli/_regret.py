@@ -11,9 +11,7 @@ import numpy as np
 from .. import bandits
 from .._printing import numbered
 from ..bandits import RegretDisplay, simulate
-from ..datasets import load_warfarin
 from ..linear_model import SSPRegressor
-from ..preprocessing import BoundsScaler
 from ._arguments import (
     PICTURES,
     add_options,
@@ -43,38 +41,24 @@ class Setting(NamedTuple):
     delta: float = 1e-6
 
 
-def supervised_warfarin():
-    """Doses of warfarin: below 21 mg a week, up to 49, and above (the usual public cut-offs)."""
-    data = load_warfarin()
-    rows = BoundsScaler(data.bounds, exclusive=data.exclusive).fit_transform(data.data)
-    rows = np.column_stack([rows, np.ones(len(rows))]) / np.sqrt(2.0)
-    dose = np.asarray(data.target)
-    return bandits.SupervisedEnvironment(rows, (dose >= 21.0) + 1 * (dose > 49.0), blocks=False)
-
-
-def _epochs(bounds_y, **own):
-    """Policies that learn in epochs."""
-    oracle = SSPRegressor(data_norm=1.0, bounds_y=bounds_y, fit_intercept=False)
-    return {
-        "EpochGreedy": bandits.EpochGreedy(oracle=oracle, **own),
-        "SquareCB": bandits.SquareCB(oracle=oracle, **own),
-    }
-
-
 def _sums(*models):
     """LinUCB under some models, and the online form of local privacy."""
     policies = {f"LinUCB, {name}": bandits.LinUCB(privacy=name) for name in models}
     return policies | {"OnlineLinUCB": bandits.OnlineLinUCB()}
 
 
-DOSES = _epochs((0.0, 1.0), shared=False, n_actions=3)
+ORACLE = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), fit_intercept=False)
+EPOCHS = {
+    "EpochGreedy": bandits.EpochGreedy(oracle=ORACLE),
+    "SquareCB": bandits.SquareCB(oracle=ORACLE),
+}
 EXACT = {"LinUCB": bandits.LinUCB(), RANDOM: bandits.RandomPolicy()}
 # Clipping well below the largest value costs little accuracy, and saves much noise.
 SPARSE = bandits.FLIPHAT(n_nonzero_coefs=10, data_max=1.5, bounds_y=(-2.5, 2.5))
 SETTINGS = {
     "linear": Setting(
         "10 actions with 5 features each, linear rewards of -1 or 1",
-        bandits.LinearEnvironment, _epochs((-1, 1)) | _sums("central", "local"), EXACT,
+        bandits.LinearEnvironment, EPOCHS | _sums("central", "local"), EXACT,
         horizon=20_000,
     ),
     "fliphat": Setting(
@@ -87,12 +71,6 @@ SETTINGS = {
         "100 actions with 5 features each, linear rewards of -1 or 1, in every trust model",
         partial(bandits.LinearEnvironment, n_actions=100),
         _sums("central", "local", "shuffle"), EXACT, horizon=20_000,
-    ),
-    "warfarin": Setting(
-        "3 doses for 6,037 patients, reward 1 for the right one",
-        supervised_warfarin, DOSES,
-        {"SquareCB": DOSES["SquareCB"], RANDOM: bandits.RandomPolicy(shared=False, n_actions=3)},
-        horizon=6_037,
     ),
 }  # fmt: skip
 

@@ -3,16 +3,13 @@ import pytest
 from sklearn.utils import Bunch
 
 from skpriv._cli import main
-from skpriv._cli._regret import SETTINGS, supervised_warfarin, table, with_public
-from skpriv.datasets import load_warfarin
+from skpriv._cli._regret import SETTINGS, table, with_public
 
 FAST = ["regret", "--horizon", "60", "--runs", "2"]
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_every_setting_has_a_table_and_says_what_is_guaranteed(setting, capsys):
-    if setting == "warfarin":
-        pytest.importorskip("pandas")
     assert main([*FAST, "--setting", setting, "--epsilons", "1"]) == 0
     out, err = capsys.readouterr()
     chosen = SETTINGS[setting]
@@ -49,12 +46,3 @@ def test_cells():
     assert lines[2] == ["regret", "20", "+-10"]
     assert lines[3] == ["share", "of", "random", "20.0%"]
     assert lines[-1] == ["share", "of", "random", "100.0%"]
-
-
-def test_doses_are_those_of_the_public_cut_offs():
-    pytest.importorskip("pandas")
-    env = supervised_warfarin()
-    dose = load_warfarin().target.to_numpy()
-    assert env.classes_.tolist() == [0, 1, 2]
-    np.testing.assert_array_equal(env.y == 0, dose < 21)
-    np.testing.assert_array_equal(env.y == 2, dose > 49)

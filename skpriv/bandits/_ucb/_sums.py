@@ -25,7 +25,9 @@ from ..._estimation._intervals import event, operator_quantile, shared
 from ..._estimation._moments import PRIOR_VARIANCES
 from ..._linalg import RELATIVE_ZERO, norm_of
 from ..._stored import frozen, stored_in_policies
-from ...privacy import Answer, GaussianNoise, PrivacyReport, Raw, charge, open_stream, parallel_part
+from ...privacy import (
+    TOLD_ABOVE, Answer, GaussianNoise, PrivacyReport, Raw, charge, open_stream, parallel_part,
+)  # fmt: skip
 
 # Weights of the likelihood's ellipsoid beside the ball; any is valid, the smallest result is used.
 # Not 0: the ball alone would leave the choice among arms of equal norm to rounding.
@@ -152,12 +154,18 @@ def diagonal_blocks(matrix, blocks):
 def about(equations, theta):
     """Equations of theta* - theta, of a public or released theta.
 
-    Entries beside the diagonal of the noise have a variance of half the square of the scale.
+    Entries beside the diagonal of the noise have a variance of half the square of the scale. The
+    sum of squares is that of rewards about the prediction of theta, and about three deviations of
+    what is taken off are left in it, so that it is not too small.
     """
     theta = np.broadcast_to(theta, equations.target.shape)
     target = equations.target - equations.design @ theta
-    scale = hypot(equations.target_scale, equations.design_scale * norm_of(theta) / sqrt(2.0))
-    return replace(equations, target=target, target_scale=scale)
+    norm = norm_of(theta)
+    scale = hypot(equations.target_scale, equations.design_scale * norm / sqrt(2.0))
+    noise = norm * (equations.target_scale + scale)
+    less = theta @ (equations.target + target) - TOLD_ABOVE * noise
+    square = equations.square - max(0.0, less)
+    return replace(equations, target=target, target_scale=scale, square=square)
 
 
 def asymptotic(equations, least_variance=0.0, blocks=1, resolved=0.0, constant=0.0):

@@ -1,5 +1,6 @@
 """Public weights at which a policy starts: played at once, free of charge, and left if wrong."""
 
+from dataclasses import replace
 from math import hypot, sqrt
 
 import numpy as np
@@ -55,6 +56,21 @@ def test_noise_of_the_design_counts_at_the_start():
     found = about(NormalEquations(*sums, **scales), theta)
     np.testing.assert_allclose(found.target, 1.0 - design @ theta)
     assert found.target_scale == pytest.approx(hypot(2.0, 3.0 / sqrt(2.0)))
+    assert found.square == 1.0  # what would be taken off is within its noise
+
+
+def test_rewards_vary_about_the_start():
+    """Their squares are those of residuals; with noise about three deviations are left to them."""
+    rng, theta = np.random.default_rng(0), np.array([0.6, 0.8])
+    X = rng.uniform(size=(50, 2))
+    y = X @ theta + 0.1 * rng.normal(size=50)
+    exact = {"design_scale": 0.0, "target_scale": 0.0, "gram_scale": 0.0}
+    equations = NormalEquations(X.T @ X, X.T @ y, X.T @ X, y @ y, 50, True, **exact)
+    residual = ((y - X @ theta) ** 2).sum()
+    assert about(equations, theta).square == pytest.approx(residual)
+    noisy = replace(equations, target_scale=0.5, design_scale=0.5)
+    left = about(noisy, theta).square - residual
+    assert 2.9 < left / hypot(2.0 * 0.5, 0.5) < 3.1
 
 
 @BOTH
