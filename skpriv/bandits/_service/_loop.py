@@ -196,8 +196,6 @@ class Loop:
             If the first event of a file cannot pay for the policy.
         """
         contexts = finite_numbers(contexts, "contexts")[None]
-        if contexts.ndim > 3:
-            raise ValueError("rank takes the contexts of one round, and rank_many of several.")
         actions, propensities = self.rank_many([event_id], contexts, available, [user], k=k)
         return actions.tolist()[0], propensities.tolist()[0]
 
