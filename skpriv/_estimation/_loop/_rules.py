@@ -214,52 +214,86 @@ class Rules:
         """
         N = effective_records
         resolution = N / p**1.5
+        precision = N / sqrt(n * p)
         enough = link.enough(p) if ranged or not link.linear else NORMED
         few_records = N < enough
-        of_mean = look_at_mean(N, p, link)
+        mean_only = (fit_intercept or not link.linear) and N < link.mean_effective_records
+        mean_records, of_few = MEAN_RECORDS
+        if link.linear:
+            mean_records = min(mean_records, of_few * sqrt(p))
+        of_mean = max(QUESTION, LEARNT * min(1.0, mean_records / N) ** 2)  # each look at the mean
         # The spread of two classes follows from their mean; without an intercept the location is 0
         location = of_mean * fit_intercept
         spread = of_mean / 2.0 if link.limit is None else 0.0
+        whitening = LEARNT * max(0.5, min(1.0, RESOLVED / resolution))
         rest = 1.0 - location - spread
-        whitening = 0.0 if few_records else LEARNT * max(0.5, min(1.0, RESOLVED / resolution))
+        margins = QUESTION * min(1.0, RESOLVED / resolution)
+        # Noise of the mean square of a feature, in half-ranges
+        noise = 2.0 * sqrt(p / (rest * margins)) / (SQUARES * N)
         # Fits of counts and of several classes lose by margins (docs/evidence/glm.md)
         useful = link.parts == 1 and (link.linear or link.limit is not None)
-        asks_margins = boxed and useful and not few_records
-        margins = margins_share(N, p, rest) if asks_margins else 0.0
+        if not (boxed and useful) or noise > MARGINS_NOISE:
+            margins = 0.0
+        if few_records:
+            whitening = 0.0
+            margins = 0.0
         line = DECLARED if textbook else QUESTION * min(1.0, resolution / TOLD_LINE) ** 2
         line *= resolution >= RESOLVED and link.parts == 1
+        n_steps = STEPS_RESOLUTION / resolution
+        last = LAST_SHARE * min(1.0, STEPS[0] / n_steps) ** 2
+        asks_cut = resolution >= CERTIFIED[textbook and link.linear]
         # If noise hides typical eigenvalues, one look at the Gram matrix tells as much as slopes
         one_look = link.linear and resolution < RESOLVED / 8.0
-        k, length, shortest = clip_and_length(n, p, N, clip, link)
+        most_steps = STEPS[1] // 3 if link.linear and not one_look else STEPS[1]
+        if ranged or few_records or not link.linear:
+            most_steps = min(most_steps, (N / STEP_RECORDS) ** 2)
+        n_steps = max(STEPS[0] if link.linear else BENT_STEPS, round(min(n_steps, most_steps)))
+        last = max(1.0 / n_steps, last)
+        steps = [(1.0 - last) / (n_steps - 1)] * (n_steps - 1) + [last]
+        if not link.linear:  # the first steps are asked too far away to stay in the pool
+            sizes = [min(k, BENT_STEPS) for k in range(1, n_steps + 1)]
+            steps = [size / sum(sizes) for size in sizes]
+        short, usual = ROWS_AND_CLIPS
+        row_length, widest = short if link.linear and clip == "auto" else usual
+        k = sqrt(row_length / usual[0] * max(sqrt(AFFORDABLE) * N / p, precision))
+        k = max(1.0, min(widest * sqrt(sqrt(precision)), k))
+        if clip == "wide":
+            k = max(k, WIDEST_CLIP)
         mean = of_mean if link.linear else max(LAST_COUNT, of_mean)
         mean *= fit_intercept and link.limit is None and (k < 2.5 or not link.linear)
         of_line = link.linear and fit_intercept
         stretch = QUESTION if of_line and resolution >= STRETCHED else 0.0
+        shortest = min(1.0, sqrt(RESOLVED / resolution))
+        # Rows are shorter as long as two thirds of a typical eigenvalue are told from noise
+        length = max(row_length / k, min(usual[0] / k, 1.25 * shortest))
+        if not link.linear:  # residuals are not clipped, so that rows need not be short
+            # Slopes of a quarter of a typical one are told from noise as well, however large the
+            # budget is (docs/evidence/glm.md)
+            length = max(usual[0] / sqrt(precision), link.far * shortest)
+        part = SUBSET_RESOLUTIONS[0 if ranged else 1] / resolution
         clipped = CLIPPED_SHARE if counted and resolution >= RESOLVED else 0.0
-        of_steps = rest * (1.0 - margins - whitening - mean - stretch - line - clipped)
-        few_steps = ranged or few_records or not link.linear
-        steps = step_shares(N, resolution, link, one_look, few_steps)
+        left_for_steps = rest * (1.0 - margins - whitening - mean - stretch - line - clipped)
         return cls(
             effective_records=N,
             few_records=few_records,
             enough=enough,
-            mean_only=(fit_intercept or not link.linear) and N < link.mean_effective_records,
+            mean_only=mean_only,
             location=location,
             spread=spread,
             margins=rest * margins,
             whitening=rest * whitening,
-            steps=tuple(of_steps * step for step in steps),
+            steps=tuple(left_for_steps * step for step in steps),
             mean=rest * mean,
             stretch=rest * stretch,
             line=rest * line,
             clipped=rest * clipped,
             clip=k,
-            length=length,
+            length=min(1.0, max(length, sqrt(p / n))),
             shortest=shortest,
-            mean_room=max(1.0, (N / sqrt(n * p)) ** (1.0 / 3.0)),
-            asks_cut=resolution >= CERTIFIED[textbook and link.linear],
+            mean_room=max(1.0, precision ** (1.0 / 3.0)),
+            asks_cut=asks_cut,
             bends=not link.linear,
-            subset=part_needed(n, SUBSET_RESOLUTIONS[0 if ranged else 1] / resolution),
+            subset=part_needed(n, part),
             slopes=few_records or not one_look,
         )
 
@@ -299,66 +333,6 @@ class Rules:
         unheard = [name for name, share in shares.items() if share and users(share) < 2]
         none: Any = dict.fromkeys(unheard, 0.0)
         return replace(self, **none)
-
-
-def look_at_mean(N, p, link):
-    """Share of a look at the mean of the target; see `MEAN_RECORDS`."""
-    records, of_few = MEAN_RECORDS
-    if link.linear:
-        records = min(records, of_few * sqrt(p))
-    return max(QUESTION, LEARNT * min(1.0, records / N) ** 2)
-
-
-def margins_share(N, p, rest):
-    """Share of this rest for the margins of features; 0 where their noise would be too large."""
-    share = QUESTION * min(1.0, RESOLVED / (N / p**1.5))
-    # Noise of the mean square of a feature, in half-ranges
-    noise = 2.0 * sqrt(p / (rest * share)) / (SQUARES * N)
-    return 0.0 if noise > MARGINS_NOISE else share
-
-
-def clip_and_length(n, p, N, clip, link):
-    """Deviations k at which residuals are clipped, and `length` and `shortest` of `Rules`."""
-    precision = N / sqrt(n * p)
-    short, usual = ROWS_AND_CLIPS
-    row_length, widest = short if link.linear and clip == "auto" else usual
-    k = sqrt(row_length / usual[0] * max(sqrt(AFFORDABLE) * N / p, precision))
-    k = max(1.0, min(widest * sqrt(sqrt(precision)), k))
-    if clip == "wide":
-        k = max(k, WIDEST_CLIP)
-    shortest = min(1.0, sqrt(RESOLVED / (N / p**1.5)))
-    # Rows are shorter as long as two thirds of a typical eigenvalue are told from noise
-    length = max(row_length / k, min(usual[0] / k, 1.25 * shortest))
-    if not link.linear:  # residuals are not clipped, so that rows need not be short
-        # Slopes of a quarter of a typical one are told from noise as well, however large the
-        # budget is (docs/evidence/glm.md)
-        length = max(usual[0] / sqrt(precision), link.far * shortest)
-    return k, min(1.0, max(length, sqrt(p / n))), shortest
-
-
-def step_shares(N, resolution, link, one_look, few_steps):
-    """Shares of the steps, which add up to one.
-
-    Parameters
-    ----------
-    N, resolution : float
-    link : StepLink
-    one_look : bool
-        Whether steps of a line ask no slopes.
-    few_steps : bool
-        Whether few records have few steps.
-    """
-    n_steps = STEPS_RESOLUTION / resolution
-    last = LAST_SHARE * min(1.0, STEPS[0] / n_steps) ** 2
-    most_steps = STEPS[1] // 3 if link.linear and not one_look else STEPS[1]
-    if few_steps:
-        most_steps = min(most_steps, (N / STEP_RECORDS) ** 2)
-    n_steps = max(STEPS[0] if link.linear else BENT_STEPS, round(min(n_steps, most_steps)))
-    if not link.linear:  # the first steps are asked too far away to stay in the pool
-        sizes = [min(k, BENT_STEPS) for k in range(1, n_steps + 1)]
-        return [size / sum(sizes) for size in sizes]
-    last = max(1.0 / n_steps, last)
-    return [(1.0 - last) / (n_steps - 1)] * (n_steps - 1) + [last]
 
 
 def mean_clip(noise):
