@@ -6,6 +6,7 @@ Batches are blocks of rows as a file or a library hands them out; functions of b
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,9 +19,10 @@ from scipy.sparse import issparse
 
 from .._stored import set_state
 from .._printing import first_names
+from ..exceptions import InvalidValues
 from ._base import CHUNK_ROWS, ChunkRows, Rows, canonical
 from ._identity import present_names
-from ._values import OTHER_ROWS, RENAME, finite, floats, quietly, silence, unsaid
+from ._values import OTHER_ROWS, RENAME, finite, floats, quietly, silence
 
 AHEAD = 2  # blocks that are read while another one is used
 NO_LENGTH = (
@@ -93,11 +95,8 @@ def held_back(evaluate: Any, data: Any, nothing: Any) -> Any:
         What a row becomes where that fails, such as NaN: a fit refuses it after its charge, in the
         fixed sentence, or takes the cells as missing.
     """
-    found = []
-    with unsaid():
-        found.append(evaluate(data))
-    if found:
-        return found[0]
+    with suppress(InvalidValues):
+        return quietly(evaluate, data)
     n = length(data)
     if n < 2:
         return np.repeat(np.asarray(nothing)[None], n, axis=0)

@@ -262,7 +262,7 @@ def codes(people: Any) -> np.ndarray:
     read: dict = {}  # by what was read, of plain types alone: equal ones have equal names
     numbers = np.empty(len(found), dtype=np.intp)
     for at, label in enumerate(found):
-        plain = type(label) in (str, int)
+        plain = type(label) is str or type(label) is int  # a type may refuse to be compared
         number = read.get(label) if plain else None
         if number is None:
             number = numbered.setdefault(_name(label), len(numbered))
@@ -275,8 +275,9 @@ def codes(people: Any) -> np.ndarray:
 def _labels(labels: Any) -> Any:
     """An array of a plain type, or a list of objects that were never brought to one type."""
     series: Any = nw.from_native(labels, series_only=True, pass_through=True)
-    if isinstance(series, nw.Series) and series.dtype == nw.Float32:
-        labels = series.fill_null(float("nan")).to_numpy()  # as a list they would be of 64 bits
+    with suppress(Exception):  # narwhals asks objects, to guess their dtype
+        if isinstance(series, nw.Series) and series.dtype == nw.Float32:
+            labels = series.fill_null(float("nan")).to_numpy()  # in a list they would be of 64 bits
     if isinstance(labels, np.ma.MaskedArray):
         labels = np.ma.filled(labels.astype(object), None)
     labels = nw.to_native(labels, pass_through=True)

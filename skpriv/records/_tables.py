@@ -339,6 +339,5 @@ def check_shape(data: Any, name: str, shape: Any) -> None:
     if shape is None:
         return
     if len(found) != len(shape) or any(w not in (None, f) for w, f in zip(shape, found)):
-        wanted = ", ".join("any" if size is None else str(size) for size in shape)
-        wanted += "," if len(shape) == 1 else ""
-        raise ValueError(f"{name} of shape {found} must have shape ({wanted}).")
+        wanted = str(tuple("any" if size is None else size for size in shape)).replace("'", "")
+        raise ValueError(f"{name} of shape {found} must have shape {wanted}.")

@@ -196,9 +196,11 @@ def in_memory(data: Any) -> bool:
 
 def _shape_of_item(item, depth=3):
     """Shape of an item of a list; a cell is not asked for anything, whatever it is."""
-    if issubclass(type(item), np.ndarray):
-        return item.shape
-    return public_shape(item, depth) if depth and _is_list(item) else ()
+    with suppress(Exception):  # a list of its own kind may refuse to tell its length
+        if issubclass(type(item), np.ndarray):
+            return item.shape
+        return public_shape(item, depth) if depth and _is_list(item) else ()
+    return ()
 
 
 def is_dask(data: Any) -> bool:

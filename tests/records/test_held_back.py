@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from skpriv.preprocessing import Boolean, Categorical, Numeric, Ordinal, Schema, TableEncoder
-from skpriv.records import held_back
+from skpriv.records import floats, held_back
 from skpriv.records._identity import codes
 
 
@@ -71,3 +71,16 @@ def test_a_cell_that_refuses_all_questions_loses_its_own_row_alone(cell, kind):
             frame = pd.DataFrame({"a": cells}, dtype=object)
             told.append([repr(row) for row in np.delete(np.asarray(door(frame)), 6, axis=0)])
         assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("base", [complex, list, str, float])
+def test_so_do_the_name_of_a_person_and_an_item_of_a_list(base):
+    for read, others in ((codes, ["a", "b", "a"]), (floats, [1.0, 2.0, 1.0])):
+        cells = np.empty(4, dtype=object)
+        cells[:3], cells[3] = others, type("Refusing", (base,), REFUSING)()
+        for given in ([*cells], cells, pd.Series(cells, dtype=object)):
+            assert np.asarray(read(given))[:3].tolist() == read(others).tolist()
+
+
+def test_the_type_of_a_name_is_not_compared():
+    assert codes(["a", OfRefusingType(), "a"]).tolist() == [0, 1, 0]
