@@ -83,7 +83,7 @@ def pick(block, chosen):
 def held_back(evaluate: Any, data: Any, nothing: Any) -> Any:
     """Result of a function of private cells before a charge, in silence; nothing is raised.
 
-    Where it fails, each half of the rows is read by itself, so that no row loses another one.
+    Each half of the rows is read by itself if it fails, so that no row loses another one.
 
     Parameters
     ----------

@@ -87,7 +87,7 @@ def inner(dtype: Any) -> Any:
 
 
 def kind_of(dtype: Any) -> str | None:
-    """What cells of a dtype are; None of objects, which can be anything, and of unknown ones."""
+    """The kind of the cells of a dtype; None of objects, which can be any, and of unknown ones."""
     return _kind_of_name((dtype.name if isinstance(dtype, np.dtype) else str(dtype)).lower())
 
 

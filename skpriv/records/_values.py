@@ -90,7 +90,7 @@ def silence() -> Iterator[None]:
 def silence_everywhere() -> Iterator[None]:
     """Silence of all threads but the main one, while those of other libraries read values.
 
-    Whoever asks for it is silent, and waits until they have ended. It may end in another thread.
+    Its caller is silent, and waits until they have ended. It may end in another thread.
     """
     token = object()
     try:

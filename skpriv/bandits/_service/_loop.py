@@ -414,10 +414,9 @@ class Loop:
         status : dict
             ``events``, ``learned`` (as `n_learned`), ``waiting`` (all others), ``version`` (times
             that the policy was saved), ``rounds_until_update``, ``troubles`` (their number),
-            ``last_trouble`` (a sentence, or None), ``clock_behind`` (seconds by which the clock is
-            behind a `rank` that waits for its reward, or the last one, or with ``in_order=False``
-            any: it went back, and nothing reaches its cutoff before that is made up) and
-            ``guarantee``.
+            ``last_trouble`` (a sentence, or None), ``clock_behind`` and ``guarantee``. The clock is
+            so many seconds behind a `rank` that waits for its reward, or the last one, or with
+            ``in_order=False`` any. It went back, and nothing reaches its cutoff before.
         """
         with self._store.transaction() as held:
             self._refresh(held)
