@@ -88,8 +88,17 @@ def without_the_level(kind, n, epsilon):
     return np.mean([others(fitted(kind, False, n, 0, epsilon, seed)) for seed in range(2)], axis=0)
 
 
-@pytest.mark.parametrize("epsilon, rows", [(1.0, 0), (1.0, 20), (np.inf, 0)])
-@pytest.mark.parametrize("kind", KINDS)
+# Few rows are as none to each kind of steps and sums: the others are tried in the slow suite.
+WITH_FEW_ROWS = "line", "SSP", "logistic", "instruments"
+
+
+@pytest.mark.parametrize(("kind", "epsilon", "rows"), [
+    *((kind, *asked) for kind in KINDS for asked in ((1.0, 0), (np.inf, 0))),
+    *(
+        pytest.param(kind, 1.0, 20, marks=() if kind in WITH_FEW_ROWS else pytest.mark.slow)
+        for kind in KINDS
+    ),
+])  # fmt: skip
 def test_a_level_that_no_row_has_changes_no_other_standard_error(kind, epsilon, rows):
     """By 25% at most; means of 2 fits, whose whitening is noisy, have 15% more.
 
