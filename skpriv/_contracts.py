@@ -1,7 +1,8 @@
 """What is asked of objects that may be of any library: each question is a protocol, named once.
 
-Needs the standard library only. ``isinstance`` answers by the names that a class has, and computes
-no value of the object.
+Needs the standard library only. ``isinstance`` looks for the names of a protocol, and from Python
+3.12 on it computes no attribute for that. What a class has only under a condition, such as what
+scikit-learn's `available_if` decorates, is no question for a protocol.
 """
 
 from typing import Any, Protocol, runtime_checkable
@@ -27,20 +28,6 @@ class Acting(Protocol):
 
     act: Any
     update: Any
-
-
-@runtime_checkable
-class Predicting(Protocol):
-    """A model that predicts."""
-
-    predict: Any
-
-
-@runtime_checkable
-class Classifying(Protocol):
-    """A fitted classifier."""
-
-    classes_: Any
 
 
 @runtime_checkable

@@ -14,7 +14,6 @@ from scipy import ndimage, special, stats
 from sklearn.preprocessing import RobustScaler
 
 from .._compat import Interval, safe_indexing
-from .._contracts import Predicting
 from .._parameters import Delta, Level, validated
 from .._progress import progress
 from .._stored import frozen
@@ -278,9 +277,10 @@ def _sample(make, label, data, replaced, statistic):
     if statistic is not None:
         return {"": np.ravel(np.asarray(statistic(model), dtype=float))}
     leaves = snapshot(model) | (snapshot(seen) if policy else {})
-    if not policy and isinstance(model, Predicting):
+    if not policy:
         rows = (safe_indexing(X, replaced) for X, *_ in data)
-        leaves["predicted"] = np.concatenate([*map(model.predict, rows)])
+        with suppress(AttributeError):  # of a transformer, which does not predict
+            leaves["predicted"] = np.concatenate([*map(model.predict, rows)])
     given_names = parameters_of(model)
     numbers = {} if ratio is None else {"released": np.array([(1 - 2 * label) * ratio])}
     for path, value in leaves.items():
@@ -304,7 +304,7 @@ def _aligned(samples):
         )
         for sample in samples
     ]
-    return np.nan_to_num(np.clip(rows, -HUGE, HUGE), nan=HUGE, posinf=HUGE, neginf=-HUGE)
+    return np.nan_to_num(np.clip(rows, -HUGE, HUGE), nan=HUGE)
 
 
 def _choose(first, delta, failure, n, smooth):

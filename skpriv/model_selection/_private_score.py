@@ -19,7 +19,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import validate_data
 
 from .._compat import HasMethods, StrOptions, pipeline_steps, reaching_last, safe_indexing
-from .._contracts import Classifying, Shaped, Typed
+from .._contracts import Shaped, Typed
 from .._estimation._intervals import two_sided_quantile
 from .._estimation._public_maps import TargetMap, column_bounds
 from .._estimation._targets import LocationQuery, SpreadQuery
@@ -378,7 +378,7 @@ def private_score(
             f"privacy={privacy!r} asks each user one question, and a score asks each of them "
             f"several: use {models_that('same_rows')}."
         )
-    if isinstance(pipeline_steps(estimator)[-1], Classifying):
+    if hasattr(pipeline_steps(estimator)[-1], "classes_"):  # which a search has by its estimator
         raise PrivacyError(
             "private_score is for regressions, and this estimator predicts classes: for targets 0 "
             "and 1 pass an object whose predict returns probabilities, and bounds_y=(0, 1)."

@@ -220,9 +220,13 @@ class FormulaEncoder(SchemaEncoder):
         matrix[:, :-1] /= self._norm
         return CoefficientMap(names, matrix, self._cells(schema), self._lists(schema))
 
+    def _blocks(self, schema):
+        """Places of the terms by the columns of the table that they depend on."""
+        return _parsed(self.formula, schema)[1].blocks(self._references(schema), schema)[1]
+
     def _lists(self, schema):
         """Lists whose levels have terms of their own, against the first one."""
-        _, blocks = _parsed(self.formula, schema)[1].blocks(self._references(schema), schema)
+        blocks = self._blocks(schema)
         lists = {}
         for name in self.columns_:
             levels = schema[name].block(name)
@@ -240,7 +244,7 @@ class FormulaEncoder(SchemaEncoder):
         size = len(self.terms_)
         levels = {name for name in self.columns_ if schema[name].coded}
         found = [np.eye(size + len(self._missing) + 1)[size:-1] * self._norm]
-        _, blocks = _parsed(self.formula, schema)[1].blocks(self._references(schema), schema)
+        blocks = self._blocks(schema)
         for coded in dict.fromkeys(block & levels for block in blocks):
             if coded:
                 beside = (b - levels for b in blocks if b & levels and b & levels <= coded)

@@ -460,7 +460,7 @@ class Schema(Mapping):
         They are the categories, as text, of a categorical or ordinal target. A truth value is False
         or True, and a number has the ends of its range.
         """
-        column = None if self.target is None else self[self.target]
+        column = self.get(self.target)
         if isinstance(column, Boolean):
             return False, True
         if not isinstance(column, Categorical | Ordinal):
@@ -481,7 +481,7 @@ class Schema(Mapping):
         ndarray of shape (n_rows,)
             Members of `classes` as objects, and None where a cell is none of them.
         """
-        column = None if self.target is None else self[self.target]
+        column = self.get(self.target)
         if not isinstance(column, Boolean | Categorical | Ordinal):
             return self.read_target(frame)
 
