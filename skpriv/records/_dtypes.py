@@ -71,8 +71,9 @@ def dtypes_of(data: Any) -> dict[str, Any]:
         return dict(data.dtypes.items()) if is_frame else {"": data.dtype}
     found = nw.from_native(data, pass_through=True, allow_series=True)
     if isinstance(found, nw.DataFrame):
-        columns = ((name, found.get_column(name).to_native()) for name in found.columns)
-        return {name: inner(dtype_of(column)) for name, column in columns}
+        native = found.to_native()
+        dtypes = native.schema.types if found.implementation.is_pyarrow() else native.dtypes
+        return dict(zip(found.columns, map(inner, dtypes), strict=True))
     if isinstance(found, nw.LazyFrame):
         return dict(found.collect_schema())
     dtype = inner(dtype_of(data))
