@@ -10,7 +10,9 @@ from skpriv._estimation._loop._far_rows import FarRowsQuery
 from skpriv._estimation._loop._rows import ClippedRowsQuery, MarginsQuery, Whitened, WhiteningQuery
 from skpriv._estimation._targets import LocationQuery, SpreadQuery
 from skpriv._estimation._loop._evidence import ResidualMeanQuery, StretchQuery
-from skpriv._estimation._loop._score import LineScoreQuery, ScoreQuery, StepAndLineQuery
+from skpriv._estimation._loop._score import (
+    LineScoreQuery, OwnSlopeQuery, ScoreQuery, StepAndLineQuery,
+)  # fmt: skip
 from skpriv._estimation._public_maps import RecordMap, RowMap, TargetMap, WeightedMap
 from skpriv.linear_model._by_steps import ScaledAlready
 from skpriv.linear_model._generalized._labels import ClassTarget
@@ -96,6 +98,23 @@ def _opposite_scores():
     return query, one(E1, 1.0), one(-E1, 1.0)
 
 
+def _own_slope(rng):
+    whitened, target = _maps(rng)
+    link, target, _ = _link(rng, target)
+    while link.linear:
+        link, target, _ = _link(rng, target)
+    whitened, target = _with_weights(rng, whitened, target)
+    point = rng.normal(size=len(whitened.W)) * 10.0 ** rng.uniform(-3.0, 3.0)
+    maps = whitened, target, rng.uniform(-1.0, 1.0), point, 10.0 ** rng.uniform(-4.0, 1.0)
+    return OwnSlopeQuery(*maps, link, mean_excess=rng.uniform(0.1, 2.0))
+
+
+def _orthogonal_slopes():
+    """Both are longer than they may be."""
+    query = OwnSlopeQuery(PLANE, CLASSES, 0.0, np.zeros(2), 0.1, Logit())
+    return query, one(E1, 0.0), one(E2, 1.0)
+
+
 def _at_the_limit(sandwich=False, cut=None, matrices=True):
     """One residual is just cut, and the other is just not."""
     asked = {"sandwich": sandwich, "most_excess": cut, "matrices": matrices}
@@ -169,6 +188,7 @@ CASES = {
             lambda: (ClippedRowsQuery(PLAIN, TARGET), one(2.0 * E1, 9.0), one(0.1 * E1, 0.0)),
         ),
     ),
+    OwnSlopeQuery: Case(_own_slope, (_orthogonal_slopes,)),
     StepAndLineQuery: Case(_step_and_line, (_opposite_scores,)),
     ScoreQuery: Case(
         _score,

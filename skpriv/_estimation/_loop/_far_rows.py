@@ -113,9 +113,14 @@ class FarRows(NamedTuple):
             Root mean square length of a whitened row.
         """
         missing, found, _ = self.missing(slope)
-        values, vectors = np.linalg.eigh(slope)
-        root = vectors / np.sqrt(np.maximum(values, least)) @ vectors.T / length
+        root = inverse_root(slope, least) / length
         squares, vectors = np.linalg.eigh(root @ missing @ root)
         squares = np.maximum(squares, 0.0)
         times = SHORTER if found.size else ()
         return [(vectors / np.sqrt(1.0 + squares * s**2)) @ vectors.T for s in times]
+
+
+def inverse_root(matrix, least):
+    """Symmetric root of the inverse of a matrix whose eigenvalues count as no less than this."""
+    values, vectors = np.linalg.eigh(matrix)
+    return vectors / np.sqrt(np.maximum(values, least)) @ vectors.T

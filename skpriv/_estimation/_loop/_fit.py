@@ -144,6 +144,20 @@ class LoopFit(Released):
         """Whether more than a mean was released."""
         return bool(self.equations)
 
+    @property
+    def textbook(self):
+        """The fit in the coordinates of the likelihood's equation, where that has a slope."""
+        if self.line is None or self.line.own is None:
+            return self
+        own = self.line.own
+        equation = self.line.equation
+        cells = self.cells and self.cells.turned(lambda rows: np.linalg.solve(own, rows.T).T)
+        W = own @ self.W
+        gram = psd_part(equation.slope)
+        return replace(
+            self, W=W, b=equation.point, gram=gram, equations=(equation,), mean=None, cells=cells
+        )
+
     def knowing(self, cells):
         """The same fit where public cells of the table are known, as directions of theta."""
         return replace(
@@ -377,7 +391,8 @@ class LoopFit(Released):
             the others smaller, so that the step x = H^-1 z has x'Dx <= x'z: it lies in the ball
             around D^-1 z / 2 of radius |D^-1 z| / 2 in the norm of D. This centre is the estimate.
             The direction of the rest is not known, so that each of p has an equal part of the
-            radius.
+            radius. The whole step is taken where H was asked and the square of the step is more
+            than four times that of its noise: half of it would then have the larger error.
         confidence_level : float in (0, 1), default=0.95
             Level of the intervals. The noise of the slopes is inverted at this level, or at .95
             if that is higher.
@@ -393,8 +408,6 @@ class LoopFit(Released):
         start = pooled.point
         quantile = two_sided_quantile(confidence_level)
         inverted = max(quantile, USUAL_QUANTILE)  # deviations of the noise of slopes
-        half = 0.5 if kind == LEAST_SQUARES and not self.link.linear else 1.0
-        right = half * pooled.moment
         cells = self.cells or Cells.none(len(slope))
         across_cells = Across.of(slope, scale, cells, inverted)
         values = across_cells.values
@@ -402,6 +415,13 @@ class LoopFit(Released):
         floor = across_cells.floor
         held = np.maximum(values, floor)
         hidden = values <= floor
+        half = 0.5 if kind == LEAST_SQUARES and not self.link.linear else 1.0
+        if half < 1.0 and pooled.far:
+            parts = np.column_stack([pooled.moment, self.line.errors])
+            square, *parts = np.square(vectors.T @ parts).T @ held**-1.0
+            if square > 4.0 * (sum(parts) + pooled.moment_scale**2 * (held**-1.0).sum()):
+                half = 1.0
+        right = half * pooled.moment
         moments = vectors.T @ right
         solved = moments / held
         dual = vectors / held
@@ -431,9 +451,10 @@ class LoopFit(Released):
         solution = start + step
         replies = dual
         if pooled.far:  # noise in far directions alone, with the covariance of `slope_noise`
-            far, deviation = pooled.far
+            far, deviation, *error = pooled.far
             along = deviation / sqrt(2.0) * (far.T @ step)
-            longer = FARTHER * (slope - self.pooled(FITTED).slope) @ step
+            error = error or [FARTHER * (slope - self.pooled(FITTED).slope)]
+            longer = error[0] @ step
             shared = np.column_stack([shared, far @ along, np.linalg.norm(along) * far, longer])
         others = []
         if not self.link.linear:
@@ -442,15 +463,17 @@ class LoopFit(Released):
         if kind == LEAST_SQUARES and self.line is not None:
             errors = self.line.errors
             shorter = np.dot(shorter, self.line.shorter)
-            if pooled.far:  # along rare cells the moment is that of steps
+            if self.line.far is not None:  # along rare cells the moment is that of steps
                 more = self.pooled(FITTED).moment_scale ** 2 - pooled.moment_scale**2
                 errors = errors - self._rare @ (self._rare.T @ errors)
                 errors = np.column_stack([errors, sqrt(max(more, 0.0)) * self._rare])
             others.append(half * dual @ (vectors.T @ errors))
-            if not self.link.linear:  # what is left of the radius beside its noise
-                roots = np.sqrt(np.maximum(values, floor))
-                square = float(step @ slope @ step) - noise * float((roots**-2.0).sum())
-                others.append(sqrt(max(square, 0.0) / len(values)) * vectors / roots)
+            if half < 1.0:  # what is left of the radius beside its noise
+                roots = np.sqrt(held)
+                square = max(float(step @ slope @ step) - noise * float((roots**-2.0).sum()), 0.0)
+                if pooled.far:  # and no more than one deviation of the noise beyond
+                    square += sqrt(2.0) * noise * norm_of(roots**-2.0)
+                others.append(sqrt(square / len(values)) * vectors / roots)
         if self.mean is not None and kind == FUNCTION:
             constant = self.mean.constant  # of the mean of all records
             deviation = self.mean.skew

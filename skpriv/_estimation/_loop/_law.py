@@ -249,6 +249,11 @@ class LoopSource(LawSource):
     hiding: str = NOISE
 
     @cached_property
+    def _of_kind(self):
+        """The fit in the coordinates of what is estimated."""
+        return self.fit if self.fitted else self.fit.textbook
+
+    @cached_property
     def base(self):
         """Matrix from theta to the coefficients."""
         return self.fit.link.each(self.maps.row_map.coefficient_map())
@@ -277,18 +282,18 @@ class LoopSource(LawSource):
     def _chosen(self):
         """The law of what is estimated."""
         if not self.fitted:
-            return self.fit.law(LEAST_SQUARES)
+            return self._of_kind.law(LEAST_SQUARES)
         return self.fit.law(FITTED if self.fit.link.linear else FUNCTION)
 
     def estimable_weights(self, matrix):
         """Weights of independent sums of these rows that are estimable."""
         if self._reason[0]:
             return np.empty((0, len(matrix)))
-        return self._chosen.estimable_weights(self.fit.points(matrix @ self.base))
+        return self._chosen.estimable_weights(self._of_kind.points(matrix @ self.base))
 
     def at(self, matrix, shift):
         """The law of ``matrix @ coefficients + shift``."""
-        fit = self.fit
+        fit = self._of_kind
         radius = self.maps.radius
         reason, factor = self._reason
         if reason:

@@ -42,11 +42,12 @@ LEARNT = 4.0 * QUESTION
 # second number times sqrt(p): the slopes of few features gain more than the mean
 # (docs/evidence/few_records.md).
 MEAN_RECORDS = 67.0, 25.0
-# The equation of the least-squares line or of the likelihood, where that is the declared estimand.
-# With more the slope that steps tell has too much noise. Measured.
-DECLARED = 0.5
-# The part of the likelihood's equation that finds a nearer point, at which the rest is asked.
-FIRST_LOOK = 0.25
+# The equation of the least-squares line, or of the likelihood with the slope of its own, where that
+# is the declared estimand. With more the slope that steps tell has too much noise. The share
+# of the latter nears the second number where the resolution is far above `CERTIFIED`. Measured.
+DECLARED = 0.5, 0.65
+# The part of the latter that asks the slope (docs/evidence/glm.md).
+OWN_SLOPE = 0.15
 # The last step, from which certified intervals come, where the least number of steps is taken. With
 # more steps it falls with their square, to the share of the others. Measured.
 LAST_SHARE = 0.7
@@ -237,7 +238,10 @@ class Rules:
         if few_records:
             whitening = 0.0
             margins = 0.0
-        line = DECLARED if textbook else QUESTION * min(1.0, resolution / TOLD_LINE) ** 2
+        declared, largest = DECLARED
+        if not link.linear:
+            declared = largest + (declared - largest) * min(1.0, CERTIFIED[0] / resolution)
+        line = declared if textbook else QUESTION * min(1.0, resolution / TOLD_LINE) ** 2
         line *= resolution >= RESOLVED and link.parts == 1
         n_steps = STEPS_RESOLUTION / resolution
         last = LAST_SHARE * min(1.0, STEPS[0] / n_steps) ** 2
@@ -259,7 +263,7 @@ class Rules:
         k = max(1.0, min(widest * sqrt(sqrt(precision)), k))
         if clip == "wide":
             k = max(k, WIDEST_CLIP)
-        mean = of_mean if link.linear else max(LAST_COUNT, of_mean)
+        mean = of_mean if link.linear or textbook else max(LAST_COUNT, of_mean)
         mean *= fit_intercept and link.limit is None and (k < 2.5 or not link.linear)
         of_line = link.linear and fit_intercept
         stretch = QUESTION if of_line and resolution >= STRETCHED else 0.0

@@ -30,9 +30,9 @@ from .._links import IDENTITY, StepLink
 from .._persons import MATRICES, JointScores, PersonScores, ScoreLengthsQuery, person_sums
 from .._public_maps import TargetMap
 from .._targets import scaled_targets
-from ._far_rows import FarRows
+from ._far_rows import FarRows, inverse_root
 from ._rows import Whitened
-from ._rules import FIRST_LOOK, LEARNT, normal_clip
+from ._rules import LEARNT, OWN_SLOPE, normal_clip
 
 # Numbers of the proof in `ScoreQuery`. Residuals are counted from the part CUT of the limit on, and
 # with COUNT_WEIGHT that count costs nothing. If what is cut is asked, a record with a cut score
@@ -385,8 +385,9 @@ class ScoreEquation:
         Largest |r - m|.
     length : float
         Where records are persons: the part of their rows' scores at which the sum is cut.
-    far : (ndarray of shape (p, k), float) or ()
-        Directions in which the slope has noise beside its scale, and its deviation: `FarRows`.
+    far : tuple
+        Directions in which the slope has noise beside its scale, shape (p, k), and its deviation:
+        `FarRows`. The likelihood's slope also has an error by shortening, shape (p, p).
     """
 
     point: np.ndarray
@@ -543,6 +544,9 @@ class Line(NamedTuple):
     shorter : ndarray of shape (p, p) or float
         Takes whitened rows to the coordinates in which the noise of the moment has its scale, and
         the other error is `across`. Symmetric; no eigenvalue is above 1, which is the identity.
+    own : ndarray of shape (p, p) or None
+        Takes whitened rows of the steps to those of this equation, which has a slope of its own;
+        None where it has that of the steps.
     """
 
     equation: ScoreEquation
@@ -550,6 +554,7 @@ class Line(NamedTuple):
     across: Any
     far: Any = None
     shorter: Any = 1.0  # that of the files of earlier versions
+    own: Any = None
 
     @property
     def errors(self):
@@ -795,13 +800,54 @@ class StepAndLineQuery(Query):
         ]
 
 
+@frozen_object
+class OwnSlopeQuery(LineScoreQuery):
+    """Joint sum of (vv', c J vv'), v = q / max(T, |q|), J = 1{|q| > T}, c^2 = h.
+
+    q = psi sqrt(a mu'(m + psi'b)) of a row with weight a: the mean of qq' is the slope of the
+    likelihood at b. Both parts are positive semi-definite, of norms at most 1 and c, so that those
+    of two records have no negative product: the squared sensitivity is 2 (1 + c^2).
+    """
+
+    name = "slope of the likelihood"
+
+    def __post_init__(self):
+        super().__post_init__()
+        weights = {"residual": 1.0, "cut_rows": sqrt(self.mean_excess)}
+        sensitivity = sqrt(2.0 * (1.0 + self.mean_excess)) * ROUNDING
+        set_state(self, weights=weights, sensitivity=sensitivity)
+
+    def residuals(self, eta, r, roots, weights, factors):
+        """Roots of slopes in place of residuals; NaN of records without a target."""
+        _, slope = self.link.free(eta)
+        return np.sqrt(slope) * factors + 0.0 * r, slope
+
+    def _summed(self, blocks):
+        within, beyond = np.zeros((2, *self.whitened.W.shape))
+        for rows, factors, lengths in blocks:
+            v = rows * (factors / np.maximum(lengths, self.limit))[:, None]
+            add_gram(within, v)
+            add_gram(beyond, v[lengths > self.limit])
+        return self.joined({"residual": vech(within), "cut_rows": vech(beyond)})
+
+    def read(self, answer):
+        """The slope, with what it lacks by shortening, and that; and the scale of its noise."""
+        found, _ = self.named(answer.mean, 0.0)
+        within, beyond = (unvech(part, len(self.point)) for part in found.values())
+        put_back = self.limit**2 * self.mean_excess * beyond
+        scale = self.limit**2 * sqrt(1.0 + self.mean_excess) * answer.mean_scale
+        return within + put_back, put_back, scale
+
+
 def length_classes(longest, cut_length):
     """Ends of classes of lengths, from a quarter of the cut_length on, by factors of sqrt(2)."""
     first = 0.25 * cut_length  # typical scores are longer than that
     return first * SQRT2 ** np.arange(np.ceil(2.0 * np.log2(max(longest / first, 1.0))) + 1.0)
 
 
-def line_query(session, fields: ScoreFields, cut_length, rules, slope, link: Any = IDENTITY):
+def line_query(
+    session, fields: ScoreFields, cut_length, rules, slope, link: Any = IDENTITY, shapes=()
+):  # fmt: skip
     """The question of the line; its scores are shortened by their lengths.
 
     Lengths are counted in classes, up to the longest score that bounds of rows and targets allow.
@@ -821,6 +867,8 @@ def line_query(session, fields: ScoreFields, cut_length, rules, slope, link: Any
     slope : (ndarray of shape (p, p), float)
         A released one of steps, and the scale of its noise.
     link : StepLink
+    shapes : sequence of ndarray of shape (p, p)
+        Further coordinates, as `Line.shorter`.
 
     Returns
     -------
@@ -843,24 +891,35 @@ def line_query(session, fields: ScoreFields, cut_length, rules, slope, link: Any
     if link.linear and (session.persons or 1) == 1 and not 0.0 < longest_row <= 1.0:
         far = FarRows.ask(session, whitened, 0.25 * learnt, subset)
         learnt *= 0.75
-        for shorter in far.shorter(*slope, rules.length):
-            maps = replace(whitened, W=shorter @ W)
-            same = replace(line, whitened=maps, point=np.linalg.solve(shorter, point))
-            lines.append((same, shorter))
+        shapes = far.shorter(*slope, rules.length)
+    for shorter in shapes:
+        maps = replace(whitened, W=shorter @ W)
+        same = replace(line, whitened=maps, point=np.linalg.solve(shorter, point))
+        lines.append((same, shorter))
     share = (1.0 - LEARNT) * rules.line
     noise = session.noise(line, share).scale / line.sensitivity / session.records(share)
-    names = "limit", "mean_excess", "excess_deviation", "missed"
     found = []
     for line, shorter in lines:
-        lengths = ScoreLengthsQuery(line, ends, "lengths of the line's scores")
-        counts = session.sum(lengths, learnt / len(lines), subset)
-        # What `Line.of` says of the square of `missed`
-        part = BESIDE**2 if link.linear else 1.0
-        *best, error = _best_length(counts.mean, counts.mean_scale, ends, noise, len(point), part)
-        line = replace(line, **dict(zip(names, best, strict=True)))
+        line, error = _shortened(session, line, ends, learnt / len(lines), subset, noise)
         volume = 0.5 * np.log(error) - np.linalg.slogdet(shorter)[1] / len(point)
         found.append((volume, line, shorter, far))
     return min(found, key=lambda one: one[0])[1:]
+
+
+def _shortened(session, line, ends, share, subset, noise, power=1.0):
+    """The question with its best length, by private counts, and its error there.
+
+    It is chosen for this power of the lengths.
+    """
+    lengths = ScoreLengthsQuery(line, ends, "lengths of the line's scores")
+    counts = session.sum(lengths, share, subset)
+    # `Line.of` counts this part of the square of `missed`
+    part = BESIDE**2 if line.link.linear else 1.0
+    arguments = ends**power, noise, len(line.point), part
+    limit, *best, error = _best_length(counts.mean, counts.mean_scale, *arguments)
+    names = "mean_excess", "excess_deviation", "missed"
+    best = dict(zip(names, best, strict=True))
+    return replace(line, limit=limit ** (1.0 / power), **best), error
 
 
 def with_line(session, step, share, rules, slope):
@@ -881,32 +940,66 @@ def with_line(session, step, share, rules, slope):
 
 
 def line_alone(session, fields, last, rules, slope, link):
-    """The `Line` at a point, after the last step.
-
-    If the link bends, the equation tells its solution but for a radius of half of the step. So a
-    first look finds a nearer point: half of its step away, times the part of the squared step that
-    is more than noise explains at two deviations. There the second look is the equation, whose
-    noise is independent of the point. If there is no such part, both looks are one equation.
-    """
+    """The `Line` at a point, after the last step."""
     line, *far = line_query(session, fields, last.cut_length, rules, slope, link)
-    share = (1.0 - LEARNT) * rules.line
-    if link.linear or not session.trust.can.same_rows:
-        return Line.of(line, session.sum(line, share), last, *far)
-    look = session.sum(line, FIRST_LOOK * share)
-    equation = Line.of(line, look, last, *far).equation
+    return Line.of(line, session.sum(line, (1.0 - LEARNT) * rules.line), last, *far)
+
+
+def likelihood_alone(session, maps, last, rules, slope, link):
+    """The equation of the likelihood with a slope of its own, in coordinates of its own.
+
+    Weights of far rows and of large means take a part of the slope D of steps, which is no more
+    than the slope H of the likelihood. So H - D is asked in coordinates in which D is the identity,
+    as `FarRows` are of a line. The scores are then asked in those coordinates in which the
+    ellipsoid of the error has the least volume: of D, of H, and of the steps.
+
+    Parameters
+    ----------
+    session : Session
+    maps : (Whitened, TargetMap, float, ndarray)
+    last : ScoreEquation
+    rules : Rules
+    slope : (ndarray of shape (p, p), float)
+        D, and the scale of its noise.
+    link : StepLink
+
+    Returns
+    -------
+    Line
+    """
+    whitened, target, location, point = maps
     matrix, scale = slope
-    p = len(matrix)
-    inverse = np.linalg.pinv(matrix + scale * sqrt(2.0 * p) * np.eye(p), hermitian=True)
-    step = inverse @ equation.moment
-    noise = equation.moment_scale**2 * (trace_of(inverse) + 2.0 * SQRT2 * norm_of(inverse))
-    part = max(1.0 - noise / max(float(step @ equation.moment), 1e-300), 0.0)
-    line = replace(line, point=line.point + 0.5 * part * step)
-    answer = session.sum(line, (1.0 - FIRST_LOOK) * share)
-    if not part:
-        mean = FIRST_LOOK * look.mean + (1.0 - FIRST_LOOK) * answer.mean
-        noise = GaussianNoise(sqrt(1.0 - FIRST_LOOK) * answer.noise.scale)
-        answer = replace(answer, value=answer.n * mean, noise=noise)
-    return Line.of(line, answer, last, *far)
+    p = len(point)
+    own = inverse_root(matrix, 2.0 * scale * sqrt(2.0 * p))
+    whitened = replace(whitened, W=own @ whitened.W)
+    fields = whitened, target, location, np.linalg.solve(own, point)
+    kind: Any = OwnSlopeQuery
+    query = kind(*fields, 1.0, link)
+    shares = OWN_SLOPE * rules.line * np.array([LEARNT, 1.0 - LEARNT])
+    longest = max(whitened.row_map.longest_row(whitened.W) or norm_of(whitened.W, 2), 1.0)
+    # It counts twice: what is missing beyond the length is a part of H - D, and D is known
+    noise = (
+        2.0 * session.noise(query, shares[1]).scale / query.sensitivity / session.records(shares[1])
+    )
+    ends = np.sqrt(length_classes(longest**2, float(p)))
+    subset = session.part(rules.subset)
+    query, _ = _shortened(session, query, ends, shares[0], subset, noise, 2.0)
+    found, put_back, noise = query.read(session.sum(query, shares[1]))
+    matrix = own @ matrix @ own
+    of_steps = scale * norm_of(own, 2) ** 2
+    directions = np.empty((p, 0))
+    if of_steps < noise:  # directions of far rows alone have the noise of what was asked
+        missing, directions, _ = FarRows(found - matrix, hypot(noise, of_steps)).missing(matrix)
+        found = matrix + missing
+    far = directions, hypot(noise, of_steps), UNEVEN * put_back
+    last = replace(last, slope=found, slope_scale=min(noise, of_steps), far=far)
+    rules = replace(rules, line=(1.0 - OWN_SLOPE) * rules.line)
+    inverses = inverse_root(last.slope, noise / 4.0), np.linalg.inv(own)
+    shapes = [shape / norm_of(shape, 2) for shape in inverses]
+    typical = sqrt(p * max(last.square, last.square_scale) / max(trace_of(slope[0]), 1e-300))
+    line, *shorter = line_query(session, fields, typical, rules, slope, link, shapes)
+    answer = session.sum(line, (1.0 - LEARNT) * rules.line)
+    return Line.of(line, answer, last, *shorter)._replace(own=own)
 
 
 def largest_excess(whitened, location, b, clip):

@@ -16,13 +16,14 @@ from .._targets import SpreadQuery, best_linear
 from ._evidence import known_length, known_mean
 from ._fit import LoopFit
 from ._rows import ClippedRowsQuery, Whitened, WhiteningQuery
-from ._rules import NORMAL, QUESTION, Rules
+from ._rules import LEARNT, NORMAL, QUESTION, Rules
 from ._score import (
     Line,
     PersonScoreQuery,
     ScoreEquation,
     ScoreQuery,
     largest_excess,
+    likelihood_alone,
     line_alone,
     with_line,
 )
@@ -136,7 +137,9 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None, usual=N
         fit_mean = replace(fit_mean, point=pool.b, value=fit_mean.value - excess)
     if rules.line and not line:
         fields = whitened, maps.target_map, location, pool.b
-        line = line_alone(session, fields, equations[-1], rules, (pool.slope, pool.scale), link)
+        declared = rules.line > LEARNT and not of_persons and session.trust.can.same_rows
+        ask_line = likelihood_alone if declared and not link.linear else line_alone
+        line = ask_line(session, fields, equations[-1], rules, (pool.slope, pool.scale), link)
     if rules.stretch and fit_mean:
         answers = maps, whitened, location, deviation, pool, equations[-1], rules
         stretch = known_length(session, *answers, fit_mean.constant, moved)

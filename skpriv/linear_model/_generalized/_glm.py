@@ -61,7 +61,7 @@ class GeneralizedLinear(FitsLines):
     estimand : {"fitted", "likelihood"}, default="fitted"
         The curve whose coefficients the table of :func:`skpriv.inspection.inference` shows.
         "fitted" is the curve of the steps, in which far rows count for less. "likelihood" is the
-        curve of maximum likelihood of the clipped rows: half of the budget goes to its equation,
+        curve of maximum likelihood of the clipped rows: most of the budget goes to its equation,
         which makes its standard errors smaller and those of the fitted curve larger. The choice is
         public and has to be made before the fit. More than two classes have "fitted" alone.
     calibration_size : float in (0, 1), default=None

@@ -1,5 +1,6 @@
 """The least-squares line: what is shortened, how much that may hide, and where."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -357,8 +358,8 @@ def test_along_a_curve_what_shortening_loses_has_an_equal_part_in_each_direction
     asked = []
     choose = _line._best_length
     monkeypatch.setattr(_line, "_best_length", lambda *all: asked.append(all[-1]) or choose(*all))
-    _of_curve(1e-6, 0.0)
-    _asked(_Session(*_of_curve(1e-6, 0.0)[-1].rows, 1e-6))
+    _of_curve(1e-6)
+    _asked(_Session(*_of_curve(1e-6)[-1].rows, 1e-6))
     assert asked[0] == 1.0  # all of what is missed, which is more than its part in a direction
     assert asked[-1] == 0.25  # of a line, of which half of the bound counts
     a = np.random.RandomState(0).normal(size=(100_000, 3)) * [3.0, 1.0, 0.3]
@@ -384,40 +385,43 @@ class _Curve(_Session):
         return Answer(value=value + more, n=len(self.rows[0]), noise=noise)
 
 
-def _of_curve(deviation, far):
-    """The line at a point that is the solution, or far from it, and the slope there."""
+def _of_curve(deviation, ask=_line.line_alone):
+    """The equation of two classes at a point, and the slope and the moment there."""
     rng = np.random.RandomState(0)
     X = rng.uniform(-1.0, 1.0, size=(4000, 2))
     y = (rng.uniform(size=4000) < 1.0 / (1.0 + np.exp(-X @ [1.0, -1.0]))).astype(float)
     maps = Whitened(RowMap(None, None, 1.5, False, 2), np.eye(2)), TARGET, 0.0
-    theta = 1.5 * np.array([1.0, -1.0])
-    point = theta + far * np.array([1.0, 1.0])
-    rules = SimpleNamespace(line=1.0, subset=1.0, length=0.4)
-    last = ScoreEquation(point, 1.0, None, None, 1.0, 4000, 0.0, 0.0)
-    slope = 0.25 * X.T @ X / 4000 / 1.5**2
+    point = np.array([0.5, -0.5])
+    rules = replace(Rules.of(4000, 2, 1e4), line=1.0, length=0.4)
+    psi = X / 1.5
+    mean = 1.0 / (1.0 + np.exp(-psi @ point))
+    slope = (psi * (mean * (1.0 - mean))[:, None]).T @ psi / 4000
+    last = ScoreEquation(point, 1.0, None, None, 0.2, 4000, 0.0, 0.0)
     session = _Curve(X, y, deviation)
-    found = _line.line_alone(session, (*maps, point), last, rules, (slope, 1e-9), Logit())
-    return found.equation, point, slope, session
+    steps = np.diag([1.0, 0.5]) @ slope @ np.diag([1.0, 0.5])  # what weights leave
+    found = ask(session, (*maps, point), last, rules, (steps, 1e-9), Logit())
+    return found, slope, psi.T @ (y - mean) / 4000, session
 
 
-def test_the_equation_of_a_curve_is_asked_again_nearer_to_its_solution():
-    """Half of the step away: further from here the curve would be another one."""
-    equation, point, slope, session = _of_curve(1e-6, 3.0)
-    residual = session.rows[1] - 1.0 / (1.0 + np.exp(-session.rows[0] @ point / 1.5))
-    moment = session.rows[0].T @ residual / 4000 / 1.5
-    np.testing.assert_allclose(
-        equation.point - point, 0.5 * np.linalg.solve(slope, moment), rtol=1e-4
-    )
+def test_a_declared_likelihood_has_a_slope_of_its_own():
+    """In its own coordinates, where weights of the steps took half of a direction."""
+    line, slope, moment, _ = _of_curve(1e-9, _line.likelihood_alone)
+    own = line.own
+    np.testing.assert_allclose(own @ slope @ own, line.equation.slope, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(own @ moment, line.equation.moment, rtol=1e-3, atol=1e-3)
 
 
-def test_where_noise_hides_the_step_both_looks_are_one_equation(monkeypatch):
-    """With the noise of the whole share; that of the second look alone would be 15% larger."""
-    equation, point, _, _ = _of_curve(40.0, 0.0)
-    assert (equation.point == point).all()
-    near, point, _, _ = _of_curve(1.0, 3.0)
-    assert (near.point != point).all()
-    monkeypatch.setattr(_line, "FIRST_LOOK", 1e-9)
-    assert equation.moment_scale == pytest.approx(_of_curve(40.0, 0.0)[0].moment_scale)
+def test_where_the_slope_that_is_asked_has_more_noise_that_of_the_steps_stays():
+    """What weights take is put back in directions that are told, with the noise of what is asked.
+
+    The square of its length is chosen for twice that noise: what is missing is a part of what is
+    put back.
+    """
+    line, *_, session = _of_curve(0.3, _line.likelihood_alone)
+    directions, noise, _ = line.equation.far
+    assert line.equation.slope_scale == pytest.approx(1e-9 * np.linalg.norm(line.own, 2) ** 2)
+    along = directions.T @ line.equation.slope @ directions
+    assert directions.size and noise > 1e-6 and np.trace(along) > 1.0 + 2.0 * noise
 
 
 def test_of_a_declared_line_what_is_cut_is_asked_from_four_times_the_resolution_on():
