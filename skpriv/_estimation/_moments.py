@@ -114,7 +114,8 @@ class NormalEquations:
         It may have so many blocks of phi phi', of equal size, beside which it is zero.
         """
         grams = answer.value[p:-1].reshape(blocks, -1)
-        design = linalg.block_diag(*(unvech(each, p // blocks) for each in grams))
+        parts = [unvech(each, p // blocks) for each in grams]
+        design = parts[0] if blocks == 1 else linalg.block_diag(*parts)
         square = float(answer.value[-1]) / square_weight
         scales = dict.fromkeys(("design_scale", "target_scale", "gram_scale"), answer.noise.scale)
         return cls(design, answer.value[:p], design, square, answer.n, True, **scales)

@@ -421,8 +421,8 @@ class Windows:
             return self._since(seen[-1], now)
         for place, start in enumerate(starts):
             cuts = starts[place + 1 :]
-            gaps = [self._gap(start, cut, now, regions, self._misfit) for cut in cuts]
-            if min(gaps, default=1.0) >= self.doubt / len(starts):
+            gaps = (self._gap(start, cut, now, regions, self._misfit) for cut in cuts)
+            if all(gap >= self.doubt / len(starts) for gap in gaps):
                 break  # at the last start, which has no cuts, if not before
         return self._since(start, now)
 
