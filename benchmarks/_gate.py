@@ -360,6 +360,7 @@ NOT_COMPARED = {
     "shuffle_points": "constants of a proof",
     "thinning": "what a rejected remedy was worth",
     "coverage": "intervals of designs, which every_model and inference have since",
+    "speed_peers": "processor time beside other packages, which have no last version here",
     "private_search": "scores that a search picked among candidates",
     "large": "seconds and memory of one pass through files, on one machine",
     "first_table": "the table of the landing page",
