@@ -1,12 +1,14 @@
 """Rounds until a private policy earns more than the best fixed action, by rate of clicks.
 
 Run: python benchmarks/bandit_rounds.py [--horizon 300000] [--runs 5]
+     python benchmarks/bandit_rounds.py --policies [--horizon 30000] [--runs 3]
 
 Five actions are shown to visitors of whom three numbers are known. The best fixed action has 1.1
 times the mean rate of clicks, and the best action of each visitor 1.7 times, or 1.2 times where
 effects are a third. A cell has the median round from which on the policy earns more, in the mean
 of a ninth of all rounds, and in brackets what the best fixed action and the policy earn in the
-end, over the mean rate. Settings are the standard ones, with rewards in [0, 1].
+end, over the mean rate. Settings are the standard ones, with rewards in [0, 1]. With --policies it
+compares LinUCB with other policies, with strong effects at the two higher rates.
 """
 
 import argparse
@@ -15,10 +17,13 @@ from itertools import product
 import numpy as np
 from _record import record
 
-from skpriv.bandits import LinUCB, simulate
+from skpriv.bandits import EpochGreedy, LinSquareCB, LinUCB, SquareCB, simulate
+from skpriv.linear_model import SSPRegressor
 
 EPSILONS, RATES, EFFECTS = (1.0, 5.0, np.inf), (0.3, 0.1, 0.03, 0.01), (0.9, 0.3)
 ACTIONS, KNOWN = 5, 3
+SUMS = {"LinUCB": LinUCB, "LinSquareCB": LinSquareCB}
+EPOCHS = {"SquareCB": SquareCB, "EpochGreedy": EpochGreedy}
 
 
 class Clicks:
@@ -69,11 +74,20 @@ class Started(Clicks):
         return means.max(axis=1).mean(), means.mean(axis=0).max()
 
 
-def played(rate, effect, epsilon, seed, horizon):
+def made(name, epsilon, horizon, seed):
+    """A policy with its standard settings."""
+    given = {"epsilon": epsilon, "bounds_y": (0, 1)}
+    if name in SUMS:
+        return SUMS[name](horizon=horizon, random_state=seed, **given)
+    oracle = SSPRegressor(data_norm=1.0, delta=1e-6, random_state=seed, **given)
+    return EPOCHS[name](oracle, random_state=seed)
+
+
+def played(name, rate, effect, epsilon, seed, horizon):
     """Round from which on the policy earns more (inf: never), and what both earn at the end."""
-    policy = LinUCB(epsilon=epsilon, bounds_y=(0, 1), horizon=horizon, random_state=seed)
+    policy = made(name, epsilon, horizon, seed)
     env = Started(rate, effect, seed)
-    result = simulate({"LinUCB": policy}, env, horizon, n_runs=1, random_state=seed, n_records=100)
+    result = simulate({name: policy}, env, horizon, n_runs=1, random_state=seed, n_records=100)
     best, chosen = env.known()
     rounds = np.concatenate([[0], np.asarray(result.rounds)])
     regret = np.concatenate([[0.0], result.regret_[0, 0]])
@@ -88,22 +102,30 @@ def played(rate, effect, epsilon, seed, horizon):
 def main():
     """Play, print and record."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--horizon", type=int, default=300_000)
-    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--horizon", type=int)
+    parser.add_argument("--runs", type=int)
+    parser.add_argument("--policies", action="store_true")
     args = parser.parse_args()
+    horizon = args.horizon or (30_000 if args.policies else 300_000)
+    count = args.runs or (3 if args.policies else 5)
+    epsilons = (0.3, 1.0, 5.0) if args.policies else EPSILONS
+    names = (*SUMS, *EPOCHS) if args.policies else ("LinUCB",)
+    worlds = product(EFFECTS[:1], RATES[:2]) if args.policies else product(EFFECTS, RATES)
     cells = {}
-    print("| rate of clicks | effects | " + " | ".join(f"epsilon {e:g}" for e in EPSILONS) + " |")
-    print("|---|---|" + "---|" * len(EPSILONS))
-    for effect, rate in product(EFFECTS, RATES):
+    print("| rate of clicks | effects | " + " | ".join(f"epsilon {e:g}" for e in epsilons) + " |")
+    print("|---|---|" + "---|" * len(epsilons))
+    for (effect, rate), name in product(worlds, names):
         row = []
-        for epsilon in EPSILONS:
-            runs = [played(rate, effect, epsilon, s, args.horizon) for s in range(args.runs)]
+        for epsilon in epsilons:
+            runs = [played(name, rate, effect, epsilon, s, horizon) for s in range(count)]
             when, *earned = np.median(runs, axis=0)
-            cells[f"{rate:g}, {effect:g}, {epsilon:g}"] = [str(when), *map(float, earned)]
-            when = f"{when:,.0f}" if np.isfinite(when) else f"> {args.horizon:,}"
+            key = f"{rate:g}, {effect:g}, {epsilon:g}"
+            cells[f"{name}, {key}" if args.policies else key] = [str(when), *map(float, earned)]
+            when = f"{when:,.0f}" if np.isfinite(when) else f"> {horizon:,}"
             row.append("{} ({:.2f}, {:.2f})".format(when, *earned))
-        print(f"| {rate:g} | {effect:g} | " + " | ".join(row) + " |", flush=True)
-    record("bandit_rounds", {**vars(args), "cells": cells})
+        print(f"| {rate:g} | {effect:g}, {name} | " + " | ".join(row) + " |", flush=True)
+    numbers = {"horizon": horizon, "runs": count, "cells": cells}
+    record("bandit_rounds_policies" if args.policies else "bandit_rounds", numbers)
 
 
 if __name__ == "__main__":
