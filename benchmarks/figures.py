@@ -1,6 +1,6 @@
 """Draws all figures of the documentation again, from the records in ``results``.
 
-Run: python benchmarks/figures.py [--only rate_iht bandit_linucb ...] [--measure]
+Run: python benchmarks/figures.py [--only rate_iht bandit_linucb ...] [--out DIR] [--measure]
 
 A run of fewer seeds than the record is not recorded, so that the figure stays as it was, unless its
 script is called with ``--replace``.
@@ -12,6 +12,7 @@ seed, which has no script of its own. A figure without a record stays as it is, 
 import argparse
 import json
 from importlib import import_module
+from pathlib import Path
 
 import matplotlib
 import numpy as np
@@ -109,6 +110,8 @@ def main():
         "--only", nargs="+", choices=MAKERS, default=list(MAKERS), help="figures; all by default"
     )
     parser.add_argument("--measure", action="store_true", help="record the landing page first")
+    folder = "where figures are replaced; by default those of the documentation"
+    parser.add_argument("--out", type=Path, default=FIGURES, help=folder)
     options = parser.parse_args()
     matplotlib.use("Agg")
     if options.measure:
@@ -122,8 +125,9 @@ def main():
         except (FileNotFoundError, KeyError) as error:
             print(f"{figure}: not drawn, since {path.name} lacks {error}")
             continue
-        save_figure(drawn, FIGURES / f"{figure}.png")
-        print(f"{figure}: drawn from {path.name}")
+        written = options.out / f"{figure}.png"
+        save_figure(drawn, written)
+        print(f"{figure}: drawn from {path.name}; wrote {written}")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 from sklearn.base import _fit_context
+from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
@@ -22,6 +23,7 @@ except ImportError:  # scikit-learn 1.6
     from sklearn.utils._estimator_html_repr import _VisualBlock
 
 __all__ = [
+    "BaseSearchCV",
     "Documented",
     "F",
     "HasMethods",

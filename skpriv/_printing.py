@@ -56,7 +56,7 @@ class Table:
     rows: Any
     left: int = 1
 
-    def __str__(self) -> str:
+    def __str__(self):
         lines = [[_cell(cell) for cell in line] for line in (self.header, *self.rows) if line]
         widths = [max(map(text_width, column)) for column in zip(*lines, strict=True)]
 
@@ -66,7 +66,7 @@ class Table:
 
         return "\n".join("  ".join(starmap(shown, enumerate(line))).rstrip() for line in lines)
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self):
         def line(cells, tag):
             at = [' class="number"' * (place >= self.left) for place in range(len(cells))]
             # Blanks at the end of a number stand for digits, and HTML would drop them.
@@ -85,7 +85,7 @@ class Table:
 class Head(Table):
     """Labels and words, which go on in further lines where they are long."""
 
-    def __str__(self) -> str:
+    def __str__(self):
         size = 2 + max(len(label) for label, _ in self.rows)
         return "\n".join(
             textwrap.fill(
@@ -98,7 +98,7 @@ class Head(Table):
         )
 
 
-def one_line(text: Any) -> str:
+def one_line(text):
     """A text of a person in one line, without characters that control how others are shown.
 
     Marks that turn the direction of what follows could exchange the digits of a number beside it.
@@ -115,14 +115,14 @@ def one_line(text: Any) -> str:
     return " ".join("".join(shown).split())
 
 
-def text_width(text: str) -> int:
+def text_width(text):
     """Columns of a terminal that a text takes: two for a wide letter, none for an accent alone."""
     wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
     none = sum(unicodedata.combining(character) > 0 for character in text)
     return len(text) + wide - none
 
 
-def picture_text(text: Any, width: int = 32) -> str:
+def picture_text(text, width=32):
     """A text of a person for a picture: one line, shortened in the middle, and never markup.
 
     Parameters
@@ -149,7 +149,7 @@ def _begin(line, width):
     return line[:size]
 
 
-def picture_texts(texts: Any, width: int = 32) -> list[str]:
+def picture_texts(texts, width=32):
     """Texts for a picture; of those that are shortened to the same one, the later have numbers."""
     met: dict[str, list] = {}
     shown = []
@@ -166,7 +166,7 @@ def picture_texts(texts: Any, width: int = 32) -> list[str]:
 TURNED = {"rotation": 45.0, "rotation_mode": "anchor", "ha": "right", "va": "center"}
 
 
-def level_ticks(axis: Any, texts: Any, **style: Any) -> None:
+def level_ticks(axis, texts, **style):
     """Name levels along an axis so that no name stands on another.
 
     Parameters
@@ -182,7 +182,7 @@ def level_ticks(axis: Any, texts: Any, **style: Any) -> None:
     axis.set_ticks(range(0, len(names), step), names[::step], fontsize="small", **style)
 
 
-def save_picture(figure: Any, file: Any, **options: Any) -> None:
+def save_picture(figure, file, **options):
     """Save a figure with all of its labels, however long they are.
 
     Parameters
@@ -195,7 +195,7 @@ def save_picture(figure: Any, file: Any, **options: Any) -> None:
     figure.savefig(file, bbox_inches="tight", **options)
 
 
-def markdown_text(text: Any) -> str:
+def markdown_text(text):
     """A text as Markdown that shows it as it is: no emphasis, links, tables, mathematics or HTML.
 
     Parameters
@@ -206,7 +206,7 @@ def markdown_text(text: Any) -> str:
     return re.sub(r"^(\d*)([#+=.)-])(?=[\s#+=-]|$)", r"\1\\\2", line)
 
 
-def latex_text(text: Any) -> str:
+def latex_text(text):
     """A text as LaTeX that shows it as it is, in a text or in a cell of a table.
 
     Parameters
@@ -222,7 +222,7 @@ def _latex_cell(text):
     return f"${shown.strip()}$" if re.fullmatch(r"-[\d.e+-]+", shown.strip()) else shown
 
 
-def latex_table(parts: Any, notes: Any, caption: Any, label: Any) -> str:
+def latex_table(parts, notes, caption, label):
     """Tables below each other and notes, for LaTeX with booktabs and threeparttable.
 
     Parameters
@@ -249,7 +249,7 @@ def latex_table(parts: Any, notes: Any, caption: Any, label: Any) -> str:
     return "\n".join([*lines, r"\end{threeparttable}", r"\end{table}"]) + "\n"
 
 
-def markdown(part: Any) -> str:
+def markdown(part):
     """Markdown of a sentence, of a list of sentences, of a table, or of what else can be printed.
 
     Parameters
@@ -272,7 +272,7 @@ def markdown(part: Any) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def aligned(values: Any, errors: Any) -> list[str]:
+def aligned(values, errors):
     """Numbers with three digits of their errors, and their decimal points below each other.
 
     Parameters
@@ -295,7 +295,7 @@ def aligned(values: Any, errors: Any) -> list[str]:
     return [text + " " * (max(after) - own) for text, own in zip(texts, after, strict=True)]
 
 
-def short_number(value: Any, digits: int = 4) -> str:
+def short_number(value, digits=4):
     """A number with so many digits, and never with an exponent if it is large.
 
     Parameters
@@ -308,7 +308,7 @@ def short_number(value: Any, digits: int = 4) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.{digits}g}"
 
 
-def first_names(names: Any) -> str:
+def first_names(names):
     """The first ten of some names as one text.
 
     Parameters
@@ -319,13 +319,13 @@ def first_names(names: Any) -> str:
     return ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
 
 
-def sentence(value: Any) -> str:
+def sentence(value):
     """A text as a sentence of its own: with a capital letter and a full stop."""
     text = str(value)
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def numbered(notes: Any) -> str:
+def numbered(notes):
     """Notes with numbers, each wrapped to lines of text.
 
     Parameters
@@ -412,11 +412,11 @@ def _plain_text(part):
 class Html(str):
     """A part of a page that is HTML already."""
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self):
         return self
 
 
-def html(part: Any) -> str:
+def html(part):
     """HTML of a sentence, of a list of sentences, or of what shows itself in HTML.
 
     Parameters
@@ -432,6 +432,8 @@ def html(part: Any) -> str:
 
 class Display:
     """Base class of pictures: `plot` of a subclass draws into axes, and keeps them.
+
+    A maker that has an `ax` asks for `pyplot` first: an error comes before the work and its charge.
 
     Attributes
     ----------
@@ -474,12 +476,12 @@ def installed(name: str, extra: str, caller: str = "to_frame") -> Any:
         ) from error
 
 
-def pyplot(caller: str) -> Any:
+def pyplot(caller):
     """The module of matplotlib; an error that names the caller says how to install it."""
     return installed("matplotlib.pyplot", "plot", caller)
 
 
-def given_axes(axes: Any, number: int, caller: str, **options: Any) -> Any:
+def given_axes(axes, number, caller, **options):
     """Axes for so many panels: the first that are given, or those of a new figure.
 
     A new figure has at most three in a row.

@@ -1,6 +1,7 @@
 """What an optional package is needed for says how to install it."""
 
 import ast
+import inspect
 import sys
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 import skpriv
-from skpriv._printing import installed
+from skpriv._printing import Display, installed
 from skpriv.datasets import load_wages
 from skpriv.inspection import inference
 from skpriv.linear_model import LinearRegression
@@ -38,3 +39,24 @@ def test_tables_and_loaders_without_pandas(monkeypatch):
     for door in (inference(model).to_frame, model.privacy_report_.to_frame, load_wages):
         with pytest.raises(ImportError, match=r"needs pandas, .* python -m pip install"):
             door()
+
+
+def makers():
+    """Each method of a picture that draws it, too: it has an `ax`."""
+    for kind in Display.__subclasses__():
+        for name, maker in inspect.getmembers(kind, inspect.ismethod):
+            if name.startswith("from_") and "ax" in inspect.signature(maker).parameters:
+                yield pytest.param(maker, id=f"{kind.__name__}.{name}")
+
+
+@pytest.mark.parametrize("maker", makers())
+def test_a_picture_asks_for_matplotlib_before_its_work(maker, monkeypatch):
+    """The objects that are passed cannot be worked on: any look at them is another error."""
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    needed = [
+        object()
+        for one in inspect.signature(maker).parameters.values()
+        if one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD
+    ]
+    with pytest.raises(ImportError, match=r"from_estimator.*skpriv\[plot"):
+        maker(*needed)

@@ -148,7 +148,7 @@ def test_sentences_of_public_docstrings_are_short():
     assert not {one for one in found if one[1] > LONGEST_DOCUMENTED}
 
 
-FROZEN = 35  # it may only fall
+FROZEN = 34  # it may only fall
 
 
 def test_few_tests_freeze_the_wording_of_a_sentence():

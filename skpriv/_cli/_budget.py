@@ -15,8 +15,11 @@ def add_budget(parser):
     parser.add_argument("ledger", metavar="FILE", help="the ledger, a file that keeps all charges")
     total = {"help": "total epsilon of a ledger that is new or has no total"}
     add_options(parser, "--epsilon", "--delta", epsilon=total)
-    unit = "with --epsilon: what all charges protect; row (default), or a column and the most rows "
-    unit += "of a person that are used, such as patient:9"
+    unit = (
+        "with --epsilon: what all charges protect; row (default), or a person: the column that "
+        "says whose row it is, a colon, and the most rows of each that are used. With patient:9 "
+        "these are 9 rows of each person in the column patient"
+    )
     parser.add_argument("--unit", metavar="NAME:M", help=unit)
 
 

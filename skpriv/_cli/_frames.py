@@ -242,10 +242,16 @@ def _encoding(path, data, schema):
     for mark in sorted(MARKS, key=len, reverse=True):
         if data.startswith(mark):
             return MARKS[mark]
-    if schema.table_format.encoding is not None:
-        return schema.table_format.encoding
     header = re.split(rb"[\r\n]", data.lstrip(b"\r\n"), maxsplit=1)[0]
     utf_8 = header.decode(errors="replace")
+    if said := schema.table_format.encoding:
+        read = header.decode(said, errors="replace")
+        refuse(
+            any(name in utf_8 and name not in read for name in schema),
+            f"The header of {path} is written in UTF-8, and not in {said}, as --encoding or the "
+            "schema says: give --encoding utf-8.",
+        )
+        return said
     refuse(
         utf_8.isascii() and not str(schema).isascii(),
         "The schema has letters that are not ASCII: name the encoding of the table, --encoding "

@@ -80,8 +80,8 @@ class LawSums(NamedTuple):
         Covariances of the two independent parts of the error.
     resolved : ndarray of shape (q,)
         Whether normal intervals hold; what is not estimable is NaN above.
-    reason : str
-        Why some are not estimable; empty if all are.
+    reasons : dict of str to ndarray of bool of shape (q,)
+        Which of them released answers do not tell, by the reason; empty if they tell all.
     bounded : ndarray of bool of shape (q,) or None
         Where released answers do not tell a sum, and its interval rests on public bounds.
     factor : float or None
@@ -93,7 +93,7 @@ class LawSums(NamedTuple):
     sampling: np.ndarray
     privacy: np.ndarray
     resolved: np.ndarray
-    reason: str = ""
+    reasons: Any
     bounded: np.ndarray | None = None
     factor: float | None = None
 
@@ -102,7 +102,7 @@ class LawSums(NamedTuple):
         """No sum at all."""
         nothing = np.full((size, size), np.nan)
         none = np.zeros(size, dtype=bool)
-        return cls(nothing.diagonal(), nothing, nothing, none, reason, factor=factor)
+        return cls(nothing.diagonal(), nothing, nothing, none, {reason: ~none}, factor=factor)
 
 
 class LawSource:
@@ -193,7 +193,7 @@ class LinearSource(LawSource):
             np.where(both, sampling, np.nan),
             np.where(both, privacy, np.nan),
             resolved,
-            "" if resolved.all() else solved.missing,
+            {} if resolved.all() else {solved.missing: ~resolved},
         )
 
     def estimable_weights(self, matrix):
@@ -268,7 +268,7 @@ class CoefficientLaw:
     sampling = property(attrgetter("sums.sampling"), doc="Covariance by sampling, shape (q, q).")
     privacy = property(attrgetter("sums.privacy"), doc="Covariance by privacy, shape (q, q).")
     resolved = property(attrgetter("sums.resolved"), doc="Whether normal intervals hold.")
-    reason = property(attrgetter("sums.reason"), doc="Why some are not estimable.")
+    reasons = property(attrgetter("sums.reasons"), doc="Which are not told, by the reason.")
     bounded = property(attrgetter("sums.bounded"), doc="Where an interval rests on public bounds.")
 
     @property
@@ -282,27 +282,19 @@ class CoefficientLaw:
         chosen = self.mapped(np.eye(len(self.shift))[lawful])
         return chosen.mapped(self.source.estimable_weights(chosen.matrix))
 
-    def why(self, names, unit="record"):
-        """Why these are hidden, and what is needed where that is known.
-
-        Parameters
-        ----------
-        names : sequence of str
-            Names of what is hidden; empty where all is.
-        unit : str
-        """
-        if not self.hidden.any():
-            return ""
-        words = f"{', '.join(names)}: {self.reason}" if names else self.reason
+    def why(self, unit="record"):
+        """Yield each reason why some are hidden, with what is needed, and which it hides."""
         factor = self.sums.factor
-        if factor is None or not self.reason:
-            return words
-        tens = 10.0 ** floor(log10(factor * self.n) - 1.0)
-        return (
-            f"{words}; they are asked for from about {ceil(factor * self.n / tens) * tens:,.0f} "
-            f"{unit}s on, or at an epsilon of about {factor * self.epsilon:.2g}"
-            f"{FEWER_ROWS * (unit == 'person')}"
-        )
+        needed = ""
+        if factor is not None:
+            tens = 10.0 ** floor(log10(factor * self.n) - 1.0)
+            needed = (
+                f"; they are asked for from about {ceil(factor * self.n / tens) * tens:,.0f} "
+                f"{unit}s on, or at an epsilon of about {factor * self.epsilon:.2g}"
+                f"{FEWER_ROWS * (unit == 'person')}"
+            )
+        for words, places in self.reasons.items():
+            yield words + needed, places
 
 
 def sandwich(inverse, gram, residual_gram, residual_noise, variance):
@@ -407,8 +399,13 @@ def few_rows(along, scale, noise, square_kept, n):
     if not scale:
         return NO_ROWS
     most_rows = ((np.maximum(along, 0.0) + USUAL_QUANTILE * noise) / square_kept).max()
-    enough = USUAL_QUANTILE * scale / square_kept.min()
-    return FEW_ROWS.format(most=n * min(most_rows, 1.0), enough=n * min(enough, 1.0))
+    enough = enough_rows(scale, square_kept, n)
+    return FEW_ROWS.format(most=n * min(most_rows, 1.0), enough=enough)
+
+
+def enough_rows(scale, square_kept, n):
+    """Rows with which any of these cells has half of a chance to be told from an empty one."""
+    return n * min(USUAL_QUANTILE * scale / square_kept.min(), 1.0)
 
 
 def _few_rows(equations, empty):

@@ -5,6 +5,7 @@ the rows, with the weights of the fit, and a mean square of residuals goes with 
 sum of squares of any line.
 """
 
+from dataclasses import replace
 from math import hypot, inf, sqrt
 
 import numpy as np
@@ -120,13 +121,15 @@ def linear_statistics(fit, constant, radius):
     beyond = last.limit**2 * max(min(near, 2.0 * (near - usual)), 0.0)
     rest = fit.variance + TAIL * beyond
     squares = (2.0 if clips else 8.0) * rest**2 + last.limit**4 * near
-    rest_error = hypot(
-        last.square_scale * rest / max(last.square, 2.0 * last.square_scale, 1e-300),
-        sqrt(squares / last.n),
-        TAIL_DEVIATION * beyond,
-    )
+    noise = last.square_scale * rest / max(last.square, 2.0 * last.square_scale, 1e-300)
     error = hypot(error, explained * near, explained * sqrt(2.0 / last.n))
+    return _of_parts(explained, error, rest, hypot(noise, sqrt(squares / last.n)), beyond, radius)
+
+
+def _of_parts(explained, error, rest, rest_error, beyond, radius):
+    """The same by the variance that is explained and the rest, their errors, and R^2 J."""
     total = explained + rest
+    rest_error = hypot(rest_error, TAIL_DEVIATION * beyond)
     part = hypot(error * rest, rest_error * explained) / total**2
     return _of_line(explained / total, part, rest, rest_error, radius)
 
@@ -190,6 +193,58 @@ def moment_statistics(moments, solved, rows, places=slice(None), own=1.0):
     sampled = left * sqrt((1.0 - left) * (10.0 - 6.0 * left) / n)
     error = hypot(noise, rest * sqrt(8.0 / n)) / n
     return _of_line(1.0 - left, hypot(of_part / total, sampled), rest / n, error, rows.radius)
+
+
+def weighted_statistics(equations, theta, rows):
+    """The residual deviation of re-weighted rows, by the trace of their residual Gram matrix.
+
+    These residuals are clipped at five of their deviations. Squares have the variance of those of
+    an exponential variable.
+
+    Parameters
+    ----------
+    equations : NormalEquations
+    theta : ndarray of shape (p,)
+    rows : RecordMap
+
+    Returns
+    -------
+    tuple of Statistic
+    """
+    low, high = np.square(equations.residual_deviation(theta))
+    rest = max((low + high) / 2.0, 1e-300)
+    noise = (high - low) / 4.0 if low else high  # of a square that noise may explain
+    error = hypot(noise, rest * sqrt(8.0 / equations.n))
+    _, found = _of_line(0.0, inf, rest, error, rows.radius)
+    return (replace(found, name="residual deviation (clipped)"),)
+
+
+def count_statistics(fit, largest):
+    """R2 and the residual deviation of counts, by the last question about their mean.
+
+    It asked the mean square of residuals, and that of the means of the fit about their middle, less
+    those of records with large residuals: they are taken to be as many as squares of residuals are
+    in the mean, up to as much again. Residuals beyond the clip are as in `linear_statistics`, and
+    squares have the variance of those of an exponential variable, and R^4 J.
+
+    Parameters
+    ----------
+    fit : LoopFit
+    largest : float
+        The largest count.
+
+    Returns
+    -------
+    tuple of Statistic
+    """
+    limit, unit, *means, noise = fit.mean.counts
+    square, near, around = np.maximum(means, [noise, 0.0, 0.0]).tolist()
+    part = (unit / limit) ** 2
+    explained = part * around / (1.0 - min(square, 0.5))
+    error = hypot(part * noise, explained * square, explained * sqrt(8.0 / fit.n))
+    rest = square + TAIL * near
+    rest_error = hypot(noise, sqrt((8.0 * rest**2 + near) / fit.n))
+    return _of_parts(explained, error, rest, rest_error, near, largest * limit)
 
 
 def logistic_statistics(fit, constant, rate):

@@ -31,6 +31,11 @@ class Oracle(BaseEstimator):
         return None
 
 
+def interval_claims(oracle):
+    """Methods of the intervals that an oracle has, or may have if it does not say."""
+    return oracle.interval_claims if isinstance(oracle, Oracle) else ("certified", "asymptotic")
+
+
 class PoolsFits:
     """Mixin of regressors that solve released sums, which those of another fit can be added to.
 

@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 
 from .._parameters import Level, Scale, validated
-from .._printing import Display, picture_text, picture_texts, short_number
+from .._printing import Display, picture_text, picture_texts, pyplot, short_number
 from ._inference import Inference, inference
 from ._units import INTERCEPT, public_widths
 
@@ -105,6 +105,7 @@ class CoefficientDisplay(Display):
         -------
         display : CoefficientDisplay
         """
+        pyplot(f"{cls.__name__}.from_estimator")
         found = inference(estimator, confidence_level=confidence_level)
         display = cls.from_inference(found, intercept=intercept, odds=scale in ("odds", "rates"))
         if scale == "range":

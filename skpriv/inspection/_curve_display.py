@@ -7,11 +7,11 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._compat import pipeline_steps
 from .._estimation._cells import KnowsCells
-from .._printing import TURNED, Display, given_axes, level_ticks, picture_text
+from .._printing import TURNED, Display, given_axes, level_ticks, picture_text, pyplot
 from ..preprocessing import TableEncoder
 from ..records import present_names
+from ._units import model_steps
 from itertools import starmap
 
 
@@ -55,7 +55,7 @@ def curves(
     ['x0', 'x1']
     """
     check_is_fitted(model)
-    *before, last = pipeline_steps(model)
+    *before, last = model_steps(model)
     curved = isinstance(last, KnowsCells) and last.curve is not None
     if not curved:
         raise TypeError(f"{type(last).__name__} has no curves: pass a fitted AdditiveRegressor.")
@@ -176,6 +176,7 @@ class CurveDisplay(Display):
         -------
         display : CurveDisplay
         """
+        pyplot(f"{cls.__name__}.from_estimator")
         found = curves(
             estimator, features=features, n_points=n_points, confidence_level=confidence_level
         )
@@ -205,7 +206,10 @@ class CurveDisplay(Display):
             for ax in axes
             for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)
         }
-        axes[0].legend(legend.values(), legend.keys(), fontsize="small")
+        axes[0].legend(
+            legend.values(), legend.keys(), fontsize="x-small", ncols=2, frameon=False,
+            loc="lower left", bbox_to_anchor=(0.0, 1.0),
+        )  # fmt: skip
         self.axes_ = axes
         self.figure_ = axes[0].figure
         return self

@@ -56,7 +56,7 @@ class ColumnRange:
     at: int
     norm: float
 
-    def values(self, X: Any, y: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    def values(self, X, y=None):
         """Positions in [-1, 1], 0 where missing, and whether each cell is missing."""
         z = self.norm * X[:, self.at]
         missing = ~(np.abs(self.norm * X[:, self.at + 1]) < 0.5) | np.isnan(z)
@@ -76,7 +76,7 @@ class Ranged:
     low: float
     high: float
 
-    def values(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    def values(self, X, y):
         """Positions in [-1, 1], 0 where missing, and whether each number is missing."""
         return TargetMap((self.low, self.high), fit_intercept=True).scaled(y), np.isnan(y)
 
@@ -102,7 +102,7 @@ class Coded:
     at: slice
     points: np.ndarray
 
-    def codes(self, X: Any) -> np.ndarray:
+    def codes(self, X):
         """Number of the nearest level of each row, whatever the row is."""
         squares = (self.points**2).sum(axis=1) / 2.0
         return np.argmax(X[:, self.at] @ self.points.T - squares, axis=1)
@@ -120,13 +120,13 @@ class Binned(ColumnRange):
 
     levels: tuple
 
-    def codes(self, X: Any) -> np.ndarray:
+    def codes(self, X):
         """Number of the part of each row."""
         z, missing = self.values(X)
         return np.where(missing, len(self.levels) - 1, equal_parts(z, len(self.levels) - 1))
 
 
-def equal_parts(z: np.ndarray, count: int) -> np.ndarray:
+def equal_parts(z, count):
     """Number of the part of each position, of so many equal parts of [-1, 1]."""
     return np.minimum(((z + 1.0) / 2.0 * count).astype(np.intp), count - 1)
 
@@ -147,16 +147,16 @@ class ColumnMomentsQuery(Query):
     name = "means and numbers of values"
 
     @property
-    def sensitivity(self) -> float:
+    def sensitivity(self):
         """Largest change when a record is replaced, rounded up."""
         return 2.0 * sqrt(len(self.ranges)) * ROUNDING
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self):
         """Number of coordinates."""
         return (3 * len(self.ranges),)
 
-    def sum(self, X: Any, y: Any) -> np.ndarray:
+    def sum(self, X, y):
         """Exact sum over a chunk of rows."""
         parts = []
         for column in self.ranges:
@@ -179,16 +179,16 @@ class DistributionQuery(Query):
     name = "distributions"
 
     @property
-    def sensitivity(self) -> float:
+    def sensitivity(self):
         """Largest change when a record is replaced, rounded up."""
         return sqrt((2.0 * self.depth + 2.0) * len(self.ranges)) * ROUNDING
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self):
         """Number of counts: of each range all nodes but the root, and the two ends."""
         return (2 ** (self.depth + 1) * len(self.ranges),)
 
-    def sum(self, X: Any, y: Any) -> np.ndarray:
+    def sum(self, X, y):
         """Exact counts over a chunk of rows, from the leaves up."""
         parts = []
         leaves = 2**self.depth
@@ -202,7 +202,7 @@ class DistributionQuery(Query):
             parts.append(np.array([np.sum(z <= ROUNDED - 1.0), np.sum(z >= 1.0 - ROUNDED)]))
         return np.concatenate(parts)
 
-    def tables(self, value: np.ndarray) -> list:
+    def tables(self, value):
         """Counts of the nodes of each range's tree, the leaves first; the two ends are last."""
         widths = 2 ** np.arange(self.depth, 0, -1)
         return [np.split(counts, np.cumsum(widths)) for counts in np.split(value, len(self.ranges))]
@@ -228,7 +228,7 @@ class Distribution:
         The estimated number of cells that are not missing, and its standard deviation.
     """
 
-    def __init__(self, levels: Any, scale: float, values: tuple[float, float]) -> None:
+    def __init__(self, levels, scale, values):
         self.depth = len(levels)
         self._count = values[0]
         self._count_variance = values[1] ** 2
@@ -244,12 +244,12 @@ class Distribution:
         right, variance = self._prefixes([nodes[::-1] for nodes in self._nodes])
         self._right = right[::-1], variance[::-1]
 
-    def bins(self, level: int) -> tuple[np.ndarray, float]:
+    def bins(self, level):
         """Counts in 2^level equal parts of the range, and the standard deviation of each."""
         place = self.depth - level
         return self._nodes[place], float(np.sqrt(self._variances[place]))
 
-    def excess(self, q: float) -> tuple[np.ndarray, np.ndarray]:
+    def excess(self, q):
         """Count left of each grid point minus q times the count of all, and its variance.
 
         Left and right counts, of variances a and b, and the number of values, of variance v, are
@@ -269,7 +269,7 @@ class Distribution:
         variance[[0, -1]] = q**2 * v, (1.0 - q) ** 2 * v
         return value, variance
 
-    def quantile(self, q: float, z: float, sampling: float) -> tuple[float, float, float]:
+    def quantile(self, q, z, sampling):
         """Quantile on [0, 1] with the ends of its interval.
 
         A cell between two grid points stays in the interval unless the count left of its first one
@@ -352,6 +352,8 @@ class RangeDescription:
     missing : Estimated or None
         The number of cells that are missing or cannot be read; None where persons are protected,
         since the number of rows is not public then.
+    values : Estimated
+        The number of cells that have a value.
     mean, std : Estimated
         Mean and standard deviation of the cells that have a value, which are clipped to the public
         range. The standard deviation of dates is in days.
@@ -369,6 +371,7 @@ class RangeDescription:
 
     name: str
     missing: Estimated | None
+    values: Estimated
     mean: Estimated
     std: Estimated
     quantiles: dict
@@ -380,8 +383,8 @@ class RangeDescription:
 
     def rows(self) -> list[tuple[str, Estimated]]:
         """Names of the numbers and the numbers, for a table."""
-        rows = [] if self.missing is None else [("missing", self.missing)]
-        rows += [("mean", self.mean), ("std. deviation", self.std)]
+        counted = ("missing", self.missing) if self.missing else ("with a value", self.values)
+        rows = [counted, ("mean", self.mean), ("std. deviation", self.std)]
         rows += [(f"{q:.0%} quantile", found) for q, found in self.quantiles.items()]
         rows += [("at or below the range", self.at_low), ("at or above the range", self.at_high)]
         return rows
@@ -408,7 +411,7 @@ class CountsDescription:
         return list(zip(names, self.counts.values(), strict=True))
 
 
-def values_at(column: Any, z: Any) -> list:
+def values_at(column, z):
     """Values of a column of numbers or dates at positions in [-1, 1]."""
     return column.decode(np.column_stack([z, np.zeros(len(z))]))
 
@@ -528,6 +531,7 @@ class Description(Printed):
         return RangeDescription(
             name=name,
             missing=None if self._persons else self._count(self.n - float(values), scale),
+            values=self._count(float(values), scale),
             mean=self._estimated(
                 mean, mean_error, (-1.0, 1.0), partial(values_at, column), half * mean_error
             ),
@@ -790,7 +794,7 @@ def propose_max_rows(
     return int(np.clip(np.round(found[0]), 1, largest))
 
 
-def positive_budget(epsilon: float, delta: float) -> Budget:
+def positive_budget(epsilon, delta):
     """Budget of a release, which epsilon=0 does not allow."""
     budget = Budget(epsilon, delta)
     if not budget.epsilon:

@@ -7,26 +7,25 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from scipy import stats
 
-from .._compat import StrOptions, pipeline_steps
+from .._compat import StrOptions
 from .._estimation._coefficients import CoefficientLaw
 from .._estimation._intervals import two_sided_quantile
 from .._linalg import ROUNDED
 from .._parameters import Estimand, IntervalMethod, Level, validated
 from .._printing import Exported, Table, aligned, installed, sentence
 from ..records import same_names
-from ._units import INTERCEPT, law_in_units
+from ._units import INTERCEPT, law_in_units, model_steps
 
 COLUMNS = ("estimate", "std_error", "low", "high", "statistic", "p_value", "privacy_share")
 RATIOS = ("ratio", "ratio_low", "ratio_high")
 FIT_NOTE = (
-    "The numbers of the fit follow from released answers. Those of a line allow for residuals "
-    "beyond the clip, up to a tail like the inverse cube. Those of classes are as if log-odds were "
-    "normal, and shares have privacy noise alone."
+    "The numbers of the fit follow from released answers. Those of a line or of counts allow for "
+    "residuals beyond the clip, up to a tail like the inverse cube. Those of classes are as if "
+    "log-odds were normal, and shares have privacy noise alone."
 )
 NO_FIT_NOTE = (
-    "No R-squared or explained deviance is given: their errors are known for LinearRegression, "
-    "SSPRegressor and LogisticRegression of two classes, with an intercept, of rows that are "
-    "independent."
+    "No R-squared or explained deviance is given: their errors are known for lines, counts and two "
+    "classes, with an intercept, of independent rows, where a trusted curator or a sum adds noise."
 )
 BETWEEN = "log-odds of classes against each other"
 BETWEEN_RATIO = "an odds ratio between these classes (of intercepts: odds)"
@@ -90,9 +89,6 @@ class Inference(Exported):
         The privacy guarantee of the fit. All that stands here follows from what it released.
     unit : {"record", "person"}, default="record"
         What is taken to be independent of others: a row, or a person with all rows.
-    hidden : tuple of str, default=()
-        Coefficients that are told by no released answer, or, of contrasts, those that are weighed.
-        If none is told, `reason` does not repeat their names.
     not_covered : tuple of str, default=()
         What the report of the fit says of bounds that do not suit, and of what was read or repeated
         outside of the fit, in sentences.
@@ -110,7 +106,6 @@ class Inference(Exported):
     confidence_level: float
     guarantee: str
     unit: str = "record"
-    hidden: tuple = ()
     not_covered: tuple = ()
     lists: Mapping = field(default_factory=dict)
     statistics: tuple | None = None
@@ -184,8 +179,18 @@ class Inference(Exported):
     @property
     def reason(self) -> str:
         """Why released answers do not tell some coefficients; empty if they tell all."""
-        names = () if list(self.hidden) == list(self.names) else self.hidden
-        return self.law.why(names, self.unit)
+        return "; ".join(words for words, _ in self._reasons())
+
+    def _reasons(self):
+        """Yield a note for each reason, and whether all that it hides has an interval."""
+        for words, places in self.law.why(self.unit):
+            named = ", ".join(np.array(self.names)[places]) + ": "
+            yield named * (not places.all()) + words, bool(self.law.resolved[places].all())
+
+    @property
+    def hidden(self) -> tuple:
+        """Names of what no released answer tells from noise."""
+        return tuple(np.array(self.names)[self.law.hidden].tolist())
 
     def _exponential(self, values):
         if not self.law.ratio:
@@ -233,15 +238,13 @@ class Inference(Exported):
             for row in matrix
         ]
         law = self.law.mapped(matrix)
-        weighed = matrix.any(axis=0)
-        hidden = tuple(np.array(self.names)[weighed & self.law.hidden].tolist())
         if law.classes:
             sums = matrix.reshape(len(matrix), law.classes, -1).sum(axis=1)
             words = f"weighted sums of {law.estimand}", "a product of powers of these odds"
             if np.allclose(sums, 0.0, atol=ROUNDED * abs(matrix).max()):
                 words = BETWEEN, BETWEEN_RATIO
             law = replace(law, estimand=words[0], ratio=words[1], classes=0)
-        return replace(self, names=names, law=law, hidden=hidden, lists={}, statistics=None)
+        return replace(self, names=names, law=law, lists={}, statistics=None)
 
     def wald_test(self, names: Any = None) -> "WaldTest":
         """Test that several coefficients are all zero.
@@ -343,9 +346,8 @@ class Inference(Exported):
             yield f"Estimand: {self.estimand}."
         if self.law.ratio:
             yield f"The {self.ratio_name} is the exponential of the estimate: {self.law.ratio}."
-        if self.reason:
-            resolved = self.law.resolved.all()
-            yield f"{'Wide by public bounds' if resolved else 'Not estimable (-)'}: {self.reason}."
+        for words, has_law in self._reasons():
+            yield f"{'Wide by public bounds' if has_law else 'Not estimable (-)'}: {words}."
         if self.law.compared and self.law.resolved.any():
             yield f"{self.law.compared}."
         if self.law.leverage is not None:
@@ -498,17 +500,16 @@ def inference(
     True
     """
     names, law, lists = law_in_units(model, estimand)
-    last = pipeline_steps(model)[-1]
+    last = model_steps(model)[-1]
     report = last.privacy_report_
-    hidden = tuple(np.array(names)[law.hidden].tolist())
     if report is None:
-        return Inference(names, law, float(confidence_level), "", hidden=hidden)
+        return Inference(names, law, float(confidence_level), "")
     if report.unit == "person":
         law = replace(law, n=report.size)
     level = float(confidence_level)
     said = *filter(None, [report.note]), *report.not_covered
     promised = str(report.guarantee)
-    fields = promised, report.unit, hidden, said, lists, last.fit_statistics(), report.guarantee
+    fields = promised, report.unit, said, lists, last.fit_statistics(), report.guarantee
     return Inference(names, law, level, *fields)
 
 

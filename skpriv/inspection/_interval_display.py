@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._compat import reaching_last
 from .._parameters import validated
-from .._printing import TURNED, Display, level_ticks, picture_text
+from .._printing import TURNED, Display, level_ticks, picture_text, pyplot
 from ..records import finite_numbers, present_names, silence
 from ._units import knowing_cells
 
@@ -115,7 +115,10 @@ def interval_of(
     check_is_fitted(estimator)
     last = knowing_cells(estimator)
     if not hasattr(last, f"{kind}_interval"):
-        raise ValueError(f"kind={kind!r}: {type(last).__name__} has no {kind}_interval.")
+        raise ValueError(
+            f"{type(last).__name__} has no {kind}_interval: pass a fitted regressor of skpriv, or "
+            "a Pipeline that ends with one. A classifier of skpriv has prediction_set for new rows."
+        )
     X = reaching_last(estimator, X)
     options = {} if method is None else {"method": method}
     return getattr(last, f"{kind}_interval")(X, confidence_level=confidence_level, **options)
@@ -238,6 +241,7 @@ class IntervalDisplay(Display):
         -------
         display : IntervalDisplay
         """
+        pyplot(f"{cls.__name__}.from_estimator")
         X, values, name = _rows(X, feature, grid)
         low, high = interval_of(estimator, X, kind, confidence_level, method)
         if np.ndim(low) > 1:

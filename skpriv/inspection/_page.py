@@ -2,7 +2,6 @@
 page."""
 
 import tomllib
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from html import escape
@@ -16,7 +15,6 @@ from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from .._compat import pipeline_steps
 from .._estimation._coefficients import NoLaw
 from .._parameters import validated
 from .._printing import (
@@ -33,12 +31,12 @@ from .._printing import (
     sentence,
 )
 from .._version import VERSION
-from ..preprocessing import FormulaEncoder, Schema, TableEncoder, as_schema
+from ..preprocessing import FormulaEncoder, TableEncoder, as_schema
 from ..privacy import learns_nothing
 from ._coefficient_display import CoefficientDisplay
 from ._curve_display import CurveDisplay, curves
 from ._inference import Inference, inference
-from ._units import public_widths, table_units
+from ._units import model_steps, public_widths, table_units
 
 _ONE_RECORD = (
     "One record is one row. For a person with several rows epsilon is multiplied by their number, "
@@ -75,7 +73,7 @@ _NOT_COVERED = (
 
 def _estimates(model):
     """Table of the estimates of a model whose coefficients have no law."""
-    last = pipeline_steps(model)[-1]
+    last = model_steps(model)[-1]
     if not hasattr(last, "coef_"):
         return "This model has no coefficients."
     try:
@@ -86,7 +84,7 @@ def _estimates(model):
     return Table(("", "estimate"), [*zip(names, map(short_number, matrix @ coef), strict=True)])
 
 
-def shown_coefficients(model: Any, confidence_level: float) -> list:
+def shown_coefficients(model, confidence_level):
     """The parts of a model that are shown: curves, coefficients with intervals, or estimates alone.
 
     Parameters
@@ -99,7 +97,7 @@ def shown_coefficients(model: Any, confidence_level: float) -> list:
     list
         The last item is an Inference, a Table or a str, or it prints curves.
     """
-    if pipeline_steps(model)[-1].curve:
+    if model_steps(model)[-1].curve:
         return [_Curves(model, confidence_level)]
     try:
         return [inference(model, confidence_level=confidence_level)]
@@ -139,7 +137,7 @@ def coefficient_table(model: Any, *, confidence_level: float = 0.95) -> str:
 
 def _sections(model, confidence_level, accountant=None, description=None):
     """Contents of each section by its title: sentences, lists of them, tables and reports."""
-    last = pipeline_steps(model)[-1]
+    last = model_steps(model)[-1]
     report = last.privacy_report_
     unit = [sentence(report.persons), _GROUP] if report.persons else [_ONE_RECORD]
     strange = [*_strange_steps(model), *map(sentence, report.not_covered)]
@@ -174,7 +172,7 @@ class _Curves(Exported):
     confidence_level: float
 
     def _head(self):
-        last = pipeline_steps(self.model)[-1]
+        last = model_steps(self.model)[-1]
         report = last.privacy_report_
         yield "Estimand", last.interval_estimand
         yield f"{report.unit.capitalize()}s", f"{report.size:,}"
@@ -199,14 +197,14 @@ class _Curves(Exported):
         return _BAND
 
 
-def schema_of(model: Any) -> Schema | None:
+def schema_of(model):
     """Schema of the table that a Pipeline begins with; None where it begins with none.
 
     Parameters
     ----------
     model : estimator
     """
-    for step in pipeline_steps(model):
+    for step in model_steps(model):
         if isinstance(step, TableEncoder | FormulaEncoder):
             return as_schema(step.schema)
     return None
@@ -325,7 +323,7 @@ def release_page(
     sections = _sections(model, confidence_level, accountant, description)
     next(iter(sections.values())).append(_picture_html(model, confidence_level))
     head = title or _name(model)
-    report = pipeline_steps(model)[-1].privacy_report_
+    report = model_steps(model)[-1].privacy_report_
     body = "\n".join(
         f'<h2>{heading}</h2>\n<div class="scroll">{"".join(map(html, contents))}</div>'
         for heading, contents in sections.items()
@@ -386,7 +384,7 @@ def model_card(
     check_is_fitted(model)
     lines = [
         f"# Model card: {markdown_text(title or _name(model))}",
-        markdown_text(_summary(pipeline_steps(model)[-1].privacy_report_)),
+        markdown_text(_summary(model_steps(model)[-1].privacy_report_)),
     ]
     for heading, contents in _sections(model, confidence_level).items():
         lines += [f"## {heading}", *map(markdown, contents)]
@@ -396,10 +394,10 @@ def model_card(
 def _name(model):
     """The estimator and its target."""
     target = _target_of(model)
-    return type(pipeline_steps(model)[-1]).__name__ + (f" of {target}" if target else "")
+    return type(model_steps(model)[-1]).__name__ + (f" of {target}" if target else "")
 
 
-def meaning(report: Any) -> Iterator[str]:
+def meaning(report):
     """Say what the guarantee of a report means, in sentences for somebody who decides.
 
     Parameters
@@ -468,7 +466,7 @@ def _warnings(report):
         )
 
 
-def picture(model: Any, confidence_level: float) -> Any:
+def picture(model, confidence_level):
     """Draw coefficients with their intervals, or curves with their bands.
 
     Parameters
@@ -482,7 +480,7 @@ def picture(model: Any, confidence_level: float) -> Any:
         None where there are estimates without intervals. Ratios are drawn where there are any.
     """
     target = _target_of(model)
-    if pipeline_steps(model)[-1].curve:
+    if model_steps(model)[-1].curve:
         return CurveDisplay.from_estimator(
             model, confidence_level=confidence_level, target_name=target or "prediction"
         )

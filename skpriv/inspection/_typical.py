@@ -7,15 +7,20 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from sklearn.base import is_classifier
 
-from .._compat import pipeline_steps, reaching_last
+from .._compat import reaching_last
 from .._estimation._coefficients import CoefficientLaw
+from .._estimation._oracle import interval_claims
 from .._parameters import Level, validated
 from .._printing import Exported, Table, aligned, installed, short_number
 from ._inference import Inference, inference
 from ._interval_display import confidence_interval
-from ._units import INTERCEPT, weights_at
+from ._units import INTERCEPT, model_steps, weights_at
 
 NOT_ROWS = "These rows are public and made up: their values are written beside the numbers."
+SHRUNK = (
+    "Predictions are those of predict. Where noise is large they are shrunk, and differ from sums "
+    "of the coefficients in the table, which are not."
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -63,7 +68,7 @@ class TypicalPredictions(Exported):
         return [Table(header, [*zip(self.rows, *numbers, strict=True)])]
 
     def _notes(self):
-        return [NOT_ROWS]
+        return [NOT_ROWS, SHRUNK]
 
 
 def _words_of(rows):
@@ -119,8 +124,9 @@ def typical_predictions(
     ['x0=2', 'x0=8']
     """
     words, rows = _words_of(rows)
+    last = model_steps(model)[-1]
     if is_classifier(model):
-        *_, second = classes = pipeline_steps(model)[-1].classes_
+        *_, second = classes = last.classes_
         if len(classes) > 2:
             raise ValueError(
                 f"model has {len(classes)} classes: typical_predictions is for two classes and for "
@@ -131,9 +137,8 @@ def typical_predictions(
     else:
         values = model.predict(rows)
         what = "prediction"
-    low, high = confidence_interval(
-        model, rows, confidence_level=confidence_level, method="asymptotic"
-    )
+    method = "asymptotic" if "asymptotic" in interval_claims(last) else None
+    low, high = confidence_interval(model, rows, confidence_level=confidence_level, method=method)
     return TypicalPredictions(words, what, values, low, high, float(confidence_level))
 
 
@@ -192,7 +197,7 @@ def marginal_effects(model: Any, row: Any, *, confidence_level: Level = 0.95) ->
     model.predict(row)  # It refuses a row that does not fit the model.
     if found.law.classes:
         raise ValueError("model has more than two classes: marginal_effects is for two.")
-    last = pipeline_steps(model)[-1]
+    last = model_steps(model)[-1]
     at_row = weights_at(model, np.asarray(reaching_last(model, row), dtype=float))
     names = [name for name in found.names if name != INTERCEPT]
     before = np.tile(at_row, (len(names), 1))
@@ -221,5 +226,4 @@ def marginal_effects(model: Any, row: Any, *, confidence_level: Level = 0.95) ->
     what = f"change of the {last.mean_name} per unit{against} at {at}"
     shift = law.shift + values - law.estimate
     law = CoefficientLaw(law.source, law.matrix, shift, law.n, estimand=what)
-    hidden = tuple(np.array(names)[law.hidden].tolist())
-    return replace(found, names=names, law=law, hidden=hidden, statistics=None)
+    return replace(found, names=names, law=law, statistics=None)

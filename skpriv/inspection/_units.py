@@ -10,17 +10,29 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder
 from sklearn.utils.validation import check_is_fitted
 
-from .._compat import names_in, pipeline_steps
+from .._compat import BaseSearchCV, names_in, pipeline_steps
 from .._estimation._coefficients import NoLaw
 from .._estimation._cells import KnowsCells, behind, placed
 from .._estimation._public_maps import column_bounds
 from ..preprocessing import BoundsScaler, PublicTransformer, TableEncoder
 
 INTERCEPT = "intercept"
+SEARCH = (
+    "{} is a search: pass its best_estimator_. What is then shown counts the budget of that last "
+    "fit alone, and not those of the fits that were compared."
+)
 OTHERS = {
     "least_squares": "linear regressors, which have a least-squares line",
     "likelihood": "logistic regression of two classes and for Poisson regression",
 }
+
+
+def model_steps(model):
+    """The steps of a Pipeline, the estimator last, or a model alone; a search is refused."""
+    steps = pipeline_steps(model)
+    if isinstance(steps[-1], BaseSearchCV):
+        raise TypeError(SEARCH.format(type(steps[-1]).__name__))
+    return steps
 
 
 def law_in_units(model, estimand):
@@ -56,8 +68,8 @@ def table_units(model):
         The intercept is last, if the regressor has one. Lists say of each column with levels what
         the reference level is, and which names belong to the others.
     """
-    last = pipeline_steps(model)[-1]
-    names, step_map, _, lists = _passed(pipeline_steps(model))
+    last = model_steps(model)[-1]
+    names, step_map, _, lists = _passed(model_steps(model))
     # A step before the regressor may move the origin: then there is an intercept in any case.
     moved = step_map is not None
     own = last.fit_intercept and not last.effects
@@ -100,7 +112,7 @@ def knowing_cells(model):
 
     Cells are public: levels of lists, missing values, and combinations of these.
     """
-    *before, last = steps = pipeline_steps(model)
+    *before, last = steps = model_steps(model)
     if not before or not isinstance(last, KnowsCells):
         return last
     try:
@@ -333,7 +345,7 @@ def public_widths(model):
     dict of str to float
         Categories, truth values and indicators are not in it: their effects are of a whole step.
     """
-    steps = pipeline_steps(model)
+    steps = model_steps(model)
     for step in steps:
         if isinstance(step, TableEncoder):
             effects = step.coefficient_map()

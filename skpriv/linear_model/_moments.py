@@ -20,7 +20,7 @@ from .._estimation._coefficients import (
     solved_equations,
     solved_interval,
 )
-from .._estimation._fit_statistics import moment_statistics
+from .._estimation._fit_statistics import moment_statistics, weighted_statistics
 from .._estimation._intervals import certified_by_equations
 from .._estimation._moments import (
     RESIDUAL_CLIP,
@@ -320,12 +320,16 @@ class MomentRegressor(PoolsFits, CertifiedIntervals, FitsPersons, PredictionInte
         tuple of Statistic
             Each has a ``name``, a ``value`` and a ``std_error``. It is empty where the sums do not
             tell them: without an intercept, of persons, of codebook reports, of pooled fits, and
-            where noise hides the line.
+            where noise hides the line. Sums of weighted rows tell the residual deviation alone.
         """
-        moments = self._comparable_sums()
+        moments = self._equations
         maps = self._scaling
-        alike = maps.fit_intercept and self.privacy_report_.unit == "record"
-        solved = solved_equations(moments) if alike and moments and not moments.weight else ""
+        unsuited = moments is None or moments.law is not None or moments.weight
+        if unsuited or self.privacy_report_.unit != "record":
+            return ()
+        if not moments.symmetric:
+            return weighted_statistics(moments, maps.theta(self.coef_, self.intercept_), maps)
+        solved = solved_equations(moments) if maps.fit_intercept else ""
         return () if isinstance(solved, str) else moment_statistics(moments, solved, maps)
 
     def _centred(self, X, confidence_level, method):

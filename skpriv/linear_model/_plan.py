@@ -6,7 +6,7 @@ errors of a fit to real rows that are spread in the same way. A few made-up rows
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil, inf, isfinite, sqrt
 from typing import Any
@@ -55,14 +55,11 @@ class Rehearsal:
     sampling_error : ndarray of shape (n_coefficients,)
         What remains of it without privacy noise.
     report : PrivacyReport
-    level_records : float
-        Records of a level from which noise does not hide it.
     """
 
     std_error: np.ndarray
     sampling_error: np.ndarray
     report: Any
-    level_records: float
 
 
 @dataclass(frozen=True, repr=False)
@@ -103,8 +100,8 @@ class Plan(Printed):
         Effective records N = n mu (the square root of n times mu where users answer for
         themselves) over p^1.5, with p columns, the constant included.
     level_records : float
-        Number of records that a level of a list needs for half of a chance to be estimable; with
-        twice as many it nearly always is. NaN without lists, and where only a mean is asked.
+        Number of rows that a rare level of a list needs for half of a chance to be estimable, as
+        the table of a fit says it. NaN without lists, and where only a mean is asked.
     rehearse : callable
         ``rehearse(n, estimand)`` is the same rehearsal with another number of records.
     largest_n : int
@@ -232,9 +229,9 @@ class Plan(Printed):
             yield f"Not estimable (-) with these records and this budget: {', '.join(hidden)}."
         if isfinite(self.level_records):
             yield (
-                f"A level of a list needs about {self.level_records:,.0f} records to be estimable, "
-                "and twice that to be so nearly always. Rarer levels have a dash, and change no "
-                "other line."
+                f"A level of a list needs up to about {self.level_records:,.0f} rows to be "
+                "estimable, and twice that to be nearly sure. Rarer levels have a dash, and change "
+                "no other line."
             )
         yield from self._questions()
 
@@ -377,15 +374,20 @@ class _Imagined:
         seeds = range(1 if self.each else REHEARSALS)
         found = [self._rehearsed(n, estimand, seed) for seed in seeds]
         with catch_warnings(action="ignore"):  # of columns without a number
-            errors, sampling = np.median([pair for pair, *_ in found], axis=0)
+            errors, sampling = np.median([pair for pair, _ in found], axis=0)
             if estimand in ("least_squares", "likelihood"):
                 noise = np.maximum(errors**2 - sampling**2, 0.0)
                 errors = np.sqrt(sampling**2 + FAR_ROWS**2 * noise)
-        _, report, levels = found[0]
-        return Rehearsal(errors, sampling, report, levels)
+        return Rehearsal(errors, sampling, found[0][1].privacy_report_)
+
+    def level_rows(self, n):
+        """Most rows that a rare level needs, in some fits."""
+        seeds = range(REHEARSALS if len(self.effects[2]) else 0)
+        fits = [self._rehearsed(n, self.model.estimand, seed)[1]._released for seed in seeds]
+        return max((fit.rows_of_cells() for fit in fits), default=np.nan)
 
     def _rehearsed(self, n, estimand, seed):
-        """Errors of one fit, its report, and the records that a level needs."""
+        """Errors of one fit, and the fit."""
         model = self.model._for_rehearsal(estimand).set_params(random_state=seed)
         factor = 1.0
         if self.each:
@@ -397,9 +399,7 @@ class _Imagined:
             model.fit(MadeUpRows(n, X, y, self.names))
         _, matrix, cells = self.effects
         model = model.with_cells(cells) if len(cells) else model
-        errors = factor * np.array(model._planned_errors(matrix))
-        rows = model._released.rows_of_cells() if len(cells) else np.nan
-        return errors, model.privacy_report_, rows
+        return factor * np.array(model._planned_errors(matrix)), model
 
     def _fit_each(self, model, n):
         """Fit one row of each user, or of each person as many as are used at most."""
@@ -424,7 +424,7 @@ def plan_of(model, n, n_features, schema, shares, smallest_level, mean, deviatio
     """The `Plan` of an estimator, see `FitsBySteps.plan`."""
     n = check_length(n)
     encoder = None
-    levels = {}
+    levels = absent = {}
     trust = model._trust
     if trust.exact:
         raise ValueError(f"privacy={model.privacy!r} has no plan: no noise is added.")
@@ -437,6 +437,7 @@ def plan_of(model, n, n_features, schema, shares, smallest_level, mean, deviatio
         encoder = _encoder_of(schema)
         n_features = encoder._n_features_out
         levels = encoder.level_shares(shares, smallest_level)
+        absent = encoder.level_shares(shares, 0.0)
         usual = encoder.usual_target
         mean = usual[0] if mean is None and usual else mean
         deviation = LEFT_BY_LINE * usual[1] if deviation is None and usual else deviation
@@ -461,7 +462,7 @@ def plan_of(model, n, n_features, schema, shares, smallest_level, mean, deviatio
         noise_of_mean=noise / [float(row.records) for row in rows],
         guarantee=str(declared.report.guarantee),
         resolution=effective * trust.budget.mu / (n_features + 1) ** 1.5,
-        level_records=declared.level_records,
+        level_records=replace(imagined, shares=absent).level_rows(n),
         rehearse=imagined.rehearse,
         largest_n=imagined.largest_n,
         assumed=model._assumed_target(imagined.few_rows[1]),

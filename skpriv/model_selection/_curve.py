@@ -531,7 +531,7 @@ class PrivacyUtilityDisplay(Display):
         -------
         display : PrivacyUtilityDisplay
         """
-        pyplot(f"{cls.__name__}.from_estimator")  # An error comes before the work.
+        pyplot(f"{cls.__name__}.from_estimator")
         curve = privacy_utility_curve(estimator, X, y, **options)
         return cls.from_curve(curve).plot(ax, quantity=quantity)
 

@@ -305,7 +305,7 @@ class Schema(Mapping):
         )
 
     def groups(self, frame: Any) -> dict[str, Any]:
-        """Whose each row is, as keywords of `fit`, :func:`skpriv.describe` and `check_table`.
+        """Whose each row is, as keywords of `fit` and :func:`skpriv.describe`.
 
         Parameters
         ----------

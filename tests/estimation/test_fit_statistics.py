@@ -1,5 +1,6 @@
 """The explained part of a released fit is that of the records, and its interval covers."""
 
+from math import sqrt
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,7 +14,8 @@ from skpriv._estimation._fit_statistics import (
     linear_part,
     linear_statistics,
 )
-from skpriv._estimation._loop._score import CUT
+from skpriv._estimation._loop._evidence import SPREAD_WEIGHT
+from skpriv._estimation._loop._score import COUNT_WEIGHT, CUT
 from skpriv._linalg import unvech
 from skpriv.datasets import load_wages
 from skpriv.linear_model import (
@@ -128,7 +130,10 @@ def test_what_is_not_told_is_left_out():
     assert not LinearRegression(**line, fit_intercept=False).fit(X, y).fit_statistics()
     persons = LinearRegression(**line, max_rows_per_group=4).fit(X, y, groups=np.arange(2000) // 4)
     assert not persons.fit_statistics()
-    assert not PoissonRegressor(bounds_X=(-1, 1), bounds_y=(0, 9)).fit(X, y).fit_statistics()
+    counts = PoissonRegressor(bounds_X=(-1, 1), bounds_y=(0, 9), fit_intercept=False)
+    assert not counts.fit(X, y).fit_statistics()
+    descent = ReweightedRegressor(data_norm=2.0, bounds_y=(-4, 4), solver="sgd")
+    assert not descent.fit(X, y).fit_statistics()
     exact = LogisticRegression(classes=(False, True), bounds_X=(-1, 1), privacy="none").fit(
         X, y > 0.0
     )
@@ -248,10 +253,65 @@ def test_moments_that_do_not_tell_leave_it_out():
     assert weighted.fit_statistics()[0].std_error >= told.fit_statistics()[0].std_error
     assert not SSPRegressor(**line, fit_intercept=False).fit(X, y).fit_statistics()
     assert not SSPRegressor(**line, epsilon=0.01).fit(X, y).fit_statistics()
-    assert not ReweightedRegressor(**line).fit(X, y).fit_statistics()
+    assert len(ReweightedRegressor(**line).fit(X, y).fit_statistics()) == 1
     persons = SSPRegressor(**line).fit(X, y, groups=np.arange(4000) // 2, max_rows_per_group=2)
     assert not persons.fit_statistics()
     weak = IVRegressor(
         instruments=[0], endogenous=[1], bounds_X=(-1, 1), bounds_y=(-4, 4), random_state=0
     )
     assert not weak.fit(X, y).fit_statistics()
+
+
+COUNTS = {
+    "even": lambda rng, X: rng.poisson(np.exp(1.0 + X[:, 0])),
+    "two values": lambda rng, X: rng.poisson(np.exp(0.5 + 0.6 * np.sign(X[:, 0] + 0.4))),
+    "skewed": lambda rng, X: rng.poisson(np.exp(-1.0 + 2.5 * X[:, 0])),
+    "more noise": lambda rng, X: rng.poisson(np.exp(1.0 + X[:, 0]) * rng.gamma(3.0, 1 / 3, len(X))),
+    "rare": lambda rng, X: rng.poisson(np.exp(-2.0 + 0.7 * X[:, 0])),
+}
+
+
+@pytest.mark.parametrize("kind", COUNTS)
+def test_r2_and_deviation_of_counts(kind):
+    """Of the means that the fit itself predicts, for any law of them; without weights or clips.
+
+    Four fits of each kind: an error of half would pass for neither of both.
+    """
+    for seed in range(4):
+        rng, X = rows(seed, 20_000)
+        y = np.minimum(COUNTS[kind](rng, X), 30)
+        model = PoissonRegressor(bounds_X=(-1, 1), bounds_y=(0, 30), random_state=seed)
+        squares = ((y - model.fit(X, y).predict(X)) ** 2).mean()
+        part, deviation = model.fit_statistics()
+        assert abs(part.value - (1.0 - squares / y.var())) < Z * part.std_error
+        assert abs(deviation.value - sqrt(squares)) < Z * deviation.std_error
+        assert deviation.std_error < 0.1 * deviation.value
+
+
+@pytest.mark.parametrize("wider", [1.0, 3.0], ids=["even", "uneven"])
+def test_deviation_of_weighted_rows(wider):
+    for seed in range(4):
+        rng, X = rows(seed, 20_000)
+        y = X @ COEF + rng.normal(0.0, 0.3, 20_000) * np.where(X[:, 0] > 0.5, wider, 1.0)
+        model = ReweightedRegressor(data_norm=2.0, bounds_y=(-4, 4), random_state=seed).fit(X, y)
+        (deviation,) = model.fit_statistics()
+        truth = (y - model.predict(X)).std()
+        assert abs(deviation.value - truth) < Z * deviation.std_error < 0.4 * truth
+    exact = model.fit(X, X @ COEF)
+    low, _ = exact.fit_statistics()[0].ends(2.0)
+    assert low == 0.0
+
+
+def test_what_counts_add_to_their_mean_costs_nothing():
+    """The sensitivity stays 2 with the weights of all terms; of each a fifth more would show."""
+    g = np.linspace(0.0, 1.0, 401)
+    one, other = g[:, None], g[None, :]
+
+    def move(square=SPREAD_WEIGHT, near=COUNT_WEIGHT, around=SPREAD_WEIGHT):
+        one_of = (one >= CUT) != (other >= CUT)
+        squares = (one + other) ** 2 + square**2 * (one**2 - other**2) ** 2 + near**2 * one_of
+        most = around**2 * np.maximum(1.0 - one**2, 1.0 - other**2) ** 2
+        return np.sqrt((squares + most).max())
+
+    assert move() == pytest.approx(2.0)
+    assert min(move(near=1.2 * COUNT_WEIGHT), move(1.5 * SPREAD_WEIGHT), move(around=1.5 * SPREAD_WEIGHT)) > 2.0

@@ -20,7 +20,7 @@ from skpriv.inspection import CoefficientDisplay, Inference, inference
 from skpriv.linear_model import (
     IVRegressor, LinearRegression, LogisticRegression, ReweightedRegressor, SSPRegressor,
 )  # fmt: skip
-from skpriv.preprocessing import BoundsScaler, Numeric, TableEncoder
+from skpriv.preprocessing import BoundsScaler, Categorical, Numeric, TableEncoder
 
 BOUNDS = {"age": (20.0, 60.0), "dose": (0.0, 5.0), "other": (-1.0, 1.0)}
 
@@ -190,16 +190,31 @@ class Told(LawSource):
         factor = np.abs(matrix).max(axis=1)
         value, variance = factor * np.array(self.value)[at], factor**2 * np.array(self.variance)[at]
         told = np.isfinite(value)
-        reason, nothing = "" if told.all() else "hidden", np.zeros((len(at), len(at)))
-        return LawSums(value + shift, np.diag(variance), nothing, told, reason)
+        reasons = {f"hidden {place}": at == place for place in at[~told]}
+        return LawSums(value + shift, np.diag(variance), 0.0 * np.diag(variance), told, reasons)
 
 
 def test_a_dash_stands_beside_the_others():
     law = CoefficientLaw.of(Told([1.0, 1.0, np.nan], [1.0, 4.0, np.nan]), 3, 100)
     with warnings.catch_warnings(action="error"):
         found = Inference(["a", "b", "c"], law.mapped(2.0 * np.eye(3)), 0.95, "")
-        assert "Not estimable (-): hidden" in " ".join(str(found).split())
+        assert "Not estimable (-): c: hidden 2." in " ".join(str(found).split())
         assert "Not estimable" not in str(found.contrast({"a": 1.0, "b": -1.0}))
+
+
+def test_each_reason_has_one_note_with_its_names():
+    """Two levels are too rare and two columns are one: two notes, and not one for each row."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"age": rng.uniform(0.0, 1.0, 20_000), "site": "A", "more": "C"})
+    X["born"] = X["age"]
+    schema = {name: Numeric(0, 1) for name in ("age", "born")}
+    schema |= {name: Categorical(["A", "B", "C"], other=False) for name in ("site", "more")}
+    X.loc[: len(X) // 2, "site"], X.loc[: len(X) // 3, "more"] = "C", "A"
+    line = LinearRegression(data_norm=1.0, bounds_y=(0, 1), random_state=0)
+    found = inference(make_pipeline(TableEncoder(schema), line).fit(X, X["age"]))
+    few, alike = (note for note in found._notes() if "Not estimable" in note)
+    assert "site=B, more=B: a" in few and "age, born: noise hides" in alike
+    assert {"site=B", "more=B", "age", "born"} == set(found.hidden)
 
 
 def test_what_is_not_told_has_names():
@@ -274,7 +289,7 @@ def test_what_noise_hides_is_wide_by_bounds_and_named_alone():
         assert (found.std_error[:2] >= 5.0).all() and found.std_error[2] < 0.2
         assert not found.contrast({"dose": 1.0}).reason
         alone = found.contrast({"birth": 1.0, "dose": 1.0})
-        assert alone.reason.startswith("birth: ") and alone.std_error[0] >= 5.0
+        assert "noise hides" in alone.reason and alone.std_error[0] >= 5.0
     found = inference(clone(model).set_params(bounds_X=None, data_norm=2.0).fit(X, y))
     assert np.isnan(found.estimate[:2]).all() and found.reason.startswith("age, birth: ")
 

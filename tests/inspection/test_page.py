@@ -1,13 +1,15 @@
 """The page that somebody signs: self-contained, in plain words, and readable on a phone."""
 
+import inspect
 import re
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
-from skpriv import BudgetAccountant, describe
+from skpriv import BudgetAccountant, describe, inspection
 from skpriv.inspection import inference, picture, release_page
 from skpriv.linear_model import AdditiveRegressor, LinearRegression, SSPRegressor
 from skpriv.preprocessing import Categorical, Numeric, Schema, TableEncoder
@@ -105,3 +107,18 @@ def test_the_picture_has_the_effects_of_whole_ranges():
     shown, own = picture(line, 0.95), inference(line)
     np.testing.assert_allclose(shown.estimate, own.estimate[:2] * [50.0, 1.0])
     assert shown.unit == "of the whole range"
+
+
+@pytest.mark.parametrize("name", inspection.__all__)
+def test_a_search_is_refused_with_the_fit_that_it_holds(name):
+    """Whatever takes a fitted model says the remedy."""
+    door = getattr(inspection, name)
+    first, *others = inspect.signature(door).parameters
+    if not inspect.isfunction(door) or first not in ("model", "models", "estimator"):
+        return
+    X = np.random.default_rng(0).uniform(size=(100, 1))
+    line = SSPRegressor(data_norm=1.0, bounds_y=(0, 1), random_state=0)
+    search = GridSearchCV(line, {"alpha": ["auto"]}, cv=2).fit(X, X[:, 0])
+    rows = [X[:1]] if others[0] in ("X", "rows", "row") else []
+    with pytest.raises(TypeError, match="GridSearchCV.*best_estimator_"):
+        door({"a": search} if first == "models" else search, *rows)

@@ -1,5 +1,7 @@
 """A plan says what a fit asks and tells, without data and without a charge, and it is true."""
 
+import re
+
 import numpy as np
 import pytest
 from sklearn.pipeline import make_pipeline
@@ -187,7 +189,7 @@ def test_of_a_schema_it_tells_the_coefficients_of_the_table(encoder):
     assert plan.names == found.names[:-1]
     ratio = plan.std_error / found.std_error[:-1]
     assert 0.77 < np.median(ratio) < 1.3 and (0.6 < ratio).all() and (ratio < 1.67).all()
-    assert "A level of a list needs about" in str(plan)
+    assert "needs up to about" in str(plan)
 
 
 def test_a_usual_target_is_as_wide_as_it_says():
@@ -215,6 +217,28 @@ def test_a_level_needs_as_many_rows_as_are_said():
     ]
     place = found[0].names.index("site=C")
     assert [bool(plan.estimable[place]) for plan in found] == [False, True]
+
+
+@pytest.mark.parametrize(("n", "most_rows", "columns"), [
+    (20_000, None, 1), (2_000, None, 7), (2_000, 3, 1), (10_000, 3, 4),
+])  # fmt: skip
+def test_a_level_needs_as_many_rows_as_the_table_says(n, most_rows, columns):
+    """A plan says at least half of what the table says: the third case was 9 times less."""
+    pd = pytest.importorskip("pandas")
+    schema = {"site": Categorical(["A", "B", "C"], other=False)}
+    schema |= {f"x{i}": Numeric(0, 1) for i in range(columns)}
+    model = LinearRegression(data_norm=1.0, bounds_y=(0, 1), max_rows_per_group=most_rows, **RANGES)
+    planned = model.plan(n, schema=schema).level_records
+    rows = n * (most_rows or 1)
+    frame = pd.DataFrame(np.random.default_rng(0).uniform(size=(rows, len(schema))), columns=schema)
+    y = frame.pop("site")
+    frame["site"] = np.where(frame["x0"] < 0.3, "A", "B")
+    groups = {"linearregression__groups": np.arange(rows) % n} if most_rows else {}
+    line = make_pipeline(TableEncoder(schema), model).fit(frame, y, **groups)
+    said = re.search("up to about ([0-9,]+) rows", inference(line).reason).group(1)
+    assert planned >= 0.45 * float(said.replace(",", ""))
+    if n == 20_000:  # the design is resolved
+        assert planned <= 2.0 * float(said.replace(",", ""))
 
 
 def test_small_integers_of_numpy_do_not_overflow():

@@ -361,9 +361,10 @@ def _curve(function, given):
     )  # fmt: skip
 
 
-def _describe(function, given):
+def _describe(given):
     options = optional(given, {"max_rows_per_group": 2}, groups=LABELS)
-    function(_table(given, "table"), SCHEMA, epsilon=5.0, delta=1e-6, random_state=SEED, **options)
+    cost = {"epsilon": 5.0, "delta": 1e-6, "random_state": SEED}
+    inspection.describe(_table(given, "table"), SCHEMA, **cost, **options)
 
 
 COST = {"epsilon": 1.0, "delta": 1e-6}
@@ -386,8 +387,7 @@ DOORS = {
         lambda: inspection.private_quantiles, "y", levels=[0.5], bounds=(-1, 1), **COST
     ),
     "propose_max_rows": door(lambda: inspection.propose_max_rows, "groups", largest=9, **COST),
-    "describe": partial(_describe, inspection.describe),
-    "check_table": partial(_describe, preprocessing.check_table),
+    "describe": _describe,
     "IntervalDisplay.from_estimator": door(
         lambda: partial(inspection.IntervalDisplay.from_estimator, _fitted(SSPRegressor)),
         "X", feature=0,

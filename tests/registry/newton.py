@@ -9,7 +9,9 @@ from skpriv._estimation._links import IDENTITY, Log, Logit
 from skpriv._estimation._loop._far_rows import FarRowsQuery
 from skpriv._estimation._loop._rows import ClippedRowsQuery, MarginsQuery, Whitened, WhiteningQuery
 from skpriv._estimation._targets import LocationQuery, SpreadQuery
-from skpriv._estimation._loop._evidence import ResidualMeanQuery, StretchQuery
+from skpriv._estimation._loop._evidence import (
+    ResidualMeanQuery, SpreadOfCountsQuery, StretchQuery,
+)  # fmt: skip
 from skpriv._estimation._loop._score import (
     LineScoreQuery, OwnSlopeQuery, ScoreQuery, StepAndLineQuery,
 )  # fmt: skip
@@ -138,6 +140,12 @@ def _stretch(rng):
     return StretchQuery(*known, middle=rng.normal(), unit=unit)
 
 
+def _spread_of_counts(rng):
+    query = _residual_mean(rng)
+    known = query.row_map, query.target_map, query.location, query.theta, query.limit, query.link
+    return SpreadOfCountsQuery(*known, middle=rng.uniform(), unit=10.0 ** rng.uniform(-3.0, 0.4))
+
+
 def _location(kind):
     """Of targets of a line or of classes, with weights at times."""
 
@@ -208,6 +216,10 @@ CASES = {
     StretchQuery: Case(
         _stretch,
         (_targets(StretchQuery(PLAIN, TARGET, 0.0, 0.1 * E1, 0.5, unit=0.05), 1.0, -1.0),),
+    ),
+    SpreadOfCountsQuery: Case(
+        _spread_of_counts,
+        (_targets(SpreadOfCountsQuery(PLAIN, TARGET, 0.0, np.zeros(2), 0.5), 1.0, -1.0),),
     ),
     # Runs without privacy only.
     LeastSquares: Case(lambda rng: LeastSquares(RecordMap(PLAIN, TARGET)), ()),

@@ -1,6 +1,6 @@
 """What other answers than the steps tell of a fit: of its mean, and of the length of a line."""
 
-from math import sqrt
+from math import expm1, sqrt
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,10 @@ from .._links import IDENTITY, StepLink
 from .._public_maps import RowMap
 from .._targets import scaled_targets
 from ._rules import NORMAL, mean_clip, skewness_bias
-from ._score import CUBE
+from ._score import COUNT_WEIGHT, CUBE, CUT
 
 STRETCH_WEIGHT = 1.5  # c of `StretchQuery`: free up to 1.66
+SPREAD_WEIGHT = sqrt(0.8)  # c of `SpreadOfCountsQuery`
 
 
 @frozen_object
@@ -84,6 +85,32 @@ class StretchQuery(ResidualMeanQuery):
         return float(product), float(square) / STRETCH_WEIGHT, answer.mean_scale
 
 
+@frozen_object
+class SpreadOfCountsQuery(StretchQuery):
+    """Sums of v s, c v s^2, k v J and c v (1 - s^2) g^2, for residuals s and means mu of the fit.
+
+    Here s = clip((r - mu) / R), g = clip((mu - t) / u), J = 1{|s| >= .75}, and v is a weight, with
+    c^2 = .8 and k = .79. The sensitivity is 2, that of the first sum alone. As for `StretchQuery`,
+    v and v' are 0 or 1, and for v' = 0 the square is at most 1 + c^2 + k^2. For v = v' = 1,
+    a = |s| and b = |s'| <= a, the last sums differ by at most c (1 - b^2), so that without J the
+    square increases in a, and at a = 1 it is at most (1 + b)^2 (1 + 2 c^2 (1 - b)^2): that of a
+    `StretchQuery` with a weight of 2 c^2 = 1.6, which is at most 4. It increases in b, too, since
+    4 c^2 b (1 - b) < 1. So it is at most 3.369 + k^2 = 3.993 where J is 1 for one of them alone,
+    whose |s'| is below 3/4.
+    """
+
+    name = "mean of the residuals"
+    shape = (4,)
+
+    def terms(self, residual, fit):
+        """Terms s, c s^2, k J and c (1 - s^2) g^2 of each row."""
+        away = (self.link.mean(self.location + fit) - self.middle) / self.unit
+        squares = SPREAD_WEIGHT * residual**2
+        near = COUNT_WEIGHT * (np.abs(residual) >= CUT)
+        around = (SPREAD_WEIGHT - squares) * np.clip(away, -1.0, 1.0) ** 2
+        return np.array([residual, squares, near, around])
+
+
 LEAST_STRETCH = -0.9  # part of a fit by which it is made longer at least
 
 
@@ -114,6 +141,9 @@ class KnownMean:
         How far the clip of the steps moves the mean of their solution.
     slope : float
         Slope of the mean of the target where it is, times the part of the records that have one.
+    counts : tuple of float
+        Limit R and unit u of a `SpreadOfCountsQuery`, its last three means, without weights, and
+        the deviation of the noise of the first and the last of them; empty where it is not asked.
     """
 
     point: np.ndarray
@@ -123,6 +153,7 @@ class KnownMean:
     variance: float
     skew: float
     slope: float = 1.0
+    counts: tuple = ()
 
     def excess(self, b, noise, shared):
         """By how much the mean of an estimate b is above that of the target.
@@ -269,21 +300,30 @@ def known_mean(session, whitened, maps, released, deviation, pool, equation, rul
         explained = float(pool.b @ pool.slope @ pool.b)
     deviation = sqrt(max(pool.variance, deviation**2 - 4.0 * noise**2 - explained))
     unit = 1.0 if link.linear else slope / released.part
+    counts = ()
     if rules.mean:
         clip = mean_clip(2.0 / (rules.effective_records * sqrt(rules.mean)))
         limit = min(link.farthest, clip * deviation)
         theta = whitened.W.T @ pool.b
-        query = ResidualMeanQuery(maps.row_map, maps.target_map, start, theta, limit, link)
+        fields = maps.row_map, maps.target_map, start, theta, limit, link
+        if link.linear:
+            query = ResidualMeanQuery(*fields)
+        else:
+            # The fit has the mean exp(start + value - square / 2), since the gram weighs rows by
+            # their means.
+            away = pool.b - value * constant
+            square = max(away @ gram @ away, 0.0) / level
+            fitted = float(link.mean(start + value - square / 2.0))
+            far = min(2.0 * clip * fitted * sqrt(expm1(min(max(square, 0.05), 4.0))), link.farthest)
+            query = SpreadOfCountsQuery(*fields, middle=fitted, unit=far)
         answer = session.sum(query, rules.mean)
         residual = limit * answer.value[0] / answer.n / released.part
         noise = limit * answer.noise.scale / answer.n / released.part
         excess = -residual
         if not link.linear:
-            # The fit has the mean exp(start + value - square / 2), since the gram weighs rows by
-            # their means. Neither mean is taken to be below this noise.
-            away = pool.b - value * constant
-            square = max(away @ gram @ away, 0.0) / level
-            fitted = max(link.mean(start + value - square / 2.0), noise)
+            parts = answer.mean[1:] / [SPREAD_WEIGHT, COUNT_WEIGHT, SPREAD_WEIGHT] / released.part
+            counts = limit, far, *parts.tolist(), noise / limit / SPREAD_WEIGHT
+            fitted = max(fitted, noise)  # neither mean is taken to be below this noise
             mean = max(fitted + residual, noise)
             excess = link.linear_part(fitted) - link.linear_part(mean)
             unit = link.steepest / link.far * link.slope(link.linear_part(mean), mean)
@@ -301,7 +341,7 @@ def known_mean(session, whitened, maps, released, deviation, pool, equation, rul
     skew *= (1.0 + equation.fall) / unit
     if not link.linear:
         skew = min(skew, MOST_SKEW)
-    return KnownMean(pool.b, constant, gram, value, 1.0 / precision, skew, slope)
+    return KnownMean(pool.b, constant, gram, value, 1.0 / precision, skew, slope, counts)
 
 
 def known_length(

@@ -14,7 +14,7 @@ import numpy as np
 from ..._linalg import RELATIVE_ZERO, norm_of, psd_part, quadratic_forms, trace_of
 from ..._stored import frozen_object, stored
 from .._cells import MOSTLY, ROUNDED_SQUARE, Across, Cells, moved, noise_floor, split
-from .._coefficients import NOISE, CoefficientLaw
+from .._coefficients import NOISE, CoefficientLaw, enough_rows
 from .._information import Information
 from .._intervals import USUAL_QUANTILE, two_sided_quantile
 from .._links import IDENTITY
@@ -134,7 +134,7 @@ class LoopFit(Released):
     degrees: float | None = None
     clipped: tuple | None = None
     length: float = 1.0
-    cells: Cells | None = None
+    cells: Any = None
     part: float = 1.0
 
     poolable = True
@@ -231,18 +231,21 @@ class LoopFit(Released):
             n,
         )
 
-    def rows_of_cells(self):
-        """Rows that a cell of the table needs for half of a chance to be told from an empty one.
+    def square_kept(self, cells):
+        """The part of a slope that one row of each of these cells is, in its direction."""
+        squares = self.cells.square_kept(self.length)[cells]
+        if self.link.linear:
+            return squares
+        return squares * min(trace_of(self.gram) / self.length**2, 1.0)  # that of a usual row's mean
 
-        Rows of a cell with few of them are stretched along its direction, up to length 1 of a row.
-        """
+    def rows_of_cells(self):
+        """Rows that any of the cells which may be empty needs, or else the rarest one."""
         if not self.equations:
             return np.nan
-        slope = 1.0  # of the mean of a usual row
-        if not self.link.linear:
-            slope = min(trace_of(self.gram) / self.length**2, 1.0)
-        rows = USUAL_QUANTILE * self.n * self.rows_per_record
-        return rows * self.pooled(FITTED).slope_scale / max(slope, 1e-300)
+        pooled = self.pooled(FITTED)
+        rarest = [int(np.argmin(self.cells.along(pooled.slope)))]
+        square_kept = self.square_kept(self.law().empty or rarest)
+        return enough_rows(pooled.slope_scale, square_kept, self.n * self.rows_per_record)
 
     def notes(self, row_map, names):
         """What a report says of bounds that are too narrow or too wide."""

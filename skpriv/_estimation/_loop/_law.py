@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._linalg import psd_part, quadratic_forms, trace_of
+from ..._linalg import psd_part, quadratic_forms
 from ..._stored import frozen_object
 from .._cells import MOSTLY, across_all, estimable_weights
 from .._coefficients import NOISE, LawSource, LawSums, few_rows
@@ -305,13 +305,14 @@ class LoopSource(LawSource):
         resolved = chosen.resolved(points)
         largest = radius * _largest_in_bounds(fit, self.maps.row_map, theta)
         bounded = ~resolved & np.isfinite(largest)
+        reasons: dict = {}
         if not resolved.all():
             privacy[bounded, bounded] += largest[bounded] ** 2
             in_cells = ~chosen.across_cells(points)
-            said = {BOUNDED: bounded.any(), self.hiding: (~resolved & ~in_cells).any()}
-            if in_cells.any():
-                said[_few_rows_of(fit, chosen)] = True
-            reason = "; ".join(words for words, needed in reversed(said.items()) if needed)
+            few_rows = _few_rows_of(fit, chosen) if in_cells.any() else ""
+            for words, places in ((few_rows, in_cells), (self.hiding, ~resolved & ~in_cells)):
+                reasons |= {words: places & ~bounded, f"{words}; {BOUNDED}": places & bounded}
+        reasons = {words: places for words, places in reasons.items() if places.any()}
         has_law = resolved | bounded
         both = np.outer(has_law, has_law)
         estimate = radius * chosen.value(points) + matrix @ self._origin + shift
@@ -320,7 +321,7 @@ class LoopSource(LawSource):
             np.where(both, sampling, np.nan),
             np.where(both, privacy, np.nan),
             has_law,
-            reason,
+            reasons,
             bounded,
         )
 
@@ -336,13 +337,11 @@ def _few_rows_of(fit, law):
     rows = fit.n * fit.rows_per_record
     slope = pooled.slope
     scale = pooled.slope_scale
-    square_kept = fit.cells.square_kept(fit.length)[law.empty]
     noise = scale
     if fit.link.linear:
         slope = slope + last.residual_gram / last.cut_length**2
         noise = sqrt(scale**2 + (last.residual_scale / last.cut_length**2) ** 2)
-    else:  # the slope of the mean of a usual row
-        square_kept = square_kept * min(trace_of(fit.gram) / fit.length**2, 1.0)
+    square_kept = fit.square_kept(law.empty)
     return few_rows(fit.cells.along(slope)[law.empty], scale, noise, square_kept, rows)
 
 

@@ -155,11 +155,6 @@ def failure_of_fit(oracle, X, y, releases):
     return None
 
 
-def interval_claims(oracle):
-    """Methods of the intervals that an oracle has, or may have if it does not say."""
-    return oracle.interval_claims if isinstance(oracle, Oracle) else ("certified", "asymptotic")
-
-
 def reward_range(oracle):
     """Least and largest reward that a fitted oracle predicts."""
     if is_classifier(oracle):

@@ -8,13 +8,13 @@ import numpy as np
 from scipy.special import ndtri
 
 from ..._compat import HasMethods
-from ..._estimation._oracle import PoolsFits
+from ..._estimation._oracle import PoolsFits, interval_claims
 from ..._linalg import ROUNDED, TINY
 from ..._parameters import Level, NotNegative, parameters
 from ..._stored import stored_in_policies
 from .._draws import HALF_NORMAL, distinct, flat, inverse_gap, uniform
 from .._ucb._lin_ucb import GAP_WEIGHT
-from ._oracles import coef_posterior, interval_claims, pools, reward_range
+from ._oracles import coef_posterior, pools, reward_range
 from ._policy import OraclePolicy
 
 

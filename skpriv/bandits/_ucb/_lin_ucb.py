@@ -1,14 +1,14 @@
 """LinUCB and LinSquareCB, in every trust model."""
 
 from math import sqrt
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from scipy.linalg import block_diag
 
 from ..._compat import StrOptions
 from ..._parameters import (
-    ArrayLike, Channel, Level, NotNegative, Positive, PrivacyModel, attribute, parameters,
+    Channel, Level, NotNegative, Positive, PrivacyModel, attribute, parameters,
 )  # fmt: skip
 from ..._stored import stored_in_policies
 from ...privacy import MODELS
@@ -56,7 +56,7 @@ class UnderAnyTrust(RunningSumsPolicy):
     channel: Channel = "auto"
     window: Literal["auto"] | None = "auto"
     fit_intercept: bool = True
-    start: ArrayLike | None = None
+    start: Any = None
 
 
 @parameters

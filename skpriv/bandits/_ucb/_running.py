@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from ..._estimation._reports import best_channel, moments_query, report_noises
@@ -219,6 +220,11 @@ class RunningSumsPolicy(BasePolicy):
         if self.start is not None:
             if self._certified:
                 raise ValueError("start is the mean of a prior: it needs width='asymptotic'.")
+            if isinstance(self.start, BaseEstimator):
+                raise TypeError(
+                    f"start is a {type(self.start).__name__}: pass its weights and its intercept, "
+                    "np.append(fit.coef_, fit.intercept_), of a fit to public rows."
+                )
             start = finite_numbers(
                 self.start, "start, np.append(weights, intercept),", (n_phi + 1,)
             )

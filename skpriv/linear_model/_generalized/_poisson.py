@@ -3,6 +3,7 @@
 import numpy as np
 from scipy import stats
 
+from ..._estimation._fit_statistics import count_statistics
 from ..._estimation._links import Log
 from ..._estimation._public_maps import PublicTargets
 from ..._parameters import ConformityScore, parameters
@@ -71,7 +72,7 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
     -----
     **Privacy guarantee**: (epsilon, delta)-differential privacy under replacement of one record.
     Released are Gaussian answers: the mean of the target and the mean size of its residuals, three
-    for the whitening, one for each score step and one for the mean of the fit. Costs compose
+    for the whitening, one for each score step and one for the mean and the size of the residuals. Costs compose
     exactly as Gaussian DP (Dong, Roth and Su 2022). Public: the number of records and all
     parameters. The sensitivity of a score step is proved in the docstring of ``ScoreQuery``
     (``skpriv/_estimation/_loop/_score.py``).
@@ -105,11 +106,25 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
     @property
     def _law_words(self):
         """Their values by the law of the coefficients."""
-        words = {"estimand": "logarithm of the mean", "detail": "log-linear"}
-        return words | {
+        return {
+            "estimand": "logarithm of the mean",
+            "detail": "log-linear",
             "ratio": "a rate ratio (of the intercept: a mean)",
             "ratio_name": "rate ratio",
         }
+
+    def fit_statistics(self) -> tuple:
+        """R-squared and the residual deviation of counts, by what was released.
+
+        Returns
+        -------
+        tuple of Statistic
+            Each has a ``name``, a ``value`` and a ``std_error``. It is empty where the answers do
+            not tell them: without an intercept, of persons with several rows, and of few records.
+        """
+        fit = self._released
+        has_mean = fit.equations and fit.rows_per_record == 1 and fit.mean
+        return count_statistics(fit, self.bounds_y_[1]) if has_mean and fit.mean.counts else ()
 
     _means = "counts"
 
