@@ -313,7 +313,7 @@ def known_mean(session, whitened, maps, released, deviation, pool, equation, rul
             # their means.
             away = pool.b - value * constant
             square = max(away @ gram @ away, 0.0) / level
-            fitted = float(link.mean(start + value - square / 2.0))
+            fitted = link.mean(start + value - square / 2.0)
             far = min(2.0 * clip * fitted * sqrt(expm1(min(max(square, 0.05), 4.0))), link.farthest)
             query = SpreadOfCountsQuery(*fields, middle=fitted, unit=far)
         answer = session.sum(query, rules.mean)
@@ -322,7 +322,7 @@ def known_mean(session, whitened, maps, released, deviation, pool, equation, rul
         excess = -residual
         if not link.linear:
             parts = answer.mean[1:] / [SPREAD_WEIGHT, COUNT_WEIGHT, SPREAD_WEIGHT] / released.part
-            counts = limit, far, *parts.tolist(), noise / limit / SPREAD_WEIGHT
+            counts = limit, far, *parts, noise / limit / SPREAD_WEIGHT
             fitted = max(fitted, noise)  # neither mean is taken to be below this noise
             mean = max(fitted + residual, noise)
             excess = link.linear_part(fitted) - link.linear_part(mean)

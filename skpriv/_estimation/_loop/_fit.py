@@ -243,7 +243,7 @@ class LoopFit(Released):
         if not self.equations:
             return np.nan
         pooled = self.pooled(FITTED)
-        rarest = [int(np.argmin(self.cells.along(pooled.slope)))]
+        rarest = [np.argmin(self.cells.along(pooled.slope))]
         square_kept = self.square_kept(self.law().empty or rarest)
         return enough_rows(pooled.slope_scale, square_kept, self.n * self.rows_per_record)
 
