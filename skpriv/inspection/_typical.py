@@ -18,8 +18,8 @@ from ._units import INTERCEPT, model_steps, weights_at
 
 NOT_ROWS = "These rows are public and made up: their values are written beside the numbers."
 SHRUNK = (
-    "Predictions are those of predict. Where noise is large they are shrunk, and differ from sums "
-    "of the coefficients in the table, which are not."
+    "Predictions are those of predict. They are shrunk if noise is large, and then differ from "
+    "sums of the coefficients in the table, which are not."
 )
 
 

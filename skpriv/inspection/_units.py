@@ -18,8 +18,8 @@ from ..preprocessing import BoundsScaler, PublicTransformer, TableEncoder
 
 INTERCEPT = "intercept"
 SEARCH = (
-    "{} is a search: pass its best_estimator_. What is then shown counts the budget of that last "
-    "fit alone, and not those of the fits that were compared."
+    "{} is a search: pass its best_estimator_. The result counts the budget of that last fit "
+    "alone, and not those of the fits that were compared."
 )
 OTHERS = {
     "least_squares": "linear regressors, which have a least-squares line",

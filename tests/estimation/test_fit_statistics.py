@@ -273,7 +273,7 @@ COUNTS = {
 
 @pytest.mark.parametrize("kind", COUNTS)
 def test_r2_and_deviation_of_counts(kind):
-    """Of the means that the fit itself predicts, for any law of them; without weights or clips.
+    """They are those of the means that the fit predicts, for any law of them.
 
     Four fits of each kind: an error of half would pass for neither of both.
     """
