@@ -314,4 +314,11 @@ def test_what_counts_add_to_their_mean_costs_nothing():
         return np.sqrt((squares + most).max())
 
     assert move() == pytest.approx(2.0)
-    assert min(move(near=1.2 * COUNT_WEIGHT), move(1.5 * SPREAD_WEIGHT), move(around=1.5 * SPREAD_WEIGHT)) > 2.0
+    assert (
+        min(
+            move(near=1.2 * COUNT_WEIGHT),
+            move(1.5 * SPREAD_WEIGHT),
+            move(around=1.5 * SPREAD_WEIGHT),
+        )
+        > 2.0
+    )

@@ -236,7 +236,9 @@ class LoopFit(Released):
         squares = self.cells.square_kept(self.length)[cells]
         if self.link.linear:
             return squares
-        return squares * min(trace_of(self.gram) / self.length**2, 1.0)  # that of a usual row's mean
+        return squares * min(
+            trace_of(self.gram) / self.length**2, 1.0
+        )  # that of a usual row's mean
 
     def rows_of_cells(self):
         """Rows that any of the cells which may be empty needs, or else the rarest one."""
