@@ -73,8 +73,8 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
     **Privacy guarantee**: (epsilon, delta)-differential privacy under replacement of one record.
     Released are Gaussian answers: the mean of the target and the mean size of its residuals, three
     for the whitening, one for each score step and one for the mean and the size of the residuals.
-    Costs compose exactly as Gaussian DP (Dong, Roth and Su 2022). Public: the number of records and all
-    parameters. The sensitivity of a score step is proved in the docstring of ``ScoreQuery``
+    Costs compose exactly as Gaussian DP (Dong, Roth and Su 2022). Public: the number of records and
+    all parameters. The sensitivity of a score step is proved in the docstring of ``ScoreQuery``
     (``skpriv/_estimation/_loop/_score.py``).
 
     Examples
