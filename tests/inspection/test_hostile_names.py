@@ -23,7 +23,7 @@ from skpriv.inspection import (
     CoefficientDisplay, CurveDisplay, IntervalDisplay, coefficient_table, compare_models, inference,
     model_card, release_page, typical_predictions,
 )  # fmt: skip
-from skpriv.inspection._page import _Html, shown_coefficients
+from skpriv.inspection._page import Html, shown_coefficients
 from skpriv.linear_model import AdditiveRegressor, IVRegressor, LinearRegression, LogisticRegression
 from skpriv.preprocessing import Categorical, Numeric, Schema, TableEncoder, check_table
 
@@ -272,7 +272,7 @@ def test_pages_and_cards(regressor, monkeypatch):
             warnings.filterwarnings("ignore", "(Glyph|Matplotlib currently does not support)")
             page = release_page(model, title=title, accountant=spent, description=found)
         # Tags of the usual page are compared without its picture.
-        monkeypatch.setattr("skpriv.inspection._page._picture_html", lambda *_: _Html())
+        monkeypatch.setattr("skpriv.inspection._page._picture_html", lambda *_: Html())
         made[kind] = page, model_card(model, title=title), coefficient_table(model)
     check_html(made["hostile"][0], made["usual"][0])
     assert "<script" not in made["hostile"][0] and "&lt;script&gt;" in made["hostile"][0]
