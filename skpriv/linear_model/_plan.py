@@ -35,7 +35,9 @@ IN_COMMON = 0.25
 # over that of a rehearsal (docs/evidence/plans.md).
 FAR_ROWS = 1.1
 LEFT_BY_LINE = 0.87  # of the deviation of a target: R2 is about .25
-REHEARSALS = 3  # rehearsals, whose median is told: each draws noise of its own
+# Rehearsals, whose median is told: each draws noise of its own, by which the length of scores that
+# is chosen jumps by sqrt(2).
+REHEARSALS = 5
 # Most users whose reports are simulated: beyond, errors fall like 1 / sqrt(n). And most rows of
 # persons.
 SIMULATED = 100_000

@@ -46,9 +46,9 @@ def test_the_table_answers_for_what_was_declared(Estimator, settings, textbook):
         found = inference(model, estimand=estimand)
         return np.median(np.sqrt(found.privacy_share) * found.std_error)
 
-    # Of the budget the equation of the textbook line has .4 in place of .04
+    # Of the budget the equation of the textbook line has .4 in place of .04, or .42 of a line
     assert error(declared, textbook) < 0.8 * error(plain, textbook)
-    assert error(plain, "fitted") < error(declared, "fitted") < 2.0 * error(plain, "fitted")
+    assert error(plain, "fitted") < error(declared, "fitted") < 2.5 * error(plain, "fitted")
 
 
 @pytest.mark.parametrize("privacy", ["aggregate", "shuffle", "none"])

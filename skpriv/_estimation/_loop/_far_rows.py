@@ -22,20 +22,21 @@ SELDOM = 0.025
 
 @frozen_object
 class FarRowsQuery(WhiteningQuery):
-    """Sum of vech g ee', g = (min(|psi|, L)^2 - 1)_+ / (L^2 - 1) for L = FAR_LENGTH.
+    """Sum of vech g ee', g = (min(|psi|, L)^2 - 1)_+ for L = FAR_LENGTH.
 
-    e is psi shortened to the length 1, and g is in [0, 1], 0 where psi is no longer. So
-    |g ee' - g' e'e''|^2 <= g^2 |e|^4 + g'^2 |e'|^4 <= 2: sensitivity sqrt(2), attained at
-    orthogonal rows of the length L.
+    e is psi shortened to the length 1, and g is in [0, L^2 - 1], 0 where psi is no longer. So
+    |g ee' - g' e'e''|^2 <= g^2 |e|^4 + g'^2 |e'|^4 <= 2 (L^2 - 1)^2: sensitivity
+    sqrt(2) (L^2 - 1), attained at orthogonal rows of the length L.
     """
 
     name = "far rows"
+    sensitivity = (FAR_LENGTH**2 - 1.0) * WhiteningQuery.sensitivity
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
         total = np.zeros(self.whitened.W.shape)
         for _, e, _, _, factors in self.whitened.blocks(X):
-            g = (np.minimum(1.0 / factors, FAR_LENGTH) ** 2 - 1.0) / (FAR_LENGTH**2 - 1.0)
+            g = np.minimum(1.0 / factors, FAR_LENGTH) ** 2 - 1.0
             add_gram(total, e * np.sqrt(g)[:, None])
         return vech(total)
 
@@ -54,14 +55,6 @@ class FarRows(NamedTuple):
 
     gram: np.ndarray
     scale: float
-
-    @classmethod
-    def ask(cls, session, whitened, share, subset):
-        """Ask the session for it, with this share of the budget and of these records."""
-        query = FarRowsQuery(whitened)
-        gram, scale = query.gram(session.sum(query, share, subset))
-        unit = FAR_LENGTH**2 - 1.0
-        return cls(unit * gram, unit * scale)
 
     def missing(self, slope, rare=()):
         """The part that the slope of steps lacks in directions of far rows, and the noise there.

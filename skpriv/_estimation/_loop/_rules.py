@@ -42,12 +42,17 @@ LEARNT = 4.0 * QUESTION
 # second number times sqrt(p): the slopes of few features gain more than the mean
 # (docs/evidence/few_records.md).
 MEAN_RECORDS = 67.0, 25.0
-# The equation of the least-squares line, or of the likelihood with the slope of its own, where that
-# is the declared estimand. With more the slope that steps tell has too much noise. The share
-# of the latter nears the second number where the resolution is far above `CERTIFIED`. Measured.
+# The equation of the likelihood with the slope of its own, where that is the declared estimand.
+# With more the slope that steps tell has too much noise. The share nears the second number where
+# the resolution is far above `CERTIFIED`. Measured.
 DECLARED = 0.5, 0.65
-# The part of the latter that asks the slope (docs/evidence/glm.md).
+# The part of it that asks the slope (docs/evidence/glm.md).
 OWN_SLOPE = 0.15
+# The equation of a declared least-squares line, and the Gram matrix of its rows, as parts of what
+# is left for them and for steps. The noise of the matrix is 1.4 for 4.1 of a slope that steps tell
+# (sqrt(2), and sqrt(4.25) over the weight 1/2), so that a share of this size tells as much as all
+# steps had: these find a point, and nothing else is left to them. Measured.
+LINE_AND_GRAM = 0.7, 0.1
 # The last step, from which certified intervals come, where the least number of steps is taken. With
 # more steps it falls with their square, to the share of the others. Measured.
 LAST_SHARE = 0.7
@@ -149,6 +154,8 @@ class Rules:
         Share of the count of rows that were clipped, 0 where noise would hide it.
     line : float
         Share of the equation of least squares or of the likelihood, 0 where it is not asked.
+    gram : float
+        Share of the Gram matrix of the rows of a declared least-squares line; 0 of others.
     clip : float
         k: deviations at which residuals are clipped.
     length : float
@@ -181,6 +188,7 @@ class Rules:
     mean: float
     stretch: float
     line: float
+    gram: float
     clipped: float
     clip: float
     length: float
@@ -239,8 +247,7 @@ class Rules:
             whitening = 0.0
             margins = 0.0
         declared, largest = DECLARED
-        if not link.linear:
-            declared = largest + (declared - largest) * min(1.0, CERTIFIED[0] / resolution)
+        declared = largest + (declared - largest) * min(1.0, CERTIFIED[0] / resolution)
         line = declared if textbook else QUESTION * min(1.0, resolution / TOLD_LINE) ** 2
         line *= resolution >= RESOLVED and link.parts == 1
         n_steps = STEPS_RESOLUTION / resolution
@@ -276,7 +283,11 @@ class Rules:
             length = max(usual[0] / sqrt(precision), link.far * shortest)
         part = SUBSET_RESOLUTIONS[0 if ranged else 1] / resolution
         clipped = CLIPPED_SHARE if counted and resolution >= RESOLVED else 0.0
-        left_for_steps = rest * (1.0 - margins - whitening - mean - stretch - line - clipped)
+        left = 1.0 - margins - whitening - mean - stretch - clipped
+        gram = 0.0
+        if line and textbook and link.linear:
+            line, gram = (left * part for part in LINE_AND_GRAM)
+        left_for_steps = rest * (left - line - gram)
         return cls(
             effective_records=N,
             few_records=few_records,
@@ -290,6 +301,7 @@ class Rules:
             mean=rest * mean,
             stretch=rest * stretch,
             line=rest * line,
+            gram=rest * gram,
             clipped=rest * clipped,
             clip=k,
             length=min(1.0, max(length, sqrt(p / n))),
@@ -332,6 +344,7 @@ class Rules:
             "mean": self.mean,
             "stretch": self.stretch,
             "clipped": self.clipped,
+            "gram": self.gram,
             "line": 0.25 * LEARNT * self.line,  # the least of its four questions
         }
         unheard = [name for name, share in shares.items() if share and users(share) < 2]

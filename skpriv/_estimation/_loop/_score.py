@@ -6,7 +6,6 @@ longest are shortened.
 """
 
 from dataclasses import field, replace
-from functools import lru_cache
 from math import exp, hypot, inf, sqrt
 from typing import Any, NamedTuple
 
@@ -30,7 +29,7 @@ from .._links import IDENTITY, StepLink
 from .._persons import MATRICES, JointScores, PersonScores, ScoreLengthsQuery, person_sums
 from .._public_maps import TargetMap
 from .._targets import scaled_targets
-from ._far_rows import FarRows, inverse_root
+from ._far_rows import FarRows, FarRowsQuery, inverse_root
 from ._rows import Whitened
 from ._rules import LEARNT, OWN_SLOPE, normal_clip
 
@@ -177,7 +176,7 @@ class ScoreQuery(JointScores, Query):
     def __post_init__(self):
         link = self.link
         excess = (self.matrices and self.most_excess) or 0.0
-        fall = min(FALL, excess / self.limit) if excess else 0.0
+        fall = min(FALL, excess / self.limit)
         slope_weight, square = link.proved(self.limit)
         weights = {"moment": 1.0, "slope": slope_weight, "square": 1.0}
         if not self.matrices:
@@ -518,11 +517,10 @@ LOCAL_CLASSES = 3  # classes just below T, or the last visible ones, that say ho
 SLOWER = 0.45  # by how much slower than there it may fall beyond
 # Mean distance of an exponential variable from its mean, over the mean.
 UNEVEN = 2.0 * exp(-1.0)
-# The part of the bound on what is missing that counts as one deviation in each direction of a line,
-# so that 95% are .98 of the bound. It is attained where all scores longer than the mean have one
-# direction and all others the opposite one. Real tables miss a tenth to a fifth of it
-# (docs/evidence/coefficients.md).
-BESIDE = 0.5
+# The part w of what shortening takes away from a line in the mean direction of long scores that is
+# put back. Noise grows as 1 + w h, and the mean distance of an exponential variable from w of its
+# mean is w - 1 + 2 exp(-w) of that: .71 here, and UNEVEN at 1 (docs/evidence/coefficients.md).
+PUT_BACK = 0.5
 # The first fields of a `ScoreQuery`: whitened rows, the map of targets, location and point
 ScoreFields = tuple[Whitened, Any, float, np.ndarray]
 
@@ -562,10 +560,9 @@ class Line(NamedTuple):
         moment, shape (p, n_errors).
         """
         values, vectors = np.linalg.eigh(np.dot(np.eye(len(self.along)), self.shorter))
-        more = self.equation.moment_scale**2 * np.maximum(values**-2.0 - 1.0, 0.0)
+        more = self.equation.moment_scale * np.sqrt(np.maximum(values**-2.0 - 1.0, 0.0))
         across = np.dot(vectors / values @ vectors.T, self.across)
-        more = (vectors * np.sqrt(more))[:, more > 0.0]
-        return np.column_stack([self.along, across, more])
+        return np.column_stack([self.along, across, vectors * more])
 
     @classmethod
     def of(cls, query, answer, last, shorter, far=None):
@@ -573,11 +570,12 @@ class Line(NamedTuple):
 
         Let B be the mean of the directions of scores that are longer than T, and h T the mean of
         what they are longer. Shortening takes away h T B if lengths do not depend on directions
-        there, and h T B is added. The moment has three errors by it. The noise of B counts as that
-        of the moment. The error of h, which follows from noisy counts, is along B. And lengths may
-        depend on directions: then a vector is missing that is no longer than the mean distance of
-        lengths from their mean, `missed`. Its direction is not known: it is that of B, or each of p
-        has an equal part.
+        there, and w h T B is added, with PUT_BACK for w, or 1 where the link bends. The moment has
+        three errors by it. The noise of B counts as that of the moment. The error of h, which
+        follows from noisy counts, is along B. And lengths may depend on directions: then a vector
+        is missing that is no longer than the mean distance of lengths from w of their mean,
+        `missed`. Its direction is not known: it is that of B, or each of p has an equal part. The
+        error along B counts by the square of B, less that of its noise.
 
         If a link bends, more is used, which was not measured for lines with their heavy tails:
         cov(l, a) is missing, of lengths l and directions a with the second moment S. In orthonormal
@@ -598,6 +596,7 @@ class Line(NamedTuple):
         p = len(query.point)
         excess = query.mean_excess
         tail, tail_scale = (excess * part["beyond"] for part in (found, scales))
+        seen = max(1.0 - p * tail_scale**2 / max(float(tail @ tail), 1e-300), 0.0)
         back = np.linalg.inv(shorter)
         tail = back @ tail
         equation = replace(
@@ -611,8 +610,9 @@ class Line(NamedTuple):
             length=1.0,
             n=answer.n,
         )
-        along = hypot(UNEVEN, query.excess_deviation / excess) * tail
-        across = BESIDE * query.missed / sqrt(p)
+        put_back, part = (PUT_BACK, sqrt(seen)) if query.link.linear else (1.0, 1.0)
+        along = part * hypot(UNEVEN / put_back, query.excess_deviation / excess) * tail
+        across = query.missed / sqrt(p)
         if not query.link.linear:
             values, vectors = np.linalg.eigh(unvech(found["residual"], p))
             squares = np.maximum(values, 0.0) + equation.residual_scale / sqrt(p)
@@ -635,7 +635,7 @@ def _line_scores(block):
 
 @frozen_object
 class LineScoreQuery(ScoreQuery):
-    """Joint sum of (v, c v J, vv' / sqrt(2)), v = u / max(T, |u|), J = 1{|u| > T}, c^2 = h.
+    """Joint sum of (v, c v J, vv' / sqrt(2)), v = u / max(T, |u|), J = 1{|u| > T}, c^2 = w h.
 
     u = a psi (r - mu(m + psi'b)) of a record with weight a; of a person, the mean of its rows'.
     The squared sensitivity is 4 (1 + c^2) for any c. Proof. Let a = |v|, b = |v'| and
@@ -645,15 +645,17 @@ class LineScoreQuery(ScoreQuery):
     a = b = 1, and D^2 = (2 + 2 t)(1 + c^2) + 1 - t^2 increases in t up to 1, where it is
     4 (1 + c^2).
 
-    The directions of long scores are added to the moment with h T, see `Line.of`. Both together
-    have (1 + c^2)(1 + h^2 / c^2) times the noise variance of the moment alone: least at c^2 = h.
+    The directions of long scores are added to the moment with w h T, see `Line.of`. Both together
+    have (1 + c^2)(1 + (w h / c)^2) times the noise variance of the moment alone: least at
+    c^2 = w h.
 
     Parameters
     ----------
     limit : float
         T: the length to which scores are shortened.
     mean_excess : float
-        h: how much longer those are that are shortened, in the mean and in units of T.
+        w h: the part w of how much longer those are that are shortened, in the mean and in units of
+        T.
     excess_deviation : float
         Standard deviation of the error of h.
     missed : float
@@ -726,8 +728,7 @@ class _LineSums:
         v = factors / np.maximum(lengths, limit)
         far = lengths > limit
         self._moment += np.dot(v, rows)
-        if far.any():
-            self._beyond += v[far] @ rows[far]
+        self._beyond += v[far] @ rows[far]
         return v, far
 
     def add_block(self, block):
@@ -735,8 +736,7 @@ class _LineSums:
         with one_blas_thread.vector_turn:
             v, far = self.add(block.rows, *_line_scores(block))
             apart = np.flatnonzero(far | (block.factors != 1.0) | (np.abs(block.scores) == 1.0))
-        if len(apart):
-            add_gram(self.meat, block.rows[apart] * v[apart, None])
+        add_gram(self.meat, block.rows[apart] * v[apart, None])
         return apart
 
     @property
@@ -884,12 +884,13 @@ def line_query(
         unit = Whitened(whitened.row_map, W / longest)
         longest *= largest_excess(unit, location, longest * point, 0.0)
     ends = length_classes(longest, cut_length)
-    far = None
+    far: Any = None
     lines = [(line, np.eye(len(W)))]
     learnt = LEARNT * rules.line
     subset = session.part(rules.subset)
     if link.linear and (session.persons or 1) == 1 and not 0.0 < longest_row <= 1.0:
-        far = FarRows.ask(session, whitened, 0.25 * learnt, subset)
+        query = FarRowsQuery(whitened)
+        far = FarRows(*query.gram(session.sum(query, 0.25 * learnt, subset)))
         learnt *= 0.75
         shapes = far.shorter(*slope, rules.length)
     for shorter in shapes:
@@ -913,9 +914,8 @@ def _shortened(session, line, ends, share, subset, noise, power=1.0):
     """
     lengths = ScoreLengthsQuery(line, ends, "lengths of the line's scores")
     counts = session.sum(lengths, share, subset)
-    # `Line.of` counts this part of the square of `missed`
-    part = BESIDE**2 if line.link.linear else 1.0
-    arguments = ends**power, noise, len(line.point), part
+    put_back = PUT_BACK if line.link.linear else 1.0
+    arguments = ends**power, noise, len(line.point), put_back
     limit, *best, error = _best_length(counts.mean, counts.mean_scale, *arguments)
     names = "mean_excess", "excess_deviation", "missed"
     best = dict(zip(names, best, strict=True))
@@ -1015,7 +1015,7 @@ def largest_excess(whitened, location, b, clip):
     return max(max(above, below) - clip, 0.0)
 
 
-def _best_length(parts, deviation, ends, noise, size, part):
+def _best_length(parts, deviation, ends, noise, size, put_back):
     """The length T with the least error, and what is known of scores beyond it.
 
     The error has three parts: noise, what is missing beyond T if lengths depend on directions, and
@@ -1032,23 +1032,24 @@ def _best_length(parts, deviation, ends, noise, size, part):
         Standard deviation of each coordinate of a mean of scores, for the sensitivity 1.
     size : int
         Number of coordinates.
-    part : float
-        Part of the square of what is missing that falls on all of them together.
+    put_back : float
+        w.
 
     Returns
     -------
     (length, excess, deviation, missed, error) : tuple of float
-        T, the mean excess in units of T and its deviation, `missed` of a `LineScoreQuery`, and the
-        mean square of the error in each of the coordinates.
+        T, w times the mean excess h in units of T, the deviation of h, `missed` of a
+        `LineScoreQuery`, and the mean square of the error in each of the coordinates.
     """
     from_counts = above_noise(parts, deviation) > 0.0
     tails = [_tail(parts, from_counts, k, deviation) for k in range(1, len(ends) + 1)]
     beyond, excess, unknown = np.array(tails).T
     missed = UNEVEN * excess * beyond
-    error = part * missed**2 + (unknown * beyond) ** 2
+    error = missed**2 + (unknown * beyond) ** 2
+    excess *= put_back
     error = error / size + (2.0 * (1.0 + excess) * noise) ** 2
     error *= ends**2
-    best = int(np.argmin(error))
+    best = np.argmin(error)
     return tuple(float(part[best]) for part in (ends, excess, unknown, ends * missed, error))
 
 
@@ -1107,22 +1108,12 @@ def _power_laws(parts, deviation, prior):
     -------
     (laws, chances) : ndarrays of shape (n_laws, n_classes) and (n_laws,)
     """
-    shapes, squares = _law_shapes(len(parts))
-    heights = shapes @ parts / squares
+    shapes = SQRT2 ** (-EXPONENTS[:, None] * np.arange(len(parts)))
+    heights = shapes @ parts / np.maximum((shapes**2).sum(axis=1), 1e-300)
     laws = np.maximum(heights, 1e-12)[:, None] * shapes
     misfit = np.square((parts - laws) / max(deviation, 1e-9)).sum(axis=1)
     chances = prior * np.exp(np.maximum(0.5 * (misfit.min() - misfit), -200.0))
     return laws, chances / chances.sum()
-
-
-@lru_cache
-def _law_shapes(size):
-    """Counts of so many classes under each law, of which the first is 1, and sums of their squares.
-
-    They are the same for all lengths that are compared, and for all fits.
-    """
-    shapes = SQRT2 ** (-EXPONENTS[:, None] * np.arange(size))
-    return shapes, np.maximum((shapes**2).sum(axis=1), 1e-300)
 
 
 def above_noise(parts, noise):

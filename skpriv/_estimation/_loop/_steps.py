@@ -8,7 +8,6 @@ from scipy.linalg import lapack
 
 from ..._linalg import RELATIVE_ZERO, norm_of
 from ...privacy import TOLD_ABOVE, Budget, Callers
-from ...records import in_threads
 from .._links import IDENTITY
 from .._moments import cluster_degrees
 from .._persons import ScoreLengthsQuery, seldom_cut
@@ -27,7 +26,7 @@ from ._score import (
     line_alone,
     with_line,
 )
-from ._whitening import Pool, denoised_gram, is_wide, learn_whitening, whitening_parts
+from ._whitening import Pool, learn_whitening, whitening_parts
 
 # By how many deviations of the target half of the range of a feature moves it, a priori. The first
 # is for features that use their ranges. The second is for those that use a thirtieth of them,
@@ -111,7 +110,18 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None, usual=N
             return PersonScoreQuery(*arguments, sandwich=True)
         return ScoreQuery(*arguments, last or not rules.asks_cut, excess, last or rules.slopes)
 
-    equations, line = ask_steps(session, rules, pool, ask)
+    equations = []
+    if rules.gram:
+        query = WhiteningQuery(whitened)
+        answer = session.sum(query, rules.gram)
+        gram, scale = query.gram(answer)
+        # No residual is longer than 2, nor a moment, which is not asked
+        none = 0.0 * pool.b
+        equations.append(
+            ScoreEquation(pool.b, 2.0, none, gram, pool.variance, answer.n, 2.0, scale)
+        )
+        pool.add(*equations)
+    line = ask_steps(session, rules, pool, ask, equations)
     if start:
         chain = "; which began at ".join(start.chain)
         session.report.add_note(f"The fit began at a release before it: {chain}.")
@@ -151,7 +161,7 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None, usual=N
         pool.b,
         pool.variance,
         pool.slope,
-        equations if resolved else (),
+        tuple(equations if resolved else ()),
         line,
         same_rows=session.trust.can.same_rows,
         n=session.n,
@@ -167,7 +177,7 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None, usual=N
     )
 
 
-def ask_steps(session, rules, pool, ask):
+def ask_steps(session, rules, pool, ask, equations):
     """Ask one step after the other, and pool them.
 
     Parameters
@@ -177,12 +187,13 @@ def ask_steps(session, rules, pool, ask):
     pool : Pool
     ask : callable
         The question of the next step at the point of the pool, by whether it is the last.
+    equations : list of ScoreEquation
+        It grows by those of the steps.
 
     Returns
     -------
-    (tuple of ScoreEquation, Line or None)
+    Line or None
     """
-    equations = []
     line = None
     shares = np.array(rules.steps)
     total = sum(rules.steps)
@@ -216,7 +227,7 @@ def ask_steps(session, rules, pool, ask):
             equation = ScoreEquation.of(query, answer)
         equations.append(equation)
         pool.add(equation)
-    return tuple(equations), line
+    return line
 
 
 def at_solution(session, maps, link, theta):
@@ -287,17 +298,12 @@ def public_rules(
 def make_pool(session, whitened, length, link, deviation, priors, gram):
     """An empty pool, whose priors have no more variance than the target has, or the link allows."""
     signal = deviation if link.signal is None else link.signal
-    finders = (
-        lambda: [*map(link.repeated, prior_shapes(whitened, signal, signal / length, priors))],
-        lambda: gram and (denoised_gram(*gram), gram[1]),
-    )
-    at_once = is_wide(len(whitened.W))
-    shapes, found = in_threads(lambda find: find(), finders, session.n_jobs, at_once)
+    shapes = [*map(link.repeated, prior_shapes(whitened, signal, signal / length, priors))]
     # Log odds against each shape. Effects are a scale parameter, whose prior density is 1 / scale.
     odds = np.log([*np.ones(len(priors)), *EFFECTS])
     size = len(shapes[0])
     largest = (signal / length) ** 2
-    of_rows = link, length, session.trust.can.same_rows, found, session.n_jobs
+    of_rows = link, length, session.trust.can.same_rows, gram, session.n_jobs
     return Pool(size, deviation, shapes, odds, largest, *of_rows)
 
 

@@ -176,10 +176,10 @@ class Pool:
     curator : bool
         Whether all equations are about the same records or parts of them; if not, each is about
         records of its own.
-    gram : tuple of (tuple, float), default=None
-        What `denoised_gram` returns of the noisy mean of ee', and the scale of its noise, where
-        steps do not ask for slopes. The slope of a line is this matrix times the fraction of
-        records whose residuals are not clipped; the fraction is that of normal residuals.
+    gram : tuple of (ndarray of shape (p, p), float), default=None
+        The noisy mean of ee' and the scale of its noise, where steps do not ask for slopes. The
+        slope of a line is this matrix times the fraction of records whose residuals are not
+        clipped; the fraction is that of normal residuals.
     n_jobs : int or None, default=1
         Threads that decompose large matrices.
 
@@ -245,9 +245,8 @@ class Pool:
             self._average_slopes(equation.slope)
         elif first:  # later clips are the same number of deviations
             uncut = normal_clip(equation.square, equation.limit)[0]
-            (values, vectors, _, noisy_values), scale = self._gram
-            self.scale = uncut * scale
-            self._decompose(uncut * values, vectors, uncut, uncut * noisy_values)
+            gram, self.scale = (uncut * part for part in self._gram)
+            self._decompose(*denoised_gram(gram, self.scale))
         self._solve()
 
     def _average_slopes(self, slope):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from skpriv._estimation._loop import _fit
-from skpriv._estimation._loop._far_rows import FAR_LENGTH, FarRows
+from skpriv._estimation._loop._far_rows import FAR_LENGTH, FarRows, FarRowsQuery
 from skpriv._estimation._loop._rows import Whitened
 from skpriv._estimation._loop._score import Line, LineScoreQuery, ScoreEquation
 from skpriv._estimation._public_maps import RowMap, TargetMap
@@ -84,7 +84,7 @@ def test_answers_in_shorter_coordinates_lead_back():
     noisy = line._replace(equation=replace(line.equation, moment_scale=0.7))
     deviations = noisy.errors[:, 1:]
     everywhere = 0.7**2 * np.eye(3) + deviations @ deviations.T
-    np.testing.assert_allclose(everywhere, (0.7**2 + 0.15**2 / 3.0) * back @ back, atol=1e-12)
+    np.testing.assert_allclose(everywhere, (0.7**2 + 0.3**2 / 3.0) * back @ back, atol=1e-12)
 
 
 def curved(n=20_000):
@@ -134,7 +134,8 @@ class _Session:
 
 def test_rows_and_their_noise_count_up_to_twice_the_length_of_others():
     whitened = Whitened(RowMap(None, None, 1.0, False, 3), 3.0 * np.eye(3))
-    found = FarRows.ask(_Session(), whitened, 1.0, None)
+    query = FarRowsQuery(whitened)
+    found = FarRows(*query.gram(_Session().sum(query, 1.0, None)))
     most = FAR_LENGTH**2 - 1.0
     np.testing.assert_allclose(found.gram, np.diag([0.0, 1.25, most]) / 3.0, atol=1e-12)
     # A row moves the matrix by that times ee', |e| = 1: sqrt(2) times, over three records

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from skpriv._estimation._loop._score import LineScoreQuery, ScoreEquation, ScoreQuery
-from skpriv._estimation._loop._whitening import Pool, denoised_gram
+from skpriv._estimation._loop._whitening import Pool
 from skpriv._estimation._links import IDENTITY
 from skpriv._estimation._loop._rows import Whitened, WhiteningQuery
 from skpriv._estimation._loop._rules import RESOLVED, Rules, normal_clip
@@ -125,8 +125,7 @@ def _equation(point, moment, square=0.02, limit=0.2):
 def test_a_pool_takes_the_slope_that_it_was_given():
     """But for the part of the residuals that is cut, as of normal ones."""
     gram = 0.25 * np.eye(4)
-    found = denoised_gram(gram, 1e-9), 1e-9
-    pool = Pool(4, 0.3, [np.eye(4)], np.zeros(1), 1e6, IDENTITY, 1.0, True, found)
+    pool = Pool(4, 0.3, [np.eye(4)], np.zeros(1), 1e6, IDENTITY, 1.0, True, (gram, 1e-9))
     truth, kept = np.array([0.1, -0.05, 0.0, 0.02]), 0.9
     for _ in range(4):
         equation = _equation(pool.b, kept * gram @ (truth - pool.b), square=0.07)
