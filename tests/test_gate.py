@@ -91,7 +91,7 @@ def test_every_kind_has_a_cell_of_each_of_its_measures(kind, recorded_cells):
 
 def test_every_public_estimator_and_policy_of_a_trust_model_has_a_cell():
     """Meta-policies, references and adapters play others."""
-    others = {"BanditCombiner", "LassoBandit", "RandomPolicy", "FLIPHAT"}
+    others = {"BanditCombiner", "EpsilonGreedy", "LassoBandit", "RandomPolicy", "FLIPHAT"}
     public = [vars(room)[name] for room in (bandits, linear_model) for name in room.__all__]
     learners = [kind for kind in public if isinstance(kind, type) and issubclass(kind, Accounted)]
     keys = _gate.cells(FOLDER)

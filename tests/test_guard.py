@@ -32,7 +32,7 @@ WANTED = sorted(
     if door[0] not in AUDITS and not {door[0], door[0].split(".")[0]} & set(SIMULATED)
 )
 # Without noise, and so without a guarantee: the libraries that they ask refuse huge numbers.
-NO_PRIVACY = ("LassoBandit",)
+NO_PRIVACY = ("EpsilonGreedy", "LassoBandit")
 # Ends of ranges, next to them, far beyond, too small to be squared, and no numbers.
 CELLS = [
     1.0, -1.0, np.nextafter(1.0, 2.0), 1e308, -1e308, 1e160, 5e-324, 1e-200, -0.0, np.inf, np.nan,

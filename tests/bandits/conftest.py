@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from registry.estimators import ssp
 from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.linear_model import Ridge
 
 from skpriv.bandits import (
-    FLIPHAT, ActionElimination, EpochGreedy, LassoBandit, LinSquareCB, LinUCB, RandomPolicy,
-    SquareCB,
+    FLIPHAT, ActionElimination, EpochGreedy, EpsilonGreedy, LassoBandit, LinSquareCB, LinUCB,
+    RandomPolicy, SquareCB,
 )  # fmt: skip
 
 SCHEDULE = (20, 30, 50)
@@ -36,6 +37,7 @@ POLICIES = {
     "square_cb_forgetful": epochs(SquareCB, oracle=oracle(), forget=True),
     "elimination_certified": epochs(ActionElimination, oracle=oracle(), interval="certified"),
     "local": epochs(EpochGreedy, oracle=oracle(privacy="local")),
+    "epsilon_greedy": epochs(EpsilonGreedy, regressor=Ridge(), exploration=0.2),
     "lasso": epochs(LassoBandit, alpha=0.01),
     "random": lambda: RandomPolicy(random_state=0),
 }

@@ -10,8 +10,8 @@ from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, Ridge
 
 from skpriv.bandits import (
-    FLIPHAT, ActionElimination, BanditCombiner, EpochGreedy, EpochSchedule, LinUCB, RandomPolicy,
-    SparseLinearEnvironment, SquareCB, simulate,
+    FLIPHAT, ActionElimination, BanditCombiner, EpochGreedy, EpochSchedule, EpsilonGreedy, LinUCB,
+    RandomPolicy, SparseLinearEnvironment, SquareCB, simulate,
 )  # fmt: skip
 from skpriv.bandits._draws import inverse_gap
 from skpriv.bandits._epochs._fliphat import first_epoch
@@ -136,6 +136,12 @@ def test_greedy_learns_without_privacy(make_rounds):
     np.testing.assert_array_equal(propensities[:20], np.full(20, 0.2))
 
 
+def test_epsilon_greedy_fits_all_rounds(make_rounds, recorder):
+    rounds, (oracle, log) = make_rounds(), recorder
+    rounds.play(EpsilonGreedy(regressor=oracle, schedule=50, random_state=0))
+    assert [len(y) for _, y in log] == [50, 100, 150, 200]
+
+
 def test_fliphat_is_epoch_greedy(make_rounds):
     rounds = make_rounds()
     common = {"epsilon": 2.0, "delta": 1e-3, "data_max": 0.4, "bounds_y": (-1.5, 1.0)}
@@ -213,6 +219,7 @@ def test_fliphat_clips_rewards(make_rounds):
         ActionElimination(oracle=ssp(), exploration="most"),
         ActionElimination(oracle=ssp(), confidence_level=1.0),
         SquareCB(oracle=Ridge(), gap_weight="big"),
+        EpsilonGreedy(regressor=Ridge(), exploration=1.5),
         FLIPHAT(epsilon=0.0),
         RandomPolicy(n_actions=0),
         EpochGreedy(oracle=Ridge(), schedule=EpochSchedule(first=0)),

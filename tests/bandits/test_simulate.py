@@ -8,6 +8,7 @@ from sklearn.linear_model import Ridge
 
 from skpriv.bandits import (
     EpochGreedy,
+    EpsilonGreedy,
     LinearEnvironment,
     RandomPolicy,
     RegretDisplay,
@@ -23,7 +24,7 @@ def policies():
     return {
         "random": RandomPolicy(),
         "greedy": EpochGreedy(oracle=ssp()),
-        "ridge": EpochGreedy(oracle=Ridge()),
+        "ridge": EpsilonGreedy(regressor=Ridge()),
     }
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
+from sklearn.linear_model import Ridge
 
 from skpriv import (
     audit, bandits, inspection, metrics, model_selection, preprocessing, privacy, protocol, records,
@@ -147,6 +148,7 @@ POLICIES = {
     "ActionElimination": lambda: bandits.ActionElimination(_oracle(), schedule=_PLAN),
     "SquareCB": lambda: bandits.SquareCB(_oracle(), schedule=_PLAN),
     "EpochGreedy": lambda: bandits.EpochGreedy(_oracle(), schedule=_PLAN),
+    "EpsilonGreedy": lambda: bandits.EpsilonGreedy(Ridge(), schedule=_PLAN),
     "FLIPHAT": lambda: bandits.FLIPHAT(delta=1e-3, n_nonzero_coefs=2, schedule=_PLAN),
     "LassoBandit": lambda: bandits.LassoBandit(alpha=0.01, schedule=_PLAN),
     "LinUCB": lambda: bandits.LinUCB(epsilon=5.0),
@@ -209,6 +211,16 @@ def _store():
 
 def _only(values):
     return values[0] if len(values) else None
+
+
+def _mabwiser(method, given):
+    policy = bandits.RandomPolicy(shared=False, n_actions=K, random_state=0)
+    adapter = bandits.MABWiserAdapter(policy, list(range(K)))
+    if method == "predict":
+        adapter.fit(ACTIONS, Y, X).predict(given("contexts", X))
+    else:
+        learn = getattr(adapter, method)
+        learn(given("decisions", ACTIONS), given("rewards", Y), given("contexts", X))
 
 
 def _coba(given):
@@ -428,6 +440,9 @@ DOORS = {
         lambda: partial(inspection.prediction_interval, _fitted(SSPRegressor)), "X"
     ),
     "SupervisedEnvironment": _supervised,
+    "MABWiserAdapter.fit": partial(_mabwiser, "fit"),
+    "MABWiserAdapter.partial_fit": partial(_mabwiser, "partial_fit"),
+    "MABWiserAdapter.predict": partial(_mabwiser, "predict"),
     "CobaLearner.predict": _coba,
     "CobaLearner.learn": _coba,
     "private_off_policy_value": door(

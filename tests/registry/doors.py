@@ -134,8 +134,8 @@ RELEASES = (
 )  # fmt: skip
 # These keep rounds, as numbers, until an epoch is charged; or release nothing, being no one's.
 LATER = {
-    "ActionElimination", "SquareCB", "EpochGreedy", "FLIPHAT", "LassoBandit",
-    "RandomPolicy", "BoundsScaler", "FormulaEncoder", "TableEncoder",
+    "ActionElimination", "SquareCB", "EpochGreedy", "EpsilonGreedy", "FLIPHAT", "LassoBandit",
+    "RandomPolicy", "MABWiserAdapter", "BoundsScaler", "FormulaEncoder", "TableEncoder",
 }  # fmt: skip
 
 

@@ -34,7 +34,7 @@ COLUMNS = {
     "schema", "target", "usual_X", "weights",
 }  # fmt: skip
 POLICIES = (
-    "ActionElimination BanditCombiner EpochGreedy FLIPHAT LassoBandit LinSquareCB "
+    "ActionElimination BanditCombiner EpochGreedy EpsilonGreedy FLIPHAT LassoBandit LinSquareCB "
     "LinUCB OnlineLinUCB RandomPolicy SquareCB"
 ).split()
 TYPES = ("Boolean", "Categorical", "Date", "Numeric", "Ordinal")

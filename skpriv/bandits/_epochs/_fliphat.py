@@ -1,13 +1,18 @@
-"""FLIPHAT, and the reference without privacy that it is compared with."""
+"""FLIPHAT, and the references without privacy that it is compared with."""
 
+from dataclasses import field
 from math import asin, inf, log, pi, sqrt
+from numbers import Real
+from typing import Annotated, Any
 
 from sklearn.base import clone
 from sklearn.linear_model import Lasso, LinearRegression, Ridge
 
+from ..._compat import HasMethods, Interval
 from ..._parameters import ArrayLike, Count, Delta, Epsilon, Positive, parameters
 from ..._stored import stored_in_policies
 from ...linear_model import IHTRegressor
+from .._draws import uniform
 from ._oracles import SELECTION_SHARE, added, trust_of
 from ._policy import REFITS, EpochPolicy, EpochSchedule, Schedule
 
@@ -135,6 +140,66 @@ class FLIPHAT(EpochPolicy):
         # 0 says that the noise is to be reproducible; each epoch then gets a seed of its own.
         seed = None if self.random_state is None else 0
         return IHTRegressor(**given, fit_intercept=False, certificate_share=0.0, random_state=seed)
+
+
+@stored_in_policies
+@parameters
+class EpsilonGreedy(EpochPolicy):
+    """Play the best prediction of a regressor, and with some probability any action.
+
+    Not private: the regressor is fitted again and again, at public times, to all past rounds.
+
+    Parameters
+    ----------
+    regressor : regressor
+        Any scikit-learn regressor, pipelines included.
+    exploration : float in [0, 1], default=0.05
+        Probability with which the action is drawn from all.
+    schedule : str, int, sequence of int, or callable, \
+            default=EpochSchedule(first=50, ratio=1.25)
+        Numbers of rounds between fits; see :class:`EpochSchedule`.
+
+    Attributes
+    ----------
+    oracle_ : regressor
+        Fitted to all rounds up to the last epoch that closed.
+    n_rounds_ : int
+        Rounds that `update` has taken in.
+    epoch_ : int
+        Index of the present epoch.
+    rounds_until_update_ : int
+        Rounds until the next fit.
+    propensities_ : ndarray of shape (n_rounds,)
+        Probabilities of the last `act`.
+
+    Notes
+    -----
+    **Privacy guarantee**: none. A regressor that is private by itself is charged in full for every
+    fit, because the fits share records: use `EpochGreedy` or `SquareCB` with such a one.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> from skpriv.bandits import EpsilonGreedy, LinearEnvironment, simulate
+    >>> env = LinearEnvironment(n_actions=4, n_features=3)
+    >>> result = simulate([EpsilonGreedy(regressor=Ridge())], env, horizon=1000, random_state=0)
+    >>> result.names
+    ['EpsilonGreedy']
+    """
+
+    regressor: Annotated[Any, HasMethods(["fit", "predict"])] = field(kw_only=False)
+    exploration: Annotated[float, Interval(Real, 0, 1, closed="both")] = 0.05
+    schedule: Schedule = REFITS
+
+    _forgets_rows = False
+
+    def _make_oracle(self):
+        return self.regressor
+
+    def _choose(self, contexts, available):
+        everything = uniform(contexts, available)
+        best = super()._choose(contexts, available)
+        return self.exploration * everything + (1.0 - self.exploration) * best
 
 
 @stored_in_policies

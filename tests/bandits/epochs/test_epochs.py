@@ -16,8 +16,8 @@ from registry.refusals import uncharged
 from sklearn.base import clone
 
 from skpriv.bandits import (
-    FLIPHAT, ActionElimination, EpochGreedy, EpochSchedule, LassoBandit, LinUCB,
-    RandomPolicy, SquareCB,
+    FLIPHAT, ActionElimination, EpochGreedy, EpochSchedule, EpsilonGreedy, LinUCB, RandomPolicy,
+    SquareCB,
 )  # fmt: skip
 from skpriv.bandits._base import Epoch, EpochsReport
 from skpriv.bandits._draws import predicted
@@ -91,30 +91,15 @@ def test_guarantees_before_the_first_round():
     for free in (
         EpochGreedy(oracle=ssp(privacy="none")),
         EpochGreedy(oracle=ssp(epsilon=float("inf"))),
-        LassoBandit(),
+        EpsilonGreedy(regressor=ssp()),
     ):
         assert free.guarantee == Guarantee.absent("user")
     assert "perfect" in str(RandomPolicy().guarantee)
 
 
-class Refitted(LassoBandit):
-    """A policy that is fitted to all past rounds again and again."""
-
-    def __init__(self, oracle, schedule, random_state):
-        self.oracle = oracle
-        self.schedule = schedule
-        self.random_state = random_state
-
-    def _make_oracle(self):
-        return self.oracle
-
-    def _fresh_oracle(self, epoch, n_rows):
-        return clone(self.oracle)
-
-
 def test_fits_that_share_rounds_add_up(make_rounds):
     regressor = ssp(epsilon=0.1, delta=1e-6, random_state=0)
-    policy = Refitted(oracle=regressor, schedule=50, random_state=0)
+    policy = EpsilonGreedy(regressor=regressor, schedule=50, random_state=0)
     with BudgetAccountant(epsilon=10.0, delta=1e-6) as accountant:
         make_rounds(100).play(policy)
         once = ssp(epsilon=0.1, delta=1e-6)
