@@ -45,6 +45,7 @@ def test_noise_at_its_quantile_makes_no_interval_narrower(name):
 CARRIERS = {
     "PrivateValue": "private_off_policy_value",
     "PrivateScore": "private_score",
+    "TableCheck": "describe, count",  # its counts have the noise of one count
     "CoefficientDisplay": "coefficient_law",  # draws what `inference` says
     "IntervalDisplay": "confidence_interval",
     "TypicalPredictions": "confidence_interval",

@@ -133,22 +133,37 @@ def run_describe(args):
 def add_check(parser):
     """Add the arguments of the command `check`."""
     add_options(parser, *TABLE_OPTIONS, *SCHEMA_OPTIONS, *GROUP_OPTIONS)
-    parser.set_defaults(ledger=None)
+    words = "add noise, so that the counts may be released"
+    parser.add_argument("--private", action="store_true", help=words)
+    total = {"help": "with --private: epsilon of all counts together"}
+    add_options(parser, "--epsilon", "--delta", "--ledger", epsilon=total)
 
 
 def run_check(args):
     """Count for each column the cells that were read, clipped, not listed, unreadable and missing.
 
-    These counts are exact, and must not be released: `describe` counts with noise. With --group
-    persons are counted, too, and rows without one. It takes a second for a hundred thousand rows.
+    These counts are exact, and must not be released. With --group persons are counted, too, and
+    rows without one. With --private counts of cells have noise, and may be released. It takes a
+    second for a hundred thousand rows.
     """
-    check_files(args, args.table, args.schema)
+    refuse(
+        args.private != (args.epsilon is not None),
+        "--private and --epsilon go together: give both or neither.",
+    )
+    refuse(
+        not args.private and args.ledger is not None,
+        "--ledger needs --private: exact counts are not for release.",
+    )
+    check_files(args, args.table, args.schema, ledger=None)
     frame, schema = opened(args)
-    with charged(args):
-        print(check_table(frame, schema))
-    text = text_of(args.table, schema)
-    lines = [*_persons(schema.groups(frame), args.group), *(text.strange() if text else ())]
-    print(*lines, sep="\n", end="\n" * bool(lines))
+    price = {"epsilon": args.epsilon, "delta": args.delta} if args.private else {}
+    with charged(args, "check") as ledger:
+        found = check_table(frame, schema, **price)
+    print(found, *ledger, sep="\n")
+    if not args.private:
+        text = text_of(args.table, schema)
+        lines = [*_persons(schema.groups(frame), args.group), *(text.strange() if text else ())]
+        print(*lines, sep="\n", end="\n" * bool(lines))
     return 0
 
 

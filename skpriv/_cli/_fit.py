@@ -14,7 +14,7 @@ from .._printing import first_names
 from ..inspection import coefficient_table, model_card, picture
 from ..preprocessing import FormulaEncoder, Schema, TableEncoder
 from ..privacy import capabilities
-from ..records import present_names, same_names
+from ..records import codes, present_names, same_names
 from ._arguments import (
     GROUP_OPTIONS,
     PICTURES,
@@ -82,20 +82,24 @@ def _add_model(parser, *names, **changed):
     add("--estimand", choices=("fitted", *TEXTBOOK), default="fitted",
         help="what the table is of: fitted (default), least_squares of --model linear, or "
         "likelihood of --model logistic and poisson")  # fmt: skip
-    add_options(
-        parser, "--epsilon", "--delta", *names, **changed,
-        epsilon={"required": True, "help": "epsilon of this fit"},
-    )  # fmt: skip
+    add("--smallest-level", type=probability, metavar="SHARE",
+        help="of a plan: the expected share of the smallest level of each list; by default all "
+        "are alike")  # fmt: skip
+    priced = {"required": True, "help": "epsilon of this fit"}
+    add_options(parser, "--epsilon", "--delta", *names, epsilon=priced, **changed)
 
 
 def add_fit(parser):
     """Add the arguments of the command."""
     add_options(parser, *TABLE_OPTIONS, *SCHEMA_OPTIONS, *GROUP_OPTIONS)
     add = parser.add_argument
+    add("--plan", action="store_true",
+        help="print what `skpriv plan` prints, for as many rows as the table has; nothing is "
+        "charged or written")  # fmt: skip
     add("--card", metavar="FILE", help="write a model card, too: .md or .html")
     _add_model(
         parser, "--ledger", "--out", "--plot", "--confidence-level", "--seed", "--force",
-        out={"required": True, "help": "JSON file of the model; see `report`"},
+        out={"help": "JSON file of the model; needed unless --plan is given. See `report`"},
         plot={"help": "write a picture of the coefficients, too"},
     )  # fmt: skip
 
@@ -103,18 +107,14 @@ def add_fit(parser):
 def add_plan(parser):
     """Add the arguments of the command."""
     add = parser.add_argument
+    limit = {"help": "most rows of one person that are used, where those are several"}
     add("--n", type=at_least(1), required=True, help="number of rows, or of persons")
     add("--effect", action="append", default=[], metavar="NAME=SIZE",
         help="print how many people are needed to find a coefficient of this size, such as "
         "age=0.5; may be given more than once")  # fmt: skip
     add("--power", type=probability, default=0.8, metavar="P",
         help="with --effect: probability of finding it; default 0.8")  # fmt: skip
-    add("--smallest-level", type=probability, metavar="SHARE",
-        help="expected share of the smallest level of each list; by default all are "
-        "alike")  # fmt: skip
-    add_options(parser, "--schema", "--max-rows", max_rows={
-        "help": "most rows of one person that are used, where those are several",
-    })  # fmt: skip
+    add_options(parser, "--schema", "--max-rows", max_rows=limit)
     _add_model(parser, "--confidence-level")
     parser.set_defaults(table="the schema", seed=None)
 
@@ -132,10 +132,7 @@ def run_plan(args):
     written = schema.table_format
     args.group = args.max_rows or (written.limit or 1 if written.person else None)
     _check_persons(args)
-    encoder = _encoder(args, schema, frame)
-    model = _regressor(args, schema, encoder).set_params(max_rows_per_group=args.group)
-    with explained("There is no such plan:", ValueError):
-        plan = model.plan(args.n, schema=encoder, smallest_level=args.smallest_level)
+    plan = _plan(args, schema, frame, args.n, args.group)
     needed = [_people_needed(args, plan, effect) for effect in args.effect]
     print(plan, *needed, REHEARSED, sep="\n\n")
     return 0
@@ -159,19 +156,17 @@ def _people_needed(args, plan, effect):
 def run_fit(args):
     """Fit a private model, print its coefficients, and write it to a file that holds released
     answers and public numbers only."""
-    _check_model(args)
-    check_files(
-        args, args.table, args.schema, out=(".json",), ledger=None, card=CARDS, plot=PICTURES
-    )
-    refuse(
-        args.ledger is not None and capabilities(args.privacy).amplifies,
-        f"--ledger cannot count --privacy {args.privacy}, of which only (epsilon, delta) is known: "
-        "take another --privacy.",
-    )
+    _check_files(args)
     frame, schema = opened(args)
     _check_persons(args)
     schema = chosen_schema(args, schema, nw.from_native(frame).columns)
     groups = schema.groups(frame)
+    if args.plan:
+        # The number of persons is public; how many rows each of them has is private.
+        n = int(codes(groups["groups"]).max()) + 1 if groups else len(frame)
+        plan = _plan(args, schema, frame, n, groups.get("max_rows_per_group"))
+        print(plan, REHEARSED, sep="\n\n")
+        return 0
     with charged(args, f"fit of {args.target}") as ledger:
         encoder = _encoder(args, schema, frame)
         model = make_pipeline(encoder, _regressor(args, schema, encoder))
@@ -210,6 +205,36 @@ def left_out(args, schema, encoder):
         yield f"Left out, for want {why}: {first_names(ignored)}."
     if outcomes := [name for name in schema.outcomes if name not in encoder.columns_]:
         yield f"Left out, as outcomes: {first_names(outcomes)}. --features can name them."
+
+
+def _plan(args, schema, frame, n, max_rows):
+    """The questions of the fit and its standard errors, by public numbers and the schema alone."""
+    encoder = _encoder(args, schema, frame)
+    model = _regressor(args, schema, encoder).set_params(max_rows_per_group=max_rows)
+    with explained("There is no such plan:", ValueError):
+        return model.plan(n, schema=encoder, smallest_level=args.smallest_level)
+
+
+def _check_files(args):
+    """Everything that can be found out before the rows are read and the budget is spent."""
+    refuse(
+        args.smallest_level is not None and not args.plan,
+        "--smallest-level is for a rehearsal: give --plan, too, or leave it out.",
+    )
+    refuse(
+        args.out is None and not args.plan,
+        "--out is needed: name the JSON file of the model, or ask for --plan.",
+    )
+    _check_model(args)
+    check_files(
+        args, args.table, args.schema, out=(".json",), ledger=None, card=CARDS, plot=PICTURES
+    )
+    can = capabilities(args.privacy)
+    refuse(
+        args.ledger is not None and can.amplifies,
+        f"--ledger cannot count --privacy {args.privacy}, of which only (epsilon, delta) is known: "
+        "take another --privacy.",
+    )
 
 
 def _check_model(args):

@@ -1,16 +1,17 @@
-"""How the cells of a table fit a schema: exact counts, for the curator's eyes."""
+"""How the cells of a table fit a schema: for the curator's eyes, or with noise for a release."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod, sqrt
 from typing import Any
 
 import numpy as np
 
-from .._parameters import validated
+from .._estimation._intervals import two_sided_quantile
+from .._parameters import Level, RandomState, validated
 from .._printing import Printed, Table, installed
 from .._stored import frozen, frozen_object
-from ..privacy import ROUNDING, Query
+from ..privacy import ROUNDING, Budget, Groups, Query, open_session
 from ..records import as_rows, cells, from_table, identity, is_lazy, present_names, same_names
 from ._columns import LOST
 from ._encoder import as_schema
@@ -34,10 +35,11 @@ class CountsQuery(Query):
     tables : tuple of tuples
         One column or two each: any objects with ``levels``, and with ``codes``, which makes the
         number of the level of each row of a chunk, whatever the row is.
+    name : str
     """
 
     tables: tuple[tuple, ...]
-    name = "counts"
+    name: str = "counts"
 
     @property
     def sensitivity(self) -> float:
@@ -100,8 +102,15 @@ class TableCheck(Printed):
         list), "unreadable" (neither empty nor of the type) and "missing".
     n : int
         Number of rows.
+    std_error : float
+        The standard deviation of the noise of each count, 0 where counts are exact.
+    confidence_level : float
+        Confidence level of the intervals of noisy counts.
+    report : PrivacyReport or None
+        What was paid for noisy counts.
     strange : dict of str to list of (str, int)
-        The most frequent cells that are not listed or cannot be read, with their numbers.
+        The most frequent cells that are not listed or cannot be read, with their numbers, where
+        counts are exact.
     stand_ins : dict of str to str
         What a cell of a column without a value counts as where the schema does not say it.
     """
@@ -109,24 +118,36 @@ class TableCheck(Printed):
     columns: list
     counts: np.ndarray
     n: int
-    strange: dict
-    stand_ins: dict
+    std_error: float = 0.0
+    confidence_level: float = 0.95
+    report: Any = None
+    strange: dict = field(default_factory=dict)
+    stand_ins: dict = field(default_factory=dict)
 
     def _parts(self):
-        yield f"{_HEAD}\n{self.n:,} rows."
+        half = two_sided_quantile(self.confidence_level) * self.std_error
+        largest = self.report and self.report.rows_per_unit
+        largest_count = self.n * (largest or 1)
+        what = "persons" if largest else "rows"
+        said = np.clip(np.round(self.counts), 0, largest_count).astype(int)
+        if self.report is None:
+            yield f"{_HEAD}\n{self.n:,} rows."
+        else:
+            yield (
+                f"{self.n:,} {what}. Each count is noisy: its {self.confidence_level:.0%} interval "
+                f"is {half:,.0f} to each side.\n{self.report.guarantee}"
+            )
         yield ""
-        cells = zip(self.columns, self.counts.astype(int), strict=True)
+        cells = zip(self.columns, said, strict=True)
         yield Table(("column", *STATES), [(name, *(f"{c:,}" for c in row)) for name, row in cells])
         for name, found in self.strange.items():
             listed = ", ".join(f"{cell!r} ({number:,})" for cell, number in found)
             yield f"In {name} are not listed or cannot be read: {listed}"
         lost = self.counts[:, STATES.index("unreadable") :].sum(axis=1)
         for name, count in zip(self.columns, lost, strict=True):
-            if name in self.stand_ins and count:
-                yield (
-                    f"{name}: cells without a value ({count:,.0f}) count as {self.stand_ins[name]}:"
-                    " `missing` is not given."
-                )
+            if name in self.stand_ins and count > half * sqrt(2.0):
+                lost_cells = f"{name}: cells without a value (about {count:,.0f}) count as"
+                yield f"{lost_cells} {self.stand_ins[name]}: `missing` is not given."
 
     def to_frame(self) -> Any:
         """The counts as a pandas data frame, one row a column.
@@ -141,11 +162,22 @@ class TableCheck(Printed):
 
 
 @validated
-def check_table(table: Any, schema: Any) -> TableCheck:
+def check_table(
+    table: Any,
+    schema: Any,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    confidence_level: Level = 0.95,
+    groups: Any = None,
+    max_rows_per_group: int | None = None,
+    random_state: RandomState = None,
+) -> TableCheck:
     """Count how the cells of a table fit a schema.
 
-    The counts are exact. They are private, for the eyes of the curator who has the table anyway,
-    and they must not be released: :func:`skpriv.describe` releases counts with noise.
+    Without an epsilon the counts are exact. They are private then, for the eyes of the curator who
+    has the table anyway, and they must not be released. With an epsilon they are noisy and may be
+    released.
 
     Parameters
     ----------
@@ -153,6 +185,20 @@ def check_table(table: Any, schema: Any) -> TableCheck:
         A table of pandas, polars, Arrow, Dask or another library that narwhals knows.
     schema : Schema or mapping of str to column type
         The public types of the columns. Columns that it does not name are left out.
+    epsilon : float in (0, inf], default=None
+        Privacy parameter. None gives exact counts, which are not for release.
+    delta : float in (0, 1), default=None
+        Privacy parameter; required with `epsilon`.
+    confidence_level : float in (0, 1), default=0.95
+        Confidence level of the intervals of noisy counts.
+    groups : array-like of shape (n_rows,), default=None
+        The person to whom each row belongs, for noisy counts; None takes the column that the schema
+        names. Then all rows of a person are
+        protected, and the number of persons is public in place of the number of rows.
+    max_rows_per_group : int, default=None
+        The most rows of each person that are counted, with `groups`.
+    random_state : None, int or RandomState, default=None
+        None draws secure noise for a real release, anything else reproducible noise for study.
 
     Returns
     -------
@@ -164,6 +210,14 @@ def check_table(table: Any, schema: Any) -> TableCheck:
     ValueError
         If the schema is not filled in, or names a column, other than its target, that the
         table has not.
+    BudgetExceeded
+        If an active :class:`skpriv.BudgetAccountant` cannot pay for noisy counts.
+
+    Notes
+    -----
+    **Privacy guarantee**: with an epsilon, (epsilon, delta)-differential privacy under replacement
+    of one row, or of all rows of a person with `groups`, by one Gaussian answer that is charged
+    before a cell is read. Without one there is no guarantee.
 
     Examples
     --------
@@ -180,10 +234,15 @@ def check_table(table: Any, schema: Any) -> TableCheck:
     day        1        0      0           1        1
     In age are not listed or cannot be read: '?' (1)
     In day are not listed or cannot be read: '31/12/2020' (1)
-    age: cells without a value (1) count as the middle of the range: `missing` is not given.
-    day: cells without a value (2) count as the middle of the range: `missing` is not given.
+    age: cells without a value (about 1) count as the middle of the range: `missing` is not given.
+    day: cells without a value (about 2) count as the middle of the range: `missing` is not given.
     """
+    if epsilon is None and (delta is not None or groups is not None):
+        raise ValueError("delta and groups need epsilon: without it the counts are exact.")
     schema = as_schema(schema)
+    if epsilon is not None and groups is None and (people := schema.groups(table)):
+        groups = people["groups"]
+        max_rows_per_group = max_rows_per_group or people["max_rows_per_group"]
     rows = table if is_lazy(table) else from_table(table)
     names = column_names(table)
     named = zip(schema, same_names(schema, names), strict=True)
@@ -197,11 +256,22 @@ def check_table(table: Any, schema: Any) -> TableCheck:
         return np.column_stack([_cell_states(frame[name], schema[name]) for name in columns])
 
     cells = as_rows(rows).mapped(states, len(columns), columns, numeric=False)
-    query = CountsQuery(tuple((CellStates(at),) for at in range(len(columns))))
+    query = CountsQuery(tuple((CellStates(at),) for at in range(len(columns))), "states of cells")
     stand_ins = {name: schema[name].stand_in for name in columns if schema[name].stand_in}
-    counts = cells.sum(query).reshape(len(columns), -1)
-    strange = {} if is_lazy(table) else _strange(columns_of(table, columns), schema)
-    return TableCheck(columns, counts, cells.n, strange, stand_ins)
+    if epsilon is None:
+        counts = cells.sum(query).reshape(len(columns), -1)
+        strange = {} if is_lazy(table) else _strange(columns_of(table, columns), schema)
+        return TableCheck(columns, counts, cells.n, strange=strange, stand_ins=stand_ins)
+    if delta is None:
+        raise ValueError("delta is required with epsilon: choose it well below 1 over the rows.")
+    budget = Budget(epsilon, delta)
+    persons = None if groups is None else Groups(groups, max_rows_per_group)
+    session = open_session("central", cells, None, budget, random_state, "check", groups=persons)
+    answer = session.sum(query, 1.0)
+    counts = answer.value.reshape(len(columns), -1)
+    scale = answer.noise.scale
+    report = session.report
+    return TableCheck(columns, counts, session.n, scale, confidence_level, report, {}, stand_ins)
 
 
 def _strange(frame, schema):

@@ -285,6 +285,7 @@ def test_no_record_pays_more_than_is_claimed(name, watch):
 
 # What is not watched, and why.
 OTHERS = {
+    "check_table": "one sum of flags, in which records are alike",
     "propose_max_rows": "private_quantiles of one number a person",
     "BanditCombiner": "sums of claims that users make; tests/bandits/test_combiner.py",
     "OnlineLinUCB": "users randomise what they send",

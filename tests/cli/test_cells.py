@@ -87,6 +87,7 @@ def _commands(folder, table, out="again.json"):
         "fit": [*fit, "--out", str(folder / out)],
         "predict": ["predict", model, table, "--out", written, "--force"],
         "check": ["check", table, *schema],
+        "private check": ["check", table, *schema, "--private", "--epsilon", "1"],
         "describe": ["describe", table, *schema, *cost],
     }
     if table.endswith(".csv"):

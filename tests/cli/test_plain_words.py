@@ -53,7 +53,7 @@ RUNS = {  # in this order: some read what others wrote
         FIT.partition(" ")[2] + rest
         for rest in (
             " --out m.json", " --out l.json --model logistic --target dead --features age,ward",
-            " --out m.json --estimand least_squares --card card.md", " --out m.txt",
+            " --out m.json --estimand least_squares --card card.md", " --plan", " --out m.txt",
             " --out p.json --model poisson --privacy local", " --out m.json --features nix",
             " --out m.json --ledger study.db", " --out m.json --formula 'days ~ age + nix'",
             " --out a.json --model additive --seed 0 --card additive.md", "",

@@ -92,6 +92,8 @@ def test_a_schema_says_it_once(clinic, tmp_path, capsys):
     for name in ("Alter, Jahre", "raucht", "Größe", "Tage", "verstorben"):
         (line,) = [line for line in told.splitlines() if line.startswith(name)]
         assert line.split()[-5:] == ["900", "0", "0", "0", "0"]
+    assert run("check", table, *schema, "--private", "--epsilon", 1) == 0
+    assert "900 rows" not in (told := capsys.readouterr().out) and "300" in told
     assert run("describe", table, *schema, "--epsilon", 5, "--columns", '"alter, jahre"') == 2
     capsys.readouterr()
     assert run("describe", table, *schema, "--epsilon", 5, "--columns", '"Alter, Jahre"') == 0
@@ -108,11 +110,11 @@ def test_a_schema_says_it_once(clinic, tmp_path, capsys):
 
 def test_outcomes_are_no_features_in_silence(clinic, tmp_path, capsys):
     table, schema = clinic / "table.csv", ("--schema", clinic / "schema.toml")
-    out = ("--out", tmp_path / "m.json", "--force")
-    fit = ("fit", table, *schema, "--epsilon", 9, "--seed", 0, *out)
+    fit = ("fit", table, *schema, "--epsilon", 9, "--seed", 0, "--plan")
     refused(run(*fit), capsys, "Name one target", 'role = "target"')
     named = ("--target", "Tage", "--features", '"Alter, Jahre",raucht', "--features", "verstorben")
-    assert run(*fit, *named) == 0
+    out = ("--out", tmp_path / "m.json")
+    assert run(*fit[:-1], *named, *out) == 0
     told = capsys.readouterr()
     assert "verstorben=True" in told.out and "Größe" not in told.out
     assert "as outcomes" not in told.err
@@ -129,18 +131,18 @@ def test_the_unit_of_a_ledger_is_the_default_of_group(clinic, tmp_path, capsys):
     bare.write_text(HEAD.partition("person")[0] + COLUMNS, encoding="utf-8")
     table, ledger = clinic / "table.csv", tmp_path / "ledger"
     assert run("budget", ledger, "--epsilon", 9, "--unit", "Fall Nr:2") == 0
-    describe = ("describe", table, "--schema", bare, "--epsilon", 1, "--ledger", ledger)
-    assert run(*describe) == 0
+    check = ("check", table, "--schema", bare, "--private", "--epsilon", 1, "--ledger", ledger)
+    assert run(*check) == 0
     capsys.readouterr()
-    assert run(*describe, "--max-rows", 1) == 0
-    refused(run(*describe, "--max-rows", 3), capsys, "at most 2 rows")
-    refused(run(*describe, "--group", "raucht"), capsys, "take it out")
+    assert run(*check, "--max-rows", 1) == 0
+    refused(run(*check, "--max-rows", 3), capsys, "at most 2 rows")
+    refused(run(*check, "--group", "raucht"), capsys, "take it out")
     (charge,) = {charge.unit for charge in BudgetAccountant(ledger=ledger).charges[:1]}
     assert charge == "Fall Nr:2"
     other = tmp_path / "other"
     assert run("budget", other, "--epsilon", 9, "--unit", "Patient:2") == 0
-    refused(run(*describe[:-1], other), capsys, "--ledger", "as its unit", "'Patient'")
-    assert run(*describe[:-2]) == 0
+    refused(run(*check[:-1], other), capsys, "--ledger", "as its unit", "'Patient'")
+    assert run("check", table, "--schema", bare, "--private", "--epsilon", 1) == 0
     assert "900 rows" in capsys.readouterr().out
 
 

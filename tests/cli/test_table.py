@@ -89,6 +89,7 @@ def test_tabs_and_a_code_page(french, capsys):
     "arguments, said",
     [
         (("check", "--encoding", "ascii"), "UTF-8"),
+        (("check", "--private"), "--private and --epsilon"),
         (("check", "--encoding", "klingon"), "klingon"),
         (("check", "--sep", "::"), "--sep"),
         (("check", "--sep", ","), "say how it is written with --sep"),
@@ -123,6 +124,18 @@ def test_an_encoding_that_nothing_tells_is_asked_for(french, capsys):
     assert run("check", table, "--schema", schema) == 0
 
 
+def test_a_private_check_is_charged_to_a_ledger_and_may_be_released(french, capsys, tmp_path):
+    table, schema = french / "table.csv", ("--schema", french / "schema.toml", *WRITTEN)
+    command = ("check", table, *schema, "--private", "--epsilon", 1, "--ledger", tmp_path / "l.db")
+    assert run(*command) == 0
+    said = capsys.readouterr().out
+    assert "Spent epsilon 1 of 1" in said and "do not release" not in said
+    assert run(*command) == 2
+    assert "cannot pay epsilon 1" in capsys.readouterr().err
+    assert run("check", table, *schema, "--ledger", tmp_path / "l.db") == 2
+    assert "needs --private: exact counts" in capsys.readouterr().err
+
+
 def test_a_file_in_another_encoding_than_the_schema_says_is_named(french, capsys):
     """Its header would be words of no language, and none of the columns."""
     table, schema = french / "table.csv", french / "schema.toml"
@@ -139,3 +152,5 @@ def test_a_cell_with_a_line_feed_is_two_rows_and_is_said(tmp_path, capsys):
     assert run(*command) == 0
     told = capsys.readouterr().out
     assert "3 rows" in told and "2 lines do not close" in told
+    assert run(*command, "--private", "--epsilon", 1) == 0
+    assert "quotation" not in capsys.readouterr().out  # which is exact

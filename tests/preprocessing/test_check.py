@@ -48,10 +48,15 @@ def test_each_cell_has_one_state():
     np.testing.assert_array_equal(found.to_frame().to_numpy(), COUNTS)
 
 
-def test_nothing_is_charged():
+def test_without_an_epsilon_nothing_is_charged_and_with_one_it_is():
+    many = pd.concat([TABLE] * 1000)
     with BudgetAccountant(1.0, 1e-6) as accountant:
         check_table(TABLE, SCHEMA)
         assert not accountant.charges
+        found = check_table(many, SCHEMA, epsilon=1.0, delta=1e-6, random_state=0)
+        assert len(accountant.charges) == 1
+    assert abs(found.counts - 1000 * np.array(COUNTS)).max() < 5 * found.std_error
+    assert "do not release" not in str(found) and "replacing one record" in str(found)
 
 
 def test_a_column_of_a_type_that_a_reader_gave_is_read_alike():
@@ -61,6 +66,10 @@ def test_a_column_of_a_type_that_a_reader_gave_is_read_alike():
 
 
 def test_what_cannot_be_meant_is_refused():
+    with pytest.raises(ValueError, match="delta"):
+        check_table(TABLE, SCHEMA, epsilon=1.0)
+    with pytest.raises(ValueError, match="delta and groups need epsilon"):
+        check_table(TABLE, SCHEMA, delta=1e-6)
     with pytest.raises(ValueError, match="schema names 'height', not among"):
         check_table(TABLE[["age"]], Schema({"age": Numeric(0, 99), "height": Numeric(0, 3)}))
 
@@ -96,8 +105,17 @@ def test_cells_that_count_as_something_else_in_silence_are_named():
         "ill": Boolean(missing=False),
     }
     text = str(check_table(frame, Schema(schema)))
-    assert "age: cells without a value (2) count as the middle of the range" in text
-    assert "sex: cells without a value (1) count as the mean of all levels" in text
+    assert "age: cells without a value (about 2) count as the middle of the range" in text
+    assert "sex: cells without a value (about 1) count as the mean of all levels" in text
     assert "ill: cells" not in text
     said = {"age": Numeric(0, 120, missing="indicator"), "sex": Categorical(["F", "M"])}
     assert "count as" not in str(check_table(frame[["age", "sex"]], Schema(said)))
+    many = pd.DataFrame({"age": [30.0] * 900 + [None] * 100})
+    noisy = str(check_table(many, Schema({"age": Numeric(0, 120)}), epsilon=3.0, delta=1e-6,
+                            random_state=0))  # fmt: skip
+    assert "count as the middle" in noisy
+    full = pd.DataFrame({"age": [30.0] * 1000})
+    noisy = check_table(
+        full, Schema({"age": Numeric(0, 120)}), epsilon=3.0, delta=1e-6, random_state=1
+    )
+    assert "count as the middle" not in str(noisy)

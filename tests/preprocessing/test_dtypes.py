@@ -105,7 +105,7 @@ def test_a_dtype_that_a_type_cannot_read_is_refused_with_the_remedy(kind, column
     with uncharged(remedy):
         TableEncoder(schema).fit(table)
     with uncharged(remedy):
-        check_table(table, schema)
+        check_table(table, schema, epsilon=1.0, delta=1e-6)
     with uncharged(remedy):
         describe(table, schema, epsilon=1.0, delta=1e-6)
     with pytest.raises(ValueError, match=remedy):

@@ -373,10 +373,9 @@ def _curve(function, given):
     )  # fmt: skip
 
 
-def _describe(given):
+def _describe(function, given):
     options = optional(given, {"max_rows_per_group": 2}, groups=LABELS)
-    cost = {"epsilon": 5.0, "delta": 1e-6, "random_state": SEED}
-    inspection.describe(_table(given, "table"), SCHEMA, **cost, **options)
+    function(_table(given, "table"), SCHEMA, epsilon=5.0, delta=1e-6, random_state=SEED, **options)
 
 
 COST = {"epsilon": 1.0, "delta": 1e-6}
@@ -399,7 +398,8 @@ DOORS = {
         lambda: inspection.private_quantiles, "y", levels=[0.5], bounds=(-1, 1), **COST
     ),
     "propose_max_rows": door(lambda: inspection.propose_max_rows, "groups", largest=9, **COST),
-    "describe": _describe,
+    "describe": partial(_describe, inspection.describe),
+    "check_table": partial(_describe, preprocessing.check_table),
     "IntervalDisplay.from_estimator": door(
         lambda: partial(inspection.IntervalDisplay.from_estimator, _fitted(SSPRegressor)),
         "X", feature=0,

@@ -207,6 +207,9 @@ DOORS = {
     ("Loop.rank_many", "users"): partial(_service, together=True),
     ("ReweightedRegressor.fit", "groups"): lambda who: _fit("ReweightedRegressor", who),
     ("SSPRegressor.fit", "groups"): lambda who: _fit("SSPRegressor", who),
+    ("check_table", "groups"): lambda who: check_table(
+        TABLE, MAYBE, epsilon=1.0, delta=1e-6, groups=who, max_rows_per_group=2, random_state=0
+    ).counts,
     ("describe", "groups"): lambda who: str(describe(
         TABLE, MAYBE, epsilon=1.0, delta=1e-6, groups=who, max_rows_per_group=2, random_state=0
     )),
