@@ -207,7 +207,7 @@ class CurveDisplay(Display):
             for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)
         }
         axes[0].legend(
-            legend.values(), legend.keys(), fontsize="x-small", ncols=2, frameon=False,
+            legend.values(), legend.keys(), fontsize="x-small", frameon=False,
             loc="lower left", bbox_to_anchor=(0.0, 1.0),
         )  # fmt: skip
         self.axes_ = axes

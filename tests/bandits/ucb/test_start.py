@@ -90,7 +90,7 @@ def test_it_is_kept_in_a_file(kind, tmp_path):
         ({"start": START, "width": "certified"}, "width='asymptotic'"),
         ({"start": START[1:]}, r"start, np.append\(weights, intercept\), of shape \(3,\)"),
         ({"start": START * np.nan}, "finite number"),
-        ({"start": "the last one"}, "'start' parameter"),
+        ({"start": "the last one"}, "must have shape"),
     ],
 )
 def test_what_cannot_be_a_start_is_refused(options, said):
