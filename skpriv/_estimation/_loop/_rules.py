@@ -91,6 +91,10 @@ TOLD_LINE = 3.0 * RESOLVED
 # (docs/evidence/coefficients.md).
 CERTIFIED = 100.0, 400.0
 
+# Rounds of whitening, after which directions of little variance exceed the noise. There is a fourth
+# where rows are short (see `whitening_parts`).
+ROUNDS = 3
+
 # Numbers of steps. Least and largest number. If noise rules, many small steps mend what one noisy
 # Gram matrix did. Four is what clips need, which shrink with the residuals. Steps of a line that
 # ask their slopes are a third of the largest number at most: half of it takes two fifths more time
@@ -329,10 +333,11 @@ class Rules:
         )  # fmt: skip
 
     def heard(self, users):
-        """The same rules without questions that a fit can do without and too few would answer.
+        """The same rules, in which each question has two users or more.
 
         Where each user answers one question, a share of less than two users may get none, wherever
-        it begins.
+        it begins. A question that a fit can do without is left out then. The others have two users
+        at the expense of the steps, and if too few are left for these, only the mean is asked.
 
         Parameters
         ----------
@@ -349,7 +354,28 @@ class Rules:
         }
         unheard = [name for name, share in shares.items() if share and users(share) < 2]
         none: Any = dict.fromkeys(unheard, 0.0)
-        return replace(self, **none)
+        everybody = users(1.0)
+        two = min(2.0, everybody)
+
+        def enough(share, questions):
+            if share and users(share / questions) < two:
+                return questions * two / everybody
+            return share
+
+        before = self.location, self.spread, self.whitening
+        after = tuple(map(enough, before, (1, 1, ROUNDS + 1)))
+        location, spread, whitening = after
+        left = sum(before) + sum(self.steps) - sum(after)
+        steps = self.steps
+        if after != before:
+            steps = tuple(left / sum(steps) * step for step in steps)
+        if left <= 0.0 or users(min(steps)) < two:
+            count = max(min(int(left * everybody / two), len(steps)), 1)
+            steps = (left / count,) * count
+        return replace(
+            self, location=location, spread=spread, whitening=whitening, steps=steps,
+            mean_only=self.mean_only or len(steps) < STEPS[0], **none,
+        )  # fmt: skip
 
 
 def mean_clip(noise):

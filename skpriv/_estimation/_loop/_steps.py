@@ -73,11 +73,9 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None, usual=N
     alike = start if start and start.alike else None
     if alike:
         rules = rules.begun()
-    # If each user answers one question, the first question may be left without a single user.
-    first_share = rules.spread or rules.steps[0]
-    if rules.mean_only or (rules.few_records and not session.records(first_share)):
-        return mean_only(session, maps, rules, link)
     rules = rules.heard(session.records)
+    if rules.mean_only:
+        return mean_only(session, maps, rules, link)
     of_persons = (session.persons or 1) > 1  # a person with one row is a row
     rules = replace(rules, slopes=rules.slopes or of_persons)
     # The parts for the whitening are announced here, though they are asked about later: one pass

@@ -15,7 +15,7 @@ from ..._stored import frozen_object
 from ...records import in_threads
 from .._moments import PRIOR_VARIANCES, SAMPLING
 from ._rows import SQUARES, MarginsQuery, Whitened, WhiteningQuery
-from ._rules import MARGINS_NOISE, normal_clip
+from ._rules import MARGINS_NOISE, ROUNDS, normal_clip
 
 
 def denoised_gram(gram, scale):
@@ -361,7 +361,6 @@ class Pool:
         return vectors / np.sqrt(np.maximum(values, least))
 
 
-ROUNDS = 3  # rounds of whitening, after which directions of little variance exceed the noise
 # The least mass of a feature, as a fraction of the typical mass. With 1/2, skewed features that
 # move together stay hidden; with 1/10, rare categories are stretched without limit.
 LEAST_MASS = 0.25

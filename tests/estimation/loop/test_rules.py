@@ -1,6 +1,8 @@
 """What a fit asks, by public numbers."""
 
-from skpriv._estimation._loop._rules import LEARNT, Rules
+import pytest
+
+from skpriv._estimation._loop._rules import LEARNT, ROUNDS, Rules
 
 
 def test_no_question_is_asked_that_a_single_user_would_answer():
@@ -13,3 +15,22 @@ def test_no_question_is_asked_that_a_single_user_would_answer():
     alone = rules.heard(lambda share: 1)
     assert not any((alone.margins, alone.mean, alone.stretch, alone.clipped, alone.line))
     assert any(shares) and alone.steps == rules.steps and alone.whitening == rules.whitening
+
+
+@pytest.mark.parametrize("effective_records", [20.0, 1e3, 1e6])
+@pytest.mark.parametrize("n", [1, 3, 12, 24, 45, 300])
+def test_each_question_has_two_users_or_only_the_mean_is_asked(n, effective_records):
+    """A large budget asks cheap questions for small shares, of which no user may be left."""
+
+    def users(share):
+        return int(share * n + 1e-9)
+
+    rules = Rules.of(n, 3, effective_records, boxed=True).heard(users)
+    others = rules.margins, rules.mean, rules.stretch, rules.clipped, rules.line
+    shares = [rules.location, rules.spread, rules.whitening, *rules.steps, *others]
+    assert rules.mean_only or sum(shares) <= 1.0 + 1e-9
+    shares[2] /= ROUNDS + 1
+    assert rules.mean_only == (n < 24) or all(users(share) >= 2 for share in shares if share)
+    assert Rules.of(n, 3, effective_records).heard(lambda share: n + 1) == Rules.of(
+        n, 3, effective_records
+    )  # of a curator, who asks all of all
