@@ -21,7 +21,7 @@ RATIOS = ("ratio", "ratio_low", "ratio_high")
 FIT_NOTE = (
     "The numbers of the fit follow from released answers. Those of a line or of counts allow for "
     "residuals beyond the clip, up to a tail like the inverse cube. Those of classes are as if "
-    "log-odds were normal, and shares have privacy noise alone."
+    "log-odds were normal."
 )
 NO_FIT_NOTE = (
     "No R-squared or explained deviance is given: their errors are known for lines, counts and two "
@@ -506,11 +506,18 @@ def inference(
         return Inference(names, law, float(confidence_level), "")
     if report.unit == "person":
         law = replace(law, n=report.size)
-    level = float(confidence_level)
     said = *filter(None, [report.note]), *report.not_covered
-    promised = str(report.guarantee)
-    fields = promised, report.unit, said, lists, last.fit_statistics(), report.guarantee
-    return Inference(names, law, level, *fields)
+    return Inference(
+        names,
+        law,
+        float(confidence_level),
+        str(report.guarantee),
+        report.unit,
+        said,
+        lists,
+        last.fit_statistics(),
+        report.guarantee,
+    )
 
 
 def _p_text(p, equals=""):

@@ -447,7 +447,6 @@ def plan_of(model, n, n_features, schema, shares, smallest_level, mean, deviatio
     imagined = _Imagined(model, n_features, encoder, levels, mean, deviation)
     found = {name: imagined.rehearse(n, name) for name in model.law_estimands}
     declared = found[model.estimand]
-    effective = n if trust.can.same_rows else sqrt(n)
     rows = declared.report.rows
     noise = np.array([float(row.scale) for row in rows])
     return Plan(
@@ -463,7 +462,7 @@ def plan_of(model, n, n_features, schema, shares, smallest_level, mean, deviatio
         noise=noise,
         noise_of_mean=noise / [float(row.records) for row in rows],
         guarantee=str(declared.report.guarantee),
-        resolution=effective * trust.budget.mu / (n_features + 1) ** 1.5,
+        resolution=(n if trust.can.same_rows else sqrt(n)) * trust.budget.mu / (n_features + 1) ** 1.5,
         level_records=replace(imagined, shares=absent).level_rows(n),
         rehearse=imagined.rehearse,
         largest_n=imagined.largest_n,

@@ -118,7 +118,25 @@ def test_shares_are_those_of_the_records_that_have_a_class(others):
             epsilon=1.0, classes=(*others, "yes"), bounds_X=(-1, 1), random_state=seed
         )
         share = by_name(model.fit(X, y))["share of yes"]
-        squares.append(((share.value - (y[:1000] == "yes").mean()) / share.std_error) ** 2)
+        squares.append(((share.value - 1.0 / (1 + len(others))) / share.std_error) ** 2)
+    # Quantiles of chi-squared over its 30 degrees of freedom of about 1e-3
+    assert 0.3 < np.mean(squares) < 2.0
+
+
+@pytest.mark.parametrize("privacy", ["central", "shuffle"])
+@pytest.mark.parametrize("rates", [[0.7, 0.3], [0.5, 0.3, 0.2]], ids=["two classes", "three"])
+def test_errors_of_shares_count_the_sampling_of_those_who_were_asked(privacy, rates):
+    """They had the noise of a trusted curator alone: squares were 10, and with a shuffler 400."""
+    squares = []
+    for seed in range(30):
+        rng, X = rows(seed, 20_000)
+        y = rng.choice(len(rates), p=rates, size=len(X))
+        model = LogisticRegression(
+            epsilon=1.0, delta=1e-6, classes=list(range(len(rates))), bounds_X=(-1, 1), privacy=privacy,
+            random_state=seed,
+        )  # fmt: skip
+        share = by_name(model.fit(X, y))["share of 1"]
+        squares.append(((share.value - rates[1]) / share.std_error) ** 2)
     # Quantiles of chi-squared over its 30 degrees of freedom of about 1e-3
     assert 0.3 < np.mean(squares) < 2.0
 

@@ -203,8 +203,8 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         -------
         tuple of Statistic
             Each has a ``name``, a ``value`` and a ``std_error``. The share of a class is that of
-            the records that have a class: its error is the noise of privacy alone. The explained
-            deviance is that of log-odds with a normal distribution.
+            the records that have a class. The explained deviance is that of log-odds with a normal
+            distribution. Errors count sampling and privacy noise.
         """
         fit = self._released
         report = self.privacy_report_
@@ -212,13 +212,16 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         # Of two classes the sum of targets in [-1, 1] is asked: twice that of a class, less all
         query, size = (LocationQuery, 0.7072) if k == 2 else (ClassRatesQuery, 1.0)
         # What counted the classes, unless a fit began at another one or nothing is noisy
-        scales = [row.scale or 0.0 for row in report.rows if row.query == query.name]
+        asked = [row for row in report.rows if row.query == query.name]
         # Of rows of persons and rows with weights these are no shares of records
-        if not scales or fit.rows_per_record > 1 or report.max_weight is not None:
+        if not asked or fit.rows_per_record > 1 or report.max_weight is not None:
             return ()
         rates = special.softmax(np.append(0.0, fit.location)[-k:])
-        # A rate is a quotient of noisy numbers: of the records of the class, and of those with one
-        errors = size * scales[0] / fit.n / fit.part * np.sqrt((k * rates - 2.0) * rates + 1.0)
+        # A rate is a quotient of noisy numbers: of the records of the class, and of those with one,
+        # among those that were asked, which are a sample.
+        n = asked[0].records * fit.part
+        noise = (size * (asked[0].scale or 0.0) / n) ** 2
+        errors = np.sqrt(noise * ((k * rates - 2.0) * rates + 1.0) + rates * (1.0 - rates) / n)
         found = [
             Statistic(f"share of {label}", rate, error, 1.0)
             for label, rate, error in zip(self.classes_, rates, errors, strict=True)
