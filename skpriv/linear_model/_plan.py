@@ -462,7 +462,9 @@ def plan_of(model, n, n_features, schema, shares, smallest_level, mean, deviatio
         noise=noise,
         noise_of_mean=noise / [float(row.records) for row in rows],
         guarantee=str(declared.report.guarantee),
-        resolution=(n if trust.can.same_rows else sqrt(n)) * trust.budget.mu / (n_features + 1) ** 1.5,
+        resolution=(n if trust.can.same_rows else sqrt(n))
+        * trust.budget.mu
+        / (n_features + 1) ** 1.5,
         level_records=replace(imagined, shares=absent).level_rows(n),
         rehearse=imagined.rehearse,
         largest_n=imagined.largest_n,

@@ -132,8 +132,8 @@ def test_errors_of_shares_count_the_sampling_of_those_who_were_asked(privacy, ra
         rng, X = rows(seed, 20_000)
         y = rng.choice(len(rates), p=rates, size=len(X))
         model = LogisticRegression(
-            epsilon=1.0, delta=1e-6, classes=list(range(len(rates))), bounds_X=(-1, 1), privacy=privacy,
-            random_state=seed,
+            epsilon=1.0, delta=1e-6, classes=list(range(len(rates))), bounds_X=(-1, 1),
+            privacy=privacy, random_state=seed,
         )  # fmt: skip
         share = by_name(model.fit(X, y))["share of 1"]
         squares.append(((share.value - rates[1]) / share.std_error) ** 2)

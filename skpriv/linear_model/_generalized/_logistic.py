@@ -212,15 +212,15 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         # Of two classes the sum of targets in [-1, 1] is asked: twice that of a class, less all
         query, size = (LocationQuery, 0.7072) if k == 2 else (ClassRatesQuery, 1.0)
         # What counted the classes, unless a fit began at another one or nothing is noisy
-        asked = [row for row in report.rows if row.query == query.name]
+        counts = [row for row in report.rows if row.query == query.name]
         # Of rows of persons and rows with weights these are no shares of records
-        if not asked or fit.rows_per_record > 1 or report.max_weight is not None:
+        if not counts or fit.rows_per_record > 1 or report.max_weight is not None:
             return ()
         rates = special.softmax(np.append(0.0, fit.location)[-k:])
         # A rate is a quotient of noisy numbers: of the records of the class, and of those with one,
         # among those that were asked, which are a sample.
-        n = asked[0].records * fit.part
-        noise = (size * (asked[0].scale or 0.0) / n) ** 2
+        n = counts[0].records * fit.part
+        noise = (size * (counts[0].scale or 0.0) / n) ** 2
         errors = np.sqrt(noise * ((k * rates - 2.0) * rates + 1.0) + rates * (1.0 - rates) / n)
         found = [
             Statistic(f"share of {label}", rate, error, 1.0)
