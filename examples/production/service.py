@@ -21,6 +21,7 @@ never. Events and the policy are kept in FILE: kill the process and start it aga
 # %%
 # The standard library is enough; any web framework can call the same two methods.
 
+import argparse
 import json
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -90,6 +91,10 @@ def serve(path, port=8000):
 
 
 if __name__ == "__main__" and len(sys.argv) > 1:
-    server = serve(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 8000)
+    parser = argparse.ArgumentParser(description="Serve a private bandit over HTTP.")
+    parser.add_argument("file", metavar="FILE", help="where events and the policy are kept")
+    parser.add_argument("port", metavar="PORT", nargs="?", type=int, default=8000)
+    options = parser.parse_args()
+    server = serve(options.file, options.port)
     print(f"http://127.0.0.1:{server.server_port}", flush=True)
     server.serve_forever()

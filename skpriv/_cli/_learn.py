@@ -27,10 +27,11 @@ def add_learn(parser):
         type=positive,
         default=3600.0,
         metavar="S",
-        help="seconds, as of the Loop of the service; default 3600",
+        help="seconds: must be the cutoff of the Loop of the service, which the file does not "
+        "keep; default 3600, as of Loop",
     )
     add("--default-reward", type=float, default=0.0, metavar="R",
-        help="as of the Loop of the service; default 0")  # fmt: skip
+        help="must be that of the Loop of the service; default 0")  # fmt: skip
     add_options(parser, "--sep", "--encoding")
 
 
@@ -43,10 +44,12 @@ def run_learn(args):
     """
     refuse(not Path(args.service).is_file(), f"The service {args.service} is not a file.")
     pairs = [] if args.rewards is None else _read(args, Path(args.rewards))
-    given = {"cutoff": args.cutoff, "default_reward": args.default_reward}
     counts: Counter = Counter()
     with explained(f"The service {args.service}:", ValueError):
-        loop = Loop(None, args.service, learn="elsewhere", **given)
+        loop = Loop(
+            None, args.service, learn="elsewhere", cutoff=args.cutoff,
+            default_reward=args.default_reward,
+        )  # fmt: skip
         for start in range(0, len(pairs), PART):
             counts.update(loop.reward_many(*zip(*pairs[start : start + PART], strict=True)))
     troubles = loop.troubles

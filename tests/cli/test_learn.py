@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -76,6 +77,21 @@ def test_a_wrong_file_takes_nothing_and_repeats_no_cell(tmp_path, capsys):
         assert not (tmp_path / "absent").exists()
     with pytest.raises(ValueError, match="no policy yet"):
         Loop(None, tmp_path / "new")
+
+
+def test_a_cutoff_that_is_not_the_default_is_given_to_learn(tmp_path, capsys):
+    """The file keeps none, so that the help says whose it must be."""
+    path, file = str(tmp_path / "service"), lines(tmp_path / "rewards.csv", range(EVENTS))
+    policy = LinUCB(epsilon=1.0, bounds_y=(0, 1))
+    clock = time.time() - 1_000.0
+    loop = Loop(policy, path, cutoff=600.0, learn="elsewhere", clock=lambda: clock)
+    for event in range(EVENTS):
+        loop.rank(f"00{event}", np.eye(3))
+    assert main(["learn", path, file, "--cutoff", "600"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"late": EVENTS, "learned": 40, "waiting": 5}
+    with pytest.raises(SystemExit):
+        main(["learn", "--help"])
+    assert "must be the cutoff of the Loop" in " ".join(capsys.readouterr().out.split())
 
 
 def test_another_process_charges_the_ledger_of_the_service(tmp_path):

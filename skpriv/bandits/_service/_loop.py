@@ -278,8 +278,9 @@ class Loop:
         Returns
         -------
         status : {"taken", "repeated", "late", "unknown"}
-            Only "taken" counts: "repeated" has a reward already, "late" has passed the cut-off
-            or was learned, "unknown" was never ranked.
+            Only "taken" counts: "repeated" has a reward already or was withdrawn (which of them is
+            as private as a reward, so that no answer tells it), "late" has passed the cut-off or
+            was learned, "unknown" was never ranked.
         """
         return self.reward_many([event_id], [reward])[0]
 
@@ -383,10 +384,11 @@ class Loop:
 
     @property
     def n_learned(self) -> int:
-        """Number of events that the policy has learned.
+        """Number of events that the policy is done with.
 
-        With ``in_order=False``, of those in whose places it has learned: how many rewards came is
-        private.
+        With ``max_visits`` it counts those of further visits, too, of which nothing was used. With
+        ``in_order=False`` it counts those in whose places the policy has learned: how many rewards
+        came is private.
         """
         with self._store.looking() as held:
             return held.first_open() - 1

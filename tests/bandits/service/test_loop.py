@@ -394,6 +394,16 @@ def test_a_withdrawn_event_adds_nothing_to_a_sum(in_order, tmp_path):
     np.testing.assert_allclose(mark.answer.value[:6].reshape(2, 3), 2.0 * shown, atol=0.1)
 
 
+def test_visits_that_are_left_out_count_as_learned(tmp_path):
+    policy = LinUCB(epsilon=1.0, bounds_y=(0, 1), update_every=10)
+    service = Loop(policy, tmp_path / "file", max_visits=2)
+    for k in range(50):
+        service.rank(f"{k}", np.eye(3), user=k % 5)
+        service.reward(f"{k}", 1.0)
+    assert service.status()["learned"] == service.n_learned == 50  # of which 10 were used
+    assert service.status()["waiting"] == 0
+
+
 def test_a_withdrawn_event_is_late_once_it_was_learned(tmp_path):
     service = loop(tmp_path)
     service.rank("a", contexts(1))
