@@ -154,9 +154,9 @@ class Callers:
             )
         if self.pipeline:
             self.warn(
-                f"The guarantee {PIPELINE}. Here these may have learned: "
-                f"{', '.join(self.pipeline)}. Pass public ranges and lists to BoundsScaler or "
-                "TableEncoder in their place."
+                f"The guarantee {PIPELINE}. Here these may have learned from the rows, or may "
+                f"stop at a cell before the charge: {', '.join(self.pipeline)}. Pass public ranges "
+                "and lists to BoundsScaler or TableEncoder in their place."
             )
         if self.within:
             self.warn(
