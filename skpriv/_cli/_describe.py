@@ -30,7 +30,7 @@ def add_schema(parser):
     parser.add_argument("--target", metavar="NAME", help="column that is predicted")
     out = {"help": "TOML file to write; without it the schema is printed"}
     person = {"help": "column that says whose row it is; the schema will say it to all commands"}
-    limit = {"help": "with --group: most rows of one person that are used"}
+    limit = {"help": "with --group: most rows of one person that are used; default 1"}
     names = *TABLE_OPTIONS, *GROUP_OPTIONS, "--out", "--force"
     add_options(parser, *names, out=out, group=person, max_rows=limit)
 
@@ -57,7 +57,7 @@ def run_schema(args):
     columns = {name: guessed_type(frame[name]) for name in names if name not in person}
     with explained("--target, --group or --max-rows:"):
         schema = Schema(columns, target=args.target, **written.table_format.given())
-        schema = schema.with_format(person=args.group, limit=args.max_rows)
+        schema = schema.with_format(person=args.group, limit=args.max_rows or len(person) or None)
     if args.out is None:
         print(schema.to_toml(explained=True), end="")
     else:
@@ -133,8 +133,9 @@ def run_describe(args):
 def add_check(parser):
     """Add the arguments of the command `check`."""
     add_options(parser, *TABLE_OPTIONS, *SCHEMA_OPTIONS, *GROUP_OPTIONS)
-    words = "add noise, so that the counts may be released"
-    parser.add_argument("--private", action="store_true", help=words)
+    parser.add_argument(
+        "--private", action="store_true", help="add noise, so that the counts may be released"
+    )
     total = {"help": "with --private: epsilon of all counts together"}
     add_options(parser, "--epsilon", "--delta", "--ledger", epsilon=total)
 
@@ -184,6 +185,6 @@ def _persons(groups, name):
         yield f"{several:,} persons are written in more than one way, and count as one each."
     if many := int((rows > limit).sum()):
         yield (
-            f"{many:,} persons have more than {limit} rows: so many of each are used, which chance "
-            "picks."
+            f"{many:,} persons have more rows than the limit, {limit} of each person: chance picks "
+            "those that are used."
         )

@@ -111,7 +111,7 @@ def add_plan(parser):
     add("--n", type=at_least(1), required=True, help="number of rows, or of persons")
     add("--effect", action="append", default=[], metavar="NAME=SIZE",
         help="print how many people are needed to find a coefficient of this size, such as "
-        "age=0.5; may be given more than once")  # fmt: skip
+        "age=0.5 or ward=icu=1; may be given more than once")  # fmt: skip
     add("--power", type=probability, default=0.8, metavar="P",
         help="with --effect: probability of finding it; default 0.8")  # fmt: skip
     add_options(parser, "--schema", "--max-rows", max_rows=limit)
@@ -141,16 +141,20 @@ def run_plan(args):
 def _people_needed(args, plan, effect):
     """How many people find an effect, which is written NAME=SIZE, in a sentence."""
     name, _, size = effect.rpartition("=")
-    wrong = (
-        f"--effect {effect} must be NAME=SIZE, with one of these names: {', '.join(plan.names)}."
+    # The name of a column does for its coefficient if that adds no more than the unit.
+    found = [one for one in plan.names if one == name] or [
+        one for one in plan.names if one.startswith(f"{name} per ")
+    ]
+    refuse(
+        len(found) != 1,
+        f"--effect {effect} must be NAME=SIZE, with one of these names: {', '.join(plan.names)}.",
     )
-    refuse(name not in plan.names, wrong)
     with explained(f"--effect {effect} must have a SIZE:", ValueError):
         n = plan.people_needed(
-            float(size), args.power, name=name, confidence_level=args.confidence_level
+            float(size), args.power, name=found[0], confidence_level=args.confidence_level
         )
-    found = f"{n:,.0f} {plan.unit}s" if n < inf else f"more than {plan.largest_n:,} {plan.unit}s"
-    return f"{name} = {size}: {found} for a power of {args.power:g}."
+    people = f"{n:,.0f}" if n < inf else f"more than {plan.largest_n:,}"
+    return f"{found[0]} = {size}: {people} {plan.unit}s for a power of {args.power:g}."
 
 
 def run_fit(args):

@@ -127,27 +127,39 @@ class TableCheck(Printed):
     def _parts(self):
         half = two_sided_quantile(self.confidence_level) * self.std_error
         largest = self.report and self.report.rows_per_unit
-        largest_count = self.n * (largest or 1)
-        what = "persons" if largest else "rows"
-        said = np.clip(np.round(self.counts), 0, largest_count).astype(int)
+        said = np.clip(np.round(self.counts), 0, self.n * (largest or 1)).astype(int)
         if self.report is None:
             yield f"{_HEAD}\n{self.n:,} rows."
         else:
             yield (
-                f"{self.n:,} {what}. Each count is noisy: its {self.confidence_level:.0%} interval "
-                f"is {half:,.0f} to each side.\n{self.report.guarantee}"
+                f"{self.n:,} {'persons' if largest else 'rows'}. Each count is noisy: "
+                f"its {self.confidence_level:.0%} interval is {half:,.0f} to each "
+                f"side.\n{self.report.guarantee}"
             )
         yield ""
-        cells = zip(self.columns, said, strict=True)
-        yield Table(("column", *STATES), [(name, *(f"{c:,}" for c in row)) for name, row in cells])
+        yield Table(
+            ("column", *STATES),
+            [
+                (name, *(f"{c:,}" for c in row))
+                for name, row in zip(self.columns, said, strict=True)
+            ],
+        )
         for name, found in self.strange.items():
-            listed = ", ".join(f"{cell!r} ({number:,})" for cell, number in found)
-            yield f"In {name} are not listed or cannot be read: {listed}"
-        lost = self.counts[:, STATES.index("unreadable") :].sum(axis=1)
-        for name, count in zip(self.columns, lost, strict=True):
+            yield f"In {name} are not listed or cannot be read: " + ", ".join(
+                f"{cell!r} ({number:,})" for cell, number in found
+            )
+        if self.strange:
+            yield (
+                "A boolean's own words are listed by true = [...] and false = [...], other "
+                "spellings of a list by spellings = {...}."
+            )
+        for name, row in zip(self.columns, self.counts, strict=True):
+            count = row[STATES.index("unreadable") :].sum()
             if name in self.stand_ins and count > half * sqrt(2.0):
-                lost_cells = f"{name}: cells without a value (about {count:,.0f}) count as"
-                yield f"{lost_cells} {self.stand_ins[name]}: `missing` is not given."
+                yield (
+                    f"{name}: cells without a value (about {count:,.0f}) count as "
+                    f"{self.stand_ins[name]}: `missing` is not given."
+                )
 
     def to_frame(self) -> Any:
         """The counts as a pandas data frame, one row a column.

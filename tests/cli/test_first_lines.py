@@ -152,6 +152,16 @@ def test_names_with_line_feeds_in_quotation_marks(tmp_path):
     assert len(TextTable.read(path).lines) == 1
 
 
+def test_the_curator_hears_how_a_boolean_names_its_words(tmp_path, capsys):
+    table, schema = tmp_path / "table.csv", tmp_path / "schema.toml"
+    table.write_text("a\noui\nnon\n")
+    hint = "listed by true = [...] and false = [...]"
+    for words, told in (("", True), ('true = ["oui"]\nfalse = ["non"]\n', False)):
+        schema.write_text(f'[a]\ntype = "boolean"\n{words}')
+        assert main(["check", str(table), "--schema", str(schema)]) == 0
+        assert (hint in capsys.readouterr().out) == told
+
+
 def test_the_curator_hears_what_is_strange(tmp_path, capsys):
     path = tmp_path / "table.csv"
     path.write_bytes("a;b\n1;2;\n1;2;x\nalone\n1\r;2\n".encode())

@@ -303,6 +303,23 @@ def test_a_plan_needs_no_table_and_has_the_numbers_of_fit(model, target, argv, c
                      capsys.readouterr().out, re.MULTILINE)  # fmt: skip
 
 
+def test_an_effect_may_leave_out_the_unit(tmp_path, capsys):
+    """The name of a column does for the coefficient that has a unit, if there is one alone."""
+    schema = tmp_path / "schema.toml"
+    parts = [("dose", "mg"), ("dose per day", "mg"), ("age", "year"), ("days", None)]
+    schema.write_text("".join(
+        f'["{name}"]\ntype = "numeric"\nlow = 0\nhigh = 90\n' + f'unit = "{unit}"\n' * bool(unit)
+        for name, unit in parts
+    ))  # fmt: skip
+    plan = ["plan", "--schema", str(schema), "--target", "days", "--epsilon", "1", "--delta",
+            "1e-6", "--n", "2000", "--effect"]  # fmt: skip
+    assert main([*plan, "age=0.5", "--effect", "age per year=0.5"]) == 0
+    told = [line for line in capsys.readouterr().out.splitlines() if "for a power" in line]
+    assert len(told) == 2 and len(set(told)) == 1 and told[0].startswith("age per year = 0.5: ")
+    assert main([*plan, "dose=0.5"]) == 2
+    assert "dose per day per mg" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "options, words",
     [

@@ -87,7 +87,7 @@ def test_a_schema_says_it_once(clinic, tmp_path, capsys):
     assert run("check", table, *schema) == 0
     told = capsys.readouterr().out
     for words in ("300 persons in 'Fall Nr'", "3 rows have no person", "300 persons are written in",
-                  "300 persons have more than 2 rows"):  # fmt: skip
+                  "300 persons have more rows than the limit, 2 of each"):  # fmt: skip
         assert words in told
     for name in ("Alter, Jahre", "raucht", "Größe", "Tage", "verstorben"):
         (line,) = [line for line in told.splitlines() if line.startswith(name)]
@@ -189,6 +189,8 @@ def test_a_schema_is_printed_with_what_was_said(clinic, tmp_path, capsys):
     assert run("schema", clinic / "table.csv", *said) == 0
     schema = Schema.from_toml(capsys.readouterr().out)
     given = {"encoding": "cp1252", "sep": ";", "person": "Fall Nr", "limit": 2}
+    assert run("schema", clinic / "table.csv", *said[:-2]) == 0
+    assert 'person = "Fall Nr"\nlimit = 1\n' in capsys.readouterr().out
     assert schema.table_format.given() == given and "Fall Nr" not in schema
     assert [column.kind for column in schema.values()] == [
         "numeric", "categorical", "numeric", "numeric", "categorical",
