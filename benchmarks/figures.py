@@ -116,6 +116,7 @@ def main():
     matplotlib.use("Agg")
     if options.measure:
         measure_first_table()
+    options.out.mkdir(parents=True, exist_ok=True)
     for figure in options.only:
         name, module, function = MAKERS[figure]
         path = HERE / "results" / f"{name}.json"

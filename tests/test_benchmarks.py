@@ -107,11 +107,11 @@ def save_small(drawn, path):
 @pytest.mark.parametrize("figure", sorted(figures.MAKERS))
 def test_every_figure_is_drawn(figure, monkeypatch, tmp_path):
     """A record that lost a part, or a maker that does not know it, fails here."""
-    monkeypatch.setattr(figures, "FIGURES", tmp_path)
+    folder = tmp_path / "new" / "folder"
     monkeypatch.setattr(figures, "save_figure", save_small)
-    monkeypatch.setattr(sys, "argv", ["figures.py", "--only", figure])
+    monkeypatch.setattr(sys, "argv", ["figures.py", "--only", figure, "--out", str(folder)])
     figures.main()
-    assert [path.name for path in tmp_path.iterdir()] == [f"{figure}.png"]
+    assert [path.name for path in folder.iterdir()] == [f"{figure}.png"]
 
 
 def test_a_figure_without_a_record_is_named(monkeypatch, tmp_path, capsys):
