@@ -31,8 +31,10 @@ def add_schema(parser):
     out = {"help": "TOML file to write; without it the schema is printed"}
     person = {"help": "column that says whose row it is; the schema will say it to all commands"}
     limit = {"help": "with --group: most rows of one person that are used; default 1"}
-    names = *TABLE_OPTIONS, *GROUP_OPTIONS, "--out", "--force"
-    add_options(parser, *names, out=out, group=person, max_rows=limit)
+    add_options(
+        parser, *TABLE_OPTIONS, *GROUP_OPTIONS, "--out", "--force",
+        out=out, group=person, max_rows=limit,
+    )  # fmt: skip
 
 
 def run_schema(args):
