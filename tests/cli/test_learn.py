@@ -11,7 +11,8 @@ import pytest
 
 from skpriv import BudgetAccountant
 from skpriv._cli._main import main
-from skpriv.bandits import LinUCB, Loop
+from skpriv.bandits import EpochGreedy, LinUCB, Loop
+from skpriv.linear_model import SSPRegressor
 
 EVENTS = 45
 
@@ -121,3 +122,17 @@ def test_a_policy_that_cannot_learn_gives_another_exit_code(tmp_path, capsys, mo
     told = capsys.readouterr()
     assert json.loads(told.out) == {"taken": EVENTS, "learned": 0, "waiting": EVENTS}
     assert "Learning failed with ValueError" in told.err and "secret" not in told.err
+
+
+def test_each_epoch_is_charged_to_the_ledger_of_the_service(tmp_path):
+    """Which may refuse it."""
+    path, ledger = str(tmp_path / "service"), str(tmp_path / "ledger")
+    oracle = SSPRegressor(data_norm=1.0, bounds_y=(0, 1), epsilon=1.0, fit_intercept=False)
+    with BudgetAccountant(epsilon=10.0, delta=1e-3, ledger=ledger) as accountant:
+        policy = EpochGreedy(oracle=oracle, schedule=20, shared=False, n_actions=2)
+        loop = Loop(policy, path, learn="elsewhere")
+        for event in range(EVENTS):
+            loop.rank(f"00{event}", np.array([0.3, 0.3]))
+    assert not accountant.charges
+    assert main(["learn", path, lines(tmp_path / "all.csv", range(EVENTS))]) == 0
+    assert [charge.part for charge in accountant.charges] == ["0", "1"]

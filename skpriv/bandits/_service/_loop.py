@@ -149,6 +149,8 @@ class Loop:
             self._refresh(held)
             if policy is not None:
                 check_same(self.policy, policy, in_order)
+            else:  # whoever goes on with the file is charged as those who made it
+                self._accountants += self.policy._numbering.accountants
         self._forget()
 
     def rank(
@@ -247,7 +249,7 @@ class Loop:
         with self._store.transaction() as held:
             events = [held.find(name) for name in ids]
             for event, context in zip(events, contexts, strict=True):
-                check_repeated(event, context, k)
+                check_repeated(event, context, k, self.policy._out_of_order)
             new = [at for at, event in enumerate(events) if event is None]
             if len(new) != len({ids[at] for at in new}):
                 raise ValueError("an event must not come twice in one call.")

@@ -289,19 +289,20 @@ def event_name(event):
         return name
 
 
-def check_repeated(event, context, k):
+def check_repeated(event, context, k, late):
     """Refuse an event whose action is none of the candidates of a repeated question.
 
     Or one with another number of places.
 
-    The row of the action is compared as long as it is kept: until the event is learned.
+    The row of the action is compared as long as it is kept: until the event is learned. If rewards
+    come out of order that would tell of one whether it has come, and nothing is compared.
     """
     if event is None:
         return
     places, action, row, *_ = event
     offered = context if context.ndim == 1 else context[action : action + 1]
     same = len(offered) and len(places) == 16 * (k or 1)
-    if not same or row not in (None, offered.tobytes()):
+    if not same or not (late or row in (None, offered.tobytes())):
         raise ValueError(
             "an event of this name was ranked, and its action is none of these contexts, or it had "
             "another k: repeat an event with the contexts and the k that it had, or give another "

@@ -15,7 +15,7 @@ from ..._codec import decoded, encoded, parsed
 from ..._sqlite import Connection, Database, OperationalError, legible
 from ..._stored import set_state, stored_in_policies
 from ...exceptions import PrivacyError
-from ._accountant import active, charged_once
+from ._accountant import BudgetAccountant, Handle, active, charged_once
 from ._context import folders
 
 __all__ = ["Numbering", "TurnLock"]
@@ -187,6 +187,12 @@ class Numbering:
     def key(self) -> bytes:
         """Key of the hashes of people: that of all copies, those that have not begun included."""
         return self._place.made_key()
+
+    @property
+    def accountants(self) -> Handle:
+        """Handle of the accountants under which the object was made, by their ledgers."""
+        ledgers = self._place.ledgers
+        return tuple((BudgetAccountant(ledger=path), ()) for path in ledgers)
 
     def check(self) -> None:
         """Raise `PrivacyError` if answers can no longer be told from those of copies."""
