@@ -322,7 +322,7 @@ def first_names(names):
 def sentence(value):
     """A text as a sentence of its own: with a capital letter and a full stop."""
     text = str(value)
-    return f"{text[:1].upper()}{text[1:]}."
+    return f"{text[:1].upper()}{text[1:].removesuffix('.')}."
 
 
 def numbered(notes):

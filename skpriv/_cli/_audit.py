@@ -101,8 +101,12 @@ def claims():
     for templates in (ESTIMATORS, POLICIES):
         for name, template in templates.items():
             for privacy in [ONLY[name]] if name in ONLY else PRIVATE:
-                model = with_settings(template, privacy=privacy)
-                yield name, privacy, model, templates is ESTIMATORS
+                yield (
+                    name,
+                    privacy,
+                    with_settings(template, privacy=privacy),
+                    templates is ESTIMATORS,
+                )
 
 
 ROW_FORMAT = "{:<22}{:<11}{:<8}{:<10}{:<13}{:<13}{:<11}"

@@ -168,8 +168,9 @@ def run_fit(args):
     if args.plan:
         # The number of persons is public; how many rows each of them has is private.
         n = int(codes(groups["groups"]).max()) + 1 if groups else len(frame)
-        plan = _plan(args, schema, frame, n, groups.get("max_rows_per_group"))
-        print(plan, REHEARSED, sep="\n\n")
+        print(
+            _plan(args, schema, frame, n, groups.get("max_rows_per_group")), REHEARSED, sep="\n\n"
+        )
         return 0
     with charged(args, f"fit of {args.target}") as ledger:
         encoder = _encoder(args, schema, frame)

@@ -44,7 +44,7 @@ NOISE = (
 FEW_ROWS = (
     "a level, or one of two values, has too few rows to tell it from an empty one (at most about "
     "{most:,.0f} rows); it needs up to about {enough:,.0f} rows at this budget, and twice as many "
-    "to be nearly sure; no other coefficient depends on it"
+    "to be nearly sure; no coefficient that is shown depends on it"
 )
 
 
@@ -399,8 +399,7 @@ def few_rows(along, scale, noise, square_kept, n):
     if not scale:
         return NO_ROWS
     most_rows = ((np.maximum(along, 0.0) + USUAL_QUANTILE * noise) / square_kept).max()
-    enough = enough_rows(scale, square_kept, n)
-    return FEW_ROWS.format(most=n * min(most_rows, 1.0), enough=enough)
+    return FEW_ROWS.format(most=n * min(most_rows, 1.0), enough=enough_rows(scale, square_kept, n))
 
 
 def enough_rows(scale, square_kept, n):

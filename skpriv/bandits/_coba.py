@@ -94,8 +94,11 @@ class CobaLearner:
             self.policy_ = clone(self.policy)
         contexts = self._contexts(context, actions)
         chosen, chances = self.policy_.act(contexts, return_propensities=True)
-        rounds = {"contexts": contexts, "actions": actions}
-        return actions[int(chosen[0])], float(chances[0]), rounds
+        return (
+            actions[int(chosen[0])],
+            float(chances[0]),
+            {"contexts": contexts, "actions": actions},
+        )
 
     def learn(
         self,

@@ -180,8 +180,9 @@ class CurveDisplay(Display):
         found = curves(
             estimator, features=features, n_points=n_points, confidence_level=confidence_level
         )
-        display = cls(curves=found, target_name=target_name, confidence_level=confidence_level)
-        return display.plot(ax)
+        return cls(curves=found, target_name=target_name, confidence_level=confidence_level).plot(
+            ax
+        )
 
     def plot(self, ax: Any = None) -> Self:
         """Draw one panel a feature: effect, interval, simultaneous band and knots.

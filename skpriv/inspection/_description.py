@@ -470,8 +470,7 @@ class Description(Printed):
             parts = zip(query.ranges, sums.reshape(-1, 3), trees.tables(counts), strict=True)
             for column, moments, tree in parts:
                 name = column.name
-                errors = (scale, tree_scale)
-                found[name] = self._range(name, schema[name], moments, tree, *errors)
+                found[name] = self._range(name, schema[name], moments, tree, scale, tree_scale)
         if CountsQuery in by_query:
             query, sums, scale = by_query[CountsQuery]
             for table, counts in zip(query.tables, query.split(sums), strict=True):
@@ -575,10 +574,9 @@ class Description(Printed):
             A data frame with the columns ``column``, ``statistic``, ``estimate``, ``std_error``,
             ``low``, ``high``.
         """
-        pd = installed("pandas", "data")
         names = ["column", "statistic", "estimate", "std_error", "low", "high"]
         rows = [(name, said, *astuple(found)) for name, said, found in self._rows()]
-        return pd.DataFrame(rows, columns=names)
+        return installed("pandas", "data").DataFrame(rows, columns=names)
 
     def plot(self, axes: Any = None) -> Any:
         """Draw one picture for each column: a histogram, or bars of counts with intervals.

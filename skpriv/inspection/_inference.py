@@ -213,9 +213,10 @@ class Inference(Exported):
         pandas.DataFrame of shape (n_coefficients, 7)
             The data frame has three columns more where there are ratios.
         """
-        pd = installed("pandas", "data")
         columns = COLUMNS + (RATIOS if self.law.ratio else ())
-        return pd.DataFrame({name: getattr(self, name) for name in columns}, index=self.names)
+        return installed("pandas", "data").DataFrame(
+            {name: getattr(self, name) for name in columns}, index=self.names
+        )
 
     def contrast(self, weights: Any) -> "Inference":
         """Estimate and interval of weighted sums of coefficients.

@@ -244,7 +244,8 @@ def _plain(value):
     """A value of a schema as text."""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return text if text.strip(" ,.'") else repr(text)  # a mark alone is not read as punctuation
 
 
 def _strange_steps(model):

@@ -103,8 +103,7 @@ def weights_at(model, row):
     -------
     ndarray of shape (n_coefficients,)
     """
-    matrix = table_units(model)[1]
-    return np.linalg.lstsq(matrix.T, np.append(row, 1.0), rcond=None)[0]
+    return np.linalg.lstsq(table_units(model)[1].T, np.append(row, 1.0), rcond=None)[0]
 
 
 def knowing_cells(model):

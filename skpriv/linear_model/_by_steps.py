@@ -361,8 +361,9 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals, PrivateEstimator):
                     " if all of them are public, pass start=fit.as_start(public_rows=True)."
                 )
             guarantee = "without privacy, of rows that were said to be public"
-        words = f"{type(self).__name__}, {guarantee}"
-        return Start.of(fit, self._record_map, words, self._begun_at)
+        return Start.of(
+            fit, self._record_map, f"{type(self).__name__}, {guarantee}", self._begun_at
+        )
 
     def _next_start(self):
         try:

@@ -131,8 +131,9 @@ class LinearRegression(PoolsFits, FitsLines, PredictionIntervals):
         if self.effects is not None:
             maps = within_maps(self, groups, maps, weights)
         self.bounds_y_ = maps.bounds_y
-        channel = best_reports(self, maps.size, records)
-        self._fit_steps(records, maps, groups, weights, channel=channel)
+        self._fit_steps(
+            records, maps, groups, weights, channel=best_reports(self, maps.size, records)
+        )
 
     law_estimands = ("fitted", "least_squares")
 

@@ -83,8 +83,9 @@ def residual_gram(session, equations, theta, query_map, instrument=Instrument())
     answer = session.sum(query, share)
     found = query.read(answer)
     if session.persons is not None and session.trust.exact:
-        rows = round(answer.n * session.persons)
-        found["debias"] = cluster_degrees(session.n, rows, query_map.size)
+        found["debias"] = cluster_degrees(
+            session.n, round(answer.n * session.persons), query_map.size
+        )
     return found
 
 
@@ -208,8 +209,9 @@ class MomentRegressor(PoolsFits, CertifiedIntervals, FitsPersons, PredictionInte
     def _with_cells(self, cells):
         check_is_fitted(self)
         twin = copy(self)
-        found = Cells.of_rows(self._scaling.row_map, cells)
-        twin._equations = self._released.knowing(found).equations
+        twin._equations = self._released.knowing(
+            Cells.of_rows(self._scaling.row_map, cells)
+        ).equations
         return twin
 
     def _solution(self, equations):

@@ -111,6 +111,9 @@ class Plan(Printed):
     assumed : str
         What made-up targets are like, in a sentence.
     unit : {"record", "person"}
+    absent : tuple of str
+        What made-up rows do not have, as coefficients begin with it: "other" and missing cells of
+        columns of which no share is given.
     """
 
     n: int
@@ -131,6 +134,7 @@ class Plan(Printed):
     largest_n: int
     assumed: str
     unit: str = "record"
+    absent: Any = ()
 
     @property
     def estimable(self) -> np.ndarray:
@@ -222,18 +226,23 @@ class Plan(Printed):
             errors = self.std_errors | {"sampling alone": self.sampling_error}
             columns = [aligned(one, one) for one in errors.values()]
             yield ""
-            headings = [one.replace("_", " ") for one in errors]
-            yield Table(("std. error", *headings), [*zip(self.names, *columns, strict=True)])
+            yield Table(
+                ("std. error", *(one.replace("_", " ") for one in errors)),
+                [*zip(self.names, *columns, strict=True)],
+            )
         yield ""
         yield self.assumed
-        if not self.estimable.all():
-            hidden = [self.names[place] for place in np.flatnonzero(~self.estimable)]
-            yield f"Not estimable (-) with these records and this budget: {', '.join(hidden)}."
+        hidden = np.array(self.names)[~self.estimable].tolist()
+        absent = [name for name in hidden if name.startswith(self.absent)]
+        if absent:
+            yield f"Assumed absent (-), as shares does not name it: {', '.join(absent)}."
+        if rest := [name for name in hidden if name not in absent]:
+            yield f"Not estimable (-) with these records and this budget: {', '.join(rest)}."
         if isfinite(self.level_records):
             yield (
                 f"A level of a list needs up to about {self.level_records:,.0f} rows to be "
-                "estimable, and twice that to be nearly sure. Rarer levels have a dash, and change "
-                "no other line."
+                "estimable, and twice that to be nearly sure. Rarer levels have a dash, and "
+                "change no line that is shown."
             )
         yield from self._questions()
 
@@ -252,9 +261,10 @@ class Plan(Printed):
         -------
         pandas.DataFrame
         """
-        pd = installed("pandas", "data")
         errors = {f"std_error_{name}": found for name, found in self.std_errors.items()}
-        return pd.DataFrame({**errors, "sampling_error": self.sampling_error}, index=self.names)
+        return installed("pandas", "data").DataFrame(
+            {**errors, "sampling_error": self.sampling_error}, index=self.names
+        )
 
 
 class MadeUpRows(Rows):
@@ -470,6 +480,15 @@ def plan_of(model, n, n_features, schema, shares, smallest_level, mean, deviatio
         largest_n=imagined.largest_n,
         assumed=model._assumed_target(imagined.few_rows[1]),
         unit=declared.report.unit,
+        absent=tuple(
+            model._planned_names(
+                [
+                    f"{name}={level}"
+                    for name, given in levels.items()
+                    for level in {"other", "missing"} - given.keys()
+                ]
+            )
+        ),
     )
 
 

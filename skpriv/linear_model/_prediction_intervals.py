@@ -175,8 +175,7 @@ class ScoreQuantiles(Procedure):
         rows = rows.one_each()
         found = {}
         for side in {side for side, _ in self.ranks}:
-            chunks = list(rows.each(partial(self.score, side=side)))
-            found[side] = np.sort(np.concatenate(chunks))
+            found[side] = np.sort(np.concatenate([*rows.each(partial(self.score, side=side))]))
         ordered = [found[side][rank - 1] for side, rank in self.ranks]
         return np.clip(ordered, -self.score.top, self.score.top)
 
@@ -493,5 +492,4 @@ class PredictionIntervals(PrivateRegressor):
         centre = np.clip(self.predict(X), *bounds)
         slack = OUTWARD * (np.abs(centre) + max(map(abs, bounds)))
         low = centre - below - slack
-        high = centre + above + slack
-        return ConfidenceInterval(np.clip(low, *bounds), np.clip(high, *bounds))
+        return ConfidenceInterval(np.clip(low, *bounds), np.clip(centre + above + slack, *bounds))

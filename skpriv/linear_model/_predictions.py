@@ -248,8 +248,7 @@ class AsymptoticIntervals(PredictsAtPoints):
     def _with_cells(self, cells):
         check_is_fitted(self)
         twin = copy(self)
-        within = self.effects is not None
-        found = Cells.of_rows(self._record_map.row_map, cells, within)
+        found = Cells.of_rows(self._record_map.row_map, cells, self.effects is not None)
         twin._released = self._released.knowing(found)
         return twin
 

@@ -595,8 +595,9 @@ class PrivacyUtilityDisplay(Display):
         low, high = np.quantile(values, [0.1, 0.9], axis=1, method="inverted_cdf")
         middle = np.median(values, axis=1)
         ax = self._axes(ax)
-        label_of_line = picture_text(name or self.estimator_name)
-        (self.line_,) = ax.plot(x, middle, marker="o", label=label_of_line)
+        (self.line_,) = ax.plot(
+            x, middle, marker="o", label=picture_text(name or self.estimator_name)
+        )
         self.band_ = ax.fill_between(x, low, high, alpha=0.2, color=self.line_.get_color())
         self.reference_line_ = None
         if reference is not None and show_reference:

@@ -158,8 +158,7 @@ class BoundsScaler(OneToOneFeatureMixin, PublicTransformer):
             self.bounds, self._names(), self.n_features_in_, "bounds"
         )
         self.groups_ = self._column_groups()
-        n_grouped = sum(map(len, self.groups_))
-        n_terms = self.n_features_in_ - n_grouped + len(self.groups_)
+        n_terms = self.n_features_in_ - sum(map(len, self.groups_)) + len(self.groups_)
         # Rounded up by more than the rounding of a squared norm of n_features_in_ terms.
         slack = 1.0 + (self.n_features_in_ + 4) * np.finfo(np.float64).eps
         self.norm_ = float(np.sqrt(n_terms) * slack)

@@ -154,7 +154,8 @@ class ColumnType:
         named = dict(given or {})
         if smallest is not None and not named and len(usual) > 1:
             named = {usual[-1]: smallest}
-        present_names(named, [*levels, MISSING], "shares", "this type")
+        names = present_names(named, [*levels, MISSING], "shares", "this column", what="levels")
+        named = dict(zip(names, named.values(), strict=True))  # as they are written in the list
         left = 1.0 - sum(named.values())
         rest = [level for level in usual if level not in named]
         if min([left, *named.values()]) < -1e-9:
@@ -744,8 +745,7 @@ class Categorical(_Listed):
     @property
     def stand_in(self) -> str:
         """What a cell that is missing or not listed counts as where nobody said it."""
-        said = self.other or self.missing is not None
-        return "" if said else "the mean of all levels"
+        return "" if self.other or self.missing is not None else "the mean of all levels"
 
     @property
     def levels(self) -> list:

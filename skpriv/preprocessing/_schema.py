@@ -261,8 +261,7 @@ class Schema(Mapping):
         Schema
             A new schema, in which an earlier target is an outcome.
         """
-        before = [] if self.target is None else [self.target]
-        outcomes = [*before, *self.outcomes]
+        outcomes = [*([] if self.target is None else [self.target]), *self.outcomes]
         return Schema(self, target=target, outcomes=outcomes, **self.table_format.given())
 
     def with_format(self, **table_format: Any) -> "Schema":

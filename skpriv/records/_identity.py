@@ -161,7 +161,12 @@ def same_names(names: Any, present: Any) -> list:
 
 
 def present_names(
-    names: Any, present: Any, who: str, where: str, error: type[Exception] = ValueError
+    names: Any,
+    present: Any,
+    who: str,
+    where: str,
+    error: type[Exception] = ValueError,
+    what: str = "columns",
 ) -> list:
     """Columns by their names (see `same_names`), or an error that says which are not there.
 
@@ -171,13 +176,15 @@ def present_names(
     who, where : str
         What has the names, and what has not the columns.
     error : type, default=ValueError
+    what : str, default="columns"
+        What the names are of.
     """
     names = list(names)
     present = list(present)
     found = same_names(names, present)
     if absent := [repr(name) for name, column in zip(names, found) if column is None]:
-        columns = f"not among the columns of {where}: {first_names(present)}"
-        raise error(f"{who} names {first_names(absent)}, {columns}.")
+        others = f"not among the {what} of {where}: {first_names(present)}"
+        raise error(f"{who} names {first_names(absent)}, {others}.")
     return found
 
 

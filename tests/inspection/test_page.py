@@ -10,8 +10,10 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from skpriv import BudgetAccountant, describe, inspection
-from skpriv.inspection import inference, picture, release_page
-from skpriv.linear_model import AdditiveRegressor, LinearRegression, SSPRegressor
+from skpriv.inspection import inference, model_card, picture, release_page
+from skpriv.linear_model import (
+    AdditiveRegressor, LinearRegression, LogisticRegression, PoissonRegressor, SSPRegressor,
+)  # fmt: skip
 from skpriv.preprocessing import Categorical, Numeric, Schema, TableEncoder
 
 pd = pytest.importorskip("pandas")
@@ -122,3 +124,39 @@ def test_a_search_is_refused_with_the_fit_that_it_holds(name):
     rows = [X[:1]] if others[0] in ("X", "rows", "row") else []
     with pytest.raises(TypeError, match="GridSearchCV.*best_estimator_"):
         door({"a": search} if first == "models" else search, *rows)
+
+
+def test_marks_of_numbers_are_quoted():
+    """They were read as the commas of a list: "decimal ,, usual"."""
+    schema = {"pay": Numeric(0, 1, decimal=",", thousands=".", usual=(0.2, 0.4))}
+    table = pd.DataFrame({"pay": np.linspace(0.0, 1.0, 50)})
+    model = make_pipeline(
+        TableEncoder(Schema(schema)), SSPRegressor(data_norm=1.0, bounds_y=(0, 1))
+    )
+    page = model_card(model.fit(table, table["pay"]))
+    assert "decimal ','" in page and ",," not in page
+
+
+NOTED = {
+    "line": (LinearRegression, {"bounds_y": (0, 1)}),
+    "classes": (LogisticRegression, {"classes": (0, 1)}),
+    "counts": (PoissonRegressor, {"bounds_y": (0, 2)}),
+}
+
+
+@pytest.mark.parametrize("bounds", [(0, 0.5), (-100, 100)], ids=["narrow", "wide"])
+@pytest.mark.parametrize("kind", NOTED)
+def test_no_sentence_ends_in_two_full_stops(kind, bounds):
+    """Notes of a report end in one, and a table added another."""
+    rng = np.random.RandomState(0)
+    X = pd.DataFrame({"age": rng.rand(N), "dose": rng.rand(N)})
+    y = rng.randint(0, 2, N).astype(float)
+    if kind == "classes":
+        y[: N // 2] = np.nan
+    Estimator, settings = NOTED[kind]
+    model = Estimator(**settings, epsilon=5.0, bounds_X=bounds, random_state=0).fit(X, y)
+    notes = model.privacy_report_.note
+    assert "bounds" in notes
+    texts = [notes, model.privacy_report_, inference(model), model_card(model), release_page(model)]
+    for text in (*texts, Estimator(**settings, bounds_X=bounds).plan(N, 2)):
+        assert not re.search(r"[^.]\.\.(?![./])", str(text))

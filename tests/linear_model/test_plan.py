@@ -278,3 +278,43 @@ def test_effects_that_are_none_are_refused_in_words(given, words):
     plan = LinearRegression(bounds_X=(0, 1), bounds_y=(0, 1)).plan(1000, 2)
     with pytest.raises(ValueError, match=words):
         plan.people_needed(**given)
+
+
+SHARED = {
+    "age": Numeric(18, 90, missing="indicator"), "sex": Categorical(["F", "M"]),
+    "w": Boolean(missing="indicator"),
+}  # fmt: skip
+
+
+def test_what_no_share_names_is_assumed_absent_and_not_said_to_be_hidden():
+    """A real fit estimated what a plan had called not estimable "with these records"."""
+    model = LinearRegression(data_norm=1.0, bounds_y=(0, 10), random_state=0)
+    plan = " ".join(str(model.plan(20_000, schema=SHARED)).split())
+    absent = "age=missing against 54, sex=other, w=missing against False."
+    assert f"Assumed absent (-), as shares does not name it: {absent}" in plan
+    assert "Not estimable" not in plan
+    rare = {"age": {"missing": 1e-5}}
+    told = " ".join(str(model.plan(20_000, schema=SHARED, shares=rare)).split())
+    assert "this budget: age=missing against 54." in told and "not name it: sex=other" in told
+
+
+@pytest.mark.parametrize("level", [True, "True", "true", 1])
+def test_shares_of_truth_values_may_be_named_in_any_way(level):
+    """The key True was found, and then nothing had it."""
+    encoder = TableEncoder(SHARED).fit(pd_frame())
+    assert encoder.level_shares({"w": {level: 0.05}})["w"] == {"true": 0.05, "false": 0.95}
+
+
+@pytest.mark.parametrize(("shares", "said"), [
+    ({"q": 0.1}, "shares names 'q', not among the columns of the encoder: age, sex, w"),
+    ({"w": {"ja": 0.1}}, "shares names 'ja', not among the levels of this column: false, true"),
+    ({"sex": {"X": 0.1}}, "shares names 'X', not among the levels of this column: F, M, other"),
+])  # fmt: skip
+def test_shares_of_what_is_not_there_are_refused(shares, said):
+    with pytest.raises(ValueError, match=said):
+        LinearRegression(data_norm=1.0, bounds_y=(0, 10)).plan(20_000, schema=SHARED, shares=shares)
+
+
+def pd_frame():
+    pd = pytest.importorskip("pandas")
+    return pd.DataFrame({"age": [20.0, 30.0], "sex": ["F", "M"], "w": [True, False]})

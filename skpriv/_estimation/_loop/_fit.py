@@ -245,8 +245,9 @@ class LoopFit(Released):
         if not self.equations:
             return np.nan
         pooled = self.pooled(FITTED)
-        rarest = [np.argmin(self.cells.along(pooled.slope))]
-        square_kept = self.square_kept(self.law().empty or rarest)
+        square_kept = self.square_kept(
+            self.law().empty or [np.argmin(self.cells.along(pooled.slope))]
+        )
         return enough_rows(pooled.slope_scale, square_kept, self.n * self.rows_per_record)
 
     def notes(self, row_map, names):

@@ -917,8 +917,7 @@ def _shortened(session, line, ends, share, subset, noise, power=1.0):
     put_back = PUT_BACK if line.link.linear else 1.0
     arguments = ends**power, noise, len(line.point), put_back
     limit, *best, error = _best_length(counts.mean, counts.mean_scale, *arguments)
-    names = "mean_excess", "excess_deviation", "missed"
-    best = dict(zip(names, best, strict=True))
+    best = dict(zip(("mean_excess", "excess_deviation", "missed"), best, strict=True))
     return replace(line, limit=limit ** (1.0 / power), **best), error
 
 

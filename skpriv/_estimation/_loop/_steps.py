@@ -124,8 +124,7 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None, usual=N
         chain = "; which began at ".join(start.chain)
         session.report.add_note(f"The fit began at a release before it: {chain}.")
     elif rules.few_records:
-        needed = more_needed(session, rules, rules.enough)
-        session.report.add_note(f"{FEW_RECORDS} {needed}")
+        session.report.add_note(f"{FEW_RECORDS} {more_needed(session, rules, rules.enough)}")
     resolved = link.linear or rules.effective_records >= link.told_effective_records
     clipped = None
     fit_mean = None
@@ -381,8 +380,7 @@ def _words(session, rules, row_map, link):
     if row_map.constant is None:
         return NO_INTERCEPT
     least = link.mean_effective_records if rules.mean_only else rules.enough
-    words = RATES_ONLY if link.parts > 1 else MEAN_ONLY
-    return f"{words} {more_needed(session, rules, least)}"
+    return f"{RATES_ONLY if link.parts > 1 else MEAN_ONLY} {more_needed(session, rules, least)}"
 
 
 def more_needed(session, rules, effective_records):

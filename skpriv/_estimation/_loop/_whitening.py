@@ -260,8 +260,7 @@ class Pool:
         scales = self._numbers[:, 2]
         noises = np.maximum(scales, 1e-300) ** 2
         if len(noises) > 1 and not self._link.linear:
-            aways = self.b - self._pairs[:, 0]
-            squares = quadratic_forms(aways, self.slope)
+            squares = quadratic_forms(self.b - self._pairs[:, 0], self.slope)
             trace = trace_of(self.slope)
             p = len(self.b)
             noises += trace * np.maximum(squares, 0.0) * self._length**2 / p**3

@@ -222,8 +222,8 @@ class PrivacyReport(Printed):
         of = f" (column {self.person_column!r})" * bool(self.person_column)
         return (
             f"a record is a person{of}: at most {m} row{'s' * (m > 1)} of each, chosen at random, "
-            f"{'are' if m > 1 else 'is'} used, and rows with a value that is no finite number are "
-            "left out"
+            f"{'are' if m > 1 else 'is'} used, and rows with a value that is no finite number, "
+            "once encoded, are left out"
         )
 
     @property
@@ -278,8 +278,7 @@ class PrivacyReport(Printed):
             A data frame with the columns of the printed table; the last is ``mu``, or ``epsilon``
             where a cost is not Gaussian.
         """
-        pd = installed("pandas", "data")
-        return pd.DataFrame(self._mechanisms, columns=self._columns)
+        return installed("pandas", "data").DataFrame(self._mechanisms, columns=self._columns)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the guarantee and the queries as plain values, for JSON and for those who check.
