@@ -150,8 +150,8 @@ class TableCheck(Printed):
             )
         if self.strange:
             yield (
-                "A boolean's own words are listed by true = [...] and false = [...], other "
-                "spellings of a list by spellings = {...}."
+                "The schema says how cells are written, by true = [...], false = [...], spellings or "
+                "format."
             )
         for name, row in zip(self.columns, self.counts, strict=True):
             count = row[STATES.index("unreadable") :].sum()
@@ -246,6 +246,7 @@ def check_table(
     day        1        0      0           1        1
     In age are not listed or cannot be read: '?' (1)
     In day are not listed or cannot be read: '31/12/2020' (1)
+    The schema says how cells are written, by true = [...], false = [...], spellings or format.
     age: cells without a value (about 1) count as the middle of the range: `missing` is not given.
     day: cells without a value (about 2) count as the middle of the range: `missing` is not given.
     """

@@ -155,7 +155,7 @@ def test_names_with_line_feeds_in_quotation_marks(tmp_path):
 def test_the_curator_hears_how_a_boolean_names_its_words(tmp_path, capsys):
     table, schema = tmp_path / "table.csv", tmp_path / "schema.toml"
     table.write_text("a\noui\nnon\n")
-    hint = "listed by true = [...] and false = [...]"
+    hint = "by true = [...], false = [...]"
     for words, told in (("", True), ('true = ["oui"]\nfalse = ["non"]\n', False)):
         schema.write_text(f'[a]\ntype = "boolean"\n{words}')
         assert main(["check", str(table), "--schema", str(schema)]) == 0
