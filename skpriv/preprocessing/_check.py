@@ -150,8 +150,8 @@ class TableCheck(Printed):
             )
         if self.strange:
             yield (
-                "The schema says how cells are written, by true = [...], false = [...], spellings or "
-                "format."
+                "The schema says how cells are written, by true = [...], false = [...], spellings "
+                "or format."
             )
         for name, row in zip(self.columns, self.counts, strict=True):
             count = row[STATES.index("unreadable") :].sum()
