@@ -42,9 +42,9 @@ NOISE = (
 
 
 FEW_ROWS = (
-    "a level, or one of two values, has too few rows to tell it from an empty one (at most about "
-    "{most:,.0f} rows); it needs up to about {enough:,.0f} rows at this budget, and twice as many "
-    "to be nearly sure; no coefficient that is shown depends on it"
+    "a level, or one of two values, has too few rows to tell it from an empty one: half of a "
+    "chance takes up to about {:,.0f} rows at this budget, and with twice as many it is nearly "
+    "sure; no coefficient that is shown depends on it"
 )
 
 
@@ -380,26 +380,19 @@ def solved_interval(equations, points, confidence_level):
     return solved.interval(points, confidence_level)
 
 
-def few_rows(along, scale, noise, square_kept, n):
+def few_rows(scale, square_kept, n):
     """The words about cells that may be empty.
 
     Parameters
     ----------
-    along : ndarray of shape (n_cells,)
-        What was released of the mean square of rows along the direction of each.
     scale : float
-        Noise of that.
-    noise : float
-        The same where what was released has more noise than what a cell is told by.
+        Noise that hides a cell.
     square_kept : ndarray of shape (n_cells,)
-        That square for a row of the cell.
+        Square of a row along the direction of each cell that it is in.
     n : int
         Number of rows.
     """
-    if not scale:
-        return NO_ROWS
-    most_rows = ((np.maximum(along, 0.0) + USUAL_QUANTILE * noise) / square_kept).max()
-    return FEW_ROWS.format(most=n * min(most_rows, 1.0), enough=enough_rows(scale, square_kept, n))
+    return FEW_ROWS.format(enough_rows(scale, square_kept, n)) if scale else NO_ROWS
 
 
 def enough_rows(scale, square_kept, n):
@@ -413,9 +406,7 @@ def _few_rows(equations, empty):
         return ""
     n = equations.n
     square_kept = equations.cells.square_kept(sqrt(max(trace_of(equations.gram), 0.0) / n))[empty]
-    scale = equations.design_scale / n
-    along = equations.cells.along(equations.design)[empty] / n
-    return few_rows(along, scale, scale, square_kept, n)
+    return few_rows(equations.design_scale / n, square_kept, n)
 
 
 def equations_law(equations, units, estimand=CoefficientLaw.estimand, basis=None):

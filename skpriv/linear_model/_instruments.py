@@ -237,7 +237,7 @@ class TwoStages(Released):
             n = self.moments.n
             square = moved(weights, empty, left_over, noise, INSTRUMENT_LENGTH)
             square_kept = (np.sqrt(weights.square_kept(INSTRUMENT_LENGTH)) * lines.long)[empty]
-            missing = few_rows(along[empty] / n, scale / n, scale / n, square_kept, n)
+            missing = few_rows(scale / n, square_kept, n)
         step, sampling, privacy, strength = _inverted(sums.across(left, right, square))
         solution = right.T @ self.start + step
         return Solved(solution, sampling, privacy, right, held, missing), strength

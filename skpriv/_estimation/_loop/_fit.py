@@ -231,24 +231,30 @@ class LoopFit(Released):
             n,
         )
 
-    def square_kept(self, cells):
-        """The part of a slope that one row of each of these cells is, in its direction."""
+    def telling(self, cells):
+        """What tells these cells from empty ones: the arguments of `few_rows`.
+
+        If the link bends, a row has the slope h that an effect leaves of a usual one. Noise moves
+        the linear part of a rare cell to where the slope is next to 0, and steps seldom return.
+        Two rounds of whitening make k of n rows about n L^2 / (k p) long, for the usual length L.
+        So noise s of the moment moves their linear part by M = n^2 L^2 s / (k^2 p h), and
+        k = n sqrt(L^2 s / (p h M)) rows are moved by M.
+        """
+        pooled = self.pooled(FITTED)
+        scale = pooled.slope_scale
         squares = self.cells.square_kept(self.length)[cells]
-        if self.link.linear:
-            return squares
-        return squares * min(
-            trace_of(self.gram) / self.length**2, 1.0
-        )  # that of a usual row's mean
+        if not self.link.linear:
+            squares = squares * self.link.slope_left * min(trace_of(self.gram) / self.length**2, 1)
+            moved = self.length**2 * pooled.moment_scale * squares.min() / len(self.W)
+            scale = max(scale, sqrt(self.link.run_off * moved))
+        return scale, squares, self.n * self.rows_per_record
 
     def rows_of_cells(self):
         """Rows that any of the cells which may be empty needs, or else the rarest one."""
         if not self.equations:
             return np.nan
-        pooled = self.pooled(FITTED)
-        square_kept = self.square_kept(
-            self.law().empty or [np.argmin(self.cells.along(pooled.slope))]
-        )
-        return enough_rows(pooled.slope_scale, square_kept, self.n * self.rows_per_record)
+        rarest = [np.argmin(self.cells.along(self.pooled(FITTED).slope))]
+        return enough_rows(*self.telling(self.law().empty or rarest))
 
     def notes(self, row_map, names):
         """What a report says of bounds that are too narrow or too wide."""

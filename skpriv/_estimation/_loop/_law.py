@@ -309,8 +309,8 @@ class LoopSource(LawSource):
         if not resolved.all():
             privacy[bounded, bounded] += largest[bounded] ** 2
             in_cells = ~chosen.across_cells(points)
-            few_rows = _few_rows_of(fit, chosen) if in_cells.any() else ""
-            for words, places in ((few_rows, in_cells), (self.hiding, ~resolved & ~in_cells)):
+            too_few = few_rows(*fit.telling(chosen.empty)) if in_cells.any() else ""
+            for words, places in ((too_few, in_cells), (self.hiding, ~resolved & ~in_cells)):
                 reasons |= {words: places & ~bounded, f"{words}; {BOUNDED}": places & bounded}
         reasons = {words: places for words, places in reasons.items() if places.any()}
         has_law = resolved | bounded
@@ -324,25 +324,6 @@ class LoopSource(LawSource):
             reasons,
             bounded,
         )
-
-
-def _few_rows_of(fit, law):
-    """The words about cells that may be empty, for a fit of the loop.
-
-    Scores that are cut are not in the slope, but their squares are 1: the sum of both bounds the
-    rows of a line.
-    """
-    pooled = fit.pooled(FITTED)
-    last = fit.last
-    rows = fit.n * fit.rows_per_record
-    slope = pooled.slope
-    scale = pooled.slope_scale
-    noise = scale
-    if fit.link.linear:
-        slope = slope + last.residual_gram / last.cut_length**2
-        noise = sqrt(scale**2 + (last.residual_scale / last.cut_length**2) ** 2)
-    square_kept = fit.square_kept(law.empty)
-    return few_rows(fit.cells.along(slope)[law.empty], scale, noise, square_kept, rows)
 
 
 def _largest_in_bounds(fit, rows, matrix):
