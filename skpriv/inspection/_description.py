@@ -11,7 +11,7 @@ a column is found from the noisy counts of a binary tree.
 from dataclasses import astuple, replace
 from functools import partial
 from itertools import pairwise, product
-from math import sqrt
+from math import inf, sqrt
 from numbers import Integral
 from typing import Annotated, Any, Literal
 
@@ -330,7 +330,8 @@ class Estimated:
     estimate : float or date
         The released number.
     std_error : float
-        Its standard error; NaN for a quantile, whose interval is not symmetric.
+        Its standard error; NaN for a quantile, whose interval is not symmetric, and infinite for
+        a standard deviation that noise hides, which prints as a dash.
     low, high : float or date
         The ends of its interval.
     """
@@ -536,7 +537,8 @@ class Description(Printed):
             ),
             std=self._estimated(
                 spread, spread_error, (0.0, 1.0), lambda x: (half * np.sqrt(x)).tolist(),
-                half * spread_error / max(2.0 * sqrt(spread), 1e-9),
+                half * spread_error / (2.0 * sqrt(spread))
+                if spread else inf if spread_error else 0.0,
             ),
             quantiles={q: self._quantile(column, distribution, q) for q in QUANTILES},
             at_low=at_low,
@@ -556,12 +558,16 @@ class Description(Printed):
         used = f", at most {self._places} of the rows of each" if self._persons else ""
         yield f"{self.n:,} {self._unit}{used}. Intervals are for the numbers of {whose}."
         yield ""
-        header = ("column", "", "estimate", f"{self.confidence_level:.0%} interval", "")
         rows = [
-            (name, said, *map(short_number, (found.estimate, found.low, found.high)))
+            (
+                name, said, "-" if found.std_error == inf else short_number(found.estimate),
+                *map(short_number, (found.low, found.high)),
+            )
             for name, said, found in self._rows()
-        ]
-        yield Table(header, rows, left=2)
+        ]  # fmt: skip
+        yield Table(
+            ("column", "", "estimate", f"{self.confidence_level:.0%} interval", ""), rows, left=2
+        )
         yield ""
         yield str(self.privacy_report.guarantee)
 

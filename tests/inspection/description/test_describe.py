@@ -207,3 +207,22 @@ def test_all_errors_grow_with_the_rows_that_a_person_may_have():
     known = np.isfinite(errors[0])
     np.testing.assert_allclose(errors[1][known] / errors[0][known], 4.0, rtol=0.1)
     assert (widths[1] > 2.0 * widths[0]).all()
+
+
+@pytest.mark.parametrize("value", [5.0, 995.0])
+def test_a_standard_deviation_that_noise_hides_has_no_estimate(value):
+    """It printed 0, with an interval up to half of the range."""
+    table = pd.DataFrame({"dose": np.full(300, value)})
+    schema = Schema({"dose": Numeric(0, 1000)})
+    seen = set()
+    for seed in range(8):
+        found = describe(table, schema, epsilon=0.3, delta=1e-6, random_state=seed)
+        std = found["dose"].std
+        (line,) = [one for one in str(found).splitlines() if "deviation" in one]
+        hidden = std.estimate == 0.0
+        assert (line.split()[3] == "-") == hidden == np.isinf(std.std_error)
+        assert hidden <= (std.high > 0.0)
+        seen.add(hidden)
+    assert seen == {True, False}
+    exact = describe(table, schema, epsilon=np.inf, delta=1e-6)["dose"].std
+    assert (exact.estimate, exact.std_error, exact.high) == (0.0, 0.0, 0.0)
