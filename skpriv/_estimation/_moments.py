@@ -541,9 +541,7 @@ class MomentsQuery(Query):
 
     def equations(self, answer):
         """Normal equations of an answer; the public entry of the intercept is put back exactly."""
-        found = NormalEquations.of_moments(
-            answer, self.maps.size, self.square_weight, self.blocks
-        )
+        found = NormalEquations.of_moments(answer, self.maps.size, self.square_weight, self.blocks)
         if self.maps.fit_intercept and answer.counted:
             constant = self.maps.row_map.parts[1]
             found.design[-1, -1] = answer.n * constant**2  # of the Gram matrix, too
