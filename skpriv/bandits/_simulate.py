@@ -253,7 +253,7 @@ class RegretDisplay(Display):
 
     @classmethod
     def from_result(cls, result: Any) -> Self:
-        """Take the result of :func:`simulate`.
+        """Take the result of :func:`simulate`; `plot` draws it.
 
         Parameters
         ----------
@@ -263,6 +263,7 @@ class RegretDisplay(Display):
         Returns
         -------
         display : RegretDisplay
+            It has no ``figure_`` before ``plot()``.
         """
         return cls(regret=result.regret_, rounds=result.rounds, names=result.names)
 

@@ -547,6 +547,7 @@ class PrivacyUtilityDisplay(Display):
         Returns
         -------
         display : PrivacyUtilityDisplay
+            It has no ``figure_`` before ``plot()``; that of ``from_estimator`` is drawn already.
         """
         return cls(**{item.name: curve[item.name] for item in fields(cls)})
 
