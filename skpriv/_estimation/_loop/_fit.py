@@ -239,13 +239,15 @@ class LoopFit(Released):
         Two rounds of whitening make k of n rows about n L^2 / (k p) long, for the usual length L.
         So noise s of the moment moves their linear part by M = n^2 L^2 s / (k^2 p h), and
         k = n sqrt(L^2 s / (p h M)) rows are moved by M.
+        Of several linear parts each has p / parts coordinates, and the noise of all adds up.
         """
         pooled = self.pooled(FITTED)
         scale = pooled.slope_scale
         squares = self.cells.square_kept(self.length)[cells]
         if not self.link.linear:
             squares = squares * self.link.slope_left * min(trace_of(self.gram) / self.length**2, 1)
-            moved = self.length**2 * pooled.moment_scale * squares.min() / len(self.W)
+            size = len(self.W) / self.link.parts**1.5
+            moved = self.length**2 * pooled.moment_scale * squares.min() / size
             scale = max(scale, sqrt(self.link.run_off * moved))
         return scale, squares, self.n * self.rows_per_record
 
