@@ -20,8 +20,12 @@ from _tables import TABLES
 from linear_intervals import LEVEL, NOISES, POINTS, truth_of
 from scipy import stats
 
-from skpriv._estimation._coefficients import RESOLUTION_ABOVE_QUANTILE, solved_interval
-from skpriv._estimation._intervals import USUAL_QUANTILE, noise_share
+from skpriv._estimation._intervals import (
+    RESOLUTION_ABOVE_QUANTILE,
+    USUAL_QUANTILE,
+    _variance,
+    asymptotic_interval,
+)
 from skpriv.linear_model import ReweightedRegressor, SSPRegressor
 
 QUANTILE = stats.norm.isf((1.0 - LEVEL) / 2.0)
@@ -30,17 +34,9 @@ QUANTILE = stats.norm.isf((1.0 - LEVEL) / 2.0)
 def deviation(equations, V, theta, factor=1.0):
     """Of v'(target - design theta*), if the noise of the design is ``factor`` times as large."""
     squares = np.einsum("ij,ij->i", V, V)
-    bound = np.maximum(np.einsum("ij,jk,ik->i", V, equations.gram, V), 0.0)
-    robust = np.einsum("ij,jk,ik->i", V, equations.sampling_gram, V)
-    equal = equations.residual_level(np.trace(equations.gram)) * bound
-    share = noise_share(robust, equal, equations.residual_scale * squares)
-    variance = np.clip((1.0 - share) * robust + share * equal, 0.0, bound)
-    variance += equations.spread(theta) * squares
     extra = equations.design_scale**2 * (factor**2 - 1.0) * (theta @ theta) * squares
-    if equations.symmetric:
-        variance += (equations.design_scale * (V @ theta)) ** 2 / 2.0
-        extra /= 2.0
-    return np.sqrt(variance + extra)
+    variance = _variance(equations, V, squares, theta)
+    return np.sqrt(variance + extra / (2.0 if equations.symmetric else 1.0))
 
 
 def thinned(equations, points, g, rng):
@@ -58,7 +54,7 @@ def thinned(equations, points, g, rng):
 
 def intervals(equations, points, rng):
     """Centres and half-widths of all kinds, by name."""
-    found = {"none": solved_interval(equations, points, LEVEL)}
+    found = {"none": asymptotic_interval(equations, points, None, None, LEVEL)}
     for g in (1.0, 2.0):
         found[f"g={g:g}"] = thinned(equations, points, g, rng)
     return found

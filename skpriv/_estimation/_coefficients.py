@@ -13,7 +13,7 @@ law is given. The same answers tell what a report says of public bounds: too nar
 
 from dataclasses import replace
 from functools import cached_property
-from math import ceil, floor, inf, isnan, log10, nan, sqrt
+from math import ceil, floor, isnan, log10, nan, sqrt
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -22,14 +22,10 @@ import numpy as np
 from .._linalg import FLOAT_STEP, psd_part, quadratic_forms, trace_of
 from .._stored import frozen_object, stored
 from ._cells import ROUNDED_SQUARE, across_all, estimable_weights
-from ._intervals import USUAL_QUANTILE, shrunk_covariance, two_sided_quantile, unknown_at
+from ._intervals import USUAL_QUANTILE, shrunk_covariance
 
 # Smallest singular value of the released design over the norm that its noise alone would have.
 MIN_RESOLUTION_FOR_COEFFICIENTS = 2.0
-# Normal intervals that assume no norm need a released design that is resolved. Its smallest
-# singular value, in deviations of its noise, must exceed the normal quantile of the level by so
-# much; levels below .95 need what .95 needs.
-RESOLUTION_ABOVE_QUANTILE = 1.5
 
 
 NULL = 4.0 * FLOAT_STEP  # eigenvalues of an exact design, relative: rounding alone
@@ -151,14 +147,6 @@ class Solved:
     vectors: np.ndarray
     held: np.ndarray
     missing: str = ""
-
-    def interval(self, points, confidence_level):
-        """Centre and half-width of normal intervals at points; infinite if not estimable."""
-        across = points @ self.vectors
-        variances = quadratic_forms(across, self.sampling + self.privacy)
-        in_reach = across_all(points, self.held)
-        half = np.where(in_reach, two_sided_quantile(confidence_level) * np.sqrt(variances), inf)
-        return np.where(in_reach, across @ self.theta, 0.0), half
 
 
 @stored
@@ -326,27 +314,15 @@ def sandwich(inverse, gram, residual_gram, residual_noise, variance):
     return shrunk_covariance(robust, equal, residual_noise * quadratic_forms(inverse))
 
 
-def _resolved(equations):
-    """Whether the expansion of equations holds for coefficients."""
-    return equations.resolution >= MIN_RESOLUTION_FOR_COEFFICIENTS
-
-
-def solved_equations(equations, resolved=_resolved):
-    """The `Solved` parameter of noisy normal equations, or the reason why it is not estimable.
-
-    Parameters
-    ----------
-    equations : NormalEquations
-    resolved : callable, default=for coefficients
-        Whether equations across the cells that may be empty are far enough above their noise.
-    """
+def solved_equations(equations):
+    """The `Solved` parameter of noisy normal equations, or the reason why it is not estimable."""
     if equations.exact:
         inverse, null = _inverse(equations)
         theta, sampling, privacy = _expansion(equations, inverse)
         return Solved(theta, sampling, privacy, np.eye(len(inverse)), null, COLLINEAR)
-    found = equations.across_empty_cells(resolved)
+    found = equations.across_empty_cells(_resolved)
     across = found.equations
-    if not resolved(across):
+    if not _resolved(across):
         return UNRESOLVED.format(max(across.resolution, 0.0), MIN_RESOLUTION_FOR_COEFFICIENTS)
     inverse = np.linalg.inv(across.design)
     theta, sampling, privacy = _expansion(across, inverse)
@@ -355,29 +331,9 @@ def solved_equations(equations, resolved=_resolved):
     return Solved(theta, sampling, privacy, found.vectors, found.held, missing)
 
 
-def solved_interval(equations, points, confidence_level):
-    """Normal intervals at points by the law of the coefficients, from a lower resolution on.
-
-    The noise of the design is met by what it is multiplied by, the inverse of the noisy design.
-    Where the smallest singular value is at least 3.5 of its deviations, the coverage stays near
-    the level. Reports need the norm of noise alone.
-
-    Returns
-    -------
-    (centre, half) : ndarrays of shape (n_points,)
-    """
-    quantile = max(USUAL_QUANTILE, two_sided_quantile(confidence_level))
-
-    def stands_out(across):
-        noise = (RESOLUTION_ABOVE_QUANTILE + quantile) * across.design_scale
-        if across.law is not None:
-            noise = across.noise_norm
-        return not len(across.target) or across.smallest > noise
-
-    solved = solved_equations(equations, stands_out)
-    if isinstance(solved, str):
-        return unknown_at(points)
-    return solved.interval(points, confidence_level)
+def _resolved(equations):
+    """Whether the expansion of equations holds."""
+    return equations.resolution >= MIN_RESOLUTION_FOR_COEFFICIENTS
 
 
 def few_rows(scale, square_kept, n):

@@ -24,7 +24,7 @@ from .._linalg import (
 )
 from .._stored import frozen, frozen_object, stored, stored_in_policies
 from ..privacy import ROUNDING, CodebookNoise, Query
-from ._cells import WEAK_CELL, moved, split
+from ._cells import WEAK_CELL, across_all, moved, split
 from ._intervals import USUAL_QUANTILE
 from ._persons import OfPersons, person_sums
 from ._public_maps import RecordMap
@@ -179,22 +179,15 @@ class NormalEquations:
         return self.residual_gram if self.person_gram is None else self.person_gram
 
     @property
-    def smallest(self):
-        """Smallest singular value of the design; an eigenvalue that noise turned is negative."""
-        if self.symmetric:
-            return np.linalg.eigvalsh(self.design)[0]
-        return np.linalg.svd(self.design, compute_uv=False)[-1]
-
-    @property
-    def noise_norm(self):
-        """Norm that the noise of the design has by itself."""
-        p = len(self.target)
-        return self.design_scale * (sqrt(2.0 * p) if self.symmetric else 2.0 * sqrt(p))
-
-    @property
     def resolution(self):
         """Smallest singular value of the design over the norm of its noise; infinite without."""
-        return self.smallest / self.noise_norm if self.noise_norm else inf
+        p = len(self.target)
+        if self.exact or not p:
+            return inf
+        if self.symmetric:  # a noise that turned an eigenvalue negative hides it
+            return float(np.linalg.eigvalsh(self.design)[0]) / (self.design_scale * sqrt(2.0 * p))
+        smallest = float(np.linalg.svd(self.design, compute_uv=False)[-1])
+        return smallest / (2.0 * self.design_scale * sqrt(p))
 
     def across(self, left, right):
         """The equations of right'theta, where theta is 0 across these orthonormal columns, weighed
@@ -393,6 +386,10 @@ class AcrossCells(NamedTuple):
     held: np.ndarray
     empty: list
     moved: np.ndarray
+
+    def tells(self, points):
+        """Whether each point has no part in a direction that is held."""
+        return across_all(points, self.held)
 
 
 def ridge_prior(size, has_intercept):

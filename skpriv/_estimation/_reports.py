@@ -25,8 +25,8 @@ from ..privacy import (
     best_codebook,
 )  # fmt: skip
 from ._cells import Across, Cells, moved
-from ._coefficients import equations_law, solved_interval
-from ._intervals import USUAL_QUANTILE, certified_by_norm
+from ._coefficients import equations_law
+from ._intervals import USUAL_QUANTILE, asymptotic_interval, certified_by_norm
 from ._loop._law import LoopLaw
 from ._moments import MomentsQuery, NormalEquations, ridge_prior
 from ._public_maps import FEATURE_LENGTH, RecordMap
@@ -339,4 +339,4 @@ class ReportedFit(Released):
         """
         if method == "certified":
             return certified_by_norm(self.equations, phi, self.norm, confidence_level)
-        return solved_interval(self.equations, phi, confidence_level)
+        return asymptotic_interval(self.equations, phi, self.theta, self.norm, confidence_level)

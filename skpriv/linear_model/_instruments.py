@@ -17,7 +17,7 @@ from scipy import stats
 from sklearn.utils.validation import check_is_fitted
 
 from .._compat import fit_context, names_in
-from .._estimation._cells import Cells, moved, split
+from .._estimation._cells import Cells, across_all, moved, split
 from .._estimation._coefficients import (
     COLLINEAR,
     CoefficientLaw,
@@ -27,7 +27,7 @@ from .._estimation._coefficients import (
     few_rows,
 )  # fmt: skip
 from .._estimation._fit_statistics import moment_statistics
-from .._estimation._intervals import USUAL_QUANTILE
+from .._estimation._intervals import USUAL_QUANTILE, two_sided_quantile
 from .._estimation._links import IDENTITY
 from .._estimation._loop._law import inversion_excess
 from .._estimation._loop._score import SIDE_WEIGHT
@@ -244,8 +244,14 @@ class TwoStages(Released):
 
     def interval(self, phi, confidence_level, method):
         """Centre and half-width at rows of features; infinite where instruments are weak."""
-        centre, half = self.solved.interval(phi[:, self.structural], confidence_level)
-        return centre, np.where(self.weak, inf, half)
+        solved = self.solved
+        points = phi[:, self.structural]
+        across = points @ solved.vectors
+        covariance = solved.sampling + solved.privacy
+        deviation = np.sqrt(np.einsum("ij,jk,ik->i", across, covariance, across))
+        in_reach = across_all(points, solved.held) & (not self.weak)
+        half = two_sided_quantile(confidence_level) * deviation
+        return np.where(in_reach, across @ solved.theta, 0.0), np.where(in_reach, half, inf)
 
 
 def solve_two_stages(session, maps, exogenous, structural):

@@ -58,7 +58,7 @@ class LinearRegression(PoolsFits, FitsLines, PredictionIntervals):
     coef_norm : float or None, default=None
         Assumed bound on the l2 norm of the coefficients in scaled units, that is on
         ``coef_ * half-width of bounds_X / half-width of bounds_y`` and the intercept. None assumes
-        nothing. Only certified intervals use it.
+        nothing. Only intervals use it.
     clip : {"auto", "wide"}, default="auto"
         "wide" clips residuals at 6 of their deviations at least, at any number of records: for
         skewed targets where bias must stay below noise.

@@ -14,14 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._compat import Interval, StrOptions
 from .._estimation._cells import Cells
-from .._estimation._coefficients import (
-    CoefficientLaw,
-    equations_law,
-    solved_equations,
-    solved_interval,
-)
+from .._estimation._coefficients import CoefficientLaw, equations_law, solved_equations
 from .._estimation._fit_statistics import moment_statistics, weighted_statistics
-from .._estimation._intervals import certified_by_equations
+from .._estimation._intervals import asymptotic_interval, certified_by_equations
 from .._estimation._moments import (
     RESIDUAL_CLIP,
     Instrument,
@@ -125,10 +120,11 @@ class SumsFit(Released):
     def interval(self, phi, confidence_level, method):
         """Centre and half-width at rows of features, in scaled units."""
         points = phi @ self.basis
-        if method == "asymptotic":
-            return solved_interval(self.equations, points, confidence_level)
+        theta = np.linalg.solve(self.basis, self.theta)
         bound = self.theta_bound and self.theta_bound * norm_of(np.linalg.inv(self.basis), 2)
-        return certified_by_equations(self.equations, points, bound, confidence_level)
+        if method == "certified":
+            return certified_by_equations(self.equations, points, bound, confidence_level)
+        return asymptotic_interval(self.equations, points, theta, bound, confidence_level)
 
 
 @parameters
@@ -147,8 +143,7 @@ class MomentRegressor(PoolsFits, CertifiedIntervals, FitsPersons, PredictionInte
         Public: every row of X is clipped to this l2 norm.
     coef_norm : float or None, default=None
         Assumed bound on the l2 norm of (coefficients, intercept) in scaled units, rows in the unit
-        ball and target in [-1, 1]. None assumes nothing. Only certified
-        intervals use it.
+        ball and target in [-1, 1]. None assumes nothing. Only intervals use it.
     alpha : float or "auto", default="auto"
         Ridge penalty in the units of :class:`sklearn.linear_model.Ridge`, or a noise-aware
         shrinkage (none under ``privacy="none"``: ordinary least squares).
@@ -391,10 +386,10 @@ class SSPRegressor(MomentRegressor):
     **Intervals** assume that the clipped target has a linear mean in the clipped rows. With
     ``coef_norm=None`` nothing else is assumed: the coefficients are bounded from the released
     equations, and where these hide a direction in noise the interval is ``bounds_y`` (that of
-    "asymptotic" below 3.5 deviations of the design's noise). With a number, certified intervals
-    take (coefficients, intercept) in scaled units to have at most this l2 norm. If linearity fails,
-    as on most real data, the interval is one for no particular function. "certified" holds at each
-    fixed x for any n, and adapts to the released variance of the targets by Bernstein's inequality.
+    "asymptotic" below 3.5 deviations of the design's noise). With a number, (coefficients,
+    intercept) in scaled units are taken to have at most this l2 norm. If linearity fails, as on
+    most real data, the interval is one for no particular function. "certified" holds at each fixed
+    x for any n, and adapts to the released variance of the targets by Bernstein's inequality.
     "asymptotic" uses the normal approximation of the targets' noise and plugs in the estimate: its
     coverage is exact only as n grows, where privacy noise is small beside the rows' Gram matrix.
 

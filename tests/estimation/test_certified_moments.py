@@ -10,10 +10,9 @@ from registry.noise import goe
 from scipy import stats
 
 from skpriv._estimation import _intervals as module
-from skpriv._estimation._coefficients import solved_interval
 from skpriv._estimation._intervals import (
     DISTANCES, GRAM_PART, SHARP_EVENTS, TARGET_PARTS, USUAL_QUANTILE, _cross, expected_sum, _sharp,
-    _solve, _SumBounds, certified_by_equations, certified_by_norm, main_region,
+    _solve, _SumBounds, asymptotic_interval, certified_by_equations, certified_by_norm, main_region,
     norm_quantile, operator_quantile, shared,
 )  # fmt: skip
 from skpriv._estimation._moments import NormalEquations
@@ -197,9 +196,8 @@ def test_more_that_is_known_makes_intervals_narrower():
 def test_normal_intervals_say_nothing_below_the_noise():
     equations = draw(np.random.RandomState(0), [900.0, 0.0], np.ones(2), 0.3, 1.0)
     assert np.linalg.svd(equations.design, compute_uv=False)[-1] < 1.5 + USUAL_QUANTILE
-    assert np.isinf(solved_interval(equations, np.eye(2), 0.95)[1]).all()
-    above = replace(equations, design_scale=0.5 * equations.design_scale)
-    assert np.isfinite(solved_interval(above, np.eye(2), 0.95)[1]).all()
+    assert np.isinf(asymptotic_interval(equations, np.eye(2), np.ones(2), None, 0.95)[1]).all()
+    assert np.isfinite(asymptotic_interval(equations, np.eye(2), np.ones(2), 2.0, 0.95)[1]).all()
 
 
 def by_hand(eq, x, failure):

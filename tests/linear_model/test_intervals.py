@@ -1,14 +1,12 @@
 """Intervals: quantiles by Monte Carlo, shape, order, errors."""
 
-from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from registry.estimators import bounded
 
-from skpriv._estimation._coefficients import solved_equations, solved_interval
-from skpriv._estimation._intervals import certified_by_norm
-from skpriv._estimation._moments import NormalEquations
+from skpriv._estimation._intervals import _residual_variance, asymptotic_interval, certified_by_norm
 from skpriv.linear_model import (
     LinearRegression, LogisticRegression, PoissonRegressor, ReweightedRegressor, SSPRegressor,
 )  # fmt: skip
@@ -37,6 +35,7 @@ def test_intervals_lie_inside_the_bounds_and_shrink_with_the_level(
     est = bounded(Estimator, **options, random_state=global_random_seed).fit(X, 2.0 * y + 1.0)
     points = np.vstack([np.zeros((1, 3)), X[:50], 100.0 * X[:5]])
     phi, bound = est._scaling.features(points), est._scaling.theta_bound(1.0)
+    theta = est._scaling.theta(est.coef_, est.intercept_)
     before = np.inf, np.inf
     for level in (0.999, 0.95, 0.5, 0.01):
         for method in ("certified", "asymptotic"):
@@ -49,7 +48,7 @@ def test_intervals_lie_inside_the_bounds_and_shrink_with_the_level(
         # centre is the best at another level.)
         halves = (
             certified_by_norm(est._equations, phi, bound, level)[1],
-            solved_interval(est._equations, phi, level)[1],
+            asymptotic_interval(est._equations, phi, theta, bound, level)[1],
         )
         for half, wider in zip(halves, before, strict=True):
             assert (half <= wider).all()
@@ -84,13 +83,6 @@ def test_bad_methods(Estimator):
         est.confidence_interval(_data(5)[0], method="exact")
 
 
-def _variances(equations, points):
-    """Sampling variances of points'theta by the law of the solution."""
-    solved = solved_equations(equations)
-    across = points @ solved.vectors
-    return np.einsum("ij,jk,ik->i", across, solved.sampling, across)
-
-
 def test_the_released_residual_gram_is_the_variance_of_the_sum_of_residuals():
     """Heteroscedastic residuals along fixed rows: v'Gv is the variance, and neither half nor twice
     of it; where it is not released, the Gram matrix of the rows is above it.
@@ -100,15 +92,17 @@ def test_the_released_residual_gram_is_the_variance_of_the_sum_of_residuals():
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     deviations = 0.1 + 0.9 * np.abs(rows[:, 0])
     scaled = rows * deviations[:, None]
-    gram = rows.T @ rows
-    equations = NormalEquations(
-        gram, np.zeros(p), gram, float(n), n, True, 0.0, 0.0, 0.0, scaled.T @ scaled, debias=1.0
-    )
+    equations = SimpleNamespace(
+        gram=rows.T @ rows, sampling_gram=scaled.T @ scaled, residual_scale=0.0,
+        residual_level=lambda rows: 0.1,
+    )  # fmt: skip
     V = rng.normal(size=(5, p))
-    found = _variances(equations, V @ gram)
+    squares = (V**2).sum(axis=1)
+    found = _residual_variance(equations, V, squares)
     sums = np.where(rng.uniform(size=(draws, n)) < 0.5, 1.0, -1.0) @ scaled @ V.T
     np.testing.assert_allclose(found, sums.var(axis=0), rtol=0.06)
-    assert (_variances(replace(equations, residual_gram=None), V @ gram) > found).all()
+    equations.sampling_gram = None
+    assert (_residual_variance(equations, V, squares) > found).all()
 
 
 @pytest.mark.parametrize("epsilon", [5.0, 1e4, np.inf])

@@ -57,10 +57,9 @@ class ReweightedRegressor(MomentRegressor):
         channel perhaps none, where public numbers say that noise would hide what they look for.
     coef_norm : float or None, default=None
         Assumed bound on the l2 norm of (coefficients, intercept) in scaled units, rows in the unit
-        ball and target in [-1, 1]. None assumes nothing. Certified intervals use it, and "sgd"
-        stays within it if it is a number (its intervals are ``bounds_y`` otherwise). For links
-        other than the identity the coefficients are those of the link function, and no unit of y is
-        in them.
+        ball and target in [-1, 1]. None assumes nothing. Intervals use it, and "sgd" stays within
+        it if it is a number (its intervals are ``bounds_y`` otherwise); for other links than the
+        identity the coefficients are those of the link function, and no unit of y is in them.
     channel : {"auto", "gaussian", "codebook"}, default="auto"
         What users send in the local and shuffle models: vectors with Gaussian noise, or one index
         of a public codebook each, which is pure (``delta=0``) and safe to release. "auto" takes the
