@@ -914,8 +914,7 @@ def _shortened(session, line, ends, share, subset, noise, power=1.0):
     """
     lengths = ScoreLengthsQuery(line, ends, "lengths of the line's scores")
     counts = session.sum(lengths, share, subset)
-    put_back = PUT_BACK if line.link.linear else 1.0
-    arguments = ends**power, noise, len(line.point), put_back
+    arguments = ends**power, noise, len(line.point), not line.link.linear
     limit, *best, error = _best_length(counts.mean, counts.mean_scale, *arguments)
     best = dict(zip(("mean_excess", "excess_deviation", "missed"), best, strict=True))
     return replace(line, limit=limit ** (1.0 / power), **best), error
@@ -1014,7 +1013,7 @@ def largest_excess(whitened, location, b, clip):
     return max(max(above, below) - clip, 0.0)
 
 
-def _best_length(parts, deviation, ends, noise, size, put_back):
+def _best_length(parts, deviation, ends, noise, size, bends):
     """The length T with the least error, and what is known of scores beyond it.
 
     The error has three parts: noise, what is missing beyond T if lengths depend on directions, and
@@ -1031,8 +1030,8 @@ def _best_length(parts, deviation, ends, noise, size, put_back):
         Standard deviation of each coordinate of a mean of scores, for the sensitivity 1.
     size : int
         Number of coordinates.
-    put_back : float
-        w.
+    bends : bool
+        Whether the link bends.
 
     Returns
     -------
@@ -1041,26 +1040,28 @@ def _best_length(parts, deviation, ends, noise, size, put_back):
         `LineScoreQuery`, and the mean square of the error in each of the coordinates.
     """
     from_counts = above_noise(parts, deviation) > 0.0
-    tails = [_tail(parts, from_counts, k, deviation) for k in range(1, len(ends) + 1)]
+    tails = [_tail(parts, from_counts, k, deviation, bends) for k in range(1, len(ends) + 1)]
     beyond, excess, unknown = np.array(tails).T
     missed = UNEVEN * excess * beyond
     error = missed**2 + (unknown * beyond) ** 2
-    excess *= put_back
+    excess *= 1.0 if bends else PUT_BACK
     error = error / size + (2.0 * (1.0 + excess) * noise) ** 2
     error *= ends**2
     best = np.argmin(error)
     return tuple(float(part[best]) for part in (ends, excess, unknown, ends * missed, error))
 
 
-def _tail(parts, from_counts, place, deviation):
+def _tail(parts, from_counts, place, deviation, bends=False):
     """Part of the records beyond a length T, and by how much they exceed it in the mean, relative.
 
     Classes that noise hides are filled in by the power law whose counts are nearest to all,
     averaged over such laws. Usual tails fall no more slowly beyond T than below. So a law of an
     infinite variance has the weight 2 P - 1, or 0 if that is negative, for the chance P that the
     last visible classes up to T, or the first three, give to exponents below its own and SLOWER,
-    and below 2. A score in a class is taken to be as long as the geometric middle of its ends, and
-    so a little longer than such laws say: more is missing where lengths depend on directions.
+    and below 2. If the link bends, all laws are as likely, since means of far rows may grow faster
+    than any power of their lengths. A score in a class is taken to be as long as the geometric
+    middle of its ends, and so a little longer than such laws say: more is missing where lengths
+    depend on directions.
 
     Parameters
     ----------
@@ -1071,6 +1072,8 @@ def _tail(parts, from_counts, place, deviation):
     place : int
         The first class beyond T.
     deviation : float
+    bends : bool, default=False
+        Whether the link bends.
 
     Returns
     -------
@@ -1086,7 +1089,8 @@ def _tail(parts, from_counts, place, deviation):
     local = parts[max(last - LOCAL_CLASSES, 1) : last]
     _, chances = _power_laws(local, deviation, np.gradient(EXPONENTS))
     faster = EXPONENTS < np.minimum(EXPONENTS + SLOWER, 2.0)[:, None]
-    slow = np.where(EXPONENTS < 2.0, np.maximum(2.0 * faster @ chances - 1.0, 0.0), 1.0)
+    usual = EXPONENTS >= 2.0
+    slow = np.where(usual | bends, 1.0, np.maximum(2.0 * faster @ chances - 1.0, 0.0))
     parts = parts[place:]
     from_counts = from_counts[place:]
     laws, chances = _power_laws(parts, deviation, slow * PRIOR)

@@ -235,6 +235,9 @@ def test_a_tail_is_as_heavy_as_counts_below_it_say():
     usual = _line._tail(np.zeros(24), np.zeros(24, dtype=bool), 6, 1.0)[1:]
     for one in (usual, found[3.0], found[5.0]):
         assert one == pytest.approx((0.42, 0.25), abs=0.02)
+    # Of a link that bends, all laws are as likely, whatever counts below T say
+    bent = _line._tail(counts, counts > 0.0, 6, 0.1 * counts[5], bends=True)[1:]
+    assert bent == pytest.approx(found[1.5], abs=0.3) and bent[0] > 0.6
 
 
 def test_a_tail_falls_as_slowly_as_its_first_visible_classes_say():
@@ -269,12 +272,12 @@ def test_scores_are_shortened_where_noise_and_what_is_missing_are_about_equal():
     places = np.minimum(np.searchsorted(ends, lengths), len(ends) - 1)
     parts = np.bincount(places, minlength=len(ends)) / len(lengths)
     lengths = [
-        _line._best_length(parts, 1e-9, ends, noise, 6, 1.0)[0]
+        _line._best_length(parts, 1e-9, ends, noise, 6, True)[0]
         for noise in 10.0 ** -np.arange(1, 7)
     ]
     assert lengths == sorted(lengths) and lengths[0] == ends[0] and lengths[-1] > ends[8]
     # The error is the noise 2 (1 + h) T, and UNEVEN of what shortening takes away, over sqrt(6)
-    length, excess, _, missed, _ = _line._best_length(parts, 1e-9, ends, 1e-3, 6, 1.0)
+    length, excess, _, missed, _ = _line._best_length(parts, 1e-9, ends, 1e-3, 6, True)
 
     def missing(other):
         middles = ends[ends > other] / 2**0.25
@@ -372,7 +375,7 @@ def test_along_a_curve_what_shortening_loses_has_an_equal_part_in_each_direction
     assert not along.any()  # of B, which is 0 here
     # The length T is chosen by a square over all directions
     parts = np.array([0.9, 0.09, 0.01, 0.0])
-    given = parts, 1e-9, SQRT2 ** np.arange(4), 0.01, 2, 1.0
+    given = parts, 1e-9, SQRT2 ** np.arange(4), 0.01, 2, True
     length, excess, unknown, missed, error = _line._best_length(*given)
     noise = 2.0 * (1.0 + excess) * 0.01 * length
     dependent = (missed / UNEVEN * unknown / excess) ** 2 + missed**2
@@ -382,8 +385,11 @@ def test_along_a_curve_what_shortening_loses_has_an_equal_part_in_each_direction
     monkeypatch.setattr(_line, "_best_length", lambda *all: asked.append(all[-1]) or choose(*all))
     _of_curve(1e-6)
     _asked(_Session(*_of_curve(1e-6)[-1].rows, 1e-6))
-    assert asked[0] == 1.0  # all of what is missing along the mean direction is put back
-    assert asked[-1] == PUT_BACK  # of a line
+    assert asked[0]  # all of what is missing along the mean direction is put back
+    assert not asked[-1]  # of a line
+    length, half, *_ = _line._best_length(*given[:-1], False)
+    place = 1 + np.flatnonzero(SQRT2 ** np.arange(4) == length)[0]
+    assert half == pytest.approx(PUT_BACK * _line._tail(parts, parts > 1e-8, place, 1e-9)[1])
     a = np.random.RandomState(0).normal(size=(100_000, 3)) * [3.0, 1.0, 0.3]
     a /= np.linalg.norm(a, axis=1)[:, None]
     lengths = a[:, 1]
