@@ -128,12 +128,14 @@ def test_a_level_that_no_row_has_changes_no_other_standard_error(kind, epsilon, 
 def test_a_rare_level_makes_no_other_standard_error_much_larger(kind, epsilon):
     """From no row to a tenth of all: the median of the others, and of 7 fits, is below 1.55.
 
-    It is at most 1.26 but for levels of 100 to 400 rows at epsilon .5 and 1, whose rows noise half
-    hides: 1.34 to 1.49, which was 1.5 to 1.9 before.
+    Of a declared line at epsilon .5 and 1 it is that of 21 fits: the length at which scores are cut
+    differs by a factor of sqrt(2) between fits, and three medians of 7 had 1.15, 1.44 and 1.87 as
+    their largest ratio, where that of 21 has 1.33.
     """
-    base = np.median([others(fitted(kind, False, 20_000, 0, epsilon, s)) for s in range(7)], axis=0)
+    fits = range(21 if kind == "least squares" and epsilon <= 1.0 else 7)
+    base = np.median([others(fitted(kind, False, 20_000, 0, epsilon, s)) for s in fits], axis=0)
     for rows in (0, 20, 100, 200, 400, 600, 2_000):
-        found = [others(fitted(kind, True, 20_000, rows, epsilon, seed)) for seed in range(7)]
+        found = [others(fitted(kind, True, 20_000, rows, epsilon, seed)) for seed in fits]
         ratio = np.median(found, axis=0) / base
         assert np.median(ratio) < 1.55 and ratio.max() < 1.75, rows
 
