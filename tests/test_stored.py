@@ -60,7 +60,8 @@ def test_models_of_version_0_2_are_read(case):
     else:
         assert predicted.tolist() == case["predicted"]
     last = model[-1] if table else model
-    assert str(last.privacy_report_) == case["report"]
+    report = str(last.privacy_report_).replace(", once encoded,", "")  # these words are newer
+    assert report == case["report"]
     assert to_dict(from_dict(to_dict(model))) == to_dict(model)
 
 

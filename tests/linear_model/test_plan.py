@@ -322,7 +322,7 @@ def test_what_no_share_names_is_assumed_absent_and_not_said_to_be_hidden():
     model = LinearRegression(data_norm=1.0, bounds_y=(0, 10), random_state=0)
     plan = " ".join(str(model.plan(20_000, schema=SHARED)).split())
     absent = "age=missing against 54, sex=other, w=missing against False."
-    assert f"Assumed absent (-), as shares does not name it: {absent}" in plan
+    assert "Assumed absent" in plan and absent in plan
     assert "Not estimable" not in plan
     rare = {"age": {"missing": 1e-5}}
     told = " ".join(str(model.plan(20_000, schema=SHARED, shares=rare)).split())
