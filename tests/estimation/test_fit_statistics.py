@@ -306,6 +306,19 @@ def test_r2_and_deviation_of_counts(kind):
         assert deviation.std_error < 0.1 * deviation.value
 
 
+def test_where_noise_rules_errors_of_counts_are_those_of_noise():
+    """The deviation of 40 fits of the same rows is known to 11%, and half of it is not reached."""
+    rng, X = rows(0, 3000)
+    y = np.minimum(COUNTS["even"](rng, X), 30)
+    public = {"bounds_X": (-1, 1), "bounds_y": (0, 30), "epsilon": 0.5}
+    found = [
+        PoissonRegressor(**public, random_state=seed).fit(X, y).fit_statistics()[1]
+        for seed in range(40)
+    ]
+    spread = np.std([one.value for one in found])
+    assert spread < 1.3 * np.median([one.std_error for one in found])
+
+
 @pytest.mark.parametrize("wider", [1.0, 3.0], ids=["even", "uneven"])
 def test_deviation_of_weighted_rows(wider):
     for seed in range(4):

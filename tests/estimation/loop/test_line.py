@@ -10,7 +10,7 @@ from skpriv._estimation._links import Logit
 from skpriv._estimation._loop import _score as _line
 from skpriv._estimation._loop._rules import Rules
 from skpriv._estimation._loop._score import PUT_BACK, UNEVEN, ScoreEquation, ScoreQuery
-from skpriv._estimation._loop._score import LineScoreQuery, StepAndLineQuery
+from skpriv._estimation._loop._score import LineScoreQuery, OwnSlopeQuery, StepAndLineQuery
 from skpriv._estimation._persons import ScoreLengthsQuery
 from skpriv._estimation._loop._rows import Whitened, WhiteningQuery
 from skpriv._estimation._public_maps import RowMap, TargetMap
@@ -450,6 +450,27 @@ def test_where_the_slope_that_is_asked_has_more_noise_that_of_the_steps_stays():
     assert line.equation.slope_scale == pytest.approx(1e-9 * np.linalg.norm(line.own, 2) ** 2)
     along = directions.T @ line.equation.slope @ directions
     assert directions.size and noise > 1e-6 and np.trace(along) > 1.0 + 2.0 * noise
+
+
+def test_the_slope_that_is_asked_has_the_noise_that_is_said_of_it():
+    """3,000 draws of pure noise: its deviation is known to 2%."""
+    query = replace(OwnSlopeQuery(*MAPS, 1.0, Logit()), limit=1.5, mean_excess=0.6)
+    rng = np.random.RandomState(0)
+    drawn = [
+        query.read(SimpleNamespace(mean=rng.normal(size=query.shape), mean_scale=1.0))
+        for _ in range(3000)
+    ]
+    spread = np.std([found.diagonal() for found, *_ in drawn], axis=0)
+    np.testing.assert_allclose(spread, drawn[0][2], rtol=0.06)
+
+
+def test_a_slope_may_lack_as_much_as_a_bound_of_its_lengths_says(monkeypatch):
+    """UNEVEN of what is put back, as of the scores of a line."""
+    put_back = np.diag([0.3, 0.1])
+    given = 1.5 * np.eye(2), put_back, 1e-3
+    monkeypatch.setattr(OwnSlopeQuery, "read", lambda query, answer: given)
+    line, *_ = _of_curve(0.01, _line.likelihood_alone)
+    np.testing.assert_allclose(line.equation.far[2], UNEVEN * put_back)
 
 
 def test_of_a_declared_line_what_is_cut_is_asked_from_four_times_the_resolution_on():

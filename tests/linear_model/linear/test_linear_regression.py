@@ -128,3 +128,15 @@ def test_a_fit_that_is_interrupted_leaves_the_one_before(monkeypatch):
         est.fit(X[:, :2], y)
     assert est.n_features_in_ == X.shape[1]
     np.testing.assert_array_equal(est.confidence_interval(X[:3]), before)
+
+
+def test_a_declared_line_knows_the_noise_of_its_gram_matrix():
+    """It is asked by itself, after all that finds the coordinates."""
+    X = np.random.RandomState(0).uniform(-1.0, 1.0, (20_000, 2))
+    model = LinearRegression(
+        bounds_X=(-1, 1), bounds_y=(-1, 1), estimand="least_squares", random_state=0
+    ).fit(X, X[:, 0] / 2.0)
+    last = [row for row in model.privacy_report_.rows if row.query == "whitening"][-1]
+    equation = model._released.equations[0]
+    assert equation.slope_scale == pytest.approx(last.scale / last.records)
+    assert equation.slope_scale < min(one.slope_scale for one in model._released.equations[1:])
