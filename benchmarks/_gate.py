@@ -356,7 +356,7 @@ NOT_COMPARED = {
     "bandit_links": "one run, to see what a link and a combination do",
     "bandit_few_rounds": "over the best fixed action, which moves with the same noise",
     "bandit_weights": "what constants are worth, to choose them",
-    "bandit_rounds": "rounds until a policy beats the best fixed action, which moves with the draws",
+    "bandit_rounds": "rounds until a policy beats the best fixed action, which move with noise",
     "shuffle_points": "constants of a proof",
     "thinning": "what a rejected remedy was worth",
     "coverage": "intervals of designs, which every_model and inference have since",
