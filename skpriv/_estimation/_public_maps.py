@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix, diags, hstack, issparse
 
-from .._linalg import blocks_of, norm_of, row_norms
+from .._linalg import blocks_of, lean_product, norm_of, row_norms
 from ..records import canonical, same_names
 from .._stored import frozen, frozen_object, stored
 from ._intervals import usual_moments
@@ -203,6 +203,18 @@ class PublicRows:
     def plain_rows(self, X: Any) -> Any:
         """Phi of a chunk of rows, which the roots of their weights have not multiplied."""
         return self.rows(X)
+
+    def along(self, X: Any, theta: Any) -> Any:
+        """Phi'theta of the same rows."""
+        return self.plain_rows(X) @ theta
+
+    def turn(self, W: Any) -> Any:
+        """What `turned` takes for W."""
+        return W
+
+    def turned(self, X: Any, turn: Any) -> Any:
+        """W phi of a chunk of rows, of the `turn` of W."""
+        return lean_product(self.rows(X), turn)
 
     def outside(self, X: Any) -> Any:
         """Whether each value is outside of its range, shape (n_rows, n_inputs)."""

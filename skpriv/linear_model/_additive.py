@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from scipy import linalg, stats
+from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_is_fitted
 
 from .._compat import Interval, StrOptions, names_in
@@ -178,12 +179,12 @@ class AdditiveMap(PublicRows):
     @property
     def low(self):
         """Lower ends of the ranges, shape (n_inputs,)."""
-        return np.array([knots[0] for knots in self.knots])
+        return self._ends[0]
 
     def outside(self, X):
         """Whether each value is outside of its range, shape (n_rows, n_inputs). NaN is not."""
         X = np.asarray(X, dtype=np.float64)
-        return (X < self.low) | (X > np.array([knots[-1] for knots in self.knots]))
+        return (X < self.low) | (X > self._ends[1])
 
     def missed(self, columns, points, heights):
         """The error of lines between knots at points, for a sum of curves that bend as the fitted
@@ -225,13 +226,52 @@ class AdditiveMap(PublicRows):
         """The vector c with phi'c = 1 for every row."""
         return self.theta_of(np.full(len(self.basis), 1.0 / self.n_inputs))
 
+    @cached_property
+    def _ends(self):
+        """First and last knots, and the numbers of the last."""
+        return np.array([(knots[0], knots[-1], len(knots) - 1) for knots in self.knots]).T
+
+    @cached_property
+    def _even(self):
+        return all(np.ptp(np.diff(knots)) <= 1e-12 * (knots[1] - knots[0]) for knots in self.knots)
+
     def values(self, X):
-        """Values of all hats, shape (n_rows, n_hats); total."""
-        return np.hstack(list(itertools.starmap(hats, zip(X.T, self.knots, strict=True))))
+        """Values of all hats, a CSR matrix of shape (n_rows, n_hats); total.
+
+        The hat of a knot is 1 there, 0 at all others of its column, and a line between two of them.
+        Values outside of the knots are clipped; NaN becomes the middle.
+        """
+        low, high, last = self._ends
+        x = np.clip(X, low, high)
+        x = np.where(np.isnan(x), low / 2.0 + high / 2.0, x)
+        if self._even:
+            place = (x - low) / (high - low) * last  # 1.5 is halfway from the second to the third
+        else:
+            counted = [(knots, np.arange(len(knots))) for knots in self.knots]
+            place = np.stack([*map(np.interp, x.T, *zip(*counted, strict=True))], axis=1)
+        cell = np.minimum(np.floor(place), last - 1.0)
+        part = place - cell
+        first = (cell + [block.start for block in self.blocks]).astype(np.int32)
+        columns = np.stack([first, first + 1], axis=2).ravel()
+        values = np.stack([1.0 - part, part], axis=2).ravel()
+        ends = np.arange(0, len(values) + 1, 2 * self.n_inputs, dtype=np.int32)
+        return csr_matrix((values, columns, ends), shape=(len(X), len(self.basis)))
 
     def rows(self, X):
         """Return phi of a chunk of rows, of norm at most 1 up to rounding; total."""
         return self.coordinates(self.values(X))
+
+    def turn(self, W):
+        """Return what `turned` takes: two products of a row would take longer than one."""
+        return self.basis @ W.T / sqrt(self.n_inputs)
+
+    def turned(self, X, turn):
+        """Return W phi of a chunk of rows, of the `turn` of W."""
+        return self.values(X) @ turn
+
+    def along(self, X, theta):
+        """Return phi'theta of a chunk of rows."""
+        return self.values(X) @ self.heights(theta)
 
     features = rows  # curves are constant outside of their ranges
     clipped = rows
@@ -273,69 +313,6 @@ class AdditiveMap(PublicRows):
         level = np.full((len(self.basis), 1), 1.0 / self.n_inputs)
         curves = [[smooth(knots, size) for knots in self.knots] for size in ROUGHNESS]
         return [self.theta_of(np.hstack([level, linalg.block_diag(*blocks)])) for blocks in curves]
-
-
-class KeptMap(PublicRows):
-    """Map of rows (phi, x) of an `AdditiveMap`, which a session keeps: x is there for its bounds.
-
-    Parameters
-    ----------
-    curves : AdditiveMap
-    """
-
-    bounded = True
-
-    def __init__(self, curves):
-        self._curves = curves
-        self.constant = curves.constant
-        self.size = self.n_features = curves.size
-
-    @property
-    def n_inputs(self):
-        """Columns of x."""
-        return self._curves.n_inputs
-
-    @property
-    def width(self):
-        """Number of columns."""
-        return self.size + self.n_inputs
-
-    def made(self, X):
-        """Rows (phi, x) of a chunk."""
-        return np.hstack([self._curves.rows(X), X])
-
-    def rows(self, X):
-        """Return phi of rows that were made."""
-        return X[:, : self.size]
-
-    def outside(self, X):
-        """Whether each value x is outside of its range, shape (n_rows, n_inputs)."""
-        return self._curves.outside(X[:, self.size :])
-
-
-def hats(x, knots):
-    """Values of the functions that are 1 at one knot, 0 at all others and lines between.
-
-    Values outside of the knots are clipped; NaN becomes the middle.
-
-    Parameters
-    ----------
-    x : ndarray
-    knots : ndarray
-
-    Returns
-    -------
-    ndarray of shape (len(x), len(knots))
-    """
-    x = np.clip(np.asarray(x, dtype=np.float64), knots[0], knots[-1])
-    x[np.isnan(x)] = knots[0] / 2.0 + knots[-1] / 2.0
-    cell = np.searchsorted(knots[1:-1], x, side="right")
-    part = (x - knots[cell]) / np.diff(knots)[cell]
-    row = np.arange(len(x))
-    values = np.zeros((len(x), len(knots)))
-    values[row, cell] = 1.0 - part
-    values[row, cell + 1] = part
-    return values
 
 
 def smooth(knots, roughness):
@@ -415,7 +392,8 @@ def effect_values(columns, points, rows, average):
     found = np.zeros((len(points), len(rows.basis)))
     for column, x in zip(columns, points.T, strict=True):
         block = rows.blocks[column]
-        found[:, block] += hats(x, rows.knots[column]) - average[block]
+        alone = AdditiveMap((rows.knots[column],), (False,))
+        found[:, block] += alone.values(x[:, None]).toarray() - average[block]
     return found
 
 
@@ -608,17 +586,13 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
         return rows(session.n, self._effective_records(session, channel))
 
     def _release(self, session, maps, link, channel, start, usual):
-        """All that is released; hats are made once, and not for each question, where that fits."""
+        """All that is released; a start is turned into one of these knots."""
         row_map = self._record_map.row_map
         if start:  # the heights of its curves at these knots
             begin = start.maps.row_map
             curves = [begin.heights(start.theta)[block] for block in begin.blocks]
             heights = [*map(np.interp, row_map.knots, begin.knots, curves)]
             start = replace(start, theta=row_map.theta_of(np.concatenate(heights)), alike=False)
-        kept_map = KeptMap(row_map)
-        steps = not session.trust.exact and channel == "gaussian" and maps is self._record_map
-        if steps and hasattr(session, "keep") and session.keep(kept_map.made, kept_map.width):
-            maps = replace(maps, row_map=kept_map)
         return super()._release(session, maps, link, channel, start, usual)
 
     def _start(self, records, maps, link, channel, plain):

@@ -40,7 +40,7 @@ class ResidualMeanQuery(Query):
     def sum(self, X, y):
         """Exact sums over a chunk of rows."""
         r, roots = scaled_targets(self.row_map, self.target_map, X, y, self.link.low)
-        fit = self.row_map.plain_rows(X) @ self.theta
+        fit = self.row_map.along(X, self.theta)
         with np.errstate(all="ignore"):
             residual = (r - self.link.mean(self.location + fit)) / self.limit
             terms = roots**2 * self.terms(np.clip(residual, -1.0, 1.0), fit)

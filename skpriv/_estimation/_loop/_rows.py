@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..._stored import frozen_object, set_state
-from ..._linalg import SQRT2, add_gram, blocks_of, lean_product, row_norms, unvech, vech, vech_size
+from ..._linalg import SQRT2, add_gram, blocks_of, row_norms, unvech, vech, vech_size
 from ...privacy import ROUNDING, Query
 from .._public_maps import RowMap
 
@@ -38,6 +38,10 @@ class Whitened:
     W: np.ndarray
     target_map: Any = None
 
+    @cached_property
+    def _turn(self):
+        return self.row_map.turn(self.W)
+
     def blocks(self, X):
         """Yield (slice, e, w, |e|, f) of one block of rows after the other.
 
@@ -50,7 +54,7 @@ class Whitened:
             return
         for block in blocks_of(len(X), self.width):
             rows = X[block]
-            e = lean_product(self.row_map.rows(rows), self.W)
+            e = self.row_map.turned(rows, self._turn)
             norms = row_norms(e)
             roots = self.row_map.roots(rows)
             factors = 1.0 / np.maximum(norms, 1.0)

@@ -18,7 +18,7 @@ import numpy as np
 from ..._stored import frozen
 from ...exceptions import PrivacyError
 from ...records import (
-    KEPT_BYTES, ArrayRows, PersonRows, Subset, codes, in_memory, public_shape, silence,
+    KEPT_BYTES, PersonRows, Subset, codes, in_memory, public_shape, silence,
 )  # fmt: skip
 from .._accounting._callers import Callers
 from .._accounting._cost import SHARE_SLACK, Cost
@@ -239,17 +239,6 @@ class Pieces:
         if 8 * rows.n * rows.rows_each * (width + 1) > self._bytes_left:
             return None
         return self._booked(rows.made(records, width))
-
-    def keep(self, function, width):
-        """Whether function(X) takes the place of X from now on: of rows that fit into memory."""
-        made = None
-        if isinstance(self.all_rows, ArrayRows):
-            made = self._made(self.all_rows, lambda X, y: (function(X), y), width)
-        if made is not None:  # what was kept of the former X is not valid any more
-            self.all_rows = made.joined()
-            self._kept_pieces = []
-            self._maker = None
-        return made is not None
 
     @cached_property
     def _targets(self):
@@ -522,28 +511,6 @@ class Session(ABC):
             of 1 on.
         """
         return self._pieces.prefix(0, self.n, fraction)
-
-    @one_at_a_time
-    def keep(self, function: Any, width: int) -> bool:
-        """Hand out ``function(X)`` in place of X from now on, made once, where that can be kept.
-
-        It costs nothing: the function is public, and what it makes of a record depends on that
-        record alone.
-
-        Parameters
-        ----------
-        function : callable
-            Map of a chunk of rows to as many rows.
-        width : int
-            Number of columns of these.
-
-        Returns
-        -------
-        bool
-            Whether it is kept, by public numbers. It is not without a curator, of persons with
-            several rows, and of more rows than fit into memory.
-        """
-        return self.capabilities.curator and self._pieces.keep(function, width)
 
     @property
     def used(self) -> float:

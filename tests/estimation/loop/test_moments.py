@@ -110,8 +110,6 @@ def test_rows_that_could_not_be_made_are_no_others(monkeypatch):
         patch.setattr(Whitened, "records", asking)
         pieces.sum(replace(query, whitened=third), None)
     np.testing.assert_allclose(pieces.sum(other, None), other.sum(X, y), atol=1e-9)
-    pieces.sum(query, None), pieces.keep(lambda X: 0.5 * X, 3)
-    np.testing.assert_allclose(pieces.sum(query, None), query.sum(0.5 * X, y), atol=1e-9)
 
 
 def _equation(point, moment, square=0.02, limit=0.2):

@@ -6,7 +6,6 @@ from registry.refusals import uncharged
 
 from skpriv.linear_model import AdditiveRegressor, LinearRegression
 from skpriv.linear_model._additive import AdditiveMap, average_hats, centring_variance
-from skpriv.privacy import Session
 
 PUBLIC = {"bounds_X": (-1.0, 1.0), "bounds_y": (-2.0, 3.0)}
 
@@ -173,23 +172,6 @@ def test_bad_curves_are_refused():
             model.curve(*arguments)
     with pytest.raises(ValueError, match="confidence_level"):
         model.curve(0, confidence_level=1.0)
-
-
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_hats_are_made_once(n_jobs, monkeypatch):
-    """For all questions, of parts of the rows as well; and the fit is that of hats made anew."""
-    mapped, original = [], AdditiveMap.coordinates
-    X, y = draw(8_000)
-    options = {**PUBLIC, "epsilon": 2.0, "random_state": 0, "n_jobs": n_jobs}
-    with monkeypatch.context() as patch:
-        patch.setattr(Session, "keep", lambda *arguments: False)
-        expected = AdditiveRegressor(**options).fit(X, y).predict(X)
-    monkeypatch.setattr(
-        AdditiveMap, "coordinates", lambda self, h: mapped.append(len(h)) or original(self, h)
-    )
-    found = AdditiveRegressor(**options).fit(X, y)
-    assert sum(mapped) == len(X)
-    np.testing.assert_allclose(found.predict(X), expected, atol=1e-10)
 
 
 def test_more_budget_and_more_knots_do_not_bend_lines():

@@ -7,7 +7,6 @@ from skpriv.linear_model._additive import (
     AdditiveMap,
     automatic_knots,
     check_knots,
-    hats,
     make_map,
     second_difference,
 )
@@ -24,18 +23,18 @@ def draw(n=500, seed=0):
 
 
 def test_hats_are_a_partition_of_one():
-    knots = np.array([0.0, 1.0, 4.0])
-    values = hats(np.array([-5.0, 0.0, 0.5, 1.0, 2.5, 4.0, np.inf, np.nan, 1e308]), knots)
-    assert (values >= 0.0).all()
-    np.testing.assert_allclose(values.sum(axis=1), 1.0)
-    np.testing.assert_allclose(
-        values @ knots, [0.0, 0.0, 0.5, 1.0, 2.5, 4.0, 4.0, 2.0, 4.0]
-    )  # lines are kept; what is outside is clipped, and NaN is the middle
+    x = np.array([-5.0, 0.0, 0.5, 1.0, 2.5, 4.0, np.inf, np.nan, 1e308])
+    for knots in ([0.0, 1.0, 4.0], [0.0, 2.0, 4.0], [0.0, 4.0]):  # even ones as well
+        values = AdditiveMap((np.array(knots),), (False,)).values(x[:, None]).toarray()
+        assert (values >= 0.0).all() and ((values > 0.0).sum(axis=1) <= 2).all()
+        np.testing.assert_allclose(values.sum(axis=1), 1.0)
+        np.testing.assert_allclose(values @ knots, [0.0, 0.0, 0.5, 1.0, 2.5, 4.0, 4.0, 2.0, 4.0])
+    # lines are kept; what is outside is clipped, and NaN is the middle
 
 
 def test_rows_are_in_the_unit_ball_and_lose_nothing():
     rows, X = example(), draw()
-    values, phi = rows.values(X), rows.rows(X)
+    values, phi = rows.values(X).toarray(), rows.rows(X)
     assert phi.shape == (500, rows.size)
     assert np.linalg.norm(phi, axis=1).max() <= 1.0 + 1e-12
     np.testing.assert_allclose(phi @ phi.T, values @ values.T / 3, atol=1e-12)
@@ -44,6 +43,9 @@ def test_rows_are_in_the_unit_ball_and_lose_nothing():
     theta = np.random.RandomState(1).normal(size=rows.size)
     np.testing.assert_allclose(values @ rows.heights(theta), phi @ theta, atol=1e-12)
     np.testing.assert_allclose(rows.theta_of(rows.heights(theta)), theta, atol=1e-12)
+    np.testing.assert_allclose(rows.along(X, theta), phi @ theta, atol=1e-12)
+    W = np.random.RandomState(2).normal(size=(rows.size, rows.size))
+    np.testing.assert_allclose(rows.turned(X, rows.turn(W)), phi @ W.T, atol=1e-12)
 
 
 def test_rows_are_total():
