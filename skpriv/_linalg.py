@@ -2,6 +2,7 @@
 
 import os
 from functools import lru_cache
+from math import inf
 from threading import Lock
 from typing import Any
 
@@ -170,14 +171,14 @@ def row_norms(X):
     with np.errstate(over="ignore", invalid="ignore"):
         by_rows = _HAS_VECDOT and X.flags.c_contiguous  # of contiguous columns it is slow
         norms = np.sqrt(np.vecdot(X, X) if by_rows else np.einsum("ij,ij->i", X, X))
-    if norms.min(initial=1.0) > TINY and norms.max(initial=1.0) < np.inf:
+    if norms.min(initial=1.0) > TINY and norms.max(initial=1.0) < inf:
         return norms
     wrong = ~(np.isfinite(norms) & (norms > TINY))
     largest = np.abs(X[wrong]).max(axis=1, initial=0.0)
     unit = np.where(largest > 0.0, largest, 1.0)
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         rest = np.sqrt(np.square(X[wrong] / unit[:, None]).sum(axis=1))
-        norms[wrong] = np.where(np.isfinite(largest), largest * rest, np.inf)
+        norms[wrong] = np.where(np.isfinite(largest), largest * rest, inf)
     return norms
 
 

@@ -12,7 +12,7 @@ import hashlib
 import json
 import secrets
 from functools import lru_cache
-from math import ceil, pi
+from math import ceil, inf, pi
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,7 @@ def index_weights(epsilon: float) -> tuple[int, int]:
     >>> far == 2**40, round(near / far, 9)
     (True, 2.718281828)
     """
-    if not 0.0 <= epsilon < float("inf"):
+    if not 0.0 <= epsilon < inf:
         raise ValueError(f"epsilon={epsilon!r} must be finite and at least 0.")
     numerator, denominator = min(float(epsilon), LARGEST_EPSILON).as_integer_ratio()
     term = total = 1 << (WEIGHT_BITS + GUARD_BITS)
@@ -294,6 +294,6 @@ def equally_good(index: Any, available: Any = True) -> Any:
 
     Actions are along axis 1. All available actions are as good where an index is no number.
     """
-    top = np.where(available, index, -np.inf).max(axis=1, keepdims=True)
-    low = np.where(available, index, np.inf).min(axis=1, keepdims=True)
+    top = np.where(available, index, -inf).max(axis=1, keepdims=True)
+    low = np.where(available, index, inf).min(axis=1, keepdims=True)
     return available & ~(index < top - TIE_ROUNDING * (np.abs(top) + np.abs(low)))

@@ -5,6 +5,7 @@ Names that stand here are kept as stable as those of users. :func:`worst_pair` a
 :func:`check_estimator` an estimator, as the tests of this library attack its own.
 """
 
+from math import inf, nan
 from typing import Any
 
 import numpy as np
@@ -65,7 +66,7 @@ __all__ = [
 ]
 
 # Cells of the records on which queries are tried: usual, huge and tiny numbers, and no numbers.
-CELLS = (0.0, 1.0, -1.0, 0.5, 1e9, -1e9, 1e300, 1e-300, np.inf, np.nan)
+CELLS = (0.0, 1.0, -1.0, 0.5, 1e9, -1e9, 1e300, 1e-300, inf, nan)
 
 
 def worst_pair(
@@ -114,7 +115,7 @@ def worst_pair(
         with np.errstate(all="ignore"):
             answers = [np.asarray(query.sum(row[None, :-1], row[-1:])) for row in pair]
             moved = size(answers[0] - answers[1], query.norm)
-        ratio = moved / query.sensitivity if np.isfinite(moved) else np.inf
+        ratio = moved / query.sensitivity if np.isfinite(moved) else inf
         if ratio > best[0]:
             best = (ratio, *pair)
     ratio, *records = best

@@ -96,7 +96,7 @@ class LawSums(NamedTuple):
     @classmethod
     def unknown(cls, size, reason, factor=None):
         """No sum at all."""
-        nothing = np.full((size, size), np.nan)
+        nothing = np.full((size, size), nan)
         none = np.zeros(size, dtype=bool)
         return cls(nothing.diagonal(), nothing, nothing, none, {reason: ~none}, factor=factor)
 
@@ -177,9 +177,9 @@ class LinearSource(LawSource):
         sampling, privacy = (across @ part @ across.T for part in (solved.sampling, solved.privacy))
         estimate = across @ solved.theta + matrix @ self.origin + shift
         return LawSums(
-            np.where(resolved, estimate, np.nan),
-            np.where(both, sampling, np.nan),
-            np.where(both, privacy, np.nan),
+            np.where(resolved, estimate, nan),
+            np.where(both, sampling, nan),
+            np.where(both, privacy, nan),
             resolved,
             {} if resolved.all() else {solved.missing: ~resolved},
         )

@@ -22,7 +22,7 @@ Both recursions are evaluated on a grid and rounded to the safe side.
 """
 
 from functools import lru_cache
-from math import ceil, exp, inf, log, sqrt
+from math import ceil, exp, inf, log, nan, pi, sqrt
 
 import numpy as np
 from scipy import special, stats
@@ -86,7 +86,7 @@ def margin(depth, start):
     # the next grid point above w - start: f increases
     index = np.ceil((candidates - start - SHORTFALLS[0]) / STEP - 1e-9).astype(int)
     inside = bound[np.clip(index, 0, len(bound) - 1)] <= candidates
-    return float(candidates[np.argmax(inside)]) if inside.any() else np.inf
+    return float(candidates[np.argmax(inside)]) if inside.any() else inf
 
 
 def count_target(n, alpha, scale, depth):
@@ -153,7 +153,7 @@ class ShareTarget:
             low = high
             high = high + 1.0
             if high > 64.0:
-                return np.inf
+                return inf
         while high - low > 1e-4:
             middle = (low + high) / 2.0
             low, high = (low, middle) if self.coverage(middle) >= 1.0 - alpha else (middle, high)
@@ -196,7 +196,7 @@ class ResponseTarget(ShareTarget):
     def __call__(self, alpha):
         """Smallest T, up to 1e-4; infinite above 1, which coins alone would reach."""
         target = super().__call__(alpha)
-        return target if target <= 1.0 else np.inf
+        return target if target <= 1.0 else inf
 
 
 def _smallest(before, left):
@@ -252,7 +252,7 @@ def best_depth(alpha, error, reach=SCORES[1] / SCORES[0]):
         0 if there is no search.
     """
     z = two_sided_quantile(1.0 - alpha)
-    density = 2.0 * z * exp(-(z**2) / 2.0) / sqrt(2.0 * np.pi)
+    density = 2.0 * z * exp(-(z**2) / 2.0) / sqrt(2.0 * pi)
     widths = {depth: error(depth) / density + log(reach) / 2.0 ** (depth + 1) for depth in DEPTHS}
     best = min(widths, key=widths.__getitem__)
     return best if widths[best] < inf else 0
@@ -273,7 +273,7 @@ def checked_levels(given):
     try:
         levels = np.unique(np.asarray(given, dtype=float))
     except (TypeError, ValueError):
-        levels = np.array([np.nan])
+        levels = np.array([nan])
     if levels.ndim != 1 or not len(levels) or not ((levels > 0.0) & (levels < 1.0)).all():
         raise ValueError(f"prediction_levels={given!r} must be numbers in (0, 1).")
     return levels.tolist()

@@ -428,7 +428,7 @@ def solved_interval(equations, points, confidence_level):
     theta = inverse @ equations.target
     variance = _variance(equations, V, quadratic_forms(V), theta)
     half = quantile * np.sqrt(variance + quadratic_forms(V, found.moved))
-    return np.where(in_reach, V @ equations.target, 0.0), np.where(in_reach, half, np.inf)
+    return np.where(in_reach, V @ equations.target, 0.0), np.where(in_reach, half, inf)
 
 
 def _stands_out(equations, quantile):

@@ -98,7 +98,7 @@ def column_bounds(given, names, n_features, parameter):
             f"{[*map(tuple, ends)]}."
         )
     try:
-        pairs = np.asarray(given, dtype=np.float64)
+        pairs = np.asarray(given, dtype=float)
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"{parameter} must be pairs (low, high) of numbers: public ranges that follow from "
@@ -398,17 +398,17 @@ class RowMap(PublicRows):
     def clipped(self, X):
         """Rows within the bounds, in the units of X; NaN becomes the middle, or a zero row."""
         if self.low is not None:
-            inside = np.clip(np.asarray(X, dtype=np.float64), self.low, self.high)
+            inside = np.clip(np.asarray(X, dtype=float), self.low, self.high)
             complete = not np.isnan(inside.min(initial=0.0))  # one pass in place of two
             return inside if complete else np.where(np.isnan(inside), self.offset, inside)
-        X, norms = _finite(np.asarray(X, dtype=np.float64))
+        X, norms = _finite(np.asarray(X, dtype=float))
         return X * (self._norm / np.maximum(norms, self._norm))[:, None]
 
     def outside(self, X):
         """Whether each value is outside of its range, shape (n_rows, n_features); of a row that is
         too long, all are. NaN is not.
         """
-        X = np.asarray(X, dtype=np.float64)
+        X = np.asarray(X, dtype=float)
         if self.low is not None:
             found = np.empty((2, *X.shape), dtype=bool)
             for compare, end, out in zip(
@@ -574,7 +574,7 @@ class TargetMap(PublicTargets):
 
     def scaled(self, y):
         """Clipped r of a chunk of targets; NaN becomes 0."""
-        scaled = np.asarray(y, dtype=np.float64).clip(*self.bounds_y)
+        scaled = np.asarray(y, dtype=float).clip(*self.bounds_y)
         scaled -= self.centre
         scaled /= self.radius
         # Again: of narrow bounds far from 0 the centre itself is rounded.
@@ -585,7 +585,7 @@ class TargetMap(PublicTargets):
 
     def outside(self, y):
         """Whether each target is outside of bounds_y, or no number, shape (n_rows,)."""
-        y = np.asarray(y, dtype=np.float64)
+        y = np.asarray(y, dtype=float)
         return ~((y >= self.bounds_y[0]) & (y <= self.bounds_y[1]))
 
     def unscale(self, value):

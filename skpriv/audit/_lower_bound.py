@@ -5,6 +5,7 @@ The test asks how much more likely the recorded answers of a run are under one n
 
 from contextlib import suppress
 from functools import partial
+from math import inf
 from numbers import Integral
 from typing import Annotated, Any
 
@@ -88,7 +89,7 @@ def _order_log(chosen, scores):
     total = 0.0
     for index in chosen:
         total += scores[index] - special.logsumexp(scores)
-        scores[index] = -np.inf
+        scores[index] = -inf
     return total
 
 
@@ -327,7 +328,7 @@ def _choose(first, delta, failure, n, smooth):
     cut = max(1, len(before) // 2)
     train = [scale(sample if reused else sample[:cut]) for sample in (before, after)]
     held = [scale(sample if reused else sample[cut:]) for sample in (before, after)]
-    best: float = -np.inf
+    best: float = -inf
     chosen: Any = None
     for score in _scores(*train):
         low = score(held[0])

@@ -25,7 +25,7 @@ from ._runs import (
 )  # fmt: skip
 from ._tape import REPORTS, Player, Recorder, differing
 
-ORDER = {"l1": 1, "l2": 2, "linf": np.inf}
+ORDER = {"l1": 1, "l2": 2, "linf": inf}
 
 
 def size(change, norm):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property, partial
-from math import ceil, sqrt
+from math import ceil, inf, nan, sqrt
 from numbers import Integral
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -84,7 +84,7 @@ def check_knots(given, columns, low, high):
                 raise ValueError(f"knots of {key!r} are {value}: at least 2 are needed.")
             found[column] = np.linspace(low[column], high[column], int(value))
             continue
-        knots = np.unique(np.asarray(value, dtype=np.float64))
+        knots = np.unique(np.asarray(value, dtype=float))
         if not np.isfinite(knots).all() or len(knots) < 2:
             raise ValueError(f"knots of {key!r} must be at least two different finite numbers.")
         inner = knots[(knots > low[column]) & (knots < high[column])]
@@ -183,7 +183,7 @@ class AdditiveMap(PublicRows):
 
     def outside(self, X):
         """Whether each value is outside of its range, shape (n_rows, n_inputs). NaN is not."""
-        X = np.asarray(X, dtype=np.float64)
+        X = np.asarray(X, dtype=float)
         return (X < self.low) | (X > self._ends[1])
 
     def missed(self, columns, points, heights):
@@ -209,7 +209,7 @@ class AdditiveMap(PublicRows):
         -------
         ndarray of shape (n_points,)
         """
-        errors = np.full(points.T.shape, np.inf)
+        errors = np.full(points.T.shape, inf)
         for error, column, x in zip(errors, columns, points.T, strict=True):
             knots = self.knots[column]
             if len(knots) > 3 or not self.automatic[column]:
@@ -375,7 +375,7 @@ def average_hats(fit, rows):
     The constant v of the whitened rows has e'v = w, so that the released mean of ee' times v is the
     mean of w e, that is the mean row where weights are one.
     """
-    mean = np.full(len(rows.basis), np.nan)
+    mean = np.full(len(rows.basis), nan)
     if fit.equations:
         constant = np.linalg.solve(fit.W.T, rows.constant)
         mean = rows.heights(np.linalg.solve(fit.W, fit.gram @ constant)) * rows.n_inputs
@@ -451,7 +451,7 @@ def bands(fit, rows, target, columns, grid, average, heights, confidence_level):
     grid : ndarray of shape (n_points, n_columns)
     """
     if not fit.equations:
-        unresolved = np.full(len(grid), np.inf)
+        unresolved = np.full(len(grid), inf)
         return np.zeros(len(grid)), unresolved, unresolved
     points = grid
     if len(columns) == 1:
@@ -471,7 +471,7 @@ def bands(fit, rows, target, columns, grid, average, heights, confidence_level):
     factor = simultaneous_factor(covariance[np.ix_(resolved, resolved)], confidence_level)
     deviation = np.sqrt(np.maximum(np.diagonal(covariance)[:n], 0.0))
     halves = [
-        np.where(resolved[:n], target.radius * (scale * deviation + missed), np.inf)
+        np.where(resolved[:n], target.radius * (scale * deviation + missed), inf)
         for scale in (two_sided_quantile(confidence_level), factor)
     ]
     return target.radius * law.value(rows_at)[:n], *halves
@@ -601,7 +601,7 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
         The number of records plays no part: how many rows persons have is private.
         """
         given = self._given_start()
-        rows = maps.row_map(1, np.inf)
+        rows = maps.row_map(1, inf)
         begin = given.maps.row_map if isinstance(given, Start) else None
         if isinstance(begin, AdditiveMap) and len(begin.knots) == len(rows.knots):
             ends = [[0, -1] if free else slice(None) for free in rows.automatic]
@@ -631,7 +631,7 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
     def _effective_records(self, session, channel):
         """Records over the noise of a sum of sensitivity 1; infinite without privacy."""
         if session.trust.exact:
-            return np.inf
+            return inf
         if channel == "codebook":
             return REPORTS_FACTOR * effective_reports(session, TYPICAL_KNOTS * self.n_features_in_)
         return effective_records_of(session)
@@ -672,8 +672,8 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
             given = [column], points, self._average, heights, USUAL_LEVEL
             _, half, _ = bands(fit, rows, self._record_map.target_map, *given)
             found.append(sqrt(np.mean(np.square(half))) / two_sided_quantile(USUAL_LEVEL))
-        errors = np.where(np.isfinite(found), found, np.nan)
-        return errors, np.full(len(errors), np.nan)
+        errors = np.where(np.isfinite(found), found, nan)
+        return errors, np.full(len(errors), nan)
 
     def curve(self, feature: Any, grid: Any = None, *, confidence_level: float = 0.95) -> Curve:
         """The effect of one feature on the prediction, with bands; or of several together.

@@ -1,7 +1,7 @@
 """Estimators that the loop fits by steps, from nothing or where a released fit ended."""
 
 from dataclasses import replace
-from math import inf, sqrt
+from math import inf, nan, sqrt
 from typing import Any
 
 import numpy as np
@@ -293,7 +293,7 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals, PrivateEstimator):
         if matrix is not None:
             law = law.mapped(np.kron(np.eye(blocks), matrix))
         variances = [np.diagonal(part) for part in (law.sampling + law.privacy, law.sampling)]
-        errors = np.sqrt(np.where(law.hidden, np.nan, variances))
+        errors = np.sqrt(np.where(law.hidden, nan, variances))
         return errors.reshape(2, blocks, -1)[:, :, :-1].reshape(2, -1)
 
     def _release(self, session, maps, link, channel, start, usual):

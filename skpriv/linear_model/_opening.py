@@ -8,7 +8,7 @@ persons: slopes from differences within persons, and what they do not tell.
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from math import floor, inf
+from math import floor, inf, nan
 from numbers import Integral, Real
 from typing import Any
 
@@ -150,7 +150,7 @@ def public_guess(model, maps):
     given = model.usual_X
     names = names_in(model) or []
     rows = maps.row_map
-    norm = np.full(rows.n_features, rows.data_norm or np.inf)
+    norm = np.full(rows.n_features, rows.data_norm or inf)
     largest = rows.low is None
     bounds = np.column_stack([-norm, norm] if largest else [rows.low, rows.high])
     given, not_known = _filled_in(given, names, bounds)
@@ -166,7 +166,7 @@ def public_guess(model, maps):
             f"{'data_norm' if largest else 'bounds_X'}: give it in the same units."
         )
     mean, variance = rows.half_range_moments(low, high)
-    return Usual(rows, mean, np.where(not_known, np.inf, variance))
+    return Usual(rows, mean, np.where(not_known, inf, variance))
 
 
 def _filled_in(given, names, bounds):
@@ -179,7 +179,7 @@ def _filled_in(given, names, bounds):
                 f"{'' if names else ': X has no names that are strings'}."
             )
         own = same_names(names, given)
-        given = [(np.nan, np.nan) if name is None else given[name] for name in own]
+        given = [(nan, nan) if name is None else given[name] for name in own]
     with suppress(TypeError, ValueError):  # `column_bounds` says what is wrong
         pairs = np.array(given, dtype=float)
         if pairs.shape == bounds.shape:

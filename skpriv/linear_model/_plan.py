@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import ceil, inf, isfinite, sqrt
+from math import ceil, inf, isfinite, nan, sqrt
 from typing import Any
 from warnings import catch_warnings
 
@@ -396,7 +396,7 @@ class _Imagined:
         """Most rows that a rare level needs, in some fits."""
         seeds = range(REHEARSALS if len(self.effects[2]) else 0)
         fits = [self._rehearsed(n, self.model.estimand, seed)[1]._released for seed in seeds]
-        return max((fit.rows_of_cells() for fit in fits), default=np.nan)
+        return max((fit.rows_of_cells() for fit in fits), default=nan)
 
     def _rehearsed(self, n, estimand, seed):
         """Errors of one fit, and the fit."""

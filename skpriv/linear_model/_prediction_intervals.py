@@ -80,7 +80,7 @@ class Score:
         with np.errstate(all="ignore"):
             residual = np.clip(y, *self.bounds) - np.clip(self.function(X), *self.bounds)
         score = np.abs(residual) if side == 0 else side * residual
-        return np.where(np.isnan(score), np.inf, score)
+        return np.where(np.isnan(score), inf, score)
 
 
 @frozen_object
@@ -206,7 +206,7 @@ class Calibration:
     @classmethod
     def unresolved(cls, n, bounds, levels):
         """Calibration whose intervals are the range."""
-        return cls(n, bounds, tuple(levels), (np.inf,) * len(levels), (np.inf,) * len(levels))
+        return cls(n, bounds, tuple(levels), (inf,) * len(levels), (inf,) * len(levels))
 
     def quantiles(self, confidence_level, widest):
         """The released quantiles that serve a level; infinite where none does."""
@@ -220,7 +220,7 @@ class Calibration:
                 "among prediction_levels.",
                 stacklevel=5,
             )
-        return np.inf, np.inf
+        return inf, inf
 
 
 def calibrate(session, score, levels, sides, deviation, reported=False):
@@ -249,7 +249,7 @@ def calibrate(session, score, levels, sides, deviation, reported=False):
         alphas = [(1.0 - level) / len(sides) for level in levels]
         if session.trust.exact:
             ranks = [min(exact_rank(session.n, alpha), session.n + 1) for alpha in alphas]
-            targets = [rank if rank <= session.n else np.inf for rank in ranks]
+            targets = [rank if rank <= session.n else inf for rank in ranks]
             depth = 0
         else:
             targets, depth = _targets(session, score, alphas, sides, reported)
@@ -264,8 +264,8 @@ def calibrate(session, score, levels, sides, deviation, reported=False):
     else:
         grid = score_grid(depth, score.top, deviation)
         found = _search(session, score, targets, sides, grid, depth, reported)
-    found = np.where(found >= score.top, np.inf, found).reshape(len(sides), -1)
-    unresolved = np.full((len(sides), len(asked_for) - len(levels)), np.inf)
+    found = np.where(found >= score.top, inf, found).reshape(len(sides), -1)
+    unresolved = np.full((len(sides), len(asked_for) - len(levels)), inf)
     found = np.hstack([np.maximum.accumulate(found, axis=1), unresolved])
     below = tuple(found[0].tolist())
     return Calibration(session.n, score.bounds, asked_for, below, tuple(found[-1].tolist()))

@@ -1,6 +1,7 @@
 """Accuracy of a private estimator at every epsilon: the fits, what is measured, and the picture."""
 
 from dataclasses import dataclass, fields
+from math import nan
 from types import FunctionType
 from typing import Annotated, Any, NamedTuple, Self
 
@@ -40,10 +41,10 @@ class Measured(NamedTuple):
     """What one fit gives; NaN where there is nothing to measure."""
 
     test_scores: float
-    interval_widths: float = np.nan
-    interval_coverages: float = np.nan
-    prediction_widths: float = np.nan
-    prediction_coverages: float = np.nan
+    interval_widths: float = nan
+    interval_coverages: float = nan
+    prediction_widths: float = nan
+    prediction_coverages: float = nan
 
 
 def make_fold(train, test, max_points):
@@ -386,7 +387,7 @@ def _estimators(estimator, prefix, epsilons, shape, random_state):
 def _columns(measured, references):
     """Arrays of the fits and of the reference by name; None for what was not measured."""
     columns = dict(zip(Measured._fields, np.moveaxis(measured, -1, 0), strict=True))
-    reference = np.transpose([found for found, _ in references] or [(np.nan, np.nan)])
+    reference = np.transpose([found for found, _ in references] or [(nan, nan)])
     columns |= {"reference_scores": reference[0], "reference_widths": reference[1]}
     return {
         name: None if name != "test_scores" and np.isnan(x).all() else x

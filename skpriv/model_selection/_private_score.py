@@ -8,7 +8,7 @@ after the charge.
 import sys
 from contextlib import suppress
 from dataclasses import field
-from math import sqrt
+from math import inf, nan, sqrt
 from typing import Annotated, Any
 
 import numpy as np
@@ -420,7 +420,7 @@ def _score(answer, limit, bounds, confidence_level, report):
     radius = bounds[1] / 2.0 - bounds[0] / 2.0
     error = float(max(u, 0.0) * (limit * radius) ** 2)
     if not v > TOLD_ABOVE * noise:
-        return PrivateScore(np.nan, -np.inf, 1.0, error, confidence_level, False, report)
+        return PrivateScore(nan, -inf, 1.0, error, confidence_level, False, report)
     slope = np.array([-1.0 / v, u / v**2])
     sampling = np.array([[uu - u * u, uv - u * v], [uv - u * v, vv - v * v]])
     variance = max(slope @ sampling @ slope, 0.0) / n + slope @ slope * noise**2

@@ -62,7 +62,7 @@ class CoefficientMap:
         (coef, intercept) : ndarray of shape (n_features,), float
             Coefficients and intercept of rows of the table.
         """
-        coef = np.asarray(coef, dtype=np.float64)
+        coef = np.asarray(coef, dtype=float)
         if coef.shape != (len(self.names),):
             raise ValueError(
                 f"coef has shape {coef.shape}, but there are {len(self.names)} transformed "
@@ -160,7 +160,7 @@ class BoundsScaler(OneToOneFeatureMixin, PublicTransformer):
         self.groups_ = self._column_groups()
         n_terms = self.n_features_in_ - sum(map(len, self.groups_)) + len(self.groups_)
         # Rounded up by more than the rounding of a squared norm of n_features_in_ terms.
-        slack = 1.0 + (self.n_features_in_ + 4) * np.finfo(np.float64).eps
+        slack = 1.0 + (self.n_features_in_ + 4) * np.finfo(float).eps
         self.norm_ = float(np.sqrt(n_terms) * slack)
         return self
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import date
 from functools import cached_property
-from math import sqrt
+from math import inf, nan, sqrt
 from numbers import Real
 from typing import Any, ClassVar, cast
 
@@ -359,9 +359,9 @@ class _Range(_Line):
         for name, value in {"low": self.low, "high": self.high, **inside}.items():
             if value is not None:
                 object.__setattr__(self, name, self._checked(name, value))
-        if not (self.is_open or 0.0 < self._half < np.inf):
+        if not (self.is_open or 0.0 < self._half < inf):
             raise ValueError(f"low={self.low!r} must be below high={self.high!r}.")
-        low, high = (-np.inf, np.inf) if self.is_open else self._ends
+        low, high = (-inf, inf) if self.is_open else self._ends
         for name, value in inside.items():
             if value is not None and not low <= self._number(value) <= high:
                 raise ValueError(f"{name}={value!r} must be a public constant from low to high.")
@@ -499,7 +499,7 @@ class Numeric(_Range):
     @property
     def _seconds(self):
         """Length of the unit; NaN of what has no fixed length, or is no time."""
-        return SECONDS.get((self.unit or "").removesuffix("s"), np.nan)
+        return SECONDS.get((self.unit or "").removesuffix("s"), nan)
 
     @property
     def readable(self) -> Any:
@@ -884,7 +884,7 @@ class Ordinal(_Listed, _Levels):
 
     def _read(self, series):
         codes = codes_of(series, codes_by_text(self.categories, self.spellings), -1, -1)
-        return np.where(codes < 0, np.nan, codes)
+        return np.where(codes < 0, nan, codes)
 
     def _number(self, level):
         return codes_by_text(self.categories)[_said(level)]
@@ -911,7 +911,7 @@ def simplex(size):
     corners[1:] += sqrt(size / m) * np.eye(m)
     corners[0] = -1.0 / sqrt(m)
     # Each entry was rounded a few times, and m squares are summed for the norm.
-    return corners * (1.0 - (m + 8) * np.finfo(np.float64).eps)
+    return corners * (1.0 - (m + 8) * np.finfo(float).eps)
 
 
 def _checked_list(values, name="categories"):
@@ -921,7 +921,7 @@ def _checked_list(values, name="categories"):
     if not values:
         raise ValueError(f"{name} must not be empty.")
     for value in values:
-        if not isinstance(value, str | int | float) or value in (np.inf, -np.inf):
+        if not isinstance(value, str | int | float) or value in (inf, -inf):
             raise ValueError(f"{name} must be texts or numbers, not {value!r}.")
         if not str(value).strip() or value != value:
             raise ValueError(f"{name} must not hold an empty text or NaN: that is a missing cell.")

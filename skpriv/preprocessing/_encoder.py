@@ -267,7 +267,7 @@ class TableEncoder(SchemaEncoder):
             stop += len(schema[name].block(name).names)
             self.blocks_[name] = slice(start, stop)
         # Rounded up by more than the rounding of a squared norm of `stop` terms.
-        slack = 1.0 + (stop + 8) * np.finfo(np.float64).eps
+        slack = 1.0 + (stop + 8) * np.finfo(float).eps
         self.norm_ = float(np.sqrt(len(self.columns_)) * slack)
         self.bounds_out_ = np.vstack([block.ranges for block in self._blocks()]) / self.norm_
         # The first column of a number or a date has a curve, all others have two values or levels.

@@ -13,7 +13,7 @@ import re
 from dataclasses import field
 from itertools import product, starmap
 from keyword import iskeyword
-from math import prod
+from math import inf, prod
 from typing import Any
 
 import numpy as np
@@ -118,7 +118,7 @@ class FormulaEncoder(SchemaEncoder):
 
     formula: str = field(kw_only=False)
     schema: Any = field(kw_only=False)
-    _largest: Any = attribute(np.inf)  # of encoders that are older than it
+    _largest: Any = attribute(inf)  # of encoders that are older than it
 
     def _chosen(self, schema, names):
         """Columns of the schema that the formula has."""
@@ -387,7 +387,7 @@ class _Bounded:
         undefined = function is np.divide and last.low <= 0.0 <= last.high
         undefined |= power < 0.0 and first.low <= 0.0 <= first.high
         undefined |= power % 1.0 > 0.0 and first.low < 0.0
-        undefined |= function in INCREASING.values() and not corners[0] > -np.inf
+        undefined |= function in INCREASING.values() and not corners[0] > -inf
         if undefined or not (np.abs(corners) <= LARGEST_NUMBER).all():
             at = last if function is np.divide else first
             raise ValueError(

@@ -12,7 +12,7 @@ from contextlib import suppress
 from datetime import date, datetime, timedelta
 from enum import Enum
 from functools import partial
-from math import isfinite
+from math import isfinite, nan
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -47,7 +47,7 @@ def real(value):
     return value.real if is_complex and value.imag == 0.0 else value
 
 
-def number(value, decimal=".", thousands=None, seconds=np.nan):
+def number(value, decimal=".", thousands=None, seconds=nan):
     """The finite number of a cell, else NaN.
 
     Parameters
@@ -66,7 +66,7 @@ def number(value, decimal=".", thousands=None, seconds=np.nan):
             return float(value.casefold() == "true")
         value = _plain_number(value, decimal, thousands)
     if isinstance(value, np.datetime64):
-        return float("nan")  # A column of times has no numbers either.
+        return nan  # A column of times has no numbers either.
     try:
         if isinstance(value, timedelta):  # of pandas too, whose nanoseconds are cut
             value = np.timedelta64(timedelta(value.days, value.seconds, value.microseconds))
@@ -74,8 +74,8 @@ def number(value, decimal=".", thousands=None, seconds=np.nan):
             value = _in_units(value, seconds)
         result = float(real(value))
     except Exception:  # A cell may hold any object, which may raise any error.
-        return float("nan")
-    return result if isfinite(result) else float("nan")
+        return nan
+    return result if isfinite(result) else nan
 
 
 def _plain_number(said, decimal, thousands):
@@ -136,7 +136,7 @@ def days(value, format=None):
         # The same division as that of a column of times, to the last bit
         return number((in_utc(value) - _EPOCH) / timedelta(microseconds=1) / (1e6 * DAY))
     except Exception:  # It is no date, or out of the calendar.
-        return float("nan")
+        return nan
 
 
 def _in_units(durations, seconds):
@@ -144,11 +144,11 @@ def _in_units(durations, seconds):
     durations = np.asarray(durations)
     parts = durations.astype("timedelta64[us]")
     unit = np.ones((), durations.dtype) / np.timedelta64(1, "us")
-    lost = np.isnat(parts) | (np.abs(durations.astype(np.float64)) * unit >= LONGEST)
-    return np.where(lost, np.nan, parts.astype(np.float64) / (1e6 * seconds))
+    lost = np.isnat(parts) | (np.abs(durations.astype(float)) * unit >= LONGEST)
+    return np.where(lost, nan, parts.astype(float) / (1e6 * seconds))
 
 
-def numbers_of(series, decimal=".", thousands=None, seconds=np.nan):
+def numbers_of(series, decimal=".", thousands=None, seconds=nan):
     """Float array of a column, NaN where nothing can be read."""
     if series.dtype == nw.Duration:
         with suppress(Exception):
@@ -157,23 +157,23 @@ def numbers_of(series, decimal=".", thousands=None, seconds=np.nan):
         # Missing cells go first: pandas 2.1 makes objects of Arrow columns that have some. Arrow
         # refuses a column for one integer that is not exact in floats.
         with suppress(Exception):
-            values = series.cast(nw.Float64).fill_null(0.0).to_numpy().astype(np.float64)
-            values[series.is_null().to_numpy().astype(bool)] = np.nan
-            return np.where(np.isfinite(values), values, np.nan)
+            values = series.cast(nw.Float64).fill_null(0.0).to_numpy().astype(float)
+            values[series.is_null().to_numpy().astype(bool)] = nan
+            return np.where(np.isfinite(values), values, nan)
     return _mapped(series, partial(number, decimal=decimal, thousands=thousands, seconds=seconds))
 
 
 def booleans_of(series, words):
     """Array of 1.0, 0.0 and NaN, by these words and the usual ones."""
     truths = _TRUTH_NUMBERS | words
-    return _mapped(series, lambda value: truths.get(truth_word(value), float("nan")))
+    return _mapped(series, lambda value: truths.get(truth_word(value), nan))
 
 
 def days_of(series, format=None):
     """Array of days since 1970 and NaN."""
     if isinstance(series.dtype, nw.Date | nw.Datetime):
         with suppress(Exception):  # One date may be out of the calendar.
-            return series.dt.timestamp("us").to_numpy().astype(np.float64) / (1e6 * DAY)
+            return series.dt.timestamp("us").to_numpy().astype(float) / (1e6 * DAY)
     return _mapped(series, partial(days, format=format))
 
 
@@ -226,7 +226,7 @@ def _looked_up(column, function):
         coded = chunk if "DictionaryArray" in arrow_classes(chunk) else chunk.dictionary_encode()
         said = [_said(function, value) for value in (*cells(coded.dictionary), None)]
         places = coded.indices.fill_null(len(said) - 1).to_numpy(zero_copy_only=False)
-        found.append(np.array(said, dtype=np.float64)[places.astype(np.intp)])
+        found.append(np.array(said, dtype=float)[places.astype(np.intp)])
     return np.concatenate(found)
 
 

@@ -18,9 +18,9 @@ that a table has; whatever is found, what is returned was computed at that point
 """
 
 import json
-import math
 from functools import lru_cache
 from itertools import pairwise
+from math import exp, expm1, inf, log, log1p, nan, sqrt
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,7 +31,7 @@ from ._accounting._cost import Budget, gdp_delta
 
 # No report has a larger epsilon. For a larger budget the local guarantee is kept as it is.
 LARGEST_AMPLIFIED = 30.0
-LARGEST_REACH = math.sqrt(0.5)  # a set of diameter D lies in a ball of radius D / sqrt(2) (Jung)
+LARGEST_REACH = sqrt(0.5)  # a set of diameter D lies in a ball of radius D / sqrt(2) (Jung)
 RELATIVE = 1e-13  # bound on the relative error of a normal tail; SciPy's functions have less
 ABSOLUTE = 1e-9  # bound on the error of the logarithm of a tail or of a product over the reports
 # Number of cells of an upper sum. For 38 random budgets, more cells made mu larger by 0.03% in the
@@ -63,15 +63,15 @@ def reach_of(dimension=None):
     """
     if dimension is None:
         return LARGEST_REACH * (1.0 + 1e-12)
-    return math.sqrt(dimension / (2.0 * (dimension + 1.0))) * (1.0 + 1e-12)
+    return sqrt(dimension / (2.0 * (dimension + 1.0))) * (1.0 + 1e-12)
 
 
 def weight_moments(reach, cap):
     """E min(u, U), rounded down, and E min(u, U)^2, rounded up, for log u ~ N(-A^2/2, A^2)."""
-    log = math.log(cap)
-    mean = 1.0 - gdp_delta(log, reach) * (1.0 + RELATIVE)
-    below = math.exp(reach**2 + log_ndtr((log - 1.5 * reach**2) / reach))
-    above = math.exp(2.0 * log + log_ndtr(-(log + 0.5 * reach**2) / reach))
+    log_cap = log(cap)
+    mean = 1.0 - gdp_delta(log_cap, reach) * (1.0 + RELATIVE)
+    below = exp(reach**2 + log_ndtr((log_cap - 1.5 * reach**2) / reach))
+    above = exp(2.0 * log_cap + log_ndtr(-(log_cap + 0.5 * reach**2) / reach))
     return mean - RELATIVE, (below + above) * (1.0 + RELATIVE)
 
 
@@ -97,10 +97,10 @@ def tilted_moments(tilt, epsilon, mu, cut, loss):
     The positive part of G* is exp(mu z - mu^2/2) - E, the negative part 1 - E exp(mu z - mu^2/2),
     each where it has that sign, for a standard normal z.
     """
-    boost = math.exp(epsilon)
+    boost = exp(epsilon)
     middle = mu**2 / 2.0
     first = epsilon / mu + mu / 2.0
-    last = (math.log(boost + cut) + middle) / mu
+    last = (log(boost + cut) + middle) / mu
     z = np.linspace(first, last, SUM_CELLS + 1)
     ends = np.maximum(np.exp(mu * z - middle) - boost, 0.0)
     ends[0] = 0.0
@@ -139,17 +139,17 @@ def log_slot_mean(n, plus, minus, reach, cap, rest):
     is t0.
     """
     # Beyond this point the tail is small even times phi_+^(n-1).
-    beyond = math.sqrt(2.0 * (n - 1) * math.log1p(max(plus, 0.0)) + TAIL_DEVIATIONS**2)
+    beyond = sqrt(2.0 * (n - 1) * log1p(max(plus, 0.0)) + TAIL_DEVIATIONS**2)
     z = np.linspace(-reach / 2.0, beyond, SUM_CELLS + 1)
     log_u = np.maximum(reach * z + reach**2 / 2.0, 0.0)
-    u = np.exp(np.minimum(log_u, math.log(cap)))
-    hidden = np.exp(np.minimum(0.0, math.log(cap) - log_u)) / (1.0 + u / rest)  # 1 - v
+    u = np.exp(np.minimum(log_u, log(cap)))
+    hidden = np.exp(np.minimum(0.0, log(cap) - log_u)) / (1.0 + u / rest)  # 1 - v
     tails = log_ndtr(-z)
     inside = tails[:-1] + np.log(-np.expm1(np.diff(tails)))
     masses = np.concatenate([[log_ndtr(z[0])], inside, tails[-1:]])
     logs = masses + (n - 1) * np.log1p(np.concatenate([plus + minus * hidden, [plus]]))
     top = logs.max()
-    return float(top + math.log(np.exp(logs - top).sum()))
+    return float(top + log(np.exp(logs - top).sum()))
 
 
 def log_sorter_delta(epsilon, mu, n, reach, point):
@@ -158,16 +158,16 @@ def log_sorter_delta(epsilon, mu, n, reach, point):
     ``reach`` is A / mu. It is at most 0, which says nothing.
     """
     others = n - 1
-    boost = math.exp(epsilon)
+    boost = exp(epsilon)
     reach = reach * mu
     if max(map(abs, point)) > 200.0 or point.short <= 0.0:
         return 0.0
-    scale = others * math.expm1(epsilon)
-    tilt = math.exp(point.tilt) / scale
-    cut = math.exp(point.cut) * scale
-    cap = 1.0 + math.exp(point.cap)
+    scale = others * expm1(epsilon)
+    tilt = exp(point.tilt) / scale
+    cut = exp(point.cut) * scale
+    cap = 1.0 + exp(point.cap)
     mean, square = weight_moments(reach, cap)
-    rest = others * mean - math.sqrt(2.0 * square * point.short * others) - cap + 1.0  # t0
+    rest = others * mean - sqrt(2.0 * square * point.short * others) - cap + 1.0  # t0
     if not rest > 1.01 * cap:
         return 0.0
     loss = cap / rest  # eta
@@ -176,20 +176,20 @@ def log_sorter_delta(epsilon, mu, n, reach, point):
     log_first = max(0.0, reach * point.slot + reach**2 / 2.0)  # log g
     plus, minus = tilted_moments(tilt, epsilon, mu, cut, loss)
     main = log_slot_mean(n, plus, minus, reach, cap, rest) + ABSOLUTE
-    main += tilt * math.exp(log_first) - 1.0 - math.log(tilt * rest)
+    main += tilt * exp(log_first) - 1.0 - log(tilt * rest)
     parts = [
         -point.short,  # the sum of weights falls short
         _log(gdp_delta(log_first, reach) / rest),  # the first slot is cut
-        _log(others * gdp_delta(math.log(boost + cut), mu) / (rest * (1.0 - loss))),  # G* is cut
+        _log(others * gdp_delta(log(boost + cut), mu) / (rest * (1.0 - loss))),  # G* is cut
         main,
     ]
     top = max(parts)
-    total = top + math.log(sum(math.exp(part - top) for part in parts)) + ABSOLUTE
+    total = top + log(sum(exp(part - top) for part in parts)) + ABSOLUTE
     return min(0.0, total)
 
 
 def _log(value):
-    return math.log(value) if value > 0.0 else -math.inf
+    return log(value) if value > 0.0 else -inf
 
 
 # First steps of the search, about as large as the differences between the best points.
@@ -214,8 +214,8 @@ def sorter_mu(budget, n, reach):
     """Largest mu of a Gaussian report for which a proof was found, or 0; ``reach`` is A / mu."""
     if n < 3:
         return 0.0
-    log_mu, *numbers = _tabled(math.log(budget.epsilon), math.log(n), math.log(budget.delta))
-    mu = math.exp(log_mu)
+    log_mu, *numbers = _tabled(log(budget.epsilon), log(n), log(budget.delta))
+    mu = exp(log_mu)
     mu = _largest_mu(budget, n, reach, Point(*numbers), mu) or mu
     _, best = nearby_best(budget, mu, n, reach, numbers, 60)
     return _largest_mu(budget, n, reach, best, mu)
@@ -228,7 +228,7 @@ def _table():
     If it has none, those of the next smaller epsilon are there.
     """
     read = json.loads(Path(__file__).with_name("points.json").read_text(encoding="utf-8"))
-    points = np.array([[[p or [np.nan] * 6 for p in row] for row in at] for at in read["points"]])
+    points = np.array([[[p or [nan] * 6 for p in row] for row in at] for at in read["points"]])
     for before, plane in pairwise(points):
         plane[...] = np.where(np.isnan(plane), before, plane)
     axes = [np.array(axis) for axis in read["axes"]]
@@ -248,7 +248,7 @@ def _tabled(log_epsilon, log_n, log_delta):
 
 def _largest_mu(budget, n, reach, point, mu):
     """Largest mu near the given one at which this point proves the budget, or 0."""
-    target = math.log(budget.delta)
+    target = log(budget.delta)
     low = 0.0
     high = mu
     factor = 1.03
@@ -308,8 +308,8 @@ def two_level_delta(epsilon, local_epsilon, n, top, delta):
     ValueError
         If ``top`` is outside of its range, where the theorem does not hold.
     """
-    p = math.exp(local_epsilon)
-    boost = math.exp(epsilon)
+    p = exp(local_epsilon)
+    boost = exp(epsilon)
     others = n - 1
     if not 0.0 < top <= p / (1.0 + p) * (1.0 + 1e-12):
         raise ValueError(f"top={top} must lie in (0, p / (1 + p)], p={p:.6g}: take m <= K / 2.")
@@ -317,7 +317,7 @@ def two_level_delta(epsilon, local_epsilon, n, top, delta):
         return 0.0
     if others < 1:
         return 1.0
-    short = math.log(1.0 / delta) + SHORTS[:, None]
+    short = log(1.0 / delta) + SHORTS[:, None]
     rest = others - np.sqrt(2.0 * weight_square(p, top) * short * others) - p + 1.0  # t0
     possible = rest[:, 0] > 1.01 * p
     if not possible.any():
@@ -331,12 +331,12 @@ def two_level_delta(epsilon, local_epsilon, n, top, delta):
     minus = masses[2] * np.expm1(tilts * values[2]) + masses[3] * np.expm1(tilts * values[3])
     # In the first slot u is p with probability at most P, and at most 1 otherwise.
     logs = [
-        math.log(mass) + others * np.log1p(plus + minus / (1.0 + u / rest))
+        log(mass) + others * np.log1p(plus + minus / (1.0 + u / rest))
         for mass, u in ((top, p), (1.0 - top, 1.0))
     ]
     main = np.logaddexp(*logs) + tilts - 1.0 - np.log(tilts * rest)
     total = np.logaddexp(main, -short).min() + 2.0 * ABSOLUTE
-    return float(math.exp(min(0.0, total)))
+    return float(exp(min(0.0, total)))
 
 
 @lru_cache(maxsize=1024)
@@ -434,7 +434,7 @@ def amplified_epsilon(budget: Budget, n: int, top: Any) -> float:
     if delta == 0.0 or not SMALLEST_EPSILON <= epsilon <= LARGEST_AMPLIFIED:
         return epsilon
     low = epsilon
-    high = min(LARGEST_AMPLIFIED, epsilon + math.log(n) + 1.0)
+    high = min(LARGEST_AMPLIFIED, epsilon + log(n) + 1.0)
     for _ in range(30):
         middle = 0.5 * (low + high)
         proved = _pure_delta(budget, middle, n, top) <= delta
@@ -446,7 +446,7 @@ def _pure_delta(budget, local_epsilon, n, top):
     """Delta at a local epsilon that is larger by MARGIN, with the same likely values."""
     larger = local_epsilon * (1.0 + MARGIN)
     likely = top(local_epsilon)
-    odds = likely / (1.0 - likely) * math.exp(larger - local_epsilon)
+    odds = likely / (1.0 - likely) * exp(larger - local_epsilon)
     return two_level_delta(budget.epsilon, larger, n, odds / (1.0 + odds), budget.delta)
 
 

@@ -7,7 +7,7 @@ because of what a cell holds.
 
 from collections.abc import Sized
 from decimal import Decimal
-from math import isfinite, prod, sqrt
+from math import isfinite, nan, prod, sqrt
 from numbers import Real
 
 import numpy as np
@@ -48,16 +48,16 @@ def number(cell):
         elif not isinstance(cell, (Real, Decimal, np.generic)):
             is_arrow = type(cell).__module__.startswith("pyarrow.")
             cell = cell.as_py() if is_arrow else cell.item()
-        return float(cell) if isinstance(cell, (Real, Decimal, np.bool_)) else np.nan
+        return float(cell) if isinstance(cell, (Real, Decimal, np.bool_)) else nan
     except Exception:  # what is wrong with a cell must not be seen
-        return np.nan
+        return nan
 
 
 def floats(cells):
     """Cells as an array of floats of shape (n_cells,), by `number`."""
     if isinstance(cells, np.ndarray) and cells.dtype.kind in "biuf":
         with np.errstate(all="ignore"):
-            return np.asarray(np.ma.filled(cells.astype(float), np.nan)).ravel()
+            return np.asarray(np.ma.filled(cells.astype(float), nan)).ravel()
     if isinstance(cells, Shaped):  # the row of a frame, or an array of objects
         cells = np.asarray(cells, dtype=object).ravel()
     return np.array([number(cell) for cell in (cells if _sized(cells) else [cells])], dtype=float)

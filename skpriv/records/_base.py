@@ -424,7 +424,7 @@ def canonical(X: Any) -> Any:
     if X.format in ("csr", "csc", "bsr"):  # refuses an index that points outside of the matrix
         X.check_format(full_check=True)
     found = csr_matrix(X)
-    data = found.data.astype(np.float64, copy=False)
+    data = found.data.astype(float, copy=False)
     fresh = csr_matrix((data, found.indices, found.indptr), shape=found.shape)
     if not fresh.has_canonical_format or (fresh.data == 0.0).any():
         fresh = fresh.copy()
@@ -534,12 +534,12 @@ class ArrayRows(Rows):
             chosen = slice(chosen.start, chosen.stop, chosen.step)
         apart = isinstance(self._X, np.ndarray) and isinstance(chosen, np.ndarray)
         X = self._X.take(chosen, axis=0) if apart else self._X[chosen]  # `take` copies whole rows
-        y = np.asarray(self._y[chosen], dtype=np.float64)
+        y = np.asarray(self._y[chosen], dtype=float)
         if self.stored_sparse:
             if keep_sparse:
                 return X, y
             X = X.toarray()
-        return np.asarray(X, dtype=np.float64, order="C"), y
+        return np.asarray(X, dtype=float, order="C"), y
 
 
 class ChunkRows(Rows):

@@ -453,7 +453,7 @@ class LazyValues:
     rows: "BatchRows"
     function: Callable
     ndim = 1
-    dtype = np.dtype(np.float64)
+    dtype = np.dtype(float)
     shape: tuple[int] = field(init=False)
 
     def __post_init__(self):

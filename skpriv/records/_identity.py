@@ -284,7 +284,7 @@ def _labels(labels: Any) -> Any:
     series: Any = nw.from_native(labels, series_only=True, pass_through=True)
     with suppress(Exception):  # narwhals asks objects, to guess their dtype
         if isinstance(series, nw.Series) and series.dtype == nw.Float32:
-            labels = series.fill_null(float("nan")).to_numpy()  # in a list they would be of 64 bits
+            labels = series.fill_null(np.nan).to_numpy()  # in a list they would be of 64 bits
     if isinstance(labels, np.ma.MaskedArray):
         labels = np.ma.filled(labels.astype(object), None)
     labels = nw.to_native(labels, pass_through=True)

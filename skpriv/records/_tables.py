@@ -310,7 +310,7 @@ def readable(
         X = quietly(canonical, X)
     else:
         X = numeric(X)
-        X = X if X.dtype in np.atleast_1d(dtypes) else X.astype(np.float64)
+        X = X if X.dtype in np.atleast_1d(dtypes) else X.astype(float)
     finite(X)
     return X
 

@@ -15,6 +15,8 @@ from typing import Any
 
 import narwhals.exceptions as nw_errors
 import narwhals.stable.v2 as nw
+from math import nan
+
 import numpy as np
 from scipy import sparse
 
@@ -297,7 +299,7 @@ def floats(data: Any, infinite: bool = False) -> np.ndarray:
         return data
     with silence():
         array = _cell_by_cell(data) if _is_list(data) else _numbers_in(_unmasked(data))
-    return array if infinite or _all_finite(array) else np.where(np.isfinite(array), array, np.nan)
+    return array if infinite or _all_finite(array) else np.where(np.isfinite(array), array, nan)
 
 
 def _unmasked(data):
@@ -306,7 +308,7 @@ def _unmasked(data):
     Cells that are masked or cannot be read are missing.
     """
     if isinstance(data, np.ma.MaskedArray):  # no number behind a mask is used
-        return np.ma.filled(data.astype(object), np.nan)
+        return np.ma.filled(data.astype(object), nan)
     try:
         return _array(data)
     except TypeError:
@@ -325,12 +327,12 @@ def _of_cells(column):
 def _numbers_in(array):
     """Float64 of an array, with NaN for each cell that is no number."""
     if array.dtype.kind == "c":
-        return np.where(array.imag == 0.0, array.real, np.nan).astype(np.float64)
+        return np.where(array.imag == 0.0, array.real, nan).astype(float)
     if array.dtype.kind not in "biufOSUT":
-        return np.full(array.shape, np.nan)
+        return np.full(array.shape, nan)
     with suppress(Exception):
         if array.dtype.kind != "O" or not any(map(_may_be_complex, set(map(type, array.flat)))):
-            return array.astype(np.float64)
+            return array.astype(float)
     return np.array([_number(cell) for cell in array.ravel()]).reshape(array.shape)
 
 
@@ -338,10 +340,10 @@ def _cell_by_cell(data):
     """Float64 of a nested list, cell by cell: NumPy would bring all cells to one type first."""
     with suppress(Exception):
         if _is_plain(data):
-            array = np.array(data, dtype=np.float64)
+            array = np.array(data, dtype=float)
             if array.ndim == len(public_shape(data[:1])):
                 return array
-    array = np.full(public_shape(data), np.nan)
+    array = np.full(public_shape(data), nan)
     for at, item in enumerate(data):
         nested = array.ndim > 1 and issubclass(type(item), list | tuple | np.ndarray)
         if _shape_of_item(item) == array.shape[1:]:
@@ -372,15 +374,15 @@ def _number(cell):
     """Number of one cell, by the conversion that NumPy makes of an array of objects."""
     with suppress(Exception):  # a cell may be any object, and raise any error
         if np.ma.is_masked(cell):  # a masked value is missing, whatever is behind the mask
-            return np.nan
+            return nan
         if issubclass(type(cell), np.ndarray) and cell.dtype.kind in "biufcOSU":
             cell = cell.item()
         if issubclass(type(cell), complex | np.complexfloating):
-            return float(cell.real) if cell.imag == 0.0 else np.nan
+            return float(cell.real) if cell.imag == 0.0 else nan
         box = np.empty(1, dtype=object)
         box[0] = cell
-        return float(box.astype(np.float64)[0])
-    return np.nan
+        return float(box.astype(float)[0])
+    return nan
 
 
 def cells(column: Any) -> list:

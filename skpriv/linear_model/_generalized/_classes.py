@@ -1,7 +1,7 @@
 """Several classes: the link of their probabilities, and the questions about their scores."""
 
 from functools import cache
-from math import sqrt
+from math import inf, sqrt
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,7 @@ class Softmax(Logit):
     n_classes : int
     """
 
-    high = np.inf  # r is the code of a class
+    high = inf  # r is the code of a class
     least_effective_records = 45.0  # as the mean
     slope_weight = 2.0 / 3.0  # free up to .68, see `ClassScoreQuery`
     steepest: float = 0.5 * Logit.far
@@ -115,7 +115,7 @@ class Softmax(Logit):
         log_odds = special.log_softmax(eta + fit.location, axis=1)
         probabilities = np.exp(log_odds)
         centre = np.zeros(eta.shape)
-        half = np.full(eta.shape, np.inf)
+        half = np.full(eta.shape, inf)
         for k in range(self.n_classes):
             rest = np.maximum(1.0 - probabilities[:, k], np.finfo(float).tiny)
             slope = (np.eye(self.n_classes)[k] - probabilities) / rest[:, None]
@@ -139,7 +139,7 @@ class Softmax(Logit):
 
 def class_targets(row_map, target_map, X, y):
     """Codes of the classes of a chunk, NaN for no class, and roots of weights in [0, 1]."""
-    code, roots = scaled_targets(row_map, target_map, X, y, 0.0, np.inf)
+    code, roots = scaled_targets(row_map, target_map, X, y, 0.0, inf)
     return np.rint(code), roots
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import field, replace
+from math import inf
 from typing import Any, cast
 
 import numpy as np
@@ -59,10 +60,10 @@ class LabelScore:
         """Scores of a chunk of rows."""
         with np.errstate(all="ignore"):
             score = 1.0 - self.probabilities(X)
-        found = np.full(len(y), np.inf)
+        found = np.full(len(y), inf)
         for code, value in enumerate(self.values):
             found = np.where(y == value, score[:, code], found)
-        return np.where(np.isnan(found), np.inf, found)
+        return np.where(np.isnan(found), inf, found)
 
 
 @stored

@@ -391,7 +391,7 @@ def given_support(fit, rows, supports, confidence_level):
     points = fit.points(rows)
     sampling, privacy = np.sqrt(law.variances(points))
     half = targets * sampling + (stats.norm.isf(noisy / 2.0) if of_noise else 0.0) * privacy
-    return fit.location + law.value(points), np.where(law.resolved(points), half, np.inf)
+    return fit.location + law.value(points), np.where(law.resolved(points), half, inf)
 
 
 # code -> paper (Chakraborty, Roy and Basu 2024, Algorithm 1, N-IHT, with M = 1):

@@ -1,6 +1,6 @@
 """LPLR as published, corrected: one direction and two batches of records a level."""
 
-from math import log, sqrt
+from math import inf, log, sqrt
 
 import numpy as np
 
@@ -110,7 +110,7 @@ def grow_paper(session, maps, *, gamma, n_scales, n_levels, theta_bound):
                 node.earlier = answer, float(value)
         widths = rules.half_widths(1.0 - ACTIVATION_FAILURE)
         for node in candidates:
-            node.half_widths[0] = width = widths.get(node.path, np.inf)
+            node.half_widths[0] = width = widths.get(node.path, inf)
             # inactive bins keep neither direction nor estimate: their error would not be covered
             if width < theta_bound:
                 along = node.directions[:, 0]

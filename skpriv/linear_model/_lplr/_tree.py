@@ -9,7 +9,7 @@ deviation. If noise has no exact law (reports), a bound on a norm takes the plac
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import log, sqrt
+from math import inf, log, sqrt
 from typing import Any
 
 import numpy as np
@@ -217,7 +217,7 @@ class Bin:
         values, vectors = np.linalg.eigh(self.gram)
         self.eigenvalues = values[::-1]
         self.directions = self.basis @ vectors[:, ::-1]
-        self.half_widths = np.full(self.size, np.inf)
+        self.half_widths = np.full(self.size, inf)
 
     def activate(self, n_active, gamma, n_scales):
         """Resolve the leading directions, and divide what is left into bins."""

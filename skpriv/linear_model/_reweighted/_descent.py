@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from functools import lru_cache, partial
-from math import ceil, inf, log, sqrt
+from math import ceil, inf, log, pi, sqrt
 
 import numpy as np
 
@@ -135,8 +135,8 @@ def _angles(condition):
     All steps of a descent have the same.
     """
     # alpha on a grid that is fine near pi, where beta changes fastest for a large condition
-    edge = np.pi / 2 - np.geomspace(1e-12, 1.0, 400)
-    half = np.concatenate([np.linspace(0.0, np.pi / 2, 401), edge])
+    edge = pi / 2 - np.geomspace(1e-12, 1.0, 400)
+    half = np.concatenate([np.linspace(0.0, pi / 2, 401), edge])
     beta = 2.0 * np.arctan(np.tan(half) / condition)
     part = np.linspace(0.0, 1.0, 201)[:, None]
     along, other = (np.maximum(np.cos(side * beta), 0.0) for side in (part, 1.0 - part))
@@ -215,7 +215,7 @@ class Minimiser(Procedure):
     link: Link
     radius: float
     name = "score equation"
-    sensitivity = float("inf")
+    sensitivity = inf
 
     def run(self, rows):
         """Return the solution."""

@@ -10,7 +10,7 @@ factor rows would be below the noise, and with a larger one many would be shorte
 
 from dataclasses import replace
 from functools import lru_cache
-from math import sqrt
+from math import inf, sqrt
 
 import numpy as np
 
@@ -196,7 +196,7 @@ def learn_normalisation(session, maps, share, iterations, fades=False, kind=Norm
         sigma = root @ psd_part(mean, EIGENVALUE_FLOOR * ridge) @ root  # Eq. (6)
         before = max(trace_of(root @ noisy @ root), EIGENVALUE_FLOOR * ridge)  # E ||U phi||
         # Records over the noise of a sum of sensitivity 1 with the whole budget
-        effective_records = sqrt(2.0 * iterations / share) / scale if scale else np.inf
+        effective_records = sqrt(2.0 * iterations / share) / scale if scale else inf
         effective_records *= 1.0 if subset is None else session.n / len(subset)
         sigma += (HIDDEN_DEVIATION * maps.size / effective_records) ** 2 / before * U @ U
         U = psd_power(U @ np.linalg.inv(sigma) @ U, 0.5)

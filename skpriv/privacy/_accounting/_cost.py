@@ -8,7 +8,7 @@ Symbols: mu = Gaussian-DP parameter (Dong, Roth and Su, 2022); rho = zCDP parame
 Steinke, 2016); alpha = order of the Renyi divergence.
 """
 
-import math
+from math import erf, exp, inf, isinf, log, log1p, pi, sqrt
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -21,7 +21,7 @@ from ..._linalg import ROUNDED
 from ..._stored import frozen, stored
 from ...exceptions import PrivacyError
 
-_SQRT2 = math.sqrt(2.0)
+_SQRT2 = sqrt(2.0)
 
 
 def _boundary(below: Callable[[float], bool]) -> tuple[float, float]:
@@ -34,7 +34,7 @@ def _boundary(below: Callable[[float], bool]) -> tuple[float, float]:
     while below(high):
         low = high
         high *= 2.0
-        if math.isinf(high):
+        if isinf(high):
             return low, high
     for _ in range(300):
         middle = 0.5 * (low + high)
@@ -50,8 +50,8 @@ def _least_epsilon(
     """Smallest epsilon with delta_of(epsilon, parameter) <= delta, rounded up."""
     if delta_of(0.0, parameter) <= delta:
         return 0.0
-    if delta == 0.0 or parameter == math.inf:
-        return math.inf
+    if delta == 0.0 or parameter == inf:
+        return inf
     return _boundary(lambda epsilon: delta_of(epsilon, parameter) > delta)[1]
 
 
@@ -59,8 +59,8 @@ def _largest_parameter(
     delta_of: Callable[[float, float], float], epsilon: float, delta: float
 ) -> float:
     """Largest parameter with delta_of(epsilon, parameter) <= delta, rounded down."""
-    if epsilon == math.inf:
-        return math.inf
+    if epsilon == inf:
+        return inf
     if delta == 0.0:
         return 0.0
     return _boundary(lambda parameter: delta_of(epsilon, parameter) <= delta)[0]
@@ -89,20 +89,20 @@ def gdp_delta(epsilon: float, mu: float) -> float:
     >>> round(gdp_delta(epsilon=1.0, mu=1.0), 6)
     0.126937
     """
-    if mu == 0.0 or epsilon == math.inf:
+    if mu == 0.0 or epsilon == inf:
         return 0.0
     if epsilon == 0.0:
-        return math.erf(mu / (2.0 * _SQRT2))
+        return erf(mu / (2.0 * _SQRT2))
     t = min(epsilon / mu, 1e300)  # no infinite t, of which 0 times inf would come
     h = mu / 2.0
     low = (t - h) / _SQRT2
     high = (t + h) / _SQRT2
     # The function erfcx(x / sqrt(2)) is the Mills ratio of x times sqrt(2 / pi).
-    density = 0.5 * math.exp(-0.5 * (t - h) * (t - h))
+    density = 0.5 * exp(-0.5 * (t - h) * (t - h))
     if h < 1e-5:
         # The difference below would lose its digits. It is an integral from low to high of a convex
         # function, above which the trapezoid rule lies.
-        slopes = 2.0 / math.sqrt(math.pi) - low * erfcx(low) - high * erfcx(high)
+        slopes = 2.0 / sqrt(pi) - low * erfcx(low) - high * erfcx(high)
         delta = density * _SQRT2 * h * slopes
     elif t <= h:  # delta is large, and the difference loses no digits
         delta = ndtr(h - t) - density * erfcx(high)
@@ -182,19 +182,19 @@ def zcdp_delta(epsilon: float, rho: float) -> float:
     >>> round(zcdp_delta(epsilon=1.0, rho=0.5), 4)
     0.2468
     """
-    if rho == 0.0 or epsilon == math.inf:
+    if rho == 0.0 or epsilon == inf:
         return 0.0
     # Bounds of log(alpha - 1); the upper one is finite for the smallest rho, too.
     low = -700.0
-    high = min(700.0, math.log((epsilon + 1.0) / (2.0 * rho) + 2.0))
+    high = min(700.0, log((epsilon + 1.0) / (2.0 * rho) + 2.0))
     while high - low > 1e-9:
         middle = 0.5 * (low + high)
-        order = math.exp(middle)  # alpha - 1
-        slope = (2.0 * order + 1.0) * rho - epsilon - math.log1p(1.0 / order)
+        order = exp(middle)  # alpha - 1
+        slope = (2.0 * order + 1.0) * rho - epsilon - log1p(1.0 / order)
         low, high = (middle, high) if slope < 0 else (low, middle)
-    order = math.exp(high)
-    exponent = order * ((1.0 + order) * rho - epsilon - math.log1p(1.0 / order))
-    return math.exp(min(0.0, exponent - math.log1p(order)))
+    order = exp(high)
+    exponent = order * ((1.0 + order) * rho - epsilon - log1p(1.0 / order))
+    return exp(min(0.0, exponent - log1p(order)))
 
 
 @lru_cache(maxsize=4096)
@@ -366,7 +366,7 @@ class Budget:
 
 def _check_parameter(name: str, value: float, delta: float) -> None:
     _nonnegative(name, value)
-    if delta == 0.0 and 0.0 < value < math.inf:
+    if delta == 0.0 and 0.0 < value < inf:
         kind = "Gaussian" if name == "mu" else "zero-concentrated"
         raise PrivacyError(
             f"a {kind} release has no finite epsilon at delta=0; give a delta above 0."
@@ -581,12 +581,12 @@ class Cost:
         """
         left = delta - self.delta
         if left < -SHARE_SLACK * delta:
-            return math.inf
+            return inf
         left = max(0.0, left)
         concentrated = self.gaussian / 2.0 + self.concentrated + self.selected
         routes = []
         if self.concentrated + self.selected == 0.0:
-            routes.append(gdp_epsilon(math.sqrt(self.gaussian), left) + self.pure)
+            routes.append(gdp_epsilon(sqrt(self.gaussian), left) + self.pure)
         else:
             routes.append(zcdp_epsilon(concentrated, left) + self.pure)
         if self.pure > 0.0:
@@ -628,12 +628,12 @@ class Cost:
         *zCDP to Gaussian* is impossible in general: rho bounds moments, and no trade-off curve.
         """
         if currency == "gdp":
-            refused = math.inf if self.concentrated else 0.0
-            return self.gaussian + math.pi * self.selected + self.pure_gaussian + refused
+            refused = inf if self.concentrated else 0.0
+            return self.gaussian + pi * self.selected + self.pure_gaussian + refused
         if currency == "zcdp":
             return self.gaussian / 2.0 + self.concentrated + self.selected + self.pure_squared
         if currency == "pure":
-            return math.inf if self.gaussian + self.concentrated + self.selected else self.pure
+            return inf if self.gaussian + self.concentrated + self.selected else self.pure
         raise ValueError(f"currency={currency!r} must be one of {list(CURRENCIES)}.")
 
     def converted(self, currency: str) -> "Cost":
@@ -669,10 +669,10 @@ class Cost:
         bool
             Whether the cost is within the budget.
         """
-        if budget.epsilon == math.inf:
+        if budget.epsilon == inf:
             return True
         if self == Cost(gaussian=self.gaussian):
-            return math.sqrt(self.gaussian) <= budget.mu * (1.0 + SHARE_SLACK)
+            return sqrt(self.gaussian) <= budget.mu * (1.0 + SHARE_SLACK)
         return self.epsilon(budget.delta) <= budget.epsilon * (1.0 + SHARE_SLACK)
 
     def __repr__(self) -> str:
@@ -688,10 +688,10 @@ def pure_mu(epsilon: float) -> float:
     >>> round(pure_mu(1.0), 4)
     1.232
     """
-    line = math.sqrt(math.pi / 2.0) * epsilon  # the bound of `Cost.amount`, which is tight at 0
-    if epsilon < 1e-3 or epsilon == math.inf:
+    line = sqrt(pi / 2.0) * epsilon  # the bound of `Cost.amount`, which is tight at 0
+    if epsilon < 1e-3 or epsilon == inf:
         return line * (1.0 + 1e-12)
-    tail = ndtri_exp(-epsilon - math.log1p(math.exp(-epsilon)))
+    tail = ndtri_exp(-epsilon - log1p(exp(-epsilon)))
     return min(line, -2.0 * float(tail)) * (1.0 + 1e-12)
 
 

@@ -7,7 +7,7 @@ where a shuffler mixes the shares of all users, more are needed.
 
 from bisect import bisect_left
 from functools import lru_cache
-from math import ceil, exp, floor, log, log2, sqrt
+from math import ceil, exp, floor, inf, log, log2, sqrt
 from typing import Any
 
 import numpy as np
@@ -244,7 +244,7 @@ def _log_excess(users: int, mixed: int) -> float:
     summed = min(users, SUMMED_USERS)
     order = MODULUS * log(2.0)
     logs = np.zeros(users + 1)  # of A_r
-    excess = -np.inf
+    excess = -inf
     for r in range(2, summed + 1):
         excess = _last_step(logs, r, mixed, order)
         logs[r] = np.logaddexp(0.0, excess)

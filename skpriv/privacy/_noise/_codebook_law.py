@@ -2,7 +2,7 @@
 
 import secrets
 from functools import lru_cache
-from math import inf, log, sqrt
+from math import inf, log, pi, sqrt
 from typing import Any
 
 import numpy as np
@@ -225,7 +225,7 @@ def _coordinate(size):
     In the angle, where its density is sin^(D-2), by Gauss and Legendre.
     """
     # The nodes cover nine standard deviations of the coordinate.
-    half = min(np.pi / 2.0, 9.0 / sqrt(size)) if size > 2 else np.pi / 2.0
+    half = min(pi / 2.0, 9.0 / sqrt(size)) if size > 2 else pi / 2.0
     x, weights = special.roots_legendre(1200)
     t = np.sin(half * x)
     weights = weights * np.cos(half * x) ** (size - 2)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from functools import lru_cache, partial, wraps
-from math import sqrt
+from math import inf, sqrt
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -137,7 +137,7 @@ class GaussianNoise(Noise):
         Cost
             Infinite if the answer is exact.
         """
-        return Cost.from_mu(sensitivity / self.scale if self.scale else np.inf)
+        return Cost.from_mu(sensitivity / self.scale if self.scale else inf)
 
     def summed(self, reports: Any) -> Any:
         """Law of the sum of this many independent copies.
@@ -238,7 +238,7 @@ class GumbelNoise:
 
     def cost(self, sensitivity: float, k: int) -> Cost:
         """Price of naming the k largest: k selections of bounded range 2 D / scale."""
-        return Cost.from_range(2.0 * sensitivity / self.scale if self.scale else np.inf, k)
+        return Cost.from_range(2.0 * sensitivity / self.scale if self.scale else inf, k)
 
     def top(self, scores: Any, k: int, rng: Any) -> np.ndarray:
         """Indices of the k largest noisy scores, the largest first; ``rng`` None is secure."""
