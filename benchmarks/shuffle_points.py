@@ -37,13 +37,17 @@ DELTAS = [1e-4, 1e-6, 1e-8, 1e-10, 1e-12]
 
 
 def made():
-    """The table: logarithms of the axes, and six numbers at each point, or none."""
-    points = [
-        [[numbers(Budget(epsilon, delta), n) for delta in DELTAS] for n in USERS]
-        for epsilon in EPSILONS
-    ]
-    axes = [np.log(axis).round(6).tolist() for axis in (EPSILONS, USERS, DELTAS)]
-    return {"axes": axes, "points": points}
+    """The table: logarithms of epsilon, n and one over delta, and six numbers at each point.
+
+    Where none were found there are those of the next smaller epsilon.
+    """
+    shape = (len(EPSILONS), len(USERS), len(DELTAS))
+    points = np.empty((*shape, 6))
+    for i, j, k in np.ndindex(shape):
+        found = numbers(Budget(EPSILONS[i], DELTAS[k]), USERS[j])
+        points[i, j, k] = points[i - 1, j, k] if found is None else found
+    axes = (EPSILONS, USERS, np.reciprocal(DELTAS))
+    return {"points": [np.log(axis).round(6).tolist() for axis in axes], "values": points.tolist()}
 
 
 def numbers(budget, n):

@@ -131,19 +131,19 @@ def psd_power(matrix, power):
 
 def nearest_in_ball(point, metric, radius):
     """Nearest point of the ball of this radius, in the norm of a positive definite metric."""
-    if np.linalg.norm(point) <= radius:
+    if norm_of(point) <= radius:
         return point
     values, vectors = np.linalg.eigh(metric)
     values = np.maximum(values, max(values[-1] * 1e-15, TINY))
     rotated = vectors.T @ point
 
     def excess(logarithm):
-        return np.linalg.norm(values / (values + np.exp(logarithm)) * rotated) - radius
+        return norm_of(values / (values + np.exp(logarithm)) * rotated) - radius
 
     low = np.log(values[0]) - 50.0
-    high = np.log(values[-1]) + np.log1p(np.linalg.norm(point) / radius)
+    high = np.log(values[-1]) + np.log1p(norm_of(point) / radius)
     if excess(low) <= 0.0:
-        return point * (radius / np.linalg.norm(point))
+        return point * (radius / norm_of(point))
     multiplier = np.exp(optimize.brentq(excess, low, high, xtol=1e-14))
     return vectors @ (values / (values + multiplier) * rotated)
 

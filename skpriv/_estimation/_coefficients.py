@@ -421,13 +421,13 @@ def _expansion(equations, W):
     theta = W @ equations.target
     eye = np.eye(p)
     if equations.symmetric:  # E N M N = (s^2 / 2)(tr(M) I + M') for GOE noise
-        bias = scale**2 / 2.0 * (np.trace(W) * W + W @ W) @ theta
+        bias = scale**2 / 2.0 * (trace_of(W) * W + W @ W) @ theta
         spread = scale**2 / 2.0 * ((theta @ theta) * eye + np.outer(theta, theta))
     else:  # s^2 M' for independent entries
         bias = scale**2 * W @ (W.T @ theta)
         spread = scale**2 * (theta @ theta) * eye
     gram = psd_part(equations.gram, equations.gram_scale)
-    rows = np.trace(gram)
+    rows = trace_of(gram)
     if equations.residual_gram is None:  # |r - phi'theta*| is no larger than r on average
         variance = max(equations.square, equations.target_scale) / equations.n
     else:
@@ -437,9 +437,9 @@ def _expansion(equations, W):
     privacy = W @ (equations.target_scale**2 * eye + spread) @ W.T
     error = sampling + privacy
     if equations.symmetric:
-        second = scale**2 / 2.0 * (np.trace(error) * eye + error)
+        second = scale**2 / 2.0 * (trace_of(error) * eye + error)
     else:
-        second = scale**2 * np.trace(error) * eye
+        second = scale**2 * trace_of(error) * eye
     privacy = privacy + W @ second @ W.T
     return theta - bias, sampling, privacy
 

@@ -19,8 +19,7 @@ that a table has; whatever is found, what is returned was computed at that point
 
 import json
 from functools import lru_cache
-from itertools import pairwise
-from math import exp, expm1, inf, log, log1p, nan, sqrt
+from math import exp, expm1, inf, log, log1p, sqrt
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -214,7 +213,7 @@ def sorter_mu(budget, n, reach):
     """Largest mu of a Gaussian report for which a proof was found, or 0; ``reach`` is A / mu."""
     if n < 3:
         return 0.0
-    log_mu, *numbers = _tabled(log(budget.epsilon), log(n), log(budget.delta))
+    log_mu, *numbers = _table()([log(budget.epsilon), log(n), -log(budget.delta)])[0].tolist()
     mu = exp(log_mu)
     mu = _largest_mu(budget, n, reach, Point(*numbers), mu) or mu
     _, best = nearby_best(budget, mu, n, reach, numbers, 60)
@@ -223,27 +222,14 @@ def sorter_mu(budget, n, reach):
 
 @lru_cache(maxsize=1)
 def _table():
-    """Axes and values of the table of free numbers, which `benchmarks/shuffle_points.py` makes.
+    """Free numbers by linear interpolation in a table, which `benchmarks/shuffle_points.py` makes.
 
-    If it has none, those of the next smaller epsilon are there.
+    It is a function of the logarithms of epsilon, of n and of one over delta, also beyond its ends.
     """
+    from scipy.interpolate import RegularGridInterpolator
+
     read = json.loads(Path(__file__).with_name("points.json").read_text(encoding="utf-8"))
-    points = np.array([[[p or [nan] * 6 for p in row] for row in at] for at in read["points"]])
-    for before, plane in pairwise(points):
-        plane[...] = np.where(np.isnan(plane), before, plane)
-    axes = [np.array(axis) for axis in read["axes"]]
-    axes[2] = -axes[2]  # so that it increases
-    return axes, points
-
-
-def _tabled(log_epsilon, log_n, log_delta):
-    """Free numbers for a budget, by linear interpolation in the table, also beyond its ends."""
-    axes, values = _table()
-    for axis, x in zip(axes, (log_epsilon, log_n, -log_delta), strict=True):
-        i = int(np.clip(np.searchsorted(axis, x, side="right") - 1, 0, len(axis) - 2))
-        part = (x - axis[i]) / (axis[i + 1] - axis[i])
-        values = (1.0 - part) * values[i] + part * values[i + 1]
-    return values.tolist()
+    return RegularGridInterpolator(**read, bounds_error=False, fill_value=None)
 
 
 def _largest_mu(budget, n, reach, point, mu):

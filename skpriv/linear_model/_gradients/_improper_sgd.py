@@ -202,7 +202,7 @@ class ErrorTerms(Procedure):
     def run(self, rows):
         """Return the pair."""
         total = rows.sum(InnerSum(self._terms, (1 + self.maps.size,)))
-        return np.array([total[0], np.linalg.norm(total[1:])]) / self.n_records
+        return np.array([total[0], norm_of(total[1:])]) / self.n_records
 
     def _terms(self, X, y):
         """Sum of ((c - r) c, phi (c - r))."""

@@ -72,7 +72,7 @@ class GradientCertificate:
         (low, high) : ndarrays of shape (n_points,)
         """
         residual, slack = self._events(1.0 - confidence_level)
-        reach = radius + np.linalg.norm(self.theta)
+        reach = radius + norm_of(self.theta)
         slopes = self.link.slope_bounds(max(radius, norm_of(self.theta)))
         trivial = radius * np.linalg.norm(points, axis=1)
         centre = np.zeros(len(points))
@@ -120,7 +120,7 @@ class GradientCertificate:
         p = len(self.theta)
         root = psd_power(self.U, 0.5)
         below = root @ (self.mean_phi + (ridge - slack) * np.eye(p)) @ root
-        size = np.linalg.norm(self.gradient) + residual + slopes[0] * ridge * reach
+        size = norm_of(self.gradient) + residual + slopes[0] * ridge * reach
         radius = size / (slopes[0] * np.linalg.eigvalsh(below)[0])
         return points @ self.theta, np.linalg.norm(points @ self.U, axis=1) * radius
 

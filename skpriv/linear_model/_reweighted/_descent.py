@@ -102,7 +102,7 @@ class LinkGradientQuery(Query):
 
     @property
     def _mean_bounds(self):
-        norm = np.linalg.norm(self.theta)
+        norm = norm_of(self.theta)
         bounds = np.asarray(self.link.mean(np.array([-norm, norm])), dtype=float)
         return np.clip(np.where(np.isfinite(bounds), bounds, 0.0), -self.largest, self.largest)
 
@@ -229,7 +229,7 @@ class Minimiser(Procedure):
             length = norm_of(move)
             bent = length and not self.link.linear
             theta = theta + (move * np.log1p(length) / length if bent else move)
-            if length <= RELATIVE_ZERO * (1.0 + np.linalg.norm(theta)):
+            if length <= RELATIVE_ZERO * (1.0 + norm_of(theta)):
                 break
         return theta
 

@@ -1,6 +1,7 @@
 """Reports by the codebook channel: the law of one, the best code for a use, the sums of many."""
 
 import secrets
+from bisect import bisect_left
 from functools import lru_cache
 from math import inf, log, pi, sqrt
 from typing import Any
@@ -9,7 +10,7 @@ import numpy as np
 from scipy import special
 
 from ... import _wire
-from ..._linalg import BLOCK_ENTRIES, FLOAT_STEP, blocks_of, vech
+from ..._linalg import BLOCK_ENTRIES, FLOAT_STEP, blocks_of, quadratic_forms, vech
 from ..._stored import frozen, frozen_object, stored
 from ..._wire import draw_ranks
 
@@ -196,15 +197,9 @@ def best_codebook(size: int, epsilon: float, use: str = "moments") -> "Codebook"
         return Codebook(size, epsilon, count, nearest).noise(use)
 
     # As m grows the noise falls, and then it rises.
-    first = 1
-    last = count // 2
-    while first < last:
-        middle = (first + last) // 2
-        if noise(middle) <= noise(middle + 1):
-            last = middle
-        else:
-            first = middle + 1
-    return Codebook(size, epsilon, count, first)
+    smaller = range(1, count // 2)
+    rises = bisect_left(smaller, True, key=lambda nearest: noise(nearest) <= noise(nearest + 1))
+    return Codebook(size, epsilon, count, rises + 1)
 
 
 @lru_cache(maxsize=1024)
@@ -268,7 +263,7 @@ def secure_directions(vectors, code):
         order = np.argpartition(-nearness, code.nearest - 1, axis=1)
         each = np.arange(len(secret))
         chosen = books[each, order[each, ranks[part]]].astype(float)
-        reported[part] = chosen / np.sqrt(np.einsum("ij,ij->i", chosen, chosen))[:, None]
+        reported[part] = chosen / np.sqrt(quadratic_forms(chosen))[:, None]
     return reported
 
 
@@ -295,7 +290,7 @@ def simulated_directions(vectors, code, rng):
     t = 2.0 * special.betaincinv(half, half, rng.beta(K + 1.0 - rank, rank)) - 1.0
     beside = rng.normal(size=vectors.shape)
     beside -= np.einsum("ij,ij->i", beside, vectors)[:, None] * vectors
-    beside *= (np.sqrt(1.0 - t**2) / np.sqrt(np.einsum("ij,ij->i", beside, beside)))[:, None]
+    beside *= (np.sqrt(1.0 - t**2) / np.sqrt(quadratic_forms(beside)))[:, None]
     return t[:, None] * vectors + beside
 
 
