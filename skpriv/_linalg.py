@@ -207,35 +207,6 @@ def add_gram(total, rows):
     total += (rows.T @ rows).toarray() if issparse(rows) else np.dot(rows.T, rows)
 
 
-def lean_product(X, W):
-    """``X @ W.T``, where most products by 0 are left out if W is triangular.
-
-    These are the columns that are 0 in 128 rows of W at a time. BLAS is slower with fewer rows. The
-    columns of a product of more rows of W are contiguous, which BLAS computes faster.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, p)
-    W : ndarray of shape (k, p)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skpriv._linalg import lean_product
-    >>> lean_product(np.array([[1.0, 2.0]]), np.array([[3.0, 1.0], [0.0, 4.0]])).tolist()
-    [[5.0, 8.0]]
-    """
-    if len(W) <= 128:
-        return np.matmul(X, W.T)
-    product = np.empty((len(W), len(X)))
-    for rows in (slice(start, start + 128) for start in range(0, len(W), 128)):
-        columns: Any = np.flatnonzero(W[rows].any(axis=0))
-        if columns.size and np.ptp(columns) < columns.size:  # a slice takes no copy
-            columns = slice(columns[0], columns[-1] + 1)
-        np.matmul(W[rows, columns], X[:, columns].T, product[rows])
-    return product.T
-
-
 def row_products(X, vectors):
     """``X @ vectors.T``, where the products of a row depend on that row alone.
 
@@ -342,19 +313,10 @@ class CompensatedSum:
 
     def add(self, term):
         """Add one array."""
-        if np.shape(term) != self._total.shape:
-            term = np.broadcast_to(term, self._total.shape)
-        term = np.ascontiguousarray(term).reshape(-1)
-        before = self._total.reshape(-1)
-        correction = self._correction.reshape(-1)
-        for start in range(0, len(term), BLOCK_ENTRIES // 8):  # a block stays in the cache
-            part = slice(start, start + BLOCK_ENTRIES // 8)
-            a = before[part]
-            b = term[part]
-            total = a + b
-            of_b = total - a
-            correction[part] += (a - (total - of_b)) + (b - of_b)
-            before[part] = total
+        before = self._total
+        self._total = before + term
+        of_term = self._total - before
+        self._correction += (before - (self._total - of_term)) + (term - of_term)
 
     def decay(self, rate):
         """Multiply by 1 - rate, where the rate is a power of two, whose products are exact."""

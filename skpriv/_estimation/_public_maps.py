@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix, diags, hstack, issparse
 
-from .._linalg import blocks_of, lean_product, norm_of, row_norms
+from .._linalg import blocks_of, norm_of, row_norms
 from ..records import canonical, same_names
 from .._stored import frozen, frozen_object, stored
 from ._intervals import usual_moments
@@ -214,7 +214,7 @@ class PublicRows:
 
     def turned(self, X: Any, turn: Any) -> Any:
         """W phi of a chunk of rows, of the `turn` of W."""
-        return lean_product(self.rows(X), turn)
+        return self.rows(X) @ turn.T
 
     def outside(self, X: Any) -> Any:
         """Whether each value is outside of its range, shape (n_rows, n_inputs)."""

@@ -4,8 +4,6 @@ from copy import copy
 from math import sqrt
 from typing import Literal
 
-import numpy as np
-
 from .._estimation._coefficients import NOISE, CoefficientLaw
 from .._estimation._fit_statistics import linear_statistics
 from .._estimation._oracle import PoolsFits
@@ -118,8 +116,6 @@ class LinearRegression(PoolsFits, FitsLines, PredictionIntervals):
     clip: Literal["auto", "wide"] = "auto"
     channel: Channel = "auto"
     effects: Literal["person"] | None = None
-
-    _dtypes = (np.float64, np.float32)
 
     _spec = FitsLines._spec._replace(variants=({}, {"clip": "wide"}))
     interval_estimand = "bounded-influence line of the clipped rows"

@@ -74,14 +74,13 @@ class PredictsAtPoints(KnowsCells, Documented):
     intercept_: Any
     bounds_y_: tuple
 
-    _dtypes: ClassVar[Any] = np.float64  # of rows at which it predicts
     _sparse: Any
     _interval_methods: Any = ("certified", "asymptotic")
 
     def _points(self, X):
         """Checked rows at which a fitted model predicts."""
         check_is_fitted(self)
-        return readable(self, X, accept_sparse=self._sparse, dtypes=self._dtypes)
+        return readable(self, X, accept_sparse=self._sparse)
 
     @silence()
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:

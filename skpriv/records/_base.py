@@ -279,9 +279,6 @@ class Rows(ABC):
         chunk_length = self._chunk_length(query.width, sparse, subset)
         size = prod(query.shape)
         count = self.n if subset is None else len(subset)
-        if not sparse:  # up to four times as many rows, so that a chunk is longer than its sum
-            long = 8 * size // max(1, query.width or self.n_features)
-            chunk_length = max(chunk_length, min(CHUNK_ROWS, 4 * chunk_length, long))
         load = self.targets if query.width == 0 else self.pieces
         pieces = load(_even(count, chunk_length), subset, sparse)
 

@@ -316,24 +316,9 @@ def _chosen(codes, largest, seed):
     words = np.array([found[several], rank[several]], dtype=np.uint64)
     starts = range(0, max(1, len(several)), CHUNK_ROWS)
     keys = [_keys(seed, *words[:, start : start + CHUNK_ROWS]) for start in starts]
-    chosen = several[_sorted_within(found[several], np.concatenate(keys))]
+    chosen = several[np.lexsort((np.concatenate(keys), found[several]))]
     by_person[several] = by_person[chosen]
     return by_person[rank < largest]
-
-
-def _sorted_within(persons, keys):
-    """The order by person and then by key; persons ascend already.
-
-    A word that has the person in its first bits and the key in the others is sorted faster than
-    both are, and where two words are equal, both are.
-    """
-    bits = np.uint64(64 - int(persons.max(initial=0)).bit_length())
-    words = keys >> (np.uint64(64) - bits)
-    words |= persons.astype(np.uint64) << bits
-    order = np.argsort(words)
-    if (np.diff(words[order]) == 0).any():
-        order = np.lexsort((keys, persons))
-    return order
 
 
 def _keys(seed, *words):

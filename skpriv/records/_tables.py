@@ -293,9 +293,7 @@ def check_public(
     return rows
 
 
-def readable(
-    estimator: Any, X: Any, *, accept_sparse: Any = False, dtypes: Any = np.float64
-) -> Any:
+def readable(estimator: Any, X: Any, *, accept_sparse: Any = False) -> Any:
     """Rows in memory as numbers, for a fitted estimator that releases nothing about them.
 
     Raises
@@ -306,11 +304,7 @@ def readable(
         One fixed sentence, if a value is no finite number.
     """
     check_public(estimator, X, reset=False, accept_sparse=accept_sparse)
-    if issparse(X):
-        X = quietly(canonical, X)
-    else:
-        X = numeric(X)
-        X = X if X.dtype in np.atleast_1d(dtypes) else X.astype(float)
+    X = quietly(canonical, X) if issparse(X) else numeric(X).astype(float, copy=False)
     finite(X)
     return X
 

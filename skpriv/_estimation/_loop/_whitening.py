@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack
 
-from ..._linalg import lean_product, norm_of, quadratic_forms, row_norms, trace_of
+from ..._linalg import norm_of, quadratic_forms, row_norms, trace_of
 from ..._stored import frozen_object
 from ...records import in_threads
 from .._moments import PRIOR_VARIANCES, SAMPLING
@@ -455,12 +455,12 @@ def _next_whitening(W, gram, scale, rules, to_even, guarded=True):
     """W after one more round, which released this Gram matrix with noise of this scale."""
     p = len(W)
     if to_even is not None:
-        gram = with_least_mass(gram, lean_product(W, to_even.T), guarded)
+        gram = with_least_mass(gram, W @ to_even, guarded)
     values, vectors, weight, _ = denoised_gram(gram, scale)
     ridge = weight * scale * sqrt(0.5 * p)  # half of the operator norm of such noise
     values = np.maximum(values + ridge, max(weight * scale, 1e-14 * values.max()))
     root = vectors * values**-0.25  # of a matrix and itself BLAS computes one half
-    W = lean_product(root @ root.T, W.T)
+    W = root @ root.T @ W
     # The sum is the number of directions that exceed the noise.
     W *= rules.length / sqrt(max((np.maximum(values - ridge, 0.0) / values).sum(), 1.0))
     # An upper triangular W differs by a rotation only. `with_least_mass` takes it back to features.
@@ -544,7 +544,7 @@ def with_least_mass(gram, turn, guarded=True):
         Which features are lifted.
     """
     back, _ = lapack.dtrtri(turn)
-    mass = np.einsum("ji,ij->i", lean_product(gram, back), back)
+    mass = np.einsum("ji,ij->i", gram @ back.T, back)
     seen = np.clip(mass, 0.0, 2.0 * max(mass[-1], 0.0))
     least = LEAST_MASS * (seen @ seen) / max(seen.sum(), 1e-300)
     shortened = (mass < least) & guarded

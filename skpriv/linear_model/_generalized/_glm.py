@@ -82,7 +82,6 @@ class GeneralizedLinear(FitsLines):
         {"bounds_X": (-10.0, 10.0), "bounds_y": (0.0, 4.0)},
         ("central", "aggregate", "shuffle", "none"),
     )
-    _dtypes = (np.float64, np.float32)
 
     def _check_model(self):
         """Refuse a privacy model whose users answer alone; policies ask before the first epoch."""
