@@ -8,7 +8,7 @@ from scipy import stats
 from skpriv.privacy import NoiseSource
 from skpriv.records import ArrayRows, PersonRows, Subset, from_batches
 from skpriv.records._dask import _together
-from skpriv.records._persons import PersonChunks, _keys, _sorted_within
+from skpriv.records._persons import PersonChunks, _keys
 
 LEVEL = 1e-6  # at which a test of a law may fail
 
@@ -79,12 +79,6 @@ def test_persons_of_a_cluster_have_their_rows_in_the_secret_order():
     X, y, persons = _together(rows, lambda *parts: parts)
     assert X.tolist() == [[0.0], [10.0], [20.0], [30.0]] and y.tolist() == [0, 100, 200, 300]
     assert persons.tolist() == [0, 0, 1, 1]
-
-
-def test_rows_of_a_person_whose_keys_nearly_agree_are_in_the_order_of_their_keys():
-    """The last bits of a key decide where the first ones, beside the person's, are equal."""
-    persons, keys = np.array([0, 1, 1, 2, 2, 2]), np.array([9, 5, 4, 7, 3, 6], dtype=np.uint64)
-    assert _sorted_within(persons, keys).tolist() == [0, 2, 1, 4, 5, 3]
 
 
 def test_a_sum_over_persons_is_that_of_their_rows_over_the_most_rows():

@@ -198,7 +198,7 @@ def test_the_bound_is_the_theorem(epsilon, n, mu):
     # Written out once more, from docs/mathematics/shuffle.md, with quadrature for sums: every
     # number counts, as each of the four terms is made the largest in turn.
     reach = math.sqrt(0.5)
-    numbers = _sorter._tabled(math.log(epsilon), math.log(n), math.log(1e-6))
+    numbers = _sorter._table()([math.log(epsilon), math.log(n), -math.log(1e-6)])[0].tolist()
     start = _sorter.Point(*numbers[1:])
     for change in ({}, {"short": 8.0}, {"slot": 0.3}, {"cut": start.cut - 1.5}):
         point = start._replace(**change)
@@ -310,15 +310,15 @@ def test_a_bad_table_costs_no_privacy(monkeypatch):
     budget, n = Budget(1.0, 1e-6), 10_000
     right = _sorter.sorter_mu(budget, n, 0.7)
     for wrong in ([2.0, 0.0, 3.0, 0.0, 18.0, 3.0], [-3.0, 5.0, 9.0, 1.0, 18.0, 3.0]):
-        monkeypatch.setattr(_sorter, "_tabled", lambda *_, wrong=wrong: wrong)
+        monkeypatch.setattr(_sorter, "_table", lambda wrong=wrong: lambda _: np.array([wrong]))
         mu = _sorter.sorter_mu(budget, n, 0.7)
         assert 0.0 <= mu < 1.001 * right  # nothing is proved, or a worse point
 
 
 def test_the_table_is_met_at_its_points_and_goes_on_beyond():
-    axes, values = _sorter._table()
-    known = _sorter._tabled(axes[0][5], axes[1][4], -axes[2][1])
-    assert known == pytest.approx(values[5, 4, 1].tolist(), abs=1e-9)
+    table = _sorter._table()
+    known = table([table.grid[0][5], table.grid[1][4], table.grid[2][1]])[0]
+    assert known.tolist() == pytest.approx(table.values[5, 4, 1].tolist(), abs=1e-9)
     for epsilon, n, delta in [(0.1, 50, 1e-5), (0.5, 1000, 1e-3), (1.0, 10**4, 1e-14)]:
         mu = _sorter.sorter_mu(Budget(epsilon, delta), n, math.sqrt(0.5))
         assert mu > 3.0 * Budget(epsilon, delta).mu
