@@ -104,9 +104,8 @@ def test_a_column_of_texts_is_what_most_of_them_say(texts, kind):
     assert guessed_type(nw.from_native(pd.Series(texts.split()), series_only=True)) == kind
 
 
-def test_a_type_that_too_few_cells_say_is_given_up(monkeypatch):
-    """The guess is that of all cells: a column of names is not read once more for each type."""
-    monkeypatch.setattr("skpriv.preprocessing._schema.FIRST_GUESSED", 10)
+def test_a_guess_is_made_from_some_cells_of_the_whole_column(monkeypatch):
+    """Of few cells from all; a long column of texts is not read once more for each type."""
 
     def guess(cells):
         return guessed_type(nw.from_native(pd.Series(cells), series_only=True))
@@ -114,10 +113,14 @@ def test_a_type_that_too_few_cells_say_is_given_up(monkeypatch):
     numbers = [str(number) for number in range(2, 92)]
     assert guess([*["name"] * 10, *numbers]) == guess([*numbers, *["name"] * 10]) == Numeric()
     assert guess([*["name"] * 11, *numbers]) == guess([*numbers, *["name"] * 11]) == Categorical()
+    monkeypatch.setattr("skpriv.preprocessing._schema.MOST_GUESSED", 10)
+    assert guess([*["0"] * 50, *numbers]) == guess([*numbers, *["0"] * 50]) == Numeric()
     read = []
-    monkeypatch.setattr(Date, "_read", lambda self, part: np.full(read.append(part) or 10, np.nan))
+    monkeypatch.setattr(
+        Date, "_read", lambda self, part: np.full(read.append(part) or len(part), np.nan)
+    )
     assert guess([f"name {number}" for number in numbers]) == Categorical()
-    assert [len(part) for part in read] == 4 * [10]  # of 90 cells at most 9 may say something else
+    assert [len(part) for part in read] == 4 * [9]  # every tenth of 90
 
 
 @pytest.mark.parametrize(
