@@ -32,7 +32,7 @@ class OfPersons:
         return self.sum_persons(X, y, np.arange(len(X) + 1), 1)
 
 
-def joint_sums(query, X, y, starts, largest=1):
+def joint_sums(query, X, y, starts, largest):
     """Exact sums over a chunk of persons of u, uu' / sqrt(2) and what is asked beside them.
 
     u is the sum of the scores of a person over m L, shortened to norm 1, and what is beside it is a
@@ -112,10 +112,6 @@ class JointScores:
             scales[name] = unit * noise
             start += size
         return found, scales
-
-    def sum(self, X, y):
-        """Exact sum over a chunk of rows."""
-        return joint_sums(self, X, y, np.arange(len(X) + 1))
 
 
 class PersonScores(OfPersons, JointScores):

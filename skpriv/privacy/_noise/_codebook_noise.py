@@ -37,10 +37,6 @@ class ReportNoise(Noise):
         """Law of the sum of independent sums over other users, at the same price."""
         return replace(self, reports=self.reports + other.reports)  # type: ignore[type-var]
 
-    def minus(self, earlier: Any) -> Any:
-        """Law of this sum without the users of an earlier one, who are in it."""
-        return replace(self, reports=self.reports - earlier.reports)  # type: ignore[type-var]
-
 
 @stored
 @frozen

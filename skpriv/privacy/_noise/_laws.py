@@ -19,18 +19,14 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from ..._linalg import BLOCK_ENTRIES
 from ..._stored import frozen, stored, stored_in_policies
 from ..._wire import lifted
 from ...exceptions import PrivacyError
-from ...records import SEED_BYTES, SeededOrder, in_threads
+from ...records import SEED_BYTES, SeededOrder
 from .._accounting._cost import Cost
 from .._ledger._context import during
 from ._codebook_law import random_signs, reported_about
 from ._lattice import gaussian_on_grid
-
-# Coordinates drawn at once. With fewer, threads wait for the lock of the interpreter.
-SLICE = BLOCK_ENTRIES // 4
 
 
 class Noise:
@@ -57,8 +53,8 @@ class Noise:
         """Law of the noise that was added since an earlier sum, which is part of this sum."""
         raise NotImplementedError
 
-    def added(self, value: Any, rng: Any, n_jobs: int | None = -1) -> Any:
-        """Value plus one draw, by so many threads; ``rng`` None is secure."""
+    def added(self, value: Any, rng: Any) -> Any:
+        """Value plus one draw; ``rng`` None is secure."""
         raise NotImplementedError
 
     def collected(self, query: Any, rows: Any, users: Any, source: Any) -> Any:
@@ -184,7 +180,7 @@ class GaussianNoise(Noise):
         """
         return GaussianNoise(sqrt(max(self.scale**2 - earlier.scale**2, 0.0)))
 
-    def added(self, value: Any, rng: Any, n_jobs: int | None = -1) -> Any:
+    def added(self, value: Any, rng: Any) -> Any:
         """Add one draw to a value, coordinate by coordinate.
 
         Parameters
@@ -193,21 +189,15 @@ class GaussianNoise(Noise):
             Exact answer.
         rng : None or numpy.random.RandomState
             None draws secure noise, on a grid; a generator draws reproducible noise.
-        n_jobs : int or None, default=-1
-            Number of threads that draw secure noise, as in joblib.
 
         Returns
         -------
         ndarray
             The noisy answer, of the shape of ``value``.
         """
-        if rng is not None:
-            return value + rng.normal(scale=self.scale, size=value.shape)
-        if value.size <= SLICE:
+        if rng is None:
             return gaussian_on_grid(value, self.scale)
-        parts = np.array_split(value.ravel(), -(-value.size // SLICE))
-        drawn = in_threads(partial(gaussian_on_grid, scale=self.scale), parts, n_jobs)
-        return np.concatenate(list(drawn)).reshape(value.shape)
+        return value + rng.normal(scale=self.scale, size=value.shape)
 
     def __str__(self):
         return "Gaussian" if self.scale else "none"
@@ -328,8 +318,6 @@ class NoiseSource:
     ----------
     random_state : None, int or RandomState
         None for a real release, anything else for study and tests (NumPy).
-    n_jobs : int or None, default=-1
-        Threads that draw at the same time.
 
     Attributes
     ----------
@@ -339,9 +327,8 @@ class NoiseSource:
         Whether the draws are fit for a real release.
     """
 
-    def __init__(self, random_state: Any = None, n_jobs: int | None = -1) -> None:
+    def __init__(self, random_state: Any = None) -> None:
         self.secure = random_state is None
-        self.n_jobs = n_jobs
         self.rng = None
         if not self.secure:  # whoever draws secure noise need not wait a second for scikit-learn
             from sklearn.utils import check_random_state
@@ -352,7 +339,7 @@ class NoiseSource:
     def add(self, value: Any, noise: Any) -> np.ndarray:
         """Value plus a draw of the noise."""
         value = np.asarray(value, dtype=float)
-        return noise.added(value, self.rng, self.n_jobs) if noise.scale else value
+        return noise.added(value, self.rng) if noise.scale else value
 
     @draws
     def top(self, scores: Any, k: int, noise: Any) -> np.ndarray:

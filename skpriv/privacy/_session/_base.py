@@ -461,7 +461,7 @@ class Session(ABC):
                     called.warn_of_budget(budget, rows.n if groups is None else groups.n, unit)
                 charge(price, name, lineage=rows.lineage)
         self._budget = budget
-        self._source = NoiseSource(random_state, rows.n_jobs)
+        self._source = NoiseSource(random_state)
         if groups is not None:
             rows = PersonRows(
                 rows, groups.codes, groups.largest, self._source.permutation, groups.change
