@@ -32,34 +32,8 @@ class OfPersons:
         return self.sum_persons(X, y, np.arange(len(X) + 1), 1)
 
 
-def joint_sums(query, X, y, starts, largest):
-    """Exact sums over a chunk of persons of u, uu' / sqrt(2) and what is asked beside them.
-
-    u is the sum of the scores of a person over m L, shortened to norm 1, and what is beside it is a
-    mean over the m places of the person. Matrices stand for their vech. With t = -<u, u'> the first
-    two move by at most |u|^2 + |u'|^2 + 2 t + (|u|^4 + |u'|^4 - 2 t^2) / 2 squared, which increases
-    in both norms, and then in t up to 1, where it is 4.
-
-    Parameters
-    ----------
-    query : Query
-        It has ``length``, L, ``joined(sums)`` and ``scored(X, y)``, the scores of rows and by name
-        the sums over rows of what is beside them.
-    X : ndarray of shape (n_rows, n_features)
-    y : ndarray of shape (n_rows,)
-    starts : ndarray of shape (n_persons + 1,)
-    largest : int
-        m.
-    """
-    scores, beside = query.scored(X, y)
-    u = person_sums(scores, starts) / (largest * query.length)
-    u = u / np.maximum(row_norms(u), 1.0)[:, None]
-    means = {name: value / largest for name, value in beside.items()}
-    return query.joined(means | {"moment": u.sum(axis=0), "residual": vech(np.dot(u.T, u))})
-
-
 class JointScores:
-    """Mixin of questions about scores, each of a row that is a record: see `joint_sums`.
+    """Mixin of questions about scores, each of a row that is a record.
 
     Attributes
     ----------
@@ -122,8 +96,27 @@ class PersonScores(OfPersons, JointScores):
         return self.scored(X, y)[0]
 
     def sum_persons(self, X, y, starts, largest):
-        """Exact sum over a chunk of persons."""
-        return joint_sums(self, X, y, starts, largest)
+        """Exact sums over a chunk of persons of u, uu' / sqrt(2) and what is asked beside them.
+
+        u is the sum of the scores of a person over m L, where L is ``length``, shortened to norm 1.
+        What is beside it is a mean over the m places of the person. Matrices stand for their vech.
+        With t = -<u, u'> the first two move by at most
+        |u|^2 + |u'|^2 + 2 t + (|u|^4 + |u'|^4 - 2 t^2) / 2 squared, which increases in both norms,
+        and then in t up to 1, where it is 4.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_features)
+        y : ndarray of shape (n_rows,)
+        starts : ndarray of shape (n_persons + 1,)
+        largest : int
+            m.
+        """
+        scores, beside = self.scored(X, y)
+        u = person_sums(scores, starts) / (largest * self.length)
+        u = u / np.maximum(row_norms(u), 1.0)[:, None]
+        means = {name: value / largest for name, value in beside.items()}
+        return self.joined(means | {"moment": u.sum(axis=0), "residual": vech(np.dot(u.T, u))})
 
 
 @frozen_object

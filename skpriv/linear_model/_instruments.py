@@ -54,7 +54,7 @@ class InstrumentScoreQuery(PersonScores, Query):
     Weights depend on instruments and exogenous features alone, so that e stays an instrument.
     u is the sum of the scores of a person over m L, shortened to norm 1, and e x' is averaged over
     the places of the person: |u| <= 1 and |mean e x'| <= 1. Sensitivity sqrt(4 + 4 c^2): the first
-    two move by at most 4 squared, see `joint_sums`, and the third by at most (2 c)^2. Attained at
+    two move by at most 4 squared, see `PersonScores`, and the third by at most (2 c)^2. Attained at
     e' = -e, s = s', x = x', all of norm 1.
 
     Parameters

@@ -308,8 +308,8 @@ class PersonScoreQuery(PersonScores, ScoreQuery):
     u is the sum of the scores e s of a person over m L, shortened to norm 1, and all but u and uu'
     are means over the m places of the person. The squared sensitivity is 4 + 2 c^2 + q^2 + k^2
     for c = q = k = sqrt(1/8): 4.5, for noise that is 6% larger. Proof. u and uu' / sqrt(2) move by
-    at most 4 squared, see `joint_sums`. The means A of h ee' are positive semi-definite of trace at
-    most 1, so that <A, A'> >= 0 and |A - A'|^2 <= 2. The means of s^2 and J are in [0, 1].
+    at most 4 squared, see `PersonScores`. The means A of h ee' are positive semi-definite of trace
+    at most 1, so that <A, A'> >= 0 and |A - A'|^2 <= 2. The means of s^2 and J are in [0, 1].
 
     Parameters
     ----------
