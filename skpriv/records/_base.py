@@ -26,7 +26,8 @@ from ..exceptions import InvalidValues
 from ._dtypes import dtypes_of, refuse_dtypes
 from ._subset import BATCH_ROWS, SeededOrder, Subset
 from ._values import (
-    INVALID_VALUES, OTHER_ROWS, finite, numeric, public_shape, quietly, silence, silence_everywhere,
+    INVALID_VALUES, NO_CELLS, OTHER_ROWS, Unread, finite, numeric, public_shape, quietly, silence,
+    silence_everywhere,
 )  # fmt: skip
 
 # Seconds that the caller works alone before other threads help: waking them can take as long.
@@ -109,8 +110,11 @@ def computed(compute: Callable) -> Any:
     for attempt in range(ATTEMPTS):
         try:
             with silence(), silence_everywhere(), mine:  # tasks warn in threads of Dask
-                return compute()
-        except (OSError, MemoryError):
+                result = compute()
+            if isinstance(result, Unread):
+                break
+            return result
+        except NO_CELLS:
             raise
         except Exception as error:
             if type(error).__name__ not in ("KilledWorker", "CancelledError"):

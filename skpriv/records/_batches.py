@@ -22,7 +22,7 @@ from .._printing import first_names
 from ..exceptions import InvalidValues
 from ._base import CHUNK_ROWS, ChunkRows, Rows, canonical
 from ._identity import present_names
-from ._values import OTHER_ROWS, RENAME, finite, floats, quietly, silence
+from ._values import OTHER_ROWS, RENAME, finite, floats, foreign, quietly, silence
 
 AHEAD = 2  # blocks that are read while another one is used
 NO_LENGTH = (
@@ -282,7 +282,7 @@ class BatchRows(FetchedRows):
         targets: Any = None,
     ) -> None:
         super().__init__(n_features, names, steps, has_target)
-        self._blocks = blocks
+        self._blocks = partial(foreign, blocks)
         self._targets = targets
         self._n = n
         self.ordered = stable

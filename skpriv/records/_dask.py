@@ -15,7 +15,9 @@ from ._batches import (
 )  # fmt: skip
 from ._dtypes import dtypes_of
 from ._subset import Subset
-from ._values import INVALID_VALUES, OTHER_ROWS, is_dask, is_dask_frame, public_shape
+from ._values import (
+    INVALID_VALUES, OTHER_ROWS, Unread, is_dask, is_dask_frame, public_shape, unless_unread,
+)  # fmt: skip
 
 FAN_IN = 8  # number of sums that one task of the tree adds up
 
@@ -97,8 +99,6 @@ class DaskRows(FetchedRows):
         """
         if not is_dask(X):
             raise ValueError("y is of Dask, and X is not: pass both of the same kind.")
-        from dask import delayed
-
         if is_dask_frame(X):
             target, chosen = chosen_columns(target, features, list(X.columns), texts=False)
             names = list(map(str, chosen))
@@ -113,11 +113,9 @@ class DaskRows(FetchedRows):
                 return part, None
             return part[chosen], None if target is None else part[target]
 
-        sizes = _array_sizes(X)
-
         def find(n):
-            parts = [delayed(pair, pure=False)(part) for part in _parts_of(X)]
-            return (parts, sizes) if sizes else _counted(lambda part: length(part[0]), parts, n)
+            parts, sizes = _found(X, n)
+            return list(map(task(pair), parts)), sizes
 
         n = _public_length(X) if n is None else n
         rows = cls([], [], width, names, has_target=target is not None, n=n)
@@ -143,8 +141,6 @@ class DaskRows(FetchedRows):
 
     def __getitem__(self, key):
         """Rows at ascending positions: parts of folds."""
-        from dask import delayed
-
         key = key[0] if isinstance(key, tuple) else key
         chosen = Subset.of(np.asarray(key), self.n)
 
@@ -153,7 +149,7 @@ class DaskRows(FetchedRows):
             sizes = []
             for part, (start, size) in zip(self._parts, self._ranges(), strict=True):
                 where = chosen.between(start, start + size)
-                picked = delayed(lambda part, where: (pick(part[0], where), None), pure=False)
+                picked = task(lambda part, where: (pick(part[0], where), None))
                 parts.append(picked(part, where))
                 sizes.append(len(where))
             return parts, sizes
@@ -162,8 +158,6 @@ class DaskRows(FetchedRows):
 
     def with_target(self, y: Any, n: int | None = None) -> Any:
         """The same rows with targets: of Dask, in as many rows a part, or n of them in memory."""
-        from dask import delayed
-
         if is_dask(y):
             y = y[y.columns[0]] if is_dask_frame(y) and y.ndim == 2 else y
             n = _public_length(y)
@@ -181,8 +175,8 @@ class DaskRows(FetchedRows):
             ):  # found by queries, which is told after a charge
                 return [], []
             if list(sizes) != list(lengths):  # Dask joins small files where it reads one column
-                found = _array(found, lengths).rechunk((tuple(sizes),)).to_delayed()
-            replaced = delayed(lambda part, y: (part[0], y), pure=False)
+                found, _ = _found(_array(found, lengths).rechunk((tuple(sizes),)), n)
+            replaced = task(lambda part, y: (part[0], y))
             return list(starmap(replaced, zip(parts, found, strict=True))), sizes
 
         n = n if self._n is None else self._n
@@ -232,7 +226,7 @@ class DaskRows(FetchedRows):
         chosen = []
         for part, (start, size) in zip(self._parts, self._ranges(), strict=True):
             where = _local(subset, start, size)
-            chosen.append(delayed(_chosen_rows, pure=False)(part, steps, where, n_features))
+            chosen.append(task(_chosen_rows)(part, steps, where, n_features))
         sizes = [
             size if subset is None else len(subset.between(start, start + size))
             for start, size in self._ranges()
@@ -247,7 +241,7 @@ class DaskRows(FetchedRows):
         job = (function, merge, start)
         everywhere = [None for _ in self._ranges()]
         run = lambda rows, job, local: rows.reduce(*job)  # noqa: E731
-        return self._tree(run, job, everywhere, partial(reduce, merge), start)
+        return self._tree(run, job, everywhere, lambda *found: reduce(merge, found), start)
 
     def _tree(self, run, job, local, merged, empty):
         """``run(rows, job, local)`` of each part, merged by a tree; what comes home is small."""
@@ -256,17 +250,14 @@ class DaskRows(FetchedRows):
         self.passes += 1
         shared = [delayed(item, traverse=False) for item in (job, self._steps)]
         found = [
-            delayed(_of_part, pure=False)(run, part, *shared, where, self._refuses)
+            task(_of_part)(run, part, *shared, where, self._refuses)
             for part, where, size in zip(self._parts, local, self._sizes, strict=True)
             if size
         ]
         while len(found) > 1:
             groups = [found[at : at + FAN_IN] for at in range(0, len(found), FAN_IN)]
-            found = [delayed(_joined, pure=False)(merged, group) for group in groups]
-        result = computed(found[0].compute) if found else empty
-        if isinstance(result, str):
-            raise InvalidValues(INVALID_VALUES)
-        return result
+            found = [task(merged)(*group) for group in groups]
+        return computed(found[0].compute) if found else empty
 
     def by_person(self, positions: Any, persons: Any, make: Any) -> Any:
         """Records that are persons, whose rows a shuffle of Dask brings to one worker each.
@@ -284,7 +275,6 @@ class DaskRows(FetchedRows):
         """
         import dask
         import dask.dataframe as dd
-        from dask import delayed
 
         n = int(persons.max(initial=-1)) + 1
         largest = max(1, -(-n // len(self._parts)))
@@ -298,13 +288,13 @@ class DaskRows(FetchedRows):
             at = places[first:last]
             where = np.column_stack([at, number[at], part[at]])
             chosen = Subset(ascending[first:last] - start)
-            sent.append(delayed(_sent, pure=False)(rows, *fixed, chosen, where))
+            sent.append(task(_sent)(rows, *fixed, chosen, where))
         starts = np.arange(0, max(n, 1), largest)
         edges = [*range(len(starts)), len(starts) - 1]
         meta = _numbered(np.empty((0, self.n_features + 4)))
         frame = dd.from_delayed(sent, meta=meta, verify_meta=False)
         frame = frame.set_index(meta.columns[-1], divisions=list(map(float, edges)))
-        brought = [delayed(_together, pure=False)(rows, make) for rows in frame.to_delayed()]
+        brought = [task(_together)(rows, make) for rows in frame.to_delayed()]
         brought = computed(partial(dask.persist, *brought))
         return DaskRows(brought, np.minimum(starts + largest, n) - starts, self.n_features, n=n)
 
@@ -324,36 +314,24 @@ class DaskRows(FetchedRows):
 
 
 def _local(subset, start, size):
-    """Which rows of a part are in a subset, with a bit for each: what a worker needs to know."""
-    if subset is None:
-        return None
-    return np.packbits(Subset(subset.between(start, start + size)).mask(size))
+    """Which rows of a part are in a subset."""
+    return None if subset is None else Subset(subset.between(start, start + size))
 
 
 def _of_part(run, part, job, steps, local, refuses):
-    """Result of a part, on its worker; one fixed word if a value is wrong."""
+    """Result of a part, on its worker."""
     rows = part if isinstance(part, Rows) else _rows(part, steps)
     rows.n_jobs = 1  # Dask brings its own threads
     rows.shown = False  # and progress bars
-    try:
-        if refuses:
-            rows.check()
-        return run(rows, job, _unpacked(local, rows.n))
-    except InvalidValues:
-        return "invalid"
-
-
-def _unpacked(local, n):
-    """Subset of a part's n rows that the bits of `_local` stand for."""
-    if isinstance(local, np.ndarray):
-        return Subset(np.flatnonzero(np.unpackbits(local, count=n)))
-    return local
+    if refuses:
+        rows.check()
+    return run(rows, job, local)
 
 
 def _chosen_rows(part, steps, local, n_features):
     """Chosen rows of a part, with their first columns, in memory."""
     rows = _rows(part, steps)
-    chunks = [*rows.each(lambda X, y: (X[:, :n_features], y), _unpacked(local, rows.n))]
+    chunks = [*rows.each(lambda X, y: (X[:, :n_features], y), local)]
     chunks.append((np.empty((0, n_features)), np.empty(0)))
     X, y = map(np.concatenate, zip(*chunks, strict=True))
     return ArrayRows(X, y, 1)
@@ -363,44 +341,59 @@ def _rows(part, steps):
     return BatchRows(lambda: [part], length(part[0]), part[0].shape[1], steps=steps)
 
 
-def _joined(merged, found):
-    """Results of several parts in one, or the word that says what is wrong."""
-    return "invalid" if any(isinstance(one, str) for one in found) else merged(found)
-
-
-def _merged(sums):
+def _merged(*sums):
     """Sum of sums with their corrections."""
     return reduce(CompensatedSum.merge, sums, CompensatedSum(sums[0].value.shape))
 
 
-def _parts_of(data):
-    """Parts of an array or frame; a single one if a value keeps their graph from being made."""
-    from dask import delayed
+def _found(data, n):
+    """Parts of an array or frame, and their lengths.
 
-    with suppress(InvalidValues):
-        return list(np.ravel(computed(data.to_delayed)))
-    return [delayed(data.to_delayed, pure=False)()]
-
-
-def _counted(count, parts, n):
-    """Parts and their lengths; a single part if a value keeps the parts from being made.
-
-    It is refused when it is read, after the charge, whatever its public number of rows is.
+    There is a single part, which was not read, if a value keeps the parts from being made. It is
+    refused when it is read, after the charge, whatever its public number of rows is.
     """
     from dask import delayed
 
     with suppress(InvalidValues):
-        found = delayed([delayed(count, pure=False)(part) for part in parts])
-        return parts, computed(found.compute)
-    return [delayed(parts)], [n or 0]
+        parts = _quiet(list(np.ravel(computed(data.to_delayed))))
+        counted = task(lambda *sizes: sizes)(*map(task(length), parts))
+        return parts, _array_sizes(data) or computed(counted.compute)
+    return [delayed(Unread())], [n or 0]
+
+
+def task(function):
+    """Make a function one of delayed values, none of which is heard or raises."""
+    from dask import delayed
+
+    return delayed(partial(unless_unread, function), pure=False)
+
+
+def _quiet(parts):
+    """The same parts of one graph, of which no task is heard or raises."""
+    from dask._task_spec import Task, TaskRef, convert_legacy_graph
+    from dask.delayed import Delayed
+
+    def quiet(node):
+        if type(node) is not Task:
+            return node
+        run = partial(unless_unread, partial(_run, node, list(node.dependencies)))
+        return Task(node.key, run, *map(TaskRef, node.dependencies))
+
+    nodes = convert_legacy_graph(dict(parts[0].dask)) if parts else {}
+    graph = {key: quiet(node) for key, node in nodes.items()}
+    return [Delayed(part.key, graph) for part in parts]
+
+
+def _run(node, needed, *values):
+    """Result of a task of a graph."""
+    return node(dict(zip(needed, values, strict=True)))
 
 
 def _array(parts, sizes):
     """Array of Dask of numbers in parts of known lengths."""
     import dask.array as da
-    from dask import delayed
 
-    column = delayed(lambda values: np.asarray(values).reshape(-1), pure=False)
+    column = task(lambda values: np.asarray(values).reshape(-1))
     pairs = zip(parts, sizes, strict=True)
     return da.concatenate([da.from_delayed(column(part), (size,), float) for part, size in pairs])
 
@@ -408,9 +401,7 @@ def _array(parts, sizes):
 def _targets_of(y, n):
     """Parts of targets and their lengths."""
     if is_dask(y):
-        parts = _parts_of(y)
-        sizes = _array_sizes(y)
-        return (parts, sizes) if sizes else _counted(length, parts, n)
+        return _found(y, n)
     blocks = y() if callable(y) else [y]
     values = np.concatenate([dense(block).reshape(-1) for block in blocks])
     return [values], [len(values)]
@@ -472,5 +463,7 @@ def _together(frame, make):
 
 
 def _values(part, steps, function, at):
+    if isinstance(part, Unread):
+        raise InvalidValues(INVALID_VALUES)
     chunks = _rows((part[0], None), steps).each(lambda X, y: function(X))
     return np.concatenate([np.empty(0), *(found if at is None else found[at] for found in chunks)])

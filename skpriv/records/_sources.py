@@ -9,13 +9,10 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 
-from ..exceptions import InvalidValues
 from ._batches import frame, split
 from ._dtypes import dtypes_of, inner
 from ._subset import BATCH_ROWS
-from ._values import (
-    INVALID_VALUES, arrow_classes, ends, known_table, silence_everywhere, unsaid,
-)  # fmt: skip
+from ._values import arrow_classes, foreign, known_table, unsaid
 
 BATCH_BY_BATCH = {"batch_size": BATCH_ROWS, "batch_readahead": 1, "fragment_readahead": 0}
 
@@ -60,16 +57,7 @@ class Source(ABC):
 
     def batches(self, columns: Iterable[str]) -> Iterator[Any]:
         """Iterate over batches of some columns; the text of a library's error is not repeated."""
-        try:
-            with silence_everywhere():
-                yield from self._read(list(dict.fromkeys(columns)))
-            return
-        except (OSError, MemoryError, InvalidValues):
-            raise
-        except BaseException as error:  # such as that of a text which a query casts to a number
-            if ends(error):
-                raise
-        raise InvalidValues(INVALID_VALUES)
+        return foreign(self._read, list(dict.fromkeys(columns)))
 
     def column(self, name: str) -> Iterator[Any]:
         """Iterate over batches of one column."""

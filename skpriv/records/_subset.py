@@ -32,8 +32,8 @@ class Subset:
     --------
     >>> from skpriv.records import Subset
     >>> half, rest = Subset.of(slice(0, 5), 10), Subset.of([5, 7, 9], 10)
-    >>> len(half), len(rest), half.mask(10).tolist() == [True] * 5 + [False] * 5
-    (5, 3, True)
+    >>> len(half), len(rest), list(half.positions)
+    (5, 3, [0, 1, 2, 3, 4])
     """
 
     positions: Any
@@ -76,12 +76,6 @@ class Subset:
             return range(found.start - start, found.stop - start, found.step)
         first, last = np.searchsorted(mine, [start, stop])
         return mine[first:last] - start
-
-    def mask(self, n: int) -> np.ndarray:
-        """Whether each of n records is chosen."""
-        chosen = np.zeros(n, dtype=bool)
-        chosen[np.asarray(self.positions, dtype=np.intp)] = True
-        return chosen
 
 
 class SeededOrder:

@@ -20,7 +20,8 @@ from ._dask import DaskRows
 from ._dtypes import dtypes_of, refuse_dtypes
 from ._sources import Frame, ParquetFiles, arrow_schema, source_of
 from ._values import (
-    aloud, finite, floats, is_dask, named, numeric, public_shape, quietly, stand_in,
+    aloud, finite, floats, foreign, is_dask, named, numeric, public_shape, quietly, silence,
+    stand_in,
 )  # fmt: skip
 
 UNNAMED_INDEX = "__index_level_"  # how Arrow names the index of pandas that has no name
@@ -145,6 +146,7 @@ def from_parquet(path: Any, target: Any = None, features: Any = None) -> BatchRo
     return from_table(ParquetFiles(dataset, arrow_schema(dataset.schema)), target, features)
 
 
+@silence()
 def from_batches(
     factory: Any, n: int | None = None, *, target: Any = None, features: Any = None
 ) -> BatchRows:
@@ -165,6 +167,11 @@ def from_batches(
     -------
     BatchRows
         Rows that are passed to `fit` as its only argument.
+
+    Raises
+    ------
+    InvalidValues
+        If the function raises an error, which may quote a cell: call it yourself to see which.
 
     Examples
     --------
@@ -190,7 +197,7 @@ def from_batches(
         return split(batch, chosen, own_target)
 
     def blocks():
-        return map(pair, factory())
+        return map(pair, foreign(factory))
 
     if not callable(factory) or (first := next(blocks(), None)) is None:
         raise ValueError("factory must be a function without arguments that makes batches anew.")

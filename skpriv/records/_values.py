@@ -102,25 +102,68 @@ def silence_everywhere() -> Iterator[None]:
         _everywhere.discard(token)
 
 
+def foreign(read: Any, *arguments: Any) -> Iterator[Any]:
+    """Iterate over ``read(*arguments)``, by which code of others reads cells.
+
+    Nobody hears a warning, and of the text of an error nothing is repeated, such as that of a text
+    which a query casts to a number.
+    """
+    try:
+        with silence_everywhere():
+            yield from read(*arguments)
+        return
+    except NO_CELLS:
+        raise
+    except BaseException as error:
+        if ends(error):
+            raise
+    raise InvalidValues(INVALID_VALUES)
+
+
+class Unread:
+    """What a task has as its result in place of cells that it could not read."""
+
+
+def unless_unread(function: Any, *arguments: Any) -> Any:
+    """Result of a task of others, which hands on that a cell was not read, and raises no error.
+
+    The library that runs the task would log the text of an error, wherever that is, and would go on
+    with others, in which a warning could be heard once nobody waits for them.
+    """
+    if not any(isinstance(one, Unread) for one in arguments):
+        with unsaid(NO_CELLS):
+            return function(*arguments)
+    return Unread()
+
+
 def aloud() -> Any:
     """Let warnings be heard in a silent thread: of what is public, while no cell is looked at."""
     return _silent(False)
 
 
+NO_CELLS = OSError, MemoryError  # errors of files, connections and memory
+
+
 @contextmanager
-def unsaid() -> Iterator[None]:
+def unsaid(but: Any = ()) -> Iterator[None]:
     """Silence in which an error ends what is done, and is not raised: it would tell of a value."""
     try:
         with silence():
             yield
+    except but:
+        raise
     except BaseException as error:
         if ends(error):
             raise
 
 
 def ends(error: BaseException) -> bool:
-    """Whether an exception is the end of a process; polars panics by what is no Exception."""
-    return not isinstance(error, Exception) and type(error).__name__ != "PanicException"
+    """Whether an exception is the end of a process, or of a task of Dask that is begun again.
+
+    Polars panics by what is no Exception.
+    """
+    name = type(error).__name__
+    return name == "Reschedule" or not isinstance(error, Exception) and name != "PanicException"
 
 
 PLAIN = (int, float, complex, str, bytes, np.generic, type(None))

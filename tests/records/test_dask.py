@@ -220,6 +220,18 @@ def cluster():
         yield client
 
 
+def test_a_cluster_shuffles_a_table_of_the_user():
+    """Its workers ask for a task again that belongs elsewhere, which is no error of a cell."""
+    distributed = pytest.importorskip("distributed")
+    X, y = line_data(N)
+    expected = ssp(random_state=0).fit(X, y).coef_
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.Client(processes=False, **options):
+        for table in (_frame().shuffle("a"), _frame().set_index("a", drop=False)):
+            found = ssp(random_state=0).fit(from_table(table, target="y", n=N))
+            np.testing.assert_allclose(found.coef_, expected, rtol=1e-9)
+
+
 @pytest.mark.slow
 def test_a_cluster_of_processes_changes_nothing():
     """All in one test, since each cluster takes seconds to start."""

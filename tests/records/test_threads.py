@@ -1,9 +1,12 @@
 """Threads of sums: kept, in order, never deadlocked, and gone in a child process."""
 
+import logging
 import subprocess
 import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from io import StringIO
 from threading import Barrier, Event, current_thread
 from types import SimpleNamespace
 
@@ -16,7 +19,7 @@ from skpriv import _linalg
 from skpriv._compat import fit_context
 from skpriv.exceptions import InvalidValues
 from skpriv.linear_model import LinearRegression
-from skpriv.records import _base as _threads, _values, from_table, silence
+from skpriv.records import _base as _threads, _values, from_batches, from_table, silence
 from skpriv.records._base import in_threads
 from skpriv.records._values import silence_everywhere
 
@@ -200,13 +203,23 @@ def test_filters_that_another_thread_restores_let_nobody_hear():
     assert done.returncode == 0 and done.stderr == ""
 
 
+def _made(number):
+    return Late.made[number]
+
+
 class Late:
     """A step of the user, which is still running elsewhere when the fit has refused a cell."""
 
     n = 250_000
+    made = {}
 
     def __init__(self):
+        self.made[id(self)] = self
         self.running, self.refused, self.ended = Event(), Event(), Event()
+
+    def __reduce__(self):
+        """A worker of this process has the same object."""
+        return _made, (id(self),)
 
     def warn(self):
         self.running.set()
@@ -244,15 +257,64 @@ class Late:
         return self.polars(np.nan)
 
 
-@pytest.mark.parametrize("library", [Late.dask, Late.polars, Late.polars_unread])
-def test_nobody_hears_a_step_of_the_user_that_ends_after_a_refusal(library):
+def _of_a_pool():
+    return pytest.importorskip("dask").config.set(pool=ThreadPoolExecutor(2))
+
+
+def _of_a_cluster():
+    """One of this process, whose log is here, too."""
+    distributed = pytest.importorskip("distributed")
+    options = {"n_workers": 1, "threads_per_worker": 2, "dashboard_address": None}
+    return distributed.Client(processes=False, **options)
+
+
+@pytest.mark.parametrize(
+    ("library", "threads"),
+    [
+        (Late.dask, nullcontext),
+        (Late.dask, _of_a_pool),
+        (Late.dask, _of_a_cluster),
+        (Late.polars, nullcontext),
+        (Late.polars_unread, nullcontext),
+    ],
+)
+def test_nobody_hears_a_step_of_the_user_that_ends_after_a_refusal(library, threads):
+    """Nor does a log say what the error was, whoever's threads these are."""
     late = Late()
-    rows = library(late)
-    with warnings.catch_warnings(record=True, action="always") as told:
+    log = StringIO()
+    handler = logging.StreamHandler(log)
+    logging.getLogger("distributed.worker").addHandler(handler)
+    with threads(), warnings.catch_warnings(record=True, action="always") as told:
+        rows = library(late)
         with pytest.raises(InvalidValues):
             ssp().fit(rows)
         late.refused.set()
         if not late.running.is_set():
             pytest.skip("this version runs a step on all rows at once")
         assert late.ended.wait(9)
-    assert not told and not _values._everywhere
+        warned = [str(one.message) for one in told]
+    logging.getLogger("distributed.worker").removeHandler(handler)
+    assert "Alice" not in f"{warned}{log.getvalue()}" and not _values._everywhere
+
+
+@pytest.mark.parametrize("step", ["warn", "fail"])
+def test_nobody_hears_the_threads_of_a_function_that_makes_batches(step):
+    """Neither before the charge nor in a fit."""
+    late = Late()
+    late.refused.set()
+    late.running.set()
+
+    def batches():
+        with ThreadPoolExecutor(2) as pool:
+            pool.submit(getattr(late, step) if read else int).result()
+            yield np.zeros((9, 3)), np.zeros(9)
+
+    for read in (True, False):
+        with warnings.catch_warnings(record=True, action="always") as told:
+            try:
+                rows = from_batches(batches, n=9)
+                read = True
+                ssp().fit(rows)
+            except InvalidValues as error:
+                assert step == "fail" and "Alice" not in repr((error, error.__context__))
+        assert "Alice" not in str([one.message for one in told])
