@@ -515,6 +515,8 @@ PRIOR = np.maximum(EXPONENTS - 1.0, 1.0)
 LEAST_EXCESS = 0.1
 LOCAL_CLASSES = 3  # classes just below T, or the last visible ones, that say how a tail falls
 SLOWER = 0.45  # by how much slower than there it may fall beyond
+SPACING = np.gradient(EXPONENTS)
+FASTER = EXPONENTS < np.minimum(EXPONENTS + SLOWER, 2.0)[:, None]  # than each, by row
 # Mean distance of an exponential variable from its mean, over the mean.
 UNEVEN = 2.0 * exp(-1.0)
 # The part w of what shortening takes away from a line in the mean direction of long scores that is
@@ -1087,10 +1089,9 @@ def _tail(parts, from_counts, place, deviation, bends=False):
     window = from_counts[1 : max(place, LOCAL_CLASSES + 1)]
     last = max(np.flatnonzero(window), default=-1) + 2
     local = parts[max(last - LOCAL_CLASSES, 1) : last]
-    _, chances = _power_laws(local, deviation, np.gradient(EXPONENTS))
-    faster = EXPONENTS < np.minimum(EXPONENTS + SLOWER, 2.0)[:, None]
+    _, chances = _power_laws(local, deviation, SPACING)
     usual = EXPONENTS >= 2.0
-    slow = np.where(usual | bends, 1.0, np.maximum(2.0 * faster @ chances - 1.0, 0.0))
+    slow = np.where(usual | bends, 1.0, np.maximum(2.0 * FASTER @ chances - 1.0, 0.0))
     parts = parts[place:]
     from_counts = from_counts[place:]
     laws, chances = _power_laws(parts, deviation, slow * PRIOR)

@@ -196,8 +196,9 @@ class Pieces:
         if self._foreseen:
             self._order  # noqa: B018 - it is drawn now, whatever the rows are
         rows = self.all_rows
-        if query.prepared is not None:
-            found = self._sum_of_prepared(piece, *query.prepared)
+        prepared = query.prepared
+        if prepared is not None:
+            found = self._sum_of_prepared(piece, *prepared)
             if found is not None:
                 return found
         if query.width == 0 and rows.passes is not None:  # None: rows are in memory
