@@ -22,12 +22,11 @@ from scipy.sparse import csr_matrix, issparse
 
 from .._linalg import BLOCK_ENTRIES, CompensatedSum, after_fork, one_blas_thread
 from .._progress import progress
-from ..exceptions import InvalidValues
 from ._dtypes import dtypes_of, refuse_dtypes
 from ._subset import BATCH_ROWS, SeededOrder, Subset
 from ._values import (
-    INVALID_VALUES, NO_CELLS, OTHER_ROWS, Unread, finite, numeric, public_shape, quietly, silence,
-    silence_everywhere,
+    OTHER_ROWS, Unread, ends, finite, numeric, public_shape, quietly, silence,
+    silence_everywhere, unless_unread,
 )  # fmt: skip
 
 # Seconds that the caller works alone before other threads help: waking them can take as long.
@@ -107,21 +106,21 @@ def computed(compute: Callable) -> Any:
 
     theirs = dask.base.get_scheduler() or dask.config.get("pool", None)
     mine = nullcontext() if theirs else dask.config.set(scheduler=_in_own_threads)
-    for attempt in range(ATTEMPTS):
+    with silence_everywhere(), mine:  # tasks warn in threads of Dask
+        result = unless_unread(_tried_again, compute)
+    if isinstance(result, Unread):
+        raise result.refused
+    return result
+
+
+def _tried_again(compute):
+    """The result of tasks, also where their workers die."""
+    for others in reversed(range(ATTEMPTS)):
         try:
-            with silence(), silence_everywhere(), mine:  # tasks warn in threads of Dask
-                result = compute()
-            if isinstance(result, Unread):
-                break
-            return result
-        except NO_CELLS:
-            raise
+            return compute()
         except Exception as error:
-            if type(error).__name__ not in ("KilledWorker", "CancelledError"):
-                break
-            if attempt == ATTEMPTS - 1:
+            if not (others and ends(error)):
                 raise
-    raise InvalidValues(INVALID_VALUES)
 
 
 def _in_own_threads(graph, keys, **options):

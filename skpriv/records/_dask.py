@@ -224,13 +224,11 @@ class DaskRows(FetchedRows):
         self.passes += 1
         steps = delayed(self._steps, traverse=False)
         chosen = []
+        sizes = []
         for part, (start, size) in zip(self._parts, self._ranges(), strict=True):
             where = _local(subset, start, size)
             chosen.append(task(_chosen_rows)(part, steps, where, n_features))
-        sizes = [
-            size if subset is None else len(subset.between(start, start + size))
-            for start, size in self._ranges()
-        ]
+            sizes.append(size if where is None else len(where))
         found = computed(partial(dask.persist, *chosen))
         cut_rows = DaskRows(found, sizes, n_features, n=sum(sizes))
         cut_rows.check(self._refuses)
@@ -358,7 +356,7 @@ def _found(data, n):
         parts = _quiet(list(np.ravel(computed(data.to_delayed))))
         counted = task(lambda *sizes: sizes)(*map(task(length), parts))
         return parts, _array_sizes(data) or computed(counted.compute)
-    return [delayed(Unread())], [n or 0]
+    return [delayed(Unread(InvalidValues(INVALID_VALUES)))], [n or 0]
 
 
 def task(function):
@@ -379,7 +377,7 @@ def _quiet(parts):
         run = partial(unless_unread, partial(_run, node, list(node.dependencies)))
         return Task(node.key, run, *map(TaskRef, node.dependencies))
 
-    nodes = convert_legacy_graph(dict(parts[0].dask)) if parts else {}
+    nodes = convert_legacy_graph(dict(parts[0].dask))
     graph = {key: quiet(node) for key, node in nodes.items()}
     return [Delayed(part.key, graph) for part in parts]
 
@@ -443,27 +441,26 @@ def _numbered(numbers):
     """Data frame of numbers, whose columns have numbers as names."""
     from pandas import DataFrame
 
-    return DataFrame(numbers, columns=list(map(str, range(numbers.shape[1]))))
+    return DataFrame(numbers).rename(columns=str)
 
 
 def _sent(part, steps, refuses, n_features, chosen, where):
     """Chosen rows of a part, with their targets, and where they go: place, person and part."""
     rows = _rows(part, steps)
     rows.check(refuses)
-    chunks = [np.column_stack(pair) for pair in rows.each(lambda X, y: (X, y), chosen)]
+    chunks = rows.each(lambda X, y: np.column_stack([X, y]), chosen)
     found = np.concatenate([np.empty((0, n_features + 1)), *chunks])
     return _numbered(np.column_stack([found, where]))
 
 
 def _together(frame, make):
     """Persons of a part, whose rows are brought into the order of their places."""
-    numbers = frame.to_numpy()
-    numbers = numbers[np.argsort(numbers[:, -2])]
+    numbers = frame.sort_values(frame.columns[-2]).to_numpy()
     return make(numbers[:, :-3], numbers[:, -3], numbers[:, -1].astype(np.intp))
 
 
 def _values(part, steps, function, at):
     if isinstance(part, Unread):
-        raise InvalidValues(INVALID_VALUES)
+        raise part.refused
     chunks = _rows((part[0], None), steps).each(lambda X, y: function(X))
     return np.concatenate([np.empty(0), *(found if at is None else found[at] for found in chunks)])

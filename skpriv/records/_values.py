@@ -22,6 +22,7 @@ from scipy import sparse
 
 from .._contracts import Shaped, Typed
 from .._linalg import BLOCK_ENTRIES, after_fork
+from .._stored import frozen
 from ..exceptions import InvalidValues
 
 OTHER_ROWS = "X and y have different numbers of rows."
@@ -34,6 +35,12 @@ INVALID_VALUES = (
     "an action out of range). Each value of an argument must be neither a string nor another "
     "object, but a finite number. Which value is wrong stays private, and the charge stays. Clean "
     "or fill in the rows beforehand by a public rule, as TableEncoder does."
+)
+
+
+UNREAD = (
+    "a file or a connection from which the rows come has failed. Which one, and why, is not said, "
+    "since that may stand in a cell: read the rows without a fit to see it."
 )
 
 
@@ -102,6 +109,16 @@ def silence_everywhere() -> Iterator[None]:
         _everywhere.discard(token)
 
 
+def refusal(error: BaseException) -> Exception:
+    """What is raised in place of an error of a library, whose words may be those of a cell.
+
+    A failure of memory, of a file or of a connection stays one, without the name of a file.
+    """
+    if isinstance(error, OSError):
+        return OSError(UNREAD)
+    return MemoryError() if isinstance(error, MemoryError) else InvalidValues(INVALID_VALUES)
+
+
 def foreign(read: Any, *arguments: Any) -> Iterator[Any]:
     """Iterate over ``read(*arguments)``, by which code of others reads cells.
 
@@ -112,28 +129,42 @@ def foreign(read: Any, *arguments: Any) -> Iterator[Any]:
         with silence_everywhere():
             yield from read(*arguments)
         return
-    except NO_CELLS:
-        raise
     except BaseException as error:
         if ends(error):
             raise
-    raise InvalidValues(INVALID_VALUES)
+        refused = refusal(error)
+    raise refused
 
 
+@frozen
 class Unread:
-    """What a task has as its result in place of cells that it could not read."""
+    """What a task has as its result in place of cells that it could not read.
+
+    Attributes
+    ----------
+    refused : Exception
+        What is raised where the result is asked for.
+    """
+
+    refused: Exception
 
 
 def unless_unread(function: Any, *arguments: Any) -> Any:
-    """Result of a task of others, which hands on that a cell was not read, and raises no error.
+    """Result of a task of others, which hands on what was not read, and raises no error.
 
     The library that runs the task would log the text of an error, wherever that is, and would go on
     with others, in which a warning could be heard once nobody waits for them.
     """
-    if not any(isinstance(one, Unread) for one in arguments):
-        with unsaid(NO_CELLS):
+    for one in arguments:
+        if isinstance(one, Unread):
+            return one
+    try:
+        with silence():
             return function(*arguments)
-    return Unread()
+    except BaseException as error:
+        if ends(error):
+            raise
+        return Unread(refusal(error))
 
 
 def aloud() -> Any:
@@ -141,29 +172,27 @@ def aloud() -> Any:
     return _silent(False)
 
 
-NO_CELLS = OSError, MemoryError  # errors of files, connections and memory
+OF_DASK = "Reschedule", "KilledWorker", "CancelledError"
 
 
 @contextmanager
-def unsaid(but: Any = ()) -> Iterator[None]:
+def unsaid() -> Iterator[None]:
     """Silence in which an error ends what is done, and is not raised: it would tell of a value."""
     try:
         with silence():
             yield
-    except but:
-        raise
     except BaseException as error:
         if ends(error):
             raise
 
 
 def ends(error: BaseException) -> bool:
-    """Whether an exception is the end of a process, or of a task of Dask that is begun again.
+    """Whether an exception is the end of a process, or of a task that Dask begins again.
 
     Polars panics by what is no Exception.
     """
     name = type(error).__name__
-    return name == "Reschedule" or not isinstance(error, Exception) and name != "PanicException"
+    return name in OF_DASK or not isinstance(error, Exception) and name != "PanicException"
 
 
 PLAIN = (int, float, complex, str, bytes, np.generic, type(None))

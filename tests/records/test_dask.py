@@ -220,6 +220,18 @@ def cluster():
         yield client
 
 
+def test_an_error_of_a_file_does_not_name_it():
+    """Its name may be a cell."""
+
+    def fails(part):
+        raise FileNotFoundError(2, "not here", "Alice.png")
+
+    table = _frame().map_partitions(fails, meta=_frame()._meta)
+    with pytest.raises(OSError, match="has failed") as caught:
+        ssp().fit(from_table(table, target="y", n=N))
+    assert "Alice" not in repr((caught.value, caught.value.__context__))
+
+
 def test_a_cluster_shuffles_a_table_of_the_user():
     """Its workers ask for a task again that belongs elsewhere, which is no error of a cell."""
     distributed = pytest.importorskip("distributed")
