@@ -1,6 +1,5 @@
 """Rows of persons: a person is one record, whose rows come together."""
 
-from copy import copy
 from functools import partial
 from typing import Any
 
@@ -105,20 +104,16 @@ class PersonRows(Rows):
         return _sum_of_chunks(query, pieces, self.largest, self.n_jobs)
 
     def loaded(self, subset: Any, most_bytes: int) -> Any:
-        """The rows of some persons, one person after the other, if all rows are in memory."""
+        """The rows of some persons as rows that are records, where all persons have one in memory.
+
+        It takes no longer to ask about the rows of persons who have several where they are.
+        """
         self._bring()
-        size = 8 * (self.n_features + 1) * len(self._persons(subset)) * self.largest
-        if subset is None or not self._rows.indexed or size > most_bytes:
+        fits = subset is not None and 8 * len(subset) * (self.n_features + 1) <= most_bytes
+        if not fits or not self._plain:
             return None
-        persons = self._persons(subset)
-        found = copy(self)
-        X, y = _picked(self._rows, self._of(persons))
-        found._rows = ArrayRows(X, y, self.n_jobs)
-        found._starts = np.append(0, np.cumsum(np.diff(self._starts)[persons]))
-        found._positions = range(len(y))
-        found.n = len(persons)
-        found.n_used = len(y)
-        return found
+        X, y = _picked(self._rows, self._of(self._persons(subset)))
+        return ArrayRows(X, y, self.n_jobs)
 
     def made(self, function: Any, width: int) -> Any:
         """The same persons, with the rows of this width that a function makes of each chunk."""
