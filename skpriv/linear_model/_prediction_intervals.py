@@ -36,7 +36,7 @@ from .._estimation._intervals import ConfidenceInterval, check_level
 from .._linalg import FLOAT_STEP, ROUNDED
 from .._parameters import ArrayLike, ConformityScore, Level, parameters
 from .._stored import frozen, frozen_object, stored
-from ..privacy import ROUNDING, NoiseSource, Procedure, Query, ResponseNoise, split
+from ..privacy import ROUNDING, Procedure, Query, ResponseNoise, split
 from ..records import aloud
 from ._estimator import PrivateRegressor
 from ._opening import public_bounds
@@ -140,11 +140,9 @@ class ScoreReports(ScoresWithin):
         """Law of one report; only epsilon counts."""
         return ResponseNoise(budget.epsilon)
 
-    def randomize(self, x, y, budget, rng=None):
-        """Bit of one user, 0 or 1: the code that a user's own device runs."""
-        X = np.asarray(x, dtype=float).reshape(1, -1)
-        bits = self.bits(X, np.asarray([y], dtype=float))
-        return self.local_noise(budget).sent(bits, NoiseSource(rng)).astype(float)
+    def _report(self, X, y, noise, source):
+        """Bit of the user of one row, 0 or 1."""
+        return noise.sent(self.bits(X, y), source).astype(float)
 
 
 @frozen_object

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._compat import fit_context, names_in
 from .._estimation._public_maps import column_bounds
+from .._linalg import FLOAT_STEP
 from .._parameters import ArrayLike, parameters
 from .._stored import frozen_object, stored
 from ..records import check_public, floats, same_names, silence
@@ -160,7 +161,7 @@ class BoundsScaler(OneToOneFeatureMixin, PublicTransformer):
         self.groups_ = self._column_groups()
         n_terms = self.n_features_in_ - sum(map(len, self.groups_)) + len(self.groups_)
         # Rounded up by more than the rounding of a squared norm of n_features_in_ terms.
-        slack = 1.0 + (self.n_features_in_ + 4) * np.finfo(float).eps
+        slack = 1.0 + (self.n_features_in_ + 4) * FLOAT_STEP
         self.norm_ = float(np.sqrt(n_terms) * slack)
         return self
 

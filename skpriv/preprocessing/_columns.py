@@ -17,6 +17,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from .._estimation._intervals import usual_moments
+from .._linalg import FLOAT_STEP
 from .._stored import frozen, stored
 from ..records import (
     CLOCKS,
@@ -911,7 +912,7 @@ def simplex(size):
     corners[1:] += sqrt(size / m) * np.eye(m)
     corners[0] = -1.0 / sqrt(m)
     # Each entry was rounded a few times, and m squares are summed for the norm.
-    return corners * (1.0 - (m + 8) * np.finfo(float).eps)
+    return corners * (1.0 - (m + 8) * FLOAT_STEP)
 
 
 def _checked_list(values, name="categories"):

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._compat import fit_context
 from .._estimation._cells import placed
 from .._estimation._intervals import USUAL_DEVIATIONS, usual_moments
+from .._linalg import FLOAT_STEP
 from .._parameters import parameters
 from ..records import (
     as_rows, check_shape, floats, is_lazy, present_names, quietly, same_names,
@@ -267,7 +268,7 @@ class TableEncoder(SchemaEncoder):
             stop += len(schema[name].block(name).names)
             self.blocks_[name] = slice(start, stop)
         # Rounded up by more than the rounding of a squared norm of `stop` terms.
-        slack = 1.0 + (stop + 8) * np.finfo(float).eps
+        slack = 1.0 + (stop + 8) * FLOAT_STEP
         self.norm_ = float(np.sqrt(len(self.columns_)) * slack)
         self.bounds_out_ = np.vstack([block.ranges for block in self._blocks()]) / self.norm_
         # The first column of a number or a date has a curve, all others have two values or levels.

@@ -20,6 +20,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._estimation._cells import placed
+from .._linalg import FLOAT_STEP
 from .._parameters import attribute, parameters
 from .._stored import frozen, stored
 from ..records import present_names, same_names
@@ -150,7 +151,7 @@ class FormulaEncoder(SchemaEncoder):
         # An indicator shares the block of the terms of its column, which are 0 in a missing row.
         self._own = [blocks.get(frozenset([name]), np.empty(0, int)) for name in self._missing]
         alone = sum(not len(at) for at in self._own)
-        self._norm = float(np.sqrt(len(blocks) + alone) * (1.0 + 64 * np.finfo(float).eps))
+        self._norm = float(np.sqrt(len(blocks) + alone) * (1.0 + 64 * FLOAT_STEP))
 
     def _encoded(self, X):
         """Encoded rows of a table in memory."""

@@ -89,7 +89,7 @@ class TableFormat:
             raise ValueError(f"sep={sep!r} must be one character, such as ';' or a tab.")
         Numeric(decimal=self.decimal, thousands=self.thousands)  # which checks them
         limit = 1 if self.limit is None else self.limit
-        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        if type(limit) is not int or limit < 1:
             raise ValueError(f"limit={limit!r} must be a number of rows, at least 1.")
         if self.limit is not None and self.person is None:
             raise ValueError("limit needs person, the column that says whose row it is.")

@@ -227,8 +227,12 @@ class Query(Summed, ABC):
             The noisy report.
         """
         X = np.asarray(x, dtype=float).reshape(1, -1)
-        exact = self.sum(X, np.asarray([y], dtype=float))
-        return NoiseSource(rng).add(exact, self.local_noise(budget))
+        noise = self.local_noise(budget)
+        return self._report(X, np.asarray([y], dtype=float), noise, NoiseSource(rng))
+
+    def _report(self, X: Any, y: Any, noise: Any, source: NoiseSource) -> np.ndarray:
+        """Report of the user of one row."""
+        return source.add(self.sum(X, y), noise)
 
 
 @frozen_object

@@ -18,7 +18,7 @@ from ..._estimation._intervals import norm_quantile, operator_quantile
 from ..._estimation._public_maps import RecordMap
 from ..._linalg import SQRT2, quadratic_forms, unvech, vech, vech_size
 from ..._stored import frozen, frozen_object, stored
-from ...privacy import ROUNDING, CodebookBlocksNoise, NoiseSource, Query, hadamard_entries
+from ...privacy import ROUNDING, CodebookBlocksNoise, Query, hadamard_entries
 
 
 @stored
@@ -450,14 +450,7 @@ class CodebookLevelQuery(LevelQuery):
         signs = hadamard_entries(rows, slots)
         return rows, source.codebook_reports(signs[:, None] * vectors, noise.cap)
 
-    def randomize(self, x, y, budget, rng=None):
-        """Report of one user: the code that a user's own device runs.
-
-        Returns
-        -------
-        (row, report) : int, ndarray of unit length
-        """
-        X = np.asarray(x, dtype=float).reshape(1, -1)
-        target = np.asarray([y], dtype=float)
-        rows, reports = self.reports(X, target, self.local_noise(budget), NoiseSource(rng))
+    def _report(self, X, y, noise, source):
+        """The public row and the direction that the user of one row sends."""
+        rows, reports = self.reports(X, y, noise, source)
         return int(rows[0]), reports[0]

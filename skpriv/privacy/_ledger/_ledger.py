@@ -447,7 +447,7 @@ class Ledger:
             Convert each part's costs into it first, so that the most expensive part can be told.
         """
         with self._reading() as transaction:
-            return transaction.total(currency)
+            return compose(transaction.totals(), currency)
 
     def charges(self) -> list[Charge]:
         """All charges, the oldest first."""
@@ -513,9 +513,6 @@ class LedgerTransaction:
                 tuple((partition, label) for partition, label in json.loads(part)): _cost(values)
                 for part, *values in rows
             }
-
-    def total(self, currency: str | None = None) -> Cost:
-        return compose(self.totals(), currency)
 
     def charges(self) -> list[Charge]:
         rows = self.connection.execute(
