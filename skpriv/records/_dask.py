@@ -202,7 +202,7 @@ class DaskRows(FetchedRows):
 
     def loaded(self, subset: Any, most_bytes: int) -> Any:
         """The rows of a subset, which stay on their workers, if they are no more than that."""
-        if subset is None or not self.has_target or self._bytes(subset) > most_bytes:
+        if not self.has_target or self._bytes(subset) > most_bytes:
             return None
         return self._cut(subset, self.n_features)
 
@@ -214,7 +214,7 @@ class DaskRows(FetchedRows):
         return part, self._cut(None, 0) if fits else None
 
     def _bytes(self, subset):
-        return 8 * len(subset) * (self.n_features + 1)
+        return 8 * len(self if subset is None else subset) * (self.n_features + 1)
 
     def _cut(self, subset, n_features):
         """A subset with its first columns, made of each part once and kept where the part is."""
@@ -318,7 +318,7 @@ def _local(subset, start, size):
 
 def _of_part(run, part, job, steps, local, refuses):
     """Result of a part, on its worker."""
-    rows = part if isinstance(part, Rows) else _rows(part, steps)
+    rows = _rows(part, steps)
     rows.n_jobs = 1  # Dask brings its own threads
     rows.shown = False  # and progress bars
     if refuses:
@@ -336,6 +336,8 @@ def _chosen_rows(part, steps, local, n_features):
 
 
 def _rows(part, steps):
+    if isinstance(part, Rows):  # they were cut before
+        return part
     return BatchRows(lambda: [part], length(part[0]), part[0].shape[1], steps=steps)
 
 

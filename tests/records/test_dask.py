@@ -57,9 +57,20 @@ def test_parts_change_no_answer(estimator):
     estimator = clone(estimator).set_params(random_state=0)
     expected = clone(estimator).fit(X, y).predict(X[:50])
     with BudgetAccountant(float("inf")) as accountant:
-        found = clone(estimator).fit(*_arrays()).predict(X[:50])
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+        found = clone(estimator).fit(*_arrays())
+    np.testing.assert_allclose(found.predict(X[:50]), expected, rtol=1e-9, atol=1e-9)
     assert len(accountant.charges) == 1
+    assert found.privacy_report_.passes == 1  # so few rows are kept where they are
+
+
+def test_rows_that_do_not_fit_are_read_for_each_question(monkeypatch):
+    X, y = line_data(N)
+    model = LinearRegression(data_norm=1.0, bounds_y=(-1, 1), random_state=0)
+    expected = clone(model).fit(X, y).coef_
+    monkeypatch.setattr("skpriv.privacy._session._base.KEPT_BYTES", 1000)
+    found = model.fit(*_arrays())
+    np.testing.assert_allclose(found.coef_, expected, rtol=1e-9, atol=1e-9)
+    assert found.privacy_report_.passes > 10
 
 
 def test_the_local_model_asks_each_user_once():

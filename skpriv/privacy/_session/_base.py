@@ -201,7 +201,7 @@ class Pieces:
             found = self._sum_of_prepared(piece, *prepared)
             if found is not None:
                 return found
-        if query.width == 0 and rows.passes is not None:  # None: rows are in memory
+        if query.width == 0 and rows is self._rows and rows.passes is not None:  # not at hand
             rows = self._targets
             if rows.indexed and self._rows.ordered:  # they are in memory now, in the same places
                 return rows.sum(query, self.users(piece))
