@@ -183,7 +183,6 @@ class AdditiveMap(PublicRows):
 
     def outside(self, X):
         """Whether each value is outside of its range, shape (n_rows, n_inputs). NaN is not."""
-        X = np.asarray(X, dtype=float)
         return (X < self.low) | (X > self._ends[1])
 
     def missed(self, columns, points, heights):
