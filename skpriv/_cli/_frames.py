@@ -168,8 +168,8 @@ class TextTable:
     lines: list
 
     @classmethod
-    def read(cls, path, schema: Any = NO_SCHEMA) -> "TextTable":
-        """Read a file.
+    def read(cls, path, schema: Any = NO_SCHEMA, *, least: int = 1) -> "TextTable":
+        """Read a file of at least so many rows.
 
         Lines before the header that are empty, and one that names the separator ("sep=;", as
         spreadsheets write it), are no part of the table.
@@ -186,7 +186,8 @@ class TextTable:
             del lines[0]
         header = _header(lines, sep, schema)
         refuse(
-            not lines, f"The table {path} has no rows below its first line, which names columns."
+            len(lines) < least,
+            f"The table {path} has no rows below its first line, which names columns.",
         )
         refuse(
             "\ufffd" in header,

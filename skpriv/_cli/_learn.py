@@ -66,7 +66,7 @@ def _read(args, path):
             with path.open(encoding="utf-8") as lines:
                 objects = map(json.loads, lines)
                 return [(each["event"], float(each["reward"])) for each in objects]
-        columns = TextTable.read(path, formatted(NO_SCHEMA, args)).columns()
+        columns = TextTable.read(path, formatted(NO_SCHEMA, args), least=0).columns()
         return list(zip(columns["event"], map(float, columns["reward"]), strict=True))
     except (LookupError, TypeError, ValueError):
         raise CommandError(

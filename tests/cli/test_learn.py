@@ -136,3 +136,13 @@ def test_each_epoch_is_charged_to_the_ledger_of_the_service(tmp_path):
     assert not accountant.charges
     assert main(["learn", path, lines(tmp_path / "all.csv", range(EVENTS))]) == 0
     assert [charge.part for charge in accountant.charges] == ["0", "1"]
+
+
+@pytest.mark.parametrize("name", ["rewards.csv", "rewards.jsonl"])
+def test_a_minute_without_rewards_learns_all_the_same(tmp_path, capsys, name):
+    """Events whose cutoff has passed are learned, and it is no error that nothing came."""
+    path = str(tmp_path / "service")
+    ranked(path)
+    (tmp_path / name).write_text("event,reward\n" if name.endswith("csv") else "")
+    assert main(["learn", path, str(tmp_path / name), "--cutoff", "1e-9"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"learned": 40, "waiting": EVENTS - 40}
