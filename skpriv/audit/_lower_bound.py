@@ -19,7 +19,9 @@ from .._parameters import Delta, Level, validated
 from .._progress import progress
 from .._stored import frozen
 from ..privacy import Budget, GaussianNoise, GumbelNoise, lifted, listening
-from ._runs import Play, check_maker, fit, is_policy, parameters_of, replaced_rows, unfitted
+from ._runs import (
+    Play, check_maker, fit, is_policy, one_replaced, parameters_of, replaced_rows, unfitted,
+)  # fmt: skip
 from ._tape import REPORTS, Player, Recorder, snapshot
 
 
@@ -210,6 +212,11 @@ def lower_bound(
     EpsilonBound
         The largest epsilon that the fits refute, and the counts behind it.
 
+    Raises
+    ------
+    ValueError
+        If D and D_prime differ in none or in several records, or in their shapes.
+
     References
     ----------
     M. Jagielski, J. Ullman and A. Oprea (2020). Auditing differentially private machine learning:
@@ -233,6 +240,7 @@ def lower_bound(
     """
     check_maker(make, "seed")
     data = (tuple(D), tuple(D_prime))
+    one_replaced(*data, len(data[0]) == 3 and not is_policy(unfitted(make(0))))
     replaced = replaced_rows(*data)
     labels = np.random.RandomState(random_state).permutation(2 * n_runs) % 2  # in random order
     seeds = np.random.SeedSequence(random_state).generate_state(2 * n_runs) % 2**31

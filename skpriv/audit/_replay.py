@@ -10,7 +10,6 @@ from math import inf, sqrt
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from .._linalg import norm_of
 from .._stored import frozen
@@ -18,10 +17,9 @@ from ..privacy import (
     LARGEST_EPSILON, Answer, Budget, Cost, ExactStream, FactorStream, GaussianNoise, GumbelNoise,
     LocalStream, SharedSumStream, ShuffleStream, Stream, amplified, amplified_epsilon, capabilities,
 )  # fmt: skip
-from ..records import codes, finite_numbers
+from ..records import finite_numbers
 from ._runs import (
-    Play, check_maker, claim_of, fit, is_policy, numbered, ordered, replaced_persons, replaced_rows,
-    run_once, unfitted,
+    Play, check_maker, claim_of, fit, is_policy, numbered, one_replaced, ordered, run_once, unfitted,
 )  # fmt: skip
 from ._tape import REPORTS, Player, Recorder, differing
 
@@ -190,10 +188,8 @@ class Replay:
         The same before it was converted to epsilon.
     differences : list of str
         Every attribute, warning, error, query count, shape, sensitivity or noise scale that differs
-        although all answers are the same: there must be none.
-    unstable : list of str
-        Attributes that differ when the first data set is played back to itself, such as names drawn
-        at random: nothing is said about them.
+        although all answers are the same: there must be none. Whatever is random without this
+        package and without a seed differs, too: no answer accounts for it.
     answers : list of (str, float)
         Each query with the epsilon that the change in it would cost alone, at the claimed delta;
         the reads of a stream are one entry.
@@ -217,7 +213,6 @@ class Replay:
     claim: Budget
     cost: Cost
     differences: list = field(default_factory=list)
-    unstable: list = field(default_factory=list)
     answers: list = field(default_factory=list)
 
     @property
@@ -291,13 +286,15 @@ def replay(
     Raises
     ------
     ValueError
-        If D and D_prime differ in none or in several records (or groups), or in their shapes.
+        If D and D_prime differ in none or in several records (or groups), or in their shapes; or if
+        both runs end with the same error, so that there is no model to compare.
 
     Notes
     -----
     Not compared: time, the curator's own state (open streams, rows of an open epoch), and, for a
     policy, the actions of the user who is replaced. Rows that a Pipeline reads before its last step
-    are seen by no session, but what that step learns from them is an attribute, and differs.
+    are seen by no session, but what that step learns from them is an attribute, and differs. So
+    does what holds noise that no session has drawn: `lower_bound` audits such a model.
 
     A run that refuses its rows by the one fixed sentence, after the same charge, differs by that
     alone: docs/privacy.md says so of values that are no finite numbers. Two that are refused must
@@ -315,16 +312,8 @@ def replay(
     D = tuple(D)
     D_prime = tuple(D_prime)
     policy = is_policy(unfitted(make()))
-    if of_persons := run is None and len(D) == len(D_prime) == 3 and not policy:
-        replaced = np.arange(0)
-        groups = D[2]
-        units = replaced_persons(D, D_prime)
-    else:
-        replaced = replaced_rows(D, D_prime)
-        units = len(replaced) if groups is None else len(np.unique(codes(groups)[replaced]))
-    if units != 1:
-        what = "records" if groups is None else "groups"
-        raise ValueError(f"D and D_prime differ in {units} {what}, and not in one.")
+    of_persons = run is None and len(D) == len(D_prime) == 3 and not policy
+    replaced = one_replaced(D, D_prime, of_persons, groups)
     if policy:
         run = Play(replaced, order) if run is None else run
     elif order is not None:
@@ -335,18 +324,17 @@ def replay(
     run = fit if run is None else run
     recorder = Recorder()
     first = run_once(make, D, run, recorder)
-    again = run_once(make, D, run, Player(recorder))
     player = Player(recorder)
     second = run_once(make, D_prime, run, player)
-
+    if first.error and first.error == second.error and not first.refused:
+        raise ValueError(f"both runs ended with the same error: {first.error}")
     claim = claim_of(first.model) if claim is None else claim
-    unstable = differing(first.leaves, again.leaves)
-    differences = _differences(first, second, recorder, player, set(unstable))
+    differences = _differences(first, second, recorder, player)
     cost, answers = _composed(recorder.events, player.events, claim)
-    return Replay(_epsilon(cost, claim), claim, cost, differences, unstable, answers)
+    return Replay(_epsilon(cost, claim), claim, cost, differences, answers)
 
 
-def _differences(first, second, recorder, player, unstable):
+def _differences(first, second, recorder, player):
     """All that differs although the answers are the same, in words without values."""
     found = [] if first.refused else list(player.mismatches)
     if recorder.charges != player.charges:
@@ -359,7 +347,7 @@ def _differences(first, second, recorder, player, unstable):
         found.append(f"error: {second.error}, was {first.error}")
     if first.warnings != second.warnings:
         found.append(f"warnings: {second.warnings}, were {first.warnings}")
-    changed = [path for path in differing(first.leaves, second.leaves) if path not in unstable]
+    changed = differing(first.leaves, second.leaves)
     return found + [f"attribute {path.lstrip('.')}" for path in changed]
 
 
@@ -503,10 +491,7 @@ def _rows(d, data_norm, row_norm):
 
 def _score(make, D, D_prime):
     """Replayed cost, at the budget of the estimator's parameters."""
-    estimator = make()
-    parameters = estimator.get_params()
-    claim = Budget(float(parameters.get("epsilon", 1.0)), float(parameters.get("delta", 1e-6)))
-    found = replay(lambda: clone(estimator), D, D_prime, claim=claim)
+    found = replay(make, D, D_prime)
     if not found.answers:
         raise ValueError("make() must return an estimator whose answers can be heard: of skpriv.")
     return found.epsilon

@@ -191,6 +191,31 @@ def ordered(data, order):
     return tuple(safe_indexing(array, sorted_) for array in data)
 
 
+def one_replaced(first, second, of_persons, groups=None):
+    """Indices of the records in which two data sets differ: those of one record, or of one group.
+
+    Parameters
+    ----------
+    first, second : tuple of arrays
+    of_persons : bool
+        Whether they are (X, y, groups), in which the rows of a person have no places.
+    groups : array-like of shape (n_records,), default=None
+        The person to whom each record belongs.
+
+    Raises
+    ------
+    ValueError
+        If they differ in none or in several.
+    """
+    replaced = np.arange(0) if of_persons else replaced_rows(first, second)
+    of_groups = replaced if groups is None else np.unique(codes(groups)[replaced])
+    units = replaced_persons(first, second) if of_persons else len(of_groups)
+    if units != 1:
+        what = "records" if groups is None and not of_persons else "groups"
+        raise ValueError(f"D and D_prime differ in {units} {what}, and not in one.")
+    return replaced
+
+
 @silence()
 def replaced_rows(first, second):
     """Indices of the records in which two data sets differ.

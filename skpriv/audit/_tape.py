@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from ..privacy import Answer, NoiseSource, Numbering, Raw, Session, Stream, TurnLock
+from ..privacy import Answer, Hashed, NoiseSource, Numbering, Raw, Session, Stream, TurnLock
 from ..records import PersonRows, Subset
 
 # The values that the curator keeps and never hands out: open sums, and the rows of an open epoch.
 # Pickles of open policies hold them, as docs/privacy.md says.
-CURATORS = (Stream, Session, NoiseSource, TurnLock, Raw)
+# Hashes of people have a key that no other run has.
+CURATORS = (Stream, Session, NoiseSource, TurnLock, Raw, Hashed)
 PLAIN = (str, bytes, bool, int, float, complex, np.generic, type(None))
 # Random names by which runs and copies are told apart: public, and never equal.
 NAMES = {Numbering: frozenset({"_name"}), object: frozenset({"_partition"})}
@@ -35,11 +36,11 @@ def snapshot(value):
 
 
 def _collect(value, path, leaves, seen):
-    if isinstance(value, PLAIN):
-        leaves[path] = value
     # A function without attributes has no state
-    elif isinstance(value, (*CURATORS, type)) or callable(value) and _attributes(value) is None:
+    if isinstance(value, (*CURATORS, type)) or callable(value) and _attributes(value) is None:
         leaves[path] = type(value).__name__
+    elif isinstance(value, PLAIN):
+        leaves[path] = value
     elif isinstance(value, np.random.RandomState):
         leaves[path] = repr(value.get_state(legacy=True))
     elif isinstance(value, np.ndarray) and value.dtype != object:

@@ -217,3 +217,15 @@ def test_no_fit_that_chose_the_test_is_judged(monkeypatch):
     make = lambda seed=0: NoisyMean(seed=seed)  # noqa: E731
     lower_bound(make, *PAIR, n_runs=8, delta=DELTA, statistic=lambda model: model.mean_)
     assert seen and judged and not seen & set(judged)
+
+
+def test_data_sets_that_are_no_neighbours_are_refused():
+    """Two of them may be told apart at any epsilon, which would refute nothing."""
+    X, y = np.zeros((9, 1)), np.zeros(9)
+    two, make = np.array([1.0, 1.0, *y[2:]]), partial(ssp, random_state=0)
+    for other, n in ((y, 0), (two, 2)):
+        with pytest.raises(ValueError, match=f"differ in {n} records"):
+            lower_bound(lambda seed: make(), (X, y), (X, other), n_runs=8, delta=0.1)
+    persons, others = np.arange(9) // 3, np.array([*two[:3], 1.0, *y[4:]])
+    with pytest.raises(ValueError, match="differ in 2 groups"):
+        lower_bound(lambda seed: make(), (X, y, persons), (X, others, persons), n_runs=8, delta=0.1)
