@@ -19,7 +19,8 @@ from ..privacy import (
 )  # fmt: skip
 from ..records import finite_numbers
 from ._runs import (
-    Play, check_maker, claim_of, fit, is_policy, numbered, one_replaced, ordered, run_once, unfitted,
+    Play, check_maker, claim_of, fit, is_policy, numbered, one_replaced, ordered, run_once,
+    unfitted,
 )  # fmt: skip
 from ._tape import REPORTS, Player, Recorder, differing
 

@@ -14,7 +14,7 @@ from skpriv.audit import replay
 from skpriv.audit._replay import event_cost, stream_cost
 from skpriv.audit._tape import Draw, Event
 from skpriv.bandits import LinUCB, SquareCB
-from skpriv.exceptions import InvalidValues, PrivacyError
+from skpriv.exceptions import InvalidValues
 from skpriv.linear_model import SSPRegressor
 from skpriv.privacy import (
     Budget, Cost, GaussianNoise, NoiseSource, Query, ResponseNoise, charge, open_session,
