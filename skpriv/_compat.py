@@ -7,6 +7,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 from sklearn.base import _fit_context
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing as safe_indexing
@@ -29,6 +30,7 @@ __all__ = [
     "HasMethods",
     "Interval",
     "StrOptions",
+    "columns_of",
     "fit_context",
     "forgets_rows",
     "pipeline_steps",
@@ -77,8 +79,22 @@ def forgets_rows(function: F) -> F:
 
 
 def pipeline_steps(model: Any) -> list[Any]:
-    """The steps of a Pipeline, the estimator last; of any other model itself alone."""
-    return [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+    """The steps of a Pipeline, the estimator last; of any other model itself alone.
+
+    Estimators in a FrozenEstimator are looked at themselves.
+    """
+    if isinstance(model, FrozenEstimator):
+        return pipeline_steps(model.estimator)
+    if not isinstance(model, Pipeline):
+        return [model]
+    return [
+        step.estimator if isinstance(step, FrozenEstimator) else step for _, step in model.steps
+    ]
+
+
+def columns_of(transformer: Any) -> Any:
+    """Places of the columns that each part of a fitted ColumnTransformer takes, by its name."""
+    return transformer._transformer_to_input_indices
 
 
 def names_in(estimator: Any) -> list[Any] | None:

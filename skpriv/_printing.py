@@ -135,8 +135,8 @@ def picture_text(text, width=32):
     if text_width(line) > width:
         tail = _begin(line[::-1], (width - 1) // 2)[::-1]
         line = f"{_begin(line, width - 1 - text_width(tail))}…{tail}"
-    # Two dollar signs would be mathematics. What is empty, or begins with an underscore, would be
-    # no entry of a legend, but for a character without width.
+    # Two dollar signs would be mathematics. An empty text, or one that begins with _, would
+    # be no entry of a legend, but for a character without width.
     hidden = "" if line and line[0] != "_" else "\u200b"
     return hidden + line.replace("$", r"\$")
 
@@ -481,7 +481,7 @@ def pyplot(caller):
     return installed("matplotlib.pyplot", "plot", caller)
 
 
-def given_axes(axes, number, caller, **options):
+def given_axes(axes, number, caller, sharey=False):
     """Axes for so many panels: the first that are given, or those of a new figure.
 
     A new figure has at most three in a row.
@@ -492,8 +492,8 @@ def given_axes(axes, number, caller, **options):
     number : int
     caller : str
         Who needs matplotlib.
-    **options : dict
-        Options of ``subplots``.
+    sharey : bool, default=False
+        Whether the panels of a new figure share their vertical axis.
     """
     if axes is not None:
         axes = np.ravel(axes)
@@ -504,7 +504,7 @@ def given_axes(axes, number, caller, **options):
     down = -(-number // across)
     _, axes = pyplot(caller).subplots(
         down, across, figsize=(4.0 * across, 3.0 * down), layout="constrained", squeeze=False,
-        **options,
+        sharey=sharey,
     )  # fmt: skip
     for empty in axes.ravel()[number:]:
         empty.remove()

@@ -36,6 +36,6 @@ for epsilon in (1.0, 10.0, float("inf")):
     policies[f"EpochGreedy, epsilon {epsilon:g}"] = EpochGreedy(oracle=oracle, **digits)
 result = simulate(policies, env, 10_000, n_runs=1, random_state=0, verbose=1, n_records=500)
 
-display = RegretDisplay.from_result(result).plot()
+display = RegretDisplay.from_result(result)
 for name, regret in zip(result.names, result.regret_[:, :, -1].mean(axis=1), strict=True):
     print(f"{name:<24}{regret:8.0f}")

@@ -41,7 +41,7 @@ for epsilon in (1.0, 10.0):
 policies["LinUCB, not private"] = LinUCB(privacy="none", bounds_y=(0, 1), update_every=50, **doses)
 result = simulate(policies, env, len(rows), n_runs=2, random_state=0, verbose=1)
 
-display = RegretDisplay.from_result(result).plot()
+display = RegretDisplay.from_result(result)
 # Most patients need the medium dose: to play it always is not easy to beat.
 medium = np.mean((dose < 21.0) | (dose > 49.0)) * result.rounds
 display.ax_.plot(result.rounds, medium, "k--", label="always medium")

@@ -53,7 +53,7 @@ class Handler(BaseHTTPRequestHandler):
                 clipped = not low <= float(body["reward"]) <= high  # told to its sender alone
                 self.answer(200, {"status": status, "clipped": clipped})
             else:
-                self.answer(404, {"error": "unknown path"})
+                self.answer(404, {"error": "unknown path: post to /rank, /reward or /withdraw"})
         except KeyError as error:
             self.answer(400, {"error": f"the request must have {error}"})
         except json.JSONDecodeError:
@@ -68,7 +68,7 @@ class Handler(BaseHTTPRequestHandler):
         if self.path == "/health":
             self.answer(200, self.loop.status())
         else:
-            self.answer(404, {"error": "unknown path"})
+            self.answer(404, {"error": "unknown path: get /health"})
 
     def answer(self, status, message):
         text = json.dumps(message).encode()

@@ -32,7 +32,7 @@ def add_schema(parser):
     person = {"help": "column that says whose row it is; the schema will say it to all commands"}
     limit = {"help": "with --group: most rows of one person that are used; default 1"}
     add_options(
-        parser, *TABLE_OPTIONS, *GROUP_OPTIONS, "--out", "--force",
+        parser, *TABLE_OPTIONS, "--decimal", *GROUP_OPTIONS, "--out", "--force",
         out=out, group=person, max_rows=limit,
     )  # fmt: skip
 
@@ -42,10 +42,11 @@ def run_schema(args):
 
     Ranges and lists are left open: a person fills them in, from what the columns mean and never
     from the rows. The guesses come from the cells, so that the schema is for the curator until it
-    was read. It has --sep, --encoding, --group and --max-rows for all commands.
+    was read. It has --sep, --encoding, --decimal, --group and --max-rows for all
+    commands.
     """
     check_files(args, args.table, out=(".toml",))
-    written = formatted(Schema({}), args)
+    written = formatted(Schema({}), args, decimal=args.decimal)
     text = text_of(args.table, written)
     if text is not None:
         written = written.with_format(encoding=text.encoding)

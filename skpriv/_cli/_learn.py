@@ -42,7 +42,10 @@ def run_learn(args):
     same rewards may be brought twice. Learning is charged to the ledger of the service. The exit
     code is 1 if the policy could not learn.
     """
-    refuse(not Path(args.service).is_file(), f"The service {args.service} is not a file.")
+    refuse(
+        not Path(args.service).is_file(),
+        f"The service {args.service} is not a file: give the one that its Loop made.",
+    )
     pairs = [] if args.rewards is None else _read(args, Path(args.rewards))
     counts: Counter = Counter()
     with explained(f"The service {args.service}:", ValueError):

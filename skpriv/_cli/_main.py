@@ -34,7 +34,7 @@ class _Parser(argparse.ArgumentParser):
     """A parser whose errors are one line; the usage is what --help prints."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: error: {message}\n")
+        self.exit(2, f"{self.prog}: error: {message} ({self.prog} --help says what it takes)\n")
 
 
 def main(argv: Any = None) -> int:

@@ -217,8 +217,8 @@ def run_tradeoff(args):
         figure, axes = panels(2)
         for ax, quantity in zip(axes, ("score", "width"), strict=True):
             for i, curve in enumerate(curves):
-                display = PrivacyUtilityDisplay.from_curve(curve)
-                display.plot(ax, quantity=quantity, show_reference=i == len(curves) - 1)
+                show = {"quantity": quantity, "show_reference": i == len(curves) - 1}
+                PrivacyUtilityDisplay.from_curve(curve, ax=ax, **show)
         about = f"{args.privacy} privacy, delta {args.delta:g}"
         figure.suptitle(f"{picture_text(args.data, 50)}, {about}")
         write(figure, args.plot)

@@ -241,7 +241,7 @@ class NormalEquations:
 
     @property
     def _along(self):
-        """What the design has along the direction of each cell."""
+        """The part of the design along the direction of each cell."""
         weights = self.row_cells or self.cells
         return np.einsum("ij,jk,ik->i", weights.unit, self.design, self.cells.unit)
 

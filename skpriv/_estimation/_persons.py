@@ -99,7 +99,7 @@ class PersonScores(OfPersons, JointScores):
         """Exact sums over a chunk of persons of u, uu' / sqrt(2) and what is asked beside them.
 
         u is the sum of the scores of a person over m L, where L is ``length``, shortened to norm 1.
-        What is beside it is a mean over the m places of the person. Matrices stand for their vech.
+        Beside it is a mean over the m places of the person. Matrices stand for their vech.
         With t = -<u, u'> the first two move by at most
         |u|^2 + |u'|^2 + 2 t + (|u|^4 + |u'|^4 - 2 t^2) / 2 squared, which increases in both norms,
         and then in t up to 1, where it is 4.

@@ -17,6 +17,7 @@ from operator import attrgetter
 from typing import Any
 
 import numpy as np
+from scipy.sparse.linalg import norm as norm_of_rows
 from scipy.sparse import csr_matrix, diags, hstack, issparse
 
 from .._linalg import blocks_of, norm_of, row_norms
@@ -45,8 +46,9 @@ REQUIRED = {
         "A default would clip rows silently, and a range read off X is not private."
     ),
     "bounds_X": (
-        "the public range (low, high) of every column of X, in its units. A default would clip "
-        "silently, and a range read off the data is not private."
+        "the public range (low, high) of every column of X, in its units; behind a TableEncoder "
+        "its bounds_out_. A default would clip silently, and a range read off the data is not "
+        "private."
     ),
     "bounds_y": (
         "the public range (low, high) of the target, in its units. A default would clip targets "
@@ -159,7 +161,6 @@ def check_units(bound, radius, parameter):
 # phi = (t z, 1) / sqrt(1 + t^2), t = FEATURE_LENGTH: a unit vector z of features has three times
 # the length of the constant, so that whitening starts from features that are above its noise.
 FEATURE_LENGTH = 3.0
-FOLD = 16  # rows that one vector operation takes at once
 
 
 class PublicRows:
@@ -281,7 +282,7 @@ class RowMap(PublicRows):
     bounded = True
 
     def __post_init__(self):
-        _ = self._affine  # now, so that a map does not tell whether it has read a row
+        _ = self.offset, self._factors  # now: a map does not tell whether it has read a row
 
     @cached_property
     def size(self):
@@ -318,6 +319,11 @@ class RowMap(PublicRows):
         return np.maximum(np.abs(self.low), np.abs(self.high)) * self._across
 
     @cached_property
+    def _factors(self):
+        """Factors of the columns of phi; the constant is written afterwards."""
+        return np.append(self.parts[0] / self.divisor, np.zeros(self.size - self.n_features))
+
+    @cached_property
     def _norm(self):
         return 1.0 if self.data_norm is None else float(self.data_norm)
 
@@ -325,17 +331,6 @@ class RowMap(PublicRows):
     def _across(self):
         """Length of a corner of the ranges, in half-ranges."""
         return 1.0 if self.low is None else sqrt(max(1, self.n_features))
-
-    @cached_property
-    def _affine(self):
-        """The shift of the columns of phi, None if it is 0, their factors, and the limit of the
-        products: as few long vector operations as can be, of which one number is faster than as
-        many equal ones as there are columns. The constant is written afterwards.
-        """
-        long = self.parts[0]
-        none = np.zeros(int(bool(self.fit_intercept)))
-        shift = _folded(self.offset, none) if self.offset.any() else None
-        return shift, _folded(long / self.divisor, none), long / self._across
 
     @property
     def half_ranges(self):
@@ -401,23 +396,23 @@ class RowMap(PublicRows):
             inside = np.clip(np.asarray(X, dtype=float), self.low, self.high)
             complete = not np.isnan(inside.min(initial=0.0))  # one pass in place of two
             return inside if complete else np.where(np.isnan(inside), self.offset, inside)
-        X, norms = _finite(np.asarray(X, dtype=float))
+        X = np.asarray(X, dtype=float)
+        X, norms = _finite(X, row_norms(X))
         return X * (self._norm / np.maximum(norms, self._norm))[:, None]
 
     def outside(self, X):
-        """Whether each value is outside of its range, shape (n_rows, n_features); of a row that is
-        too long, all are. NaN is not.
+        """Whether each value is outside of its range, or each row is too long, shape (n_rows,
+        n_inputs). NaN is not.
         """
-        X = np.asarray(X, dtype=float)
-        if self.low is not None:
-            found = np.empty((2, *X.shape), dtype=bool)
-            for compare, end, out in zip(
-                (np.less, np.greater), (self.low, self.high), found, strict=True
-            ):
-                _by_columns(compare, X, _folded(end, ()), out)
-            return found[0] | found[1]
-        long = row_norms(X) > self._norm * (1.0 + 1e-9)
-        return np.repeat(long[:, None], self.n_features, axis=1)
+        if self.low is None:
+            norms = norm_of_rows(X, axis=1) if issparse(X) else row_norms(X)
+            return norms[:, None] > self._norm * (1.0 + 1e-9)
+        return (X < self.low) | (X > self.high)
+
+    @property
+    def n_inputs(self):
+        """Ranges of columns, or the one of the norm of a row."""
+        return 1 if self.low is None else self.n_features
 
     def rows(self, X):
         """Clipped phi of a chunk of rows, of norm at most 1 up to rounding; total.
@@ -426,9 +421,7 @@ class RowMap(PublicRows):
         its norm is bounded. Sparse rows with a bounded norm have a sparse phi. Their values are
         clipped at 1e100 of it, so that no square overflows; those that underflow add nothing to 1.
         """
-        if issparse(X) and self.low is not None:
-            X = X.toarray()
-        elif issparse(X):
+        if issparse(X):
             Z = clipped_entries(X / self._norm, 1e100)
             factors = self.parts[0] / np.maximum(np.sqrt(Z.power(2).sum(axis=1)), 1.0)
             constant = np.full((len(factors), self.size - self.n_features), self.parts[1])
@@ -440,16 +433,13 @@ class RowMap(PublicRows):
             X, norms = _finite(X, norms)
             return self._phi(X, 1.0 / np.maximum(norms, self._norm)[:, None])
         # Clipping after the affine map is the same, and as few passes over the rows as can be.
-        d = self.n_features
+        limit = self.parts[0] / self._across
         phi = np.empty((len(X), self.size))
-        shift, scale, limit = self._affine
-        phi[:, :d] = X
-        phi[:, d:] = 0.0
-        if shift is not None:
-            _by_columns(np.subtract, phi, shift)
-        _by_columns(np.multiply, phi, scale)
+        np.subtract(X, self.offset, out=phi[:, : self.n_features])
+        phi[:, self.n_features :] = 0.0
+        phi *= self._factors
         phi.clip(-limit, limit, out=phi)
-        phi[:, d:] = self.parts[1]
+        phi[:, self.n_features :] = self.parts[1]
         if np.isnan(phi.sum()):
             np.nan_to_num(phi, copy=False, nan=0.0)
         return phi
@@ -607,36 +597,12 @@ def clipped_entries(X, limit):
     return Z
 
 
-def _finite(X, norms=None):
+def _finite(X, norms):
     """Rows and their lengths; those that are not finite become zero rows."""
-    norms = row_norms(X) if norms is None else norms
     finite = np.isfinite(norms)
     if finite.all():
         return X, norms
     return np.where(finite[:, None], X, 0.0), np.where(finite, norms, 0.0)
-
-
-def _folded(values, more):
-    """One of the values if they are all the same, else them and more for FOLD rows of phi."""
-    if len(values) and (values == values[0]).all():
-        return values[0]
-    return np.tile(np.append(values, more), FOLD)
-
-
-def _by_columns(operation, rows, folded, out=None):
-    """Apply a ufunc with one number, or one a column, to rows, in place if there is no ``out``.
-
-    The target of writing is contiguous.
-    """
-    out = rows if out is None else out
-    if np.ndim(folded) == 0:
-        operation(rows, folded, out=out)
-        return
-    in_folds = len(rows) - len(rows) % FOLD
-    width = rows.shape[1]
-    wide = (-1, FOLD * width)
-    operation(rows[:in_folds].reshape(wide), folded, out=out[:in_folds].reshape(wide))
-    operation(rows[in_folds:], folded[:width], out=out[in_folds:])
 
 
 UNIT_TARGET = TargetMap((-1.0, 1.0), False)  # of s r

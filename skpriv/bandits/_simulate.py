@@ -243,7 +243,7 @@ class RegretDisplay(Display):
     >>> from skpriv.bandits import LinearEnvironment, RandomPolicy, RegretDisplay, simulate
     >>> env = LinearEnvironment(n_actions=3, n_features=2)
     >>> result = simulate([RandomPolicy()], env, horizon=100, n_runs=2, random_state=0)
-    >>> RegretDisplay.from_result(result).plot().ax_.get_ylabel()
+    >>> RegretDisplay.from_result(result).ax_.get_ylabel()
     'cumulated regret'
     """
 
@@ -252,20 +252,21 @@ class RegretDisplay(Display):
     names: Any
 
     @classmethod
-    def from_result(cls, result: Any) -> Self:
-        """Take the result of :func:`simulate`; `plot` draws it.
+    def from_result(cls, result: Any, **options: Any) -> Self:
+        """Plot the result of :func:`simulate`.
 
         Parameters
         ----------
         result : Bunch
             Result of :func:`simulate`.
+        **options : dict
+            Options of `plot`, such as ``ax``.
 
         Returns
         -------
         display : RegretDisplay
-            It has no ``figure_`` before ``plot()``.
         """
-        return cls(regret=result.regret_, rounds=result.rounds, names=result.names)
+        return cls(regret=result.regret_, rounds=result.rounds, names=result.names).plot(**options)
 
     @validated
     def plot(self, ax: Any = None, *, legend: bool = True) -> Self:

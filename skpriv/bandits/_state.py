@@ -73,7 +73,10 @@ def _read(path):
     with open(path, "rb") as file:
         content = file.read(MOST_ENTRIES + 1)
     if not content.startswith(MAGIC) or len(content) > MOST_ENTRIES:
-        raise ValueError(f"{os.fspath(path)!r} is not a file that a policy was saved in.")
+        raise ValueError(
+            f"{os.fspath(path)!r} is not a file that a policy was saved in: give one that its save "
+            "wrote."
+        )
     line, _, body = content[len(MAGIC) :].partition(b"\n")
     header = parsed(line)
     version = header.get("version") if isinstance(header, dict) else None

@@ -107,7 +107,7 @@ class CoefficientDisplay(Display):
         """
         pyplot(f"{cls.__name__}.from_estimator")
         found = inference(estimator, confidence_level=confidence_level)
-        display = cls.from_inference(found, intercept=intercept, odds=scale in ("odds", "rates"))
+        display = cls._of(found, intercept, scale in ("odds", "rates"))
         if scale == "range":
             display = display.per_range(public_widths(estimator))
         return display.plot(ax)
@@ -135,8 +135,10 @@ class CoefficientDisplay(Display):
         return replace(self, names=names, **ends, unit="of the whole range")
 
     @classmethod
-    def from_inference(cls, found: Any, *, intercept: Any = False, odds: bool = False) -> Self:
-        """Take coefficients that have been computed; `plot` draws them.
+    def from_inference(
+        cls, found: Any, *, intercept: Any = False, odds: bool = False, ax: Any = None
+    ) -> Self:
+        """Plot coefficients that have been computed.
 
         Parameters
         ----------
@@ -146,11 +148,18 @@ class CoefficientDisplay(Display):
             Whether to show the intercept.
         odds : bool, default=False
             Whether to show odds ratios or rate ratios, with their intervals.
+        ax : matplotlib Axes, default=None
+            Where to plot; None makes a figure.
 
         Returns
         -------
         display : CoefficientDisplay
         """
+        return cls._of(found, intercept, odds).plot(ax)
+
+    @classmethod
+    def _of(cls, found, intercept=False, odds=False):
+        """A display that is not drawn yet."""
         if not isinstance(found, Inference):
             raise TypeError(
                 f"found is a {type(found).__name__}, but it must be what inference(model) "
@@ -210,15 +219,11 @@ class CoefficientDisplay(Display):
 
 
 def _ratio_axis(ax):
-    """A logarithmic axis with plain numbers: 1, 2 and 5 of each ten; even steps if it is short.
-
-    A long axis has powers of ten alone, since its labels would stand on each other.
-    """
+    """A logarithmic axis with plain numbers: even steps, or powers of ten if it is long."""
     from matplotlib.ticker import LogLocator, MaxNLocator
 
     ax.set_xscale("log")
     low, high = ax.get_xlim()
-    subs = (1.0, 2.0, 5.0) if high < 50.0 * low else (1.0,)
-    ax.xaxis.set_major_locator(LogLocator(subs=subs) if high > 4.0 * low else MaxNLocator(6))
+    ax.xaxis.set_major_locator(LogLocator() if high > 50.0 * low else MaxNLocator(6))
     ax.xaxis.set_major_formatter("{x:g}")
     ax.minorticks_off()

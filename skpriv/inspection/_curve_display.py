@@ -12,7 +12,6 @@ from .._printing import TURNED, Display, given_axes, level_ticks, picture_text, 
 from ..preprocessing import TableEncoder
 from ..records import present_names
 from ._units import model_steps
-from itertools import starmap
 
 
 def curves(
@@ -36,7 +35,9 @@ def curves(
     list of dict
         ``name``, ``values`` (in the units of the table, dates as dates, levels as texts), ``knots``
         (likewise), and ``curve``, what `AdditiveRegressor.curve` returns. A column of levels has
-        one point for each of them, and no knots.
+        one point for each of them, and no knots. ``missing`` has the effect of a
+        missing cell of a number or a date, the ends of its interval and those of its band in a
+        column; it has no column where missing cells have no indicator.
 
     Raises
     ------
@@ -61,34 +62,41 @@ def curves(
         raise TypeError(f"{type(last).__name__} has no curves: pass a fitted AdditiveRegressor.")
     encoder = next((step for step in before if isinstance(step, TableEncoder)), None)
     if encoder is None:
-        blocks: dict = {column: slice(column, column + 1) for column in range(len(last.knots_))}
+        places: dict = {column: [column] for column in range(len(last.knots_))}
         levels = {}
     else:
-        blocks = encoder.blocks_
-        levels = {name: of_column for name in blocks if (of_column := encoder.coded_levels(name))}
-    features = list(blocks) if features is None else features
+        places = {name: [*range(at.start, at.stop)] for name, at in encoder.blocks_.items()}
+        levels = {name: of_column for name in places if (of_column := encoder.coded_levels(name))}
+    features = list(places) if features is None else features
     features = [features] if isinstance(features, (str, Integral)) else features
     if encoder is not None:
-        features = present_names(features, blocks, "features", "the table")
+        features = present_names(features, places, "features", "the table")
     found = []
     for name in features:
-        if name in levels:
-            values = np.array(levels[name][0], dtype=object)
-            columns = list(range(blocks[name].start, blocks[name].stop))
-            curve = last.curve(columns, levels[name][1], confidence_level=confidence_level)
-            found.append({"name": str(name), "values": values, "knots": values[:0], "curve": curve})
-            continue
         # Without a table the regressor may know its features by name.
-        column = blocks[name].start if name in blocks else name
-        knots = last.curve(column, [0.0]).knots
-        grid = np.union1d(np.linspace(knots[0], knots[-1], n_points), knots)
-        curve = last.curve(column, grid, confidence_level=confidence_level)
-        label = curve.name
-        values = grid
-        if encoder is not None:
-            label = str(name)
+        columns = places.get(name, [name])
+        if name in levels:
+            labels, points = levels[name]
+            values = grid = np.array(labels, dtype=object)
+            knots = values[:0]
+        else:
+            knots = last.curve(columns[0], [0.0]).knots
+            values = grid = np.union1d(np.linspace(knots[0], knots[-1], n_points), knots)
+            # A missing cell stands in the middle of the range with an indicator, and what both of
+            # them add is known together alone, on average too.
+            absent = len(columns) - 1
+            points = np.pad(grid[:, None], ((0, absent), (0, absent)))
+            if encoder is not None and absent:
+                points[-1, -1] = encoder.bounds_out_[columns[-1], 1]
+        every = last.curve(columns, points, confidence_level=confidence_level)
+        numbers, missing = np.split(np.array(every[1:6]), [len(grid)], axis=1)
+        curve = type(every)(grid, *numbers, knots, every.name)
+        label = every.name if encoder is None else str(name)
+        if encoder is not None and name not in levels:
             values, knots = (_in_units(encoder, name, at) for at in (grid, knots))
-        found.append({"name": label, "values": values, "knots": knots, "curve": curve})
+        found.append(
+            {"name": label, "values": values, "knots": knots, "curve": curve, "missing": missing}
+        )
     return found
 
 
@@ -170,7 +178,7 @@ class CurveDisplay(Display):
         target_name : str, default="prediction"
             Name of what is predicted.
         ax : array of matplotlib Axes, default=None
-            One for each feature; None makes a figure with a shared vertical axis.
+            One for each feature; None makes a figure.
 
         Returns
         -------
@@ -190,23 +198,22 @@ class CurveDisplay(Display):
         Parameters
         ----------
         ax : array of matplotlib Axes, default=None
-            One for each feature; None makes a figure with a shared vertical axis.
+            One for each feature; None makes a figure.
 
         Returns
         -------
         display : CurveDisplay
             Itself, with `axes_` and `figure_`.
         """
-        axes = given_axes(ax, len(self.curves), type(self).__name__, sharey=True)
-        drawn = starmap(self._plot_panel, zip(axes, self.curves, strict=True))
-        self.lines_, self.bands_ = map(list, zip(*drawn, strict=True))
+        axes = given_axes(ax, len(self.curves), type(self).__name__)
+        drawn = map(self._plot_panel, axes, self.curves)
+        self.lines_, self.bands_ = map(list, zip(*drawn))
         axes[0].set(ylabel=f"effect on {picture_text(self.target_name, 16)}")
         # The first panel has one legend for what is drawn in any of them.
-        legend = {
-            label: handle
-            for ax in axes
-            for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)
-        }
+        legend: dict = {}
+        for ax in axes:
+            handles, labels = ax.get_legend_handles_labels()
+            legend |= zip(labels, handles)
         axes[0].legend(
             legend.values(), legend.keys(), fontsize="x-small", frameon=False,
             loc="lower left", bbox_to_anchor=(0.0, 1.0),
@@ -218,23 +225,21 @@ class CurveDisplay(Display):
     def _plot_panel(self, ax, panel):
         """Effects with their intervals and the band of all: a line, or a point for each level."""
         curve = panel["curve"]
-        coded = _levels_of(panel)
+        labels = None if len(panel["knots"]) else panel["values"]
         bounds = np.array([curve.band_low, curve.band_high, curve.low, curve.high])
         # An effect without a finite interval is noise, and is not drawn.
         effect = np.where(np.isfinite(bounds[2:]).all(axis=0), curve.effect, np.nan)
         bounds = np.where(np.isfinite(bounds), bounds, np.nan)
-        if coded is None:
+        if labels is None:
             values = panel["values"]
             mark = "-"
             draw = ax.fill_between
+            ax.tick_params(axis="x", rotation=30)
             styles = {"alpha": 0.15}, {"alpha": 0.2}
         else:
-            labels, shown_levels = coded
             values = np.arange(len(labels))
             mark = "o"
             draw = ax.vlines
-            effect = effect[shown_levels]
-            bounds = bounds[:, shown_levels]
             styles = {"alpha": 0.15, "linewidth": 8.0}, {"linewidth": 1.5}
             level_ticks(ax.xaxis, labels, **TURNED)
             ax.set_xlim(-0.5, len(values) - 0.5)
@@ -246,26 +251,15 @@ class CurveDisplay(Display):
             draw(values, *ends, color=color, label=name, **style)
             for ends, name, style in zip((bounds[:2], bounds[2:]), names, styles, strict=True)
         )
-        if coded is None:
+        if labels is None:
             knots = np.isin(curve.grid, curve.knots)
             ax.plot(values[knots], effect[knots], "o", color=color, markersize=3, label="knot")
         if np.isnan(effect).all():
             ax.text(0.5, 0.04, "not estimable", transform=ax.transAxes, ha="center", color="0.4")
+        else:  # Wide bands at the ends of a range must not make a curve look flat
+            room = 1.5 * np.nanmedian(bounds[1] - bounds[0])
+            ax.set_ylim(np.nanmin(effect) - room, np.nanmax(effect) + room)
         # All of the range is shown, also where no effect is
         ax.plot(values, np.zeros(len(values)), "--", color="0.4", linewidth=0.8)
         ax.set(xlabel=picture_text(panel["name"], 20))
         return line, band
-
-
-def _levels_of(panel):
-    """Labels of the levels of a panel and where they are in it; None of a curve.
-
-    A feature with two knots that are whole numbers one apart is a yes or no.
-    """
-    values = panel["values"]
-    knots = panel["knots"]
-    if not len(knots):
-        return list(values), np.arange(len(values))
-    if np.array_equal(np.asarray(knots, dtype=object), [0.0, 1.0]):
-        return ["0", "1"], np.array([0, len(values) - 1])
-    return None

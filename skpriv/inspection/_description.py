@@ -141,27 +141,35 @@ class ColumnMomentsQuery(Query):
     2 + 8 (2 - u) (1 - u) >= 2 - 2 = 0, since (2 - u) (u - 1) <= 1/4 on [1, 2]. It is largest at
     u = 2: 4, attained by z = 1 and z' = -1. Between a value and a missing cell it is
     z^2 + 2 z^4 + 1 <= 4, which z = 1 attains.
+
+    The rows of a person may be fewer than the most, so that missing cells are not all that is left:
+    half of their number is a fourth coordinate. A row that is not there is 0, at most
+    z^2 + 2 z^4 + 1 <= 4 from a value and 1/4 from a missing cell. A value and a missing cell are
+    4 + 1/4 apart at most.
     """
 
     ranges: tuple[ColumnRange, ...]
+    of_persons: bool = False
     name = "means and numbers of values"
 
     @property
     def sensitivity(self):
         """Largest change when a record is replaced, rounded up."""
-        return 2.0 * sqrt(len(self.ranges)) * ROUNDING
+        return sqrt((4.0 + 0.25 * self.of_persons) * len(self.ranges)) * ROUNDING
 
     @property
     def shape(self):
         """Number of coordinates."""
-        return (3 * len(self.ranges),)
+        return ((3 + self.of_persons) * len(self.ranges),)
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
         parts = []
         for column in self.ranges:
             z, missing = column.values(X)
-            parts += [z.sum(), sqrt(2.0) * (z @ z), float(np.count_nonzero(~missing))]
+            absent = np.count_nonzero(missing)
+            parts += [z.sum(), sqrt(2.0) * (z @ z), float(len(z) - absent)]
+            parts += [0.5 * absent] * self.of_persons
         return np.array(parts)
 
 
@@ -350,9 +358,8 @@ class RangeDescription:
     ----------
     name : str
         The name of the column.
-    missing : Estimated or None
-        The number of cells that are missing or cannot be read; None where persons are protected,
-        since the number of rows is not public then.
+    missing : Estimated
+        The number of cells that are missing or cannot be read.
     values : Estimated
         The number of cells that have a value.
     mean, std : Estimated
@@ -371,7 +378,7 @@ class RangeDescription:
     """
 
     name: str
-    missing: Estimated | None
+    missing: Estimated
     values: Estimated
     mean: Estimated
     std: Estimated
@@ -384,8 +391,7 @@ class RangeDescription:
 
     def rows(self) -> list[tuple[str, Estimated]]:
         """Names of the numbers and the numbers, for a table."""
-        counted = ("missing", self.missing) if self.missing else ("with a value", self.values)
-        rows = [counted, ("mean", self.mean), ("std. deviation", self.std)]
+        rows = [("missing", self.missing), ("mean", self.mean), ("std. deviation", self.std)]
         rows += [(f"{q:.0%} quantile", found) for q, found in self.quantiles.items()]
         rows += [("at or below the range", self.at_low), ("at or above the range", self.at_high)]
         return rows
@@ -468,7 +474,8 @@ class Description(Printed):
         if ColumnMomentsQuery in by_query:
             query, sums, scale = by_query[ColumnMomentsQuery]
             trees, counts, tree_scale = by_query[DistributionQuery]
-            parts = zip(query.ranges, sums.reshape(-1, 3), trees.tables(counts), strict=True)
+            by_range = sums.reshape(len(query.ranges), -1)
+            parts = zip(query.ranges, by_range, trees.tables(counts), strict=True)
             for column, moments, tree in parts:
                 name = column.name
                 found[name] = self._range(name, schema[name], moments, tree, scale, tree_scale)
@@ -505,7 +512,11 @@ class Description(Printed):
 
     def _range(self, name, column, moments, tree, scale, tree_scale):
         """A number or date: from its moments, its tree and the deviations of their noise."""
-        first, second, values = moments / [1.0, sqrt(2.0), 1.0]
+        first, second, values, *absent = moments.tolist()
+        second /= sqrt(2.0)
+        missing = self._count(2.0 * absent[0], 2.0 * scale) if absent else self._count(
+            self.n - values, scale
+        )  # fmt: skip
         count = float(np.clip(values, 1.0, self._largest_count))
         *levels, ends = tree
         distribution = Distribution(levels, tree_scale, (count, scale))
@@ -530,8 +541,8 @@ class Description(Printed):
         spread_error = sqrt(spread_variance)
         return RangeDescription(
             name=name,
-            missing=None if self._persons else self._count(self.n - float(values), scale),
-            values=self._count(float(values), scale),
+            missing=missing,
+            values=self._count(values, scale),
             mean=self._estimated(
                 mean, mean_error, (-1.0, 1.0), partial(values_at, column), half * mean_error
             ),
@@ -599,7 +610,9 @@ class Description(Printed):
         """
         axes = given_axes(axes, len(self.columns), "Description.plot")
         for ax, column in zip(axes, self.columns.values(), strict=True):
-            (_histogram if isinstance(column, RangeDescription) else _bars)(ax, column)
+            draw = _histogram if isinstance(column, RangeDescription) else _bars
+            draw(ax, column, self._z)
+            ax.tick_params(axis="x", rotation=30)
             ax.set_title(picture_text(column.name, 24))
         return axes
 
@@ -609,17 +622,17 @@ class Description(Printed):
         return [(part.name, said, found) for part in parts for said, found in part.rows()]
 
 
-def _histogram(ax, column):
+def _histogram(ax, column, z):
     ax.stairs(np.maximum(column.counts, 0.0), column.edges, fill=True, alpha=0.5)
+    low, high = (np.maximum(column.counts + k * column.count_error, 0.0) for k in (-z, z))
+    ax.stairs(high, column.edges, baseline=low, fill=True, color="0.3", alpha=0.3, label="interval")
     median = column.quantiles[0.5].estimate
     ax.axvline(median, color="C1", label=f"median {short_number(median)}")
     ax.set(ylabel="rows", ylim=(0.0, None))
-    if not isinstance(median, float):
-        ax.tick_params(axis="x", rotation=30)
-    ax.legend(fontsize="small")
+    ax.legend(fontsize="x-small", frameon=False)
 
 
-def _bars(ax, column):
+def _bars(ax, column, _):
     names, numbers = zip(*column.rows(), strict=True)
     values, low, high = np.array([(one.estimate, one.low, one.high) for one in numbers]).T
     heights = np.arange(len(names))
@@ -862,7 +875,7 @@ def describe(
     groups : array-like of shape (n_rows,), default=None
         The person to whom each row belongs; None takes the column that the schema names. Then the
         guarantee is for all rows of a person, the number of persons is public in place of the
-        number of rows, and missing cells of numbers are not counted.
+        number of rows.
     max_rows_per_group : int, default=None
         The most rows of each person that are used, with `groups`. The others are left out of
         all counts, and the noise grows in proportion to it.
@@ -923,7 +936,7 @@ def describe(
     tables = [(column,) for column in coded] + _tables(pairs, schema, ranges, coded)
     queries = []
     if ranges:
-        moments = ColumnMomentsQuery(tuple(ranges))
+        moments = ColumnMomentsQuery(tuple(ranges), persons is not None)
         queries += [moments, DistributionQuery(moments.ranges, DISTRIBUTION_DEPTH)]
     if tables:
         queries.append(CountsQuery(tuple(tables)))

@@ -14,7 +14,7 @@ from .._linalg import ROUNDED
 from .._parameters import Estimand, IntervalMethod, Level, validated
 from .._printing import Exported, Table, aligned, installed, sentence
 from ..records import same_names
-from ._units import INTERCEPT, law_in_units, model_steps
+from ._units import INTERCEPT, law_in_units, model_steps, named_note
 
 COLUMNS = ("estimate", "std_error", "low", "high", "statistic", "p_value", "privacy_share")
 RATIOS = ("ratio", "ratio_low", "ratio_high")
@@ -343,6 +343,7 @@ class Inference(Exported):
         return f"{statistic.name}: {value}{interval if statistic.std_error else ''}"
 
     def _notes(self):
+        yield from map(sentence, self.not_covered)
         if self.law.detail:
             yield f"Estimand: {self.estimand}."
         if self.law.ratio:
@@ -364,7 +365,6 @@ class Inference(Exported):
             )
         if self.statistics is not None:
             yield FIT_NOTE if self.statistics else NO_FIT_NOTE
-        yield from map(sentence, self.not_covered)
 
     def joint_tests(self) -> dict[str, WaldTest]:
         """Test of each list: that all of its levels are like the reference level.
@@ -507,7 +507,7 @@ def inference(
         return Inference(names, law, float(confidence_level), "")
     if report.unit == "person":
         law = replace(law, n=report.size)
-    said = *filter(None, [report.note]), *report.not_covered
+    said = *filter(None, [named_note(model)]), *report.not_covered
     return Inference(
         names,
         law,

@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import is_classifier
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from .._estimation._coefficients import NoLaw
@@ -36,7 +35,7 @@ from ..privacy import learns_nothing
 from ._coefficient_display import CoefficientDisplay
 from ._curve_display import CurveDisplay, curves
 from ._inference import Inference, inference
-from ._units import model_steps, public_widths, table_units
+from ._units import model_steps, named_note, public_widths, table_units
 
 _ONE_RECORD = (
     "One record is one row. For a person with several rows epsilon is multiplied by their number, "
@@ -140,7 +139,12 @@ def _sections(model, confidence_level, accountant=None, description=None):
     last = model_steps(model)[-1]
     report = last.privacy_report_
     unit = [sentence(report.persons), _GROUP] if report.persons else [_ONE_RECORD]
-    strange = [*_strange_steps(model), *map(sentence, report.not_covered)]
+    strange = [
+        f"A step before the regressor, {type(step).__name__}: what it has learnt from the rows is "
+        "not private."
+        for step in model_steps(model)[:-1] if not learns_nothing(step)
+    ]  # fmt: skip
+    strange += map(sentence, report.not_covered)
     versions = {"skpriv": VERSION, "numpy": np.__version__, "scikit-learn": version("scikit-learn")}
     title = "Curves" if last.curve else "Coefficients"
     sections = {
@@ -150,7 +154,7 @@ def _sections(model, confidence_level, accountant=None, description=None):
         ],
         "What the guarantee does not cover": [[*strange, *_NOT_COVERED]],
         "Which noisy sums were released, and what they cost": [
-            replace(report, pipeline=False, within=())
+            replace(report, pipeline=False, within=(), note=named_note(model))
         ],
         "What is public": [*_bounds(last, schema_of(model))],
     }  # fmt: skip
@@ -184,11 +188,11 @@ class _Curves(Exported):
     def _tables(self):
         rows: list = []
         for found in curves(self.model, n_points=2, confidence_level=self.confidence_level):
-            curve = found["curve"]
-            error = np.where(np.isfinite(curve.band_high), curve.band_high - curve.band_low, np.nan)
-            ends = (np.where(np.isnan(error), np.nan, x) for x in
-                    (curve.effect, curve.band_low, curve.band_high))  # fmt: skip
-            names = [*map(short_number, found["values"])]
+            missing = found["missing"]
+            effect, *_, low, high = np.hstack([found["curve"][1:6], missing])
+            error = np.where(np.isfinite(high), high - low, np.nan)
+            ends = (np.where(np.isnan(error), np.nan, end) for end in (effect, low, high))
+            names = [*map(short_number, found["values"]), *["missing"] * len(missing[0])]
             columns = (aligned(end, error) for end in ends)
             rows += zip(len(names) * [found["name"]], names, *columns, strict=True)
         return [Table(("feature", "value", "effect", "band low", "band high"), rows)]
@@ -246,16 +250,6 @@ def _plain(value):
         return "yes" if value else "no"
     text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
     return text if text.strip(" ,.'") else repr(text)  # a mark alone is not read as punctuation
-
-
-def _strange_steps(model):
-    """Steps before the regressor that may have learnt from the rows without paying."""
-    for name, step in model.steps[:-1] if isinstance(model, Pipeline) else []:
-        if not learns_nothing(step):
-            yield (
-                f"The step {name!r} before the regressor, {type(step).__name__}: what it has "
-                "learnt from the rows is not private."
-            )
 
 
 _STYLE = """
@@ -335,7 +329,7 @@ def release_page(
         f"<title>{escape(head)}</title>{STYLE}<style>{_STYLE}</style></head>\n"
         f'<body><main class="skpriv">\n<h1>{escape(head)}</h1>\n'
         f'<div class="summary"><p>{escape(_summary(report))}</p></div>\n'
-        f"{''.join(map(html, _warnings(report)))}\n{body}\n"
+        f"{''.join(map(html, _warnings(report, named_note(model))))}\n{body}\n"
         '<div class="signature"><div>Released by</div><div>Date</div><div>Signature</div></div>\n'
         "</main></body></html>\n"
     )
@@ -456,8 +450,10 @@ def _warned(text):
     return Html(f'<div class="warning"><p>{text}</p></div>')
 
 
-def _warnings(report):
-    """The words about numbers that are not for release."""
+def _warnings(report, note=None):
+    """The words about numbers that are not for release, and what a reader has to know of a fit."""
+    if note:
+        yield _warned(escape(note))
     if isinf(report.guarantee.epsilon):
         yield _warned("These numbers have no noise at all: do not publish them.")
     elif not report.secure:
@@ -488,7 +484,7 @@ def picture(model, confidence_level):
     *_, found = shown_coefficients(model, confidence_level)
     if not isinstance(found, Inference):
         return None
-    display = CoefficientDisplay.from_inference(found, odds=bool(found.law.ratio))
+    display = CoefficientDisplay._of(found, odds=bool(found.law.ratio))
     if not found.law.ratio:
         # A slope per year beside the effect of a yes or no would look like nothing.
         with suppress(ValueError):  # without public ranges it is per unit

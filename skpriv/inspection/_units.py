@@ -1,5 +1,7 @@
 """From a fitted pipeline to its regressor, and from its coefficients to the units of the table."""
 
+import re
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -10,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder
 from sklearn.utils.validation import check_is_fitted
 
-from .._compat import BaseSearchCV, names_in, pipeline_steps
+from .._compat import BaseSearchCV, columns_of, names_in, pipeline_steps
 from .._estimation._coefficients import NoLaw
 from .._estimation._cells import KnowsCells, behind, placed
 from .._estimation._public_maps import column_bounds
@@ -33,6 +35,26 @@ def model_steps(model):
     if isinstance(steps[-1], BaseSearchCV):
         raise TypeError(SEARCH.format(type(steps[-1]).__name__))
     return steps
+
+
+def named_note(model):
+    """The note of a report, with the names that columns have before the regressor in a Pipeline.
+
+    Parameters
+    ----------
+    model : fitted regressor, or Pipeline with one at its end
+
+    Returns
+    -------
+    str or None
+    """
+    last = model_steps(model)[-1]
+    note = last.privacy_report_.note
+    if names_in(last) is None:
+        with suppress(TypeError, AttributeError, ValueError):  # no note, step or names before it
+            names = model[:-1].get_feature_names_out()
+            return re.sub(r"\bx(\d+)\b", lambda place: names[int(place[1])], note)
+    return note
 
 
 def law_in_units(model, estimand):
@@ -137,8 +159,9 @@ def _law_of(last, estimand):
         raise NoLaw(
             f"{type(last).__name__} of {type(last).__module__} has no coefficient_law: "
             "inference needs a linear regressor whose released equations have known noise, such as "
-            "skpriv.linear_model.LinearRegression. Of a search pass best_estimator_; curves and "
-            "coefficient_table show an additive model."
+            "skpriv.linear_model.LinearRegression. Of a search pass best_estimator_, of another "
+            "wrapper the fitted estimator inside, such as regressor_; curves and coefficient_table "
+            "show an additive model."
         )
     estimand = estimand or last.estimand
     possible = last.law_estimands
@@ -211,14 +234,15 @@ def _through(steps, names):
 def _step_map(step, names):
     """The `StepMap` of one step of a pipeline, or of the columns of a ColumnTransformer."""
     size = len(names)
-    identity = np.eye(len(names) + 1)
+    identity = np.eye(size + 1)
     if isinstance(step, PublicTransformer):
         own = step.coefficient_map()
         cells = np.empty((0, own.matrix.shape[1])) if own.cells is None else own.cells
         named = None if isinstance(step, BoundsScaler) else own.names
         return StepMap(named, own.matrix, cells, own.lists)
+    same = StepMap(None, identity, identity[:0])
     if _does_nothing(step):
-        return StepMap(None, identity, identity[:0])
+        return same
     if isinstance(step, Pipeline):
         found = _through(pipeline_steps(step), names)
         return found._replace(matrix=identity if found.matrix is None else found.matrix)
@@ -227,10 +251,10 @@ def _step_map(step, names):
     if isinstance(step, OneHotEncoder):
         return _one_hot(step, names)
     if isinstance(step, OrdinalEncoder):
-        _check_public(step, step.categories, "'auto'")
-        return StepMap(None, identity, identity[:0])
+        _check_public(step)
+        return same
     if isinstance(step, SimpleImputer) and step.strategy == "constant" and not step.add_indicator:
-        return StepMap(None, identity, identity[:0])
+        return same
     if hasattr(step, "get_support"):
         matrix = identity[:, np.append(step.get_support(indices=True), size)]
         return StepMap(None, matrix, matrix[:0])
@@ -251,71 +275,64 @@ def _does_nothing(step):
     return nothing or isinstance(step, FunctionTransformer) and step.func is None
 
 
-def _check_public(step, categories, learned):
+def _check_public(step):
     """Refuse lists that were read off the rows."""
-    limits = [getattr(step, name) for name in ("min_frequency", "max_categories")]
-    if isinstance(categories, str) or any(limit is not None for limit in limits):
+    if isinstance(step.categories, str) or {step.min_frequency, step.max_categories} != {None}:
         name = type(step).__name__
         raise NoLaw(
-            f"{name}(categories={learned}), with min_frequency or max_categories, learns its list "
+            f"{name}(categories='auto'), with min_frequency or max_categories, learns its list "
             f"from the private rows: pass the public one, {name}(categories=[[...], ...]), or use "
             "skpriv.preprocessing.TableEncoder with a schema."
         )
 
 
 def _one_hot(step, names):
-    """Effects of levels against the one that is dropped, or the first one, and of other values.
+    """Effects of levels against the one that is dropped, or the first one, and of other values."""
+    _check_public(step)
+    dropped = [None] * len(names) if step.drop_idx_ is None else step.drop_idx_
+    ignores = [step.handle_unknown != "error"] * len(names)
+    found = map(_hot, names, step.categories_, dropped, ignores)
+    return _joined(names, enumerate(found))
 
-    Rows of values that are in no list have zeros, where the encoder ignores them: if no level is
+
+def _hot(name, levels, dropped, ignores):
+    """The `StepMap` of one column with a list.
+
+    Rows of values that are not in it have zeros, where the encoder ignores them: if no level is
     dropped, they have an effect of their own.
     """
-    _check_public(step, step.categories, "'auto'")
-    dropped = [None] * len(names) if step.drop_idx_ is None else step.drop_idx_
-    n_out = sum(map(len, step.categories_)) - sum(i is not None for i in dropped)
-    one = np.eye(n_out + 1)
-    rows = []
-    cells = []
-    start = 0
-    effects: list = []
-    lists = {}
-    intercept = one[-1].copy()  # that of rows whose columns all have their reference level
-    for name, levels, drop in zip(names, step.categories_, dropped, strict=True):
-        with_column = [place for place in range(len(levels)) if place != drop]
-        columns = np.arange(start, start + len(with_column))
-        of_level = np.zeros((len(levels), n_out + 1))
-        of_level[with_column, columns] = 1.0
-        reference = 0 if drop is None else drop
-        intercept += of_level[reference]
-        others = [place for place in range(len(levels)) if place != reference]
-        of_list = [f"{name}={levels[place]}" for place in others]
-        lists[name] = (str(levels[reference]), of_list)
-        effects += of_list
-        rows += [of_level[place] - of_level[reference] for place in others]
-        if drop is None and step.handle_unknown != "error":
-            effects.append(f"{name}=other")
-            rows.append(-of_level[reference])
-        cells += [*one[columns], one[-1] - one[columns].sum(axis=0)]
-        start += len(with_column)
-    return StepMap(effects, np.array([*rows, intercept]), np.array(cells), lists)
+    reference = dropped or 0
+    points = np.delete(np.eye(len(levels)), [] if dropped is None else dropped, axis=1)
+    effects = [f"{name}={level}" for level in np.delete(levels, reference)]
+    lists = {name: (str(levels[reference]), effects.copy())}
+    rows = np.delete(points - points[reference], reference, axis=0)
+    if dropped is None and ignores:
+        effects.append(f"{name}=other")
+        rows = np.vstack([rows, -points[reference]])
+    one = np.eye(points.shape[1] + 1)
+    matrix = np.pad(np.vstack([rows, points[reference]]), ((0, 0), (0, 1)))
+    return StepMap(effects, matrix, np.vstack([one[:-1], one[-1] - one[:-1].sum(axis=0)]), lists)
 
 
 def _columns(step, names):
-    """The `StepMap` of a ColumnTransformer.
+    """The `StepMap` of a ColumnTransformer."""
+    found = []
+    for label, transformer, _ in step.transformers_:
+        if not (isinstance(transformer, str) and transformer == "drop"):
+            inner = np.array(columns_of(step)[label], dtype=int)
+            found.append((inner, _step_map(transformer, [names[i] for i in inner])))
+    return _joined(names, found)
+
+
+def _joined(names, found):
+    """The `StepMap` of several ones side by side, each with the columns that it takes.
 
     Its effects are those of the columns that are selected and scaled, then those of the encoders.
     """
-    place = {name: i for i, name in enumerate(names)}
     effects: list = []
     blocks = []
     lists: dict = {}
-    for _, transformer, columns in step.transformers_:
-        if isinstance(transformer, str) and transformer == "drop":
-            continue
-        mask = isinstance(columns, slice) or np.asarray(columns).dtype == bool
-        inner = np.arange(len(names))[columns] if mask else np.array(
-            [place[c] if isinstance(c, str) else c for c in np.atleast_1d(columns)], dtype=int
-        )  # fmt: skip
-        own = _step_map(transformer, [names[i] for i in inner])
+    for inner, own in found:
         if own.effects is not None:
             inner = len(names) + len(effects) + np.arange(len(own.effects))
             effects += own.effects

@@ -17,6 +17,9 @@ from .._estimation._cells import Cells
 from .._estimation._coefficients import CoefficientLaw, equations_law, solved_equations
 from .._estimation._fit_statistics import moment_statistics, weighted_statistics
 from .._estimation._intervals import asymptotic_interval, certified_by_equations
+from .._estimation._loop._bounds_words import narrow_bounds
+from .._estimation._loop._rows import ClippedRowsQuery
+from .._estimation._loop._rules import CLIPPED_SHARE
 from .._estimation._moments import (
     RESIDUAL_CLIP,
     Instrument,
@@ -175,14 +178,20 @@ class MomentRegressor(PoolsFits, CertifiedIntervals, FitsPersons, PredictionInte
         (float, float)
             Limits on the deviation of the residuals.
         """
-        answer = session.sum(query, share)
+        maps = query.maps
+        of_clips = CLIPPED_SHARE * (maps.row_map.bounded and session.trust.can.same_rows)
+        answer = session.sum(query, share - of_clips)
         equations = query.equations(answer)
         theta = self._keep(equations)
+        if of_clips:
+            count = ClippedRowsQuery(maps.row_map, maps.target_map)
+            clipped = count.read(session.sum(count, of_clips))
+            session.report.add_note(narrow_bounds(clipped, maps.row_map, None))
         if answer.reports is not None:
             reported = np.linalg.solve(self._coordinates, theta)
             residual = {"residual_gram": answer.reports.error_gram(reported)}
         else:
-            residual = residual_gram(session, equations, theta, query.maps, instrument)
+            residual = residual_gram(session, equations, theta, maps, instrument)
         self._equations = replace(equations, **residual)
         radius = self._scaling.radius
         return tuple(radius * limit for limit in self._equations.residual_deviation(theta))
@@ -378,10 +387,10 @@ class SSPRegressor(MomentRegressor):
     -----
     **Privacy guarantee**: (epsilon, delta)-differential privacy under replacement of one record,
     local in the local model. Released: one joint Gaussian answer for the moments and, in the
-    central model, one for the residual variance; their costs compose exactly as Gaussian DP (Dong,
-    Roth and Su 2022). With the codebook channel users send one index each, whose price rests on one
-    exact integer draw (delta = 0, docs/trust.md), and all that follows is post-processing.
-    Public: the number of records and all parameters.
+    central model, one for the residual variance and one that counts clipped rows; their costs
+    compose exactly as Gaussian DP (Dong, Roth and Su 2022). With the codebook channel users send
+    one index each, whose price rests on one exact integer draw (delta = 0, docs/trust.md), and all
+    that follows is post-processing. Public: the number of records and all parameters.
 
     **Intervals** assume that the clipped target has a linear mean in the clipped rows. With
     ``coef_norm=None`` nothing else is assumed: the coefficients are bounded from the released

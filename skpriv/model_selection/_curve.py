@@ -534,23 +534,24 @@ class PrivacyUtilityDisplay(Display):
         """
         pyplot(f"{cls.__name__}.from_estimator")
         curve = privacy_utility_curve(estimator, X, y, **options)
-        return cls.from_curve(curve).plot(ax, quantity=quantity)
+        return cls.from_curve(curve, ax=ax, quantity=quantity)
 
     @classmethod
-    def from_curve(cls, curve: Any) -> Self:
-        """Take a curve that has been computed; `plot` draws it.
+    def from_curve(cls, curve: Any, **options: Any) -> Self:
+        """Plot a curve that has been computed.
 
         Parameters
         ----------
         curve : Bunch
             Curve of :func:`privacy_utility_curve`.
+        **options : dict
+            Options of `plot`, such as ``ax`` and ``quantity``.
 
         Returns
         -------
         display : PrivacyUtilityDisplay
-            It has no ``figure_`` before ``plot()``; that of ``from_estimator`` is drawn already.
         """
-        return cls(**{item.name: curve[item.name] for item in fields(cls)})
+        return cls(**{item.name: curve[item.name] for item in fields(cls)}).plot(**options)
 
     def plot(
         self,

@@ -22,11 +22,12 @@ from .._stored import frozen, stored
 from ..records import (
     CLOCKS,
     DATES,
+    NUMBERS,
+    TEXTS,
     DURATIONS,
     INTERVALS,
     PERIODS,
     READ_AS_NUMBERS,
-    TRUTHS,
     present_names,
     refuse_dtypes,
     silence,
@@ -401,7 +402,9 @@ class _Range(_Line):
     @property
     def reference_position(self) -> float:
         """Position of the value against which a missing cell is told."""
-        return 0.0 if self.typical is None else float(self._position(self._number(self.typical)))
+        middle = sum(self.usual) / 2.0 if self.usual else None
+        value = middle if self.typical is None else self._number(self.typical)
+        return 0.0 if value is None else float(self._position(value))
 
     @property
     def _ends(self):
@@ -423,9 +426,9 @@ class Numeric(_Range):
         public constant in the range.
     typical : float, default=None
         The value in the range against which the effect of a missing cell is told, such as 20 where
-        the range is (0, 600); it needs ``missing="indicator"``. By default it is the middle of the
-        range, which may be far from every row. It changes the table of coefficients, and not what
-        is released.
+        the range is (0, 600); it needs ``missing="indicator"``. By default it is the middle of
+        ``usual``, or else of the range, which may be far from every row. It changes the table of
+        coefficients, and not what is released.
     unit : str, default=None
         The unit of the numbers, for tables of coefficients: with "year", "age per year". Durations
         are read in it, where it is "second", "minute", "hour", "day" or "week".
@@ -553,7 +556,6 @@ class Date(_Range):
 
     format: str | None = field(default=None, kw_only=True)
     kind = "date"
-    readable = READ_AS_NUMBERS - {TRUTHS} | {DATES, PERIODS}
     to_fill_in = ("low = 2015-01-01", "high = 2024-12-31")
 
     def __post_init__(self):
@@ -562,6 +564,12 @@ class Date(_Range):
             raise ValueError(
                 f"format={self.format!r} must be a format of dates such as '%d/%m/%Y'."
             )
+
+    @property
+    def readable(self) -> Any:
+        """Kinds of dtypes whose cells it can read: no number is written as 31.12.2020."""
+        marked = {*"./: -"} & {*(self.format or "")}
+        return {None, DATES, PERIODS, TEXTS, TEXTS if marked else NUMBERS}
 
     def _checked(self, name, value):
         if not isinstance(value, date | str) or np.isnan(days(value)):

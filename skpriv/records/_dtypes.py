@@ -30,6 +30,10 @@ _BEGINNINGS = {
     NUMBERS: "int uint float double halffloat decimal",
 }  # fmt: skip
 REMEDIES = {
+    NUMBERS: (
+        "its format has marks, which no number has. Some readers take 31.12.2020 for a number: "
+        "read the file with all cells as texts, in pandas with dtype=str."
+    ),
     TRUTHS: "describe it as Boolean() in a schema.",
     DATES: (
         "describe it as Date(low, high) in a schema, which TableEncoder reads, or pass numbers, "

@@ -131,9 +131,9 @@ def test_bad_parameters(parameters):
 def test_display():
     pyplot = pytest.importorskip("matplotlib.pyplot")
     result = simulate(policies(), ENV, horizon=200, n_runs=2, random_state=0)
-    display = RegretDisplay.from_result(result)
     axes = pyplot.figure().subplots()
-    assert display.plot(axes) is display
+    display = RegretDisplay.from_result(result, ax=axes)
+    assert display.ax_ is axes
     assert [line.get_label() for line in display.lines_] == result.names
     x, y = display.lines_[0].get_data()
     assert len(x) == 200

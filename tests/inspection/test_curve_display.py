@@ -59,6 +59,40 @@ def test_curves_are_in_the_units_of_the_table(model):
         curves(model, features=["height"])
 
 
+def test_a_missing_cell_is_a_point_beside_a_curve_that_it_hides_nowhere():
+    """All rows in the middle of the range are missing cells, with whose effect it is confused."""
+    rng = np.random.RandomState(0)
+    age = np.where(rng.rand(8000) < 0.2, np.nan, rng.uniform(20, 35, 8000))
+    frame = pd.DataFrame({"age": age, "sex": rng.choice(["F", "M"], 8000)})
+    y = np.where(np.isnan(age), 1.0, (age - 20) / 15) + rng.normal(scale=0.1, size=8000)
+    encoder = TableEncoder({name: SCHEMA[name] for name in frame}).fit(frame)
+    regressor = AdditiveRegressor(
+        bounds_X=encoder.bounds_out_, bounds_y=(-1, 2), linear_features=[1, 2, 3], knots=5,
+        epsilon=4.0, random_state=0,
+    )  # fmt: skip
+    model = make_pipeline(encoder, regressor).fit(frame, y)
+    age, sex = curves(model, features=["age", "sex"])
+    known = np.asarray(age["values"], float) <= 35
+    assert np.isfinite(age["curve"].high[known]).all() and not sex["missing"].size
+    step = age["missing"][0, 0] - age["curve"].effect[0]
+    assert step == pytest.approx(1.0, abs=0.2)  # between a missing age and 20 years
+    effect, low, high, band_low, band_high = age["missing"][:, 0]
+    assert band_low <= low <= effect <= high <= band_high
+    (predicted,) = np.diff(model.predict(pd.DataFrame({"age": [20, np.nan], "sex": ["F", "F"]})))
+    assert step == pytest.approx(predicted)
+    assert "missing" in coefficient_table(model)
+    ax, other = CurveDisplay.from_estimator(model).axes_
+    assert not ax.get_shared_y_axes().joined(ax, other)
+
+
+def test_wide_ends_do_not_flatten_a_curve(model):
+    ax = CurveDisplay.from_estimator(model, features="age").axes_[0]
+    curve = curves(model, features="age")[0]["curve"]
+    low, high = ax.get_ylim()
+    assert high - low < 4.0 * np.ptp(curve.effect)
+    assert low < curve.effect.min() and curve.effect.max() < high
+
+
 def test_a_panel_for_each_curve(model):
     display = CurveDisplay.from_estimator(model, target_name="cost")
     assert len(display.axes_) == len(display.lines_) == len(display.bands_) == 3

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 import skpriv
-from skpriv.inspection import confidence_interval, inference
+from skpriv.inspection import confidence_interval, inference, model_card, release_page
 from skpriv.linear_model import LinearRegression
 from skpriv.preprocessing import BoundsScaler, Categorical, Numeric, TableEncoder
 
@@ -149,7 +149,19 @@ def test_a_norm_that_one_hot_rows_exceed_is_told_in_the_table():
     model = make_pipeline(columns, last).fit(X, y)
     share, *parts = re.findall(r"([\d.]+)%", last.privacy_report_.note.partition(" and ")[0])
     text = " ".join(str(inference(model)).split())
-    assert last.privacy_report_.note in text and "data_norm" in text
+    assert f"1. {last.privacy_report_.note}" in text and "data_norm" in text
+    assert last.privacy_report_.note in release_page(model).partition("<h2>")[0]
     assert 80.0 < float(share)
     with pytest.raises(TypeError, match="use skpriv.preprocessing.TableEncoder"):
         skpriv.save(model, "never.json")
+
+
+def test_notes_name_columns_as_they_come_out_of_the_step_before():
+    X, y = _table()
+    model = _model(OneHotEncoder(categories=LISTS, sparse_output=False))
+    model[-1].set_params(bounds_X=[(0, 1)] * 6 + [(0, 0.5)])
+    model.fit(X, y)
+    assert "in x6 (" in model[-1].privacy_report_.note
+    for text in (str(inference(model)), model_card(model), release_page(model)):
+        assert "in numbers__x (" in " ".join(text.replace("\\", "").split())
+        assert "in x6 (" not in text

@@ -1,4 +1,5 @@
 import sys
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -43,13 +44,14 @@ def test_draws_medians_in_order(quantity, values, reference, curve):
 
 
 def test_holds_arrays_only(curve):
-    held = vars(PrivacyUtilityDisplay.from_curve(curve)).values()
+    display = PrivacyUtilityDisplay.from_curve(curve)
+    held = [getattr(display, field.name) for field in fields(display)]
     assert all(value is None or isinstance(value, (np.ndarray, str)) for value in held)
 
 
 def test_plots_on_given_axes(curve):
     _, ax = pyplot.subplots()
-    display = PrivacyUtilityDisplay.from_curve(curve).plot(ax, name="mine", show_reference=False)
+    display = PrivacyUtilityDisplay.from_curve(curve, ax=ax, name="mine", show_reference=False)
     assert display.ax_ is ax and len(ax.lines) == 1
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["mine"]
 
@@ -67,7 +69,7 @@ def test_from_estimator_is_the_curve():
 def test_refuses_what_it_has_not(quantity, message, curve):
     other = type(curve)(**{**curve, "interval_coverages": None})
     with pytest.raises(ValueError, match=message):
-        PrivacyUtilityDisplay.from_curve(other).plot(quantity=quantity)
+        PrivacyUtilityDisplay.from_curve(other, quantity=quantity)
 
 
 def test_names_the_extra_before_any_work(curve, monkeypatch):
@@ -75,4 +77,4 @@ def test_names_the_extra_before_any_work(curve, monkeypatch):
     with pytest.raises(ImportError, match=r"skpriv\[plot\]"):
         PrivacyUtilityDisplay.from_estimator(None, *DATA)
     with pytest.raises(ImportError, match=r"skpriv\[plot\]"):
-        PrivacyUtilityDisplay.from_curve(curve).plot()
+        PrivacyUtilityDisplay.from_curve(curve)

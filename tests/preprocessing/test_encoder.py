@@ -2,6 +2,7 @@
 
 import datetime as dt
 import pickle
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -288,6 +289,13 @@ def test_effects_of_missing_cells_do_not_depend_on_the_public_range(high, global
     assert known.names == ["x", "x=missing against 20"]
     wanted = (3.0 * x + 50.0)[absent].mean() - 60.0
     np.testing.assert_allclose(effects, [3.0, wanted], atol=1e-9)
+
+
+def test_a_missing_cell_is_told_against_the_middle_of_usual_values():
+    usual = Numeric(0, 600, missing="indicator", usual=(10, 30))
+    stated = Numeric(0, 600, missing="indicator", typical=20)
+    assert usual.reference_position == pytest.approx(stated.reference_position)
+    assert replace(usual, typical=300.0).reference_position == 0.0
 
 
 def test_a_typical_value_is_one_of_the_range_and_for_indicators():

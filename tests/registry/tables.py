@@ -40,10 +40,14 @@ def _row(*values):
 
 
 LOW, HIGH = _row(-1, 0, -1, 0, 1, 0, 0), _row(1, 0, 1, 0, 0, 1, 0)
+ABSENT = _row(0, 1, 0, 1, 1, 0, 0)
 CASES = {
     ColumnMomentsQuery: Case(
-        lambda rng: ColumnMomentsQuery(_lines(rng)),
-        (lambda: (ColumnMomentsQuery(RANGES), LOW, HIGH),),
+        lambda rng: ColumnMomentsQuery(_lines(rng), rng.rand() < 0.5),
+        (
+            lambda: (ColumnMomentsQuery(RANGES), LOW, HIGH),
+            lambda: (ColumnMomentsQuery(RANGES, True), ABSENT, HIGH),
+        ),
         width=WIDTH,
     ),
     DistributionQuery: Case(

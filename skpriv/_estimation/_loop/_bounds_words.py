@@ -9,12 +9,13 @@ from ...privacy import TOLD_ABOVE
 from ._law import FITTED
 
 
-def narrow_bounds(fit, row_map, names):
+def narrow_bounds(clipped, row_map, names):
     """The note of a report on records that were clipped, by released counts of them.
 
     Parameters
     ----------
-    fit : LoopFit
+    clipped : tuple or None
+        The counts that `ClippedRowsQuery` read.
     row_map : RowMap, or what stands in its place
     names : sequence of str, or None
         Names of the features.
@@ -24,9 +25,9 @@ def narrow_bounds(fit, row_map, names):
     str
         Empty where the bounds suit, or noise may explain what is seen.
     """
-    if fit.clipped is None:
+    if clipped is None:
         return ""
-    part, parts, noise = fit.clipped
+    part, parts, noise = clipped
     if part <= TOLD_ABOVE * noise:
         return ""
     features = range(row_map.n_inputs)

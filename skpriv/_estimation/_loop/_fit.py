@@ -260,7 +260,7 @@ class LoopFit(Released):
 
     def notes(self, row_map, names):
         """What a report says of bounds that are too narrow or too wide."""
-        return narrow_bounds(self, row_map, names), wide_bounds(self, row_map, names)
+        return narrow_bounds(self.clipped, row_map, names), wide_bounds(self, row_map, names)
 
     def coefficient_law(self, maps, fitted=True, hiding=NOISE, **words):
         """Law of the coefficients: that of a `LoopSource`, with further fields."""

@@ -197,15 +197,16 @@ class MarginsQuery(Query):
 class ClippedRowsQuery(Query):
     """Number of records outside of any bound, and outside of those of each value, over sqrt(d).
 
-    The d values are the features, and the target where its map has bounds. A record moves the first
-    count by at most 1, and each of the d others by at most 1 / sqrt(d): sensitivity sqrt(2),
-    attained by a record that leaves all bounds and one that leaves none.
+    The d values are the features, or the norm of a row, and the target where it has bounds. A
+    record moves the first count by at most 1, and each of the d others by at most 1 / sqrt(d):
+    sensitivity sqrt(2), attained by a record that leaves all bounds and one that leaves none.
     """
 
     row_map: RowMap
     target_map: Any = None
     name = "rows outside of their bounds"
     sensitivity = SQRT2 * ROUNDING
+    takes_sparse = True
 
     @property
     def shape(self):
@@ -219,7 +220,7 @@ class ClippedRowsQuery(Query):
     def sum(self, X, y):
         """Exact counts over a chunk of rows."""
         counts = np.zeros(self.shape)
-        for block in blocks_of(len(X), X.shape[1]):
+        for block in blocks_of(*X.shape):
             outside = self.row_map.outside(X[block])
             if self._bounds_target:
                 outside = np.column_stack([outside, self.target_map.outside(y[block])])

@@ -214,7 +214,7 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         query, size = (LocationQuery, 0.7072) if k == 2 else (ClassRatesQuery, 1.0)
         # What counted the classes, unless a fit began at another one or nothing is noisy
         counts = [row for row in report.rows if row.query == query.name]
-        # Of rows of persons and rows with weights these are no shares of records
+        # These are no shares of records where rows have persons or weights
         if not counts or fit.rows_per_record > 1 or report.max_weight is not None:
             return ()
         rates = special.softmax(np.append(0.0, fit.location)[-k:])

@@ -210,7 +210,7 @@ class PrivacyReport(Printed):
     @property
     def not_covered(self) -> list[str]:
         """Sentences about what was read or repeated outside of the fit, and is not counted."""
-        said = [PIPELINE] if self.pipeline else []
+        said = [f"the guarantee {PIPELINE}"] if self.pipeline else []
         return said + ([CALLED.format(", ".join(self.within))] if self.within else [])
 
     @property

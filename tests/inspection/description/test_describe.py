@@ -141,13 +141,32 @@ def test_persons_are_protected_with_all_their_rows(table, schema):
     options = {"epsilon": 1.0, "delta": 1e-6, "random_state": 0, "columns": ["sex", "age"]}
     whole = describe(table, schema, groups=people, max_rows_per_group=4, **options)
     other = whole["sex"].counts["F"]
-    assert whole.n == N // 4 and whole["age"].missing is None
+    assert whole.n == N // 4
     assert "replacing one person, with all rows" in str(whole)
     assert f"{N // 4:,} persons, at most 4 of the rows of each. Intervals" in str(whole)
     assert other.low <= (table["sex"] == "F").sum() <= other.high
     assert whole["age"].mean.low <= table["age"].mean() <= whole["age"].mean.high
     median = whole["age"].quantiles[0.5]
     assert median.low <= table["age"].median() <= median.high
+
+
+def test_missing_cells_of_persons_are_counted_and_rows_that_are_not_there_are_none(table, schema):
+    """Half of the persons have two rows of four, so that the number of rows tells nothing."""
+    rows = table[np.arange(N) % 8 < 6]
+    people = (np.arange(N) // 4)[np.arange(N) % 8 < 6]
+    options = {"epsilon": np.inf, "delta": 1e-6, "columns": ["pay"]}
+    found = describe(rows, schema, groups=people, max_rows_per_group=4, **options)
+    assert found["pay"].missing.estimate == rows["pay"].isna().sum()
+    assert found["pay"].values.estimate == rows["pay"].notna().sum()
+    pay = rows["pay"].clip(0, 200)
+    assert found["pay"].mean.estimate == pytest.approx(pay.mean())
+    assert found["pay"].std.estimate == pytest.approx(pay.std(ddof=0))
+    noisy = describe(
+        rows, schema, groups=people, max_rows_per_group=4, epsilon=1.0, delta=1e-6,
+        columns=["pay"], random_state=0,
+    )["pay"]  # fmt: skip
+    assert noisy.missing.std_error == pytest.approx(2.0 * noisy.values.std_error)
+    assert noisy.missing.low <= rows["pay"].isna().sum() <= noisy.missing.high
 
 
 def test_frames_of_any_library_give_the_same(table, schema):
