@@ -110,7 +110,7 @@ def silence_everywhere() -> Iterator[None]:
 
 
 def refusal(error: BaseException) -> Exception:
-    """What is raised in place of an error of a library, whose words may be those of a cell.
+    """The error in place of one of a library, whose words may be those of a cell.
 
     A failure of memory, of a file or of a connection stays one, without the name of a file.
     """
@@ -138,12 +138,12 @@ def foreign(read: Any, *arguments: Any) -> Iterator[Any]:
 
 @frozen
 class Unread:
-    """What a task has as its result in place of cells that it could not read.
+    """The result of a task that could not read its cells.
 
     Attributes
     ----------
     refused : Exception
-        What is raised where the result is asked for.
+        The error for whoever asks for the result.
     """
 
     refused: Exception
