@@ -209,8 +209,8 @@ def public_shape(data: Any, depth: int = 4) -> tuple:
     """Shape of an array, frame, sparse matrix or nested list, from sizes alone.
 
     Nothing is computed, and an object without a shape of integers is refused by its type. Ragged
-    lists have the length that most of their rows have: one record does not decide it. A list
-    that is nested in `depth` others is a cell, whatever it holds.
+    lists have the length that most of their rows have, which counts as public: one record decides
+    it only at a tie. A list that is nested in `depth` others is a cell, whatever it holds.
     """
     kind = type(data)
     if issubclass(kind, np.ndarray):
