@@ -146,7 +146,7 @@ UNSTABLE = (
 
 
 class Summed:
-    """What is added up over rows: it has a ``shape``, and ``sum(X, y)`` of a chunk.
+    """A sum over rows: it has a ``shape``, and ``sum(X, y)`` of a chunk.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What the dtype of a column, which is public, says of its cells: some can be no number.
+"""The public dtype of a column, and what it says of its cells: some can be no number.
 
 A column whose cells nobody can read would be missing as a whole, after the charge. What a dtype
 cannot be is refused before it, with the remedy.
