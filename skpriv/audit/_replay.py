@@ -5,7 +5,7 @@ tells apart best are proposed by a search.
 """
 
 from dataclasses import field
-from itertools import combinations
+from itertools import combinations, product
 from math import inf, sqrt
 from typing import Any
 
@@ -460,14 +460,10 @@ def worst_pairs(
     X = finite_numbers(X, "X", (None, None))
     y = finite_numbers(y, "y", X.shape[:1])
     rows = _rows(X.shape[1], data_norm, row_norm)
-    low, high = bounds_y
-    wanted = [(rows[0], low, rows[0], high)]  # the same row with another target
-    for first, second in combinations(rows, 2):
-        wanted += [(first, a, second, b) for a, b in ((low, high), (high, high), (high, low))]
     found = []
-    for first, a, second, b in wanted:
-        D = _with_first(X, y, first, a)
-        D_prime = _with_first(X, y, second, b)
+    for one, other in combinations(product(rows, bounds_y), 2):
+        D = _with_first(X, y, *one)
+        D_prime = _with_first(X, y, *other)
         found.append(Pair(D, D_prime, _score(make, D, D_prime)))
     return sorted(found, key=lambda pair: -pair.score)[:n_pairs]
 
@@ -481,13 +477,12 @@ def _rows(d, data_norm, row_norm):
     """Records on the edge, at several angles in the first plane; a tiny one, and zero."""
     if row_norm == "linf":
         return [data_norm * row for row in (np.ones(d), -np.ones(d), np.eye(d)[0], np.zeros(d))]
-    rows = [np.eye(d)[0]]
-    if d > 1:
-        # At these angles, and with the opposite row, corrected sensitivities are attained.
-        for angle in np.radians([60.0, 90.0]):
-            rows.append(np.cos(angle) * np.eye(d)[0] + np.sin(angle) * np.eye(d)[1])
-        rows.append(np.ones(d) / sqrt(d))
-    return [data_norm * row for row in (*rows, -rows[0], -1e-9 * rows[0], np.zeros(d))]
+    first, *others = np.eye(d)
+    rows = [first]
+    if others:
+        # At 60 and 90 degrees, and with the opposite row, corrected sensitivities are attained.
+        rows += [0.5 * first + sqrt(0.75) * others[0], others[0], np.ones(d) / sqrt(d)]
+    return [data_norm * row for row in (*rows, -first, -1e-9 * first, np.zeros(d))]
 
 
 def _score(make, D, D_prime):

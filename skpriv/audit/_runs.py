@@ -16,7 +16,6 @@ from ..exceptions import InvalidValues
 from ..privacy import Budget, Guarantee, Trust, listening
 from ..records import INVALID_VALUES, codes, floats, silence
 from ._tape import snapshot
-from itertools import starmap
 
 
 @dataclass
@@ -289,8 +288,7 @@ def _same(before, now):
     try:
         return (before == now) | ((before != before) & (now != now))
     except Exception:
-        pairs = zip(before.ravel().tolist(), now.ravel().tolist(), strict=True)
-        return np.array(list(starmap(_same_cell, pairs))).reshape(before.shape)
+        return np.vectorize(_same_cell, otypes=[bool])(before, now)
 
 
 def _same_cell(one, other):

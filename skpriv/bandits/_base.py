@@ -293,14 +293,22 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         """
         with self._turn_lock:
             phi, available = self._opened(contexts, available)
-            shape = len(phi), self.n_actions_
-            return np.broadcast_to(self._quiet_chances(phi, available), shape).copy()
+            return np.broadcast_to(self._quiet_chances(phi, available), phi.shape[:2]).copy()
 
     def _quiet_chances(self, phi, available):
-        """The same as `_chances`, without a warning, which would tell of a context."""
+        """The same as `_chances`, checked, and without a warning, which would tell of a context."""
         chances = self._chances if len(phi) else uniform
         with np.errstate(all="ignore"):
-            return chances(phi, available)
+            chosen = chances(phi, available)
+            played = np.abs(chosen if available is None else chosen * available)
+            gaps = abs(np.sum(chosen, axis=-1) - 1.0) + abs(np.sum(played, axis=-1) - 1.0)
+        if np.shape(chosen)[1:] != phi.shape[1:2] or not np.all(gaps < 1e-6):
+            raise ValueError(
+                f"{type(self).__name__}._choose must return the probability of each action, in an "
+                "array of shape (n_rounds, n_actions): none below 0, 0 where an action is not "
+                "available, and 1 in the sum of a round."
+            )
+        return chosen
 
     @silence()
     def rank(self, contexts: Any, k: int, available: Any = None) -> tuple[np.ndarray, np.ndarray]:
@@ -336,7 +344,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
             phi, available = self._opened(contexts, available)
             n = len(phi)
             mask = True if available is None else available
-            left = np.broadcast_to(mask, (n, self.n_actions_)).copy()
+            left = np.broadcast_to(mask, phi.shape[:2]).copy()
             if k != int(k) or not 1 <= k <= left.sum(axis=1).min(initial=self.n_actions_):
                 raise ValueError(f"k={k} must be an int from 1 to the number of available actions.")
             places = []

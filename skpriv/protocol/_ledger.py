@@ -55,7 +55,8 @@ class DeviceLedger:
     attempt at the round that was answered last is charged as that round once more, and there are at
     most three.
 
-    Once the first answer is written down, the total in the file binds, whatever is given here.
+    Once the first answer is written down, the total in the file binds, too: an answer must fit into
+    that one and into the one that is given here.
 
     Examples
     --------
@@ -109,8 +110,9 @@ class DeviceLedger:
         return len(self.charges)
 
     def __str__(self) -> str:
+        total = min(self.budget.epsilon, (self._ledger.bind() or self).budget.epsilon)
         at = f" at delta={self.budget.delta:g}" if self.budget.delta else ""
-        spent = f"{self.spent.epsilon:g} of {self.budget.epsilon:g}"
+        spent = f"{self.spent.epsilon:g} of {total:g}"
         return f"{self.n_answers} answers, epsilon={spent}{at}"
 
     def _limit(self, aside: Budget) -> Limit:

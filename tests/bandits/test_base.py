@@ -430,3 +430,31 @@ def test_what_is_no_mask_is_refused(wrong, tmp_path):
     loop = Loop(LinUCB(epsilon=1.0, random_state=0), tmp_path / "file")
     with pytest.raises(ValueError, match="available"):
         loop.rank("event", np.eye(3), available=wrong)
+
+
+@pytest.mark.parametrize(
+    "chances",
+    [
+        lambda shape: np.ones(shape),
+        lambda shape: np.full(shape, np.nan),
+        lambda shape: np.tile([-1.0, 1.0, 1.0], (shape[0], 1)),
+        lambda shape: np.full(shape, 1.0 / 3.0),  # also for an action that is not available
+        lambda shape: np.full(shape[0], 1.0),
+        lambda shape: np.full((shape[0], 2), 0.5),
+    ],
+)
+@pytest.mark.parametrize("base", [LinSquareCB, EpochGreedy])
+def test_what_is_no_probability_is_refused_wherever_it_is_used(base, chances):
+    """The propensities of a log, and what is estimated from it, would be wrong in silence."""
+
+    class Own(base):
+        def _choose(self, contexts, available):
+            return chances(contexts.shape[:2])
+
+        _has_learned = True
+
+    own = Own(SSPRegressor(bounds_y=(-1, 1), data_norm=1.0)) if base is EpochGreedy else Own()
+    contexts, available = np.zeros((4, 3, 2)), np.array([True, True, False])
+    for use in (own.act, own.probabilities, lambda *given: own.rank(given[0], 1, given[1])):
+        with pytest.raises(ValueError, match="Own._choose must return the probability|broadcast"):
+            use(contexts, available)

@@ -48,6 +48,9 @@ def test_answers_add_up_to_what_was_agreed_to(tmp_path):
     with pytest.raises(BudgetExceeded, match="Nothing was released or charged"):
         answer(task(0.1), ledger)
     assert ledger.spent.epsilon == 5.0  # what was refused was not written down
+    assert str(ledger) == "2 answers, epsilon=5 of 5"
+    # A larger number than that of the file allows no more.
+    assert str(DeviceLedger(tmp_path / "mine.db", 60.0)) == "2 answers, epsilon=5 of 9"
 
 
 def test_a_ledger_of_persons_takes_no_answer_about_a_record(tmp_path):

@@ -194,7 +194,9 @@ def state(model: str, stated: object) -> None:
     stated : Capabilities
     """
     if not isinstance(stated, Capabilities):
-        raise TypeError(f"the privacy model {model!r} must state its capabilities: Capabilities(.)")
+        raise TypeError(
+            f"the privacy model {model!r} must state its capabilities: Capabilities(...)"
+        )
     if _STATED.setdefault(model, stated) != stated:
         raise ValueError(f"the privacy model {model!r} has stated other capabilities before.")
 
