@@ -161,7 +161,9 @@ def private_off_policy_value(
     least_propensity : float in (0, 1], default=None
         Public: a lower bound on the probability with which the data's policy plays any action. If
         ``max_weight`` is at least one over it, no ratio is clipped, and the interval need not allow
-        for it: it is shorter. Do not read it off the data.
+        for it: it is shorter. Do not read it off the data. It is ``1 / n_actions`` for
+        `RandomPolicy`, and the floor that a policy of your own keeps; private policies that learn
+        have none that is known in advance.
     confidence_level : float in (0, 1), default=0.95
         Probability, in (0, 1), with which the interval contains the mean reward.
     random_state : None, int or RandomState, default=None
@@ -182,7 +184,8 @@ def private_off_policy_value(
     **Privacy guarantee**: (epsilon, delta)-differential privacy when one round (context, action,
     propensity and reward) is replaced, by Gaussian DP. Released: noisy sums of the clipped terms
     and of their squares. Public: the number of rounds and all parameters. A user with k rounds
-    pays k times the square root of the Gaussian cost.
+    loses k times the mu of one round: an accountant whose unit is a person refuses the release, so
+    that it needs a ledger of rows, and ``epsilon`` for a round that is small enough for k of them.
 
     The value is the inverse propensity score of rewards less the middle of their range. A doubly
     robust one was never better under privacy: its terms have twice the range, hence the noise.

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pydoc
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import skpriv
+from skpriv import protocol
 from skpriv._estimation._public_maps import RecordMap
 from skpriv._estimation._reports import LiftedMomentsQuery
 from skpriv.exceptions import PrivacyError
@@ -148,6 +150,12 @@ def test_a_device_needs_numpy_and_the_standard_library_only():
         [sys.executable, "-c", script], env=environment, capture_output=True, text=True
     )
     assert found.stdout.strip() == "[]", found.stderr
+
+
+def test_help_shows_what_is_loaded_late():
+    shown = pydoc.plain(pydoc.render_doc(protocol))
+    for name in protocol.__all__:
+        assert f"{name}(" in shown, name
 
 
 def test_predictions_and_residuals_are_cut_as_the_curator_cuts_them():
