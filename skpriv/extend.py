@@ -71,7 +71,7 @@ CELLS = (0.0, 1.0, -1.0, 0.5, 1e9, -1e9, 1e300, 1e-300, inf, nan)
 
 def worst_pair(
     query: Query, n_features: int, *, n_tries: int = 2_000, random_state: Any = 0
-) -> tuple[float, tuple, tuple]:
+) -> tuple[float, tuple[Any, ...], tuple[Any, ...]]:
     """Search for two records between which a query moves furthest.
 
     Parameters
@@ -105,7 +105,7 @@ def worst_pair(
     1.0
     """
     rng = np.random.default_rng(random_state)
-    best: tuple = (-1.0, np.zeros(n_features + 1), np.zeros(n_features + 1))
+    best: tuple[Any, ...] = (-1.0, np.zeros(n_features + 1), np.zeros(n_features + 1))
     for attempt in range(n_tries):
         pair = [row.copy() for row in best[1:]]
         if attempt % 2:
@@ -123,7 +123,7 @@ def worst_pair(
     return ratio, first, second
 
 
-def _cell(rng):
+def _cell(rng: Any) -> float:
     return float(rng.choice(CELLS)) if rng.random() < 0.3 else float(rng.uniform(-1.5, 1.5))
 
 
@@ -163,7 +163,7 @@ def check_estimator(estimator: Any, *, n: int = 300, n_features: int = 2) -> Non
     check_privacy(estimator, n, n_features)
 
 
-def check_privacy(estimator, n=300, n_features=2):
+def check_privacy(estimator: Any, n: int = 300, n_features: int = 2) -> None:
     """The part of :func:`check_estimator` that is about privacy."""
     rng = np.random.default_rng(0)
     low, high = estimator.bounds_y

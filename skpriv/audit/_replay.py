@@ -27,7 +27,7 @@ from ._tape import REPORTS, Player, Recorder, differing
 ORDER = {"l1": 1, "l2": 2, "linf": inf}
 
 
-def size(change, norm):
+def size(change: Any, norm: str) -> float:
     """How large a change is, in the norm of the sensitivity."""
     return norm_of(np.ravel(change), ORDER[norm])
 

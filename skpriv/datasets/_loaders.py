@@ -38,11 +38,7 @@ def one_hot(values, categories):
 
     A value outside the public list, missing ones included, is a row of zeros.
     """
-    import pandas as pd
-
-    # To compare hundreds of thousands of strings with every category would take seconds.
-    codes = pd.Categorical(values.where(values.isin(categories)), categories=list(categories)).codes
-    return {name: codes == i for i, name in enumerate(categories.values())}
+    return {name: values == value for value, name in categories.items()}
 
 
 def make_bunch(frame, descr, bounds, bounds_y, exclusive, return_X_y, as_frame):

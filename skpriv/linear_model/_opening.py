@@ -35,7 +35,7 @@ from ..privacy import Budget, Groups, models_that, open_session, split
 from ..records import ArrayRows, WeightedRows, as_rows, check_public, public_shape, same_names
 
 
-def persons_of(model, groups, max_rows_per_group):
+def persons_of(model: Any, groups: Any, max_rows_per_group: int | None) -> Groups | None:
     """The person of each row, or None where each row is a record; nothing is charged yet."""
     if max_rows_per_group is None:
         max_rows_per_group = model.max_rows_per_group

@@ -177,9 +177,6 @@ class SeededOrder:
             self._kept_orders[group] = order
         return self._kept_orders[group][:count]
 
-    def __repr__(self):
-        return f"SeededOrder of {self.n} records"
-
 
 class SeededSubset(Subset):
     """Records from one place of a seeded order up to another.

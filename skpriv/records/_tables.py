@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from .._printing import installed
 from ._base import KEPT_BYTES, ArrayRows, Rows, canonical
 from ._batches import BatchRows, check_length, chosen_columns, frame, is_table, length, split
 from ._dask import DaskRows
@@ -132,12 +133,9 @@ def from_parquet(path: Any, target: Any = None, features: Any = None) -> BatchRo
     >>> rows = from_parquet("visits/", target="cost")  # doctest: +SKIP
     >>> LinearRegression(bounds_X=bounds, bounds_y=(0, 100)).fit(rows)  # doctest: +SKIP
     """
-    try:
-        import pyarrow.dataset
-    except ImportError as error:
-        raise ImportError('Parquet needs pyarrow: pip install "skpriv[arrow]".') from error
+    arrow = installed("pyarrow.dataset", "arrow", "from_parquet")
     path = [str(part) for part in path] if isinstance(path, list | tuple) else str(path)
-    dataset = pyarrow.dataset.dataset(path, format="parquet", partitioning="hive")
+    dataset = arrow.dataset(path, format="parquet", partitioning="hive")
     if features is None:  # without the index of a frame that pandas wrote
         frame = json.loads((dataset.schema.metadata or {}).get(b"pandas", b"{}"))
         absent = [target, *frame.get("index_columns", ())]

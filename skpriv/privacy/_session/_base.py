@@ -410,8 +410,6 @@ class Session(ABC):
     ----------
     n : int
         Public number of records.
-    ordered : bool
-        Whether parts of the rows can be chosen, which is public.
     n_jobs : int or None
         Threads that work for it, as in joblib.
     trust : Trust
@@ -469,7 +467,6 @@ class Session(ABC):
             )
         self._rows = rows
         self.n = rows.n
-        self.ordered = rows.ordered
         self.n_jobs = rows.n_jobs
         self._passes = rows.passes or 0  # passes that were made before this session
         self._lock = RLock()

@@ -74,7 +74,7 @@ class Part:
         Public number of records.
     used : float
         Share that has been used.
-    model, trust, report, persons, ordered : object
+    trust, report, persons : object
         Those of the whole session.
     """
 
@@ -83,11 +83,9 @@ class Part:
         self._place = place
         self.n = int(size)
         self.used = 0.0
-        self.model = session.model
         self.trust = session.trust
         self.report = session.report
         self.persons = session.persons
-        self.ordered = session.ordered
         self.n_jobs = session.n_jobs
 
     def sum(self, query: Any, share: float, subset: Any = None) -> Answer:

@@ -43,7 +43,7 @@ class LaplaceNoise(Noise):
     def cost(self, sensitivity):
         return Cost.from_epsilon(sensitivity / self.scale)
 
-    def added(self, value, rng, n_jobs):
+    def added(self, value, rng):
         return value + rng.laplace(scale=self.scale, size=np.shape(value))
 
 
