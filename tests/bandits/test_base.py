@@ -456,5 +456,5 @@ def test_what_is_no_probability_is_refused_wherever_it_is_used(base, chances):
     own = Own(SSPRegressor(bounds_y=(-1, 1), data_norm=1.0)) if base is EpochGreedy else Own()
     contexts, available = np.zeros((4, 3, 2)), np.array([True, True, False])
     for use in (own.act, own.probabilities, lambda *given: own.rank(given[0], 1, given[1])):
-        with pytest.raises(ValueError, match="Own._choose must return the probability|broadcast"):
+        with pytest.raises(ValueError, match="Own._choose.*sum of a round|broadcast"):
             use(contexts, available)
