@@ -244,9 +244,6 @@ class Plan(Printed):
                 "estimable, and twice that to be nearly sure. Rarer levels have a dash, and "
                 "change no line that is shown."
             )
-        yield from self._questions()
-
-    def _questions(self):
         yield ""
         numbers = zip(self.questions, self.shares, self.noise, self.noise_of_mean, strict=True)
         rows = [(q, f"{s:.4f}", f"{x:.4g}", f"{m:.4g}") for q, s, x, m in numbers]
@@ -349,11 +346,6 @@ class _Imagined:
         low, high = column_bounds(model.bounds_X, self.names or (), self.n_features, "bounds_X")
         return low + (high - low) * cube, y
 
-    @property
-    def dimensions(self):
-        """Dimensions of the cube."""
-        return 2 + (self.n_features if self.encoder is None else len(self.encoder.columns_))
-
     @cached_property
     def few_rows(self):
         """Made-up rows and targets that stand for all."""
@@ -361,7 +353,8 @@ class _Imagined:
 
     def points(self, count):
         """So many points of the cube: spread evenly, without chance, and without its corner."""
-        points = qmc.Sobol(self.dimensions, scramble=False).fast_forward(1)
+        columns = self.n_features if self.encoder is None else len(self.encoder.columns_)
+        points = qmc.Sobol(2 + columns, scramble=False).fast_forward(1)
         return points.random(2 ** ceil(np.log2(count)))[:count]
 
     @property
@@ -446,7 +439,10 @@ def plan_of(model, n, n_features, schema, shares, smallest_level, mean, deviatio
             "with shares."
         )
     if schema is not None:
-        encoder = _encoder_of(schema)
+        encoder = schema if isinstance(schema, BaseEstimator) else TableEncoder(schema)
+        names = list(encoder.schema)  # which an encoder is fitted to alone
+        nothing = MadeUpRows(1, np.zeros((1, len(names))), np.zeros(1), names)
+        encoder = clone(encoder).fit(nothing)
         n_features = encoder._n_features_out
         levels = encoder.level_shares(shares, smallest_level)
         absent = encoder.level_shares(shares, 0.0)
@@ -490,10 +486,3 @@ def plan_of(model, n, n_features, schema, shares, smallest_level, mean, deviatio
             )
         ),
     )
-
-
-def _encoder_of(schema):
-    """An encoder that is fitted to names alone; a schema, also as a mapping, has one of a table."""
-    encoder = schema if isinstance(schema, BaseEstimator) else TableEncoder(schema)
-    names = list(encoder.schema)
-    return clone(encoder).fit(MadeUpRows(1, np.zeros((1, len(names))), np.zeros(1), names))

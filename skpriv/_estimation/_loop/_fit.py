@@ -5,7 +5,7 @@ or the noise. It is derived in docs/mathematics/linear_regression.md, whose lett
 """
 
 from dataclasses import replace
-from math import inf, sqrt
+from math import hypot, inf, sqrt
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -405,8 +405,8 @@ class LoopFit(Released):
             the others smaller, so that the step x = H^-1 z has x'Dx <= x'z: it lies in the ball
             around D^-1 z / 2 of radius |D^-1 z| / 2 in the norm of D. This centre is the estimate.
             The direction of the rest is not known, so that each of p has an equal part of the
-            radius. The whole step is taken where H was asked and the square of the step is more
-            than four times that of its noise: half of it would then have the larger error.
+            radius. The part 1 - s of the step is taken, but no less than half, where H was asked
+            and s is the part of its square that noise has. All of the rest is an error then.
         confidence_level : float in (0, 1), default=0.95
             Level of the intervals. The noise of the slopes is inverted at this level, or at .95
             if that is higher.
@@ -431,10 +431,9 @@ class LoopFit(Released):
         hidden = values <= floor
         half = 0.5 if kind == LEAST_SQUARES and not self.link.linear else 1.0
         if half < 1.0 and pooled.far:
-            parts = np.column_stack([pooled.moment, self.line.errors])
-            square, *parts = np.square(vectors.T @ parts).T @ held**-1.0
-            if square > 4.0 * (sum(parts) + pooled.moment_scale**2 * (held**-1.0).sum()):
-                half = 1.0
+            errors = np.square(vectors.T @ self.line.errors).sum(axis=1) + pooled.moment_scale**2
+            square = (vectors.T @ pooled.moment) ** 2 @ (1.0 / held)
+            half = max(half, 1.0 - errors @ (1.0 / held) / max(square, 1e-300))
         right = half * pooled.moment
         moments = vectors.T @ right
         solved = moments / held
@@ -468,7 +467,8 @@ class LoopFit(Released):
             far, deviation, *error = pooled.far
             along = deviation / sqrt(2.0) * (far.T @ step)
             error = error or [FARTHER * (slope - self.pooled(FITTED).slope)]
-            longer = error[0] @ step
+            # The link bends along the step, too, in rows that are far from all others
+            longer = hypot(1.0, sum(error[1:]) * norm_of(step)) * error[0] @ step
             shared = np.column_stack([shared, far @ along, np.linalg.norm(along) * far, longer])
         others = []
         if not self.link.linear:
@@ -482,12 +482,12 @@ class LoopFit(Released):
                 errors = errors - self._rare @ (self._rare.T @ errors)
                 errors = np.column_stack([errors, sqrt(max(more, 0.0)) * self._rare])
             others.append(half * dual @ (vectors.T @ errors))
-            if half < 1.0:  # what is left of the radius beside its noise
+            if half < 1.0:  # what is left of the radius, beside its noise if H is not known
                 roots = np.sqrt(held)
-                square = max(float(step @ slope @ step) - noise * float((roots**-2.0).sum()), 0.0)
-                if pooled.far:  # and no more than one deviation of the noise beyond
-                    square += sqrt(2.0) * noise * norm_of(roots**-2.0)
-                others.append(sqrt(square / len(values)) * vectors / roots)
+                square = float(step @ slope @ step)
+                if not pooled.far:
+                    square = max(square - noise * float((roots**-2.0).sum()), 0.0)
+                others.append((1.0 / half - 1.0) * sqrt(square / len(values)) * vectors / roots)
         if self.mean is not None and kind == FUNCTION:
             constant = self.mean.constant  # of the mean of all records
             deviation = self.mean.skew

@@ -217,8 +217,9 @@ BOUNDED = (
 
 
 NO_LINE = (
-    "its equation was not asked, since nothing is clipped in it and it would be all noise at this "
-    "budget: the estimand that is called 'fitted' is the line or curve that was fitted"
+    "its equation would be all noise at this budget, or was not asked since nothing is clipped in "
+    "it, or a few rows far from all others have too much of it: the estimand that is called "
+    "'fitted' is the line or curve that was fitted"
 )
 
 

@@ -386,7 +386,8 @@ class ScoreEquation:
         Where records are persons: the part of their rows' scores at which the sum is cut.
     far : tuple
         Directions in which the slope has noise beside its scale, shape (p, k), and its deviation:
-        `FarRows`. The likelihood's slope also has an error by shortening, shape (p, p).
+        `FarRows`. The likelihood's slope also has an error by shortening, shape (p, p), and the
+        part of it by which a step of length 1 changes it, since the link bends.
     """
 
     point: np.ndarray
@@ -519,6 +520,9 @@ SPACING = np.gradient(EXPONENTS)
 FASTER = EXPONENTS < np.minimum(EXPONENTS + SLOWER, 2.0)[:, None]  # than each, by row
 # Mean distance of an exponential variable from its mean, over the mean.
 UNEVEN = 2.0 * exp(-1.0)
+# Part of the slope of counts that rows beyond its length may have. Errors were up to 8 times what
+# was said where they had .2 to .7, and as said where they had less (docs/evidence/glm.md).
+LONG_TAIL = 0.25
 # The part w of what shortening takes away from a line in the mean direction of long scores that is
 # put back. Noise grows as 1 + w h, and the mean distance of an exponential variable from w of its
 # mean is w - 1 + 2 exp(-w) of that: .71 here, and UNEVEN at 1 (docs/evidence/coefficients.md).
@@ -583,7 +587,8 @@ class Line(NamedTuple):
         cov(l, a) is missing, of lengths l and directions a with the second moment S. In orthonormal
         functions S^-1/2 a the squares of its coordinates add up to var(l) at most (Bessel). Each of
         p has an equal part: the covariance is S var(l) / p. S is that of the squares of scores, as
-        far as their noise does not hide it, and l has the variance of an exponential tail.
+        far as their noise does not hide it. The deviation of l is its mean for an exponential tail,
+        and 1.5 times that here: T is where the tail looks light, by noise as well.
 
         Parameters
         ----------
@@ -618,7 +623,7 @@ class Line(NamedTuple):
         if not query.link.linear:
             values, vectors = np.linalg.eigh(unvech(found["residual"], p))
             squares = np.maximum(values, 0.0) + equation.residual_scale / sqrt(p)
-            across = query.missed / UNEVEN * vectors * np.sqrt(squares / squares.sum() / p)
+            across = 2.0 * query.missed * vectors * np.sqrt(squares / squares.sum() / p)
         return cls(equation, along, across, far, shorter)
 
 
@@ -880,8 +885,7 @@ def line_query(
     line = LineScoreQuery(*fields, cut_length, link)
     whitened, _, location, point = fields
     W = whitened.W
-    longest_row = whitened.row_map.longest_row(W)  # 0 where it is not known
-    longest = max(longest_row or norm_of(W, 2), 1.0)
+    longest = longest_row = _longest(whitened)
     if link.linear:  # means of a link that bends count as inside of the range of the target
         unit = Whitened(whitened.row_map, W / longest)
         longest *= largest_excess(unit, location, longest * point, 0.0)
@@ -890,32 +894,40 @@ def line_query(
     lines = [(line, np.eye(len(W)))]
     learnt = LEARNT * rules.line
     subset = session.part(rules.subset)
-    if link.linear and (session.persons or 1) == 1 and not 0.0 < longest_row <= 1.0:
+    if link.linear and (session.persons or 1) == 1 and longest_row > 1.0:
         query = FarRowsQuery(whitened)
         far = FarRows(*query.gram(session.sum(query, 0.25 * learnt, subset)))
         learnt *= 0.75
         shapes = far.shorter(*slope, rules.length)
-    for shorter in shapes:
-        maps = replace(whitened, W=shorter @ W)
-        same = replace(line, whitened=maps, point=np.linalg.solve(shorter, point))
-        lines.append((same, shorter))
+    lines += [(_turned(line, shorter), shorter) for shorter in shapes]
     share = (1.0 - LEARNT) * rules.line
-    noise = session.noise(line, share).scale / line.sensitivity / session.records(share)
     found = []
     for line, shorter in lines:
-        line, error = _shortened(session, line, ends, learnt / len(lines), subset, noise)
+        line, error = _shortened(session, line, ends, learnt / len(lines), subset, share)
         volume = 0.5 * np.log(error) - np.linalg.slogdet(shorter)[1] / len(point)
         found.append((volume, line, shorter, far))
     return min(found, key=lambda one: one[0])[1:]
 
 
-def _shortened(session, line, ends, share, subset, noise, power=1.0):
+def _longest(whitened):
+    """Length of the longest row, or 1 where that is more."""
+    return max(whitened.row_map.longest_row(whitened.W) or norm_of(whitened.W, 2), 1.0)
+
+
+def _turned(line, shorter):
+    """The same question in other coordinates."""
+    maps = replace(line.whitened, W=shorter @ line.whitened.W)
+    return replace(line, whitened=maps, point=np.linalg.solve(shorter, line.point))
+
+
+def _shortened(session, line, ends, learnt, subset, share, power=1.0):
     """The question with its best length, by private counts, and its error there.
 
     It is chosen for this power of the lengths.
     """
+    noise = power * session.noise(line, share).scale / line.sensitivity / session.records(share)
     lengths = ScoreLengthsQuery(line, ends, "lengths of the line's scores")
-    counts = session.sum(lengths, share, subset)
+    counts = session.sum(lengths, learnt, subset)
     arguments = ends**power, noise, len(line.point), not line.link.linear
     limit, *best, error = _best_length(counts.mean, counts.mean_scale, *arguments)
     best = dict(zip(("mean_excess", "excess_deviation", "missed"), best, strict=True))
@@ -965,25 +977,18 @@ def likelihood_alone(session, maps, last, rules, slope, link):
 
     Returns
     -------
-    Line
+    Line or None
+        None where a few rows have much of the slope of counts.
     """
-    whitened, target, location, point = maps
     matrix, scale = slope
-    p = len(point)
+    p = len(matrix)
     own = inverse_root(matrix, 2.0 * scale * sqrt(2.0 * p))
-    whitened = replace(whitened, W=own @ whitened.W)
-    fields = whitened, target, location, np.linalg.solve(own, point)
-    kind: Any = OwnSlopeQuery
-    query = kind(*fields, 1.0, link)
+    query: Any = _turned(OwnSlopeQuery(*maps, 1.0, link), own)
+    fields = query.whitened, query.target_map, query.location, query.point
     shares = OWN_SLOPE * rules.line * np.array([LEARNT, 1.0 - LEARNT])
-    longest = max(whitened.row_map.longest_row(whitened.W) or norm_of(whitened.W, 2), 1.0)
-    # It counts twice: what is missing beyond the length is a part of H - D, and D is known
-    noise = (
-        2.0 * session.noise(query, shares[1]).scale / query.sensitivity / session.records(shares[1])
-    )
-    ends = np.sqrt(length_classes(longest**2, float(p)))
-    subset = session.part(rules.subset)
-    query, _ = _shortened(session, query, ends, shares[0], subset, noise, 2.0)
+    ends = np.sqrt(length_classes(_longest(query.whitened) ** 2, float(p)))
+    # Noise counts twice: what is missing beyond the length is a part of H - D, and D is known
+    query, _ = _shortened(session, query, ends, shares[0], session.part(rules.subset), shares[1], 2.0)
     found, put_back, noise = query.read(session.sum(query, shares[1]))
     matrix = own @ matrix @ own
     of_steps = scale * norm_of(own, 2) ** 2
@@ -991,14 +996,22 @@ def likelihood_alone(session, maps, last, rules, slope, link):
     if of_steps < noise:  # directions of far rows alone have the noise of what was asked
         missing, directions, _ = FarRows(found - matrix, hypot(noise, of_steps)).missing(matrix)
         found = matrix + missing
-    far = directions, hypot(noise, of_steps), UNEVEN * put_back
+    # Rows beyond T have about the length l = T sqrt(1 + h), and the slope (1 + 1 / h) of what was put
+    # back. A step x moves their linear part by l |x| over the root of mu', and the bend of the link
+    # half as much of their slope.
+    typical = query.limit * sqrt((1.0 + query.mean_excess) / link.free(query.location)[1])
+    bend = typical * (1.0 + 1.0 / query.mean_excess) / (2.0 * UNEVEN)
+    far = directions, hypot(noise, of_steps), UNEVEN * put_back, bend
     last = replace(last, slope=found, slope_scale=min(noise, of_steps), far=far)
     rules = replace(rules, line=(1.0 - OWN_SLOPE) * rules.line)
-    inverses = inverse_root(last.slope, noise / 4.0), np.linalg.inv(own)
+    inverses = inverse_root(found, noise / 4.0), np.linalg.inv(own)
     shapes = [shape / norm_of(shape, 2) for shape in inverses]
     typical = sqrt(p * max(last.square, last.square_scale) / max(trace_of(slope[0]), 1e-300))
     line, *shorter = line_query(session, fields, typical, rules, slope, link, shapes)
     answer = session.sum(line, (1.0 - LEARNT) * rules.line)
+    seen = directions @ directions.T
+    if link.limit is None and np.vdot(seen, put_back) > LONG_TAIL * np.vdot(seen, found):
+        return None
     return Line.of(line, answer, last, *shorter)._replace(own=own)
 
 
@@ -1041,7 +1054,8 @@ def _best_length(parts, deviation, ends, noise, size, bends):
         T, w times the mean excess h in units of T, the deviation of h, `missed` of a
         `LineScoreQuery`, and the mean square of the error in each of the coordinates.
     """
-    from_counts = above_noise(parts, deviation) > 0.0
+    # Noise passes for any of them as seldom as one number does for TOLD_ABOVE deviations
+    from_counts = parts > -ndtri(ndtr(-TOLD_ABOVE) / len(parts)) * deviation
     tails = [_tail(parts, from_counts, k, deviation, bends) for k in range(1, len(ends) + 1)]
     beyond, excess, unknown = np.array(tails).T
     missed = UNEVEN * excess * beyond
@@ -1118,12 +1132,3 @@ def _power_laws(parts, deviation, prior):
     misfit = np.square((parts - laws) / max(deviation, 1e-9)).sum(axis=1)
     chances = prior * np.exp(np.maximum(0.5 * (misfit.min() - misfit), -200.0))
     return laws, chances / chances.sum()
-
-
-def above_noise(parts, noise):
-    """Noisy fractions, with 0 for those that noise alone may explain.
-
-    The chance that noise passes for any of them is that of one number at TOLD_ABOVE deviations.
-    """
-    least = -ndtri(ndtr(-TOLD_ABOVE) / len(parts))
-    return np.where(parts > least * noise, parts, 0.0)

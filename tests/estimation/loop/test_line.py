@@ -363,7 +363,7 @@ def test_errors_of_the_moment_are_those_of_the_excess_and_of_directions():
 def test_along_a_curve_what_shortening_loses_has_an_equal_part_in_each_direction(monkeypatch):
     """Bessel's inequality: along each direction the square is S var(l) / p, here with S = .9, .1.
 
-    Half of it, or the same in each direction, would not pass. The sum over all functions S^-1/2 a
+    Lengths count nearly half as much again. Half of it, or the same in each direction, would not pass. The sum over all functions S^-1/2 a
     is reached where lengths depend on one direction.
     """
     query = LineScoreQuery(*MAPS, 1.0, Logit(), mean_excess=0.5, missed=0.3 * UNEVEN)
@@ -371,7 +371,7 @@ def test_along_a_curve_what_shortening_loses_has_an_equal_part_in_each_direction
     answer = SimpleNamespace(mean=query.joined(sums), mean_scale=0.0, n=1000)
     along, *across = _line.Line.of(query, answer, LAST, np.eye(2)).errors.T
     across = np.transpose(across)  # beside columns of zeros
-    np.testing.assert_allclose(across @ across.T, 0.3**2 * np.diag([0.45, 0.05]))
+    np.testing.assert_allclose(across @ across.T, (0.6 * UNEVEN) ** 2 * np.diag([0.45, 0.05]))
     assert not along.any()  # of B, which is 0 here
     # The length T is chosen by a square over all directions
     parts = np.array([0.9, 0.09, 0.01, 0.0])
@@ -446,7 +446,7 @@ def test_where_the_slope_that_is_asked_has_more_noise_that_of_the_steps_stays():
     put back.
     """
     line, *_, session = _of_curve(0.3, _line.likelihood_alone)
-    directions, noise, _ = line.equation.far
+    directions, noise, *_ = line.equation.far
     assert line.equation.slope_scale == pytest.approx(1e-9 * np.linalg.norm(line.own, 2) ** 2)
     along = directions.T @ line.equation.slope @ directions
     assert directions.size and noise > 1e-6 and np.trace(along) > 1.0 + 2.0 * noise
@@ -471,6 +471,18 @@ def test_a_slope_may_lack_as_much_as_a_bound_of_its_lengths_says(monkeypatch):
     monkeypatch.setattr(OwnSlopeQuery, "read", lambda query, answer: given)
     line, *_ = _of_curve(0.01, _line.likelihood_alone)
     np.testing.assert_allclose(line.equation.far[2], UNEVEN * put_back)
+
+
+def test_of_a_declared_likelihood_far_rows_bend_the_link(monkeypatch):
+    """Rows of the length 2 sqrt(1.5), a step of length 1 and mu' of 1/4 at the location."""
+
+    def shortened(session, line, *arguments):
+        return replace(line, limit=2.0, mean_excess=0.5), 1.0
+
+    monkeypatch.setattr(_line, "_shortened", shortened)
+    line, *_ = _of_curve(0.01, _line.likelihood_alone)
+    far_slope = 1.5 / 0.5 / UNEVEN  # over UNEVEN of what was put back
+    assert line.equation.far[3] == pytest.approx(0.5 * 2.0 * np.sqrt(1.5 / 0.25) * far_slope)
 
 
 def test_of_a_declared_line_what_is_cut_is_asked_from_four_times_the_resolution_on():

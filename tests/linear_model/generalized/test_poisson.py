@@ -85,6 +85,38 @@ def test_intervals_of_the_likelihood_cover_where_counts_are_skewed():
     assert np.mean(inside) >= 0.9
 
 
+def far_rows(n, seed):
+    """Five features with tails like t(1.5), and counts that are no log-linear curve of them."""
+    rng = np.random.RandomState(seed)
+    X = np.clip(0.4 * rng.standard_t(1.5, (n, 5)), -10.0, 10.0)
+    mean = np.exp(0.2 + 1.5 * np.tanh(X @ [0.3, -0.2, 0.1, 0.0, 0.15]))
+    return X, np.minimum(rng.poisson(mean), 40.0)
+
+
+FAR = {"bounds_X": (-10.0, 10.0), "bounds_y": (0.0, 40.0), "estimand": "likelihood"}
+
+
+@pytest.mark.parametrize(("seed", "told"), [(0, False), (3, False), (1, True), (4, True)])
+def test_a_likelihood_of_a_few_far_rows_is_not_told(seed, told):
+    """They have .38 and .33 of its slope, or .19 and .18, and a quarter is the most."""
+    model = make(**FAR, epsilon=1.0, random_state=seed).fit(*far_rows(20_000, seed))
+    assert (np.isfinite(inference(model).std_error) == told).all()
+    assert np.isfinite(inference(model, estimand="fitted").std_error).all()
+
+
+@pytest.mark.slow
+def test_a_likelihood_that_far_rows_bend_is_covered():
+    """20 fits at epsilon 1: of those that are told .96 are inside, and .82 without the bend."""
+    best = inference(make(**FAR, privacy="none").fit(*far_rows(1_000_000, 99))).estimate
+    inside = []
+    for seed in range(20):
+        model = make(**FAR, epsilon=1.0, random_state=seed).fit(*far_rows(60_000, seed))
+        found = inference(model)
+        if np.isfinite(found.std_error).all():
+            inside.append((found.low < best) & (best < found.high))
+    assert len(inside) >= 10 and np.mean(inside) >= 0.9 and np.mean(inside, axis=0).min() >= 0.8
+
+
 @pytest.mark.slow
 def test_a_rare_category_leaves_the_others_covered():
     """Rows of a rare category have most of the mean: the intercept had covered .6 (36 of 60)."""
