@@ -484,9 +484,9 @@ class LoopFit(Released):
             others.append(half * dual @ (vectors.T @ errors))
             if half < 1.0:  # what is left of the radius, beside its noise if H is not known
                 roots = np.sqrt(held)
-                square = float(step @ slope @ step)
+                square = step @ slope @ step
                 if not pooled.far:
-                    square = max(square - noise * float((roots**-2.0).sum()), 0.0)
+                    square = max(square - noise * (roots**-2.0).sum(), 0.0)
                 others.append((1.0 / half - 1.0) * sqrt(square / len(values)) * vectors / roots)
         if self.mean is not None and kind == FUNCTION:
             constant = self.mean.constant  # of the mean of all records

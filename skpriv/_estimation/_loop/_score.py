@@ -983,12 +983,15 @@ def likelihood_alone(session, maps, last, rules, slope, link):
     matrix, scale = slope
     p = len(matrix)
     own = inverse_root(matrix, 2.0 * scale * sqrt(2.0 * p))
-    query: Any = _turned(OwnSlopeQuery(*maps, 1.0, link), own)
+    kind: Any = OwnSlopeQuery
+    query = _turned(kind(*maps, 1.0, link), own)
     fields = query.whitened, query.target_map, query.location, query.point
     shares = OWN_SLOPE * rules.line * np.array([LEARNT, 1.0 - LEARNT])
-    ends = np.sqrt(length_classes(_longest(query.whitened) ** 2, float(p)))
+    ends = np.sqrt(length_classes(_longest(query.whitened) ** 2, p))
     # Noise counts twice: what is missing beyond the length is a part of H - D, and D is known
-    query, _ = _shortened(session, query, ends, shares[0], session.part(rules.subset), shares[1], 2.0)
+    query, _ = _shortened(
+        session, query, ends, shares[0], session.part(rules.subset), shares[1], 2.0
+    )
     found, put_back, noise = query.read(session.sum(query, shares[1]))
     matrix = own @ matrix @ own
     of_steps = scale * norm_of(own, 2) ** 2
@@ -996,9 +999,9 @@ def likelihood_alone(session, maps, last, rules, slope, link):
     if of_steps < noise:  # directions of far rows alone have the noise of what was asked
         missing, directions, _ = FarRows(found - matrix, hypot(noise, of_steps)).missing(matrix)
         found = matrix + missing
-    # Rows beyond T have about the length l = T sqrt(1 + h), and the slope (1 + 1 / h) of what was put
-    # back. A step x moves their linear part by l |x| over the root of mu', and the bend of the link
-    # half as much of their slope.
+    # Rows beyond T have about the length l = T sqrt(1 + h), and the slope (1 + 1 / h) of what was
+    # put back. A step x moves their linear part by l |x| over the root of mu', and the bend of the
+    # link half as much of their slope.
     typical = query.limit * sqrt((1.0 + query.mean_excess) / link.free(query.location)[1])
     bend = typical * (1.0 + 1.0 / query.mean_excess) / (2.0 * UNEVEN)
     far = directions, hypot(noise, of_steps), UNEVEN * put_back, bend

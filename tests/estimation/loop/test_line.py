@@ -363,8 +363,8 @@ def test_errors_of_the_moment_are_those_of_the_excess_and_of_directions():
 def test_along_a_curve_what_shortening_loses_has_an_equal_part_in_each_direction(monkeypatch):
     """Bessel's inequality: along each direction the square is S var(l) / p, here with S = .9, .1.
 
-    Lengths count nearly half as much again. Half of it, or the same in each direction, would not pass. The sum over all functions S^-1/2 a
-    is reached where lengths depend on one direction.
+    Lengths count nearly half as much again. Half of it, or the same in each direction, would not
+    pass. The sum over all functions S^-1/2 a is reached where lengths depend on one direction.
     """
     query = LineScoreQuery(*MAPS, 1.0, Logit(), mean_excess=0.5, missed=0.3 * UNEVEN)
     sums = {"moment": np.zeros(2), "beyond": np.zeros(2), "residual": np.array([0.9, 0.1, 0.0])}
