@@ -35,10 +35,10 @@ UNSHUFFLED = "local"  # the model of reports that nobody shuffles
 class GrowingTimes:
     """Reads after 20, 40, ... rounds, and from 400 rounds on after 1.05 times as many each.
 
-    Learned answers are used soon however long the run becomes, so that nobody has to know how long
-    it will be: 200 reads reach 2.6 million rounds, and another 200 reach 4e10. The error of an
-    estimate falls by at most 2.5% between two reads, so that more reads would help little, and cost
-    noise.
+    Exact sums cost nothing to read: after each of the first 40 rounds, then as above. Learned
+    answers are used soon however long the run becomes, so that nobody has to know how long it will
+    be: 200 reads reach 2.6 million rounds, and another 200 reach 4e10. The error of an estimate
+    falls by at most 2.5% between two reads, so that more reads would help little, and cost noise.
 
     Parameters
     ----------
@@ -200,15 +200,16 @@ class RunningSumsPolicy(BasePolicy):
         """Public times at which the sums are read."""
         if self.update_every != "auto":
             return GrowingTimes.even(self.update_every, self.horizon)
-        return BATCHES if self._trust.can.batches else GrowingTimes()
+        if self._trust.can.batches:
+            return BATCHES
+        return GrowingTimes(every=1) if self._trust.exact else GrowingTimes()
 
     def _start(self, n_phi):
         self._reads = 0
         bounds = tuple(float(bound) - self._offset for bound in self.bounds_y)
-        data_norm = float(self.data_norm)
         has_intercept = self._has_intercept
         self._scaling = RecordMap.of_norm(
-            data_norm, bounds, has_intercept, n_phi, FEATURES_TO_CONSTANT
+            float(self.data_norm), bounds, has_intercept, n_phi, FEATURES_TO_CONSTANT
         )
         self._opened_model = UNSHUFFLED if self._gains_nothing else self.privacy
         self._opened_budget = Budget(self.epsilon, self.delta)
@@ -332,8 +333,8 @@ class RunningSumsPolicy(BasePolicy):
         reports, a shuffle included.
         """
         with self._accounting():  # one that adds up mu^2 has set aside what a shuffle costs
-            fixed = (self._max_visits or 1) > 1 or adds_up_gaussians()
-            if fixed or not self._parameters_can.amplifies:
+            several = (self._max_visits or 1) > 1
+            if several or adds_up_gaussians() or not self._parameters_can.amplifies:
                 return False
         given = self._scaling.size, self._round_budget, self._usual_batch
         single, shuffled = (

@@ -200,7 +200,7 @@ def asymptotic(equations, least_variance=0.0, blocks=1, resolved=0.0, constant=0
 # noise moved the intercept of worlds that have none. With 5 it was found too late in a world with a
 # mean reward of .85.
 INTERCEPT_VARIANCES = np.array([1e-6, 1e-3, 1e-2, 0.1, 1.0])
-INTERCEPT_ODDS = np.array([0.0, 2.0, 2.0, 2.0, 2.0])
+INTERCEPT_ODDS = 2.0 * (INTERCEPT_VARIANCES > 1e-6)
 
 
 def _posterior(equations, values, vectors, least_variance, resolved, constant=0.0):
