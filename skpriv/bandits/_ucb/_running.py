@@ -202,7 +202,7 @@ class RunningSumsPolicy(BasePolicy):
             return GrowingTimes.even(self.update_every, self.horizon)
         if self._trust.can.batches:
             return BATCHES
-        return GrowingTimes(every=1) if self._trust.exact else GrowingTimes()
+        return GrowingTimes(1 if self._trust.exact else 20)
 
     def _start(self, n_phi):
         self._reads = 0
