@@ -46,7 +46,6 @@ class JointScores:
     length = 1.0
     fall = 0.0
     matrices = True
-    lengths: Any = None  # a cheaper way to them than by the rows
     most_excess: Any = None
     weights: Any
     point: Any
@@ -130,7 +129,6 @@ class ScoreLengthsQuery(OfPersons, Query):
     ----------
     vectors : object
         The question about these scores, with ``score_rows(X, y)``: those of the rows of a chunk.
-        With ``lengths(X, y)``, which is cheaper, where a record is a row.
     classes : ndarray of shape (n_classes,)
         Ends of the classes. The last one has all that is longer, too.
     """
@@ -153,9 +151,7 @@ class ScoreLengthsQuery(OfPersons, Query):
 
     def sum(self, X, y):
         """Exact counts over a chunk of rows, each of which is a record."""
-        if self.vectors.lengths:
-            return self.counts(self.vectors.lengths(X, y))
-        return super().sum(X, y)
+        return self.counts(row_norms(self.vectors.score_rows(X, y)))
 
     def sum_persons(self, X, y, starts, largest):
         """Exact counts over a chunk of persons."""

@@ -51,10 +51,15 @@ class FarRows(NamedTuple):
         Mean of vv' - ee': e is a row psi shortened to the length 1, and v to FAR_LENGTH.
     scale : float
         Standard deviation of its noise (GOE).
+    farther : float
+        Part of it that counts as one deviation of the slope, since rows beyond FAR_LENGTH are asked
+        as if they had it: the logarithm of how many times as long the bounds allow a row to be. If
+        lengths x fall like x^-2, each factor of e has as much of the mean square as any other.
     """
 
     gram: np.ndarray
     scale: float
+    farther: float = 0.5  # that of the files of earlier versions
 
     def missing(self, slope, rare=()):
         """The part that the slope of steps lacks in directions of far rows, and the noise there.

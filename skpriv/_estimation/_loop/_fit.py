@@ -33,9 +33,6 @@ from ._law import (
     inversion_excess,
 )
 
-# A part of what is known of far rows counts as one deviation of the slope, since rows beyond
-# FAR_LENGTH are asked as if they had it. Rows of the length 2.3 have half as much more.
-FARTHER = 0.5
 PERSONS_CUT = (
     "method='certified' needs the score of every row as it is, and those of a person with several "
     "rows are cut together at a released length: pass method='asymptotic', fit with "
@@ -466,7 +463,7 @@ class LoopFit(Released):
         if pooled.far:  # noise in far directions alone, with the covariance of `slope_noise`
             far, deviation, *error = pooled.far
             along = deviation / sqrt(2.0) * (far.T @ step)
-            error = error or [FARTHER * (slope - self.pooled(FITTED).slope)]
+            error = error or [self.line.far.farther * (slope - self.pooled(FITTED).slope)]
             # The link bends along the step, too, in rows that are far from all others
             longer = hypot(1.0, sum(error[1:]) * norm_of(step)) * error[0] @ step
             shared = np.column_stack([shared, far @ along, np.linalg.norm(along) * far, longer])

@@ -6,7 +6,7 @@ longest are shortened.
 """
 
 from dataclasses import field, replace
-from math import exp, hypot, inf, sqrt
+from math import exp, hypot, inf, log, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,7 +29,7 @@ from .._links import IDENTITY, StepLink
 from .._persons import MATRICES, JointScores, PersonScores, ScoreLengthsQuery, person_sums
 from .._public_maps import TargetMap
 from .._targets import scaled_targets
-from ._far_rows import FarRows, FarRowsQuery, inverse_root
+from ._far_rows import FAR_LENGTH, FarRows, FarRowsQuery, inverse_root
 from ._rows import Whitened
 from ._rules import LEARNT, OWN_SLOPE, normal_clip
 
@@ -523,10 +523,16 @@ UNEVEN = 2.0 * exp(-1.0)
 # Part of the slope of counts that rows beyond its length may have. Errors were up to 8 times what
 # was said where they had .2 to .7, and as said where they had less (docs/evidence/glm.md).
 LONG_TAIL = 0.25
-# The part w of what shortening takes away from a line in the mean direction of long scores that is
-# put back. Noise grows as 1 + w h, and the mean distance of an exponential variable from w of its
-# mean is w - 1 + 2 exp(-w) of that: .71 here, and UNEVEN at 1 (docs/evidence/coefficients.md).
-PUT_BACK = 0.5
+# The part w of what shortening takes away in the mean direction of long scores that is put back to
+# lines by the way, and to declared ones; all of it if the link bends. Noise grows as 1 + w h,
+# and the mean distance of an exponential variable from w of its mean is w - 1 + 2 exp(-w) of that:
+# .71 for one half, and UNEVEN for all. Nothing is better, since scores up to T (1 + w h) are whole
+# with as much noise. Lines by the way keep their questions (docs/evidence/coefficients.md).
+PUT_BACK = 0.5, 0.0
+# The part of the largest vector that shortening may take away from a declared line which counts as
+# one deviation. On 60 tables the root mean square of the part that is missing is .60
+# (docs/evidence/coefficients.md).
+MISSED = 0.83
 # The first fields of a `ScoreQuery`: whitened rows, the map of targets, location and point
 ScoreFields = tuple[Whitened, Any, float, np.ndarray]
 
@@ -576,8 +582,9 @@ class Line(NamedTuple):
 
         Let B be the mean of the directions of scores that are longer than T, and h T the mean of
         what they are longer. Shortening takes away h T B if lengths do not depend on directions
-        there, and w h T B is added, with PUT_BACK for w, or 1 where the link bends. The moment has
-        three errors by it. The noise of B counts as that of the moment. The error of h, which
+        there, and w h T B is added, with PUT_BACK for w. Where that is 0, the moment has one error
+        by it: a vector that is no longer than `missed`, of which each of p directions has an equal
+        part. Else it has three. The noise of B counts as that of the moment. The error of h, which
         follows from noisy counts, is along B. And lengths may depend on directions: then a vector
         is missing that is no longer than the mean distance of lengths from w of their mean,
         `missed`. Its direction is not known: it is that of B, or each of p has an equal part. The
@@ -602,29 +609,29 @@ class Line(NamedTuple):
         found, scales = query.named(answer.mean, answer.mean_scale)
         p = len(query.point)
         excess = query.mean_excess
-        tail, tail_scale = (excess * part["beyond"] for part in (found, scales))
-        seen = max(1.0 - p * tail_scale**2 / max(float(tail @ tail), 1e-300), 0.0)
+        scale = scales.get("beyond", 0.0)
+        beyond = found.get("beyond", np.zeros(p))
+        square = max(beyond @ beyond, 1e-300)
+        seen = max(1.0 - query.link.linear * p * scale**2 / square, 0.0)
         back = np.linalg.inv(shorter)
-        tail = back @ tail
+        beyond = back @ beyond
+        across = query.missed / sqrt(p)
+        if not query.link.linear:
+            values, vectors = np.linalg.eigh(unvech(found["residual"], p))
+            squares = np.maximum(values, 0.0) + scales["residual"] / sqrt(p)
+            across = 2.0 * query.missed * vectors * np.sqrt(squares / squares.sum() / p)
         equation = replace(
             last,
             point=shorter @ query.point,
-            moment=back @ found["moment"] + tail,
-            moment_scale=hypot(scales["moment"], tail_scale),
+            moment=back @ found["moment"] + excess * beyond,
+            moment_scale=hypot(scales["moment"], excess * scale),
             residual_gram=back @ unvech(found["residual"], p) @ back,
             residual_scale=scales["residual"],
             limit=query.limit,
             length=1.0,
             n=answer.n,
         )
-        put_back, part = (PUT_BACK, sqrt(seen)) if query.link.linear else (1.0, 1.0)
-        along = part * hypot(UNEVEN / put_back, query.excess_deviation / excess) * tail
-        across = query.missed / sqrt(p)
-        if not query.link.linear:
-            values, vectors = np.linalg.eigh(unvech(found["residual"], p))
-            squares = np.maximum(values, 0.0) + equation.residual_scale / sqrt(p)
-            across = 2.0 * query.missed * vectors * np.sqrt(squares / squares.sum() / p)
-        return cls(equation, along, across, far, shorter)
+        return cls(equation, sqrt(seen) * query.along * beyond, across, far, shorter)
 
 
 def _line_scores(block):
@@ -654,7 +661,7 @@ class LineScoreQuery(ScoreQuery):
 
     The directions of long scores are added to the moment with w h T, see `Line.of`. Both together
     have (1 + c^2)(1 + (w h / c)^2) times the noise variance of the moment alone: least at
-    c^2 = w h.
+    c^2 = w h. They are not asked where w is 0.
 
     Parameters
     ----------
@@ -663,15 +670,20 @@ class LineScoreQuery(ScoreQuery):
     mean_excess : float
         w h: the part w of how much longer those are that are shortened, in the mean and in units of
         T.
-    excess_deviation : float
-        Standard deviation of the error of h.
+    along : float
+        Standard deviation of the error along the mean direction, in units of T: that of the error
+        of h, and what is missing where lengths depend on directions.
     missed : float
         Mean distance of lengths beyond T from their mean there, as part of a mean over all scores.
+        Where w is 0, what shortening takes away, one deviation long.
+    put_back : float
+        w.
     """
 
     mean_excess: float = 0.5
-    excess_deviation: float = 0.0
+    along: float = 0.0
     missed: float = 0.0
+    put_back: float = 1.0
     name = "scores of the line"
 
     def residuals(self, eta, r, roots, weights, factors):
@@ -684,6 +696,8 @@ class LineScoreQuery(ScoreQuery):
     def __post_init__(self):
         super().__post_init__()
         weights = {"moment": 1.0, "beyond": sqrt(self.mean_excess), "residual": 1.0 / SQRT2}
+        if not self.mean_excess:
+            del weights["beyond"]
         set_state(self, weights=weights, sensitivity=2.0 * sqrt(1.0 + self.mean_excess) * ROUNDING)
 
     def sum(self, X, y):
@@ -699,10 +713,6 @@ class LineScoreQuery(ScoreQuery):
         """Rows u of a chunk."""
         blocks = self.scores(X, y)
         return np.vstack([block.rows * _line_scores(block)[0][:, None] for block in blocks])
-
-    def lengths(self, X, y):
-        """Lengths |u| of a chunk, without the rows."""
-        return np.concatenate([_line_scores(block)[1] for block in self.scores(X, y)])
 
     def _summed(self, blocks):
         sums = _LineSums(self)
@@ -883,6 +893,8 @@ def line_query(
         A `LineScoreQuery`, and the last arguments of `Line.of`.
     """
     line = LineScoreQuery(*fields, cut_length, link)
+    if link.linear:
+        line = replace(line, put_back=PUT_BACK[rules.line > LEARNT])
     whitened, _, location, point = fields
     W = whitened.W
     longest = longest_row = _longest(whitened)
@@ -896,14 +908,15 @@ def line_query(
     subset = session.part(rules.subset)
     if link.linear and (session.persons or 1) == 1 and longest_row > 1.0:
         query = FarRowsQuery(whitened)
-        far = FarRows(*query.gram(session.sum(query, 0.25 * learnt, subset)))
+        gram, scale = query.gram(session.sum(query, 0.25 * learnt, subset))
+        far = FarRows(gram, scale, log(max(longest_row / FAR_LENGTH, 1.0)))
         learnt *= 0.75
         shapes = far.shorter(*slope, rules.length)
     lines += [(_turned(line, shorter), shorter) for shorter in shapes]
-    share = (1.0 - LEARNT) * rules.line
+    shares = learnt / len(lines), (1.0 - LEARNT) * rules.line
     found = []
     for line, shorter in lines:
-        line, error = _shortened(session, line, ends, learnt / len(lines), subset, share)
+        line, error = _shortened(session, line, ends, shares, subset)
         volume = 0.5 * np.log(error) - np.linalg.slogdet(shorter)[1] / len(point)
         found.append((volume, line, shorter, far))
     return min(found, key=lambda one: one[0])[1:]
@@ -920,26 +933,40 @@ def _turned(line, shorter):
     return replace(line, whitened=maps, point=np.linalg.solve(shorter, line.point))
 
 
-def _shortened(session, line, ends, learnt, subset, share, power=1.0):
+def _shortened(session, line, ends, shares, subset, power=1.0):
     """The question with its best length, by private counts, and its error there.
 
-    It is chosen for this power of the lengths.
+    The shares are those of the counts and of the question, and the length is chosen for this power
+    of the lengths. If that is 2, the noise counts twice: what is missing beyond the length is a
+    part of a difference from a matrix that is known.
     """
-    noise = power * session.noise(line, share).scale / line.sensitivity / session.records(share)
     lengths = ScoreLengthsQuery(line, ends, "lengths of the line's scores")
-    counts = session.sum(lengths, learnt, subset)
-    arguments = ends**power, noise, len(line.point), not line.link.linear
-    limit, *best, error = _best_length(counts.mean, counts.mean_scale, *arguments)
-    best = dict(zip(("mean_excess", "excess_deviation", "missed"), best, strict=True))
-    return replace(line, limit=limit ** (1.0 / power), **best), error
+    counts = session.sum(lengths, shares[0], subset)
+    records = session.records(shares[1])
+    noise = power * session.noise(line, shares[1]).scale / line.sensitivity / records
+    limit, excess, along, missed, error = _best_length(
+        counts.mean,
+        counts.mean_scale,
+        ends**power,
+        noise,
+        len(line.point),
+        line.put_back,
+    )
+    limit **= 1.0 / power
+    return replace(line, limit=limit, mean_excess=excess, along=along, missed=missed), error
 
 
 def with_line(session, step, share, rules, slope):
     """The equation of a step and the `Line` at the same point, in one pass over the records if both
     have the same coordinates.
     """
-    fields = (step.whitened, step.target_map, step.location, step.point)
-    line, *far = line_query(session, fields, step.limit, rules, slope)
+    line, *far = line_query(
+        session,
+        (step.whitened, step.target_map, step.location, step.point),
+        step.limit,
+        rules,
+        slope,
+    )
     own = (1.0 - LEARNT) * rules.line
     if line.whitened is step.whitened:
         both = StepAndLineQuery(step, line, (share, own))
@@ -951,9 +978,9 @@ def with_line(session, step, share, rules, slope):
     return last, Line.of(line, found, last, *far)
 
 
-def line_alone(session, fields, last, rules, slope, link):
+def line_alone(session, fields, last, rules, slope, link, shapes=()):
     """The `Line` at a point, after the last step."""
-    line, *far = line_query(session, fields, last.cut_length, rules, slope, link)
+    line, *far = line_query(session, fields, last.cut_length, rules, slope, link, shapes)
     return Line.of(line, session.sum(line, (1.0 - LEARNT) * rules.line), last, *far)
 
 
@@ -987,11 +1014,8 @@ def likelihood_alone(session, maps, last, rules, slope, link):
     query = _turned(kind(*maps, 1.0, link), own)
     fields = query.whitened, query.target_map, query.location, query.point
     shares = OWN_SLOPE * rules.line * np.array([LEARNT, 1.0 - LEARNT])
-    ends = np.sqrt(length_classes(_longest(query.whitened) ** 2, p))
-    # Noise counts twice: what is missing beyond the length is a part of H - D, and D is known
-    query, _ = _shortened(
-        session, query, ends, shares[0], session.part(rules.subset), shares[1], 2.0
-    )
+    ends = np.sqrt(length_classes(_longest(query.whitened) ** 2, float(p)))
+    query, _ = _shortened(session, query, ends, shares, session.part(rules.subset), 2.0)
     found, put_back, noise = query.read(session.sum(query, shares[1]))
     matrix = own @ matrix @ own
     of_steps = scale * norm_of(own, 2) ** 2
@@ -1005,17 +1029,16 @@ def likelihood_alone(session, maps, last, rules, slope, link):
     typical = query.limit * sqrt((1.0 + query.mean_excess) / link.free(query.location)[1])
     bend = typical * (1.0 + 1.0 / query.mean_excess) / (2.0 * UNEVEN)
     far = directions, hypot(noise, of_steps), UNEVEN * put_back, bend
-    last = replace(last, slope=found, slope_scale=min(noise, of_steps), far=far)
+    size = sqrt(p * max(last.square, last.square_scale) / max(trace_of(slope[0]), 1e-300))
+    scale = min(noise, of_steps)
+    last = replace(last, limit=size, length=1.0, slope=found, slope_scale=scale, far=far)
     rules = replace(rules, line=(1.0 - OWN_SLOPE) * rules.line)
     inverses = inverse_root(found, noise / 4.0), np.linalg.inv(own)
     shapes = [shape / norm_of(shape, 2) for shape in inverses]
-    typical = sqrt(p * max(last.square, last.square_scale) / max(trace_of(slope[0]), 1e-300))
-    line, *shorter = line_query(session, fields, typical, rules, slope, link, shapes)
-    answer = session.sum(line, (1.0 - LEARNT) * rules.line)
+    line = line_alone(session, fields, last, rules, slope, link, shapes)._replace(own=own)
     seen = directions @ directions.T
-    if link.limit is None and np.vdot(seen, put_back) > LONG_TAIL * np.vdot(seen, found):
-        return None
-    return Line.of(line, answer, last, *shorter)._replace(own=own)
+    rare = link.limit is None and np.vdot(seen, put_back) > LONG_TAIL * np.vdot(seen, found)
+    return None if rare else line
 
 
 def largest_excess(whitened, location, b, clip):
@@ -1031,11 +1054,13 @@ def largest_excess(whitened, location, b, clip):
     return max(max(above, below) - clip, 0.0)
 
 
-def _best_length(parts, deviation, ends, noise, size, bends):
+def _best_length(parts, deviation, ends, noise, size, put_back):
     """The length T with the least error, and what is known of scores beyond it.
 
     The error has three parts: noise, what is missing beyond T if lengths depend on directions, and
-    the error of the mean excess if all scores there have one direction.
+    the error of the mean excess if all scores there have one direction. If nothing is put back,
+    what is missing is no longer than the part of the records beyond T times their mean excess.
+    MISSED of that counts.
 
     Parameters
     ----------
@@ -1048,26 +1073,29 @@ def _best_length(parts, deviation, ends, noise, size, bends):
         Standard deviation of each coordinate of a mean of scores, for the sensitivity 1.
     size : int
         Number of coordinates.
-    bends : bool
-        Whether the link bends.
+    put_back : float
+        w, of PUT_BACK, or 1 if the link bends.
 
     Returns
     -------
-    (length, excess, deviation, missed, error) : tuple of float
-        T, w times the mean excess h in units of T, the deviation of h, `missed` of a
-        `LineScoreQuery`, and the mean square of the error in each of the coordinates.
+    (length, excess, along, missed, error) : tuple of float
+        T, w times the mean excess h in units of T, `along` and `missed` of a `LineScoreQuery`, and
+        the mean square of the error in each of the coordinates.
     """
     # Noise passes for any of them as seldom as one number does for TOLD_ABOVE deviations
     from_counts = parts > -ndtri(ndtr(-TOLD_ABOVE) / len(parts)) * deviation
-    tails = [_tail(parts, from_counts, k, deviation, bends) for k in range(1, len(ends) + 1)]
+    tails = [
+        _tail(parts, from_counts, k, deviation, put_back == 1.0) for k in range(1, len(ends) + 1)
+    ]
     beyond, excess, unknown = np.array(tails).T
-    missed = UNEVEN * excess * beyond
+    missed = (UNEVEN if put_back else MISSED) * excess * beyond
     error = missed**2 + (unknown * beyond) ** 2
-    excess *= 1.0 if bends else PUT_BACK
+    along = np.hypot(UNEVEN * excess, unknown)
+    excess *= put_back
     error = error / size + (2.0 * (1.0 + excess) * noise) ** 2
     error *= ends**2
     best = np.argmin(error)
-    return tuple(float(part[best]) for part in (ends, excess, unknown, ends * missed, error))
+    return tuple(float(part[best]) for part in (ends, excess, along, ends * missed, error))
 
 
 def _tail(parts, from_counts, place, deviation, bends=False):

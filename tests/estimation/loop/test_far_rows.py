@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from skpriv._estimation._loop import _fit
 from skpriv._estimation._loop._far_rows import FAR_LENGTH, FarRows, FarRowsQuery
 from skpriv._estimation._loop._rows import Whitened
 from skpriv._estimation._loop._score import Line, LineScoreQuery, ScoreEquation
@@ -165,9 +164,10 @@ def test_the_noise_of_far_rows_is_in_the_law(monkeypatch):
     across = np.linalg.svd(directions)[0][:, len(along) :].T @ pooled.slope
     others = law.variances(across)[1] / sure.variances(across)[1]
     np.testing.assert_allclose(others, 1.0, rtol=1e-6)  # they do not know the far rows' noise
-    # Half of what is known of far rows is one more deviation: they may be longer than FAR_LENGTH
-    longer = 0.5 * directions.T @ missing @ np.linalg.solve(pooled.slope, pooled.moment)
-    monkeypatch.setattr(_fit, "FARTHER", 0.0)
-    known = replace(released).law("least_squares")
+    # One more deviation: the bounds allow rows this many times longer than FAR_LENGTH
+    farther = np.log(model._record_map.row_map.longest_row(released.W) / FAR_LENGTH)
+    longer = farther * directions.T @ missing @ np.linalg.solve(pooled.slope, pooled.moment)
+    far = released.line.far._replace(farther=0.0)
+    known = replace(released, line=released.line._replace(far=far)).law("least_squares")
     added = sure.variances(points)[1] - known.variances(points)[1]
     np.testing.assert_allclose(added, longer**2, rtol=1e-6)
