@@ -185,10 +185,14 @@ def test_of_a_schema_it_tells_the_coefficients_of_the_table(encoder):
         plan = model.plan(40_000, schema=encoder, shares=shares)
     else:
         plan = model.plan(40_000, schema=SCHEMA, shares=SHARES)
-    found = inference(make_pipeline(encoder, model).fit(*table(40_000)))
+    ratios = []
+    for seed in range(5):  # the errors of a fit vary by a tenth with its noise
+        model.set_params(random_state=seed)
+        found = inference(make_pipeline(encoder, model).fit(*table(40_000)))
+        ratios.append(plan.std_error / found.std_error[:-1])
     assert plan.names == found.names[:-1]
-    ratio = plan.std_error / found.std_error[:-1]
-    assert 0.77 < np.median(ratio) < 1.3 and (0.6 < ratio).all() and (ratio < 1.67).all()
+    ratio = np.median(ratios, axis=0)
+    assert 0.77 < np.median(ratio) < 1.3 and (0.77 < ratio).all() and (ratio < 1.3).all()
     assert "needs up to about" in str(plan)
 
 
