@@ -58,5 +58,5 @@ def test_a_picture_asks_for_matplotlib_before_its_work(maker, monkeypatch):
         for one in inspect.signature(maker).parameters.values()
         if one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD
     ]
-    with pytest.raises(ImportError, match=r"from_estimator.*skpriv\[plot"):
+    with pytest.raises(ImportError, match=rf"{maker.__name__}.*skpriv\[plot"):
         maker(*needed)

@@ -161,7 +161,7 @@ def check_units(bound, radius, parameter):
 # phi = (t z, 1) / sqrt(1 + t^2), t = FEATURE_LENGTH: a unit vector z of features has three times
 # the length of the constant, so that whitening starts from features that are above its noise.
 FEATURE_LENGTH = 3.0
-FOLD = 16  # rows of phi that one vector operation shifts and scales at once
+FOLD = 16  # rows of phi that one operation shifts and scales, which is twice as fast as by row
 
 
 class PublicRows:
@@ -283,7 +283,7 @@ class RowMap(PublicRows):
     bounded = True
 
     def __post_init__(self):
-        _ = self._folds  # now: a map does not tell whether it has read a row
+        _ = self._affine  # now: a map does not tell whether it has read a row
 
     @cached_property
     def size(self):
@@ -320,11 +320,11 @@ class RowMap(PublicRows):
         return np.maximum(np.abs(self.low), np.abs(self.high)) * self._across
 
     @cached_property
-    def _folds(self):
-        """Shifts and factors of the columns of FOLD rows of phi; the constant is written later."""
+    def _affine(self):
+        """Shifts and factors of the columns of phi; the constant is written afterwards."""
         columns = np.zeros((2, self.size))
         columns[:, : self.n_features] = self.offset, self.parts[0] / self.divisor
-        return np.tile(columns, FOLD)
+        return columns
 
     @cached_property
     def _norm(self):
@@ -437,7 +437,7 @@ class RowMap(PublicRows):
             return self._phi(X, 1.0 / np.maximum(norms, self._norm)[:, None])
         # Clipping after the affine map is the same, and as few passes over the rows as can be.
         limit = self.parts[0] / self._across
-        shift, factors = self._folds  # one operation for many rows is twice as fast
+        shift, factors = np.tile(self._affine, FOLD)
         phi = np.zeros((-(-len(X) // FOLD) * FOLD, self.size))
         phi[: len(X), : self.n_features] = X
         wide = phi.reshape(-1, len(shift))

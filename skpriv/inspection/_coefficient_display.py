@@ -155,6 +155,7 @@ class CoefficientDisplay(Display):
         -------
         display : CoefficientDisplay
         """
+        pyplot(f"{cls.__name__}.from_inference")
         return cls._of(found, intercept, odds).plot(ax)
 
     @classmethod

@@ -132,7 +132,8 @@ def _collected(collector, folder):
 
 
 def _served(folder):
-    return Loop(LinUCB(privacy="none", bounds_y=(-1, 1), random_state=0), folder / "events.sqlite")
+    policy = LinUCB(privacy="none", bounds_y=(-1, 1), update_every=20, random_state=0)
+    return Loop(policy, folder / "events.sqlite")
 
 
 def _ranked(folder):

@@ -675,7 +675,7 @@ class LineScoreQuery(ScoreQuery):
         of h, and what is missing where lengths depend on directions.
     missed : float
         Mean distance of lengths beyond T from their mean there, as part of a mean over all scores.
-        Where w is 0, what shortening takes away, one deviation long.
+        It is what shortening takes away, one deviation long, where w is 0.
     put_back : float
         w.
     """
