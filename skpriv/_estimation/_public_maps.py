@@ -283,7 +283,7 @@ class RowMap(PublicRows):
     bounded = True
 
     def __post_init__(self):
-        _ = self._affine  # now: a map does not tell whether it has read a row
+        _ = self._shift_and_scale  # now: a map does not tell whether it has read a row
 
     @cached_property
     def size(self):
@@ -320,7 +320,7 @@ class RowMap(PublicRows):
         return np.maximum(np.abs(self.low), np.abs(self.high)) * self._across
 
     @cached_property
-    def _affine(self):
+    def _shift_and_scale(self):
         """Shifts and factors of the columns of phi; the constant is written afterwards."""
         columns = np.zeros((2, self.size))
         columns[:, : self.n_features] = self.offset, self.parts[0] / self.divisor
@@ -437,7 +437,7 @@ class RowMap(PublicRows):
             return self._phi(X, 1.0 / np.maximum(norms, self._norm)[:, None])
         # Clipping after the affine map is the same, and as few passes over the rows as can be.
         limit = self.parts[0] / self._across
-        shift, factors = np.tile(self._affine, FOLD)
+        shift, factors = np.tile(self._shift_and_scale, FOLD)
         phi = np.zeros((-(-len(X) // FOLD) * FOLD, self.size))
         phi[: len(X), : self.n_features] = X
         wide = phi.reshape(-1, len(shift))

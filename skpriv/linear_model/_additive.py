@@ -248,6 +248,7 @@ class AdditiveMap(PublicRows):
         else:
             counted = [(knots, np.arange(len(knots))) for knots in self.knots]
             place = np.stack([*map(np.interp, x.T, *zip(*counted, strict=True))], axis=1)
+        place = np.fmin(np.fmax(place, 0.0), last)  # no matter how near to each other knots are
         cell = np.minimum(np.floor(place), last - 1.0)
         part = place - cell
         first = (cell + [block.start for block in self.blocks]).astype(np.int32)
