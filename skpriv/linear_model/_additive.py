@@ -246,9 +246,9 @@ class AdditiveMap(PublicRows):
         if self._even:
             place = (x - low) / (high - low) * last  # 1.5 is halfway from the second to the third
         else:
-            counted = [(knots, np.arange(len(knots))) for knots in self.knots]
-            place = np.stack([*map(np.interp, x.T, *zip(*counted, strict=True))], axis=1)
-        place = np.fmin(np.fmax(place, 0.0), last)  # no matter how near to each other knots are
+            numbers = map(np.arange, map(len, self.knots))
+            place = np.stack([*map(np.interp, x.T, self.knots, numbers)], axis=1)
+        place = place.clip(0.0, last)  # no matter how near to each other knots are
         cell = np.minimum(np.floor(place), last - 1.0)
         part = place - cell
         first = (cell + [block.start for block in self.blocks]).astype(np.int32)

@@ -12,7 +12,7 @@ from ..._estimation._oracle import PoolsFits, interval_claims
 from ..._linalg import ROUNDED, TINY
 from ..._parameters import Level, NotNegative, parameters
 from ..._stored import stored_in_policies
-from .._draws import HALF_NORMAL, distinct, flat, inverse_gap, uniform
+from .._draws import HALF_NORMAL, distinct, flat, inverse_gap, shares, uniform
 from .._ucb._lin_ucb import GAP_WEIGHT
 from ._oracles import coef_posterior, pools, reward_range
 from ._policy import OraclePolicy
@@ -368,7 +368,7 @@ class ActionElimination(OraclePolicy):
 
     def _choose(self, contexts, available):
         find = self._alive if self._region is None else self._plausible
-        return uniform(contexts, find(contexts, available))
+        return shares(find(contexts, available), available)  # all of them if none is left
 
     def _chances(self, contexts, available):
         chances = super()._chances(contexts, available)
@@ -383,7 +383,6 @@ class ActionElimination(OraclePolicy):
     def _plausible(self, contexts, available):
         """Actions that may be the best, by posteriors of differences to the best mean."""
         contexts = distinct(contexts, available)
-        n_actions = contexts.shape[1]
         rounds = np.arange(len(contexts))
         means = contexts @ self._region.centre
         if available is not None:  # an action that may not be played rules out no other
@@ -392,7 +391,7 @@ class ActionElimination(OraclePolicy):
         apart = contexts - contexts[rounds, best][:, None]
         spread = np.sqrt(np.einsum("nkj,nkj->nk", apart @ self._region.form, apart))
         behind = means.max(axis=1, keepdims=True) - means
-        return behind <= -ndtri(self._failure / n_actions) * spread
+        return behind <= -ndtri(self._failure / contexts.shape[1]) * spread
 
     @property
     def _failure(self):

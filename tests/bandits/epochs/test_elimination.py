@@ -65,3 +65,18 @@ def test_what_all_intervals_of_all_epochs_may_fail_with_adds_up_to_the_level(int
     assert len(levels) == epochs * n_actions
     failure = (1.0 - np.array(levels)).sum()
     assert 0.995 * (1.0 - level) < failure <= (1.0 - level) * (1.0 + 1e-9)
+
+
+def test_no_action_that_is_not_available_is_played_whatever_the_numbers_are():
+    """Bounds of infinite width and contexts whose differences overflow rule out no action."""
+    policy = ActionElimination(SSPRegressor())
+    policy._epochs = []
+    policy._region = Region(np.ones(2), np.eye(2))
+    contexts = np.array([[[1e308, 1e308], [-1e308, 0.0], [0.0, 0.0]]])
+    available = np.array([[True, False, True]])
+    policy.oracle_ = Asked([])
+    policy.oracle_.confidence_interval = lambda X, **_: np.full((2, len(X)), [[-np.inf], [np.inf]])
+    with np.errstate(all="ignore"):
+        for policy._region in (policy._region, None):
+            chances = policy._choose(contexts, available)
+            assert not chances[0, 1] and chances.sum() == 1.0

@@ -30,11 +30,11 @@ def test_hats_are_a_partition_of_one():
         np.testing.assert_allclose(values.sum(axis=1), 1.0)
         np.testing.assert_allclose(values @ knots, [0.0, 0.0, 0.5, 1.0, 2.5, 4.0, 4.0, 2.0, 4.0])
     # lines are kept; what is outside is clipped, and NaN is the middle
-    for knots in ([0.0, 1e-310, 1.0], [-1e308, 0.0, 1e308]):  # no slope between them is finite
-        with np.errstate(all="ignore"):
-            values = AdditiveMap((np.array(knots),), (False,)).values(x[:, None])
-        assert values.has_canonical_format and set(values.indices) <= {0, 1, 2}
-        assert (values.data >= 0.0).all() and (values.sum(axis=1) == 1.0).all()
+    near = AdditiveMap((np.array([0.0, 1e-310, 1.0]),), (False,))  # no slope there is finite
+    with np.errstate(all="ignore"):
+        values = near.values(x[:, None])
+    assert values.has_canonical_format and set(values.indices) <= {0, 1, 2}
+    assert (values.data >= 0.0).all() and (values.sum(axis=1) == 1.0).all()
 
 
 def test_rows_are_in_the_unit_ball_and_lose_nothing():
