@@ -246,7 +246,7 @@ class AdditiveMap(PublicRows):
         if self._even:
             place = (x - low) / (high - low) * last  # 1.5 is halfway from the second to the third
         else:
-            numbers = map(np.arange, map(len, self.knots))
+            numbers = map(np.arange, last + 1.0)
             place = np.stack([*map(np.interp, x.T, self.knots, numbers)], axis=1)
         place = place.clip(0.0, last)  # no matter how near to each other knots are
         cell = np.minimum(np.floor(place), last - 1.0)

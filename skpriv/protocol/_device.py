@@ -15,7 +15,7 @@ from .._wire import (
     lifted, read_task, report_bytes, user_seed,
 )  # fmt: skip
 from ..exceptions import PrivacyError
-from ._record import DAMAGED, chosen, floats, is_integer, n_phi, scaled_record
+from ._record import CHANNEL, DAMAGED, chosen, floats, is_integer, n_phi, scaled_record
 
 LARGEST_COUNT = 2**20  # most directions of a codebook, which is made in memory
 LARGEST_FLOAT = float(np.finfo(float).max)  # a whole number in JSON may be larger
@@ -214,7 +214,7 @@ def report(
         raise ValueError("action is missing: a policy's task needs the action that act returned.")
     if isinstance(ledger, str | PathLike):
         raise TypeError("ledger must be a DeviceLedger, such as DeviceLedger(path, epsilon=8.0).")
-    if isinstance(fields.get("channel"), dict) and fields["channel"].get("name") == "shared-sum":
+    if isinstance(fields.get("channel"), dict) and fields["channel"].get("name") == CHANNEL:
         from ._sums import sum_report
 
         return sum_report(fields, x, y, user, largest_epsilon=largest_epsilon, ledger=ledger)

@@ -14,6 +14,10 @@ import numpy as np
 
 from .._contracts import Shaped
 
+# Devices and collector of sums derive the same questions and shares of the budget. The name
+# changes with these, and each nonce begins with it: no collection goes on by others than it began
+# with.
+CHANNEL = "shared-sum-2"
 DAMAGED = "the task has parts that are missing, or of a wrong kind or size: nothing was answered."
 
 

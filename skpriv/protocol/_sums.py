@@ -33,10 +33,9 @@ from ..privacy import (
 )  # fmt: skip
 from ..records import Rows
 from ._ledger import MOST_ATTEMPTS
-from ._record import DAMAGED, floats, is_integer, n_cells, number
+from ._record import CHANNEL, DAMAGED, floats, is_integer, n_cells, number
 from ._store import n_features_of, restored
 
-CHANNEL = "shared-sum"
 TRANSPORTS = ("two-servers", "shuffled-shares")
 LARGEST_TASK = np.iinfo(np.int32).max  # most users, and most attempts
 
@@ -288,7 +287,7 @@ def _check(fields):
             and is_integer(users["adding"], 1, users["n"])
             and is_integer(fields["n_features"], 1, 2**16)
             and is_integer(fields["attempt"], 0, LARGEST_TASK)
-            and isinstance(fields["nonce"], str)
+            and fields["nonce"].startswith(CHANNEL)
             # Shuffled shares are seen when they are sent: their rounds are not repeated.
             and (fields["attempt"] == 0 or channel["transport"] == "two-servers")
             and capabilities(params["privacy"]).summed
@@ -409,7 +408,7 @@ class Sums(Rounds):
             raise ValueError("n_features must be given: the public number of features of a record.")
         return {
             "n_min": int(n_min), "transport": transport, "n_features": n_known,
-            "nonce": token_hex(16),
+            "nonce": CHANNEL + token_hex(16),
         }  # fmt: skip
 
     @property

@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 from functools import partial
+from hashlib import sha256
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from skpriv.exceptions import PrivacyError
 from skpriv.linear_model import LinearRegression
 from skpriv.privacy import read_task, shares_needed, task_hash
 from skpriv.protocol import Collector, DeviceLedger, ShareServer, _sums as _device, report
+from skpriv.protocol._record import CHANNEL
 from skpriv.protocol._sums import open_round
 
 N = 40
@@ -286,3 +288,30 @@ def test_rounds_that_contradict_each_other_are_refused(tmp_path, two):
     with pytest.raises(PrivacyError, match="past is not"):
         servers[0].open(json.dumps(fields))
     assert ledger.spent.epsilon == 8.0
+
+
+def test_a_collection_that_began_with_other_questions_does_not_go_on(two, tmp_path):
+    """Shares of answers before and after a change of them would add up to more than the budget."""
+    path = str(tmp_path / "collection")
+    collector = Collector(ssp(), N, n_features=2, path=path)
+    task = collector.task
+    nonce = read_task(task)["nonce"]
+    send(task, servers := two())
+    collector.close_round(*(server.total(range(N)) for server in servers))
+    collector._store.write_settings({"nonce": nonce.replace("-2", "-1")})
+    collector.close()
+    with pytest.raises(PrivacyError, match="another version of skpriv wrote it"):
+        Collector.load(path)
+    fields = {**read_task(task), "nonce": nonce[-32:]}
+    with pytest.raises(ValueError, match="nothing was answered"):
+        report(json.dumps({**fields, "hash": task_hash(fields)}), X[0], Y[0], user=0)
+
+
+def test_questions_and_shares_change_with_the_name_of_the_channel():
+    """Where this fails, give CHANNEL the next number, and the test the new digest."""
+    line = LinearRegression(bounds_X=(-0.7, 0.7), bounds_y=(-1.0, 1.0), **SUMS)
+    text = CHANNEL
+    for model in (ssp(), reweighted(), line):
+        for row in clone(model).set_params(random_state=0).fit(X, Y).privacy_report_.rows:
+            text += f" {row.query} {row.share:.6g} {row.sensitivity:.6g}"
+    assert sha256(text.encode()).hexdigest()[:8] == "0748bd64"
