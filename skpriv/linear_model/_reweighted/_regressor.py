@@ -93,10 +93,11 @@ class ReweightedRegressor(MomentRegressor):
     -----
     **Privacy guarantee**: (epsilon, delta)-differential privacy under replacement of one record,
     local in the local model. Released: ``n_spectral_iter`` Gaussian answers for U, one for the
-    moments and, in the central model, one for the residual variance; or one a step of "sgd".
-    Adaptive composition of Gaussians is exact (Dong, Roth and Su 2022). With the codebook channel
-    each user sends one index, about U or about the moments, whose price rests on one exact integer
-    draw (delta = 0, docs/trust.md). Public: the number of records and all parameters.
+    moments and, in the central model, one for the residual variance and one that counts clipped
+    rows; or one a step of "sgd". Adaptive composition of Gaussians is exact (Dong, Roth and Su
+    2022). With the codebook channel each user sends one index, about U or about the moments, whose
+    price rests on one exact integer draw (delta = 0, docs/trust.md). Public: the number of records
+    and all parameters.
 
     Departures from the paper: all records serve every central step (the paper splits them; of very
     many a public part serves the normalisation), Sigma of Eq. (6) is asked without the factors
