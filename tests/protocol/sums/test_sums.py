@@ -300,10 +300,10 @@ def test_a_collection_that_began_with_other_questions_does_not_go_on(two, tmp_pa
     collector.close_round(*(server.total(range(N)) for server in servers))
     collector._store.write_settings({"nonce": nonce.replace("-2", "-1")})
     collector.close()
-    with pytest.raises(PrivacyError, match="another version of skpriv wrote it"):
+    with pytest.raises(PrivacyError, match="version"):
         Collector.load(path)
     fields = {**read_task(task), "nonce": nonce[-32:]}
-    with pytest.raises(ValueError, match="nothing was answered"):
+    with pytest.raises(ValueError, match="parts"):
         report(json.dumps({**fields, "hash": task_hash(fields)}), X[0], Y[0], user=0)
 
 
