@@ -106,7 +106,7 @@ def test_a_likelihood_of_a_few_far_rows_is_not_told(seed, told):
 
 @pytest.mark.slow
 def test_a_likelihood_that_far_rows_bend_is_covered():
-    """20 fits at epsilon 1. A like design had .95 inside of what is told, and .82 without the bend."""
+    """20 fits at epsilon 1. A like design had .95 inside of what is told, .82 without the bend."""
     best = inference(make(**FAR, privacy="none").fit(*far_rows(1_000_000, 99))).estimate
     inside = []
     for seed in range(20):
