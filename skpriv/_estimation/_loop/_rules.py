@@ -332,6 +332,11 @@ class Rules:
             stretch=stretch, steps=steps, slopes=True,
         )  # fmt: skip
 
+    @property
+    def declared(self):
+        """Whether the line is that of the declared estimand: no other has so large a share."""
+        return self.line > LEARNT
+
     def heard(self, users):
         """The same rules, in which each question has two users or more.
 

@@ -894,7 +894,7 @@ def line_query(
     """
     line = LineScoreQuery(*fields, cut_length, link)
     if link.linear:
-        line = replace(line, put_back=PUT_BACK[rules.line > LEARNT])
+        line = replace(line, put_back=PUT_BACK[rules.declared])
     whitened, _, location, point = fields
     W = whitened.W
     longest = longest_row = _longest(whitened)

@@ -15,7 +15,7 @@ from .._targets import SpreadQuery, best_linear
 from ._evidence import known_length, known_mean
 from ._fit import LoopFit
 from ._rows import ClippedRowsQuery, Whitened, WhiteningQuery
-from ._rules import LEARNT, NORMAL, QUESTION, Rules
+from ._rules import NORMAL, QUESTION, Rules
 from ._score import (
     Line,
     PersonScoreQuery,
@@ -144,7 +144,7 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None, usual=N
         fit_mean = replace(fit_mean, point=pool.b, value=fit_mean.value - excess)
     if rules.line and not line:
         fields = whitened, maps.target_map, location, pool.b
-        declared = rules.line > LEARNT and not of_persons and session.trust.can.same_rows
+        declared = rules.declared and not of_persons and session.trust.can.same_rows
         ask_line = likelihood_alone if declared and not link.linear else line_alone
         line = ask_line(session, fields, equations[-1], rules, (pool.slope, pool.scale), link)
     if rules.stretch and fit_mean:

@@ -57,7 +57,7 @@ class _Session:
 
 
 def _asked(session, line=1.0):
-    rules = SimpleNamespace(line=line, subset=1.0, length=0.4)
+    rules = replace(Rules.of(4000, 2, 1e4), line=line, subset=1.0, length=0.4)
     query, *far = _line.line_query(session, MAPS, 1.0, rules, (np.eye(2), 0.0))
     return _line.Line.of(query, session.sum(query, 0.8), LAST, *far)
 
