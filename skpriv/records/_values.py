@@ -10,13 +10,12 @@ from collections import Counter
 from collections.abc import Iterator, Sized
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
+from math import nan
 from threading import current_thread, local, main_thread
 from typing import Any
 
 import narwhals.exceptions as nw_errors
 import narwhals.stable.v2 as nw
-from math import nan
-
 import numpy as np
 from scipy import sparse
 
@@ -192,7 +191,9 @@ def ends(error: BaseException) -> bool:
     Polars panics by what is no Exception.
     """
     name = type(error).__name__
-    return name in OF_DASK or not isinstance(error, Exception) and name != "PanicException"
+    if name in OF_DASK:  # and not the class of a user, whose text may be that of a cell
+        return type(error).__module__.split(".")[0] in ("asyncio", "concurrent", "distributed")
+    return not isinstance(error, Exception) and name != "PanicException"
 
 
 PLAIN = (int, float, complex, str, bytes, np.generic, type(None))

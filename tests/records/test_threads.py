@@ -318,3 +318,14 @@ def test_nobody_hears_the_threads_of_a_function_that_makes_batches(step):
             except InvalidValues as error:
                 assert step == "fail" and "Alice" not in repr((error, error.__context__))
         assert "Alice" not in str([one.message for one in told])
+
+
+@pytest.mark.parametrize("name", _values.OF_DASK)
+def test_an_error_that_is_called_as_one_of_dask_is_not_repeated(name):
+    def batches():
+        raise type(name, (Exception,), {})("Alice")
+        yield
+
+    with pytest.raises(InvalidValues, match="no number|not a number") as caught:
+        from_batches(batches)
+    assert "Alice" not in str(caught.value) and caught.value.__context__ is None
