@@ -8,10 +8,10 @@ Symbols: mu = Gaussian-DP parameter (Dong, Roth and Su, 2022); rho = zCDP parame
 Steinke, 2016); alpha = order of the Renyi divergence.
 """
 
-from math import erf, exp, inf, isinf, log, log1p, pi, sqrt
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from functools import lru_cache
+from math import erf, exp, inf, isinf, log, log1p, pi, sqrt
 from numbers import Real
 from operator import add
 
