@@ -152,7 +152,7 @@ def to_dict(model: Any) -> dict[str, Any]:
         raise TypeError("a policy goes on learning: keep it by policy.save(path), not as a model.")
     check_is_fitted(model)
     last = model.steps[-1][1] if isinstance(model, Pipeline) else model
-    head: dict[str, Any] = {"format": MODEL_VERSION, "skpriv": VERSION}
+    head = {"format": MODEL_VERSION, "skpriv": VERSION}
     if isinstance(last, Reporting):
         report = last.privacy_report_
         head |= {"guarantee": str(report.guarantee), "privacy": report.to_dict()}

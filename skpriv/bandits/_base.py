@@ -260,7 +260,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
     def _opened(self, contexts, available):
         """Features of rounds and what may be played in them; the first rounds start the policy."""
         shape = self._checked_shape(contexts)
-        n_actions: Any = self._actions_of(shape)
+        n_actions = self._actions_of(shape)
         available = checked_available(available, shape[0], n_actions)
         if not self._has_begun:
             self._begin(n_actions, shape[-1])

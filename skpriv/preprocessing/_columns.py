@@ -104,6 +104,7 @@ class ColumnType:
     readable: ClassVar[Any] = READ_AS_NUMBERS  # kinds of dtypes whose cells it can read
     is_open: Any = False
     coded: Any = None
+    _level_names: Any = None  # the reference first
     usual: Any = None
     missing: Any
 
@@ -312,6 +313,24 @@ class _Line(ColumnType):
         """
         value = self._from_z(self.reference_position)
         return f"{name}=missing against {f'{value:g}' if isinstance(value, float) else value}"
+
+    @property
+    def _reference(self):
+        """The value against which a missing cell is told."""
+        return self._in_units(self.reference_position)
+
+    def _public_values(self, count):
+        """Values at equal steps over the range; of a column with levels the levels."""
+        return self._in_units(np.linspace(-1.0, 1.0, count))
+
+    def _values_of(self, block):
+        """Values of the rows of a block, and whether an indicator says that they are missing."""
+        absent = (block[:, -1] > 0.5) & self.has_indicator
+        return np.where(absent, self._reference, self._in_units(block[:, 0])), absent
+
+    def _values_in(self, series):
+        """The same of the cells of a column."""
+        return self._values_of(self.encode(series))
 
     def _in_units(self, z: Any) -> Any:
         """The numbers of positions in [-1, 1], in the units in which effects are told."""
@@ -601,6 +620,13 @@ class _Levels(_Line):
         return self._levels[round(number)]
 
     @property
+    def _level_names(self):
+        return list(map(str, self._levels))
+
+    def _public_values(self, count):
+        return np.arange(len(self._levels), dtype=float)
+
+    @property
     def _ends(self):
         return 0.0, len(self._levels) - 1.0
 
@@ -611,7 +637,7 @@ class _Levels(_Line):
     @property
     def coded(self) -> Any:
         """Levels and their rows of the block."""
-        names = [str(level) for level in self._levels]
+        names = self._level_names
         z = np.linspace(-1.0, 1.0, len(names))[:, None]
         if not self.has_indicator:
             return names, z
@@ -777,6 +803,23 @@ class Categorical(_Listed):
             Encoded rows; cells that cannot be read are missing ones.
         """
         return np.vstack([self._corners, np.zeros(len(self.levels) - 1)])[self._codes(series)]
+
+    _reference = 0.0  # the number of the first level
+
+    @property
+    def _level_names(self):
+        return self.levels
+
+    def _public_values(self, count):
+        return np.arange(len(self.levels), dtype=float)
+
+    def _values_of(self, block):
+        """Numbers of the levels of the rows of a block; none needs an indicator."""
+        return np.argmax(block @ self._corners.T, axis=1), np.zeros(len(block), dtype=bool)
+
+    def _values_in(self, series):
+        """The same of the cells of a column; one that is no level counts as the reference."""
+        return self._codes(series) % len(self.levels), np.zeros(len(series), dtype=bool)
 
     def _codes(self, series):
         """Number of the level of each cell; their number where the cell is none of them."""

@@ -33,6 +33,11 @@ class SchemaEncoder(PublicTransformer):
 
     takes_numbers = False
 
+    @property
+    def _types(self):
+        """The schema; it may have been passed as a mapping from names to types."""
+        return as_schema(self.schema)
+
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> Self:
         """Match the schema with the columns; nothing is learnt from the rows.
@@ -56,7 +61,7 @@ class SchemaEncoder(PublicTransformer):
             has no bounds, names no column of the schema, or repeats another one.
         """
         names = column_names(X)
-        schema = as_schema(self.schema)
+        schema = self._types
         self.columns_ = self._chosen(schema, names)
         schema.check_filled(self.columns_)
         schema.check_dtypes(X, self.columns_)
@@ -67,7 +72,7 @@ class SchemaEncoder(PublicTransformer):
 
     def _checked(self, X):
         present_names(self.columns_, column_names(X), "The fitted encoder", "X")
-        as_schema(self.schema).check_dtypes(X, self.columns_)
+        self._types.check_dtypes(X, self.columns_)
         return as_rows(X) if is_lazy(X) else None
 
     def level_shares(self, given: Any, smallest: float | None = None) -> dict:
@@ -86,7 +91,7 @@ class SchemaEncoder(PublicTransformer):
             Share of each level by column; those of one column add up to 1.
         """
         check_is_fitted(self)
-        schema = as_schema(self.schema)
+        schema = self._types
         shares = dict.fromkeys(self.columns_)
         present_names(given or {}, shares, "shares", "the encoder")
         for name, share in (shares | dict(given or {})).items():
@@ -97,7 +102,7 @@ class SchemaEncoder(PublicTransformer):
     @property
     def usual_target(self) -> tuple:
         """Mean and standard deviation of the target by its usual range; empty without one."""
-        schema = as_schema(self.schema)
+        schema = self._types
         column = schema.get(schema.target)
         return usual_moments(*column.usual) if column is not None and column.usual else ()
 
@@ -117,12 +122,12 @@ class SchemaEncoder(PublicTransformer):
             Encoded rows, as `transform` returns them.
         """
         check_is_fitted(self)
-        schema = as_schema(self.schema)
+        schema = self._types
         blocks = {
             name: schema[name].imagined(quantiles, shares[name])
             for name, quantiles in zip(self.columns_, cube.T, strict=True)
         }
-        return self._rows_of(blocks, schema)
+        return self._rows_of(blocks)
 
     @property
     def usual_out_(self) -> Any:
@@ -132,7 +137,7 @@ class SchemaEncoder(PublicTransformer):
         made-up rows, in which columns do not depend on each other.
         """
         check_is_fitted(self)
-        schema = as_schema(self.schema)
+        schema = self._types
         guessed = np.array([bool(schema[name].usual) for name in self.columns_])
         if not guessed.any():
             return None
@@ -280,10 +285,10 @@ class TableEncoder(SchemaEncoder):
     def _encoded(self, X):
         """Encoded rows of a table in memory."""
         frame = columns_of(X, self.columns_)
-        schema = as_schema(self.schema)
+        schema = self._types
         return self._rows_of({name: schema[name].encode(frame[name]) for name in self.columns_})
 
-    def _rows_of(self, blocks, schema=None):
+    def _rows_of(self, blocks):
         """Rows of the blocks of all columns."""
         rows = np.hstack(list(blocks.values()))
         rows /= self.norm_
@@ -396,11 +401,11 @@ class TableEncoder(SchemaEncoder):
         """The type of a column that is encoded, and its place in the output."""
         check_is_fitted(self)
         (name,) = present_names([name], self.blocks_, "name", "the encoder")
-        return as_schema(self.schema)[name], self.blocks_[name]
+        return self._types[name], self.blocks_[name]
 
     def _blocks(self):
         check_is_fitted(self, "norm_")
-        schema = as_schema(self.schema)
+        schema = self._types
         return [schema[name].block(name) for name in self.columns_]
 
 

@@ -25,8 +25,8 @@ from .._parameters import attribute, parameters
 from .._stored import frozen, stored
 from ..records import present_names, same_names
 from ._bounds_scaler import CoefficientMap
-from ._columns import Categorical, _Levels
-from ._encoder import SchemaEncoder, as_schema
+from ._columns import Categorical
+from ._encoder import SchemaEncoder
 from ._schema import columns_of
 
 OPERATORS = {
@@ -123,17 +123,18 @@ class FormulaEncoder(SchemaEncoder):
 
     def _chosen(self, schema, names):
         """Columns of the schema that the formula has."""
-        self.target_, design = _parsed(self.formula, schema)
+        design = _design_of(self.formula, schema)
+        self.target_ = design.target
         columns = [name for name in schema if name in frozenset().union(*design.columns)]
         present_names(columns, names, "formula", "X")
         return columns
 
     def _learn(self, schema):
         """Names of the columns of all terms, A and a: made of public numbers."""
-        design = _parsed(self.formula, schema)[1]
-        one = self._references(schema)
-        design.check(one, schema)
-        self.terms_, blocks = design.blocks(one, schema)
+        design = self._design
+        one = self._references
+        design.check(one)
+        self.terms_, blocks = design.blocks(one)
         size = len(self.terms_)
         self._matrix = np.zeros((size, size))
         self._shift = np.zeros(size)
@@ -141,7 +142,7 @@ class FormulaEncoder(SchemaEncoder):
         for block, at in blocks.items():
             lower = [where for other, where in blocks.items() if other < block]
             inside = np.concatenate([np.empty(0, dtype=int), *lower])
-            F = design.matrix(one | _grid(block, schema), schema)
+            F = design.matrix(one | _grid(block, schema))
             self._largest[at] = BEYOND * np.abs(F[:, at]).max(axis=0)
             maps = _orthogonal(F[:, inside], F[:, at], [self.terms_[i] for i in at])
             self._matrix[np.ix_(at, inside)], self._matrix[np.ix_(at, at)], self._shift[at] = maps
@@ -156,23 +157,22 @@ class FormulaEncoder(SchemaEncoder):
     def _encoded(self, X):
         """Encoded rows of a table in memory."""
         frame = columns_of(X, self.columns_)
-        schema = as_schema(self.schema)
-        read = {name: _read(schema[name], frame[name]) for name in self.columns_}
-        return self._of_length(self._rows(read, schema))
+        schema = self._types
+        return self._short({name: schema[name]._values_in(frame[name]) for name in self.columns_})
 
-    def _rows_of(self, blocks, schema):
+    def _rows_of(self, blocks):
         """Rows of the blocks that columns have in a table."""
-        read = {name: _values(schema[name], block) for name, block in blocks.items()}
-        return self._of_length(self._rows(read, schema))
+        schema = self._types
+        return self._short({name: schema[name]._values_of(block) for name, block in blocks.items()})
 
-    def _of_length(self, rows):
+    def _short(self, read):
         """Rows of norm at most 1: between two points of the grid one may be a little longer."""
+        rows = self._rows(read)
         return rows / np.maximum(self._norm, np.linalg.norm(rows, axis=1))[:, None]
 
-    def _rows(self, read, schema):
+    def _rows(self, read):
         """Rows, but for the norm, of what was read: values, and whether they are missing."""
-        cells = {name: values for name, (values, _) in read.items()}
-        F = _parsed(self.formula, schema)[1].matrix(cells, schema)
+        F = self._design.matrix({name: values for name, (values, _) in read.items()})
         rows = np.clip(F, -self._largest, self._largest) @ self._matrix.T + self._shift
         for name, at in zip(self._missing, self._own, strict=True):
             absent = read[name][1]
@@ -206,28 +206,26 @@ class FormulaEncoder(SchemaEncoder):
             intercept is that of a row whose terms are all 0.
         """
         check_is_fitted(self)
-        schema = as_schema(self.schema)
+        schema = self._types
         size = len(self.terms_)
         names = list(self.terms_)
         matrix = np.eye(size + len(self._missing) + 1)
         matrix[:size, :size] = self._matrix.T
         matrix[-1, :size] = self._shift
-        F = _parsed(self.formula, schema)[1].matrix(self._references(schema), schema)
-        typical = (F @ self._matrix.T + self._shift)[0]
+        design = self._design
+        typical = (design.matrix(self._references) @ self._matrix.T + self._shift)[0]
         for i, (name, at) in enumerate(zip(self._missing, self._own, strict=True)):
             # The terms of a missing row are 0, and those of its reference value are not.
             matrix[size + i, at] = -typical[at]
             names.append(schema[name].missing_effect(name))
         matrix[:, :-1] /= self._norm
-        return CoefficientMap(names, matrix, self._cells(schema), self._lists(schema))
+        # Places of the terms by the columns of the table that they depend on
+        blocks = design.blocks(self._references)[1]
+        return CoefficientMap(names, matrix, self._cells(blocks), self._lists(blocks))
 
-    def _blocks(self, schema):
-        """Places of the terms by the columns of the table that they depend on."""
-        return _parsed(self.formula, schema)[1].blocks(self._references(schema), schema)[1]
-
-    def _lists(self, schema):
+    def _lists(self, blocks):
         """Lists whose levels have terms of their own, against the first one."""
-        blocks = self._blocks(schema)
+        schema = self._types
         lists = {}
         for name in self.columns_:
             levels = schema[name].block(name)
@@ -236,55 +234,63 @@ class FormulaEncoder(SchemaEncoder):
                 lists[name] = levels.reference, terms
         return lists
 
-    def _cells(self, schema):
+    def _cells(self, blocks):
         """Functions of encoded rows that are 0 outside of one cell of some columns with levels.
 
         The columns are those of a term. Beside the indicator of a cell there are its products with
         numbers, such as a slope within a level, where the formula has them.
         """
         size = len(self.terms_)
+        schema = self._types
         levels = {name for name in self.columns_ if schema[name].coded}
         found = [np.eye(size + len(self._missing) + 1)[size:-1] * self._norm]
-        blocks = self._blocks(schema)
         for coded in dict.fromkeys(block & levels for block in blocks):
             if coded:
                 beside = (b - levels for b in blocks if b & levels and b & levels <= coded)
                 names = [*sorted(coded), *sorted(frozenset().union(*beside))]
-                found.append(self._cells_of(schema, blocks, names, len(coded)))
+                found.append(self._cells_of(blocks, names, len(coded)))
         return np.vstack(found)
 
-    def _cells_of(self, schema, blocks, names, n_coded):
+    def _cells_of(self, blocks, names, n_coded):
         """The same of the cells of the first of these columns, with products by the others."""
         size = len(self.terms_)
-        n_cells = np.prod([len(self._states(schema, name)) for name in names[:n_coded]])
+        n_cells = np.prod([len(self._states(name)) for name in names[:n_coded]])
         count = int((GRID / n_cells) ** (1.0 / max(len(names) - n_coded, 1)))
-        states = [self._states(schema, name, min(max(count, 3), 9)) for name in names]
+        states = [self._states(name, min(max(count, 3), 9)) for name in names]
         grid = np.meshgrid(*(np.arange(len(one)) for one in states), indexing="ij")
         places = [axis.ravel() for axis in grid]
         length = grid[0].size
         read = {
             name: (np.full(length, value[0]), np.zeros(length, dtype=bool))
-            for name, value in self._references(schema).items()
+            for name, value in self._references.items()
         }
         for name, one, place in zip(names, states, places, strict=True):
             read[name] = one[place, 0], one[place, 1] > 0.5
         own = [at for block, at in blocks.items() if block <= set(names)]
         own.append([size + i for i, name in enumerate(self._missing) if name in names])
         columns = np.concatenate(own).astype(int)
-        rows = self._rows(read, schema)[:, columns] / self._norm
+        rows = self._rows(read)[:, columns] / self._norm
         cells = np.ravel_multi_index(places[:n_coded], grid[0].shape[:n_coded])
         functions = vanishing(np.column_stack([rows, np.ones(length)]), cells)
         return placed(functions, columns, size + len(self._missing))
 
-    def _states(self, schema, name, count=3):
+    def _states(self, name, count=3):
         """Public values of a column, and whether a missing cell counts as this value."""
-        values = [(value, 0.0) for value in _points(schema[name], count)]
-        absent = [(_reference(schema[name]), 1.0)] * (name in self._missing)
+        column = self._types[name]
+        values = [(value, 0.0) for value in column._public_values(count)]
+        absent = [(column._reference, 1.0)] * (name in self._missing)
         return np.array(values + absent)
 
-    def _references(self, schema):
+    @property
+    def _design(self):
+        """The terms of the formula."""
+        return _design_of(self.formula, self._types)
+
+    @property
+    def _references(self):
         """One row: the values against which missing cells are told."""
-        return {name: np.array([_reference(schema[name])]) for name in self.columns_}
+        schema = self._types
+        return {name: np.array([schema[name]._reference]) for name in self.columns_}
 
 
 @frozen
@@ -296,15 +302,17 @@ class _Design:
     depends on.
     """
 
+    target: str | None
+    schema: Any
     formula: Any
     factors: dict
     products: list
     columns: list
 
-    def check(self, cells, schema):
+    def check(self, cells):
         """Refuse terms that have no bounds on the public ranges, or are no numbers on them."""
         sizes = dict.fromkeys(self.factors, 1.0)
-        for text, values in self._values(cells, schema).items():
+        for text, values in self._values(cells).items():
             sizes[text] = max(values.high, -values.low)
         for texts in self.products:
             parts = [sizes[text] for text in texts]
@@ -314,50 +322,49 @@ class _Design:
             if prod(max(part, 1.0) for part in parts) > LARGEST_NUMBER:
                 raise ValueError(f"{':'.join(texts)} is too large on the public ranges: {REMEDY}")
 
-    def matrix(self, cells, schema):
+    def matrix(self, cells):
         """Columns F of all terms at values of the columns of the table."""
-        return self.expanded(cells, schema).to_numpy(dtype=float)[:, 1:]
+        return self.expanded(cells).to_numpy(dtype=float)[:, 1:]
 
-    def blocks(self, one, schema):
+    def blocks(self, one):
         """Names of all columns F, and places of those of each set of columns of the table.
 
         Parameters
         ----------
         one : dict of str to ndarray of shape (1,)
             One row of values.
-        schema : Schema
 
         Returns
         -------
         (list of str, dict of frozenset to ndarray of int)
         """
-        expanded = self.expanded(one, schema)
+        expanded = self.expanded(one)
         _, *places = expanded.model_spec.term_indices.values()  # the first one is the intercept
         blocks = {block: np.empty(0, dtype=int) for block in self.columns}
         for block, at in zip(self.columns, places, strict=True):
             blocks[block] = np.append(blocks[block], np.array(at) - 1)
         return [name.replace(WORD_PREFIX, "") for name in expanded.columns[1:]], blocks
 
-    def expanded(self, cells, schema):
+    def expanded(self, cells):
         """The same as a frame of formulaic, which knows their names and terms; intercept first."""
         import pandas as pd
 
         size = max(map(len, cells.values()))
         frame = {}
-        numbers = self._values(cells, schema)
+        numbers = self._values(cells)
         for text, tree in self.factors.items():
             if isinstance(tree, str):  # The factor is the levels of a column.
                 codes = np.broadcast_to(np.rint(cells[tree]).astype(int), size)
-                frame[text] = pd.Categorical.from_codes(codes, _levels(schema[tree]))
+                frame[text] = pd.Categorical.from_codes(codes, self.schema[tree]._level_names)
             else:
                 frame[text] = np.broadcast_to(numbers[text].values, size)
         return self.formula.get_model_matrix(pd.DataFrame(frame), na_action="ignore")
 
-    def _values(self, cells, schema):
+    def _values(self, cells):
         """Values of the factors that are numbers, with their public ends."""
         columns = {}
         for name, values in cells.items():
-            ends = _points(schema[name], 2)
+            ends = self.schema[name]._public_values(2)
             columns[name] = _Bounded(ends[0], ends[-1], np.clip(values, ends[0], ends[-1]))
         trees = {text: tree for text, tree in self.factors.items() if not isinstance(tree, str)}
         return {text: _evaluated(tree, columns, text) for text, tree in trees.items()}
@@ -440,8 +447,8 @@ def _value(tree, columns):
     )
 
 
-def _parsed(formula, schema):
-    """The target, and the design of the right-hand side."""
+def _design_of(formula, schema):
+    """The target, and the terms of the right-hand side."""
     try:
         from formulaic import Formula
         from formulaic.errors import FormulaicError
@@ -492,7 +499,7 @@ def _parsed(formula, schema):
         raise ValueError(f"formula={formula!r} has no terms: name at least one column.")
     if target is not None and target in frozenset().union(*columns):
         raise ValueError(f"The target {target!r} is on both sides of the formula.")
-    return target, _Design(Formula(terms), factors, products, columns)
+    return _Design(target, schema, Formula(terms), factors, products, columns)
 
 
 def _without_keywords(formula, schema):
@@ -533,7 +540,7 @@ def _factor(factor, schema):
     coded = isinstance(tree, ast.Call) and ast.unparse(tree.func) == "C"
     if coded or isinstance(tree, ast.Name) and isinstance(schema[tree.id], Categorical):
         of = tree.args[0] if coded and len(tree.args) == 1 else tree
-        if not isinstance(of, ast.Name) or _levels(schema[of.id]) is None:
+        if not isinstance(of, ast.Name) or schema[of.id]._level_names is None:
             raise ValueError(
                 f"{written} must be C(column) of a column with levels: Categorical, Ordinal or "
                 "Boolean in the schema."
@@ -545,51 +552,13 @@ def _factor(factor, schema):
     return tree, {node.id for node in names}
 
 
-def _levels(column):
-    """Names of the levels of a column, the reference first; None of numbers and dates."""
-    if isinstance(column, _Levels):
-        return list(map(str, column._levels))
-    return column.levels if isinstance(column, Categorical) else None
-
-
-def _reference(column):
-    """The value against which a missing cell is told; the first of unordered levels."""
-    if isinstance(column, Categorical):
-        return 0.0
-    return column._in_units(column.reference_position)
-
-
-def _read(column, series):
-    """Values of cells, or codes of their levels; and whether an indicator says they are missing."""
-    if isinstance(column, Categorical):
-        # A cell that is none of the levels counts as the reference level.
-        return column._codes(series) % len(column.levels), np.zeros(len(series), dtype=bool)
-    return _values(column, column.encode(series))
-
-
-def _values(column, encoded):
-    """Values of the rows of a block, or codes of their levels; and whether they are missing."""
-    if isinstance(column, Categorical):
-        return np.argmax(encoded @ column.coded[1].T, axis=1), np.zeros(len(encoded), dtype=bool)
-    absent = (encoded[:, -1] > 0.5) & column.has_indicator
-    return np.where(absent, _reference(column), column._in_units(encoded[:, 0])), absent
-
-
-def _points(column, count):
-    """Public values of a column: its levels, or equal steps over its range."""
-    levels = _levels(column)
-    if levels is not None:
-        return np.arange(len(levels), dtype=float)
-    return column._in_units(np.linspace(-1.0, 1.0, count))
-
-
-def _grid(block, schema, size=GRID):
+def _grid(block, schema):
     """About so many public points of a block's columns, at equal steps over their ranges."""
     names = sorted(block)
     wide = [name for name in names if schema[name].kind in ("numeric", "date")]
-    others = np.prod([len(_points(schema[name], 3)) for name in names if name not in wide])
-    count = max(3, int((size / others) ** (1.0 / max(len(wide), 1))))
-    axes = np.meshgrid(*(_points(schema[name], count) for name in names), indexing="ij")
+    others = np.prod([len(schema[name]._public_values(3)) for name in names if name not in wide])
+    count = max(3, int((GRID / others) ** (1.0 / max(len(wide), 1))))
+    axes = np.meshgrid(*(schema[name]._public_values(count) for name in names), indexing="ij")
     return {name: axis.ravel() for name, axis in zip(names, axes, strict=True)}
 
 

@@ -281,7 +281,7 @@ def codes(people: Any) -> np.ndarray:
 
 def _labels(labels: Any) -> Any:
     """An array of a plain type, or a list of objects that were never brought to one type."""
-    series: Any = nw.from_native(labels, series_only=True, pass_through=True)
+    series = nw.from_native(labels, series_only=True, pass_through=True)
     with suppress(Exception):  # narwhals asks objects, to guess their dtype
         if isinstance(series, nw.Series) and series.dtype == nw.Float32:
             labels = series.fill_null(np.nan).to_numpy()  # in a list they would be of 64 bits

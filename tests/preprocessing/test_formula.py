@@ -192,10 +192,10 @@ HULLS = [
 def test_the_public_ends_of_a_term_hold_all_its_values(formula):
     """Values are clipped to them, so that those of NumPy would differ if they did not."""
     schema, x = {"x": Numeric(0, 20)}, np.linspace(0, 20, 41)
-    design = _formula._parsed(formula, schema)[1]
+    design = _formula._design_of(formula, schema)
     functions = {name: getattr(np, name) for name in ("abs", "sqrt", "exp", "log1p")}
     wanted = eval(formula, {"x": x, "I": np.positive, **functions})
-    np.testing.assert_allclose(design.matrix({"x": x}, schema)[:, 0], wanted, rtol=1e-14)
+    np.testing.assert_allclose(design.matrix({"x": x})[:, 0], wanted, rtol=1e-14)
 
 
 @pytest.mark.parametrize("formula", ["log((x - 10)**2)", "I(1 / (x - 10)**2)", "log(abs(x - 10))"])
@@ -249,8 +249,8 @@ def test_formulas_that_are_drawn_are_refused_or_finite(expression, data):
     """Also as NumPy evaluates them without public ends: at ends, next to them, anywhere between."""
     formula = f"I({expression})"
     try:
-        design = _formula._parsed(formula, _COLUMNS)[1]
-        design.check({name: np.array([column.high]) for name, column in _COLUMNS.items()}, _COLUMNS)
+        design = _formula._design_of(formula, _COLUMNS)
+        design.check({name: np.array([column.high]) for name, column in _COLUMNS.items()})
     except ValueError:
         return
     cells = {
@@ -261,15 +261,14 @@ def test_formulas_that_are_drawn_are_refused_or_finite(expression, data):
         for name, column in _COLUMNS.items()
     }  # fmt: skip
     with np.errstate(all="raise", under="ignore"):
-        values = design.matrix(cells, _COLUMNS)[:, 0]
+        values = design.matrix(cells)[:, 0]
         wanted = eval(formula, {**_formula.FUNCTIONS, **cells}) * np.ones(7)
     assert np.isfinite(wanted).all()
     np.testing.assert_allclose(values, wanted, rtol=1e-9)
 
 
 def test_rows_between_the_points_of_the_grid_are_cut_to_the_unit_ball(monkeypatch):
-    grid = _formula._grid
-    monkeypatch.setattr(_formula, "_grid", lambda block, schema: grid(block, schema, size=5))
+    monkeypatch.setattr(_formula, "GRID", 5)
     schema, x = {"x": Numeric(0, 1)}, np.linspace(0, 1, 1001)
     encoder = FormulaEncoder("I(1 / (1 + 400 * (x - 0.375)**2))", schema)
     rows = encoder.fit_transform(pd.DataFrame({"x": x}))
@@ -332,8 +331,8 @@ def test_what_is_too_small_for_a_number_is_not_heard():
 def test_values_of_a_column_stay_between_its_public_ends():
     """Whatever comes from a table: the ends of all parts of a term are derived from them."""
     schema = Schema({"x": Numeric(0, 1)})
-    design = _formula._parsed("x + I(2 * x)", schema)[1]
-    values = design._values({"x": np.array([-5.0, 0.5, 7.0])}, schema)
+    design = _formula._design_of("x + I(2 * x)", schema)
+    values = design._values({"x": np.array([-5.0, 0.5, 7.0])})
     for name, scale in (("x", 1.0), ("I(2 * x)", 2.0)):
         np.testing.assert_array_equal(values[name].values, [0.0, 0.5 * scale, scale])
         assert (values[name].low, values[name].high) == (0.0, scale)

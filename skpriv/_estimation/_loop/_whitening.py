@@ -420,8 +420,8 @@ def learn_whitening(session, maps, rules, alike=None, usual=None, longest=1.0):
     """
     parts = whitening_parts(session, rules)
     W = np.eye(maps.size)
-    to_even: Any = None  # from W phi back to rows of about equal mean squares
-    guarded: Any = True  # features that are lifted, see `with_least_mass`
+    to_even = None  # from W phi back to rows of about equal mean squares
+    guarded = True  # features that are lifted, see `with_least_mass`
     if alike:
         W, gram, scale = alike.whitening
         to_even = np.linalg.inv(W) if rules.bends else None

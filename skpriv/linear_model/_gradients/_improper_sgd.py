@@ -375,7 +375,7 @@ class ImproperSGDRegressor(CertifiedIntervals, PrivateRegressor):
         held_out = None
         if size:
             fitted, held_out = split(session, session.n - size, size)
-        kind: Any = ReportedGradientQuery if channel == "codebook" else ClippedGradientQuery
+        kind = ReportedGradientQuery if channel == "codebook" else ClippedGradientQuery
         # Algorithm 6, without projection: noise alone would leave any ball
         theta = np.zeros(maps.size)
         velocity = np.zeros(maps.size)

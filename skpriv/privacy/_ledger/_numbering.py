@@ -306,7 +306,7 @@ class Numbering:
             If copies may exist that cannot be asked.
         """
         self.check()
-        admitted: list[bool] = []
+        admitted = []
         if self._place.path is None:
             for person in people:
                 numbers = self._people.setdefault(person, set())
