@@ -181,6 +181,16 @@ def seldom_cut(session, query, share):
     return float(query.classes[place]) if place else 1.0
 
 
+def scaled_rows(rows, factors):
+    """Rows of some blocks in one array, each times its factor.
+
+    Each row is contiguous there, as sums over persons need it.
+    """
+    found = np.concatenate(rows, out=np.empty((len(factors), rows[0].shape[1])))
+    found *= factors[:, None]
+    return found
+
+
 def person_sums(values, starts):
     """Sums over the rows of each person, shape (n_persons, ...); none is without rows."""
     rows = len(values)

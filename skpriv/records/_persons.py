@@ -307,12 +307,12 @@ def _chosen(codes, largest, seed):
     first = np.flatnonzero(np.diff(found, prepend=-1))
     sizes = np.diff(first, append=len(found))
     rank = np.arange(len(found)) - np.repeat(first, sizes)
-    several = np.flatnonzero(np.repeat(sizes > 1, sizes))  # one row needs no choice
-    words = np.array([found[several], rank[several]], dtype=np.uint64)
-    starts = range(0, max(1, len(several)), CHUNK_ROWS)
-    keys = [_keys(seed, *words[:, start : start + CHUNK_ROWS]) for start in starts]
-    chosen = several[np.lexsort((np.concatenate(keys), found[several]))]
-    by_person[several] = by_person[chosen]
+    for size in np.unique(sizes[sizes > 1]):  # one row needs no choice
+        of_size = first[sizes == size, None]
+        place = np.arange(size)
+        for start in np.array_split(of_size, -(-len(of_size) * size // CHUNK_ROWS)):
+            keys = _keys(seed, *(words.astype(np.uint64) for words in (found[start], place)))
+            by_person[start + place] = by_person[start + np.argsort(keys, axis=1, kind="stable")]
     return by_person[rank < largest]
 
 

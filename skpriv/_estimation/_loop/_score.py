@@ -26,7 +26,9 @@ from ..._linalg import (
 from ..._stored import frozen_object, set_state, stored
 from ...privacy import ROUNDING, TOLD_ABOVE, GaussianNoise, Query
 from .._links import IDENTITY, StepLink
-from .._persons import MATRICES, JointScores, PersonScores, ScoreLengthsQuery, person_sums
+from .._persons import (
+    MATRICES, JointScores, PersonScores, ScoreLengthsQuery, person_sums, scaled_rows,
+)  # fmt: skip
 from .._public_maps import TargetMap
 from .._targets import scaled_targets
 from ._far_rows import FAR_LENGTH, FarRows, FarRowsQuery, inverse_root
@@ -329,14 +331,13 @@ class PersonScoreQuery(PersonScores, ScoreQuery):
 
     def scored(self, X, y):
         """Rows e s of a chunk, and the slope matrix, squares and counts of its rows."""
+        rows, scores, slopes, *_ = zip(*self.scores(X, y))
         slope = self.start_of_slopes(X)
-        numbers = np.zeros(2)
-        scores = []
-        for e, s, h, *_ in self.scores(X, y):
+        for e, h in zip(rows, slopes):
             self.add_slopes(slope, e, h)
-            numbers += s @ s, np.count_nonzero(np.abs(s) >= CUT)
-            scores.append(e * s[:, None])
-        return np.vstack(scores), dict(zip(("square", "nearly_cut"), numbers), slope=vech(slope))
+        s = np.concatenate(scores)
+        numbers = {"square": s @ s, "nearly_cut": np.count_nonzero(np.abs(s) >= CUT)}
+        return scaled_rows(rows, s), numbers | {"slope": vech(slope)}
 
 
 # Mean excess over the clip, in units of it, of each residual that is counted near the limit, for a
@@ -643,7 +644,8 @@ def _line_scores(block):
         factors = block.residuals / block.factors**2
     # A value that is not a number counts as 0, and squares do not overflow. Each record is clipped,
     # whatever the others are: that the sum of a block is finite says nothing of a single one.
-    factors = np.clip(np.nan_to_num(factors, nan=0.0), -1e100, 1e100)
+    factors = np.clip(factors, -1e100, 1e100)
+    factors[np.isnan(factors)] = 0.0
     return factors, np.abs(factors) * block.lengths
 
 
@@ -711,8 +713,9 @@ class LineScoreQuery(ScoreQuery):
 
     def score_rows(self, X, y):
         """Rows u of a chunk."""
-        blocks = self.scores(X, y)
-        return np.vstack([block.rows * _line_scores(block)[0][:, None] for block in blocks])
+        blocks = ((block.rows, _line_scores(block)[0]) for block in self.scores(X, y))
+        rows, factors = zip(*blocks)
+        return scaled_rows(rows, np.concatenate(factors))
 
     def _summed(self, blocks):
         sums = _LineSums(self)

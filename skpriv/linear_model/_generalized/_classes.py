@@ -267,7 +267,7 @@ class ClassScoreQuery(JointScores, Query):
         k = len(self.location) - 1
         p = len(self.whitened.W)
         sums = np.zeros((k * (k + 1) // 2, vech_size(p)))
-        scores = [np.empty((0, k * p))]
+        scores = []
         for d, slopes, e in self.scores(X, y):
             sums += np.dot(slopes, pair_products(e).T)
             scores.append((d.T[:, :, None] * e.T[:, None, :]).reshape(-1, k * p))
