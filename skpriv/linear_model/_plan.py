@@ -7,7 +7,7 @@ errors of a fit to real rows that are spread in the same way. A few made-up rows
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from math import ceil, inf, isfinite, nan, sqrt
 from typing import Any
 from warnings import catch_warnings
@@ -451,7 +451,8 @@ def plan_of(model, n, n_features, schema, shares, smallest_level, mean, deviatio
         deviation = LEFT_BY_LINE * usual[1] if deviation is None and usual else deviation
     n_features = check_length(n_features, "n_features")
     imagined = _Imagined(model, n_features, encoder, levels, mean, deviation)
-    found = {name: imagined.rehearse(n, name) for name in model.law_estimands}
+    rehearse = cache(imagined.rehearse)
+    found = {name: rehearse(n, name) for name in model.law_estimands}
     declared = found[model.estimand]
     rows = declared.report.rows
     noise = np.array([float(row.scale) for row in rows])
@@ -472,7 +473,7 @@ def plan_of(model, n, n_features, schema, shares, smallest_level, mean, deviatio
         * trust.budget.mu
         / (n_features + 1) ** 1.5,
         level_records=replace(imagined, shares=absent).level_rows(n),
-        rehearse=imagined.rehearse,
+        rehearse=rehearse,
         largest_n=imagined.largest_n,
         assumed=model._assumed_target(imagined.few_rows[1]),
         unit=declared.report.unit,

@@ -115,12 +115,13 @@ def test_it_costs_nothing_and_changes_nothing():
 
 
 def test_more_epsilon_and_more_records_have_smaller_errors():
-    def planned(n, epsilon):
-        model = LinearRegression(epsilon=epsilon, bounds_X=(0, 1), bounds_y=(0, 1))
-        return float(np.median(model.plan(n, 4).std_error))
-
-    for errors in ([planned(20_000, epsilon) for epsilon in (0.5, 1.0, 4.0)],
-                   [planned(n, 1.0) for n in (5_000, 20_000, 80_000)]):  # fmt: skip
+    middle, *others = (
+        LinearRegression(epsilon=epsilon, bounds_X=(0, 1), bounds_y=(0, 1)).plan(20_000, 4)
+        for epsilon in (1.0, 0.5, 4.0)
+    )
+    few, many = (middle.rehearse(n, "fitted") for n in (5_000, 80_000))
+    for less, more in (others, (few, many)):
+        errors = [float(np.median(one.std_error)) for one in (less, middle, more)]
         assert errors[0] > errors[1] > errors[2] > 0.0
 
 
@@ -131,8 +132,8 @@ def test_as_many_people_as_are_needed_find_an_effect(estimand):
     plan = model.plan(1000, 2)
     n = plan.people_needed(0.3, name="dose")
     place = plan.names.index("dose")
-    assert model.plan(int(n), 2).std_error[place] <= 0.3 / 2.8016
-    assert model.plan(int(0.9 * n), 2).std_error[place] > 0.3 / 2.8016
+    assert plan.rehearse(int(n), estimand).std_error[place] <= 0.3 / 2.8016
+    assert plan.rehearse(int(0.9 * n), estimand).std_error[place] > 0.3 / 2.8016
     assert n < plan.people_needed(0.3, 0.95, name="dose")
     # An effect of .3 for each year of age is far larger
     assert plan.people_needed(-0.3, estimand=estimand) == n
@@ -146,9 +147,9 @@ def test_from_so_many_records_on_all_are_estimable(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(_Imagined, "_rehearsed", None)  # of what is known nothing is rehearsed again
         assert plan.records == found
-    assert model.plan(int(plan.records), 7).estimable.all()
-    assert not model.plan(int(0.9 * plan.records), 7).estimable.all()
-    assert "Not estimable" not in str(model.plan(int(1.1 * plan.records), 7))
+    assert not np.isfinite(plan.rehearse(int(0.9 * found), "fitted").std_error).all()
+    enough = model.plan(int(found), 7)
+    assert enough.estimable.all() and "Not estimable" not in str(enough)
 
 
 SCHEMA = {
