@@ -31,7 +31,11 @@ from ._predictions import AsymptoticIntervals
 
 # Rows are at most 1 long in their units, so that products of rows with numbers up to this one,
 # their squares and sums are finite: no record can turn a sum of all into NaN.
-LARGEST_OF_START = 1e100
+LARGEST_OF_START = 1e50
+# Released deviations and scales of noise are above this one, whose inverse has a square.
+LEAST_OF_START = 1e-30
+# Ratio of the units of a whitening up to which the matrices that follow from it have inverses.
+MOST_UNEVEN = 1e6
 
 
 DAMAGED_START = (
@@ -86,20 +90,28 @@ class Start:
     before: tuple[str, ...] = ()
 
     def __post_init__(self):
+        kinds = RecordMap, StepLink, Location, *[str] * (1 + len(self.before))
+        others = self.maps, self.link, self.mean, self.words, *self.before
+        if not all(map(isinstance, others, kinds)) or len(self.whitening) != 3:
+            raise ValueError(DAMAGED_START.format("a part is missing, or another than it should be"))
         W, gram, scale = self.whitening
-        begun: Any = 0.0
-        if self.alike:  # its whitening is that of the next fit
-            if {np.shape(W), np.shape(gram)} != {2 * np.shape(self.theta)}:
-                raise ValueError(DAMAGED_START.format("its whitening has another size"))
-            try:
-                with np.errstate(all="ignore"):
-                    begun = np.linalg.solve(W.T, self.theta)
-            except np.linalg.LinAlgError:
-                raise ValueError(DAMAGED_START.format("its whitening has no inverse")) from None
-        single = self.deviation, self.variance, scale, self.mean.mean
-        numbers = np.concatenate([np.ravel(part) for part in (W, gram, self.theta, begun, single)])
-        if not np.abs(numbers).max() <= LARGEST_OF_START:
+        single = scale, self.deviation, self.variance, self.mean.mean
+        shapes = [(np.size(self.theta),), *[2 * (int(np.sqrt(np.size(gram))),)] * 2, *[()] * len(single)]
+        parts = [*map(np.asarray, (self.theta, W, gram, *single))]
+        if [part.shape for part in parts] != shapes or {part.dtype.kind for part in parts} != {"f"}:
+            raise ValueError(DAMAGED_START.format("its numbers have other shapes, or are none"))
+        if not np.abs(np.concatenate([*map(np.ravel, parts)])).max() <= LARGEST_OF_START:
             raise ValueError(DAMAGED_START.format("a number is not finite, or beyond all rows"))
+        if self.alike:  # its whitening, deviations and mean are those of the next fit
+            link = self.link
+            mean = self.mean.mean
+            if min(*single[:3]) < LEAST_OF_START:
+                raise ValueError(DAMAGED_START.format("its noise or a deviation is next to 0"))
+            inside = link.low + LEAST_OF_START <= mean <= link.high
+            if not (inside and np.isfinite(link.linear_part(mean))):
+                raise ValueError(DAMAGED_START.format("its mean is beyond the range of targets"))
+            if parts[0].size != len(W) or not np.linalg.cond(W) <= MOST_UNEVEN:
+                raise ValueError(DAMAGED_START.format("its whitening has no inverse"))
 
     @property
     def chain(self) -> tuple[str, ...]:
@@ -396,7 +408,8 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals, PrivateEstimator):
                 "start is for steps with Gaussian noise on rows without weights and without "
                 "effects: pass channel='gaussian', or start=None."
             )
-        if type(start.link) is not type(link) or not start.maps.same_as(maps):
+        same_size = len(start.theta) == start.maps.size
+        if type(start.link) is not type(link) or not start.maps.same_as(maps) or not same_size:
             raise ValueError(
                 "start was fitted with other columns, bounds or classes: they must be the same, in "
                 "the same order, as those of this fit."

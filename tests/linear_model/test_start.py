@@ -226,6 +226,55 @@ def test_a_damaged_start_is_refused(name):
         damaged(start, name)
 
 
+def hostile(start):
+    """Starts in which one part is what no fit releases, each as it would be made."""
+    W, gram, scale = start.whitening
+    size = len(W)
+    for value in (0.0, -1.0, 1e-300, 1e10, 9e49, 1e300, np.inf, -np.inf, np.nan):
+        yield {"theta": np.full(size, value)}
+        yield {"theta": np.append(value, start.theta[1:])}
+        yield {"deviation": value}
+        yield {"variance": value}
+        yield {"mean": start.mean._replace(mean=value)}
+        yield {"whitening": (W + np.diag(np.full(size - 1, value), 1), gram, scale)}
+        yield {"whitening": (np.full_like(W, value), gram, scale)}
+        yield {"whitening": (W, np.diag(np.append(value, np.ones(size - 1))), scale)}
+        yield {"whitening": (W, gram, value)}
+    for other in (start.theta[1:], np.append(start.theta, 0.0), start.theta[:, None], 1.0, None):
+        yield {"theta": other}
+    yield {"theta": start.theta * 1j}
+    yield {"theta": np.array(["a"] * size)}
+    for name in ("maps", "link", "mean", "words"):
+        yield {name: None}
+    yield {"before": (1,)}
+    yield {"whitening": (W, gram)}
+
+
+@pytest.mark.parametrize("kind", [LogisticRegression, PoissonRegressor, LinearRegression])
+def test_a_hostile_start_is_refused_by_name_or_fits(kind):
+    """A start with a variance of 1e-300 ended in a bare OverflowError, one of 0 in a division."""
+    X, line, y = rows(300, 0)
+    public = {"bounds_X": (-3.0, 3.0), "epsilon": 10.0, "random_state": 0}
+    if kind is LogisticRegression:
+        y = (y > 0.0).astype(int)
+        public["classes"] = (0, 1)
+    else:
+        y = np.abs(np.round(y))
+        public["bounds_y"] = (0.0, 30.0)
+    start = kind(**public).fit(X, y).as_start()
+    refused = 0
+    for changed in hostile(start):
+        for alike in (True, False):
+            try:
+                model = kind(**public, start=replace(start, **changed, alike=alike)).fit(X, y)
+            except ValueError as error:
+                assert str(error).lower().startswith(("the start is", "start was")), changed
+                refused += 1
+            else:
+                assert np.isfinite(model.predict(X)).all(), changed
+    assert refused > 80
+
+
 def test_a_damaged_start_in_a_model_is_refused_when_it_is_read():
     X, _, y = rows(1500, 0)
     model = LinearRegression(**PUBLIC, start=fitted(), random_state=0).fit(X, y)
