@@ -13,11 +13,12 @@ law is given. The same answers tell what a report says of public bounds: too nar
 
 from dataclasses import replace
 from functools import cached_property
-from math import ceil, floor, isnan, log10, nan, sqrt
+from math import ceil, floor, inf, isnan, log10, nan, sqrt
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import ndtri
 
 from .._linalg import FLOAT_STEP, psd_part, quadratic_forms, trace_of
 from .._stored import frozen_object, stored
@@ -38,10 +39,12 @@ NOISE = (
 
 
 FEW_ROWS = (
-    "a level, or one of two values, has too few rows to tell it from an empty one: half of a "
-    "chance takes up to about {:,.0f} rows at this budget, and with twice as many it is nearly "
-    "sure; no coefficient that is shown depends on it"
+    "a level, or one of two values, has too few rows to tell it from an empty one ({}); no "
+    "coefficient that is shown depends on it"
 )
+ENOUGH_ROWS = "up to about {:,.0f} rows are enough in nine of ten fits"
+NEVER_ENOUGH = "noise may hide a common one, too"
+NINE_OF_TEN = USUAL_QUANTILE + float(ndtri(0.9))
 
 
 NO_ROWS = "no row has this level"
@@ -348,12 +351,15 @@ def few_rows(scale, square_kept, n):
     n : int
         Number of rows.
     """
-    return FEW_ROWS.format(enough_rows(scale, square_kept, n)) if scale else NO_ROWS
+    enough = enough_rows(scale, square_kept, n)
+    words = ENOUGH_ROWS.format(enough) if enough < n else NEVER_ENOUGH
+    return FEW_ROWS.format(words) if scale else NO_ROWS
 
 
 def enough_rows(scale, square_kept, n):
-    """Rows with which any of these cells has half of a chance to be told from an empty one."""
-    return n * min(USUAL_QUANTILE * scale / square_kept.min(), 1.0)
+    """Rows with which any of these cells is told from an empty one in nine of ten fits; or inf."""
+    enough = NINE_OF_TEN * scale / square_kept.min()
+    return n * enough if enough < 1.0 else inf
 
 
 def _few_rows(equations, empty):

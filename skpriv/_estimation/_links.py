@@ -114,12 +114,11 @@ class StepLink(Link):
     degrees : float or None
         Factor of the sampling covariance of n records; None is n / (n - p).
     run_off : float
-        If the link bends, 1 / (M q^2): half of the rare levels that the noise of moments moves by
-        about M lose their slope, and q is the usual quantile. M is measured with `slope_left`.
+        If the link bends, 1 / (M q^2): a tenth of the rare levels that the noise of moments moves
+        by about M lose their slope, and q is NINE_OF_TEN. M is measured with `slope_left`.
     slope_left : float
         If the link bends, the part of a usual slope that a row of a rare level with an effect has.
-        Long rows count twice. An effect of 1 leaves at least 1 / e. That of a mean of counts does,
-        and the fewer equations that are then close to the solution have twice the noise.
+        Long rows count twice. An effect of 1 leaves at least 1 / e.
     parts : int
         Number k of linear parts. A link with several has a ``location_query``,
         ``score_query``, ``each`` and ``interval`` of its own.
@@ -213,7 +212,7 @@ class BentLink(StepLink):
     signal = 3.0
     far = 2.0
     degrees = 1.0
-    run_off = 0.058
+    run_off = 0.042
     slope_left = 0.7
     least_effective_records = 150.0
     mean_effective_records = 45.0
@@ -283,7 +282,6 @@ class Log(BentLink):
 
     mean_effective_records = 60.0
     prior_variance = inf
-    slope_left = 0.35
     steepest: float = BentLink.far
     offset: float = 0.0
 

@@ -1,5 +1,6 @@
 """Estimators that the loop fits by steps, from nothing or where a released fit ended."""
 
+from contextlib import suppress
 from dataclasses import replace
 from math import inf, nan, sqrt
 from typing import Any
@@ -39,7 +40,8 @@ MOST_UNEVEN = 1e6
 
 
 DAMAGED_START = (
-    "The start is damaged: {}. Fit again, or pass start=None, which begins at no release."
+    "The start is damaged: a part of it is missing, not finite, beyond all rows, or has another "
+    "size. Fit again, or pass start=None, which begins at no release."
 )
 
 
@@ -75,7 +77,8 @@ class Start:
     Raises
     ------
     ValueError
-        If a number is not finite, or so large that products with rows would not be.
+        If a part is missing, not finite, of another size, or so large that products with rows would
+        not be finite.
     """
 
     maps: RecordMap
@@ -90,28 +93,32 @@ class Start:
     before: tuple[str, ...] = ()
 
     def __post_init__(self):
+        sound: Any = False
+        with suppress(AttributeError, TypeError, ValueError), np.errstate(all="ignore"):
+            sound = self._is_sound()
+        if not sound:
+            raise ValueError(DAMAGED_START)
+
+    def _is_sound(self):
+        """Whether nothing is missing, and fits that begin here stay finite, whatever the rows."""
         kinds = RecordMap, StepLink, Location, *[str] * (1 + len(self.before))
         others = self.maps, self.link, self.mean, self.words, *self.before
-        if not all(map(isinstance, others, kinds)) or len(self.whitening) != 3:
-            raise ValueError(DAMAGED_START.format("a part is missing, or another than it should be"))
-        W, gram, scale = self.whitening
-        single = scale, self.deviation, self.variance, self.mean.mean
-        shapes = [(np.size(self.theta),), *[2 * (int(np.sqrt(np.size(gram))),)] * 2, *[()] * len(single)]
-        parts = [*map(np.asarray, (self.theta, W, gram, *single))]
-        if [part.shape for part in parts] != shapes or {part.dtype.kind for part in parts} != {"f"}:
-            raise ValueError(DAMAGED_START.format("its numbers have other shapes, or are none"))
-        if not np.abs(np.concatenate([*map(np.ravel, parts)])).max() <= LARGEST_OF_START:
-            raise ValueError(DAMAGED_START.format("a number is not finite, or beyond all rows"))
-        if self.alike:  # its whitening, deviations and mean are those of the next fit
-            link = self.link
-            mean = self.mean.mean
-            if min(*single[:3]) < LEAST_OF_START:
-                raise ValueError(DAMAGED_START.format("its noise or a deviation is next to 0"))
-            inside = link.low + LEAST_OF_START <= mean <= link.high
-            if not (inside and np.isfinite(link.linear_part(mean))):
-                raise ValueError(DAMAGED_START.format("its mean is beyond the range of targets"))
-            if parts[0].size != len(W) or not np.linalg.cond(W) <= MOST_UNEVEN:
-                raise ValueError(DAMAGED_START.format("its whitening has no inverse"))
+        W, gram, *scale = self.whitening
+        single = [*scale, self.deviation, self.variance, self.mean.mean]
+        parts = (np.asarray(part).astype(float, casting="safe") for part in (self.theta, W, gram))
+        numbers = np.concatenate([*map(np.ravel, parts), single])
+        shapes = {np.shape(W), np.shape(gram), 2 * (len(W),)}
+        sound = all(map(isinstance, others, kinds)) and len(shapes) == len(scale) == 1
+        sound = sound and np.ndim(self.theta) == 1 and np.abs(numbers).max() <= LARGEST_OF_START
+        if not (sound and self.alike):
+            return sound
+        # Its whitening, deviations and mean are those of the next fit
+        link = self.link
+        mean = self.mean.mean
+        inside = link.low + LEAST_OF_START <= mean <= link.high
+        inside = inside and np.isfinite(link.linear_part(mean))
+        even = len(W) == len(self.theta) and np.linalg.cond(W) <= MOST_UNEVEN
+        return inside and even and min(single[:3]) >= LEAST_OF_START
 
     @property
     def chain(self) -> tuple[str, ...]:

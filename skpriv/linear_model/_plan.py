@@ -102,8 +102,9 @@ class Plan(Printed):
         Effective records N = n mu (the square root of n times mu where users answer for
         themselves) over p^1.5, with p columns, the constant included.
     level_records : float
-        Number of rows that a rare level of a list needs for half of a chance to be estimable, as
-        the table of a fit says it. NaN without lists, and where only a mean is asked.
+        Number of rows that a rare level of a list needs to be estimable in nine of ten fits, as the
+        table of a fit says it. Infinite where noise may hide common ones, too; NaN without lists,
+        and where only a mean is asked.
     rehearse : callable
         ``rehearse(n, estimand)`` is the same rehearsal with another number of records.
     largest_n : int
@@ -241,9 +242,11 @@ class Plan(Printed):
         if isfinite(self.level_records):
             yield (
                 f"A level of a list needs up to about {self.level_records:,.0f} rows to be "
-                "estimable, and twice that to be nearly sure. Rarer levels have a dash, and "
-                "change no line that is shown."
+                "estimable in nine of ten fits. Rarer levels have a dash, and change no line that "
+                "is shown."
             )
+        elif self.level_records == inf:
+            yield "Noise may hide any level of a list, also a common one."
         yield ""
         numbers = zip(self.questions, self.shares, self.noise, self.noise_of_mean, strict=True)
         rows = [(q, f"{s:.4f}", f"{x:.4g}", f"{m:.4g}") for q, s, x, m in numbers]
@@ -386,10 +389,10 @@ class _Imagined:
         return Rehearsal(errors, sampling, found[0][1].privacy_report_)
 
     def level_rows(self, n):
-        """Most rows that a rare level needs, in some fits."""
+        """Rows that a rare level needs in all but one of some fits."""
         seeds = range(REHEARSALS if len(self.effects[2]) else 0)
         fits = [self._rehearsed(n, self.model.estimand, seed)[1]._released for seed in seeds]
-        return max((fit.rows_of_cells() for fit in fits), default=nan)
+        return float(sorted(fit.rows_of_cells() for fit in fits)[-2:][0]) if fits else nan
 
     def _rehearsed(self, n, estimand, seed):
         """Errors of one fit, and the fit."""

@@ -228,18 +228,20 @@ class LoopFit(Released):
             n,
         )
 
-    def telling(self, cells):
-        """What tells these cells from empty ones: the arguments of `few_rows`.
+    def telling(self, law):
+        """What tells rare cells from empty ones: the arguments of `few_rows`.
 
-        If the link bends, a row has the slope h that an effect leaves of a usual one. Noise moves
-        the linear part of a rare cell to where the slope is next to 0, and steps seldom return.
-        Two rounds of whitening make k of n rows about n L^2 / (k p) long, for the usual length L.
-        So noise s of the moment moves their linear part by M = n^2 L^2 s / (k^2 p h), and
-        k = n sqrt(L^2 s / (p h M)) rows are moved by M.
-        Of several linear parts each has p / parts coordinates, and the noise of all adds up.
+        They are the cells which may be empty by a law of this fit, or else the rarest one. Nothing
+        tells them where noise hides more than cells. If the link bends, a row has the slope h that
+        an effect leaves of a usual one. Noise moves the linear part of a rare cell to where the
+        slope is next to 0, and steps seldom return. Two rounds of whitening make k of n rows about
+        n L^2 / (k p) long, for the usual length L. So noise s of the moment moves their linear part
+        by M = n^2 L^2 s / (k^2 p h), and k = n sqrt(L^2 s / (p h M)) rows are moved by M. Of
+        several linear parts each has p / parts coordinates, and the noise of all adds up.
         """
         pooled = self.pooled(FITTED)
-        scale = pooled.slope_scale
+        cells = law.empty or [np.argmin(self.cells.along(pooled.slope))]
+        scale = inf if law.hidden.size else pooled.slope_scale
         squares = self.cells.square_kept(self.length)[cells]
         if not self.link.linear:
             squares = squares * self.link.slope_left * min(trace_of(self.gram) / self.length**2, 1)
@@ -249,11 +251,8 @@ class LoopFit(Released):
         return scale, squares, self.n * self.rows_per_record
 
     def rows_of_cells(self):
-        """Rows that any of the cells which may be empty needs, or else the rarest one."""
-        if not self.equations:
-            return np.nan
-        rarest = [np.argmin(self.cells.along(self.pooled(FITTED).slope))]
-        return enough_rows(*self.telling(self.law().empty or rarest))
+        """Rows that rare cells need."""
+        return enough_rows(*self.telling(self.law())) if self.equations else np.nan
 
     def notes(self, row_map, names):
         """What a report says of bounds that are too narrow or too wide."""

@@ -310,7 +310,7 @@ class LoopSource(LawSource):
         if not resolved.all():
             privacy[bounded, bounded] += largest[bounded] ** 2
             in_cells = ~chosen.across_cells(points)
-            too_few = few_rows(*fit.telling(chosen.empty)) if in_cells.any() else ""
+            too_few = few_rows(*self.fit.telling(chosen)) if in_cells.any() else ""
             for words, places in ((too_few, in_cells), (self.hiding, ~resolved & ~in_cells)):
                 reasons |= {words: places & ~bounded, f"{words}; {BOUNDED}": places & bounded}
         reasons = {words: places for words, places in reasons.items() if places.any()}
