@@ -423,15 +423,15 @@ def _expansion(equations, W):
     if equations.law is not None:
         return _of_reports(equations)
     p = len(W)
-    scale = equations.design_scale
+    noise = equations.design_scale**2
     theta = W @ equations.target
     eye = np.eye(p)
     if equations.symmetric:  # E N M N = (s^2 / 2)(tr(M) I + M') for GOE noise
-        bias = scale**2 / 2.0 * (trace_of(W) * W + W @ W) @ theta
-        spread = scale**2 / 2.0 * ((theta @ theta) * eye + np.outer(theta, theta))
+        bias = noise / 2.0 * (trace_of(W) * W + W @ W) @ theta
+        spread = noise / 2.0 * ((theta @ theta) * eye + np.outer(theta, theta))
     else:  # s^2 M' for independent entries
-        bias = scale**2 * W @ (W.T @ theta)
-        spread = scale**2 * (theta @ theta) * eye
+        bias = noise * W @ (W.T @ theta)
+        spread = noise * (theta @ theta) * eye
     gram = psd_part(equations.gram, equations.gram_scale)
     rows = trace_of(gram)
     if equations.residual_gram is None:  # |r - phi'theta*| is no larger than r on average
@@ -443,9 +443,9 @@ def _expansion(equations, W):
     privacy = W @ (equations.target_scale**2 * eye + spread) @ W.T
     error = sampling + privacy
     if equations.symmetric:
-        second = scale**2 / 2.0 * (trace_of(error) * eye + error)
+        second = noise / 2.0 * (trace_of(error) * eye + error)
     else:
-        second = scale**2 * trace_of(error) * eye
+        second = noise * trace_of(error) * eye
     privacy = privacy + W @ second @ W.T
     return theta - bias, sampling, privacy
 

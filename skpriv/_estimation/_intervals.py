@@ -593,11 +593,12 @@ def _sharp(equations, points, theta_bound, failure):
         other = np.abs(V @ solved.theta) + lengths * solved.distance + (longest - lengths) * size
         design = (design + equations.design_scale**2 * np.minimum(along, other) ** 2) / 2.0
     noise = (scale * longest) ** 2 + design
-    half = np.sqrt(2.0 * t * variance + noise * q**2) + RANGE * lengths * t / 3.0
+    reach = RANGE * lengths / 3.0
+    half = np.sqrt(2.0 * t * variance + noise * q**2) + reach * t
     follows = scale * stats.norm.isf(parts.follows / 2.0) + solved.noise * size
     half += solved.ratio * longest * follows
     t, q = main_region(parts.bounded / 2.0)
-    bounded = np.sqrt(2.0 * t * variance + (scale * lengths * q) ** 2) + RANGE * lengths * t / 3.0
+    bounded = np.sqrt(2.0 * t * variance + (scale * lengths * q) ** 2) + reach * t
     return points @ solved.theta, np.minimum(half, bounded + lengths * solved.noise * size)
 
 

@@ -142,28 +142,30 @@ class NormalEquations:
             b = 1.0
             largest = 0.0
             law = self.law.plus(other.law)
+        c = a**2
+        d = b**2
         residual_gram = None
         thetas = ()
         if self.residual_gram is not None and other.residual_gram is not None:
-            residual_gram = a**2 * self.residual_gram + b**2 * other.residual_gram
+            residual_gram = c * self.residual_gram + d * other.residual_gram
             thetas = self.residual_thetas + other.residual_thetas
         persons = self.person_gram is not None and other.person_gram is not None
         return NormalEquations(
             design=a * self.design + b * other.design,
             target=a * self.target + b * other.target,
-            gram=a**2 * self.gram + b**2 * other.gram,
+            gram=c * self.gram + d * other.gram,
             square=self.square + other.square,
             n=self.n + other.n,
             symmetric=self.symmetric and other.symmetric,
             design_scale=hypot(a * self.design_scale, b * other.design_scale),
             target_scale=hypot(a * self.target_scale, b * other.target_scale),
-            gram_scale=hypot(a**2 * self.gram_scale, b**2 * other.gram_scale),
+            gram_scale=hypot(c * self.gram_scale, d * other.gram_scale),
             residual_gram=residual_gram,
-            residual_scale=hypot(a**2 * self.residual_scale, b**2 * other.residual_scale),
-            residual_excess=a**2 * self.residual_excess + b**2 * other.residual_excess,
-            excess_scale=hypot(a**2 * self.excess_scale, b**2 * other.excess_scale),
+            residual_scale=hypot(c * self.residual_scale, d * other.residual_scale),
+            residual_excess=c * self.residual_excess + d * other.residual_excess,
+            excess_scale=hypot(c * self.excess_scale, d * other.excess_scale),
             residual_thetas=thetas,
-            person_gram=a**2 * self.person_gram + b**2 * other.person_gram if persons else None,
+            person_gram=c * self.person_gram + d * other.person_gram if persons else None,
             law=law,
             weight=largest,
         )

@@ -93,32 +93,27 @@ class Start:
     before: tuple[str, ...] = ()
 
     def __post_init__(self):
-        sound: Any = False
         with suppress(AttributeError, TypeError, ValueError), np.errstate(all="ignore"):
-            sound = self._is_sound()
-        if not sound:
-            raise ValueError(DAMAGED_START)
+            if self._is_sound():
+                return
+        raise ValueError(DAMAGED_START)
 
     def _is_sound(self):
         """Whether nothing is missing, and fits that begin here stay finite, whatever the rows."""
-        kinds = RecordMap, StepLink, Location, *[str] * (1 + len(self.before))
-        others = self.maps, self.link, self.mean, self.words, *self.before
-        W, gram, *scale = self.whitening
-        single = [*scale, self.deviation, self.variance, self.mean.mean]
-        parts = (np.asarray(part).astype(float, casting="safe") for part in (self.theta, W, gram))
-        numbers = np.concatenate([*map(np.ravel, parts), single])
-        shapes = {np.shape(W), np.shape(gram), 2 * (len(W),)}
-        sound = all(map(isinstance, others, kinds)) and len(shapes) == len(scale) == 1
-        sound = sound and np.ndim(self.theta) == 1 and np.abs(numbers).max() <= LARGEST_OF_START
-        if not (sound and self.alike):
-            return sound
-        # Its whitening, deviations and mean are those of the next fit
-        link = self.link
+        W, gram, scale = self.whitening
         mean = self.mean.mean
+        single = scale, self.deviation, self.variance, mean
+        parts = [np.asarray(part).astype(float, casting="safe") for part in (self.theta, W, gram)]
+        numbers = np.concatenate([*map(np.ravel, parts), single])
+        same_sizes = np.shape(W) == np.shape(gram) == 2 * (len(W),)
+        sound = same_sizes and parts[0].ndim == 1 and np.abs(numbers).max() <= LARGEST_OF_START
+        sound = sound and isinstance(self.maps, RecordMap) and "".join(self.chain)
+        # The next fit of like records has its whitening, deviations and mean
+        link = self.link
         inside = link.low + LEAST_OF_START <= mean <= link.high
-        inside = inside and np.isfinite(link.linear_part(mean))
+        finite = inside and np.isfinite(link.linear_part(mean)) and min(single[:3])
         even = len(W) == len(self.theta) and np.linalg.cond(W) <= MOST_UNEVEN
-        return inside and even and min(single[:3]) >= LEAST_OF_START
+        return sound and (not self.alike or even and finite >= LEAST_OF_START)
 
     @property
     def chain(self) -> tuple[str, ...]:
@@ -415,8 +410,8 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals, PrivateEstimator):
                 "start is for steps with Gaussian noise on rows without weights and without "
                 "effects: pass channel='gaussian', or start=None."
             )
-        same_size = len(start.theta) == start.maps.size
-        if type(start.link) is not type(link) or not start.maps.same_as(maps) or not same_size:
+        same = type(start.link) is type(link) and start.maps.same_as(maps)
+        if not same or len(start.theta) != start.maps.size:
             raise ValueError(
                 "start was fitted with other columns, bounds or classes: they must be the same, in "
                 "the same order, as those of this fit."

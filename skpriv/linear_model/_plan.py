@@ -201,7 +201,7 @@ class Plan(Printed):
 
     def _smallest(self, suffices, estimand):
         """Smallest number of records whose standard errors suffice, up to 3%; infinite if none."""
-        low = 0
+        low = 1
         high = self.n
 
         def enough(n):
@@ -212,9 +212,6 @@ class Plan(Printed):
                 return inf
             low = high
             high = min(2 * high, self.largest_n)
-        while not low and high > 1 and enough(high // 2):
-            high //= 2
-        low = low or high // 2
         while high > SAME_SIZE * low + 1:
             middle = ceil(sqrt(low * high))
             low, high = (low, middle) if enough(middle) else (middle, high)
@@ -392,7 +389,7 @@ class _Imagined:
         """Rows that a rare level needs in all but one of some fits."""
         seeds = range(REHEARSALS if len(self.effects[2]) else 0)
         fits = [self._rehearsed(n, self.model.estimand, seed)[1]._released for seed in seeds]
-        return float(sorted(fit.rows_of_cells() for fit in fits)[-2:][0]) if fits else nan
+        return float(sorted(fit.rows_of_cells() for fit in fits)[-2]) if fits else nan
 
     def _rehearsed(self, n, estimand, seed):
         """Errors of one fit, and the fit."""

@@ -293,21 +293,23 @@ def _targets(session, score, alphas, sides, reported):
 
     def error(depth):
         """Error of the share that a search finds: each step, or each count, has its own users."""
+        counts = n_counts(depth)
         if same_rows:
-            sd = noise.scale * sqrt(n_counts(depth))
+            sd = noise.scale * sqrt(counts)
             return margin(depth, smallest * (n + 1) / sd) * sd / (n + 1)
-        parts = n_counts(depth) if reported else depth
-        variance = spread * parts + noise.scale**2 / n * n_counts(depth)
+        parts = counts if reported else depth
+        variance = spread * parts + noise.scale**2 / n * counts
         return 0.5 * sqrt(variance / n) if parts <= n else inf
 
     depth = best_depth(smallest, error, reach)
     if not depth:
         return [inf], 0
+    counts = n_counts(depth)
     if reported:
-        law = session.noise(alone, (n // n_counts(depth) + 0.5) / n)  # of this many users
+        law = session.noise(alone, (n // counts + 0.5) / n)  # of this many users
         return [_target(law, depth, alpha) for alpha in alphas], depth
     if same_rows:
-        scale = session.noise(alone, 1.0 / n_counts(depth)).scale
+        scale = session.noise(alone, 1.0 / counts).scale
         return [count_target(n, alpha, scale, depth) for alpha in alphas], depth
     blocks = []
     for size, slots in zip(_blocks(n, depth), search_slots(depth, len(alphas)), strict=True):

@@ -60,8 +60,9 @@ def certified_by_step(fit, points, confidence_level):
         return unknown
     values, vectors = np.linalg.eigh(last.gram)
     if not last.gram_scale:
-        vectors = vectors[:, values > RELATIVE_ZERO * values[-1]]
-        values = values[values > RELATIVE_ZERO * values[-1]]
+        seen = values > RELATIVE_ZERO * values[-1]
+        vectors = vectors[:, seen]
+        values = values[seen]
     moved = _distance(last, values, vectors, failure)
     if moved is None:
         return unknown

@@ -91,10 +91,8 @@ class MaximumLikelihood(Procedure):
             zero = np.zeros((self.size, self.size + 1))
             slopes = rows.reduce(partial(self._slopes, theta), np.add, zero)
             step = np.linalg.lstsq(slopes[:, :-1], slopes[:, -1], rcond=RELATIVE_ZERO)[0]
-            moved = self._deviance(rows, theta + step)
-            while moved > value + least:
+            while (moved := self._deviance(rows, theta + step)) > value + least:
                 step /= 2.0
-                moved = self._deviance(rows, theta + step)
             theta = theta + step
             if moved >= value - least:
                 return theta

@@ -213,20 +213,17 @@ class LoopFit(Released):
         # on average over coordinates its variance is s^2 |u|^2 (1 + 1/p) / 2.
         noise = pooled.moment_scale**2 + 0.5 * (1.0 + 1.0 / p) * scale**2 * float(away @ away)
         values, vectors = np.linalg.eigh(slope)
-        seen = values > noise_floor(values, scale)
+        seen = np.where(values > noise_floor(values, scale), values, 0.0)
         variance = max(self.last.square, 2.0 * self.last.square_scale) / self.last.n
-        weights = np.where(seen, values, 0.0) / (noise + variance * np.maximum(values, 0.0))
-        to_b = vectors.T @ np.linalg.inv(self.W).T  # b = W^-T theta in these directions
+        weights = seen / (noise + variance * np.maximum(values, 0.0))
+        back = np.linalg.inv(self.W)
+        to_b = vectors.T @ back.T  # b = W^-T theta in these directions
         moment = vectors.T @ right
         if constant is not None:  # of phi'theta, in which the location is a part of the constant
-            moment = moment + np.where(seen, values, 0.0) * (to_b @ constant) * self.location
-        rows = np.linalg.inv(self.W) @ (psd_part(slope) + 2.0 * scale / sqrt(p) * np.eye(p))
-        return Information(
-            (to_b.T * (weights * np.where(seen, values, 0.0))) @ to_b,
-            to_b.T @ (weights * moment),
-            n * rows @ np.linalg.inv(self.W).T,
-            n,
-        )
+            moment = moment + seen * (to_b @ constant) * self.location
+        rows = back @ (psd_part(slope) + 2.0 * scale / sqrt(p) * np.eye(p))
+        design = (to_b.T * (weights * seen)) @ to_b
+        return Information(design, to_b.T @ (weights * moment), n * rows @ back.T, n)
 
     def telling(self, law):
         """What tells rare cells from empty ones: the arguments of `few_rows`.
@@ -415,7 +412,6 @@ class LoopFit(Released):
         last = self.last
         slope = pooled.slope
         scale = pooled.slope_scale
-        start = pooled.point
         quantile = two_sided_quantile(confidence_level)
         inverted = max(quantile, USUAL_QUANTILE)  # deviations of the noise of slopes
         cells = self.cells or Cells.none(len(slope))
@@ -425,9 +421,10 @@ class LoopFit(Released):
         floor = across_cells.floor
         held = np.maximum(values, floor)
         hidden = values <= floor
+        noise = pooled.moment_scale**2
         half = 0.5 if kind == LEAST_SQUARES and not self.link.linear else 1.0
         if half < 1.0 and pooled.far:
-            errors = np.square(vectors.T @ self.line.errors).sum(axis=1) + pooled.moment_scale**2
+            errors = np.square(vectors.T @ self.line.errors).sum(axis=1) + noise
             square = (vectors.T @ pooled.moment) ** 2 @ (1.0 / held)
             half = max(half, 1.0 - errors @ (1.0 / held) / max(square, 1e-300))
         right = half * pooled.moment
@@ -437,8 +434,9 @@ class LoopFit(Released):
         step = vectors @ solved
         # (M u) has covariance s^2 (|u|^2 I + u u') / 2 for GOE noise M
         slope_noise = scale / sqrt(2.0) * step
-        noise = half**2 * pooled.moment_scale**2
-        size = float(np.sqrt(np.mean((start + step) ** 2)))  # of a whitened coordinate
+        noise *= half**2
+        found = pooled.point + step
+        size = float(np.sqrt(np.mean(found**2)))  # of a whitened coordinate
         residual_gram = pooled.residual_gram
         records = pooled.n
         typical = max(last.square, 2.0 * last.square_scale)
@@ -457,7 +455,7 @@ class LoopFit(Released):
             left_over = right - slope @ step
             noise += moved(cells, across_cells.empty, left_over, noise, self.length) / len(values)
         shared = slope_noise[:, None]
-        solution = start + step
+        solution = found
         replies = dual
         if pooled.far:  # noise in far directions alone, with the covariance of `slope_noise`
             far, deviation, *error = pooled.far
@@ -509,7 +507,7 @@ class LoopFit(Released):
             shared=np.column_stack([replies @ (vectors.T @ shared), *others]),
             unsigned=unsigned,
             hidden=vectors[:, hidden],
-            size=max(size, float(np.abs((start + step) @ vectors[:, hidden]).max(initial=0.0))),
+            size=max(size, float(np.abs(found @ vectors[:, hidden]).max(initial=0.0))),
             lost=MOSTLY if scale else ROUNDED_SQUARE,
             held=across_cells.held,
             empty=across_cells.empty,

@@ -245,11 +245,9 @@ class Rules:
         noise = 2.0 * sqrt(p / (rest * margins)) / (SQUARES * N)
         # Fits of counts and of several classes lose by margins (docs/evidence/glm.md)
         useful = link.parts == 1 and (link.linear or link.limit is not None)
-        if not (boxed and useful) or noise > MARGINS_NOISE:
+        if few_records or not (boxed and useful) or noise > MARGINS_NOISE:
             margins = 0.0
-        if few_records:
-            whitening = 0.0
-            margins = 0.0
+        whitening *= not few_records
         declared, largest = DECLARED
         declared = largest + (declared - largest) * min(1.0, CERTIFIED[0] / resolution)
         line = declared if textbook else QUESTION * min(1.0, resolution / TOLD_LINE) ** 2

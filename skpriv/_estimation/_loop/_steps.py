@@ -120,6 +120,7 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None, usual=N
         )
         pool.add(*equations)
     line = ask_steps(session, rules, pool, ask, equations)
+    last = equations[-1]
     if start:
         chain = "; which began at ".join(start.chain)
         session.report.add_note(f"The fit began at a release before it: {chain}.")
@@ -134,9 +135,7 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None, usual=N
         clipped = count.read(session.sum(count, rules.clipped, session.part(rules.subset)))
     # The mean of a start has infinite noise
     if link.limit is None and released and (rules.mean or not alike):
-        fit_mean = known_mean(
-            session, whitened, maps, released, deviation, pool, equations[-1], rules, link
-        )
+        fit_mean = known_mean(session, whitened, maps, released, deviation, pool, last, rules, link)
         # The effect of clips on the mean is undone as far as other answers about the mean tell
         excess, _, _ = fit_mean.excess(pool.b, pool.noise, np.zeros((maps.size, 0)))
         pool.b = pool.b - fit_mean.constant * excess
@@ -146,9 +145,9 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None, usual=N
         fields = whitened, maps.target_map, location, pool.b
         declared = rules.declared and not of_persons and session.trust.can.same_rows
         ask_line = likelihood_alone if declared and not link.linear else line_alone
-        line = ask_line(session, fields, equations[-1], rules, (pool.slope, pool.scale), link)
+        line = ask_line(session, fields, last, rules, (pool.slope, pool.scale), link)
     if rules.stretch and fit_mean:
-        answers = maps, whitened, location, deviation, pool, equations[-1], rules
+        answers = maps, whitened, location, deviation, pool, last, rules
         stretch = known_length(session, *answers, fit_mean.constant, moved)
         missing, _ = stretch.of(pool.b)
         pool.b = pool.b + missing * stretch.direction

@@ -59,11 +59,6 @@ def denoised_gram(gram, scale):
     return np.maximum(0.5 * (first + second), 0.0), vectors, weight, values
 
 
-def is_wide(size):
-    """Whether a decomposition of so many columns takes longer than to wake a thread."""
-    return size >= 300
-
-
 def prior_model(part, priors, values, vectors, n_jobs=1):
     """The part of the posterior of b = tau L c that does not depend on the size of the noise.
 
@@ -103,7 +98,8 @@ def prior_model(part, priors, values, vectors, n_jobs=1):
         squares, bases = np.linalg.eigh(scaled.transpose(0, 2, 1) @ scaled)
         return squares, rotated @ bases
 
-    parts = priors[:, None] if is_wide(len(values)) else [priors]
+    # To decompose so many columns takes longer than to wake a thread
+    parts = priors[:, None] if len(values) >= 300 else [priors]
     squares, bases = map(np.concatenate, zip(*in_threads(decomposed, parts, n_jobs, True)))
     return precision, np.maximum(squares, 0.0), np.concatenate([*bases], axis=1), certain
 

@@ -234,15 +234,16 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
 
     def _fit(self, X, y, groups, weights):
         classes = checked_classes(self.classes)
-        if self.estimand == "likelihood" and len(classes) > 2:
+        n_classes = len(classes)
+        if self.estimand == "likelihood" and n_classes > 2:
             raise ValueError(
                 f"estimand='likelihood' is for two classes, and classes={self.classes!r} has "
-                f"{len(classes)}: no equation of maximum likelihood is asked for more than two. "
+                f"{n_classes}: no equation of maximum likelihood is asked for more than two. "
                 "Pass estimand='fitted'."
             )
         check_kind(y, classes)
         records = public_rows(self, X, y)
-        values = tuple(map(float, range(len(classes))))
+        values = tuple(map(float, range(n_classes)))
         if isinstance(records, ArrayRows):
             records = LabelledRows(X, y, classes)
             records.n_jobs = self.n_jobs
@@ -255,7 +256,7 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
             values = tuple(map(float, classes))
         self.classes_ = classes
         self._values = values
-        link = Logit() if len(classes) == 2 else Softmax(n_classes=len(classes))
+        link = Logit() if n_classes == 2 else Softmax(n_classes=n_classes)
         self._fit_link(records, ClassTarget(values), link, groups, weights)
 
     @rowwise
