@@ -18,12 +18,11 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
 
 from .._linalg import FLOAT_STEP, psd_part, quadratic_forms, trace_of
 from .._stored import frozen_object, stored
 from ._cells import ROUNDED_SQUARE, across_all, estimable_weights
-from ._intervals import USUAL_QUANTILE, shrunk_covariance
+from ._intervals import USUAL_QUANTILE, shrunk_covariance, two_sided_quantile
 
 # Smallest singular value of the released design over the norm that its noise alone would have.
 MIN_RESOLUTION_FOR_COEFFICIENTS = 2.0
@@ -44,7 +43,7 @@ FEW_ROWS = (
 )
 ENOUGH_ROWS = "up to about {:,.0f} rows are enough in nine of ten fits"
 NEVER_ENOUGH = "noise may hide a common one, too"
-NINE_OF_TEN = USUAL_QUANTILE + float(ndtri(0.9))
+NINE_OF_TEN = USUAL_QUANTILE + two_sided_quantile(0.8)
 
 
 NO_ROWS = "no row has this level"
