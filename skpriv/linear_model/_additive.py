@@ -438,45 +438,6 @@ def simultaneous_factor(covariance, confidence_level):
     return float(min(np.quantile(largest, confidence_level), limit))
 
 
-def bands(fit, rows, target, columns, grid, average, heights, confidence_level):
-    """Half widths and centres at points: (centre, pointwise, simultaneous), in the units of y.
-
-    Infinite where the fit does not tell the point from noise, or so few knots the shape. The band
-    of one feature is for all of its range, that of several for the points.
-
-    Parameters
-    ----------
-    columns : list of int
-        Features whose effects are added up.
-    grid : ndarray of shape (n_points, n_columns)
-    """
-    if not fit.equations:
-        unresolved = np.full(len(grid), inf)
-        return np.zeros(len(grid)), unresolved, unresolved
-    points = grid
-    if len(columns) == 1:
-        knots = rows.knots[columns[0]]
-        # Four points in each cell make a band simultaneous
-        cells = [np.linspace(a, b, 5) for a, b in itertools.pairwise(knots)]
-        points = np.concatenate([grid, np.unique(np.concatenate(cells))[:, None]])
-    values = effect_values(columns, points, rows, average)
-    law = fit.law()
-    rows_at = fit.points(rows.coordinates(values))
-    covariance = sum(law.covariances(rows_at))
-    missed = rows.missed(columns, grid, heights)
-    for column in columns:
-        covariance += centring_variance(fit, rows, rows.blocks[column], average, heights)
-    resolved = law.resolved(rows_at)
-    n = len(grid)
-    factor = simultaneous_factor(covariance[np.ix_(resolved, resolved)], confidence_level)
-    deviation = np.sqrt(np.maximum(np.diagonal(covariance)[:n], 0.0))
-    halves = [
-        np.where(resolved[:n], target.radius * (scale * deviation + missed), inf)
-        for scale in (two_sided_quantile(confidence_level), factor)
-    ]
-    return target.radius * law.value(rows_at)[:n], *halves
-
-
 PLANNED_POINTS = 21  # of a curve, at which a plan tells its errors
 USUAL_LEVEL = 0.95  # of the intervals of a plan
 REPORTS_FACTOR = 0.5  # one answer has no steps that mend it: knots need twice the resolution
@@ -663,14 +624,10 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
 
     def _planned_errors(self, matrix):
         """Standard errors of the effect of each feature, root mean square over its range."""
-        rows = self._record_map.row_map
-        fit = self._released
         found = []
-        heights = np.concatenate(self.heights_) / self._record_map.radius
-        for column, knots in enumerate(rows.knots):
+        for column, knots in enumerate(self.knots_):
             points = np.linspace(knots[0], knots[-1], PLANNED_POINTS)[:, None]
-            given = [column], points, self._average, heights, USUAL_LEVEL
-            _, half, _ = bands(fit, rows, self._record_map.target_map, *given)
+            _, half, _ = self._bands([column], points, USUAL_LEVEL)
             found.append(sqrt(np.mean(np.square(half))) / two_sided_quantile(USUAL_LEVEL))
         errors = np.where(np.isfinite(found), found, nan)
         return errors, np.full(len(errors), nan)
@@ -712,16 +669,47 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
             raise ValueError("grid must be a list of values of the feature, or a row for several.")
         if not np.isfinite(points).all():
             raise ValueError("grid must be finite values of the feature.")
-        rows = self._record_map.row_map
-        target = self._record_map.target_map
-        heights = np.concatenate(self.heights_)
-        effect = effect_values(columns, points, rows, self._average) @ heights
-        centre, *halves = bands(
-            self._released, rows, target, columns, points, self._average,
-            heights / target.radius, confidence_level,
-        )  # fmt: skip
+        hats = effect_values(columns, points, self._record_map.row_map, self._average)
+        effect = hats @ np.concatenate(self.heights_)
+        centre, *halves = self._bands(columns, points, confidence_level)
         low, band_low = (np.minimum(centre - half, effect) for half in halves)
         high, band_high = (np.maximum(centre + half, effect) for half in halves)
         names = names_in(self)
         name = " + ".join(f"x{c}" if names is None else str(names[c]) for c in columns)
         return Curve(grid, effect, low, high, band_low, band_high, knots, name)
+
+    def _bands(self, columns, grid, confidence_level):
+        """Centres and half widths, pointwise and simultaneous, of a sum of effects at points.
+
+        Infinite where the fit does not tell the point from noise, or so few knots the shape. The
+        band of one feature is for all of its range, that of several for the points.
+        """
+        fit = self._released
+        rows = self._record_map.row_map
+        radius = self._record_map.radius
+        average = self._average
+        if not fit.equations:
+            unresolved = np.full(len(grid), inf)
+            return np.zeros(len(grid)), unresolved, unresolved
+        points = grid
+        if len(columns) == 1:
+            # Four points in each cell make a band simultaneous
+            knots = itertools.pairwise(rows.knots[columns[0]])
+            cells = [np.linspace(a, b, 5) for a, b in knots]
+            points = np.concatenate([grid, np.unique(np.concatenate(cells))[:, None]])
+        law = fit.law()
+        rows_at = fit.points(rows.coordinates(effect_values(columns, points, rows, average)))
+        covariance = sum(law.covariances(rows_at))
+        heights = np.concatenate(self.heights_) / radius
+        missed = rows.missed(columns, grid, heights)
+        for column in columns:
+            covariance += centring_variance(fit, rows, rows.blocks[column], average, heights)
+        resolved = law.resolved(rows_at)
+        n = len(grid)
+        factor = simultaneous_factor(covariance[np.ix_(resolved, resolved)], confidence_level)
+        deviation = np.sqrt(np.maximum(np.diagonal(covariance)[:n], 0.0))
+        halves = [
+            np.where(resolved[:n], radius * (scale * deviation + missed), inf)
+            for scale in (two_sided_quantile(confidence_level), factor)
+        ]
+        return radius * law.value(rows_at)[:n], *halves

@@ -409,11 +409,11 @@ class LoopFit(Released):
         LoopLaw
         """
         pooled = self.pooled(kind)
-        last = self.last
         slope = pooled.slope
         scale = pooled.slope_scale
         quantile = two_sided_quantile(confidence_level)
         inverted = max(quantile, USUAL_QUANTILE)  # deviations of the noise of slopes
+        # 1. The step from b, in the eigenvectors of the slope across cells that may be empty
         cells = self.cells or Cells.none(len(slope))
         across_cells = Across.of(slope, scale, cells, inverted)
         values = across_cells.values
@@ -421,30 +421,21 @@ class LoopFit(Released):
         floor = across_cells.floor
         held = np.maximum(values, floor)
         hidden = values <= floor
-        noise = pooled.moment_scale**2
-        half = 0.5 if kind == LEAST_SQUARES and not self.link.linear else 1.0
-        if half < 1.0 and pooled.far:
-            errors = np.square(vectors.T @ self.line.errors).sum(axis=1) + noise
-            square = (vectors.T @ pooled.moment) ** 2 @ (1.0 / held)
-            half = max(half, 1.0 - errors @ (1.0 / held) / max(square, 1e-300))
-        right = half * pooled.moment
+        part = self._part_of_step(kind, pooled, held, vectors)
+        right = part * pooled.moment
         moments = vectors.T @ right
         solved = moments / held
         dual = vectors / held
         step = vectors @ solved
+        solution = pooled.point + step
+        # 2. Its errors by the noise of the moment, by that of the slope, and by sampling
         # (M u) has covariance s^2 (|u|^2 I + u u') / 2 for GOE noise M
         slope_noise = scale / sqrt(2.0) * step
-        noise *= half**2
-        found = pooled.point + step
-        size = float(np.sqrt(np.mean(found**2)))  # of a whitened coordinate
-        residual_gram = pooled.residual_gram
+        noise = part**2 * pooled.moment_scale**2
+        size = float(np.sqrt(np.mean(solution**2)))  # of a whitened coordinate
+        largest = max(size, float(np.abs(solution @ vectors[:, hidden]).max(initial=0.0)))
         records = pooled.n
-        typical = max(last.square, 2.0 * last.square_scale)
-        if not self.link.linear:  # variance of the target over the slope of its mean
-            typical = max(trace_of(residual_gram), 0.0) / (np.trace(self.gram) or 1.0)
-        typical_gram = typical * self.gram
-        if self.rows_per_record > 1:  # rows of a person that hardly depend on each other cancel out
-            typical_gram *= dependence(residual_gram, typical_gram, self.rows_per_record)
+        typical, typical_gram = self._typical(pooled.residual_gram)
         across = 0.5 * scale**2 * (float(solved @ solved) + hidden.sum() * size**2)
         spread = noise + across + typical / records * values
         seen = ~hidden
@@ -454,34 +445,24 @@ class LoopFit(Released):
         if scale:
             left_over = right - slope @ step
             noise += moved(cells, across_cells.empty, left_over, noise, self.length) / len(values)
-        shared = slope_noise[:, None]
-        solution = found
-        replies = dual
-        if pooled.far:  # noise in far directions alone, with the covariance of `slope_noise`
-            far, deviation, *error = pooled.far
-            along = deviation / sqrt(2.0) * (far.T @ step)
-            error = error or [self.line.far.farther * (slope - self.pooled(FITTED).slope)]
-            # The link bends along the step, too, in rows that are far from all others
-            longer = hypot(1.0, sum(error[1:]) * norm_of(step)) * error[0] @ step
-            shared = np.column_stack([shared, far @ along, np.linalg.norm(along) * far, longer])
-        others = []
+        # 3. Deviations of the moment that are not independent, and of the solution itself
+        deviations = [slope_noise, *self._far_errors(pooled, step)]
         if not self.link.linear:
-            shared = np.column_stack([shared, self._bend(kind, pooled, solution, values, vectors)])
+            deviations.append(self._bend(kind, pooled, solution, values, vectors))
+        shared = np.column_stack(deviations)
+        others = []
+        replies = dual
         shorter = np.eye(len(step))  # to coordinates in which the residual Gram has noise
         if kind == LEAST_SQUARES and self.line is not None:
-            errors = self.line.errors
             shorter = np.dot(shorter, self.line.shorter)
-            if self.line.far is not None:  # along rare cells the moment is that of steps
-                more = self.pooled(FITTED).moment_scale ** 2 - pooled.moment_scale**2
-                errors = errors - self._rare @ (self._rare.T @ errors)
-                errors = np.column_stack([errors, sqrt(max(more, 0.0)) * self._rare])
-            others.append(half * dual @ (vectors.T @ errors))
-            if half < 1.0:  # what is left of the radius, beside its noise if H is not known
+            others.append(part * dual @ (vectors.T @ self._line_errors(pooled)))
+            if part < 1.0:  # what is left of the radius, beside its noise if H is not known
                 roots = np.sqrt(held)
                 square = step @ slope @ step
                 if not pooled.far:
                     square = max(square - noise * (roots**-2.0).sum(), 0.0)
-                others.append((1.0 / half - 1.0) * sqrt(square / len(values)) * vectors / roots)
+                others.append((1.0 / part - 1.0) * sqrt(square / len(values)) * vectors / roots)
+        # 4. What is known beside the steps moves the solution, and its errors with it
         if self.mean is not None and kind == FUNCTION:
             constant = self.mean.constant  # of the mean of all records
             deviation = self.mean.skew
@@ -499,7 +480,7 @@ class LoopFit(Released):
         return LoopLaw(
             solution=solution,
             dual=dual @ (vectors.T @ np.linalg.solve(shorter, vectors)),
-            residual_gram=into.T @ residual_gram @ into,
+            residual_gram=into.T @ pooled.residual_gram @ into,
             residual_scale=pooled.residual_scale,
             typical_gram=into.T @ typical_gram @ into,
             records=records / self.degrees if self.degrees else max(records - len(values), 1.0),
@@ -507,14 +488,54 @@ class LoopFit(Released):
             shared=np.column_stack([replies @ (vectors.T @ shared), *others]),
             unsigned=unsigned,
             hidden=vectors[:, hidden],
-            size=max(size, float(np.abs(found @ vectors[:, hidden]).max(initial=0.0))),
+            size=largest,
             lost=MOSTLY if scale else ROUNDED_SQUARE,
             held=across_cells.held,
             empty=across_cells.empty,
             noise_dual=replies,
-            least=LEAST_ROBUST / self.rows_per_record if last.moment_scale else RELATIVE_ZERO,
+            least=LEAST_ROBUST / self.rows_per_record if self.last.moment_scale else RELATIVE_ZERO,
             quantile=quantile,
         )
+
+    def _part_of_step(self, kind, pooled, held, vectors):
+        """The part of the step that is taken: less than 1 of a curve of maximum likelihood."""
+        if kind != LEAST_SQUARES or self.link.linear:
+            return 1.0
+        if not pooled.far:
+            return 0.5
+        errors = np.square(vectors.T @ self.line.errors).sum(axis=1) + pooled.moment_scale**2
+        square = (vectors.T @ pooled.moment) ** 2 @ (1.0 / held)
+        return max(0.5, 1.0 - errors @ (1.0 / held) / max(square, 1e-300))
+
+    def _typical(self, residual_gram):
+        """Variance of a residual, and the residual Gram if it is the same everywhere."""
+        typical = max(self.last.square, 2.0 * self.last.square_scale)
+        if not self.link.linear:  # variance of the target over the slope of its mean
+            typical = max(trace_of(residual_gram), 0.0) / (np.trace(self.gram) or 1.0)
+        typical_gram = typical * self.gram
+        if self.rows_per_record > 1:  # rows of a person that hardly depend on each other cancel out
+            typical_gram *= dependence(residual_gram, typical_gram, self.rows_per_record)
+        return typical, typical_gram
+
+    def _far_errors(self, pooled, step):
+        """Deviations of the moment by the noise of the slope in far directions alone."""
+        if not pooled.far:
+            return ()
+        far, deviation, *error = pooled.far
+        along = deviation / sqrt(2.0) * (far.T @ step)
+        error = error or [self.line.far.farther * (pooled.slope - self.pooled(FITTED).slope)]
+        # The link bends along the step, too, in rows that are far from all others
+        longer = hypot(1.0, sum(error[1:]) * norm_of(step)) * error[0] @ step
+        return far @ along, np.linalg.norm(along) * far, longer
+
+    def _line_errors(self, pooled):
+        """Deviations of the moment of the line; along rare cells it is that of steps."""
+        errors = self.line.errors
+        if self.line.far is None:
+            return errors
+        more = self.pooled(FITTED).moment_scale ** 2 - pooled.moment_scale**2
+        errors = errors - self._rare @ (self._rare.T @ errors)
+        return np.column_stack([errors, sqrt(max(more, 0.0)) * self._rare])
 
     def _bend(self, kind, pooled, solution, values, vectors):
         """Deviations of a moment by the bend of a link, shape (p, p + 1), independent of others.

@@ -272,7 +272,7 @@ class LoopSource(LawSource):
     def _reason(self):
         """Why nothing is estimable, and how many times as many records are needed."""
         fit = self.fit
-        p = len(self.fit.b)
+        p = len(fit.b)
         if not fit.equations:
             return TOO_FEW_RECORDS, fit.link.told_effective_records / fit.effective_records
         if fit.line is None and not self.fitted:

@@ -228,73 +228,52 @@ class Rules:
         N = effective_records
         resolution = N / p**1.5
         precision = N / sqrt(n * p)
+        noisy = min(1.0, RESOLVED / resolution)  # 1 where the Gram matrix is not resolved
         enough = link.enough(p) if ranged or not link.linear else NORMED
         few_records = N < enough
-        mean_only = (fit_intercept or not link.linear) and N < link.mean_effective_records
-        mean_records, of_few = MEAN_RECORDS
-        if link.linear:
-            mean_records = min(mean_records, of_few * sqrt(p))
-        of_mean = max(QUESTION, LEARNT * min(1.0, mean_records / N) ** 2)  # each look at the mean
-        # The spread of two classes follows from their mean; without an intercept the location is 0
+        # If noise hides typical eigenvalues, one look at the Gram matrix tells as much as slopes
+        one_look = link.linear and resolution < RESOLVED / 8.0
+        k, length = _clip_and_length(p, N, precision, clip, link, sqrt(noisy))
+
+        # Shares of the budget, for the target first
+        of_mean = _look_at_mean(p, N, link)
         location = of_mean * fit_intercept
+        # The spread of two classes follows from their mean
         spread = of_mean / 2.0 if link.limit is None else 0.0
-        whitening = LEARNT * max(0.5, min(1.0, RESOLVED / resolution))
         rest = 1.0 - location - spread
-        margins = QUESTION * min(1.0, RESOLVED / resolution)
+
+        # All others are parts of the rest
+        margins = QUESTION * noisy
         # Noise of the mean square of a feature, in half-ranges
         noise = 2.0 * sqrt(p / (rest * margins)) / (SQUARES * N)
         # Fits of counts and of several classes lose by margins (docs/evidence/glm.md)
-        useful = link.parts == 1 and (link.linear or link.limit is not None)
-        if few_records or not (boxed and useful) or noise > MARGINS_NOISE:
-            margins = 0.0
-        whitening *= not few_records
-        declared, largest = DECLARED
-        declared = largest + (declared - largest) * min(1.0, CERTIFIED[0] / resolution)
-        line = declared if textbook else QUESTION * min(1.0, resolution / TOLD_LINE) ** 2
-        line *= resolution >= RESOLVED and link.parts == 1
-        n_steps = STEPS_RESOLUTION / resolution
-        last = LAST_SHARE * min(1.0, STEPS[0] / n_steps) ** 2
-        asks_cut = resolution >= CERTIFIED[textbook and link.linear]
-        # If noise hides typical eigenvalues, one look at the Gram matrix tells as much as slopes
-        one_look = link.linear and resolution < RESOLVED / 8.0
-        most_steps = STEPS[1] // 3 if link.linear and not one_look else STEPS[1]
-        if ranged or few_records or not link.linear:
-            most_steps = min(most_steps, (N / STEP_RECORDS) ** 2)
-        n_steps = max(STEPS[0] if link.linear else BENT_STEPS, round(min(n_steps, most_steps)))
-        last = max(1.0 / n_steps, last)
-        steps = [(1.0 - last) / (n_steps - 1)] * (n_steps - 1) + [last]
-        if not link.linear:  # the first steps are asked too far away to stay in the pool
-            sizes = [min(k, BENT_STEPS) for k in range(1, n_steps + 1)]
-            steps = [size / sum(sizes) for size in sizes]
-        short, usual = ROWS_AND_CLIPS
-        row_length, widest = short if link.linear and clip == "auto" else usual
-        k = sqrt(row_length / usual[0] * max(sqrt(AFFORDABLE) * N / p, precision))
-        k = max(1.0, min(widest * sqrt(sqrt(precision)), k))
-        if clip == "wide":
-            k = max(k, WIDEST_CLIP)
+        useful = boxed and link.parts == 1 and (link.linear or link.limit is not None)
+        margins *= useful and noise <= MARGINS_NOISE and not few_records
+        whitening = LEARNT * max(0.5, noisy) * (not few_records)
         mean = of_mean if link.linear or textbook else max(LAST_COUNT, of_mean)
         mean *= fit_intercept and link.limit is None and (k < 2.5 or not link.linear)
         of_line = link.linear and fit_intercept
         stretch = QUESTION if of_line and resolution >= STRETCHED else 0.0
-        shortest = min(1.0, sqrt(RESOLVED / resolution))
-        # Rows are shorter as long as two thirds of a typical eigenvalue are told from noise
-        length = max(row_length / k, min(usual[0] / k, 1.25 * shortest))
-        if not link.linear:  # residuals are not clipped, so that rows need not be short
-            # Slopes of a quarter of a typical one are told from noise as well, however large the
-            # budget is (docs/evidence/glm.md)
-            length = max(usual[0] / sqrt(precision), link.far * shortest)
-        part = SUBSET_RESOLUTIONS[0 if ranged else 1] / resolution
         clipped = CLIPPED_SHARE if counted and resolution >= RESOLVED else 0.0
         left = 1.0 - margins - whitening - mean - stretch - clipped
         gram = 0.0
-        if line and textbook and link.linear:
+        if resolution < RESOLVED or link.parts > 1:
+            line = 0.0
+        elif textbook and link.linear:
             line, gram = (left * part for part in LINE_AND_GRAM)
+        elif textbook:
+            declared, largest = DECLARED
+            line = largest + (declared - largest) * min(1.0, CERTIFIED[0] / resolution)
+        else:
+            line = QUESTION * min(1.0, resolution / TOLD_LINE) ** 2
         left_for_steps = rest * (left - line - gram)
+        capped = ranged or few_records or not link.linear
+        steps = _shares_of_steps(N, resolution, link, one_look, capped)
         return cls(
             effective_records=N,
             few_records=few_records,
             enough=enough,
-            mean_only=mean_only,
+            mean_only=(fit_intercept or not link.linear) and N < link.mean_effective_records,
             location=location,
             spread=spread,
             margins=rest * margins,
@@ -307,11 +286,11 @@ class Rules:
             clipped=rest * clipped,
             clip=k,
             length=min(1.0, max(length, sqrt(p / n))),
-            shortest=shortest,
+            shortest=sqrt(noisy),
             mean_room=max(1.0, precision ** (1.0 / 3.0)),
-            asks_cut=asks_cut,
+            asks_cut=resolution >= CERTIFIED[textbook and link.linear],
             bends=not link.linear,
-            subset=part_needed(n, part),
+            subset=part_needed(n, SUBSET_RESOLUTIONS[0 if ranged else 1] / resolution),
             slopes=few_records or not one_look,
         )
 
@@ -379,6 +358,46 @@ class Rules:
             self, location=location, spread=spread, whitening=whitening, steps=steps,
             mean_only=self.mean_only or len(steps) < STEPS[0], **none,
         )  # fmt: skip
+
+
+def _look_at_mean(p, effective_records, link):
+    """Share of each look at the mean of the target."""
+    records, of_few = MEAN_RECORDS
+    if link.linear:
+        records = min(records, of_few * sqrt(p))
+    return max(QUESTION, LEARNT * min(1.0, records / effective_records) ** 2)
+
+
+def _clip_and_length(p, effective_records, precision, clip, link, shortest):
+    """Deviations k at which residuals are clipped, and the length of rows."""
+    short, usual = ROWS_AND_CLIPS
+    row_length, widest = short if link.linear and clip == "auto" else usual
+    affordable = sqrt(AFFORDABLE) * effective_records / p
+    k = sqrt(row_length / usual[0] * max(affordable, precision))
+    k = max(1.0, min(widest * sqrt(sqrt(precision)), k))
+    if clip == "wide":
+        k = max(k, WIDEST_CLIP)
+    if link.linear:
+        # Rows are shorter as long as two thirds of a typical eigenvalue are told from noise
+        return k, max(row_length / k, min(usual[0] / k, 1.25 * shortest))
+    # Residuals are not clipped, so that rows need not be short. Slopes of a quarter of a typical
+    # one are told from noise as well, however large the budget is (docs/evidence/glm.md)
+    return k, max(usual[0] / sqrt(precision), link.far * shortest)
+
+
+def _shares_of_steps(effective_records, resolution, link, one_look, capped):
+    """Shares of the steps, which add up to 1; ``capped`` is whether few records have few steps."""
+    wanted = STEPS_RESOLUTION / resolution
+    most_steps = STEPS[1] // 3 if link.linear and not one_look else STEPS[1]
+    if capped:
+        most_steps = min(most_steps, (effective_records / STEP_RECORDS) ** 2)
+    count = max(STEPS[0] if link.linear else BENT_STEPS, round(min(wanted, most_steps)))
+    if link.linear:
+        last = max(1.0 / count, LAST_SHARE * min(1.0, STEPS[0] / wanted) ** 2)
+        return [(1.0 - last) / (count - 1)] * (count - 1) + [last]
+    # The first steps are asked too far away to stay in the pool
+    sizes = [min(k, BENT_STEPS) for k in range(1, count + 1)]
+    return [size / sum(sizes) for size in sizes]
 
 
 def mean_clip(noise):

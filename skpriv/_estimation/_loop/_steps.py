@@ -1,6 +1,7 @@
 """The fit: the mean, the whitening, and many small steps of one question, asked of one session."""
 
 from dataclasses import replace
+from functools import partial
 from math import ceil, sqrt
 
 import numpy as np
@@ -81,6 +82,7 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None, usual=N
     # The parts for the whitening are announced here, though they are asked about later: one pass
     # over a file then reads them together with the targets.
     whitening_parts(session, rules)
+    # 1. The mean and the spread of the target
     released, deviation = find_location(session, maps, rules, link, alike)
     location = link.origin
     if released:
@@ -88,45 +90,21 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None, usual=N
         link = link.near(released.mean, rules.mean_room)
         slope = float(link.slope(location, released.mean))  # where it is small, rows may be longer
         rules = replace(rules, length=min(1.0, rules.length / sqrt(slope)))
+    # 2. The whitening, in whose coordinates all else is asked
     whitened, gram = learn_whitening(session, maps, rules, alike, usual, link.far)
-    W = whitened.W
     pool = make_pool(session, whitened, rules.length, link, deviation, priors, gram)
     if start:
-        pool.begin(np.linalg.solve(W.T, start.theta), alike)
-
-    def ask(last):
-        """The question of the next step."""
-        if link.parts > 1:
-            return link.score_query(of_persons, whitened, maps.target_map, location, pool.b)
-        # Deviations are in half-ranges of the target
-        clip = link.limit or min(rules.clip * sqrt(pool.variance), link.farthest)
-        excess = largest_excess(whitened, location, pool.b, clip) if link.linear else None
-        if excess and not (rules.asks_cut and last):
-            excess = None  # certified intervals alone need it
-        arguments = whitened, maps.target_map, location, pool.b, clip, link
-        if of_persons:
-            return PersonScoreQuery(*arguments, sandwich=True)
-        return ScoreQuery(*arguments, last or not rules.asks_cut, excess, last or rules.slopes)
-
+        pool.begin(np.linalg.solve(whitened.W.T, start.theta), alike)
+    # 3. The steps, whose answers are pooled
     equations = []
     if rules.gram:
-        query = WhiteningQuery(whitened)
-        answer = session.sum(query, rules.gram)
-        gram, scale = query.gram(answer)
-        # No residual is longer than 2, nor a moment, which is not asked
-        none = 0.0 * pool.b
-        equations.append(
-            ScoreEquation(pool.b, 2.0, none, gram, pool.variance, answer.n, 2.0, scale)
-        )
+        equations.append(ask_gram(session, whitened, pool, rules.gram))
         pool.add(*equations)
+    ask = partial(step_query, maps, rules, link, of_persons, whitened, location, pool)
     line = ask_steps(session, rules, pool, ask, equations)
     last = equations[-1]
-    if start:
-        chain = "; which began at ".join(start.chain)
-        session.report.add_note(f"The fit began at a release before it: {chain}.")
-    elif rules.few_records:
-        session.report.add_note(f"{FEW_RECORDS} {more_needed(session, rules, rules.enough)}")
-    resolved = link.linear or rules.effective_records >= link.told_effective_records
+    _add_note(session, rules, start)
+    # 4. What intervals and coefficients need beside them
     clipped = None
     fit_mean = None
     stretch = None
@@ -151,9 +129,11 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None, usual=N
         stretch = known_length(session, *answers, fit_mean.constant, moved)
         missing, _ = stretch.of(pool.b)
         pool.b = pool.b + missing * stretch.direction
+    # 5. All that was released
+    resolved = link.linear or rules.effective_records >= link.told_effective_records
     return LoopFit(
         location,
-        link.repeated(W),
+        link.repeated(whitened.W),
         pool.b,
         pool.variance,
         pool.slope,
@@ -171,6 +151,40 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None, usual=N
         length=rules.length,
         part=released.part if released else 1.0,
     )
+
+
+def step_query(maps, rules, link, of_persons, whitened, location, pool, last):
+    """The question of the next step, at the point of the pool."""
+    if link.parts > 1:
+        return link.score_query(of_persons, whitened, maps.target_map, location, pool.b)
+    # Deviations are in half-ranges of the target
+    clip = link.limit or min(rules.clip * sqrt(pool.variance), link.farthest)
+    excess = largest_excess(whitened, location, pool.b, clip) if link.linear else None
+    if excess and not (rules.asks_cut and last):
+        excess = None  # certified intervals alone need it
+    arguments = whitened, maps.target_map, location, pool.b, clip, link
+    if of_persons:
+        return PersonScoreQuery(*arguments, sandwich=True)
+    return ScoreQuery(*arguments, last or not rules.asks_cut, excess, last or rules.slopes)
+
+
+def ask_gram(session, whitened, pool, share):
+    """The Gram matrix of the rows, as an equation that tells a slope alone."""
+    query = WhiteningQuery(whitened)
+    answer = session.sum(query, share)
+    gram, scale = query.gram(answer)
+    # No residual is longer than 2, nor a moment, which is not asked
+    none = 0.0 * pool.b
+    return ScoreEquation(pool.b, 2.0, none, gram, pool.variance, answer.n, 2.0, scale)
+
+
+def _add_note(session, rules, start):
+    """Say in the report where the fit began, or that its records are few."""
+    if start:
+        chain = "; which began at ".join(start.chain)
+        session.report.add_note(f"The fit began at a release before it: {chain}.")
+    elif rules.few_records:
+        session.report.add_note(f"{FEW_RECORDS} {more_needed(session, rules, rules.enough)}")
 
 
 def ask_steps(session, rules, pool, ask, equations):
