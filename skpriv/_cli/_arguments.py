@@ -28,6 +28,17 @@ def refuse(wrong, sentence):
         raise CommandError(sentence)
 
 
+def present_file(what, path, remedy):
+    """Refuse a path at which there is no file, with the remedy."""
+    refuse(not Path(path).is_file(), f"{what} {path} is not a file: {remedy}")
+
+
+def tell(*lines):
+    """Print lines that are no part of what a command makes."""
+    for line in lines:
+        print(line, file=sys.stderr, flush=True)
+
+
 @contextmanager
 def explained(words, *errors):
     """Make errors one sentence that begins with these words; by default those of reading a file."""
@@ -243,7 +254,7 @@ def write(figure, path):
     with explained(f"--plot {path} cannot be written:", OSError):
         save_picture(figure, path, dpi=150)
     pyplot("--plot").close(figure)
-    print(f"Wrote {path}.", file=sys.stderr)
+    tell(f"Wrote {path}.")
 
 
 def by_epsilon(epsilons, rows):

@@ -1,7 +1,5 @@
 """`python -m skpriv check` and `describe`: what is in a table, for its curator and for all."""
 
-import sys
-
 import narwhals.stable.v2 as nw
 import numpy as np
 
@@ -19,6 +17,7 @@ from ._arguments import (
     names_in,
     panels,
     refuse,
+    tell,
     write,
 )
 from ._budget import charged
@@ -65,10 +64,9 @@ def run_schema(args):
         print(schema.to_toml(explained=True), end="")
     else:
         schema.write(args.out)
-    for words in text.strange() if text else ():
-        print(words, file=sys.stderr)
+    tell(*(text.strange() if text else ()))
     where = "The schema is open" if args.out is None else f"Wrote {args.out}"
-    print(f"{where}: fill in what stands behind #.", file=sys.stderr)
+    tell(f"{where}: fill in what stands behind #.")
     return 0
 
 
@@ -125,7 +123,7 @@ def run_describe(args):
     print(found, *ledger, sep="\n")
     if args.out is not None:
         write_columns(args.out, found.to_frame().to_dict("list"))
-        print(f"Wrote {args.out}.", file=sys.stderr)
+        tell(f"Wrote {args.out}.")
     if args.plot is not None:
         figure, axes = panels(len(found.columns))
         found.plot(axes)

@@ -1,6 +1,5 @@
 """`python -m skpriv fit`: a private model of a table, and its coefficients, for publication."""
 
-import sys
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ from ._arguments import (
     names_in,
     probability,
     refuse,
+    tell,
     write,
 )
 from ._budget import charged
@@ -185,15 +185,14 @@ def run_fit(args):
         model.fit(frame, read(frame), **options)
     with explained(f"--out {args.out} cannot be written:", OSError):
         save(model, args.out, overwrite=True)
-    for words in left_out(args, schema, model[0]):
-        print(words, file=sys.stderr)
+    tell(*left_out(args, schema, model[0]))
     table = coefficient_table(model, confidence_level=args.confidence_level)
     print(_head(args, model), table, "\n".join(_foot(args, ledger, model)), sep="\n\n")
     if args.card is not None:
         kind: Any = "html" if Path(args.card).suffix.lower() == ".html" else "markdown"
         card = model_card(model, format=kind, confidence_level=args.confidence_level)
         Path(args.card).write_text(card, encoding="utf-8")
-        print(f"Wrote {args.card}.", file=sys.stderr)
+        tell(f"Wrote {args.card}.")
     if args.plot is not None:
         shown = picture(model, args.confidence_level)
         shown.figure_.suptitle(f"epsilon {args.epsilon:g}, delta {args.delta:g}")

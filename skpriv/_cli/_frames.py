@@ -15,7 +15,7 @@ import narwhals.stable.v2 as nw
 from .._stored import frozen
 from ..preprocessing import Schema, reads_as_value
 from ..records import identity, present_names, same_names, silence
-from ._arguments import CommandError, explained, refuse
+from ._arguments import CommandError, explained, present_file, refuse
 from ._budget import unit_of
 
 NO_SCHEMA = Schema({})
@@ -70,10 +70,7 @@ def read_with_schema(args, path):
 
 def read_schema(args):
     """The schema of a command."""
-    refuse(
-        not Path(args.schema).is_file(),
-        f"--schema {args.schema} is not a file: `skpriv schema` writes a template of one.",
-    )
+    present_file("--schema", args.schema, "`skpriv schema` writes a template of one.")
     with explained(f"--schema {args.schema}:"):
         return Schema.read(args.schema)
 
@@ -139,9 +136,7 @@ def read_table(path, schema: Any = NO_SCHEMA) -> Any:
     kind = Path(path).suffix.lower()
     allowed = *TEXT_ENDINGS, ".parquet"
     refuse(kind not in allowed, f"The table {path} must end with one of {', '.join(allowed)}.")
-    refuse(
-        not Path(path).is_file(), f"The table {path} is not a file: check its name and its folder."
-    )
+    present_file("The table", path, "check its name and its folder.")
     if kind == ".parquet":
         return _parquet(path)
     columns = TextTable.read(path, schema).columns()

@@ -5,7 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 from ..bandits import Loop
-from ._arguments import CommandError, add_options, explained, positive, refuse
+from ._arguments import CommandError, add_options, explained, positive, present_file, refuse
 from ._frames import NO_SCHEMA, TextTable, formatted
 
 PART = 1_000  # rewards that are brought at once, while workers wait
@@ -42,10 +42,7 @@ def run_learn(args):
     same rewards may be brought twice. Learning is charged to the ledger of the service. The exit
     code is 1 if the policy could not learn.
     """
-    refuse(
-        not Path(args.service).is_file(),
-        f"The service {args.service} is not a file: give the one that its Loop made.",
-    )
+    present_file("The service", args.service, "give the one that its Loop made.")
     pairs = [] if args.rewards is None else _read(args, Path(args.rewards))
     counts: Counter = Counter()
     with explained(f"The service {args.service}:", ValueError):

@@ -1,6 +1,5 @@
 """`python -m skpriv predict` and `report`: predictions of a written model, and a page about it."""
 
-import sys
 from pathlib import Path
 
 import narwhals.stable.v2 as nw
@@ -22,7 +21,9 @@ from ._arguments import (
     check_files,
     explained,
     names_in,
+    present_file,
     refuse,
+    tell,
 )
 from ._frames import FORMATS, formatted, read_table, write_columns
 
@@ -55,12 +56,11 @@ def run_predict(args):
     twice = [name for name in keys if name in found]
     refuse(twice, f"--keep names {first_names(twice)}, which is a column of the predictions.")
     write_columns(args.out, {name: table[name].to_list() for name in keys} | found)
-    print(
+    tell(
         f"Wrote {args.out}: {len(table):,} predictions, with intervals at "
         f"{args.confidence_level:g} for the mean of the target at each row. Each line follows from "
         "the cells of one row, which are private: keep the file with the table. Only the model may "
-        "be published.",
-        file=sys.stderr,
+        "be published."
     )
     return 0
 
@@ -91,10 +91,7 @@ def _rounded(columns, halves):
 
 def read_model(path):
     """Pipeline that `fit` wrote."""
-    refuse(
-        not Path(path).is_file(),
-        f"The model {path} is not a file: give the one that `fit --out` wrote.",
-    )
+    present_file("The model", path, "give the one that `fit --out` wrote.")
     with explained(f"The model {path} cannot be read:"):
         model = load(path)
     refuse(
@@ -123,10 +120,7 @@ def run_report(args):
     check_files(args, args.model, args.ledger, out=(".html",))
     accountant = None
     if args.ledger is not None:
-        refuse(
-            not Path(args.ledger).is_file(),
-            f"The ledger {args.ledger} is not a file: give the one that `fit --ledger` charged.",
-        )
+        present_file("The ledger", args.ledger, "give the one that `fit --ledger` charged.")
         accountant = BudgetAccountant(ledger=args.ledger)
     page = release_page(
         read_model(args.model),
@@ -135,5 +129,5 @@ def run_report(args):
         accountant=accountant,
     )
     Path(args.out).write_text(page, encoding="utf-8")
-    print(f"Wrote {args.out}.", file=sys.stderr)
+    tell(f"Wrote {args.out}.")
     return 0

@@ -1,6 +1,5 @@
 """`python -m skpriv regret`: what privacy costs policies in environments."""
 
-import sys
 from collections.abc import Callable
 from functools import partial
 from math import inf
@@ -19,6 +18,7 @@ from ._arguments import (
     by_epsilon,
     check_files,
     panels,
+    tell,
     with_settings,
     write,
 )
@@ -137,7 +137,7 @@ def run_regret(args):
 
 def _simulate(args, title, policies, env, horizon):
     """All epsilons have the same rounds, because they have the same seed."""
-    print(f"{title}: {', '.join(policies)}", file=sys.stderr, flush=True)
+    tell(f"{title}: {', '.join(policies)}")
     drawn = {"n_records": 500}  # Each line of the picture has 500 points.
     run = {"n_runs": args.runs, "n_jobs": args.jobs, "random_state": args.seed, "verbose": 1}
     return simulate(policies, env, horizon, **run, **drawn)

@@ -1,6 +1,5 @@
 """`python -m skpriv tradeoff`: what privacy costs in accuracy, on real data."""
 
-import sys
 from pathlib import Path
 
 import narwhals.stable.v2 as nw
@@ -31,6 +30,7 @@ from ._arguments import (
     probability,
     refuse,
     some_of,
+    tell,
     with_settings,
     write,
 )
@@ -73,8 +73,7 @@ def load(args):
     schema = chosen_schema(args, schema, table.columns)
     with explained(f"--schema {args.schema}:", ValueError):
         encoder = TableEncoder(schema).fit(frame)
-    for words in left_out(args, schema, encoder):
-        print(words, file=sys.stderr)
+    tell(*left_out(args, schema, encoder))
     return Bunch(
         data=table.select(same_names(encoder.columns_, table.columns)).to_pandas(),
         target=schema.read_target(frame),
