@@ -5,7 +5,13 @@ Needs the standard library only. ``isinstance`` looks for the names of a protoco
 scikit-learn's `available_if` decorates, is no question for a protocol.
 """
 
+from operator import attrgetter
 from typing import Any, Protocol, runtime_checkable
+
+
+def passed_on(path: str, words: str | None = None) -> Any:
+    """A property that is an attribute of an attribute, such as "maps.size", with a docstring."""
+    return property(attrgetter(path), doc=words)
 
 
 @runtime_checkable

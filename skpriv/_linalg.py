@@ -1,6 +1,7 @@
 """Small linear-algebra pieces that several rooms share."""
 
 import os
+from collections.abc import Callable
 from functools import lru_cache
 from math import inf
 from threading import Lock
@@ -151,6 +152,21 @@ def nearest_in_ball(point, metric, radius):
 def quadratic_forms(rows: np.ndarray, matrix: np.ndarray | None = None) -> np.ndarray:
     """x'Mx of each row x, shape (n_rows,); without M the square of its length."""
     return np.einsum("ij,ij->i", rows if matrix is None else rows @ matrix, rows)
+
+
+def bisected(
+    below: Callable[[float], bool], low: float, high: float, width: float = 0.0, steps: int = 300
+) -> tuple[float, float]:
+    """Ends of the last half: ``below`` is true up to the low one, and false from the high one on.
+
+    It ends after so many steps, or at this width, or where no number is between the ends.
+    """
+    for _ in range(steps):
+        middle = 0.5 * (low + high)
+        if not (high - low > width and low < middle < high):
+            break
+        low, high = (middle, high) if below(middle) else (low, middle)
+    return low, high
 
 
 def norm_of(values, order=None):

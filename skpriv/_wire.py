@@ -245,7 +245,7 @@ def read_report(fields: Any, user: int, answer: Any) -> tuple[bytes, int, int]:
     return body[numbers:] or user_seed(fields, user), size, index
 
 
-def report_bytes(fields: Any, size: int, index: int, seed: bytes = b"") -> bytes:
+def report_bytes(fields: Any, size: int, index: int, seed: bytes) -> bytes:
     """Report of an index, with the seed that the device drew, if any."""
     numbers = size.to_bytes(SIZE_BYTES, "little") + index.to_bytes(INDEX_BYTES, "little")
     return message_head(fields, "report") + numbers + seed

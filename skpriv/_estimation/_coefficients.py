@@ -14,11 +14,11 @@ law is given. The same answers tell what a report says of public bounds: too nar
 from dataclasses import replace
 from functools import cached_property
 from math import ceil, floor, inf, isnan, log10, nan, sqrt
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._contracts import passed_on
 from .._linalg import FLOAT_STEP, psd_part, quadratic_forms, trace_of
 from .._stored import frozen_object, stored
 from ._cells import ROUNDED_SQUARE, across_all, estimable_weights
@@ -254,12 +254,12 @@ class CoefficientLaw:
         """The statement of the source about these sums."""
         return self.source.at(self.matrix, self.shift)
 
-    estimate = property(attrgetter("sums.estimate"), doc="Estimates, shape (q,).")
-    sampling = property(attrgetter("sums.sampling"), doc="Covariance by sampling, shape (q, q).")
-    privacy = property(attrgetter("sums.privacy"), doc="Covariance by privacy, shape (q, q).")
-    resolved = property(attrgetter("sums.resolved"), doc="Whether normal intervals hold.")
-    reasons = property(attrgetter("sums.reasons"), doc="Which are not told, by the reason.")
-    bounded = property(attrgetter("sums.bounded"), doc="Where an interval rests on public bounds.")
+    estimate = passed_on("sums.estimate", "Estimates, shape (q,).")
+    sampling = passed_on("sums.sampling", "Covariance by sampling, shape (q, q).")
+    privacy = passed_on("sums.privacy", "Covariance by privacy, shape (q, q).")
+    resolved = passed_on("sums.resolved", "Whether normal intervals hold.")
+    reasons = passed_on("sums.reasons", "Which are not told, by the reason.")
+    bounded = passed_on("sums.bounded", "Where an interval rests on public bounds.")
 
     @property
     def hidden(self):

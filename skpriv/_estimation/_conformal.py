@@ -27,6 +27,7 @@ from math import ceil, exp, inf, log, nan, pi, sqrt
 import numpy as np
 from scipy import special, stats
 
+from .._linalg import bisected
 from ._intervals import two_sided_quantile
 
 # The grid of scores, in units of the released residual deviation.
@@ -154,10 +155,7 @@ class ShareTarget:
             high = high + 1.0
             if high > 64.0:
                 return inf
-        while high - low > 1e-4:
-            middle = (low + high) / 2.0
-            low, high = (low, middle) if self.coverage(middle) >= 1.0 - alpha else (middle, high)
-        return high
+        return bisected(lambda target: self.coverage(target) < 1.0 - alpha, low, high, 1e-4)[1]
 
 
 class ResponseTarget(ShareTarget):

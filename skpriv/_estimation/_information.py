@@ -70,7 +70,7 @@ class Information(Released):
         """The posterior mean."""
         return self.posterior()[0]
 
-    def interval(self, points: Any, confidence_level: float, method: str) -> tuple:
+    def interval(self, points: Any, confidence_level: float, method: str) -> Any:
         """Centre and half-width of normal intervals at rows of features, by the posterior."""
         if method != "asymptotic":
             raise ValueError("a pooled line has no certified interval: pass method='asymptotic'.")

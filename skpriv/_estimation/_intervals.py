@@ -185,7 +185,7 @@ def check_level(confidence_level):
         raise ValueError(f"confidence_level={confidence_level!r} must lie in (0, 1), as a number.")
 
 
-def two_sided_quantile(confidence_level):
+def two_sided_quantile(confidence_level: float) -> float:
     """Half-width, in standard errors, of a normal interval with equal tails.
 
     All two-sided normal levels are made here: a level that is put in the place of a probability

@@ -402,7 +402,7 @@ def ridge_prior(size, has_intercept):
     return np.diag(width)
 
 
-def normal_posterior(design, response, least_variance):
+def normal_posterior(design: Any, response: Any, least_variance: float) -> Any:
     """Log evidence, mean and root covariance of w in response = design w + N(0, I).
 
     The prior is w ~ N(0, tau^2 I).

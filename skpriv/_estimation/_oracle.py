@@ -1,10 +1,12 @@
 """Questions of a policy to the regressor that it learns with, beside fits and predictions."""
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 
+from .._compat import F
 from ..privacy import PrivacyReport
 
 
@@ -31,9 +33,13 @@ class Oracle(BaseEstimator):
         return None
 
 
-def interval_claims(oracle):
+def interval_claims(oracle: Any) -> tuple[str, ...]:
     """Methods of the intervals that an oracle has, or may have if it does not say."""
     return oracle.interval_claims if isinstance(oracle, Oracle) else ("certified", "asymptotic")
+
+
+# A method that a fit without sums does not have
+with_sums: Callable[[F], F] = available_if(lambda self: self._has_sums)
 
 
 class PoolsFits:
@@ -46,10 +52,10 @@ class PoolsFits:
     _has_sums: ClassVar[Any]
     _pooled: ClassVar[Any]
     _coefficients: ClassVar[Any]
-    _error: ClassVar[Any]
+    _error: ClassVar[Callable[..., float | None]]
     privacy_report_: PrivacyReport
 
-    @available_if(lambda self: self._has_sums)
+    @with_sums
     def pooled(self, other: Any) -> Any:
         """Regressor from the released sums of two fits with the same bounds.
 
@@ -80,7 +86,7 @@ class PoolsFits:
         fit.privacy_report_ = dearer.privacy_report_
         return fit
 
-    @available_if(lambda self: self._has_sums)
+    @with_sums
     def posterior(self) -> Any:
         """Mean and covariance of (coefficients, intercept), by released sums and their noise.
 
@@ -96,7 +102,7 @@ class PoolsFits:
         """
         return self._coefficients()
 
-    @available_if(lambda self: self._has_sums)
+    @with_sums
     def prediction_error(self) -> float | None:
         """Root mean square error of the predictions for the rows of the fit, by its posterior.
 
@@ -122,5 +128,5 @@ class PoolsFits:
         """
         return self._comparable_sums()
 
-    def _comparable_sums(self):
+    def _comparable_sums(self) -> Any:
         return None

@@ -13,13 +13,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cached_property
 from math import sqrt
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
 from scipy.sparse.linalg import norm as norm_of_rows
 from scipy.sparse import csr_matrix, diags, hstack, issparse
 
+from .._contracts import passed_on
 from .._linalg import blocks_of, norm_of, row_norms
 from ..records import canonical, same_names
 from .._stored import frozen, frozen_object, stored
@@ -629,9 +629,9 @@ class WeightedMap(PublicRows):
     fit_intercept = False
     weighted = True
 
-    size = property(attrgetter("plain.size"), doc="Length p of phi.")
+    size = passed_on("plain.size", "Length p of phi.")
     n_features = size  # of what `clipped` returns
-    constant = property(attrgetter("plain.constant"), doc="The vector c with (s phi)'c = s.")
+    constant = passed_on("plain.constant", "The vector c with (s phi)'c = s.")
 
     def roots(self, X):
         """Last column s of rows, in [0, 1]; what is not a number counts as 0."""
@@ -697,18 +697,18 @@ class RecordMap:
         return public_values(self) == public_values(other)
 
     # Values that it passes on from its two maps
-    size = property(attrgetter("row_map.size"), doc="Length p of phi.")
-    n_features = property(attrgetter("row_map.n_features"), doc="Number of features.")
-    row_bound = property(attrgetter("row_map.data_norm"), doc="Norm of rows; None of ranges.")
-    rows = property(attrgetter("row_map.rows"), doc="Clipped phi of a chunk of rows.")
-    features = property(attrgetter("row_map.features"), doc="phi without clipping.")
-    theta_bound = property(attrgetter("row_map.theta_bound"), doc="Bound on theta by coef_norm.")
-    fit_intercept = property(attrgetter("target_map.fit_intercept"), doc="Whether there is one.")
-    bounds_y = property(attrgetter("target_map.bounds_y"), doc="Range that targets are clipped to.")
-    centre = property(attrgetter("target_map.centre"), doc="The target that is mapped to 0.")
-    radius = property(attrgetter("target_map.radius"), doc="Distance of targets with r of 0 and 1.")
-    target = property(attrgetter("target_map.scaled"), doc="Clipped r of a chunk of targets.")
-    unscale = property(attrgetter("target_map.unscale"), doc="From [-1, 1] to the units of y.")
+    size = passed_on("row_map.size", "Length p of phi.")
+    n_features = passed_on("row_map.n_features", "Number of features.")
+    row_bound = passed_on("row_map.data_norm", "Norm of rows; None of ranges.")
+    rows = passed_on("row_map.rows", "Clipped phi of a chunk of rows.")
+    features = passed_on("row_map.features", "phi without clipping.")
+    theta_bound = passed_on("row_map.theta_bound", "Bound on theta by coef_norm.")
+    fit_intercept = passed_on("target_map.fit_intercept", "Whether there is one.")
+    bounds_y = passed_on("target_map.bounds_y", "Range that targets are clipped to.")
+    centre = passed_on("target_map.centre", "The target that is mapped to 0.")
+    radius = passed_on("target_map.radius", "Distance of targets with r of 0 and 1.")
+    target = passed_on("target_map.scaled", "Clipped r of a chunk of targets.")
+    unscale = passed_on("target_map.unscale", "From [-1, 1] to the units of y.")
 
     def records(self, X, y):
         """Clipped (phi, r) of a chunk of rows and targets."""

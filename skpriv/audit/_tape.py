@@ -165,6 +165,7 @@ class Event:
         return facts
 
 
+@dataclass(eq=False)
 class Carried:
     """Order of a first run, carried along to where its records stand in a second one.
 
@@ -182,10 +183,9 @@ class Carried:
         Whether records can be taken in any order: that in which the first run took them.
     """
 
-    def __init__(self, order, places, indexed):
-        self._order = order
-        self._places = places
-        self._indexed = indexed
+    _order: Any
+    _places: np.ndarray
+    _indexed: bool
 
     @classmethod
     def along(cls, order, records, now, indexed):

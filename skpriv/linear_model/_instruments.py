@@ -35,7 +35,7 @@ from .._estimation._moments import RESIDUAL_CLIP, MomentsQuery, NormalEquations,
 from .._estimation._persons import PersonScores, ScoreLengthsQuery, seldom_cut
 from .._estimation._public_maps import RecordMap
 from .._estimation._released import Released
-from .._linalg import ROUNDED, SQRT2, norm_of, row_norms, unvech, vech_size
+from .._linalg import ROUNDED, SQRT2, norm_of, psd_part, row_norms, unvech, vech_size
 from .._parameters import Estimand, RowsOfPerson, parameters
 from .._printing import Printed, Table, aligned, installed, short_number
 from .._stored import frozen_object, stored
@@ -211,7 +211,7 @@ class TwoStages(Released):
     def _solution(self):
         """The law of theta, across the cells that may be empty, and the strength."""
         sums = self.sums
-        scale = self.sums.slope_scale
+        scale = sums.slope_scale
         both = np.intersect1d(self.exogenous, self.structural)
         cells = (self.cells or Cells.none(len(self.moments.target))).within(both)
         lines = cells.at(self.structural)
@@ -280,8 +280,7 @@ def solve_two_stages(session, maps, exogenous, structural):
         scores = replace(scores, length=length)
     answer = session.sum(scores, 1.0 - MOMENTS - lengths)
     sums = scores.read(answer)
-    values, vectors = np.linalg.eigh(sums.meat)
-    meat = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    meat = psd_part(sums.meat)
     n = answer.n
     p = len(theta)  # n - p are the degrees of freedom
     if session.persons is not None and session.trust.can.exact:

@@ -221,7 +221,7 @@ class Calibration:
         return inf, inf
 
 
-def calibrate(session, score, levels, sides, deviation, reported=False):
+def calibrate(session, score, levels, sides, deviation, reported):
     """Search the quantiles of the scores of a session's rows.
 
     Parameters

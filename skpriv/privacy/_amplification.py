@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
+from .._linalg import bisected
 from ._accounting._cost import Budget, gdp_delta
 
 # No report has a larger epsilon. For a larger budget the local guarantee is kept as it is.
@@ -419,13 +420,12 @@ def amplified_epsilon(budget: Budget, n: int, top: Any) -> float:
     delta = budget.delta
     if delta == 0.0 or not SMALLEST_EPSILON <= epsilon <= LARGEST_AMPLIFIED:
         return epsilon
-    low = epsilon
     high = min(LARGEST_AMPLIFIED, epsilon + log(n) + 1.0)
-    for _ in range(30):
-        middle = 0.5 * (low + high)
-        proved = _pure_delta(budget, middle, n, top) <= delta
-        low, high = (middle, high) if proved else (low, middle)
-    return low
+
+    def proves(local_epsilon):
+        return _pure_delta(budget, local_epsilon, n, top) <= delta
+
+    return bisected(proves, epsilon, high, steps=30)[0]
 
 
 def _pure_delta(budget, local_epsilon, n, top):

@@ -42,28 +42,12 @@ class DeviceRows(RowsOnDevices):
 
     Parameters
     ----------
-    n, n_features : int
-    seed : int
-        Seed of the public order of users.
-    rounds : list of LiftedReports
-        Reports of the rounds that are closed.
-    paid_for : bool
-        Whether the collection was charged before, in this process.
-    lineage : Lineage or None
-        Lineage of the collection's file: ledgers that know it are not charged again.
+    n, n_features, rounds, paid_for, lineage : see RowsOnDevices
+        A closed round has the `LiftedReports` of its users.
     """
 
     on_devices = True
     refusal = NO_ROWS
-
-    def __init__(self, n, n_features, seed, rounds, paid_for, lineage=None):
-        self.n = n
-        self.n_features = n_features
-        self._paid_for = paid_for
-        self.lineage = lineage
-        self._seed = seed
-        self._rounds = rounds
-        self._n_asked = 0
 
     def order(self, seed):
         """These rows, as the order of users: devices are asked by their places in a public order.
@@ -118,8 +102,8 @@ class Reports(Rounds):
         """Fitted estimator, or the fields of the first query that is not answered."""
         settings = self._settings
         rows = DeviceRows(
-            settings["n_users"], 1 if self._open_width else self._n_features, settings["seed"],
-            self._rounds, self._collection._paid_for, self._collection._lineage,
+            settings["n_users"], 1 if self._open_width else self._n_features, self._rounds,
+            self._collection._paid_for, self._collection._lineage,
         )  # fmt: skip
         fitted, needed = self.fitted(rows)
         if needed is None:

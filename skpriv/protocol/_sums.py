@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from functools import lru_cache
 from math import isfinite, prod
 from secrets import token_hex
@@ -90,11 +91,28 @@ class Rounds:
             return None, needed
 
 
+@dataclass(eq=False, repr=False)
 class RowsOnDevices(Rows):
-    """Rows that their users keep: whoever fits has answers of theirs, and no row."""
+    """Rows that their users keep: whoever fits has answers of theirs, and no row.
 
-    refusal = "the rows are on the users' devices, of which nothing but the sum of all can be had."
+    Parameters
+    ----------
+    n, n_features : int
+    rounds : list
+        Answers of the rounds that are closed.
+    paid_for : bool
+        Whether the collection was charged before, in this process.
+    lineage : Lineage or None
+        Lineage of the collection's file: ledgers that know it are not charged again.
+    """
+
+    n: int
+    n_features: int
+    _rounds: list
     _paid_for: bool
+    lineage: Any = None
+    refusal = "the rows are on the users' devices, of which nothing but the sum of all can be had."
+    _n_asked = 0
 
     @property
     def paid_for(self):
@@ -106,35 +124,24 @@ class RowsOnDevices(Rows):
         raise PrivacyError(self.refusal)
 
 
+@dataclass(eq=False, repr=False)
 class SumRows(RowsOnDevices):
     """Rows on devices: sums are those of the rounds so far.
 
     Parameters
     ----------
-    n, n_features : int
+    n, n_features, rounds, paid_for, lineage : see RowsOnDevices
+        A closed round has a sum in steps of the grid, and the number of users who are in it.
     devices : Devices
-    answers : list of (total, n)
-        Answers of the rounds that are closed: sums in steps of the grid, and how many users are in
-        them.
-    paid_for : bool
-        Whether the collection was charged before.
-    lineage : Lineage or None
     rehearsal : bool
         Whether the fit goes on behind the answers, as if every record were zero. Then ``needed`` is
         the first sum that is not there, and ``reports`` are those of the sessions of the fit.
     """
 
-    def __init__(self, n, n_features, devices, answers, paid_for, lineage=None, *, rehearsal=False):
-        self.n = n
-        self.n_features = n_features
-        self.devices = devices
-        self._answers = answers
-        self._n_asked = 0
-        self._paid_for = paid_for
-        self.lineage = lineage
-        self._rehearsal = rehearsal
-        self.needed = None
-        self.reports = {}
+    devices: Any = None
+    rehearsal: bool = False
+    needed: Any = None
+    reports: dict = field(default_factory=dict)
 
     def shared_sum(self, query, lattice, security, prices, subset=None):
         """Noisy sum of a round that is closed, and how many users are in it.
@@ -151,17 +158,17 @@ class SumRows(RowsOnDevices):
         report, cost = prices
         self.reports[id(report)] = report
         size = prod(query.shape)
-        if self._n_asked >= len(self._answers):
+        if self._n_asked >= len(self._rounds):
             shares = shares_needed(self.devices.adding, size, security) if security else 2
             needed = RoundNeeded(query, lattice=lattice, shares=max(shares, 2), cost=cost)
-            if not self._rehearsal:
+            if not self.rehearsal:
                 raise needed
-            if not self._answers and not lattice.has_room(query.sensitivity, size):
+            if not self._rounds and not lattice.has_room(query.sensitivity, size):
                 raise PrivacyError(f"the rounds of this collection do not fit into {NO_ROOM}")
             self.needed = self.needed or needed
             zero = query.sum(np.zeros((1, self.n_features)), np.zeros(1))
             return np.reshape(zero, query.shape) * self.n, self.n
-        total, n = self._answers[self._n_asked]
+        total, n = self._rounds[self._n_asked]
         self._n_asked += 1
         if len(total) != size:
             raise ValueError(DAMAGED)
@@ -257,7 +264,7 @@ def _opened(text):
     devices = Devices(users["n"], users["adding"], transport)
     answers = [(np.array(total, dtype=np.int64), n) for total, n in fields["answers"]]
     rows = SumRows(
-        devices.total, fields["n_features"], devices, answers, paid_for=True, rehearsal=True
+        devices.total, fields["n_features"], answers, True, devices=devices, rehearsal=True
     )
     try:
         restored(fields["estimator"]).fit(rows, None)
@@ -421,8 +428,8 @@ class Sums(Rounds):
         settings = self._settings
         devices = Devices(settings["n_users"], settings["n_min"], settings["transport"])
         rows = SumRows(
-            devices.total, settings["n_features"], devices, self._rounds,
-            self._collection._paid_for, self._collection._lineage,
+            devices.total, settings["n_features"], self._rounds,
+            self._collection._paid_for, self._collection._lineage, devices,
         )  # fmt: skip
         attempt = settings.get(f"attempt {len(self._rounds) + 1}", 0)
         fields = task_fields(settings, self._rounds, attempt)

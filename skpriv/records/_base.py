@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import chain, islice
 from math import prod
@@ -542,6 +543,7 @@ class ArrayRows(Rows):
         return np.asarray(X, dtype=float, order="C"), y
 
 
+@dataclass(eq=False, repr=False)
 class ChunkRows(Rows):
     """Rows in memory, in chunks of fixed lengths whose arrays keep their order in memory.
 
@@ -554,14 +556,11 @@ class ChunkRows(Rows):
         Most rows of a record, which is public.
     """
 
-    def __init__(
-        self, chunks: list, n: int, n_features: int, n_jobs: int | None, rows_each: int = 1
-    ) -> None:
-        self._chunks = chunks
-        self.n = n
-        self.n_features = n_features
-        self.n_jobs = n_jobs
-        self.rows_each = rows_each
+    _chunks: list
+    n: int
+    n_features: int
+    n_jobs: int | None
+    rows_each: int = 1
 
     def pieces(self, max_rows: Any, subset: Any = None, sparse: bool = True) -> Any:
         """Functions that return one chunk each, however long; no caller may ask for a subset."""

@@ -61,7 +61,7 @@ def stated(n, kind):
     return n
 
 
-def is_table(block):
+def is_table(block: Any) -> bool:
     """Whether the columns of a block have names."""
     return isinstance(frame(block), nw.DataFrame)
 
@@ -104,7 +104,7 @@ def held_back(evaluate: Any, data: Any, nothing: Any) -> Any:
     return np.concatenate([held_back(evaluate, half, nothing) for half in halves])
 
 
-def length(block):
+def length(block: Any) -> int:
     """Return the number of rows of a block."""
     return block.shape[0] if issparse(block) else len(block)
 
@@ -116,7 +116,7 @@ def split(block: Any, features: Any, target: Any) -> tuple[Any, Any]:
     return found.select(list(features)).to_native(), y
 
 
-def chosen_columns(target, features, names, texts=True):
+def chosen_columns(target: Any, features: Any, names: Any, texts: bool = True) -> Any:
     """The target and the features as the table writes them; features are all others by default.
 
     A reader that finds columns by `texts` takes a number for a place.

@@ -90,7 +90,7 @@ class DaskRows(FetchedRows):
         target: Any = None,
         features: Any = None,
         n: int | None = None,
-    ) -> Any:
+    ) -> "DaskRows":
         """Rows of a Dask array or frame.
 
         Lengths of partitions that are not known are counted when rows are first read. Then the

@@ -64,7 +64,7 @@ class Subset:
             raise ValueError(f"the positions of a subset must lie in 0, ..., {n - 1}.")
         return cls(positions)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.positions)
 
     def between(self, start: int, stop: int) -> Any:
@@ -142,7 +142,7 @@ class SeededOrder:
             self._kept_groups[block] = groups
         return self._kept_groups[block]
 
-    def _expanded_groups(self, block):
+    def _expanded_groups(self, block: int) -> np.ndarray:
         size = min(BATCH_ROWS, self.n - block * BATCH_ROWS)
         if self._n_groups == 1:
             return np.zeros(size, dtype=np.uint8)
@@ -189,20 +189,20 @@ class SeededSubset(Subset):
     _stop: int
     _last: Any
 
-    def __init__(self, order, start, stop):
+    def __init__(self, order: Any, start: int, stop: int) -> None:
         # The parent is frozen and has a field for positions, which are only computed when needed.
         set_state(self, _order=order, _start=start, _stop=stop, _last=(None, None))
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self._stop - self._start
 
     @cached_property
-    def positions(self):
+    def positions(self) -> np.ndarray:
         """All positions, ascending."""
         return self.between(0, self._order.n)
 
     @cached_property
-    def _chosen(self):
+    def _chosen(self) -> Any:
         """Whether all records of each group are chosen, and which ones of a group that is cut."""
         complete = []
         partly = {}
@@ -216,7 +216,7 @@ class SeededSubset(Subset):
                 partly[group] = chosen
         return np.array(complete), partly
 
-    def between(self, start, stop):
+    def between(self, start: int, stop: int) -> np.ndarray:
         """Positions from start up to stop, counted from start."""
         stop = min(stop, self._order.n)
         first = start // BATCH_ROWS
@@ -224,7 +224,7 @@ class SeededSubset(Subset):
         chosen = np.concatenate([np.empty(0, dtype=bool), *blocks])
         return np.flatnonzero(chosen[start - first * BATCH_ROWS : stop - first * BATCH_ROWS])
 
-    def _in_block(self, block):
+    def _in_block(self, block: int) -> Any:
         """Whether each record of a block of rows is chosen; the last answer is kept."""
         if self._last[0] != block:
             complete, partly = self._chosen
@@ -237,11 +237,11 @@ class SeededSubset(Subset):
             object.__setattr__(self, "_last", (block, chosen))
         return self._last[1]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"SeededSubset of {len(self)} records"
 
 
-def _shuffled(seed, count):
+def _shuffled(seed: bytes, count: int) -> np.ndarray:
     """Uniform order of so many numbers, by keys; if two are equal, all are drawn again."""
     blocks = -(-count // BLOCK_WORDS)
     start = 0
@@ -253,7 +253,7 @@ def _shuffled(seed, count):
         start += blocks
 
 
-def _words(seed, start, blocks):
+def _words(seed: bytes, start: int, blocks: int) -> np.ndarray:
     """Blocks of a stream of random numbers of 64 bits."""
     size = 8 * BLOCK_WORDS
     found = (

@@ -16,7 +16,9 @@ from scipy.sparse import issparse
 
 from .._printing import installed
 from ._base import KEPT_BYTES, ArrayRows, Rows, canonical
-from ._batches import BatchRows, check_length, chosen_columns, frame, is_table, length, split
+from ._batches import (
+    BatchRows, FetchedRows, check_length, chosen_columns, frame, is_table, length, split,
+)  # fmt: skip
 from ._dask import DaskRows
 from ._dtypes import dtypes_of, refuse_dtypes
 from ._sources import Frame, ParquetFiles, arrow_schema, source_of
@@ -40,7 +42,7 @@ def is_lazy(X: Any) -> bool:
 
 def from_table(
     table: Any, target: Any = None, features: Any = None, *, n: int | None = None
-) -> BatchRows:
+) -> FetchedRows:
     """Rows of a table that is read in batches.
 
     Parameters
@@ -93,7 +95,7 @@ def from_table(
     target, features = chosen_columns(target, features, source.names)
     columns = [*features, *([] if target is None else [target])]
 
-    def blocks():
+    def blocks() -> Any:
         for batch in source.batches(columns):
             yield split(batch, features, target)
 
@@ -109,7 +111,7 @@ def from_table(
     return rows
 
 
-def from_parquet(path: Any, target: Any = None, features: Any = None) -> BatchRows:
+def from_parquet(path: Any, target: Any = None, features: Any = None) -> FetchedRows:
     """Rows of a Parquet file, or of a folder of them, read again for each answer.
 
     Parameters
@@ -186,7 +188,7 @@ def from_batches(
     array([ 1., -1.])
     """
 
-    def pair(batch):
+    def pair(batch: Any) -> Any:
         if isinstance(batch, tuple):
             return batch
         if not is_table(batch) or (target is None and features is None):
@@ -194,7 +196,7 @@ def from_batches(
         own_target, chosen = chosen_columns(target, features, frame(batch).columns)
         return split(batch, chosen, own_target)
 
-    def blocks():
+    def blocks() -> Any:
         return map(pair, foreign(factory))
 
     if not callable(factory) or (first := next(blocks(), None)) is None:
@@ -226,7 +228,7 @@ def as_rows(X: Any, y: Any = None) -> Any:
     return rows if y is None else rows.with_target(*_target(y))
 
 
-def _target(y):
+def _target(y: Any) -> Any:
     """Function that iterates over blocks of targets, and their number; Dask's stay as they are."""
     if is_dask(y):
         return y, None

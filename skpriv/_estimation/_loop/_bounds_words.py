@@ -1,6 +1,7 @@
 """What a report says of bounds, by released answers: that they are too narrow, or too wide."""
 
 from math import sqrt
+from typing import Any
 
 import numpy as np
 
@@ -9,7 +10,7 @@ from ...privacy import TOLD_ABOVE
 from ._law import FITTED
 
 
-def narrow_bounds(clipped, row_map, names):
+def narrow_bounds(clipped: Any, row_map: Any, names: Any) -> str:
     """The note of a report on records that were clipped, by released counts of them.
 
     Parameters
@@ -43,7 +44,7 @@ def narrow_bounds(clipped, row_map, names):
     )
 
 
-def wide_bounds(fit, row_map, names):
+def wide_bounds(fit: Any, row_map: Any, names: Any) -> str:
     """The note of a report on ranges that are hardly used, as `narrow_bounds` does of others.
 
     It follows from the released Gram matrix of rows phi = W^-1 psi.
@@ -77,6 +78,6 @@ def wide_bounds(fit, row_map, names):
     )
 
 
-def _name(names, place):
+def _name(names: Any, place: int) -> str:
     """Name of a feature."""
     return f"x{place}" if names is None else names[place]

@@ -8,13 +8,13 @@ certificate for all x at once, and one given the support.
 from dataclasses import replace
 from math import inf, log, sqrt
 from numbers import Integral, Real
-from operator import attrgetter
 from typing import Annotated, Any
 
 import numpy as np
 from scipy import sparse, special, stats
 
 from ..._compat import Interval
+from ..._contracts import passed_on
 from ..._estimation._intervals import event, split_failure
 from ..._estimation._links import IDENTITY
 from ..._estimation._loop._rows import Whitened
@@ -162,7 +162,7 @@ class OfColumns(Query):
     columns: np.ndarray
     takes_sparse = True
     name, shape, sensitivity, norm = (
-        property(attrgetter(f"query.{what}")) for what in ("name", "shape", "sensitivity", "norm")
+        passed_on(f"query.{what}") for what in ("name", "shape", "sensitivity", "norm")
     )
 
     @property

@@ -198,7 +198,7 @@ class Bin:
         edge = self.law.operator(self.size, ACTIVATION_FAILURE)
         return bool(np.linalg.eigvalsh(self.gram)[-1] > edge)
 
-    def receive(self, gram, cross, target, law, records, overlap=False):
+    def receive(self, gram, cross, target, law, records, overlap):
         """Add an answer about (more) records of the bin, or about the same ones if they overlap."""
         if self.law is None:
             self.gram = gram

@@ -17,7 +17,7 @@ from operator import add
 
 from scipy.special import erfcx, ndtr, ndtri_exp
 
-from ..._linalg import ROUNDED
+from ..._linalg import ROUNDED, bisected
 from ..._stored import frozen, stored
 from ...exceptions import PrivacyError
 
@@ -36,12 +36,7 @@ def _boundary(below: Callable[[float], bool]) -> tuple[float, float]:
         high *= 2.0
         if isinf(high):
             return low, high
-    for _ in range(300):
-        middle = 0.5 * (low + high)
-        if not low < middle < high:
-            break
-        low, high = (middle, high) if below(middle) else (low, middle)
-    return low, high
+    return bisected(below, low, high)
 
 
 def _least_epsilon(
@@ -187,11 +182,12 @@ def zcdp_delta(epsilon: float, rho: float) -> float:
     # Bounds of log(alpha - 1); the upper one is finite for the smallest rho, too.
     low = -700.0
     high = min(700.0, log((epsilon + 1.0) / (2.0 * rho) + 2.0))
-    while high - low > 1e-9:
-        middle = 0.5 * (low + high)
+
+    def falls(middle: float) -> bool:
         order = exp(middle)  # alpha - 1
-        slope = (2.0 * order + 1.0) * rho - epsilon - log1p(1.0 / order)
-        low, high = (middle, high) if slope < 0 else (low, middle)
+        return (2.0 * order + 1.0) * rho - epsilon - log1p(1.0 / order) < 0
+
+    _, high = bisected(falls, low, high, 1e-9)
     order = exp(high)
     exponent = order * ((1.0 + order) * rho - epsilon - log1p(1.0 / order))
     return exp(min(0.0, exponent - log1p(order)))

@@ -153,7 +153,7 @@ class Pieces:
         self._users = {}
         self._inside = {}
 
-    def prefix(self, start, stop, fraction):
+    def prefix(self, start: int, stop: int, fraction: float) -> Any:
         """The first records of those from one place up to another: a fraction of them.
 
         None is all of these, also where no part can be chosen in secret.

@@ -8,7 +8,7 @@ import numpy as np
 from ...exceptions import PrivacyError
 from .._accounting._cost import SHARE_SLACK
 from .._query import Answer
-from ._base import Piece
+from ._base import Piece, Session
 
 
 def split(session: Any, *sizes: Any) -> "list[Part]":
@@ -78,7 +78,7 @@ class Part:
         Those of the whole session.
     """
 
-    def __init__(self, session: Any, place: int, size: int) -> None:
+    def __init__(self, session: Session, place: int, size: int) -> None:
         self._session = session
         self._place = place
         self.n = int(size)
@@ -96,7 +96,7 @@ class Part:
         share, records = self._for_session(query, share, spend=True, subset=subset)
         return self._session.sum(query, share, records)
 
-    def part(self, fraction: float) -> Piece | None:
+    def part(self, fraction: float) -> Any:
         """Random part of the records, for queries that need not see all of them; see Session."""
         return self._session._pieces.prefix(self._place, self._place + self.n, fraction)
 
@@ -120,7 +120,7 @@ class Part:
         share, records = self._for_session(None, share, spend=False, subset=subset)
         return self._session.records(share, records) if len(records) else 0
 
-    def _for_session(self, query, share, spend, subset=None):
+    def _for_session(self, query: Any, share: float, spend: bool, subset: Any = None) -> Any:
         """Share and records with which the whole session is asked."""
         if subset is not None and self._session.capabilities.reports:
             raise PrivacyError("users of a part of a session answer once: ask all of the part.")
@@ -142,5 +142,5 @@ class Part:
             return share, everybody if subset is None else subset
         return 1.0, Piece(*(self._place + self._position(share) for share in (start, stop)))
 
-    def _position(self, share):
+    def _position(self, share: float) -> int:
         return min(floor((share + SHARE_SLACK) * self.n), self.n)
