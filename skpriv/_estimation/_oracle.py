@@ -38,7 +38,7 @@ def interval_claims(oracle: Any) -> tuple[str, ...]:
     return oracle.interval_claims if isinstance(oracle, Oracle) else ("certified", "asymptotic")
 
 
-# A method that a fit without sums does not have
+# Decorates a method that a fit without sums does not have
 with_sums: Callable[[F], F] = available_if(lambda self: self._has_sums)
 
 

@@ -462,7 +462,7 @@ class LoopFit(Released):
                 if not pooled.far:
                     square = max(square - noise * (roots**-2.0).sum(), 0.0)
                 others.append((1.0 / part - 1.0) * sqrt(square / len(values)) * vectors / roots)
-        # 4. What is known beside the steps moves the solution, and its errors with it
+        # 4. The mean and the length that were asked move the solution, and its errors with it
         if self.mean is not None and kind == FUNCTION:
             constant = self.mean.constant  # of the mean of all records
             deviation = self.mean.skew

@@ -104,7 +104,7 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None, usual=N
     line = ask_steps(session, rules, pool, ask, equations)
     last = equations[-1]
     _add_note(session, rules, start)
-    # 4. What intervals and coefficients need beside them
+    # 4. The questions beside them, which intervals and coefficients need
     clipped = None
     fit_mean = None
     stretch = None
