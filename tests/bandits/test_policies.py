@@ -155,6 +155,7 @@ def test_fliphat_is_epoch_greedy(make_rounds):
     assert FLIPHAT()._make_oracle().random_state is None
 
 
+@pytest.mark.slow
 def test_fliphat_regret():
     """Issue's experiment, smaller: a small part of the regret of random play."""
     env = SparseLinearEnvironment(n_features=100)

@@ -106,7 +106,10 @@ def test_events_of_several_classes():
         assert abs(one.value - (y == label).mean()) < Z * one.std_error + 1.0 / N
 
 
-@pytest.mark.parametrize("others", [["no"], ["no", "or"]], ids=["two classes", "three"])
+@pytest.mark.parametrize("others", [
+    pytest.param(["no"], id="two classes"),
+    pytest.param(["no", "or"], id="three", marks=pytest.mark.slow),
+])  # fmt: skip
 def test_shares_are_those_of_the_records_that_have_a_class(others):
     """Three quarters of the records have none: the rate was multiplied by all of them."""
     squares = []
@@ -124,7 +127,10 @@ def test_shares_are_those_of_the_records_that_have_a_class(others):
 
 
 @pytest.mark.parametrize("privacy", ["central", "shuffle"])
-@pytest.mark.parametrize("rates", [[0.7, 0.3], [0.5, 0.3, 0.2]], ids=["two classes", "three"])
+@pytest.mark.parametrize("rates", [
+    pytest.param([0.7, 0.3], id="two classes"),
+    pytest.param([0.5, 0.3, 0.2], id="three", marks=pytest.mark.slow),
+])  # fmt: skip
 def test_errors_of_shares_count_the_sampling_of_those_who_were_asked(privacy, rates):
     """They had the noise of a trusted curator alone: squares were 10, and with a shuffler 400."""
     squares = []

@@ -100,6 +100,7 @@ def test_more_is_never_worse(model, asked):
         assert next_found >= found, table
 
 
+@pytest.mark.slow
 def test_more_records_have_more_power_in_a_published_design():
     """x ~ N(.5, 1) and y = -.5 + x + N(0, .25), both cut at 2, at mu = 1: no question makes
     standard errors larger. With what is cut asked at 114 records they had grown by half, and power

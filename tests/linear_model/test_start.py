@@ -46,6 +46,7 @@ def errors(n, begin, seeds=4):
     return np.mean(found, axis=0)
 
 
+@pytest.mark.slow
 def test_a_start_is_worth_records_and_one_of_others_loses_nothing():
     begins = {}.get, fitted, lambda seed: fitted(seed, sign=-1.0)
     alone, begun, other = (errors(2000, begin) for begin in begins)

@@ -71,7 +71,9 @@ def test_a_guess_moves_no_bound_and_is_not_used_where_margins_are_known(Model):
 
 
 # Rows that are not whitened, and whitened ones, which hardly need the guess here
-@pytest.mark.parametrize("n, gain", [(450, 0.1), (700, 0.0)])
+@pytest.mark.parametrize("n, gain", [
+    (450, 0.1), pytest.param(700, 0.0, marks=pytest.mark.slow),
+])  # fmt: skip
 def test_good_guesses_help_and_wrong_ones_do_not_harm(n, gain):
     """The first feature uses a twentieth of its range. Over 12 fits each; R2 of the line itself is
     .82. A guess that did nothing would leave the gain at 0.

@@ -174,6 +174,7 @@ def test_bad_curves_are_refused():
         model.curve(0, confidence_level=1.0)
 
 
+@pytest.mark.slow
 def test_more_budget_and_more_knots_do_not_bend_lines():
     errors, knots = [], []
     for epsilon in (1.0, 8.0):

@@ -25,6 +25,7 @@ def fitted(n, seed, **settings):
     return LogisticRegression(**settings).fit(*data(n, seed))
 
 
+@pytest.mark.slow
 def test_slopes_are_asked_and_are_not_behind_a_line():
     """The truth has an AUC of .94, and a fit of the rate alone one of .5. Over 8 fits each.
 
@@ -121,6 +122,7 @@ def _line(n, seed, epsilon=4.887, **settings):
     return inference(model.fit(np.clip(x, -2.0, 2.0)[:, None], y))
 
 
+@pytest.mark.slow
 def test_no_cliff_of_standard_errors_and_of_power():
     """Power was .28 at n=97 and 1.00 at 101, with standard errors of .60 and .15. Of 12 fits each.
 
