@@ -12,6 +12,8 @@ and is never written into a model: who knows it can take the noise off again.
 import json
 import re
 from base64 import b64decode, b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cache
 from inspect import signature
@@ -37,6 +39,7 @@ _SECRET = "random_state"
 _OF_A_PROCESS = ("_lock", "_skpriv")
 MOST_BYTES = 2**28  # of a model: a file that is larger is not read
 MOST_ENTRIES = 2**31  # bytes of the state of a policy, and of an array
+MOST_MET = 1_000_000  # values of a small file, each as often as others refer to it
 MOST_DEPTH = 150  # of values in each other; a policy that combines others has about 40
 # Types of arrays: truth values, numbers, texts, and what is several of these
 DTYPE = re.compile(r"[<>|=]?(b1|[iu][1248]|f[248]|U\d{1,6}|O\d?)")
@@ -112,9 +115,19 @@ def load(path: Any) -> Any:
     """
     with Path(path).open("rb") as file:
         text = file.read(MOST_BYTES + 1)
-    if len(text) > MOST_BYTES:
-        raise ValueError(f"{path} has more than {MOST_BYTES:,} bytes: {TOO_LARGE}")
-    return from_dict(parsed(text))
+    with naming(path):
+        if len(text) > MOST_BYTES:
+            raise ValueError(f"It has more than {MOST_BYTES:,} bytes: {TOO_LARGE}")
+        return from_dict(parsed(text))
+
+
+@contextmanager
+def naming(path: Any) -> Iterator[None]:
+    """Let errors of what stands in a file begin with its path."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"The file {str(path)!r}: {error}") from error
 
 
 def to_dict(model: Any) -> dict[str, Any]:
@@ -306,19 +319,15 @@ class _Encoder:
             return [self.encode(item) for item in value]
         if kind is dict:
             return {"dict": [[self.encode(k), self.encode(item)] for k, item in value.items()]}
-        if kind in (set, tuple):
-            return {kind.__name__: [self.encode(item) for item in value]}
-        if kind is bytes:
-            return {"bytes": _text_of(value)}
         if kind is slice:
             return {"slice": [value.start, value.stop]}
         if kind is Pipeline:
             return {"pipeline": [[name, self.encode(step)] for name, step in value.steps]}
-        if isinstance(value, tuple | list):
-            base = "tuple" if isinstance(value, tuple) else "list"
-            return {base: [self.encode(item) for item in value], "of": self._name(kind)}
-        if isinstance(value, bytes):
-            return {"bytes": _text_of(value), "of": self._name(kind)}
+        for base in (bytes, set, tuple, list):
+            if isinstance(value, base):
+                items = _text_of(value) if base is bytes else [self.encode(item) for item in value]
+                named = {} if kind is base else {"of": self._name(kind)}
+                return {base.__name__: items, **named}
         return self._reference(value)
 
     def _name(self, kind):
@@ -469,6 +478,7 @@ class _Decoder:
         self._met: dict[int, Any] = {}
         self._places: dict[int, Any] = {}  # objects by their numbers, wherever they stand
         waiting: list[tuple[Any, int]] = [([plain], -1)]
+        found = 0
         while waiting:
             value, depth = waiting.pop()
             if depth > MOST_DEPTH:
@@ -476,22 +486,35 @@ class _Decoder:
             if isinstance(value, dict):
                 if "#id" in value:
                     self._places[_natural(value["#id"])] = value
-                value = () if "array" in value else value.values()
+                value = value.values()
+            found += len(value)
             waiting += [(item, depth + 1) for item in value if isinstance(item, dict | list)]
+        # How many values may be met, and how many were met in one with a number: they double with
+        # each value that has the next one twice, and so does the time of a hash or a text
+        self._left = MOST_MET + 10 * found
+        self._weights: dict[Any, int] = {}
 
     def decode(self, value: Any) -> Any:
         """Value of plain values."""
+        self._left -= 1
         if isinstance(value, list):
             return [self.decode(item) for item in value]
         if isinstance(value, float) and not isfinite(value):
             raise TypeError("a number that is too large")
         if not isinstance(value, dict):
             return value
-        if "#id" in value and value["#id"] in self._met:
-            return self._met[value["#id"]]
+        number = value.get("#id", -id(value))
+        self._left -= self._weights.get(number, 0)
+        if self._left < 0:
+            raise TypeError("a small file of too many values")
+        if number in self._met:
+            return self._met[number]
+        before = self._left
         for name in value:
             if name in self._makers:
-                return self._makers[name](self, value)
+                found = self._makers[name](self, value)
+                self._weights[number] = before - self._left
+                return found
         raise KeyError("of no known kind")
 
     def _float(self, value):
@@ -533,8 +556,6 @@ class _Decoder:
         return Pipeline([self._step(*_items(step, 2)) for step in _items(value["pipeline"])])
 
     def _kind(self, name):
-        if not isinstance(name, str):
-            raise TypeError("no name of a class")
         return stored_kind(name, self._of_policies)
 
     def _of(self, value, base):

@@ -6,6 +6,7 @@ import sqlite3
 import uuid
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from sqlite3 import Connection, OperationalError
 from threading import RLock
@@ -25,6 +26,11 @@ UNREADABLE = (
     "Put the newest file back, go on with the skpriv that wrote it, or give another path."
 )
 UNUSABLE = "The {} {} cannot be read or written ({}). What was not acknowledged was not kept."
+# Views, triggers and tables of modules run what whoever wrote the file has put there, without end
+PROGRAMS = (
+    "SELECT 1 FROM sqlite_master WHERE type NOT IN ('table', 'index') "
+    "OR sql LIKE 'CREATE VIRTUAL%' LIMIT 1"
+)
 NO_PLACE = "The {} must be a file, in a folder that exists, and {} is not."
 PUT_BACK = (
     "The {} {} lacks entries that it had before, as a copy that was made earlier does. What it has "
@@ -200,6 +206,10 @@ class Database:
             # undoes a commit.
             connection.execute("PRAGMA synchronous = EXTRA")
             connection.execute("PRAGMA secure_delete = ON")
+            # An error of SQLite quotes a text that is none, which may be a person's
+            connection.text_factory = partial(str, encoding="utf-8", errors="backslashreplace")
+            for _ in connection.execute(PROGRAMS):
+                raise PrivacyError(DAMAGED.format(self.path, self.kind, "it holds programs"))
         except BaseException:
             connection.close()
             raise
@@ -235,14 +245,11 @@ class Database:
             return None
         if not content.strip(b"\0"):  # a loss of power leaves such a file, which was not synced
             return None
-        try:
+        with suppress(RecursionError, TypeError, ValueError):
             identity, number = json.loads(content)
-        except (RecursionError, TypeError, ValueError):
-            identity = None
-            number = None
-        if type(identity) is not str or type(number) is not int:
-            raise PrivacyError(DAMAGED_MARK.format(self.path, self.kind))
-        return identity, number
+            if type(identity) is str and type(number) is int:
+                return identity, number
+        raise PrivacyError(DAMAGED_MARK.format(self.path, self.kind))
 
     def _write_mark(self, entries: Any) -> None:
         """Write the number of entries into the mark beside the file. It is not synced."""

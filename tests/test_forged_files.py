@@ -5,12 +5,13 @@ may write that. A charge below 0 is of no right kind, and counts as an infinite 
 """
 
 import importlib
+import json
 import pkgutil
 import re
 import shutil
 import sqlite3
 import tempfile
-from contextlib import closing
+from contextlib import ExitStack, closing
 from functools import cache
 from pathlib import Path
 
@@ -103,6 +104,60 @@ def test_so_is_a_table_without_rows(kind):
         assert told, (table, error)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_file_has_programs(kind):
+    """A view could take its place and have no end, and a trigger could remove what is written."""
+    _, path, places = cells(kind)
+    for table in {place[0] for place in places} - {"sqlite_sequence"}:
+        for program in (
+            f"ALTER TABLE {table} RENAME TO other; CREATE VIEW {table} AS SELECT * FROM other",
+            f"CREATE TRIGGER often AFTER INSERT ON {table} BEGIN DELETE FROM {table}; END",
+            "CREATE VIRTUAL TABLE module USING fts5(text)",
+        ):
+            error = forged(kind, lambda file: file.executescript(program))  # noqa: B023
+            assert isinstance(error, SkprivError), (table, program)
+            assert re.search("file.db is no .* .it holds programs", str(error))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_error_quotes_a_text(kind):
+    """SQLite does, of a text that is no UTF-8: one flipped bit of a person's name is enough."""
+    _, _, places = cells(kind)
+    for table, column, row in places:
+        change = f"UPDATE {table} SET {column} = CAST(X'ff484956' AS TEXT) WHERE rowid = {row}"
+        error = forged(kind, lambda file: file.execute(change))  # noqa: B023
+        told = type(error) in (ValueError, type(None)) or isinstance(error, SkprivError)
+        assert told and "HIV" not in str(error), (table, column, error)
+
+
+@pytest.mark.parametrize("part", ["' []'", "X'5b5d'", "'[ ]'", "'{}'"])
+def test_charges_under_two_texts_of_a_part_add_up(part, tmp_path):
+    """Those under a second text had taken the place of the others."""
+    path = tmp_path / "ledger.db"
+    make_ledger(path)
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute("INSERT INTO charges SELECT * FROM charges")
+        file.execute(f"UPDATE charges SET part = {part} WHERE rowid = 2")
+    with BudgetAccountant(ledger=path) as accountant:
+        assert accountant.ledger.total().gaussian == pytest.approx(0.02)
+
+
+def test_a_part_in_many_parts_counts_as_one_that_holds_it(tmp_path):
+    """A ledger that had charges of it could not be read again."""
+    path = tmp_path / "ledger.db"
+    with BudgetAccountant(9.0, 1e-5, ledger=path) as accountant, ExitStack() as stack:
+        for number in range(120):
+            for name in ("x", "y"):
+                with accountant.part(name, partition=str(number)):
+                    charge(Cost.from_mu(0.1), "one")
+            stack.enter_context(accountant.part("x", partition=str(number)))
+        assert accountant.ledger.total().gaussian == pytest.approx(0.01 * (100 + 2 * 20))
+    deep = json.dumps([[str(number), "x"] for number in range(2000)])
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute("UPDATE charges SET part = ? WHERE rowid = 1", (deep,))
+    assert BudgetAccountant(ledger=path).spent.epsilon > 0.0
+
+
 def test_a_charge_below_nothing_gives_no_budget_back(tmp_path):
     path = tmp_path / "ledger.db"
     make_ledger(path)
@@ -134,5 +189,5 @@ def test_a_service_ends_its_forgetting_whatever_number_its_file_names():
 def test_a_damaged_header_of_a_policy_is_refused_in_words(header, tmp_path):
     path = tmp_path / "policy"
     path.write_bytes(b"skpriv policy\n" + header.encode() + b"\n{}")
-    with pytest.raises(ValueError, match=re.escape(f"{str(path)!r} is damaged")):
+    with pytest.raises(ValueError, match=re.escape(f"{str(path)!r}: its header is damaged")):
         bandits.load(path)

@@ -133,6 +133,18 @@ def deep(size, kind):
     return value
 
 
+def twins(size, kind):
+    """A value that holds another one twice, which holds one twice: 2**size in a small file."""
+    value: dict = {"#id": 0, "tuple": []}
+    for number in range(1, size):
+        both = [value, {"ref": number - 1}]
+        value = {"#id": number, kind: both}
+        if kind == "object":
+            value = {"#id": number, "object": "privacy.Budget",
+                     "state": dict(zip(("epsilon", "delta"), both, strict=True))}  # fmt: skip
+    return value
+
+
 ENTRIES = {"shape": [2], "dtype": "<f8"}
 HOSTILE = {
     "array of objects": {"array": [{"object": "privacy.Cost", "state": {}}], "shape": [1],
@@ -192,6 +204,12 @@ HOSTILE = {
     "a deep mapping": deep(MOST_DEPTH + 1, "dict"),
     "refs of refs": [{"#id": k, "dict": [["a", [{"ref": k + 1}, {"ref": k + 1}]]]}
                      for k in range(60)],
+    "refs of refs that end": {"tuple": [
+        *({"#id": k, "tuple": [{"ref": k + 1}] * 2} for k in range(40)), {"#id": 40, "set": []}]},
+    "twins of twins": twins(40, "tuple"),
+    "twins of twins in an array": {"array": [twins(40, "list")], "shape": [1], "dtype": "|O"},
+    "twins of twins under two names": {**twins(40, "tuple"), "ref": 0},
+    "a key that is long to hash": {"set": [twins(40, "object")]},
     "a chain of refs": [{"#id": k, "object": "linear_model.Bin", "state": {"parent":
                         {"ref": k + 1}}} for k in range(5000)],
 }  # fmt: skip
@@ -214,8 +232,9 @@ def test_hostile_values_are_refused_in_words(node):
 def test_texts_that_are_no_json_are_refused(text, tmp_path):
     path = tmp_path / "model.json"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    with pytest.raises(ValueError, match="damaged|not JSON|not a model of skpriv"):
+    with pytest.raises(ValueError, match="damaged|not JSON|not a model of skpriv") as caught:
         skpriv.load(path)
+    assert str(path) in str(caught.value)
 
 
 def test_a_file_that_is_too_large_is_not_read(tmp_path, monkeypatch):

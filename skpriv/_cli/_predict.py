@@ -92,7 +92,7 @@ def _rounded(columns, halves):
 def read_model(path):
     """Pipeline that `fit` wrote."""
     present_file("The model", path, "give the one that `fit --out` wrote.")
-    with explained(f"The model {path} cannot be read:"):
+    with explained("The model cannot be read."):
         model = load(path)
     refuse(
         not isinstance(model, Pipeline),

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from .._codec import MOST_ENTRIES, decoded, encoded, parsed
+from .._codec import MOST_ENTRIES, decoded, encoded, naming, parsed
 from ..privacy import BEFORE_NOISE, Accounted
 
 MAGIC = b"skpriv policy\n"
@@ -70,24 +70,21 @@ def _write(path, header, values):
 
 
 def _read(path):
-    with open(path, "rb") as file:
+    with open(path, "rb") as file, naming(path):
         content = file.read(MOST_ENTRIES + 1)
-    if not content.startswith(MAGIC) or len(content) > MOST_ENTRIES:
-        raise ValueError(
-            f"{os.fspath(path)!r} is not a file that a policy was saved in: give one that its save "
-            "wrote."
-        )
-    line, _, body = content[len(MAGIC) :].partition(b"\n")
-    header = parsed(line)
-    version = header.get("version") if isinstance(header, dict) else None
-    if version not in (None, STATE_VERSION):
-        raise ValueError(
-            f"{os.fspath(path)!r} has version {version} of the format, and this "
-            f"skpriv reads version {STATE_VERSION}: go on with the skpriv that wrote it."
-        )
-    if version is None or "apart" not in header:
-        raise ValueError(f"The header of {os.fspath(path)!r} is damaged.")
-    return header, parsed(body)
+        if not content.startswith(MAGIC) or len(content) > MOST_ENTRIES:
+            raise ValueError("it is no policy that was saved: give one that its save wrote.")
+        line, _, body = content[len(MAGIC) :].partition(b"\n")
+        header = parsed(line)
+        version = header.get("version") if isinstance(header, dict) else None
+        if version not in (None, STATE_VERSION):
+            raise ValueError(
+                f"it has version {version} of the format, and this skpriv reads version "
+                f"{STATE_VERSION}: go on with the skpriv that wrote it."
+            )
+        if version is None or "apart" not in header:
+            raise ValueError("its header is damaged: give a backup.")
+        return header, parsed(body)
 
 
 def load(path: Any, *, raw_path: Any = None) -> Any:
@@ -132,9 +129,10 @@ def load(path: Any, *, raw_path: Any = None) -> Any:
     1
     """
     header, values = _read(path)
-    apart = ()
-    if header["apart"]:
-        if raw_path is None:
-            raise ValueError(f"the raw data of {os.fspath(path)!r} was kept apart: pass raw_path.")
-        apart = decoded(_read(raw_path)[1], of_policies=True)
-    return policy_of(values, apart)
+    with naming(path):
+        apart = ()
+        if header["apart"]:
+            if raw_path is None:
+                raise ValueError("the raw data was kept apart: pass raw_path.")
+            apart = decoded(_read(raw_path)[1], of_policies=True)
+        return policy_of(values, apart)

@@ -428,8 +428,7 @@ class Cost:
             value = float(given)
             if not value >= 0.0:
                 raise ValueError(f"{name} must be at least 0, got {value}.")
-            if value is not given:
-                object.__setattr__(self, name, value)
+            object.__setattr__(self, name, value)
 
     @classmethod
     def from_mu(cls, mu: float) -> "Cost":
@@ -445,7 +444,7 @@ class Cost:
         Cost
             The cost of one release.
         """
-        return cls(gaussian=_nonnegative("mu", mu) * mu)
+        return cls(gaussian=_nonnegative("mu", mu) * float(mu))
 
     @classmethod
     def from_rho(cls, rho: float) -> "Cost":
@@ -478,8 +477,8 @@ class Cost:
             The cost of one release.
         """
         epsilon = _nonnegative("epsilon", epsilon)
-        square = epsilon * epsilon / 2.0
-        return cls(pure=epsilon, pure_squared=square, pure_gaussian=pure_mu(epsilon) ** 2)
+        mu = pure_mu(epsilon)
+        return cls(pure=epsilon, pure_squared=epsilon * epsilon / 2.0, pure_gaussian=mu * mu)
 
     @classmethod
     def from_range(cls, eta: float, times: int = 1) -> "Cost":
@@ -500,7 +499,7 @@ class Cost:
         Cost
             The cost of all selections together.
         """
-        return cls(selected=times * _nonnegative("eta", eta) ** 2 / 8.0)
+        return cls(selected=times * _nonnegative("eta", eta) * float(eta) / 8.0)
 
     @classmethod
     def from_budget(cls, budget: Budget) -> "Cost":
@@ -580,14 +579,13 @@ class Cost:
             return inf
         left = max(0.0, left)
         concentrated = self.gaussian / 2.0 + self.concentrated + self.selected
-        routes = []
         if self.concentrated + self.selected == 0.0:
-            routes.append(gdp_epsilon(sqrt(self.gaussian), left) + self.pure)
+            found = gdp_epsilon(sqrt(self.gaussian), left) + self.pure
         else:
-            routes.append(zcdp_epsilon(concentrated, left) + self.pure)
+            found = zcdp_epsilon(concentrated, left) + self.pure
         if self.pure > 0.0:
-            routes.append(zcdp_epsilon(concentrated + self.pure_squared, left))
-        return min(routes) + self.approximate
+            found = min(found, zcdp_epsilon(concentrated + self.pure_squared, left))
+        return found + self.approximate
 
     def amount(self, currency: str) -> float:
         """The cost of the releases in one currency; the approximate ones are left out.

@@ -179,12 +179,8 @@ class BudgetAccountant(Printed):
             )
         limit = limit_of(epsilon, delta, currency, set_aside, total)
         text = None if unit is None else unit_text(unit)
-        if existing is None:
-            self.ledger = Ledger(ledger, limit, text)  # type: ignore[arg-type]
-            total = self.ledger.limit
-        else:
-            self.ledger = existing
-            total = self.ledger.bind(limit, text)
+        self.ledger = existing or Ledger(ledger, limit, text)  # type: ignore[arg-type]
+        total = self.ledger.bind(limit, text)
         self._limit = limit if total is None else limit.smaller(total)
         self.who = str(who)
         self.purpose = str(purpose)
@@ -287,7 +283,7 @@ class BudgetAccountant(Printed):
         revived.ledger = Ledger.at(*entry["ledger"])
         revived._limit = Limit.of(*entry["limit"])
         revived.who, revived.purpose = entry["said"]
-        revived._home = process()
+        revived._home = entry.get("home", process())
         return revived
 
     def __sklearn_clone__(self) -> "BudgetAccountant":
@@ -336,12 +332,7 @@ class BudgetAccountant(Printed):
 
     def _cells(self, charge: Charge) -> tuple[str, ...]:
         """One charge as texts: its own epsilon, and its part of the total in the currency."""
-        totals = {
-            "gdp": self.budget.mu * self.budget.mu,
-            "zcdp": self.budget.rho,
-            "pure": self.budget.epsilon,
-        }
-        total = totals[self.currency]
+        total = self._limit.amount
         amount = charge.cost.amount(self.currency)
         additive = isfinite(amount) and 0.0 < total < inf and not charge.cost.approximate
         epsilon = f"{charge.cost.epsilon(self.budget.delta):.3f}"
@@ -797,10 +788,8 @@ class Accounted:
         written : list of dict
             What `written_accountants` returned.
         """
-        revived = [(BudgetAccountant._revived(entry), entry["home"]) for entry in written]
-        for accountant, home in revived:
-            accountant._home = home
-        self.__setstate__({_HANDLE: tuple((accountant, ()) for accountant, _ in revived)})
+        handle = tuple((BudgetAccountant._revived(entry), ()) for entry in written)
+        self.__setstate__({_HANDLE: handle})
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(cast(dict[str, Any], super().__getstate__()))

@@ -297,6 +297,8 @@ def _bring_up_to_date(connection: Connection, path: str) -> None:
 # From the whole data set to a part of it: pairs (partition, name of the part).
 Steps = tuple[tuple[str, str], ...]
 
+# A part in more parts than these counts as the one in which it is
+MOST_STEPS = 100
 _MARKS = ", ".join("?" for _ in COLUMNS)
 # A value that is no number of at least 0 counts as infinite, which SQL writes as 9e999.
 _TOTALS = ", ".join(
@@ -399,8 +401,7 @@ class Ledger:
         with database.reading() as connection:
             old = _version(connection) < LEDGER_VERSION
             found = None if old else LedgerTransaction(connection, self.path)
-        complete = found and (limit is None or found.limit) and unit in (None, found.unit)
-        if found is None or not complete:
+        if found is None or limit and not found.limit or unit not in (None, found.unit):
             with database.transaction() as connection:
                 if _version(connection) < LEDGER_VERSION:
                     _bring_up_to_date(connection, self.path)
@@ -473,7 +474,7 @@ class LedgerTransaction:
         if version < LEDGER_VERSION:
             raise _no_ledger(path)
         with legible(path):
-            name, *total, unit = connection.execute("SELECT * FROM ledger").fetchone()
+            ((name, *total, unit),) = connection.execute("SELECT * FROM ledger LIMIT 2").fetchall()
             self.identity = str(name)
             self.unit = unit_text(str(unit))
             self.limit = None if total[0] is None else Limit.of(*total)
@@ -508,11 +509,12 @@ class LedgerTransaction:
 
     def totals(self) -> dict[Steps, Cost]:
         rows = self.connection.execute(f"SELECT part, {_TOTALS} FROM charges GROUP BY part")
+        totals: dict[Steps, Cost] = defaultdict(Cost)
         with legible(self._path):
-            return {
-                tuple((partition, label) for partition, label in json.loads(part)): _cost(values)
-                for part, *values in rows
-            }
+            for part, *values in rows:  # a part may have several texts
+                steps = tuple((partition, label) for partition, label in json.loads(part))
+                totals[steps[:MOST_STEPS]] += _cost(values)
+        return totals
 
     def charges(self) -> list[Charge]:
         rows = self.connection.execute(
@@ -531,7 +533,7 @@ class LedgerTransaction:
         """Refuse a charge that does not fit into a limit."""
         totals = self.totals()
         before = compose(totals, limit.currency)
-        totals[part] = totals.get(part, Cost()) + cost
+        totals[part[:MOST_STEPS]] += cost
         limit.check(cost, name, before, compose(totals, limit.currency), larger)
 
     def record(

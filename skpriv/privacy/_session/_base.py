@@ -80,6 +80,17 @@ def one_at_a_time(method: F) -> F:
     return cast(F, locked)
 
 
+def check_share(query: Any, share: float, used: float) -> float:
+    """What was used after a question of this share; what exceeds the whole is refused."""
+    stop = used + float(share)
+    if not used < stop <= 1.0 + SHARE_SLACK:
+        raise PrivacyError(
+            f"share={share} of query {query.name!r} must be above 0, and at most what is left of "
+            f"the session or part ({max(1.0 - used, 0.0):.4g}): shares add up to at most 1."
+        )
+    return stop
+
+
 PUBLIC_SUBSET = (
     "a part of the records must be a random one, which is secret under a curator: pass as subset "
     "what session.part(fraction) returns, and no positions. A record that changes its place in the "
@@ -723,7 +734,7 @@ class Session(ABC):
         if not isinstance(subset, Piece | None):
             raise PrivacyError(PUBLIC_SUBSET)
         self._pieces.users(subset)  # refuses what is no piece of these records
-        share *= self._unit
+        share = float(share) * self._unit  # in few digits a sum of shares would stand still
         start, paid = self._used(subset)
         return Slot(share, start, start + share, paid, subset, self._stacked)
 
@@ -747,14 +758,8 @@ class Session(ABC):
 
     def _slot(self, query, share, subset=None):
         """Slot of a query that is asked now; what exceeds the session is refused."""
-        if not 0.0 < share <= 1.0:
-            raise PrivacyError(f"share={share} of query {query.name!r} must lie in (0, 1].")
         slot = self._next_slot(share, subset)
-        if slot.stop > 1.0 + SHARE_SLACK:
-            raise PrivacyError(
-                f"share={slot.share} of query {query.name!r} exceeds what is left of the session "
-                f"({max(1.0 - slot.start, 0.0):.4g}): the shares of a fit add up to at most 1."
-            )
+        check_share(query, slot.share, slot.start)
         return slot
 
     def _pay(self, question, slot, law, *times):

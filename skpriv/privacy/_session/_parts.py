@@ -8,7 +8,7 @@ import numpy as np
 from ...exceptions import PrivacyError
 from .._accounting._cost import SHARE_SLACK
 from .._query import Answer
-from ._base import Piece, Session
+from ._base import Piece, Session, check_share
 
 
 def split(session: Any, *sizes: Any) -> "list[Part]":
@@ -127,17 +127,10 @@ class Part:
         everybody = Piece(self._place, self._place + self.n)
         if subset is not None and not (isinstance(subset, Piece) and everybody.holds(subset)):
             raise PrivacyError("a part of a session is asked about pieces of it: see its part().")
-        if not 0.0 < share <= 1.0:
-            raise PrivacyError(f"share={share} of query {query.name!r} must lie in (0, 1].")
         start = self.used
-        stop = self.used + share
+        stop = start + share
         if spend:
-            if stop > 1.0 + SHARE_SLACK:
-                raise PrivacyError(
-                    f"share={share} of query {query.name!r} exceeds what is left of this part of "
-                    f"the session ({max(1.0 - start, 0.0):.4g})."
-                )
-            self.used = stop
+            self.used = stop = check_share(query, share, start)
         if not self._session.capabilities.reports:
             return share, everybody if subset is None else subset
         return 1.0, Piece(*(self._place + self._position(share) for share in (start, stop)))
