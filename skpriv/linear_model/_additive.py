@@ -538,13 +538,14 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
 
     def _fit(self, X, y, groups, weights):
         records = public_rows(self, X, y)
-        maps = self._plan(records.n_features)
-        self.bounds_y_ = maps.bounds_y
-        self._fit_steps(records, maps, groups, weights, channel=self._channel(records, maps))
+        self.bounds_y_ = public_bounds(self)
+        # Until the session is open, the map is that of one record, with the fewest knots
+        maps = RecordMap(self._hats(1, inf), TargetMap(self.bounds_y_, True))
+        self._fit_steps(records, maps, groups, weights, channel=self._channel(records))
 
     def _rows_of(self, session, rows, channel):
         """The hats on the knots that this many records can fill."""
-        return rows(session.n, self._effective_records(session, channel))
+        return self._hats(session.n, self._effective_records(session, channel))
 
     def _release(self, session, maps, link, channel, start, usual):
         """All that is released; a start is turned into one of these knots."""
@@ -562,7 +563,7 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
         The number of records plays no part: how many rows persons have is private.
         """
         given = self._given_start()
-        rows = maps.row_map(1, inf)
+        rows = maps.row_map
         begin = given.maps.row_map if isinstance(given, Start) else None
         if isinstance(begin, AdditiveMap) and len(begin.knots) == len(rows.knots):
             ends = [[0, -1] if free else slice(None) for free in rows.automatic]
@@ -570,22 +571,21 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
             rows = begin if all(np.array_equal(a[at], b[at]) for a, b, at in knots) else rows
         return super()._start(records, replace(maps, row_map=rows), link, channel, plain)
 
-    def _plan(self, n_features):
-        """Map of records, by n and the effective records; nothing is charged yet."""
-        bounds_y = public_bounds(self)
-        low, high = public_ranges(self, n_features)
+    def _hats(self, n, effective_records):
+        """The `AdditiveMap` of so many records, by public numbers alone."""
+        low, high = public_ranges(self, self.n_features_in_)
         given = check_knots(self.knots, partial(column_of, self), low, high)
         listed = () if self.linear_features is None else self.linear_features
         lines = {column_of(self, feature) for feature in listed}
         for column in lines:
             given.pop(column, None)
-        return RecordMap(partial(make_map, low, high, given, lines), TargetMap(bounds_y, True))
+        return make_map(low, high, given, lines, n, effective_records)
 
-    def _channel(self, records, maps):
+    def _channel(self, records):
         """The reports of users, by public numbers."""
 
         def size_of(effective):
-            return maps.row_map(records.n, REPORTS_FACTOR * effective).size
+            return self._hats(records.n, REPORTS_FACTOR * effective).size
 
         return best_reports(self, TYPICAL_KNOTS * records.n_features, records, size_of)
 

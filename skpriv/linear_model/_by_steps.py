@@ -173,7 +173,7 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals, PrivateEstimator):
         ----------
         records : Rows
         maps : RecordMap
-            Its map of rows is one, or what `_rows_of` makes one of.
+            Its map of rows may be another once the session is open, see `_rows_of`.
         groups : Groups or None
         weights : dict
             The weights as they were passed to ``fit``.

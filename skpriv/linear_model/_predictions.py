@@ -186,7 +186,8 @@ class PredictsAtPoints(KnowsCells, Documented):
 class CertifiedIntervals(PredictsAtPoints):
     """Mixin of estimators whose intervals are certified where nothing else is asked for.
 
-    A class has ``_scaling``, its public maps, and ``_released``, all that its fit released.
+    A class has ``_scaling``, its record map, and ``_released``, all that its fit released. Where
+    features are selected, ``_record_map`` is that of the chosen columns, and this one of all.
     """
 
     _scaling: Any

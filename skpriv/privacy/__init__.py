@@ -36,7 +36,7 @@ from ._query import (
 )  # fmt: skip
 from ._session._base import Groups, Piece, Session
 from ._session._open import MODELS, begin_stream, open_session, open_stream
-from ._session._parts import Part, split
+from ._session._parts import SessionPart, split
 from ._stream import (
     BEFORE_NOISE, ExactStream, FactorStream, LocalStream, Raw, SharedSumStream, ShuffleStream,
     Stream,

@@ -908,7 +908,7 @@ def line_query(
     far: Any = None
     lines = [(line, np.eye(len(W)))]
     learnt = LEARNT * rules.line
-    subset = session.part(rules.subset)
+    subset = session.piece(rules.subset)
     if link.linear and (session.persons or 1) == 1 and longest_row > 1.0:
         query = FarRowsQuery(whitened)
         gram, scale = query.gram(session.sum(query, 0.25 * learnt, subset))
@@ -1018,7 +1018,7 @@ def likelihood_alone(session, maps, last, rules, slope, link):
     fields = query.whitened, query.target_map, query.location, query.point
     shares = OWN_SLOPE * rules.line * np.array([LEARNT, 1.0 - LEARNT])
     ends = np.sqrt(length_classes(_longest(query.whitened) ** 2, float(p)))
-    query, _ = _shortened(session, query, ends, shares, session.part(rules.subset), 2.0)
+    query, _ = _shortened(session, query, ends, shares, session.piece(rules.subset), 2.0)
     found, put_back, noise = query.read(session.sum(query, shares[1]))
     matrix = own @ matrix @ own
     of_steps = scale * norm_of(own, 2) ** 2

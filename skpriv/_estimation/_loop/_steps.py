@@ -110,7 +110,7 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None, usual=N
     stretch = None
     if rules.clipped:
         count = ClippedRowsQuery(maps.row_map, maps.target_map)
-        clipped = count.read(session.sum(count, rules.clipped, session.part(rules.subset)))
+        clipped = count.read(session.sum(count, rules.clipped, session.piece(rules.subset)))
     # The mean of a start has infinite noise
     if link.limit is None and released and (rules.mean or not alike):
         fit_mean = known_mean(session, whitened, maps, released, deviation, pool, last, rules, link)
@@ -208,7 +208,7 @@ def ask_steps(session, rules, pool, ask, equations):
     shares = np.array(rules.steps)
     total = sum(rules.steps)
     counting = QUESTION if (session.persons or 1) > 1 else 0.0
-    piece = session.part(rules.subset)
+    piece = session.piece(rules.subset)
     # The point of the last step of a line is found by steps on a part of the records, which is
     # large enough to know the slope. If the link bends, half of the steps asks that part. They
     # share what a quarter would have, because their answers have more noise. Shares of the others

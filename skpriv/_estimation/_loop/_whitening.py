@@ -376,7 +376,7 @@ def whitening_parts(session, rules):
     """
     rounds = ROUNDS + (_shortening(rules) < 1.0 or not rules.slopes) if rules.whitening else 0
     halves = range(rounds - 1, -1, -1) if rules.subset < 1.0 else [0] * rounds
-    return [session.part(rules.subset * 0.5**half) for half in halves]
+    return [session.piece(rules.subset * 0.5**half) for half in halves]
 
 
 def _shortening(rules):

@@ -183,7 +183,7 @@ def learn_normalisation(session, maps, share, iterations, fades=False, kind=Norm
         p = maps.size
         noise = session.noise(NormalisationQuery(maps, Instrument()), share).scale
         resolution = n * sqrt(2.0 / share) / noise / p**1.5  # n mu / p^1.5 of the whole budget
-        subset = session.part(part_needed(n, SUBSET_RESOLUTIONS[0] / resolution))
+        subset = session.piece(part_needed(n, SUBSET_RESOLUTIONS[0] / resolution))
     for _ in range(iterations):
         query = kind(maps, instrument=Instrument(U, length=length))
         noisy, scale = query.read(session.sum(query, share / iterations, subset))

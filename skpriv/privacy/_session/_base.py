@@ -93,8 +93,8 @@ def check_share(query: Any, share: float, used: float) -> float:
 
 PUBLIC_SUBSET = (
     "a part of the records must be a random one, which is secret under a curator: pass as subset "
-    "what session.part(fraction) returns, and no positions. A record that changes its place in the "
-    "table would move others into a choice by position, or out of it."
+    "what session.piece(fraction) returns, and no positions. A record that changes its place in "
+    "the table would move others into a choice by position, or out of it."
 )
 
 
@@ -499,13 +499,13 @@ class Session(ABC):
         if groups is not None:
             self._count_places()
 
-    def part(self, fraction: float) -> Piece | None:
-        """Secret random part of the records, for queries that need not see all of them.
+    def piece(self, fraction: float) -> Piece | None:
+        """Secret random piece of the records, for queries that need not see all of them.
 
-        All parts of a session are the first records of one random order, so that a smaller part
+        All pieces of a session are the first records of one random order, so that a smaller piece
         lies inside a larger one. The order is drawn by the session, and nobody ever sees it: a
         choice by position, or a random one that is known, would let a record that changes its
-        place in the table move others into the part or out of it (docs/privacy.md).
+        place in the table move others into the piece or out of it (docs/privacy.md).
 
         Parameters
         ----------

@@ -11,7 +11,7 @@ from .._query import Answer
 from ._base import Piece, Session, check_share
 
 
-def split(session: Any, *sizes: Any) -> "list[Part]":
+def split(session: Any, *sizes: Any) -> "list[SessionPart]":
     """Divide a session's records among parts, each of which has the whole budget.
 
     The parts are pieces of the session's random order, which is drawn without looking at the
@@ -22,14 +22,14 @@ def split(session: Any, *sizes: Any) -> "list[Part]":
 
     Parameters
     ----------
-    session : Session or Part
+    session : Session or SessionPart
         Nothing has been asked of it, or under a curator nothing since it was rebased.
     *sizes : int
         Numbers of records of the parts, public and fixed before any answer.
 
     Returns
     -------
-    list of Part
+    list of SessionPart
         The parts, in the order of ``sizes``.
 
     Raises
@@ -37,7 +37,7 @@ def split(session: Any, *sizes: Any) -> "list[Part]":
     PrivacyError
         If the parts do not fit, or the session has answered something.
     """
-    inside = isinstance(session, Part)
+    inside = isinstance(session, SessionPart)
     divided, place = (session._session, session._place) if inside else (session, 0)
     # Under a curator, what was used before a rebase is not counted again.
     rebased = 0.0 if inside or divided.capabilities.reports else 1.0 - divided._unit
@@ -50,10 +50,10 @@ def split(session: Any, *sizes: Any) -> "list[Part]":
     order = np.argsort(sizes, kind="stable")
     ends = np.cumsum([sizes[i] for i in order])
     starts = dict(zip(order.tolist(), (ends - np.sort(sizes)).tolist(), strict=True))
-    return [Part(divided, place + starts[i], size) for i, size in enumerate(sizes)]
+    return [SessionPart(divided, place + starts[i], size) for i, size in enumerate(sizes)]
 
 
-class Part:
+class SessionPart:
     """A session about some of the records of another one, with shares of its own.
 
     It asks that session, which books every answer to the records that it is about: a part can never
@@ -96,8 +96,8 @@ class Part:
         share, records = self._for_session(query, share, spend=True, subset=subset)
         return self._session.sum(query, share, records)
 
-    def part(self, fraction: float) -> Any:
-        """Random part of the records, for queries that need not see all of them; see Session."""
+    def piece(self, fraction: float) -> Any:
+        """Random piece of the records, for queries that need not see all of them; see Session."""
         return self._session._pieces.prefix(self._place, self._place + self.n, fraction)
 
     def top(self, query: Any, k: int, share: float) -> np.ndarray:
@@ -126,7 +126,7 @@ class Part:
             raise PrivacyError("users of a part of a session answer once: ask all of the part.")
         everybody = Piece(self._place, self._place + self.n)
         if subset is not None and not (isinstance(subset, Piece) and everybody.holds(subset)):
-            raise PrivacyError("a part of a session is asked about pieces of it: see its part().")
+            raise PrivacyError("a part of a session is asked about pieces of it: see its piece().")
         start = self.used
         stop = start + share
         if spend:

@@ -71,7 +71,7 @@ def test_a_session_keeps_what_questions_are_of_for_the_records_that_they_ask(roo
     monkeypatch.setattr(_pieces, "KEPT_BYTES", room)
     X, y = _rows()
     session = CentralSession(ArrayRows(X, y), Budget(1.0, 1e-6), 0)
-    pieces, part, first = session._pieces, session.part(0.3), _query()
+    pieces, part, first = session._pieces, session.piece(0.3), _query()
     second = replace(first, whitened=Whitened(first.whitened.row_map, 2.0 * first.whitened.W))
     asked = (first, part), (first, part), (second, part), (second, None), (second, part)
     for query, piece in asked:

@@ -91,7 +91,7 @@ def test_the_session_answers_sums_alone():
     answer = session.sum(Moments(), 0.5)
     central = open_session("central", X, Y, BUDGET, 0).noise(Moments(), 0.5)
     assert 1.0 <= answer.noise.scale / central.scale <= 1.0 + 1e-6
-    assert session.part(0.1) is None  # all users are in every sum
+    assert session.piece(0.1) is None  # all users are in every sum
 
 
 def test_no_record_is_sent_with_one_users_part_of_the_noise():

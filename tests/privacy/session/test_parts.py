@@ -160,17 +160,17 @@ def test_all_records_lie_above_pieces_and_a_piece_above_itself(privacy):
 
 def test_the_order_of_a_real_release_is_not_that_of_another():
     sessions = [_session("central", None) for _ in range(2)]
-    first, other = (session._pieces.users(session.part(0.5)).positions for session in sessions)
+    first, other = (session._pieces.users(session.piece(0.5)).positions for session in sessions)
     assert not np.array_equal(first, other)
 
 
 def test_a_part_of_a_part_is_of_its_own_records():
     first, second = split(_session("none"), 600, 300)
-    everybody, few = first.sum(Chosen(), 0.5).value, first.part(0.5)
+    everybody, few = first.sum(Chosen(), 0.5).value, first.piece(0.5)
     answer = first.sum(Chosen(), 0.5, few)
     assert answer.n == answer.value.sum() == len(few) == 300 and first.used == 1.0
     assert (answer.value <= everybody).all()
-    assert second.sum(Chosen(), 0.25, second.part(0.1)).n == 30
+    assert second.sum(Chosen(), 0.25, second.piece(0.1)).n == 30
     for foreign in (few, slice(10)):
         with pytest.raises(PrivacyError, match="pieces of it"):
             second.sum(Chosen(), 0.25, foreign)
@@ -178,13 +178,13 @@ def test_a_part_of_a_part_is_of_its_own_records():
 
 def test_subsets_of_a_part_never_cost_more_than_the_budget():
     (part,) = split(_session("central"), 800)
-    few = part.part(0.125)
+    few = part.piece(0.125)
     law = part.noise(Total(), 0.5, few)
     assert part.records(0.5, few) == 100
     assert part.sum(Total(), 0.5, few).noise == law == part.noise(Total(), 0.5)
     part.sum(Total(), 0.5, few)
     with pytest.raises(PrivacyError, match="left of the session or part"):
-        part.sum(Total(), 0.1, part.part(0.05))
+        part.sum(Total(), 0.1, part.piece(0.05))
     assert part.report.total.fits(BUDGET)
     (users,) = split(_session("local"), 800)
     with pytest.raises(PrivacyError, match="answer once"):
@@ -206,7 +206,7 @@ def too_large(monkeypatch):
 def test_rows_of_files_that_fit_are_read_once():
     rows = _batches()
     session = open_session("central", rows, None, BUDGET, 0)
-    for piece in (None, session.part(0.1), None, session.part(0.9)):
+    for piece in (None, session.piece(0.1), None, session.piece(0.9)):
         assert session.sum(Chosen(), 0.1, piece).n == (N if piece is None else len(piece))
     assert rows.passes == session.report.passes == 1
 
@@ -214,12 +214,12 @@ def test_rows_of_files_that_fit_are_read_once():
 def test_parts_of_files_are_read_once_for_all_queries(too_large):
     """The larger part was asked for before the smaller one was read, and has it inside."""
     session = open_session("central", too_large, None, BUDGET, 0)
-    small, large = session.part(0.1), session.part(0.4)
-    for piece in (small, large, small, session.part(0.2)):
+    small, large = session.piece(0.1), session.piece(0.4)
+    for piece in (small, large, small, session.piece(0.2)):
         assert session.sum(Chosen(), 0.1, piece).n == len(piece)
     assert too_large.passes == 1
     session.sum(Chosen(), 0.1)
-    session.sum(Chosen(), 0.1, session.part(0.9))
+    session.sum(Chosen(), 0.1, session.piece(0.9))
     assert too_large.passes == 3 == session.report.passes
 
 
@@ -237,7 +237,7 @@ def test_files_and_arrays_draw_the_same_order_and_noise(too_large):
     found = []
     for rows, y in ((too_large, None), (X, np.full(N, 0.5))):
         session = open_session("central", rows, y, BUDGET, 0)
-        part = session.part(0.2)
+        part = session.piece(0.2)
         asked = (OfTargets(), None), (Chosen(), part), (Total(), None)
         found.append([session.sum(query, 0.1, piece).value for query, piece in asked])
     for one, two in zip(*found, strict=True):
@@ -248,7 +248,7 @@ def test_parts_that_are_too_large_are_read_again(monkeypatch):
     monkeypatch.setattr(_pieces, "KEPT_BYTES", 8 * 4 * 150)
     rows = _batches(n_features=3)
     session = open_session("central", rows, None, BUDGET, 0)
-    few, more = session.part(0.1), session.part(0.2)
+    few, more = session.piece(0.1), session.piece(0.2)
     for piece, passes in ((more, 1), (more, 2), (few, 3), (few, 3), (more, 4)):
         session.sum(Total(), 0.1, piece)
         assert rows.passes == passes
@@ -273,7 +273,7 @@ def room_for_half(monkeypatch):
 def test_rows_without_an_order_have_the_pieces_of_one_pass(room_for_half, global_random_seed):
     rows = _in_another_order_each_time()
     session = open_session("none", rows, None, BUDGET, global_random_seed, "who")
-    large, small = session.part(0.5), session.part(0.2)
+    large, small = session.piece(0.5), session.piece(0.2)
     first, second = (session.sum(Chosen(), 0.2, piece).value for piece in (small, large))
     assert first.sum() == 0.2 * N and second.sum() == 0.5 * N
     assert (first <= second).all() and second.max() == 1.0
@@ -284,11 +284,11 @@ def test_rows_without_an_order_have_the_pieces_of_one_pass(room_for_half, global
 
 def test_what_one_pass_has_not_kept_is_no_piece_of_rows_without_an_order(room_for_half):
     session = open_session("none", _in_another_order_each_time(), None, BUDGET, 0, "who")
-    assert session.part(0.51) is None  # does not fit into memory
-    small = session.part(0.2)
+    assert session.piece(0.51) is None  # does not fit into memory
+    small = session.piece(0.2)
     session.sum(Chosen(), 0.2, small)
-    assert session.part(0.4) is None  # its pass was made before
-    assert session.part(0.1) is not None
+    assert session.piece(0.4) is None  # its pass was made before
+    assert session.piece(0.1) is not None
     with pytest.raises(ValueError, match="order"):
         session.sum(Chosen(), 0.2, Piece(0, 400))
     with pytest.raises(ValueError, match="order"):
@@ -299,7 +299,7 @@ def test_what_one_pass_has_not_kept_is_no_piece_of_rows_without_an_order(room_fo
 def test_a_piece_without_room_in_its_pass_is_not_read_in_another(room_for_half):
     """Its places would hold other records than those of the smaller piece inside of it."""
     session = open_session("none", _in_another_order_each_time(), None, BUDGET, 0, "who")
-    large, small = session.part(0.5), session.part(0.2)
+    large, small = session.piece(0.5), session.piece(0.2)
     session._pieces._bytes_left = 8 * 2 * N // 4  # what was kept since they were handed out
     session.sum(Chosen(), 0.2, small)
     session._pieces._bytes_left = 8 * 2 * N  # room for it now
@@ -319,9 +319,9 @@ def test_rows_on_a_cluster_keep_a_piece_where_they_are(global_random_seed):
     parts = da.from_array(X, chunks=(250, 1)).map_blocks(counted, meta=np.empty((0, 1)))
     rows = DaskRows.of(parts, da.full(N, 0.5, chunks=250))
     session = open_session("none", rows, None, BUDGET, global_random_seed, "who")
-    large, small = session.part(0.5), session.part(0.2)
+    large, small = session.piece(0.5), session.piece(0.2)
     first, second = (session.sum(Chosen(), 0.2, piece).value for piece in (small, large))
     assert (first <= second).all() and (first.sum(), second.sum()) == (0.2 * N, 0.5 * N)
     assert sum(made) == N and rows.passes == 1
     plain = open_session("none", X, np.full(N, 0.5), BUDGET, global_random_seed, "who")
-    assert (plain.sum(Chosen(), 0.2, plain.part(0.5)).value == second).all()
+    assert (plain.sum(Chosen(), 0.2, plain.piece(0.5)).value == second).all()
