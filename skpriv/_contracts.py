@@ -1,8 +1,8 @@
-"""What is asked of objects that may be of any library: each question is a protocol, named once.
+"""Questions to objects that may be of any library: each is a protocol, named once.
 
 Needs the standard library only. ``isinstance`` looks for the names of a protocol, and from Python
-3.12 on it computes no attribute for that. What a class has only under a condition, such as what
-scikit-learn's `available_if` decorates, is no question for a protocol.
+3.12 on it computes no attribute for that. A method that a class has only under a condition, such as
+one that scikit-learn's `available_if` decorates, is no question for a protocol.
 """
 
 from operator import attrgetter

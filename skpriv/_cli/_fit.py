@@ -52,7 +52,7 @@ YES_OR_NO = (
     "logistic has odds ratios."
 )
 
-# What a row without a number as its target counts as, by `missing` in the table of the target
+# A row without a number as its target counts as this, by `missing` in the table of the target
 WITHOUT_TARGET = {
     None: "A row without a target counts as the middle of its range. If there may be such rows, "
     'write missing = "indicator" in its table of the schema: then they count for nothing.',

@@ -201,7 +201,7 @@ class TextTable:
         return {name: [row[at] for row in rows] for at, name in self.names.items()}
 
     def strange(self):
-        """What the curator should know of the lines, as sentences: exact, private numbers."""
+        """Sentences about the lines for the curator: exact, private numbers."""
         rows = rows_of(self.lines, self.sep)
         width = max(self.names) + 1
         found = {
