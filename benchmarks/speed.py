@@ -239,6 +239,8 @@ KINDS = {  # rows, columns, estimator, further settings
     "hundred columns": (20_000, 100, "LinearRegression", {}),
     "shuffle": (60_000, 8, "LinearRegression", {"privacy": "shuffle"}),
     "local": (60_000, 8, "LinearRegression", {"privacy": "local"}),
+    "aggregate": (60_000, 8, "LinearRegression", {"privacy": "aggregate"}),
+    "no noise": (60_000, 8, "LinearRegression", {"privacy": "none"}),
     "persons": (200_000, 20, "LinearRegression", {"max_rows_per_group": 4}),
     "persons with one row": (200_000, 20, "LinearRegression", {"max_rows_per_group": 1}),
     "persons by text": (200_000, 20, "LinearRegression", {"max_rows_per_group": 4}),
