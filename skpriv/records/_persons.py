@@ -109,11 +109,9 @@ class PersonRows(Rows):
         It takes no longer to ask about the rows of persons who have several where they are.
         """
         self._bring()
-        fits = subset is not None and 8 * len(subset) * (self.n_features + 1) <= most_bytes
-        if not fits or not self._plain:
+        if subset is None or not self._plain:
             return None
-        X, y = _picked(self._rows, self._of(self._persons(subset)))
-        return ArrayRows(X, y, self.n_jobs)
+        return self._rows.loaded(Subset(self._of(self._persons(subset))), most_bytes)
 
     def made(self, function: Any, width: int) -> Any:
         """The same persons, with the rows of this width that a function makes of each chunk."""
