@@ -10,7 +10,9 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from ._values import arrow_classes, dtype_of, is_dask, is_dask_frame
+from ._values import (
+    arrow_classes, cells, dtype_of, in_memory, is_column, is_dask, is_dask_frame,
+)  # fmt: skip
 
 NUMBERS = "numbers"
 TRUTHS = "truth values"
@@ -35,6 +37,10 @@ REMEDIES = {
         "read the file with all cells as texts, in pandas with dtype=str."
     ),
     TRUTHS: "describe it as Boolean() in a schema.",
+    TEXTS: (
+        "describe it in a schema, which says how numbers are written: TableEncoder(schema) reads "
+        "features, and schema.read_target(table) a target. Or pass numbers."
+    ),
     DATES: (
         "describe it as Date(low, high) in a schema, which TableEncoder reads, or pass numbers, "
         "such as days since a public date."
@@ -107,11 +113,12 @@ def _kind_of_name(said: str) -> str | None:
     return max(found, default=(0, None))[1]
 
 
-READ_AS_NUMBERS = frozenset({NUMBERS, TRUTHS, TEXTS, None})  # a text is the number that it writes
+AS_NUMBERS = frozenset({NUMBERS, TRUTHS, None})
+READ_AS_NUMBERS = AS_NUMBERS | {TEXTS}  # by a schema, which says how a number is written
 
 
 def refuse_dtypes(
-    dtypes: dict[str, Any], where: str, why: str = "are no numbers", readable: Any = READ_AS_NUMBERS
+    dtypes: dict[str, Any], where: str, why: str = "are no numbers", readable: Any = AS_NUMBERS
 ) -> None:
     """Refuse columns whose cells cannot be read, by their dtypes alone.
 
@@ -121,7 +128,7 @@ def refuse_dtypes(
         What `dtypes_of` returns.
     where, why : str
         The argument, and why its cells cannot be read, for the error.
-    readable : set of (str or None), default=READ_AS_NUMBERS
+    readable : set of (str or None), default=AS_NUMBERS
     """
     for name, dtype in dtypes.items():
         if (kind := kind_of(dtype)) not in readable:
@@ -129,3 +136,27 @@ def refuse_dtypes(
             raise ValueError(
                 f"{who} holds {kind} (its dtype is {dtype}), which {why}: {REMEDIES[str(kind)]}"
             )
+
+
+def refuse_no_numbers(data: Any, where: str, readable: Any = AS_NUMBERS) -> None:
+    """Refuse an argument that must be numbers, by its dtypes, and objects most of which are texts.
+
+    What most of them are counts as public: one record decides it only at a tie. Otherwise all rows
+    of persons would be left out in silence, as those are that hold no number.
+    """
+    dtypes = dtypes_of(data) or {"": object}
+    table = nw.from_native(data, pass_through=True, eager_only=True)
+    for name, dtype in dtypes.items():
+        column = table.get_column(name) if isinstance(table, nw.DataFrame) else data
+        if kind_of(dtype) is None and _mostly_texts(column):
+            dtypes[name] = "str objects"
+    refuse_dtypes(dtypes, where, readable=readable)
+
+
+def _mostly_texts(column):
+    """Whether most cells in memory are texts; no cell is asked for anything but its type."""
+    if isinstance(column, np.ndarray):
+        column = column.ravel()
+    elif not isinstance(column, list | tuple):
+        column = cells(column) if is_column(column) and in_memory(column) else []
+    return 2 * sum(issubclass(type(cell), str) for cell in column) > len(column)

@@ -20,7 +20,7 @@ from ._batches import (
     BatchRows, FetchedRows, check_length, chosen_columns, frame, is_table, length, split,
 )  # fmt: skip
 from ._dask import DaskRows
-from ._dtypes import dtypes_of, refuse_dtypes
+from ._dtypes import refuse_dtypes, refuse_no_numbers
 from ._sources import Frame, ParquetFiles, arrow_schema, source_of
 from ._values import (
     aloud, finite, floats, foreign, is_dask, named, numeric, public_shape, quietly, silence,
@@ -285,8 +285,11 @@ def check_public(
             "X is sparse data, but dense rows are required: pass X.toarray(); in a pipeline pass "
             "OneHotEncoder(sparse_output=False) and ColumnTransformer(sparse_threshold=0)."
         )
-    refuse_dtypes(dtypes_of(X) if rows is None else rows.dtypes, "X" if rows is None else "X or y")
-    refuse_dtypes(dtypes_of(given), "y")
+    if rows is None:
+        refuse_no_numbers(X, "X")
+    else:
+        refuse_dtypes(rows.dtypes, "X or y")
+    refuse_no_numbers(given, "y")
     options = {"accept_sparse": accept_sparse, "dtype": np.float64, "ensure_all_finite": False}
     with aloud():  # that names are missing is public
         if reset:
@@ -336,7 +339,7 @@ def finite_numbers(data: Any, name: str, shape: Any = None) -> np.ndarray:
 def check_shape(data: Any, name: str, shape: Any) -> None:
     """Refuse an argument of another public shape; None in it is any length."""
     found = public_shape(data)
-    refuse_dtypes(dtypes_of(data), name)
+    refuse_no_numbers(data, name)
     if shape is None:
         return
     if len(found) != len(shape) or any(w not in (None, f) for w, f in zip(shape, found)):

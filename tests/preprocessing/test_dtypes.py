@@ -258,14 +258,55 @@ ODD_NUMBERS = {
 
 @pytest.mark.parametrize("kind", ODD_NUMBERS)
 def test_numbers_of_an_odd_type_are_read_as_numbers(kind):
-    """Two of them were refused after the charge, whatever was in them, and one was all missing."""
+    """Two of them were refused after the charge, whatever was in them, and one was all missing.
+
+    Texts are numbers to those who know how they are written, and not to a regressor.
+    """
     try:
         table = ODD_NUMBERS[kind]()
     except AttributeError:
         pytest.skip("the installed version of its library does not have it")
     plain = np.array([[1.0 if kind == "128 bits" else 0.5], [-1.0], [0.0]] * 50)
-    rows = [floats(table), BoundsScaler((-1, 1)).fit_transform(table)]
-    for found, wanted in zip(
-        rows, [plain, BoundsScaler((-1, 1)).fit_transform(plain)], strict=True
-    ):
-        np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(floats(table), plain)
+    scaler = BoundsScaler((-1, 1))
+    if kind == "128 bits":
+        np.testing.assert_array_equal(scaler.fit_transform(table), scaler.fit_transform(plain))
+    else:
+        with uncharged("holds texts.*TableEncoder"):
+            scaler.fit(table)
+
+
+COMMAS = [f"{number},5" for number in range(40)]
+TEXTS = {
+    "list": list, "texts": np.array, "objects": lambda cells: np.array(cells, dtype=object),
+    "pandas": pd.Series, "objects of pandas": lambda cells: pd.Series(cells, dtype=object),
+    "categories": lambda cells: pd.Series(cells, dtype="category"), "polars": pl.Series,
+    "Arrow": pa.array, "mostly": lambda cells: [*cells[:21], *[1.0] * 19],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+@pytest.mark.parametrize("groups", [None, [*range(20)] * 2])
+def test_texts_are_refused_as_numbers_free_of_charge(kind, groups):
+    """Rows of persons without a number are left out, and all of them were, in silence."""
+    X, ones, texts = np.zeros((40, 1)), np.ones(40), TEXTS[kind](COMMAS)
+    named = {} if groups is None else {"groups": groups, "max_rows_per_group": 2}
+    model = LinearRegression(data_norm=1.0, bounds_y=(0, 50))
+    with uncharged(r"y holds texts .* in a schema.*schema.read_target\(table\)"):
+        model.fit(X, texts, **named)
+    table = pd.DataFrame({"a": ones}).assign(b=texts)
+    with uncharged(r"'b' of X holds texts .*TableEncoder\(schema\)"):
+        model.fit(table, ones, **named)
+
+
+@pytest.mark.parametrize("cell", ["none", np.nan])
+def test_one_text_among_numbers_is_refused_by_no_door(cell):
+    """A single text is one person's value: nothing is said of it, and its row is left out."""
+    model = LinearRegression(epsilon=1.0, data_norm=1.0, bounds_y=(0, 50), random_state=0)
+    cells = [*np.arange(39.0), cell]
+    named = {"groups": [*range(20)] * 2, "max_rows_per_group": 2}
+    fits = [
+        model.fit(np.zeros((40, 1)), target, **named).intercept_
+        for target in (cells, np.array(cells, dtype=object), pd.Series(cells, dtype=object))
+    ]
+    assert fits == fits[:1] * 3

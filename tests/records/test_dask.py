@@ -210,7 +210,6 @@ def test_values_are_refused_in_one_sentence_after_the_charge():
     X[777, 1] = np.nan
     for make in (
         lambda: (da.from_array(X, chunks=(400, 3)), y),
-        lambda: (from_table(unread, target="y", n=N),),
         lambda: (own[NAMES], y),
         lambda: (from_table(cast, target="y", n=N),),
         lambda: (from_table(own, target="y", n=N),),
@@ -220,6 +219,9 @@ def test_values_are_refused_in_one_sentence_after_the_charge():
         with charged(), warnings.catch_warnings(record=True, action="always") as told:
             ssp(epsilon=1.0).fit(*make())
         assert not told
+    with uncharged("column 'a' of X or y holds texts.*in a schema") as caught:
+        ssp(epsilon=1.0).fit(from_table(unread, target="y", n=N))
+    assert "xff" not in str(caught.value)
 
 
 @contextmanager

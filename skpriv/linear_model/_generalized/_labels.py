@@ -11,6 +11,7 @@ from ..._linalg import blocks_of
 from ..._stored import frozen, stored
 from ...records import (
     NUMBERS,
+    READ_AS_NUMBERS,
     TEXTS,
     TRUTHS,
     ArrayRows,
@@ -62,7 +63,7 @@ def check_kind(y, classes):
     """
     of_text = classes.dtype.kind == "U"
     dtypes = dtypes_of(y)
-    refuse_dtypes(dtypes, "y")
+    refuse_dtypes(dtypes, "y", readable=READ_AS_NUMBERS)
     for dtype in dtypes.values():
         if kind_of(dtype) in ((NUMBERS, TRUTHS) if of_text else (TEXTS,)):
             raise ValueError(
@@ -134,6 +135,8 @@ class LabelledRows(ArrayRows):
     y : array-like of shape (n_records,)
     classes : ndarray of shape (n_classes,)
     """
+
+    kinds_of_targets = READ_AS_NUMBERS
 
     def __init__(self, X: Any, y: Any, classes: np.ndarray) -> None:
         super().__init__(X, y)

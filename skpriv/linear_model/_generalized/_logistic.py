@@ -16,7 +16,7 @@ from ..._estimation._targets import LocationQuery
 from ..._linalg import ROUNDED
 from ..._parameters import ArrayLike, parameters
 from ..._stored import frozen_object, stored
-from ...records import ArrayRows, silence
+from ...records import ArrayRows, public_zeros, read_in_batches, silence
 from .._estimator import PrivateEstimator
 from .._opening import public_rows
 from .._prediction_intervals import calibration, released_quantiles
@@ -242,7 +242,8 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
                 "Pass estimand='fitted'."
             )
         check_kind(y, classes)
-        records = public_rows(self, X, y)
+        in_batches = y is None or read_in_batches(X, y)
+        records = public_rows(self, X, y if in_batches else public_zeros(y))
         values = tuple(map(float, range(n_classes)))
         if isinstance(records, ArrayRows):
             records = LabelledRows(X, y, classes)
