@@ -369,17 +369,22 @@ class Schema(Mapping):
     def check_dtypes(self, table: Any, names: Any) -> None:
         """Refuse columns whose dtypes, which are public, let nobody read a cell; with the remedy.
 
+        A column in memory most of whose cells are missing has any dtype: which one is an accident.
+
         Parameters
         ----------
         table : data frame or rows
-            Its dtypes alone are looked at.
+            Its dtypes are looked at, and whether most cells of a column that they refuse are
+            missing, which counts as public: one record decides it only at a tie.
         names : iterable of str
             The columns of the schema that are read.
         """
         dtypes = as_rows(table).dtypes if is_lazy(table) else dtypes_of(table)
         names = present_names(names, self, "names", "the schema")
         for name, own in zip(names, same_names(names, dtypes), strict=True):
-            if own is not None:
+            if own is None or kind_of(dtypes[own]) in self[name].readable:
+                continue
+            if is_lazy(table) or not _mostly_missing(as_frame(table).get_column(own)):
                 self[name].check_dtype(own, dtypes[own])
 
     @property
@@ -676,6 +681,12 @@ def columns_of(X, names):
     frame = as_frame(X)
     own = zip(names, present_names(names, frame.columns, "The schema", "the table"), strict=True)
     return frame.select(nw.col(column).alias(name) for name, column in own)
+
+
+def _mostly_missing(series):
+    """Whether most cells of a column are missing, by the word of its library."""
+    missing = series.is_nan() if series.dtype.is_float() else series.is_null()
+    return 2 * (missing | series.is_null()).sum() > len(series)
 
 
 def column_names(X):
