@@ -658,7 +658,8 @@ class Boolean(_Levels):
         What stands for a missing cell: halfway, a column of its own, or this public constant.
     true, false : list of str or int, default=None
         The words of this column for true and for false, such as ``["ja", "j"]``, in letters of any
-        size. They go before the usual ones: with ``true=[1], false=[2]`` the cell 2 is false.
+        size. They go before the usual ones: with ``true=[1], false=[2]`` the cell 2 is false. The
+        first of each names the value in tables, such as "smoker=ja".
 
     Examples
     --------
@@ -671,7 +672,6 @@ class Boolean(_Levels):
     true: Any = field(default=None, kw_only=True)
     false: Any = field(default=None, kw_only=True)
     kind = "boolean"
-    _levels = (False, True)
     _number = staticmethod(float)
 
     def __post_init__(self):
@@ -689,13 +689,18 @@ class Boolean(_Levels):
         return booleans_of(series, {truth_word(word): value for word, value in own.items()})
 
     @property
+    def _levels(self):
+        """False and true, in the first words of the table for them."""
+        return (self.false or (False,))[0], (self.true or (True,))[0]
+
+    @property
     def coded(self) -> Any:
         """Levels and their rows of the block."""
         names, rows = super().coded
-        return [name.lower() for name in names], rows
+        return [name.lower() if name in ("False", "True") else name for name in names], rows
 
     def _effect(self, name):
-        return f"{name}=True"
+        return f"{name}={self._levels[1]}"
 
     _column_name = _effect
 

@@ -462,11 +462,11 @@ class Schema(Mapping):
         """Public classes of the target, for ``classes`` of a classifier.
 
         They are the categories, as text, of a categorical or ordinal target. A truth value is False
-        or True, and a number has the ends of its range.
+        or True, or else its words for them, as text. A number has the ends of its range.
         """
         column = self.get(self.target)
         if isinstance(column, Boolean):
-            return False, True
+            return tuple(map(str, column._levels)) if column.true or column.false else (False, True)
         if not isinstance(column, Categorical | Ordinal):
             return tuple(int(end) if end == int(end) else end for end in self.bounds_y)
         self.check_filled([self.target])

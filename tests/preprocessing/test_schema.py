@@ -3,6 +3,7 @@
 import datetime as dt
 import pickle
 from copy import deepcopy
+from dataclasses import replace
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -234,3 +235,23 @@ def test_labels_of_truth_values(missing, last):
     assert schema.classes == (False, True)
     labels = schema.read_labels(pd.DataFrame({"ill": ["yes", "0", None]}))
     assert labels.tolist() == [True, False, last]
+
+
+def test_a_table_speaks_of_truth_in_its_own_words():
+    """Rows were named "raucht=True" of a table that says ja and nein."""
+    own = Boolean(true=["ja", "j"], false=["nein"], missing="indicator")
+    table = pd.DataFrame({"raucht": ["J", "nein", None], "tot": ["nein", "ja", "x"]})
+    schema = Schema({"raucht": own, "tot": replace(own, missing=None)}, target="tot")
+    encoder = TableEncoder(schema).fit(table)
+    names = ["raucht=ja", "raucht=missing against nein"]
+    assert list(encoder.coefficient_map().names) == names
+    assert list(encoder.get_feature_names_out()) == ["raucht=ja", "raucht=missing"]
+    decoded = encoder.inverse_transform(encoder.transform(table))
+    assert decoded == {"raucht": ["ja", "nein", None]}
+    assert encoder.level_shares({"raucht": 0.25})["raucht"] == {"ja": 0.25, "nein": 0.75}
+    assert schema.classes == ("nein", "ja")
+    assert schema.read_labels(table).tolist() == ["nein", "ja", None]
+    assert schema.with_target("raucht").bounds_y == (0.0, 1.0)
+    half = Schema({"tot": Boolean(true=[1])}, target="tot")
+    assert half.classes == ("False", "1")
+    assert half.read_labels(pd.DataFrame({"tot": [1.0, 0.0]})).tolist() == ["1", "False"]
