@@ -34,29 +34,49 @@ MAKERS = {
     "bandit_elimination": ("bandit_elimination", "bandit_elimination", "draw"),
     "bandit_square_cb": ("bandit_square_cb", "bandit_square_cb", "draw"),
     "first_table": ("first_table", "figures", "draw_first_table"),
+    "first_interval": ("first_interval", "figures", "draw_first_interval"),
     "peers": ("peers", "figures", "draw_peers"),
 }
 
 
 def measure_first_table():
-    """Record the coefficient table of the landing page, in units of the ranges of the features."""
+    """Record the pictures of the first fit: coefficients of whole ranges, and a prediction."""
     from skpriv.datasets import load_wages
-    from skpriv.inspection import CoefficientDisplay
+    from skpriv.inspection import CoefficientDisplay, IntervalDisplay
     from skpriv.linear_model import LinearRegression
 
     wages = load_wages()
     public = {"bounds_X": wages.bounds, "bounds_y": wages.bounds_y}
     model = LinearRegression(epsilon=1.0, delta=1e-6, **public, random_state=0)
     shown = CoefficientDisplay.from_estimator(model.fit(wages.data, wages.target), scale="range")
-    record("first_table", {k: v for k, v in vars(shown).items() if not k.endswith("_")})
+    record("first_table", _shown(shown))
+    person = dict(zip(wages.data.columns, [40, 25, 12, 1, 0, 0, 0], strict=True))  # made up
+    row = type(wages.data)([person])
+    shown = IntervalDisplay.from_estimator(model, row, "education", grid=np.arange(6, 21))
+    record("first_interval", _shown(shown))
+
+
+def _shown(display):
+    """The numbers of a display, without its axes."""
+    return {k: v for k, v in vars(display).items() if not k.endswith("_")}
 
 
 def draw_first_table(numbers):
     """Coefficients with intervals, of a record."""
     from skpriv.inspection import CoefficientDisplay
 
-    arrays = {k: np.array(v) if isinstance(v, list) else v for k, v in numbers.items()}
-    return CoefficientDisplay(**arrays).plot().figure_
+    return CoefficientDisplay(**_arrays(numbers)).plot().figure_
+
+
+def draw_first_interval(numbers):
+    """Predictions along one feature with intervals, of a record."""
+    from skpriv.inspection import IntervalDisplay
+
+    return IntervalDisplay(**_arrays(numbers)).plot().figure_
+
+
+def _arrays(numbers):
+    return {k: np.array(v) if isinstance(v, list) else v for k, v in numbers.items()}
 
 
 PEERS = {  # name in the record: name in the picture, and how far it stands below its line
@@ -109,7 +129,7 @@ def main():
     parser.add_argument(
         "--only", nargs="+", choices=MAKERS, default=list(MAKERS), help="figures; all by default"
     )
-    parser.add_argument("--measure", action="store_true", help="record the landing page first")
+    parser.add_argument("--measure", action="store_true", help="record the first fit before")
     folder = "where figures are replaced; by default those of the documentation"
     parser.add_argument("--out", type=Path, default=FIGURES, help=folder)
     options = parser.parse_args()

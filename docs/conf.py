@@ -1,5 +1,6 @@
 """Sphinx settings: ``python -m sphinx -W docs docs/_build``."""
 
+import re
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -104,6 +105,12 @@ def skip_inherited(app, what, name, obj, skip, options):
     return True if theirs or name.endswith("_request") else None
 
 
+def link_pages(app, what, name, obj, options, lines):
+    """Make links of the pages that a docstring names, such as docs/bounds.md."""
+    lines[:] = [re.sub(r"(?:``)?\bdocs/([\w/]+)\.md(?:``)?", r":doc:`/\1`", line) for line in lines]
+
+
 def setup(app):
-    """Register the hook."""
+    """Register the hooks."""
     app.connect("autodoc-skip-member", skip_inherited)
+    app.connect("autodoc-process-docstring", link_pages)

@@ -59,8 +59,8 @@ class Handler(BaseHTTPRequestHandler):
         except json.JSONDecodeError:
             self.answer(400, {"error": "the body must be JSON, as the top of this file shows"})
         except InvalidValues:
-            name = {"/rank": "contexts", "/reward": "reward"}[self.path]
-            self.answer(400, {"error": f"{name} must be finite numbers"})
+            said = {"/rank": "contexts must be finite numbers", "/reward": "reward must be a number"}
+            self.answer(400, {"error": said[self.path]})
         except (TypeError, ValueError) as error:  # about this request alone
             self.answer(400, {"error": str(error)})
 

@@ -187,7 +187,8 @@ class TextTable:
         refuse(
             "\ufffd" in header,
             f"The header of {path} cannot be read as {encoding}: name its encoding, such as "
-            "--encoding cp1252 or latin-1 for files of older Windows, utf-8 or utf-16.",
+            "--encoding cp1252 (cp1250 of central Europe, cp1251 of Cyrillic letters) for files of "
+            "older Windows, utf-8 or utf-16.",
         )
         sep = sep or _likely_separator(header)
         (cells,) = rows_of([header], sep)

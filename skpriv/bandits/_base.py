@@ -882,7 +882,7 @@ def checked_available(available, n_rounds, n_actions):
     if available.all():
         return None
     if not available.any(axis=-1).all():
-        raise ValueError("a round has no available action.")
+        raise ValueError("available has a round without any action: each needs one that may be played.")
     return np.broadcast_to(available, (n_rounds, n_actions))
 
 

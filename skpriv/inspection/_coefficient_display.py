@@ -129,8 +129,8 @@ class CoefficientDisplay(Display):
         steps = np.array([widths.get(name, 1.0) for name in self.names])
         ends = {name: steps * getattr(self, name) for name in ("estimate", "low", "high")}
         names = [  # beside "age per year" stands how many years there are
-            f"{name} × {short_number(widths.get(name, 1), 3)}" if " per " in name else name
-            for name in self.names
+            f"{name} × {short_number(step, 3)}" if " per " in name and step != 1.0 else name
+            for name, step in zip(self.names, steps.tolist(), strict=True)
         ]
         return replace(self, names=names, **ends, unit="of the whole range")
 

@@ -401,9 +401,11 @@ class Inference(Exported):
             ends = (self.ratio_low, self.ratio_high)
             shown = self.ratio
             error = (ends[1] - ends[0]) / 2.0
-            columns[self.ratio_name] = aligned(shown, error)
+            # A ratio is never 0: the digits of the smaller of it and its error
+            columns[self.ratio_name] = aligned(shown, np.minimum(error, shown))
         names = f"{self.level_text} low", f"{self.level_text} high"
-        columns |= {name: aligned(end, error) for name, end in zip(names, ends, strict=True)}
+        for name, end in zip(names, ends, strict=True):
+            columns[name] = aligned(end, np.minimum(error, end) if self.law.ratio else error)
         columns["noise"] = [f"{share:.0%}" for share in self.privacy_share]
         rows = zip(self.names, *columns.values(), strict=True)
         return Table(

@@ -83,7 +83,10 @@ class Reports(Rounds):
     def settings(estimator, n_users, n_features, *, seed, n_min, transport):
         """Settings of a new collection, all of them public."""
         if n_min is not None or transport is not None:
-            raise ValueError("n_min and transport are for privacy='aggregate': leave them out.")
+            raise ValueError(
+                "n_min, the users whose noise is counted on, and transport are for "
+                "privacy='aggregate': leave them out."
+            )
         if estimator.calibration_size is not None:
             raise ValueError(
                 "devices send indices of a codebook, and none of the bits that prediction "
