@@ -71,7 +71,8 @@ class LinearRegression(PoolsFits, FitsLines, PredictionIntervals):
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
-        Coefficients in the units of X and y.
+        Coefficients in the units of X and y, shrunk to predict better. Publish the estimates of
+        :func:`skpriv.inspection.inference`, which have standard errors.
     intercept_ : float
     privacy_report_ : PrivacyReport
         What was asked of the records, and at what price.

@@ -90,7 +90,8 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         The public classes, in the order in which they were given.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         Change of the log-odds of ``classes_[1]`` by one unit of each feature. More than two classes
-        have a row each, and these add up to 0 over the classes.
+        have a row each, and these add up to 0 over the classes. They are shrunk to predict better:
+        publish the estimates of :func:`skpriv.inspection.inference`.
     intercept_ : ndarray of shape (1,) or (n_classes,)
     privacy_report_ : PrivacyReport
         What was asked of the records, and at what price.

@@ -60,7 +60,8 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
-        Change of the logarithm of the mean by one unit of each feature.
+        Change of the logarithm of the mean by one unit of each feature, shrunk to predict better.
+        Publish the estimates of :func:`skpriv.inspection.inference`.
     intercept_ : float
     privacy_report_ : PrivacyReport
         What was asked of the records, and at what price.
