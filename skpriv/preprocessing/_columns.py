@@ -39,8 +39,9 @@ from ._values import (
 INDICATOR = "indicator"
 OTHER = "other"
 MISSING = "missing"
-# States of a cell: it is taken as it is, moved to an end of the range, "other", or cannot be read.
-READ, CLIPPED, UNLISTED, LOST = range(4)
+# States of a cell: it is taken as it is, moved to an end of the range, "other", cannot be read, or
+# says that nothing is known.
+READ, CLIPPED, UNLISTED, LOST, ABSENT = range(5)
 DAYS_PER_YEAR = (date(401, 1, 1) - date(1, 1, 1)).days / 400  # the mean of the calendar
 
 
@@ -710,6 +711,7 @@ class _Listed(ColumnType):
 
     categories: Any
     spellings: Any
+    other: Any = False
     readable = READ_AS_NUMBERS | {DATES, PERIODS, CLOCKS, INTERVALS}
     to_fill_in = ("categories = []",)
     to_consider = (
@@ -723,9 +725,10 @@ class _Listed(ColumnType):
         if not isinstance(self.spellings or {}, Mapping):
             raise ValueError("spellings must map other spellings to what is in categories.")
         for spelling, listed in (self.spellings or {}).items():
-            if _said(listed) not in codes:
+            if _said(listed) not in {MISSING, *codes}:
                 raise ValueError(
-                    f"spellings: {spelling!r} stands for {listed!r}, not in categories."
+                    f"spellings: {spelling!r} stands for {listed!r}, which must be in categories, or "
+                    f"{MISSING!r}."
                 )
         constant = not (self.missing is None or self.has_indicator or self.is_open)
         if constant and _said(self.missing) not in codes:
@@ -735,6 +738,24 @@ class _Listed(ColumnType):
     def is_open(self) -> bool:
         """Whether a person has still to fill in the list."""
         return self.categories is None
+
+    @silence()
+    def states(self, series: Any) -> np.ndarray:
+        """State of each cell: READ, UNLISTED, LOST or ABSENT.
+
+        Parameters
+        ----------
+        series : series of a data frame
+            Cells of the column.
+
+        Returns
+        -------
+        ndarray of int of shape (n_rows,)
+            One state for each cell.
+        """
+        codes = codes_by_text(self.categories, self.spellings).items()
+        listed = {said: ABSENT if code is None else READ for said, code in codes}
+        return codes_of(series, listed, UNLISTED if self.other else LOST, LOST)
 
 
 @stored
@@ -754,7 +775,8 @@ class Categorical(_Listed):
         What stands for a missing cell: "other" (without it, the zero row, which is the average of
         the categories), a category "missing" of its own, or this category.
     spellings : mapping of str to category, default=None
-        Other spellings of listed categories, such as ``{"medecine": "Médecine"}``.
+        Other spellings of listed categories, such as ``{"medecine": "Médecine"}``, and words for a
+        missing cell, such as ``{"inconnu": "missing"}``.
 
     Notes
     -----
@@ -838,23 +860,6 @@ class Categorical(_Listed):
             absent = unknown if self.missing is None else listed[_said(self.missing)]
         return codes_of(series, listed, unknown if self.other else absent, absent)
 
-    @silence()
-    def states(self, series: Any) -> np.ndarray:
-        """State of each cell: READ, UNLISTED or LOST.
-
-        Parameters
-        ----------
-        series : series of a data frame
-            Cells of the column.
-
-        Returns
-        -------
-        ndarray of int of shape (n_rows,)
-            One state for each cell.
-        """
-        listed = dict.fromkeys(codes_by_text(self.categories, self.spellings), READ)
-        return codes_of(series, listed, UNLISTED if self.other else LOST, LOST)
-
     def decode(self, block: Any) -> Any:
         """Values of the rows of a block, None where missing: undoes `encode`.
 
@@ -916,7 +921,8 @@ class Ordinal(_Listed, _Levels):
     missing : None, "indicator" or a level, default=None
         What stands for a missing cell: halfway, a column of its own, or this level.
     spellings : mapping of str to level, default=None
-        Other spellings of levels, such as ``{"medecine": "Médecine"}``.
+        Other spellings of levels, such as ``{"medecine": "Médecine"}``, and words for a missing
+        cell, such as ``{"inconnu": "missing"}``.
 
     Examples
     --------
@@ -995,8 +1001,11 @@ def _said(value):
 
 
 def codes_by_text(categories, spellings=None):
-    """Code of each category, by canonical text, as it is written, and by other spellings."""
+    """Code of each category, by canonical text, as it is written, and by other spellings.
+
+    A spelling of what is missing has none.
+    """
     written = {composed(str(value)): code for code, value in enumerate(categories)}
     codes = written | {_said(value): code for code, value in enumerate(categories)}
     others = (spellings or {}).items()
-    return {_said(spelling): codes[_said(listed)] for spelling, listed in others} | codes
+    return {_said(spelling): codes.get(_said(listed)) for spelling, listed in others} | codes

@@ -183,18 +183,19 @@ def codes_of(series, levels, unknown, missing):
     Parameters
     ----------
     series : narwhals Series
-    levels : dict of str and int
-        Codes of the public categories, by canonical text and as they are written.
+    levels : dict of str and (int or None)
+        Codes of the public categories, by canonical text and as they are written; None of a text
+        that says that nothing is known.
     unknown, missing : int
         Codes of what is not listed, and of what is missing.
     """
 
     def code(value):
         # A listed category wins over the markers of missing values ("NA" may be a country).
-        if isinstance(value, str) and composed(value) in levels:
-            return levels[composed(value)]
-        said = text(value)
-        return missing if said is None else levels.get(said, unknown)
+        is_listed = isinstance(value, str) and composed(value) in levels
+        said = composed(value) if is_listed else text(value)
+        found = None if said is None else levels.get(said, unknown)
+        return missing if found is None else found
 
     return _mapped(series, code).astype(np.intp)
 

@@ -8,7 +8,9 @@ import pandas as pd
 import pytest
 
 from skpriv import BudgetAccountant
-from skpriv.preprocessing import Boolean, Categorical, Date, Numeric, Ordinal, Schema, check_table
+from skpriv.preprocessing import (
+    Boolean, Categorical, Date, Numeric, Ordinal, Schema, TableEncoder, check_table,
+)  # fmt: skip
 
 TABLE = pd.DataFrame(
     {
@@ -119,3 +121,25 @@ def test_cells_that_count_as_something_else_in_silence_are_named():
         full, Schema({"age": Numeric(0, 120)}), epsilon=3.0, delta=1e-6, random_state=1
     )
     assert "count as the middle" not in str(noisy)
+
+
+@pytest.mark.parametrize("missing", [None, "indicator", "F"])
+def test_words_for_a_missing_cell_are_missing(missing):
+    """A list has words of its own for nothing, which were "other" ones."""
+    words = {"brak": "missing", "K": "F"}
+    table = pd.DataFrame({"sex": ["F", "K", "brak", "Brak ", None], "pain": ["b", "brak"] + 3 * [""]})
+    columns = {
+        "sex": Categorical(["F", "M"], spellings=words | {"Brak": "missing"}, missing=missing),
+        "pain": Ordinal(["a", "b"], spellings={"brak": "missing"}),
+    }
+    found = check_table(table, columns)
+    assert found.to_frame().loc["sex"].tolist() == [2, 0, 0, 0, 3]
+    assert found.to_frame().loc["pain"].tolist() == [1, 0, 0, 0, 4]
+    encoded = TableEncoder(columns).fit_transform(table)
+    assert (encoded[2:] == encoded[4]).all()
+    named = Categorical(["missing", "F"], spellings={"brak": "missing"})  # it is a category here
+    encoded = TableEncoder({"sex": named}).fit_transform(table.assign(sex="brak"))
+    listed = TableEncoder({"sex": named}).fit_transform(table.assign(sex="missing"))
+    assert (encoded == listed).all()
+    with pytest.raises(ValueError, match="must be in categories, or 'missing'"):
+        Categorical(["F"], spellings={"x": "y"})
