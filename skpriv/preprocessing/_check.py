@@ -12,13 +12,13 @@ from .._parameters import Level, RandomState, validated
 from .._printing import Printed, Table, installed
 from .._stored import frozen, frozen_object
 from ..privacy import ROUNDING, Budget, Groups, Query, open_session
-from ..records import as_rows, cells, from_table, identity, is_lazy, present_names, same_names
-from ._columns import LOST
+from ..records import as_rows, cells, from_table, is_lazy, present_names, same_names
+from ._columns import ABSENT, LOST
 from ._encoder import as_schema
 from ._schema import column_names, columns_of
-from ._values import text
+from ._values import codes_of
 
-# Names of the states of a cell, in their order; LOST is divided into unreadable and missing.
+# Names of the states of a cell, in their order.
 STATES = ("read", "clipped", "other", "unreadable", "missing")
 _HEAD = "For the curator's eyes only. These are exact counts of private rows: do not release them."
 
@@ -301,15 +301,5 @@ def _strange(frame, schema):
 def _cell_states(series, column):
     """Number of the state of each cell of a column."""
     states = column.states(series)
-    empty = np.array([_empty(value) for value in cells(series)], dtype=bool)
-    return np.where((states == LOST) & empty, STATES.index("missing"), states)
-
-
-def _empty(value):
-    """Whether a cell holds nothing, or a word for nothing."""
-    if isinstance(value, str | bytes):
-        return text(value) is None
-    try:
-        return identity(value) is None and bool(value is None or value != value)
-    except Exception:  # Such as pandas.NA, of which nobody knows whether it equals itself.
-        return type(value).__name__ == "NAType"
+    absent = (states == LOST) & (codes_of(series, {}, 1, 0) == 0)
+    return np.where(absent, ABSENT, states)

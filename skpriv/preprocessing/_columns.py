@@ -6,7 +6,7 @@ of at most 1. A missing cell is the zero row of its block, unless its type says 
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import KW_ONLY, asdict, dataclass, field
 from datetime import date
 from functools import cached_property
 from math import inf, nan, sqrt
@@ -369,8 +369,9 @@ class _Range(_Line):
     _checked: ClassVar[Callable[..., Any]]  # not a field of the dataclass
     low: Any = None
     high: Any = None
-    missing: Any = field(default=None, kw_only=True)
-    typical: Any = field(default=None, kw_only=True)
+    _: KW_ONLY
+    missing: Any = None
+    typical: Any = None
     to_fill_in = ("low =", "high =")
 
     def __post_init__(self):
@@ -432,7 +433,7 @@ class _Range(_Line):
 
 
 @stored
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class Numeric(_Range):
     """A column of numbers with a public range.
 
@@ -473,10 +474,10 @@ class Numeric(_Range):
     Numeric(low=0.0, high=1000000.0, decimal=',', thousands='.')
     """
 
-    unit: str | None = field(default=None, kw_only=True)
-    decimal: str | None = field(default=None, kw_only=True)
-    thousands: str | None = field(default=None, kw_only=True)
-    usual: Any = field(default=None, kw_only=True)
+    unit: str | None = None
+    decimal: str | None = None
+    thousands: str | None = None
+    usual: Any = None
     kind = "numeric"
     to_consider = ("usual = [ , ]", 'missing = "indicator"')
 
@@ -542,7 +543,7 @@ class Numeric(_Range):
 
 
 @stored
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class Date(_Range):
     """A column of dates with a public range; its coefficient is a change per year.
 
@@ -574,7 +575,7 @@ class Date(_Range):
     Date(low='2015-01-01', high='2024-12-31', format='%d/%m/%Y')
     """
 
-    format: str | None = field(default=None, kw_only=True)
+    format: str | None = None
     kind = "date"
     to_fill_in = ("low = 2015-01-01", "high = 2024-12-31")
 
@@ -646,7 +647,7 @@ class _Levels(_Line):
 
 
 @stored
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class Boolean(_Levels):
     """A column of true and false; 0 and 1, "yes" and "no" are understood.
 
@@ -669,9 +670,9 @@ class Boolean(_Levels):
     Boolean(missing=False, true=('ja',), false=('nein',))
     """
 
-    missing: Any = field(default=None, kw_only=True)
-    true: Any = field(default=None, kw_only=True)
-    false: Any = field(default=None, kw_only=True)
+    missing: Any = None
+    true: Any = None
+    false: Any = None
     kind = "boolean"
     _number = staticmethod(float)
 
@@ -794,9 +795,10 @@ class Categorical(_Listed):
     """
 
     categories: Any = None
-    other: bool = field(default=True, kw_only=True)
-    missing: Any = field(default=None, kw_only=True)
-    spellings: Any = field(default=None, kw_only=True, repr=False, hash=False)
+    _: KW_ONLY
+    other: bool = True
+    missing: Any = None
+    spellings: Any = field(default=None, repr=False, hash=False)
     kind = "categorical"
 
     def __post_init__(self):
@@ -932,8 +934,9 @@ class Ordinal(_Listed, _Levels):
     """
 
     categories: Any = None
-    missing: Any = field(default=None, kw_only=True)
-    spellings: Any = field(default=None, kw_only=True, repr=False, hash=False)
+    _: KW_ONLY
+    missing: Any = None
+    spellings: Any = field(default=None, repr=False, hash=False)
     kind = "ordinal"
 
     def __post_init__(self):

@@ -230,19 +230,20 @@ class Schema(Mapping):
     def __eq__(self, other):
         if not isinstance(other, Schema):
             return NotImplemented
-        return self._said() == other._said()
+        return (list(self.items()), self._settings) == (list(other.items()), other._settings)
 
-    def _said(self):
-        return list(self.items()), self.target, self.outcomes, self.table_format
+    @property
+    def _settings(self):
+        """What the schema says beside its columns, as arguments of the constructor."""
+        said = {"target": self.target, "outcomes": list(self.outcomes)}
+        return said | self.table_format.given()
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self):
         columns = ", ".join(f"{name!r}: {column!r}" for name, column in self.items())
-        said = {"target": self.target, "outcomes": list(self.outcomes)} | self.table_format.given()
-        options = "".join(
-            f", {name}={value!r}" for name, value in said.items() if value not in (None, [])
-        )
+        said = self._settings.items()
+        options = "".join(f", {name}={value!r}" for name, value in said if value not in (None, []))
         return f"Schema({{{columns}}}{options})"
 
     def __str__(self):
@@ -262,7 +263,7 @@ class Schema(Mapping):
             A new schema, in which an earlier target is an outcome.
         """
         outcomes = [*([] if self.target is None else [self.target]), *self.outcomes]
-        return Schema(self, target=target, outcomes=outcomes, **self.table_format.given())
+        return Schema(self, **self._settings | {"target": target, "outcomes": outcomes})
 
     def with_format(self, **table_format: Any) -> "Schema":
         """The same schema for a table that is written in another way; None leaves what it says.
@@ -278,9 +279,8 @@ class Schema(Mapping):
             A new schema with these settings.
         """
         said = {name: value for name, value in table_format.items() if value is not None}
-        said = self.table_format.given() | said
         columns = {name: self._unmarked(column) for name, column in self.items()}
-        return Schema(columns, target=self.target, outcomes=self.outcomes, **said)
+        return Schema(columns, **self._settings | said)
 
     def select(self, names: Any) -> "Schema":
         """Some of the columns, in the order of the schema; the target and outcomes among them stay.
@@ -296,12 +296,12 @@ class Schema(Mapping):
             A new schema of these columns.
         """
         chosen = present_names(names, self, "names", "the schema")
-        return Schema(
-            {name: column for name, column in self.items() if name in chosen},
-            target=self.target if self.target in chosen else None,
-            outcomes=[name for name in self.outcomes if name in chosen],
-            **self.table_format.given(),
-        )
+        roles = {
+            "target": self.target if self.target in chosen else None,
+            "outcomes": [name for name in self.outcomes if name in chosen],
+        }
+        columns = {name: column for name, column in self.items() if name in chosen}
+        return Schema(columns, **self._settings | roles)
 
     def groups(self, frame: Any) -> dict[str, Any]:
         """Whose each row is, as keywords of `fit` and :func:`skpriv.describe`.

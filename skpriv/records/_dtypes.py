@@ -10,9 +10,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from ._values import (
-    arrow_classes, cells, dtype_of, in_memory, is_column, is_dask, is_dask_frame,
-)  # fmt: skip
+from ._values import arrow_classes, cells, dtype_of, is_column, is_dask, is_dask_frame
 
 NUMBERS = "numbers"
 TRUTHS = "truth values"
@@ -158,5 +156,5 @@ def _mostly_texts(column):
     if isinstance(column, np.ndarray):
         column = column.ravel()
     elif not isinstance(column, list | tuple):
-        column = cells(column) if is_column(column) and in_memory(column) else []
+        column = cells(column) if is_column(column) else []
     return 2 * sum(issubclass(type(cell), str) for cell in column) > len(column)
