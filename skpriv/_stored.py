@@ -83,8 +83,8 @@ def stored_name(kind: type, of_policies: bool) -> str:
     """The name of a class in a file; a TypeError where it does not stand in one."""
     if kind not in _NAMES or (kind in _OF_POLICIES and not of_policies):
         raise TypeError(
-            f"An object of the class {kind.__qualname__} cannot be written: a file holds numbers, texts, skpriv's own "
-            "estimators, transformers and links, and classes that were passed to "
+            f"An object of the class {kind.__qualname__} cannot be written: a file holds numbers, "
+            "texts, skpriv's own estimators, transformers and links, and classes that were passed to "
             "skpriv.extend.register. In place of encoders and ColumnTransformers of scikit-learn "
             "use skpriv.preprocessing.TableEncoder."
         )

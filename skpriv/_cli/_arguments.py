@@ -111,8 +111,8 @@ class Joined(argparse.Action):
 
 
 TABLE_OPTIONS = "table", "--sep", "--encoding"
-SCHEMA_OPTIONS = "--schema", "--decimal"
 GROUP_OPTIONS = "--group", "--max-rows"
+ROWS_OPTIONS = *TABLE_OPTIONS, "--schema", "--decimal", *GROUP_OPTIONS
 SHARED: dict[str, dict[str, Any]] = {  # options that several commands have
     "table": {
         "metavar": "TABLE",

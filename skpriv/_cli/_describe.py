@@ -9,7 +9,7 @@ from ..records import cells, codes, name_of, same_names
 from ._arguments import (
     GROUP_OPTIONS,
     PICTURES,
-    SCHEMA_OPTIONS,
+    ROWS_OPTIONS,
     TABLE_OPTIONS,
     add_options,
     check_files,
@@ -73,7 +73,7 @@ def run_schema(args):
 def add_describe(parser):
     """Add the arguments of the command `describe`."""
     add = parser.add_argument
-    add_options(parser, *TABLE_OPTIONS, *SCHEMA_OPTIONS, *GROUP_OPTIONS)
+    add_options(parser, *ROWS_OPTIONS)
     add(
         "--columns",
         type=names_in,
@@ -133,7 +133,7 @@ def run_describe(args):
 
 def add_check(parser):
     """Add the arguments of the command `check`."""
-    add_options(parser, *TABLE_OPTIONS, *SCHEMA_OPTIONS, *GROUP_OPTIONS)
+    add_options(parser, *ROWS_OPTIONS)
     parser.add_argument(
         "--private", action="store_true", help="add noise, so that the counts may be released"
     )

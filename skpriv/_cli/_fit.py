@@ -15,11 +15,9 @@ from ..preprocessing import FormulaEncoder, Schema, TableEncoder
 from ..privacy import capabilities
 from ..records import codes, present_names, same_names
 from ._arguments import (
-    GROUP_OPTIONS,
     PICTURES,
     PRIVATE,
-    SCHEMA_OPTIONS,
-    TABLE_OPTIONS,
+    ROWS_OPTIONS,
     CommandError,
     add_options,
     at_least,
@@ -91,7 +89,7 @@ def _add_model(parser, *names, **changed):
 
 def add_fit(parser):
     """Add the arguments of the command."""
-    add_options(parser, *TABLE_OPTIONS, *SCHEMA_OPTIONS, *GROUP_OPTIONS)
+    add_options(parser, *ROWS_OPTIONS)
     add = parser.add_argument
     add("--plan", action="store_true",
         help="print what `skpriv plan` prints, for as many rows as the table has; nothing is "

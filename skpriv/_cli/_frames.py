@@ -41,7 +41,7 @@ def opened(args):
     Parameters
     ----------
     args : Namespace
-        The arguments of `TABLE_OPTIONS` and `SCHEMA_OPTIONS`.
+        The arguments of `ROWS_OPTIONS`.
 
     Returns
     -------

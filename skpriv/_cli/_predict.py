@@ -11,7 +11,6 @@ from sklearn.pipeline import Pipeline
 from .._codec import load
 from .._printing import first_names
 from ..inspection import confidence_interval, release_page, schema_of
-from ..preprocessing import Schema
 from ..privacy import BudgetAccountant
 from ..records import present_names
 from ._arguments import (
@@ -47,7 +46,7 @@ def run_predict(args):
     """
     check_files(args, args.model, args.table, out=FORMATS)
     model = read_model(args.model)
-    frame = read_table(args.table, formatted(schema_of(model) or Schema({}), args))
+    frame = read_table(args.table, formatted(schema_of(model), args))
     table = nw.from_native(frame)
     keys = present_names(args.keep, table.columns, "--keep", args.table, CommandError)
     # An error of the model names an absent column, and tells of no value.

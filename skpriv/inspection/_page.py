@@ -30,7 +30,7 @@ from .._printing import (
     sentence,
 )
 from .._version import VERSION
-from ..preprocessing import FormulaEncoder, TableEncoder, as_schema
+from ..preprocessing import FormulaEncoder, Schema, TableEncoder, as_schema
 from ..privacy import learns_nothing
 from ._coefficient_display import CoefficientDisplay
 from ._curve_display import CurveDisplay, curves
@@ -154,7 +154,7 @@ def _sections(model, confidence_level, accountant=None, description=None):
         ],
         "What the guarantee does not cover": [[*strange, *_NOT_COVERED]],
         "Which noisy sums were released, and what they cost": [
-            replace(report, pipeline=False, within=(), note=named_note(model))
+            replace(report, pipeline=False, within=(), note=None)
         ],
         "What is public": [*_bounds(last, schema_of(model))],
     }  # fmt: skip
@@ -202,7 +202,7 @@ class _Curves(Exported):
 
 
 def schema_of(model):
-    """Schema of the table that a Pipeline begins with; None where it begins with none.
+    """Schema of the table that a Pipeline begins with; an empty one where it begins with none.
 
     Parameters
     ----------
@@ -211,13 +211,7 @@ def schema_of(model):
     for step in model_steps(model):
         if isinstance(step, TableEncoder | FormulaEncoder):
             return as_schema(step.schema)
-    return None
-
-
-def _target_of(model):
-    """Name of the target in the schema of a model, if there is one."""
-    schema = schema_of(model)
-    return None if schema is None else schema.target
+    return Schema({})
 
 
 def _bounds(last, schema):
@@ -230,7 +224,7 @@ def _bounds(last, schema):
         yield f"The target is clipped to [{low:,.12g}, {high:,.12g}]."
     if (largest := last.privacy_report_.max_weight) is not None:
         yield f"Weights of rows are clipped to [0, {largest:g}]."
-    if schema is not None:
+    if schema:
         yield _CELLS_NOTE
         rows = [
             (name, table.pop("type"), ", ".join(f"{key} {_plain(v)}" for key, v in table.items()))
@@ -388,7 +382,7 @@ def model_card(
 
 def _name(model):
     """The estimator and its target."""
-    target = _target_of(model)
+    target = schema_of(model).target
     return type(model_steps(model)[-1]).__name__ + (f" of {target}" if target else "")
 
 
@@ -476,7 +470,7 @@ def picture(model, confidence_level):
     CoefficientDisplay, CurveDisplay or None
         None where there are estimates without intervals. Ratios are drawn where there are any.
     """
-    target = _target_of(model)
+    target = schema_of(model).target
     if model_steps(model)[-1].curve:
         return CurveDisplay.from_estimator(
             model, confidence_level=confidence_level, target_name=target or "prediction"

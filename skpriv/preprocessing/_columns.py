@@ -29,7 +29,6 @@ from ..records import (
     READ_AS_NUMBERS,
     TEXTS,
     present_names,
-    refuse_dtypes,
     silence,
 )
 from ._values import (
@@ -108,24 +107,6 @@ class ColumnType:
     _level_names: Any = None  # the reference first
     usual: Any = None
     missing: Any
-
-    def check_dtype(self, name: str, dtype: Any) -> None:
-        """Refuse a column of this name whose dtype, a public one, it cannot read.
-
-        Parameters
-        ----------
-        name : str
-            Name of the column, for the message.
-        dtype : dtype
-            The dtype of the column in its frame.
-
-        Raises
-        ------
-        ValueError
-            If no cell of this dtype can be read; the message names the remedy.
-        """
-        why = f"the type {self.kind!r} does not read"
-        refuse_dtypes({name: dtype}, "the table", why, self.readable)
 
     @property
     def stand_in(self) -> str:
@@ -728,8 +709,8 @@ class _Listed(ColumnType):
         for spelling, listed in (self.spellings or {}).items():
             if _said(listed) not in {MISSING, *codes}:
                 raise ValueError(
-                    f"spellings: {spelling!r} stands for {listed!r}, which must be in categories, or "
-                    f"{MISSING!r}."
+                    f"spellings: {spelling!r} stands for {listed!r}, which must be in categories, "
+                    "or 'missing'."
                 )
         constant = not (self.missing is None or self.has_indicator or self.is_open)
         if constant and _said(self.missing) not in codes:

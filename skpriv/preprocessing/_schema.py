@@ -15,7 +15,7 @@ from .._printing import first_names
 from .._stored import frozen, stored
 from ..records import (
     DATES, DURATIONS, INTERVALS, NUMBERS, PERIODS, TEXTS, TRUTHS, as_rows, dtypes_of,
-    held_back, is_lazy, kind_of, present_names, same_names, silence,
+    held_back, is_lazy, kind_of, present_names, refuse_dtypes, same_names, silence,
 )  # fmt: skip
 from ._columns import Boolean, Categorical, ColumnType, Date, Numeric, Ordinal, codes_by_text
 from ._values import codes_of, days, number
@@ -382,10 +382,12 @@ class Schema(Mapping):
         dtypes = as_rows(table).dtypes if is_lazy(table) else dtypes_of(table)
         names = present_names(names, self, "names", "the schema")
         for name, own in zip(names, same_names(names, dtypes), strict=True):
-            if own is None or kind_of(dtypes[own]) in self[name].readable:
+            column = self[name]
+            if own is None or kind_of(dtypes[own]) in column.readable:
                 continue
-            if is_lazy(table) or not _mostly_missing(as_frame(table).get_column(own)):
-                self[name].check_dtype(own, dtypes[own])
+            if is_lazy(table) or 2 * as_frame(table)[own].is_null().sum() <= len(table):
+                why = f"the type {column.kind!r} does not read"
+                refuse_dtypes({own: dtypes[own]}, "the table", why, column.readable)
 
     @property
     def bounds_y(self) -> tuple[float, float]:
@@ -681,12 +683,6 @@ def columns_of(X, names):
     frame = as_frame(X)
     own = zip(names, present_names(names, frame.columns, "The schema", "the table"), strict=True)
     return frame.select(nw.col(column).alias(name) for name, column in own)
-
-
-def _mostly_missing(series):
-    """Whether most cells of a column are missing, by the word of its library."""
-    missing = series.is_nan() if series.dtype.is_float() else series.is_null()
-    return 2 * (missing | series.is_null()).sum() > len(series)
 
 
 def column_names(X):

@@ -407,8 +407,8 @@ class Sums(Rounds):
         n_min = max(1, -(-19 * int(n_users) // 20)) if n_min is None else n_min
         if not isinstance(n_min, (int, np.integer)) or not 1 <= n_min <= n_users:
             raise ValueError(
-                f"n_min={n_min!r}, the users whose noise is counted on, must be a whole number from 1 "
-                f"to n_users={n_users}: None takes 95% of them."
+                f"n_min={n_min!r}, the users whose noise is counted on, must be a whole number "
+                f"from 1 to n_users={n_users}: None takes 95% of them."
             )
         transport = TRANSPORTS[0] if transport is None else transport
         if transport not in TRANSPORTS:

@@ -145,7 +145,7 @@ def refuse_no_numbers(data: Any, where: str, readable: Any = AS_NUMBERS) -> None
     dtypes = dtypes_of(data) or {"": object}
     table = nw.from_native(data, pass_through=True, eager_only=True)
     for name, dtype in dtypes.items():
-        column = table.get_column(name) if isinstance(table, nw.DataFrame) else data
+        column = table[name] if isinstance(table, nw.DataFrame) else data
         if kind_of(dtype) is None and _mostly_texts(column):
             dtypes[name] = "str objects"
     refuse_dtypes(dtypes, where, readable=readable)
@@ -153,8 +153,6 @@ def refuse_no_numbers(data: Any, where: str, readable: Any = AS_NUMBERS) -> None
 
 def _mostly_texts(column):
     """Whether most cells in memory are texts; no cell is asked for anything but its type."""
-    if isinstance(column, np.ndarray):
-        column = column.ravel()
-    elif not isinstance(column, list | tuple):
+    if not isinstance(column, np.ndarray | list | tuple):
         column = cells(column) if is_column(column) else []
     return 2 * sum(issubclass(type(cell), str) for cell in column) > len(column)

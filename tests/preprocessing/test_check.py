@@ -127,7 +127,9 @@ def test_cells_that_count_as_something_else_in_silence_are_named():
 def test_words_for_a_missing_cell_are_missing(missing):
     """A list has words of its own for nothing, which were "other" ones."""
     words = {"brak": "missing", "K": "F"}
-    table = pd.DataFrame({"sex": ["F", "K", "brak", "Brak ", None], "pain": ["b", "brak"] + 3 * [""]})
+    table = pd.DataFrame(
+        {"sex": ["F", "K", "brak", "Brak ", None], "pain": ["b", "brak"] + 3 * [""]}
+    )
     columns = {
         "sex": Categorical(["F", "M"], spellings=words | {"Brak": "missing"}, missing=missing),
         "pain": Ordinal(["a", "b"], spellings={"brak": "missing"}),

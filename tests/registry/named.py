@@ -38,7 +38,7 @@ POLICIES = (
     "LinUCB OnlineLinUCB RandomPolicy SquareCB"
 ).split()
 TYPES = ("Boolean", "Categorical", "Date", "Numeric", "Ordinal")
-METHODS = ("block", "missing_effect", "check_dtype")
+METHODS = ("block", "missing_effect")
 LEVELS = ("Categorical", "missing_effect")  # which there is not
 EXEMPT = {
     **{(f"{policy}.{method}", "users"): "people go to `Visits`, as those of LinUCB.update do"
