@@ -84,9 +84,9 @@ def stored_name(kind: type, of_policies: bool) -> str:
     if kind not in _NAMES or (kind in _OF_POLICIES and not of_policies):
         raise TypeError(
             f"An object of the class {kind.__qualname__} cannot be written: a file holds numbers, "
-            "texts, skpriv's own estimators, transformers and links, and classes that were passed to "
-            "skpriv.extend.register. In place of encoders and ColumnTransformers of scikit-learn "
-            "use skpriv.preprocessing.TableEncoder."
+            "texts, skpriv's own estimators, transformers and links, and classes that were passed "
+            "to skpriv.extend.register. In place of encoders and ColumnTransformers of "
+            "scikit-learn use skpriv.preprocessing.TableEncoder."
         )
     return _NAMES[kind]
 

@@ -401,8 +401,7 @@ class Inference(Exported):
             ends = (self.ratio_low, self.ratio_high)
             shown = self.ratio
             error = (ends[1] - ends[0]) / 2.0
-            # A ratio is never 0: the digits of the smaller of it and its error
-            columns[self.ratio_name] = aligned(shown, np.minimum(error, shown))
+            columns[self.ratio_name] = aligned(shown, np.minimum(error, shown))  # it is never 0
         names = f"{self.level_text} low", f"{self.level_text} high"
         for name, end in zip(names, ends, strict=True):
             columns[name] = aligned(end, np.minimum(error, end) if self.law.ratio else error)

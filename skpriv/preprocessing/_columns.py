@@ -20,14 +20,7 @@ from .._estimation._intervals import usual_moments
 from .._linalg import FLOAT_STEP
 from .._stored import frozen, stored
 from ..records import (
-    CLOCKS,
-    DATES,
-    DURATIONS,
-    INTERVALS,
-    NUMBERS,
-    PERIODS,
     READ_AS_NUMBERS,
-    TEXTS,
     present_names,
     silence,
 )
@@ -510,7 +503,7 @@ class Numeric(_Range):
     @property
     def readable(self) -> Any:
         """Kinds of dtypes whose cells it can read."""
-        return READ_AS_NUMBERS if np.isnan(self._seconds) else READ_AS_NUMBERS | {DURATIONS}
+        return READ_AS_NUMBERS if np.isnan(self._seconds) else READ_AS_NUMBERS | {"durations"}
 
     def _effect(self, name):
         return f"{name} per {self.unit}" if self.unit else name
@@ -571,7 +564,7 @@ class Date(_Range):
     def readable(self) -> Any:
         """Kinds of dtypes whose cells it can read: no number is written as 31.12.2020."""
         marked = {*"./: -"} & {*(self.format or "")}
-        return {None, DATES, PERIODS, TEXTS, TEXTS if marked else NUMBERS}
+        return {None, "dates", "periods", "texts", "texts" if marked else "numbers"}
 
     def _checked(self, name, value):
         if not isinstance(value, date | str) or np.isnan(days(value)):
@@ -694,7 +687,7 @@ class _Listed(ColumnType):
     categories: Any
     spellings: Any
     other: Any = False
-    readable = READ_AS_NUMBERS | {DATES, PERIODS, CLOCKS, INTERVALS}
+    readable = READ_AS_NUMBERS | {"dates", "periods", "times of day", "intervals"}
     to_fill_in = ("categories = []",)
     to_consider = (
         'spellings = { "..." = "..." }', 'missing = "indicator"',

@@ -14,8 +14,8 @@ import numpy as np
 from .._printing import first_names
 from .._stored import frozen, stored
 from ..records import (
-    DATES, DURATIONS, INTERVALS, NUMBERS, PERIODS, TEXTS, TRUTHS, as_rows, dtypes_of,
-    held_back, is_lazy, kind_of, present_names, refuse_dtypes, same_names, silence,
+    as_rows, dtypes_of, held_back, is_lazy, kind_of, present_names, refuse_dtypes, same_names,
+    silence,
 )  # fmt: skip
 from ._columns import Boolean, Categorical, ColumnType, Date, Numeric, Ordinal, codes_by_text
 from ._values import codes_of, days, number
@@ -235,15 +235,17 @@ class Schema(Mapping):
     @property
     def _settings(self):
         """What the schema says beside its columns, as arguments of the constructor."""
-        said = {"target": self.target, "outcomes": list(self.outcomes)}
-        return said | self.table_format.given()
+        return {
+            "target": self.target, "outcomes": list(self.outcomes), **self.table_format.given(),
+        }  # fmt: skip
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self):
         columns = ", ".join(f"{name!r}: {column!r}" for name, column in self.items())
-        said = self._settings.items()
-        options = "".join(f", {name}={value!r}" for name, value in said if value not in (None, []))
+        options = "".join(
+            f", {name}={said!r}" for name, said in self._settings.items() if said not in (None, [])
+        )
         return f"Schema({{{columns}}}{options})"
 
     def __str__(self):
@@ -386,8 +388,10 @@ class Schema(Mapping):
             if own is None or kind_of(dtypes[own]) in column.readable:
                 continue
             if is_lazy(table) or 2 * as_frame(table)[own].is_null().sum() <= len(table):
-                why = f"the type {column.kind!r} does not read"
-                refuse_dtypes({own: dtypes[own]}, "the table", why, column.readable)
+                refuse_dtypes(
+                    {own: dtypes[own]}, "the table", f"the type {column.kind!r} does not read",
+                    column.readable,
+                )  # fmt: skip
 
     @property
     def bounds_y(self) -> tuple[float, float]:
@@ -598,7 +602,7 @@ class Schema(Mapping):
             raise ValueError(f"The schema is not TOML: {error}.") from None
         columns = {}
         table_format = {}
-        roles: dict[str, list] = {role: [] for role in ROLES}
+        roles = {}
         allowed = [field.name for field in fields(TableFormat)]
         for name, table in tables.items():
             if not isinstance(table, dict):
@@ -611,23 +615,20 @@ class Schema(Mapping):
                 table_format[name] = table
                 continue
             table = dict(table)
-            role = table.pop("role", None)
+            roles[name] = role = table.pop("role", None)
             if role not in (None, *ROLES):
                 raise ValueError(f"Column {name!r}: role={role!r} must be 'target' or 'outcome'.")
-            if role is not None:
-                roles[role].append(name)
             if "thousands" in table:
                 table = {"decimal": table_format.get("decimal")} | table
             columns[name] = _column(name, table)
         if not columns:
             raise ValueError('The schema has no columns: write a table for each, such as ["age"].')
-        targets = roles["target"]
+        targets, outcomes = ([name for name in roles if roles[name] == role] for role in ROLES)
         if len(targets) > 1:
             raise ValueError(
                 f"The schema has {len(targets)} targets, {first_names(targets)}: keep one."
             )
-        target = targets[0] if targets else None
-        return cls(columns, target=target, outcomes=roles["outcome"], **table_format)
+        return cls(columns, target=next(iter(targets), None), outcomes=outcomes, **table_format)
 
     def write(self, path: Any) -> None:
         """Write a TOML file. Open choices stand there as comments, to be filled in.
@@ -656,9 +657,8 @@ class Schema(Mapping):
         tables = ["".join(f"{key} = {_toml(value)}\n" for key, value in said)] if said else []
         for name, column in self.items():
             column = self._unmarked(column)
-            table = {"type": column.kind} | asdict(column)
             roles = {self.target: "target"} | dict.fromkeys(self.outcomes, "outcome")
-            table["role"] = roles.get(name)
+            table = {"type": column.kind, **asdict(column), "role": roles.get(name)}
             lines = [f"[{_key(name)}]"]
             lines += [f"{key} = {_toml(v)}" for key, v in table.items() if v is not None]
             open_lines = (*column.to_fill_in, *column.to_consider) if column.is_open else ()
@@ -711,8 +711,8 @@ def _column(name, table):
 
 
 _OF_KINDS: dict[str | None, Any] = {
-    NUMBERS: Numeric(), TRUTHS: Boolean(), DATES: Date(), PERIODS: Date(), INTERVALS: Ordinal(),
-    DURATIONS: Numeric(unit="day"),
+    "numbers": Numeric(), "truth values": Boolean(), "dates": Date(), "periods": Date(),
+    "intervals": Ordinal(), "durations": Numeric(unit="day"),
 }  # fmt: skip
 
 
@@ -743,7 +743,7 @@ def guessed_type(series: Any) -> ColumnType:
         A type without its range or list. It is a guess about private cells, for the curator.
     """
     (dtype,) = dtypes_of(series).values()
-    if kind_of(dtype) not in (TEXTS, None):
+    if kind_of(dtype) not in ("texts", None):
         return _open_type(dtype)
     series = series[:: len(series) // MOST_GUESSED + 1]
     filled = codes_of(series, {}, 1, 0).sum()

@@ -5,10 +5,7 @@ from ._base import (
 )  # fmt: skip
 from ._batches import BatchRows, LazyValues, check_length, held_back
 from ._dask import DaskRows, positional
-from ._dtypes import (
-    CLOCKS, DATES, DURATIONS, INTERVALS, NUMBERS, PERIODS, READ_AS_NUMBERS, TEXTS, TRUTHS,
-    dtypes_of, kind_of, refuse_dtypes,
-)  # fmt: skip
+from ._dtypes import READ_AS_NUMBERS, dtypes_of, kind_of, refuse_dtypes
 from ._identity import (
     MISSING_WORDS, codes, identity, in_utc, moment, name_of, present_names, same_names,
 )  # fmt: skip

@@ -23,7 +23,7 @@ from scipy.sparse import csr_matrix, issparse
 
 from .._linalg import BLOCK_ENTRIES, CompensatedSum, after_fork, one_blas_thread
 from .._progress import progress
-from ._dtypes import AS_NUMBERS, refuse_no_numbers
+from ._dtypes import refuse_no_numbers
 from ._subset import BATCH_ROWS, SeededOrder, Subset
 from ._values import (
     OTHER_ROWS, Unread, ends, finite, numeric, public_shape, quietly, silence,
@@ -460,7 +460,6 @@ class ArrayRows(Rows):
     """
 
     indexed = True
-    kinds_of_targets = AS_NUMBERS
 
     def __init__(self, X: Any, y: Any, n_jobs: int | None = -1) -> None:
         self._X = X
@@ -468,7 +467,7 @@ class ArrayRows(Rows):
         self.n_jobs = n_jobs
         self.n, self.n_features = public_shape(X)
         refuse_no_numbers(X, "X")
-        refuse_no_numbers(y, "y", self.kinds_of_targets)
+        refuse_no_numbers(y, "y")
         # One target must not stand for several rows.
         if y is not None and public_shape(y) not in ((self.n,), (self.n, 1)):
             raise ValueError(OTHER_ROWS)

@@ -10,55 +10,46 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from ._values import arrow_classes, cells, dtype_of, is_column, is_dask, is_dask_frame
+from ._values import arrow_classes, cells, dtype_of, is_column, is_dask_frame
 
-NUMBERS = "numbers"
-TRUTHS = "truth values"
-TEXTS = "texts"
-DATES = "dates"
-PERIODS = "periods"
-CLOCKS = "times of day"
-DURATIONS = "durations"
-INTERVALS = "intervals"
-PARTS = "lists or records"
-# How the names of dtypes begin, in all libraries, and what their cells are; the longest one counts.
+# How the names of dtypes begin, in all libraries, and what their cells are; the first one counts.
 _BEGINNINGS = {
-    DURATIONS: "timedelta duration", DATES: "timestamp date", PERIODS: "period",
-    INTERVALS: "interval", CLOCKS: "time", TRUTHS: "bool",
-    PARTS: "month_day list large_list fixed_size_list array struct map void",
-    TEXTS: "str large_string categorical enum binary bytes",
-    NUMBERS: "int uint float double halffloat decimal",
+    "durations": "timedelta duration", "dates": "timestamp date", "periods": "period",
+    "intervals": "interval", "times of day": "time", "truth values": "bool",
+    "lists or records": "month_day list large_list fixed_size_list array struct map void",
+    "texts": "str large_string categorical enum binary bytes",
+    "numbers": "int uint float double halffloat decimal",
 }  # fmt: skip
 REMEDIES = {
-    NUMBERS: (
+    "numbers": (
         "its format has marks, which no number has. Some readers take 31.12.2020 for a number: "
         "read the file with all cells as texts, in pandas with dtype=str."
     ),
-    TRUTHS: "describe it as Boolean() in a schema.",
-    TEXTS: (
+    "truth values": "describe it as Boolean() in a schema.",
+    "texts": (
         "describe it in a schema, which says how numbers are written: TableEncoder(schema) reads "
         "features, and schema.read_target(table) a target. Or pass numbers."
     ),
-    DATES: (
+    "dates": (
         "describe it as Date(low, high) in a schema, which TableEncoder reads, or pass numbers, "
         "such as days since a public date."
     ),
-    PERIODS: (
+    "periods": (
         "describe it as Date(low, high) in a schema, which reads where a period begins, or pass "
         "numbers, such as days since a public date."
     ),
-    CLOCKS: (
+    "times of day": (
         "pass numbers, such as hours since midnight, or describe it as Categorical in a schema."
     ),
-    DURATIONS: (
+    "durations": (
         "describe it as Numeric(low, high, unit='day') in a schema, or with unit='week', 'hour', "
         "'minute' or 'second', or pass its number of such units."
     ),
-    INTERVALS: (
+    "intervals": (
         "describe it as Ordinal or Categorical in a schema, with the intervals as texts, or pass "
         "numbers, such as their middles."
     ),
-    PARTS: "make a column of each of its parts.",
+    "lists or records": "make a column of each of its parts.",
 }
 
 
@@ -70,14 +61,9 @@ def dtypes_of(data: Any) -> dict[str, Any]:
     data : object
         A table, a column, an array or rows; anything else has no dtypes.
     """
-    if isinstance(data, np.ndarray):
-        return {"": data.dtype}
-    if isinstance(data, list | tuple):
-        return {}
-    if is_dask(data):
-        is_frame = is_dask_frame(data) and data.ndim == 2
-        return dict(data.dtypes.items()) if is_frame else {"": data.dtype}
-    found = nw.from_native(data, pass_through=True, allow_series=True)
+    if is_dask_frame(data) and data.ndim == 2:
+        return dict(data.dtypes.items())
+    found = nw.from_native(data, pass_through=True)
     if isinstance(found, nw.DataFrame):
         native = found.to_native()
         dtypes = native.schema.types if found.implementation.is_pyarrow() else native.dtypes
@@ -102,17 +88,12 @@ def kind_of(dtype: Any) -> str | None:
 
 @lru_cache  # each round of a policy asks twice
 def _kind_of_name(said: str) -> str | None:
-    found = (
-        (len(word), kind)
-        for kind, beginnings in _BEGINNINGS.items()
-        for word in beginnings.split()
-        if said.startswith(word)
-    )
-    return max(found, default=(0, None))[1]
+    found = (kind for kind, words in _BEGINNINGS.items() if said.startswith(tuple(words.split())))
+    return next(found, None)
 
 
-AS_NUMBERS = frozenset({NUMBERS, TRUTHS, None})
-READ_AS_NUMBERS = AS_NUMBERS | {TEXTS}  # by a schema, which says how a number is written
+AS_NUMBERS = frozenset({"numbers", "truth values", None})
+READ_AS_NUMBERS = AS_NUMBERS | {"texts"}  # by a schema, which says how a number is written
 
 
 def refuse_dtypes(
@@ -136,23 +117,21 @@ def refuse_dtypes(
             )
 
 
-def refuse_no_numbers(data: Any, where: str, readable: Any = AS_NUMBERS) -> None:
+def refuse_no_numbers(data: Any, where: str) -> None:
     """Refuse an argument that must be numbers, by its dtypes, and objects most of which are texts.
 
     What most of them are counts as public: one record decides it only at a tie. Otherwise all rows
     of persons would be left out in silence, as those are that hold no number.
     """
-    dtypes = dtypes_of(data) or {"": object}
     table = nw.from_native(data, pass_through=True, eager_only=True)
-    for name, dtype in dtypes.items():
-        column = table[name] if isinstance(table, nw.DataFrame) else data
-        if kind_of(dtype) is None and _mostly_texts(column):
-            dtypes[name] = "str objects"
-    refuse_dtypes(dtypes, where, readable=readable)
-
-
-def _mostly_texts(column):
-    """Whether most cells in memory are texts; no cell is asked for anything but its type."""
-    if not isinstance(column, np.ndarray | list | tuple):
-        column = cells(column) if is_column(column) else []
-    return 2 * sum(issubclass(type(cell), str) for cell in column) > len(column)
+    if isinstance(table, nw.DataFrame):
+        for column in table.iter_columns():
+            refuse_no_numbers(column.to_native(), f"The column {column.name!r} of {where}")
+        return
+    dtypes = dtypes_of(data)
+    plain = data if isinstance(data, np.ndarray | list | tuple) else ()
+    listed = cells(data) if is_column(data) else plain
+    if kind_of(dtypes.get("", object)) is None:
+        if 2 * sum(issubclass(type(cell), str) for cell in listed) > len(listed):
+            dtypes = {"": "str objects"}
+    refuse_dtypes(dtypes, where)

@@ -10,10 +10,7 @@ from ..._estimation._public_maps import PublicTargets
 from ..._linalg import blocks_of
 from ..._stored import frozen, stored
 from ...records import (
-    NUMBERS,
     READ_AS_NUMBERS,
-    TEXTS,
-    TRUTHS,
     ArrayRows,
     cells,
     decoded,
@@ -21,6 +18,7 @@ from ...records import (
     identity,
     kind_of,
     public_shape,
+    public_zeros,
     refuse_dtypes,
     silence,
 )
@@ -65,7 +63,7 @@ def check_kind(y, classes):
     dtypes = dtypes_of(y)
     refuse_dtypes(dtypes, "y", readable=READ_AS_NUMBERS)
     for dtype in dtypes.values():
-        if kind_of(dtype) in ((NUMBERS, TRUTHS) if of_text else (TEXTS,)):
+        if kind_of(dtype) in (("numbers", "truth values") if of_text else ("texts",)):
             raise ValueError(
                 f"classes={tuple(classes.tolist())!r} are {'text' if of_text else 'numbers'}, and "
                 f"y has the dtype {dtype}: no label would be one of the classes. Pass classes of "
@@ -136,10 +134,9 @@ class LabelledRows(ArrayRows):
     classes : ndarray of shape (n_classes,)
     """
 
-    kinds_of_targets = READ_AS_NUMBERS
-
     def __init__(self, X: Any, y: Any, classes: np.ndarray) -> None:
-        super().__init__(X, y)
+        super().__init__(X, public_zeros(y))
+        self._y = y
         self._classes = classes
 
     def _prepare(self):
