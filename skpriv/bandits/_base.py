@@ -882,9 +882,7 @@ def checked_available(available, n_rounds, n_actions):
     if available.all():
         return None
     if not available.any(axis=-1).all():
-        raise ValueError(
-            "available has a round without an action: let each have one."
-        )
+        raise ValueError("available has a round without an action: let each have one.")
     return np.broadcast_to(available, (n_rounds, n_actions))
 
 

@@ -95,10 +95,10 @@ class SchemaEncoder(PublicTransformer):
         shares = dict.fromkeys(self.columns_)
         present_names(given or {}, shares, "shares", "the encoder")
         for name, share in (shares | dict(given or {})).items():
+            column = schema[name]
             if isinstance(share, Real):
-                truth = isinstance(schema[name], Boolean)
-                share = {schema[name].coded[0][1] if truth else "true": share}
-            shares[name] = schema[name].expected_shares(share, smallest)
+                share = {column.coded[0][1] if isinstance(column, Boolean) else "true": share}
+            shares[name] = column.expected_shares(share, smallest)
         return shares
 
     @property

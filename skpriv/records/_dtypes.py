@@ -129,9 +129,9 @@ def refuse_no_numbers(data: Any, where: str) -> None:
             refuse_no_numbers(column.to_native(), f"The column {column.name!r} of {where}")
         return
     dtypes = dtypes_of(data)
-    plain = data if isinstance(data, np.ndarray | list | tuple) else ()
-    listed = cells(data) if is_column(data) else plain
     if kind_of(dtypes.get("", object)) is None:
-        if 2 * sum(issubclass(type(cell), str) for cell in listed) > len(listed):
+        plain = data if isinstance(data, np.ndarray | list | tuple) else ()
+        texts = [issubclass(type(c), str) for c in (cells(data) if is_column(data) else plain)]
+        if 2 * sum(texts) > len(texts):
             dtypes = {"": "str objects"}
     refuse_dtypes(dtypes, where)
