@@ -59,7 +59,10 @@ class Handler(BaseHTTPRequestHandler):
         except json.JSONDecodeError:
             self.answer(400, {"error": "the body must be JSON, as the top of this file shows"})
         except InvalidValues:
-            said = {"/rank": "contexts must be finite numbers", "/reward": "reward must be a number"}
+            said = {
+                "/rank": "contexts must be finite numbers",
+                "/reward": "reward must be a number",
+            }
             self.answer(400, {"error": said[self.path]})
         except (TypeError, ValueError) as error:  # about this request alone
             self.answer(400, {"error": str(error)})
