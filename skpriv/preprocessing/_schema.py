@@ -230,7 +230,7 @@ class Schema(Mapping):
     def __eq__(self, other):
         if not isinstance(other, Schema):
             return NotImplemented
-        return (list(self.items()), self._settings) == (list(other.items()), other._settings)
+        return self.to_toml() == other.to_toml()
 
     @property
     def _settings(self):

@@ -88,7 +88,7 @@ def kind_of(dtype: Any) -> str | None:
 
 @lru_cache  # each round of a policy asks twice
 def _kind_of_name(said: str) -> str | None:
-    found = (kind for kind, words in _BEGINNINGS.items() if said.startswith(tuple(words.split())))
+    found = (kind for kind, heads in _BEGINNINGS.items() if said.startswith(tuple(heads.split())))
     return next(found, None)
 
 
