@@ -128,12 +128,12 @@ def test_what_cannot_be_written():
     with pytest.raises(NotFittedError):
         to_dict(ssp())
     X, y = line_data(N)
-    with pytest.raises(TypeError, match="the class Ridge cannot be written"):
+    with pytest.raises(TypeError, match="class Ridge.*a file holds"):
         to_dict(make_pipeline(Ridge()).fit(X, y))
 
     model = ssp(random_state=0).fit(X, y)
     model.alpha = lambda: 0.0
-    with pytest.raises(TypeError, match="the class function cannot be written"):
+    with pytest.raises(TypeError, match="class function.*a file holds"):
         to_dict(model)
 
 

@@ -293,7 +293,7 @@ def test_texts_are_refused_as_numbers_free_of_charge(kind, groups):
     X, ones, texts = np.zeros((40, 1)), np.ones(40), TEXTS[kind](COMMAS)
     named = {} if groups is None else {"groups": groups, "max_rows_per_group": 2}
     model = LinearRegression(data_norm=1.0, bounds_y=(0, 50))
-    with uncharged(r"y holds texts .* in a schema.*schema.read_target\(table\)"):
+    with uncharged(r"y holds texts.*in a schema.*schema.read_target\(table\)"):
         model.fit(X, texts, **named)
     table = pd.DataFrame({"a": ones}).assign(b=texts)
     with uncharged(r"'b' of X holds texts .*TableEncoder\(schema\)"):

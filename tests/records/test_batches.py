@@ -361,7 +361,7 @@ def test_a_target_that_is_no_text_is_quoted_nowhere(kind, tmp_path):
         "columns": lambda: (np.zeros((20, 1)), table["y"]),
     }[kind]()
     batches = kind == "batches"  # whose types are not known before they are read
-    with charged() if batches else uncharged("y.*holds texts.*describe it in a schema") as caught:
+    with charged() if batches else uncharged("y.*holds texts.*in a schema") as caught:
         ssp(epsilon=1.0).fit(*arguments)
     assert batches or "HIV" not in str(caught.value)
 

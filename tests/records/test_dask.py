@@ -219,7 +219,7 @@ def test_values_are_refused_in_one_sentence_after_the_charge():
         with charged(), warnings.catch_warnings(record=True, action="always") as told:
             ssp(epsilon=1.0).fit(*make())
         assert not told
-    with uncharged("column 'a' of X or y holds texts.*in a schema") as caught:
+    with uncharged("'a' of X.*holds texts.*in a schema") as caught:
         ssp(epsilon=1.0).fit(from_table(unread, target="y", n=N))
     assert "xff" not in str(caught.value)
 
