@@ -246,10 +246,6 @@ class PublicRows:
         """Shapes L of priors theta = tau L c, beside those of all maps."""
         return ()
 
-    def roughness(self, n: int) -> Any:
-        """Matrix of a penalty that decides what n records leave open; None without one."""
-        return None
-
 
 @stored
 @frozen_object

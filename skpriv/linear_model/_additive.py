@@ -116,8 +116,6 @@ def make_map(low, high, given, lines, n, effective_records):
     return AdditiveMap(tuple(knots), tuple(free))
 
 
-# Weight of a penalty on bends, relative to the data: it only decides what the records leave open.
-ROUGH = 1e-6
 # Standard deviations of the bends of lines and of smooth curves, which are thought equally likely;
 # that of a slope is 1. More scales gain nothing (docs/evidence/additive.md).
 ROUGHNESS = 0.0, 0.25
@@ -212,10 +210,11 @@ class AdditiveMap(PublicRows):
         for error, column, x in zip(errors, columns, points.T, strict=True):
             knots = self.knots[column]
             if len(knots) > 3 or not self.automatic[column]:
-                bend = np.abs(second_difference(knots) @ heights[self.blocks[column]])
-                # For neighbouring cells of different widths it is f'' times the product of both.
                 widths = np.diff(knots) / (knots[-1] - knots[0])
-                bend = np.pad(bend / (widths[1:] * widths[:-1]), 1)  # at the ends nothing is known
+                slopes = np.diff(heights[self.blocks[column]]) / widths
+                # Slopes of neighbouring cells differ by f'' times the mean of both widths
+                bend = 2.0 * np.abs(np.diff(slopes)) / (widths[1:] + widths[:-1])
+                bend = np.pad(bend, 1)  # at the ends nothing is known
                 cell = np.searchsorted(knots[1:-1], x, side="right")
                 error[:] = np.maximum(bend[cell], bend[cell + 1]) * widths[cell] ** 2 / 8.0
         return np.linalg.norm(errors, axis=0)
@@ -297,13 +296,6 @@ class AdditiveMap(PublicRows):
         heights = [slope * knots for slope, knots in zip(coef, self.knots, strict=True)]
         return self.theta_of(np.concatenate(heights) + intercept / self.n_inputs)
 
-    def roughness(self, n):
-        """Matrix whose product with theta are the second differences of all curves, as a penalty
-        that decides what n records leave open.
-        """
-        rows = linalg.block_diag(*map(second_difference, self.knots), np.zeros((1, 0)))
-        return ROUGH * sqrt(n) * (rows @ self.basis / sqrt(self.n_inputs))
-
     def priors(self):
         """Shapes L of priors theta = tau L c: lines, and smooth curves.
 
@@ -325,18 +317,6 @@ def smooth(knots, roughness):
     bends -= plane @ np.linalg.lstsq(plane, bends, rcond=None)[0]
     bends /= sqrt(max((bends**2).sum() / len(t), 1e-300))
     return np.hstack([t[:, None], roughness * bends])
-
-
-def second_difference(knots):
-    """Matrix of second differences: by how much a height is below the line of its neighbours."""
-    k = len(knots)
-    matrix = np.zeros((max(k - 2, 0), k))
-    for i in range(k - 2):
-        left = knots[i + 1] - knots[i]
-        right = knots[i + 2] - knots[i + 1]
-        both = left + right
-        matrix[i, i : i + 3] = 2.0 * right / both, -2.0, 2.0 * left / both
-    return matrix
 
 
 class Curve(NamedTuple):

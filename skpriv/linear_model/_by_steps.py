@@ -331,8 +331,8 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals, PrivateEstimator):
         return balanced(session, rows) if channel == "codebook" else rows
 
     def _exact(self, session, maps, link):
-        """The fit without privacy, of curves with next to no penalty on what is rough."""
-        return fit_exactly(session, maps, self._record_map.row_map.roughness(session.n))
+        """The fit without privacy."""
+        return fit_exactly(session, maps, self._record_map.row_map.priors())
 
     def _read(self):
         """Coefficients and intercept, in the units of X and y, from what was released."""

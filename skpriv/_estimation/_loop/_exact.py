@@ -25,7 +25,6 @@ class LeastSquares(Procedure):
     """
 
     maps: RecordMap
-    penalty: np.ndarray | None = None  # public: the squares of penalty @ coef are added
     name = "least squares"
     sensitivity = float("inf")
 
@@ -38,9 +37,6 @@ class LeastSquares(Procedure):
             total = rows.reduce(self._total, np.add, np.zeros(d + 2))
             centre = total[:-1] / max(total[-1], 1.0)
         factor = rows.reduce(lambda X, y: self._chunk(X, y) - centre, _triangular, factor)
-        if self.penalty is not None:
-            rough = np.column_stack([self.penalty, np.zeros(len(self.penalty))])
-            factor = _triangular(factor, rough)
         cut = max(rows.n, d) * FLOAT_STEP
         coef = linalg.lstsq(factor[:, :d], factor[:, d], cond=cut)[0] if d else np.zeros(0)
         return np.append(coef, centre[d] - centre[:d] @ coef)
@@ -57,10 +53,11 @@ def _triangular(factor, rows):
     return linalg.qr(np.vstack([factor, rows]), mode="r")[0][: rows.shape[1]]
 
 
-def fit_exactly(session, maps, penalty):
-    """The `LoopFit` at the solution of least squares."""
-    solution = session.release(LeastSquares(maps, penalty), 1.0 - 2.0 * SIDE_SHARE).value
-    return at_solution(session, maps, IDENTITY, maps.theta(solution[:-1], float(solution[-1])))
+def fit_exactly(session, maps, priors):
+    """The `LoopFit` at the solution of least squares, or shrunk by priors if there are any."""
+    solution = session.release(LeastSquares(maps), 1.0 - 2.0 * SIDE_SHARE).value
+    theta = maps.theta(solution[:-1], float(solution[-1]))
+    return at_solution(session, maps, IDENTITY, theta, priors)
 
 
 @frozen_object

@@ -2,15 +2,15 @@
 
 from dataclasses import replace
 from functools import partial
-from math import ceil, sqrt
+from math import ceil, inf, sqrt
 
 import numpy as np
 from scipy.linalg import lapack
 
-from ..._linalg import RELATIVE_ZERO, norm_of
+from ..._linalg import RELATIVE_ZERO, norm_of, trace_of
 from ...privacy import TOLD_ABOVE, Budget, Callers
 from .._links import IDENTITY
-from .._moments import cluster_degrees
+from .._moments import SAMPLING, cluster_degrees
 from .._persons import ScoreLengthsQuery, seldom_cut
 from .._targets import SpreadQuery, best_linear
 from ._evidence import known_length, known_mean
@@ -240,8 +240,11 @@ def ask_steps(session, rules, pool, ask, equations):
     return line
 
 
-def at_solution(session, maps, link, theta):
+def at_solution(session, maps, link, theta, priors=()):
     """The fit at a theta that a procedure found on the exact rows.
+
+    With priors it is at the posterior mean instead, whose error is that of sampling alone. It has
+    the same equation, and what no record tells is what the priors say.
 
     Parameters
     ----------
@@ -249,6 +252,8 @@ def at_solution(session, maps, link, theta):
     maps : RecordMap
     link : StepLink
     theta : ndarray of shape (p,), or of some such vectors one after the other
+    priors : sequence of ndarray
+        As of `fit_rows`.
 
     Returns
     -------
@@ -259,7 +264,9 @@ def at_solution(session, maps, link, theta):
     gram, _ = gram_query.gram(session.sum(gram_query, QUESTION))
     values, vectors = np.linalg.eigh(gram)
     # No row is longer than 1, so that no weight is below 1
-    values = np.maximum(values, max(RELATIVE_ZERO * values[-1], 1e-300))
+    # Of curves no direction is stretched that less than one record tells
+    least = values.sum() / session.n if priors else RELATIVE_ZERO * values[-1]
+    values = np.maximum(values, max(least, 1e-300))
     W = (vectors * np.sqrt(values[0] / values)) @ vectors.T
     whitened = Whitened(maps.row_map, W)
     each = link.repeated(W)
@@ -274,6 +281,15 @@ def at_solution(session, maps, link, theta):
         query = link.score_query(of_persons, whitened, maps.target_map, link.origin, b)
     answer = session.sum(query, QUESTION)
     equation = ScoreEquation.of(query, answer)
+    if priors:
+        square = trace_of(equation.slope)
+        deviation = sqrt(min(equation.square + b @ equation.slope @ b, 1.0))
+        noise = 1e-3 * deviation * square / sqrt(answer.n)  # in place of none: far above rounding
+        pool = make_pool(session, whitened, sqrt(square), link, deviation, priors, None)
+        pool.add(replace(equation, moment_scale=noise, slope_scale=noise))
+        moment = equation.moment + equation.slope @ (b - pool.b)
+        b = pool.b
+        equation = replace(equation, point=b, moment=moment)
     most_rows = session.persons or 1
     degrees = link.degrees
     if of_persons:
@@ -314,7 +330,9 @@ def make_pool(session, whitened, length, link, deviation, priors, gram):
     size = len(shapes[0])
     largest = (signal / length) ** 2
     of_rows = link, length, session.trust.can.same_rows, gram, session.n_jobs
-    return Pool(size, deviation, shapes, odds, largest, *of_rows)
+    # Curves are smooth because errors by sampling are shrunk as well
+    most_sampling = inf if priors else SAMPLING
+    return Pool(size, deviation, shapes, odds, largest, *of_rows, most_sampling)
 
 
 def prior_shapes(whitened, deviation, unit, priors=()):

@@ -62,9 +62,7 @@ def denoised_gram(gram, scale):
 def prior_model(part, priors, values, vectors, n_jobs=1):
     """The part of the posterior of b = tau L c that does not depend on the size of the noise.
 
-    The observation is moment = G b + error. The error is privacy noise and, where that is not much
-    smaller, sampling error. So as epsilon grows nothing is shrunk, and b becomes the least-squares
-    line of the records themselves.
+    The observation is moment = G b + error. The error is privacy noise and sampling error.
 
     Parameters
     ----------
@@ -86,7 +84,7 @@ def prior_model(part, priors, values, vectors, n_jobs=1):
         diagonal.
     """
     trace = max(values.sum(), 1e-300)
-    certain = 1.0 / (1.0 + min(SAMPLING, part) * len(values) / trace * values)
+    certain = 1.0 / (1.0 + part * len(values) / trace * values)
     precision = values * certain
 
     def decomposed(some):
@@ -178,6 +176,9 @@ class Pool:
         clipped; the fraction is that of normal residuals.
     n_jobs : int or None, default=1
         Threads that decompose large matrices.
+    most_sampling : float, default=10
+        Variance of sampling over that of privacy noise up to which it counts. So a line is not
+        shrunk as epsilon grows, and becomes that of the records themselves.
 
     Attributes
     ----------
@@ -190,8 +191,9 @@ class Pool:
     """
 
     def __init__(
-        self, size, deviation, priors, odds, largest, link, length, curator, gram=None, n_jobs=1
-    ):
+        self, size, deviation, priors, odds, largest, link, length, curator, gram=None, n_jobs=1,
+        most_sampling=SAMPLING,
+    ):  # fmt: skip
         width = max(prior.shape[1] for prior in priors)
         self._priors = np.zeros((len(priors) + (not link.linear), size, width))
         for place, prior in zip(self._priors, priors):
@@ -201,6 +203,7 @@ class Pool:
         self._curator = curator
         self._gram = gram
         self._n_jobs = n_jobs
+        self._most_sampling = most_sampling
         self._odds = odds if link.linear else np.append(odds, 0.0)
         # Point and moment of each equation, and its number of records and scales
         self._pairs = np.empty((0, 2, size))
@@ -319,7 +322,8 @@ class Pool:
             ratio = sampling / max(self.noise, 1e-300)
             last_model = self._model
             if not (last_model and 0.8 <= (1.0 + ratio) / (1.0 + last_model[0]) <= 1.25):
-                self._model = ratio, prior_model(ratio, self._priors, values, vectors, self._n_jobs)
+                part = min(ratio, self._most_sampling)
+                self._model = ratio, prior_model(part, self._priors, values, vectors, self._n_jobs)
             point, moment = (weights @ pairs).reshape(2, p) @ vectors
             moments = values * (point - origins) + moment
             candidates = self._variances, self._odds

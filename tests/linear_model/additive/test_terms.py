@@ -8,7 +8,6 @@ from skpriv.linear_model._additive import (
     automatic_knots,
     check_knots,
     make_map,
-    second_difference,
 )
 
 LOW, HIGH = np.array([-1.0, 0.0, 2.0]), np.array([1.0, 10.0, 3.0])
@@ -58,19 +57,6 @@ def test_rows_are_total():
     phi = example().rows(bad)
     assert np.isfinite(phi).all()
     assert (np.linalg.norm(phi, axis=1) <= 1.0 + 1e-12).all()
-
-
-def test_roughness_is_zero_for_lines_alone():
-    rows = example()
-    line = np.concatenate(rows.knots)
-    np.testing.assert_allclose(rows.roughness(1e12) @ rows.theta_of(line), 0.0, atol=1e-12)
-    bent = np.concatenate([knots**2 for knots in rows.knots])
-    assert np.abs(rows.roughness(1e12) @ rows.theta_of(bent)).max() > 0.1
-
-
-def test_second_differences_of_a_parabola():
-    knots = np.linspace(0.0, 1.0, 5)
-    np.testing.assert_allclose(second_difference(knots) @ knots**2, 2.0 * 0.25**2)
 
 
 def test_lines_between_knots_miss_what_is_counted():
