@@ -193,13 +193,13 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals, PrivateEstimator):
         del records  # only the session has the data now
         session, held_out = hold_out(self, session)
         maps = replace(maps, row_map=self._rows_of(session, maps.row_map, channel))
-        self._record_map = session_maps = maps
+        self._record_map = maps
         if weighted:  # the session hands out rows and targets that were scaled already
-            session_maps = maps.weighted()
+            maps = maps.weighted()
             if not link.linear:  # a target that is none of the labels stays NaN
-                session_maps = replace(session_maps, target_map=ScaledAlready())
-        self._released = self._release(session, session_maps, link, channel, start, usual)
-        for note in self._released.notes(maps.row_map, names_in(self)):
+                maps = replace(maps, target_map=ScaledAlready())
+        self._released = self._release(session, maps, link, channel, start, usual)
+        for note in self._released.notes(self._record_map.row_map, names_in(self)):
             session.report.add_note(note)
         self._read()
         self._calibration = None

@@ -165,26 +165,39 @@ def unit_target(y, bounds):
 
 
 @frozen
-class SquaredErrors(Query):
+class ClippedErrors:
+    """The common part of queries of errors: the errors of predictions for the rows of a table."""
+
+    fitted: Any = field(repr=False)  # an estimator, or several
+    table: Any = field(repr=False)
+    bounds: tuple
+    limit: float
+
+    def errors(self, estimator, X, y):
+        """min(e^2, c^2) / c^2 for the errors e of clipped predictions of the rows of these numbers.
+
+        Each estimator has a copy of the rows, since steps such as ``Normalizer(copy=False)`` write
+        to it.
+        """
+        rows = safe_indexing(self.table, X[:, 0].astype(np.intp))
+        values = unit_target(_predictions(estimator, rows), self.bounds)
+        return np.minimum((unit_target(y, self.bounds) - values) ** 2 / self.limit**2, 1.0)
+
+
+@frozen
+class SquaredErrors(ClippedErrors, Query):
     """Sum of u = min(e^2, c^2) / c^2, e the error of a prediction clipped to the target's bounds.
 
     u lies in [0, 1], so that replacing a record moves the sum by at most 1.
     """
 
-    estimator: Any = field(repr=False)
-    table: Any = field(repr=False)
-    bounds: tuple
-    limit: float
     name = "squared errors"
     shape = (1,)
     sensitivity = 1.0 * ROUNDING
 
     def sum(self, X, y):
         """Sum over a chunk of row numbers."""
-        return np.array([self._errors(X, unit_target(y, self.bounds)).sum()])
-
-    def _errors(self, X, target):
-        return _clipped_errors(self.estimator, self.table, X, target, self.bounds, self.limit)
+        return np.array([self.errors(self.fitted, X, y).sum()])
 
 
 @frozen
@@ -203,24 +216,19 @@ class ErrorMoments(SquaredErrors):
 
     def sum(self, X, y):
         """Sums over a chunk of row numbers."""
-        target = unit_target(y, self.bounds)
-        u = self._errors(X, target)
-        v = np.minimum((target - self.centre) ** 2 / self.limit**2, 1.0)
+        u = self.errors(self.fitted, X, y)
+        v = np.minimum((unit_target(y, self.bounds) - self.centre) ** 2 / self.limit**2, 1.0)
         return np.array([u.sum(), v.sum(), (u @ u) / 2.0, (v @ v) / 2.0, (u @ v) / 2.0])
 
 
 @frozen
-class Gains(Query):
+class Gains(ClippedErrors, Query):
     """Sums of 1 - u for each of K predictions, u in [0, 1] the squared error of `SquaredErrors`.
 
     Each coordinate of a record lies in [0, 1], so that replacing it moves each sum by at most 1. In
     the maximum norm, for a noisy maximum: how many predictions there are costs nothing.
     """
 
-    estimators: tuple = field(repr=False)
-    table: Any = field(repr=False)
-    bounds: tuple
-    limit: float
     name = "gains of the candidates"
     norm = "linf"
     sensitivity = 1.0 * ROUNDING
@@ -228,27 +236,11 @@ class Gains(Query):
     @property
     def shape(self):
         """Number of predictions."""
-        return (len(self.estimators),)
+        return (len(self.fitted),)
 
     def sum(self, X, y):
         """Sums over a chunk of row numbers."""
-        target = unit_target(y, self.bounds)
-        errors = (
-            _clipped_errors(estimator, self.table, X, target, self.bounds, self.limit).sum()
-            for estimator in self.estimators
-        )
-        return len(target) - np.array(list(errors))
-
-
-def _clipped_errors(estimator, table, numbers, target, bounds, limit):
-    """min(e^2, c^2) / c^2 for the errors e of clipped predictions of the rows with these numbers.
-
-    Each estimator has a copy of the rows, since steps such as ``Normalizer(copy=False)`` write to
-    it.
-    """
-    rows = safe_indexing(table, numbers[:, 0].astype(np.intp))
-    errors = target - unit_target(_predictions(estimator, rows), bounds)
-    return np.minimum(errors**2 / limit**2, 1.0)
+        return len(y) - np.array([self.errors(one, X, y).sum() for one in self.fitted])
 
 
 def _predictions(estimator, rows):

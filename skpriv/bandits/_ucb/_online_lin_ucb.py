@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from ..._linalg import nearest_in_ball, psd_part
+from ..._linalg import nearest_in_ball, psd_part, quadratic_forms
 from ..._parameters import parameters
 from ..._stored import stored_in_policies
 from ...privacy import Answer
@@ -100,7 +100,7 @@ class Maler:
         squares = linear**2  # exponentially concave
         count = len(self.rates)
         squares[0] = (self.convex_rate * self.bound * self.diameter) ** 2
-        distances = np.einsum("ij,ij->i", away[1 : 1 + count], away[1 : 1 + count])
+        distances = quadratic_forms(away[1 : 1 + count])
         squares[1 : 1 + count] = (self.rates * self.bound) ** 2 * distances
         self._log_weights += linear - squares
         largest = self._log_weights.max()
@@ -112,7 +112,7 @@ class Maler:
         q = (self.rates + 2.0 * self.rates**2 * inner)[:, None] * gradient
         self._metrics += q[:, :, None] * q[:, None, :]
         newton -= np.linalg.solve(self._metrics, q[:, :, None])[:, :, 0] / self._beta
-        outside = np.flatnonzero(np.einsum("ij,ij->i", newton, newton) > self.radius**2)
+        outside = np.flatnonzero(quadratic_forms(newton) > self.radius**2)
         for i in outside:
             newton[i] = nearest_in_ball(newton[i], self._metrics[i], self.radius)
 
