@@ -291,7 +291,7 @@ class ReportedFit(Released):
         in the mean, and by the noise of the design one of all points.
         """
         eq = self.equations
-        n = self.equations.n
+        n = eq.n
         cells = eq.cells or Cells.none(len(eq.target))
         across_cells = Across.of(eq.design, eq.design_scale, cells, USUAL_QUANTILE)
         values = across_cells.values
@@ -299,7 +299,7 @@ class ReportedFit(Released):
         hidden = values <= across_cells.floor
         dual = vectors / np.maximum(values, across_cells.floor)
         solution = dual @ (vectors.T @ eq.target)
-        mean = np.asarray(eq.residual_gram) / n
+        residual_gram = vectors.T @ (np.asarray(eq.residual_gram) / n) @ vectors
         seen = np.square(self.theta @ vectors)[~hidden]  # theta is shrunk to 0 elsewhere
         away = np.full(hidden.sum(), sqrt(seen.sum() / max(len(seen), 1)))
         noise = 0.5 * eq.design_scale**2 * float(away @ away)
@@ -309,9 +309,9 @@ class ReportedFit(Released):
         return LoopLaw(
             solution=solution,
             dual=n * dual,
-            residual_gram=vectors.T @ mean @ vectors,
+            residual_gram=residual_gram,
             residual_scale=0.0,
-            typical_gram=vectors.T @ mean @ vectors,
+            typical_gram=residual_gram,
             records=n,
             noise=noise / n**2,
             noise_dual=n * dual,
