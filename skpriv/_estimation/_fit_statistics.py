@@ -117,7 +117,7 @@ def linear_statistics(fit, constant, radius):
     last = fit.last
     clips = last.limit < last.widest
     near = max(last.nearly_cut, 0.0) * clips
-    usual = 2.0 * ndtr(-CUT * last.limit / sqrt(fit.variance))
+    usual = 2.0 * ndtr(-CUT * last.limit / sqrt(max(fit.variance, 1e-300)))
     beyond = last.limit**2 * max(min(near, 2.0 * (near - usual)), 0.0)
     rest = fit.variance + TAIL * beyond
     squares = (2.0 if clips else 8.0) * rest**2 + last.limit**4 * near
@@ -128,6 +128,7 @@ def linear_statistics(fit, constant, radius):
 
 def _of_parts(explained, error, rest, rest_error, beyond, radius):
     """The same by the variance that is explained and the rest, their errors, and R^2 J."""
+    rest = max(rest, 1e-150)  # that of a constant target is 0 without noise
     total = explained + rest
     rest_error = hypot(rest_error, TAIL_DEVIATION * beyond)
     part = hypot(error * rest, rest_error * explained) / total**2

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from scipy.special import entr, expit, ndtr
+from sklearn.base import clone
 
 from skpriv._estimation import _fit_statistics
 from skpriv._estimation._fit_statistics import (
@@ -359,3 +360,24 @@ def test_what_counts_add_to_their_mean_costs_nothing():
         )
         > 2.0
     )
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+@pytest.mark.parametrize("spread", [0.0, 1.0], ids=["equal rows", "rows"])
+@pytest.mark.parametrize("privacy", [{"privacy": "none"}, {"epsilon": np.inf}])
+@pytest.mark.parametrize("model", [
+    LinearRegression(bounds_X=(-1, 1), bounds_y=(-2, 2)),
+    LinearRegression(bounds_X=(-1, 1), bounds_y=(-2, 2), estimand="least_squares"),
+    LogisticRegression(bounds_X=(-1, 1), classes=(0, 1)),
+    PoissonRegressor(bounds_X=(-1, 1), bounds_y=(0, 2)),
+    ReweightedRegressor(data_norm=2.0, bounds_y=(-2, 2)),
+    SSPRegressor(data_norm=2.0, bounds_y=(-2, 2)),
+])  # fmt: skip
+def test_a_target_that_does_not_vary_leaves_nothing_to_divide_by(model, privacy, spread, value):
+    _, X = rows(0, 200)
+    model = clone(model).set_params(**privacy, random_state=0)
+    found = by_name(model.fit(spread * X, np.full(200, value)))
+    for name, one in found.items():
+        assert not np.isnan(one.value), name
+    deviations = [one.value for name, one in found.items() if "deviation" in name]
+    np.testing.assert_allclose(deviations, 0.0, atol=1e-6)

@@ -186,8 +186,7 @@ class LoopFit(Released):
         longest = row_map.longest_row(self.W)
         if self.line is None or not longest or not self.last.slope_scale:
             return None
-        typical = self.last.n * trace_of(self.gram) / len(self.b)
-        return longest**2 / max(typical, 1e-300)
+        return longest**2 / max(self.last.n * trace_of(self.gram) / len(self.b), 1e-300)
 
     def information(self, constant):
         """Likelihood of theta, in the directions in which its slope is above its noise.
@@ -242,8 +241,8 @@ class LoopFit(Released):
         squares = self.cells.square_kept(self.length)[cells]
         if not self.link.linear:
             squares = squares * self.link.slope_left * min(trace_of(self.gram) / self.length**2, 1)
-            size = len(self.W) / self.link.parts**1.5
-            moved = self.length**2 * pooled.moment_scale * squares.min() / size
+            moved = self.length**2 * pooled.moment_scale * squares.min()
+            moved *= self.link.parts**1.5 / len(self.W)
             scale = max(scale, sqrt(self.link.run_off * moved))
         return scale, squares, self.n * self.rows_per_record
 
@@ -310,13 +309,13 @@ class LoopFit(Released):
         rare = self._rare
         missing, *far = self.line.far.missing(slope, rare.T)
         steps = self.pooled(FITTED)
-        theirs = steps.moment - slope @ (equation.point - steps.point)
         along = rare @ rare.T
         across = np.eye(len(slope)) - along
         return replace(
             equation,
             slope=slope + missing,
-            moment=across @ equation.moment + along @ theirs,
+            moment=across @ equation.moment
+            + along @ (steps.moment - slope @ (equation.point - steps.point)),
             residual_gram=across @ equation.residual_gram @ across
             + along @ steps.residual_gram @ along,
             far=far,
@@ -343,14 +342,13 @@ class LoopFit(Released):
         # Squared length of a solution of pure noise, over the variance of a coordinate of a moment
         noise_square = len(self.b) / max(trace_of(self.gram) / len(self.b), 1e-300)
         used = []
-        for eq in self.equations[:-1]:
+        for eq in filter(self._of_all, self.equations[:-1]):
             away = self.last.point - eq.point
             close = float(away @ self.gram @ away) <= eq.moment_scale**2 * noise_square
             limits = eq.cut_length, self.last.cut_length
             same_limits = max(limits) <= most_apart * min(limits)
             same_scores = bool(eq.fall) == bool(self.last.fall)
-            of_all = self._of_all(eq) and eq.slope is not None
-            if close and same_limits and same_scores and of_all:
+            if close and same_limits and same_scores and eq.slope is not None:
                 used.append(eq)
         used.append(self.last)
         precision = np.array([eq.moment_scale**-2.0 if eq.moment_scale else 1.0 for eq in used])

@@ -252,12 +252,8 @@ class ScoreQuery(JointScores, Query):
         else:
             add_gram(total, e if (h == 1.0).all() else e * np.sqrt(h)[:, None])
 
-    def sum(self, X, y):
-        """Exact sum over a chunk of rows."""
-        return self.sum_with_line(X, y)
-
-    def sum_with_line(self, X, y, line=None):
-        """The same, and the sums of the line over the same blocks, whose products uu' are shared.
+    def sum(self, X, y, line=None):
+        """Exact sum over a chunk of rows; the sums of a line share products uu' of the same blocks.
 
         Parameters
         ----------
@@ -340,6 +336,7 @@ class PersonScoreQuery(PersonScores, ScoreQuery):
         return scaled_rows(rows, s), numbers | {"slope": vech(slope)}
 
 
+NUMBERS = "square", "nearly_cut", "excess"  # what is asked beside vectors and matrices
 # Mean excess over the clip, in units of it, of each residual that is counted near the limit, for a
 # tail like the inverse cube.
 CUBE = 0.5 * CUT**3
@@ -439,46 +436,43 @@ class ScoreEquation:
         p = len(query.point)
         found, scales = query.named(answer.mean, answer.mean_scale)
         matrices = {name: unvech(found[name], p) for name in MATRICES if name in found}
-        numbers = {name: float(found[name][0]) for name in found if name not in matrices}
+        numbers = {name: float(found[name][0]) for name in found if name in NUMBERS}
         slope = matrices.get("slope")
         slope_scale = scales.get("slope", inf)
-        optional: dict[str, Any] = {}
-        if query.most_excess is not None:
-            optional.update(gram=slope, gram_scale=slope_scale)
+        gram = None if query.most_excess is None else slope
+        gram_scale = 0.0 if gram is None else slope_scale
+        fall = 0.0
         if query.fall:
             fall = query.fall * query.limit / query.most_excess
-            optional.update(fall=fall, excess=numbers["excess"], excess_scale=scales["excess"])
             counted = max(numbers.get("nearly_cut", 1.0), 0.0) + scales.get("nearly_cut", 0.0)
             parts = matrices["cut_rows"], scales["cut_rows"], counted
             cut, cut_noise = _shrunk(*((1.0 + fall) * part for part in parts))
             slope = slope - cut
             slope_scale = sqrt(slope_scale**2 + cut_noise**2)
-        if "residual" in matrices:
-            residual = matrices["residual"]
-            residual_scale = scales["residual"]
-            optional.update(residual_gram=residual, residual_scale=residual_scale)
-        if "square" in numbers:
-            square = numbers["square"]
-            square_scale = scales["square"]
-        else:
-            square = trace_of(residual)
-            square_scale = sqrt(p) * residual_scale
+        residual = matrices.get("residual")
+        residual_scale = scales.get("residual", 0.0)
+        if "square" not in numbers:
+            numbers["square"] = trace_of(residual)
         return cls(
             point=query.point,
             limit=query.limit,
             moment=found["moment"],
             slope=slope,
-            square=square,
             n=answer.n,
             moment_scale=scales["moment"],
             slope_scale=slope_scale,
-            nearly_cut=numbers.get("nearly_cut", 0.0),
             cut_scale=scales.get("nearly_cut", 0.0),
             most_excess=query.most_excess,
-            square_scale=square_scale,
+            square_scale=scales.get("square", sqrt(p) * residual_scale),
             widest=1.0 + abs(query.location) if query.link.linear else 1.0,
             length=query.length,
-            **optional,
+            gram=gram,
+            gram_scale=gram_scale,
+            residual_gram=residual,
+            residual_scale=residual_scale,
+            fall=fall,
+            excess_scale=scales.get("excess", 0.0),
+            **numbers,
         )
 
 
@@ -546,8 +540,9 @@ class Line(NamedTuple):
     ----------
     equation : ScoreEquation
         It has the moment of all rows, without clips or weights, and the slope of the step before.
-    along : ndarray of shape (p,)
-        An error of the moment by shortening, one deviation long, beside privacy noise.
+    along : ndarray of shape (p,) or (p, p)
+        An error of the moment by shortening, one deviation long, beside privacy noise; of a
+        declared line those that one hidden record may make.
     across : float or ndarray of shape (p, p)
         Standard deviation of another one, in each direction, or deviations of several.
     far : FarRows or None
@@ -583,13 +578,14 @@ class Line(NamedTuple):
 
         Let B be the mean of the directions of scores that are longer than T, and h T the mean of
         what they are longer. Shortening takes away h T B if lengths do not depend on directions
-        there, and w h T B is added, with PUT_BACK for w. Where that is 0, the moment has one error
-        by it: a vector that is no longer than `missed`, of which each of p directions has an equal
-        part. Else it has three. The noise of B counts as that of the moment. The error of h, which
-        follows from noisy counts, is along B. And lengths may depend on directions: then a vector
-        is missing that is no longer than the mean distance of lengths from w of their mean,
-        `missed`. Its direction is not known: it is that of B, or each of p has an equal part. The
-        error along B counts by the square of B, less that of its noise.
+        there, and w h T B is added, with PUT_BACK for w. Where that is 0, the moment has two errors
+        by it: a vector that is no longer than `missed`, and what one record lacks that no count
+        tells of, each in equal parts in p directions. Else it has three. The noise of B counts as
+        that of the moment. The error of h, which follows from noisy counts, is along B. And lengths
+        may depend on directions: then a vector is missing that is no longer than the mean distance
+        of lengths from w of their mean, `missed`. Its direction is not known: it is that of B, or
+        each of p has an equal part. The error along B counts by the square of B, less that of its
+        noise.
 
         If a link bends, more is used, which was not measured for lines with their heavy tails:
         cov(l, a) is missing, of lengths l and directions a with the second moment S. In orthonormal
@@ -632,7 +628,11 @@ class Line(NamedTuple):
             length=1.0,
             n=answer.n,
         )
-        return cls(equation, sqrt(seen) * query.along * beyond, across, far, shorter)
+        along = sqrt(seen) * query.along * beyond
+        if not excess:  # one record, or the part of one that noise hides
+            hidden = min(1.0 / answer.n, scales["moment"] / query.limit)
+            along = hidden / sqrt(p) * back @ query.longest_scores()
+        return cls(equation, along, across, far, shorter)
 
 
 def _line_scores(block):
@@ -702,6 +702,21 @@ class LineScoreQuery(ScoreQuery):
             del weights["beyond"]
         set_state(self, weights=weights, sensitivity=2.0 * sqrt(1.0 + self.mean_excess) * ROUNDING)
 
+    def longest_scores(self):
+        """The score of a record that no count tells of, along each of some directions, (p, p).
+
+        A row is as long as its bounds allow along a principal direction of the whitening, and its
+        target is as far from the line as its range allows: its score has the length L there. A
+        level without rows has a direction of its own, and makes no score longer along others. A
+        length beyond T may be any up to L, with equal chances of its logarithm: its mean square is
+        no more than L^2 / (2 log(L / T)), unless it is near T.
+        """
+        W = self.whitened.W
+        directions = np.linalg.svd(W)[0]
+        rows = np.abs([*map(self.whitened.row_map.span, directions.T @ W)]).max(axis=1)
+        longest = rows * (1.0 + abs(self.location) + rows * np.abs(self.point @ directions))
+        return directions * longest / np.sqrt(2.0 * np.log(np.maximum(longest / self.limit, 2.0)))
+
     def sum(self, X, y):
         """Exact sum over a chunk of rows, each of which is a record."""
         return self._summed((block.rows, *_line_scores(block)) for block in self.scores(X, y))
@@ -763,8 +778,9 @@ class _LineSums:
     def value(self):
         """The sums, in the order of the answer."""
         residual = vech(self.meat + self._ratio**2 * self.alike)
-        sums = {"moment": self._moment, "beyond": self._beyond, "residual": residual}
-        return self._query.joined(sums)
+        return self._query.joined(
+            {"moment": self._moment, "beyond": self._beyond, "residual": residual}
+        )
 
 
 @frozen_object
@@ -808,7 +824,7 @@ class StepAndLineQuery(Query):
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
         line = _LineSums(self.line, self.step.limit)
-        sums = zip((self.step.sum_with_line(X, y, line), line.value), self._units, strict=True)
+        sums = zip((self.step.sum(X, y, line), line.value), self._units, strict=True)
         return np.concatenate([value / unit for value, unit in sums])
 
     def read(self, answer):
@@ -896,17 +912,15 @@ def line_query(
         A `LineScoreQuery`, and the last arguments of `Line.of`.
     """
     line = LineScoreQuery(*fields, cut_length, link)
-    if link.linear:
-        line = replace(line, put_back=PUT_BACK[rules.declared])
     whitened, _, location, point = fields
     W = whitened.W
     longest = longest_row = _longest(whitened)
     if link.linear:  # means of a link that bends count as inside of the range of the target
+        line = replace(line, put_back=PUT_BACK[rules.declared])
         unit = Whitened(whitened.row_map, W / longest)
         longest *= largest_excess(unit, location, longest * point, 0.0)
     ends = length_classes(longest, cut_length)
     far: Any = None
-    lines = [(line, np.eye(len(W)))]
     learnt = LEARNT * rules.line
     subset = session.piece(rules.subset)
     if link.linear and (session.persons or 1) == 1 and longest_row > 1.0:
@@ -915,7 +929,7 @@ def line_query(
         far = FarRows(gram, scale, log(max(longest_row / FAR_LENGTH, 1.0)))
         learnt *= 0.75
         shapes = far.shorter(*slope, rules.length)
-    lines += [(_turned(line, shorter), shorter) for shorter in shapes]
+    lines = [(line, np.eye(len(W))), *((_turned(line, shape), shape) for shape in shapes)]
     shares = learnt / len(lines), (1.0 - LEARNT) * rules.line
     found = []
     for line, shorter in lines:
@@ -943,8 +957,9 @@ def _shortened(session, line, ends, shares, subset, power=1.0):
     of the lengths. If that is 2, the noise counts twice: what is missing beyond the length is a
     part of a difference from a matrix that is known.
     """
-    lengths = ScoreLengthsQuery(line, ends, "lengths of the line's scores")
-    counts = session.sum(lengths, shares[0], subset)
+    counts = session.sum(
+        ScoreLengthsQuery(line, ends, "lengths of the line's scores"), shares[0], subset
+    )
     records = session.records(shares[1])
     noise = power * session.noise(line, shares[1]).scale / line.sensitivity / records
     limit, excess, along, missed, error = _best_length(
@@ -1015,7 +1030,6 @@ def likelihood_alone(session, maps, last, rules, slope, link):
     own = inverse_root(matrix, 2.0 * scale * sqrt(2.0 * p))
     kind: Any = OwnSlopeQuery
     query = _turned(kind(*maps, 1.0, link), own)
-    fields = query.whitened, query.target_map, query.location, query.point
     shares = OWN_SLOPE * rules.line * np.array([LEARNT, 1.0 - LEARNT])
     ends = np.sqrt(length_classes(_longest(query.whitened) ** 2, float(p)))
     query, _ = _shortened(session, query, ends, shares, session.piece(rules.subset), 2.0)
@@ -1029,19 +1043,22 @@ def likelihood_alone(session, maps, last, rules, slope, link):
     # Rows beyond T have about the length l = T sqrt(1 + h), and the slope (1 + 1 / h) of what was
     # put back. A step x moves their linear part by l |x| over the root of mu', and the bend of the
     # link half as much of their slope.
-    typical = query.limit * sqrt((1.0 + query.mean_excess) / link.free(query.location)[1])
-    bend = typical * (1.0 + 1.0 / query.mean_excess) / (2.0 * UNEVEN)
+    bend = query.limit * sqrt((1.0 + query.mean_excess) / link.free(query.location)[1])
+    bend *= (1.0 + 1.0 / query.mean_excess) / (2.0 * UNEVEN)
     far = directions, hypot(noise, of_steps), UNEVEN * put_back, bend
     size = sqrt(p * max(last.square, last.square_scale) / max(trace_of(slope[0]), 1e-300))
-    scale = min(noise, of_steps)
-    last = replace(last, limit=size, length=1.0, slope=found, slope_scale=scale, far=far)
+    last = replace(
+        last, limit=size, length=1.0, slope=found, slope_scale=min(noise, of_steps), far=far
+    )
     rules = replace(rules, line=(1.0 - OWN_SLOPE) * rules.line)
-    inverses = inverse_root(found, noise / 4.0), np.linalg.inv(own)
-    shapes = [shape / norm_of(shape, 2) for shape in inverses]
+    shapes = [
+        shape / norm_of(shape, 2)
+        for shape in (inverse_root(found, noise / 4.0), np.linalg.inv(own))
+    ]
+    fields = query.whitened, query.target_map, query.location, query.point
     line = line_alone(session, fields, last, rules, slope, link, shapes)._replace(own=own)
-    seen = directions @ directions.T
-    rare = link.limit is None and np.vdot(seen, put_back) > LONG_TAIL * np.vdot(seen, found)
-    return None if rare else line
+    too_much = np.vdot(directions @ directions.T, put_back - LONG_TAIL * found) > 0.0
+    return None if link.limit is None and too_much else line
 
 
 def largest_excess(whitened, location, b, clip):

@@ -395,7 +395,7 @@ def mean_only(session, maps, rules, link=IDENTITY):
     called = Callers.now()
     if not called.in_policy:  # whose early epochs have few records
         called.warn(words)
-    if maps.row_map.constant is not None and link.parts == 1:
+    if scale and link.parts == 1:
         of_range = 100.0 * scale / (1.0 - link.low)
         words += f" Noise of the mean: {of_range:.2g}% of its range (standard deviation)."
     session.report.add_note(words)

@@ -295,6 +295,44 @@ def test_of_a_declared_line_nothing_is_put_back(monkeypatch):
     assert _asked(session, LEARNT).mean_excess > 0.0 and "beyond" not in _asked(session).parts
 
 
+def test_a_hidden_score_counts_by_the_mean_square_of_its_possible_lengths():
+    """From T to L with equal chances of the logarithm; half of it would be less than is missing.
+
+    Another direction has a length of its own: rows of an empty level make no other longer.
+    """
+    places = (np.arange(200_000) + 0.5) / 200_000
+    point = np.array([0.2, -0.1])
+    for limit in (0.01, 0.1, 0.5):
+        for length in (2.0, 20.0):
+            maps = Whitened(WHITENED.row_map, np.diag([3.0, length])), TARGET, -0.1, point
+            said = LineScoreQuery(*maps, limit).longest_scores()
+            assert np.count_nonzero(said) == 2
+            longest = np.array([3.0 * (1.1 + 3.0 * 0.2), length * (1.1 + length * 0.1)])
+            for most, deviation in zip(longest, np.abs(said).max(axis=1), strict=True):
+                missing = limit * ((most / limit) ** places - 1.0)
+                assert 1.0 < deviation / np.sqrt((missing**2).mean()) < 1.7
+
+
+def test_a_declared_line_has_one_record_that_noise_may_hide(monkeypatch):
+    """Each of two directions has an equal part of it. Others put back what is missing."""
+    session = _Session(*_rows(), 1.0)
+    queries = []
+    of = _line.Line.of
+    monkeypatch.setattr(_line.Line, "of", lambda *given: queries.append(given[0]) or of(*given))
+    line = _asked(session)
+    longest = queries[0].longest_scores()
+    np.testing.assert_allclose(line.along, longest / (500 * np.sqrt(2.0)))
+    np.testing.assert_allclose(line.errors[:, :2], line.along)
+    assert _asked(session, LEARNT).along.shape == (2,)
+    # A record that stands out of the noise of a moment is hidden in part alone
+    session.deviation = 0.1 * queries[0].limit
+    exact = _asked(session)
+    assert exact.equation.limit == queries[-1].limit
+    part = 500 * exact.equation.moment_scale / exact.equation.limit
+    assert part < 0.5
+    np.testing.assert_allclose(exact.along, part * queries[-1].longest_scores() / 500 / 2**0.5)
+
+
 def test_the_classes_reach_as_far_as_a_score_may():
     ends = _line.length_classes(3.0, 1.0)
     assert ends[0] == 0.25 and ends[-2] < 3.0 <= ends[-1]
