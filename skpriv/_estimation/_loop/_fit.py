@@ -60,8 +60,8 @@ def mean_slope(equations):
         return last.slope, 0.0
     ratios = np.array([last.uncut / eq.uncut for eq in equations])
     precision = (ratios * [eq.slope_scale for eq in equations]) ** -2.0
-    slope = np.tensordot(precision * ratios, [eq.slope for eq in equations], 1) / precision.sum()
-    return slope, float(precision.sum() ** -0.5)
+    total = np.tensordot(precision * ratios, [eq.slope for eq in equations], 1)
+    return total / precision.sum(), float(precision.sum() ** -0.5)
 
 
 # Laws of the fits that are in use. They are made of released numbers, and belong to no pickle.
@@ -149,11 +149,10 @@ class LoopFit(Released):
         own = self.line.own
         equation = self.line.equation
         cells = self.cells and self.cells.turned(lambda rows: np.linalg.solve(own, rows.T).T)
-        W = own @ self.W
-        gram = psd_part(equation.slope)
         return replace(
-            self, W=W, b=equation.point, gram=gram, equations=(equation,), mean=None, cells=cells
-        )
+            self, W=own @ self.W, b=equation.point, gram=psd_part(equation.slope),
+            equations=(equation,), mean=None, cells=cells,
+        )  # fmt: skip
 
     def knowing(self, cells):
         """The same fit where public cells of the table are known, as directions of theta."""
@@ -207,7 +206,6 @@ class LoopFit(Released):
         slope = pooled.slope
         scale = pooled.slope_scale
         away = self.b - pooled.point
-        right = pooled.moment + slope @ pooled.point
         # A symmetric matrix M of noise (GOE) with scale s adds M u to the moment at a distance u:
         # on average over coordinates its variance is s^2 |u|^2 (1 + 1/p) / 2.
         noise = pooled.moment_scale**2 + 0.5 * (1.0 + 1.0 / p) * scale**2 * float(away @ away)
@@ -217,12 +215,13 @@ class LoopFit(Released):
         weights = seen / (noise + variance * np.maximum(values, 0.0))
         back = np.linalg.inv(self.W)
         to_b = vectors.T @ back.T  # b = W^-T theta in these directions
-        moment = vectors.T @ right
+        moment = vectors.T @ (pooled.moment + slope @ pooled.point)
         if constant is not None:  # of phi'theta, in which the location is a part of the constant
             moment = moment + seen * (to_b @ constant) * self.location
         rows = back @ (psd_part(slope) + 2.0 * scale / sqrt(p) * np.eye(p))
-        design = (to_b.T * (weights * seen)) @ to_b
-        return Information(design, to_b.T @ (weights * moment), n * rows @ back.T, n)
+        return Information(
+            (to_b.T * (weights * seen)) @ to_b, to_b.T @ (weights * moment), n * rows @ back.T, n
+        )
 
     def telling(self, law):
         """What tells rare cells from empty ones: the arguments of `few_rows`.
@@ -285,7 +284,6 @@ class LoopFit(Released):
             return equation if self.line.far is None else self._with_far_rows(equation)
         squared = [eq for eq in used if eq.residual_gram is not None] or [self.last]
         precision = np.array([(eq.residual_scale or 1.0) ** -2.0 for eq in squared])
-        noisy = self.last.residual_scale > 0.0
         return replace(
             self.last,
             point=shares @ [eq.point for eq in used],
@@ -294,7 +292,9 @@ class LoopFit(Released):
             slope=slope,
             slope_scale=scale,
             residual_gram=np.average([eq.residual_gram for eq in squared], 0, precision),
-            residual_scale=float(precision.sum() ** -0.5) if noisy else 0.0,
+            residual_scale=float(precision.sum() ** -0.5)
+            if self.last.residual_scale > 0.0
+            else 0.0,
             n=self.last.n if self.same_rows else 1.0 / (shares**2 @ [1.0 / eq.n for eq in used]),
         )
 
@@ -346,9 +346,8 @@ class LoopFit(Released):
             away = self.last.point - eq.point
             close = float(away @ self.gram @ away) <= eq.moment_scale**2 * noise_square
             limits = eq.cut_length, self.last.cut_length
-            same_limits = max(limits) <= most_apart * min(limits)
-            same_scores = bool(eq.fall) == bool(self.last.fall)
-            if close and same_limits and same_scores and eq.slope is not None:
+            close &= max(limits) <= most_apart * min(limits)
+            if close and eq.slope is not None and bool(eq.fall) == bool(self.last.fall):
                 used.append(eq)
         used.append(self.last)
         precision = np.array([eq.moment_scale**-2.0 if eq.moment_scale else 1.0 for eq in used])
@@ -441,8 +440,8 @@ class LoopFit(Released):
         unsigned = vectors[:, seen] * np.minimum(unsigned, size)
         noise += float(slope_noise @ slope_noise) + 0.5 * scale**2 * hidden.sum() * size**2
         if scale:
-            left_over = right - slope @ step
-            noise += moved(cells, across_cells.empty, left_over, noise, self.length) / len(values)
+            rest = right - slope @ step
+            noise += moved(cells, across_cells.empty, rest, noise, self.length) / len(values)
         # 3. Deviations of the moment that are not independent, and of the solution itself
         deviations = [slope_noise, *self._far_errors(pooled, step)]
         if not self.link.linear:

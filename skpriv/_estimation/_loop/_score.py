@@ -191,8 +191,8 @@ class ScoreQuery(JointScores, Query):
             weights |= {"square": RESIDUAL_WEIGHT, **side}
         # The slope h is 1 for every record, or it is not asked: items 2 and 4 of the proof
         even = link.linear and (self.most_excess == 0.0 or not self.matrices)
-        sensitivity = (2.0 if even else sqrt(square)) * ROUNDING
-        set_state(self, sensitivity=sensitivity, weights=weights, fall=fall)
+        largest = 2.0 if even else sqrt(square)
+        set_state(self, sensitivity=largest * ROUNDING, weights=weights, fall=fall)
 
     @property
     def prepared(self):
@@ -252,8 +252,12 @@ class ScoreQuery(JointScores, Query):
         else:
             add_gram(total, e if (h == 1.0).all() else e * np.sqrt(h)[:, None])
 
-    def sum(self, X, y, line=None):
-        """Exact sum over a chunk of rows; the sums of a line share products uu' of the same blocks.
+    def sum(self, X, y):
+        """Exact sum over a chunk of rows."""
+        return self.sum_with_line(X, y)
+
+    def sum_with_line(self, X, y, line=None):
+        """The same, and the sums of the line over the same blocks, whose products uu' are shared.
 
         Parameters
         ----------
@@ -295,8 +299,8 @@ class ScoreQuery(JointScores, Query):
                 add_gram(line.alike if line else grams["residual"], scaled)
         if line:
             grams["residual"] += line.alike
-        found = {name: vech(gram) for name, gram in grams.items()}
-        return self.joined(numbers | found | {"moment": moment})
+        numbers |= {name: vech(gram) for name, gram in grams.items()}
+        return self.joined(numbers | {"moment": moment})
 
 
 @frozen_object
@@ -322,8 +326,7 @@ class PersonScoreQuery(PersonScores, ScoreQuery):
         super().__post_init__()
         weights = dict.fromkeys(self.weights, SIDE_WEIGHT)
         weights |= {"moment": 1.0, "residual": 1.0 / SQRT2}
-        sensitivity = sqrt(4.0 + 4.0 * SIDE_WEIGHT**2) * ROUNDING
-        set_state(self, weights=weights, sensitivity=sensitivity)
+        set_state(self, weights=weights, sensitivity=sqrt(4.0 + 4.0 * SIDE_WEIGHT**2) * ROUNDING)
 
     def scored(self, X, y):
         """Rows e s of a chunk, and the slope matrix, squares and counts of its rows."""
@@ -336,7 +339,6 @@ class PersonScoreQuery(PersonScores, ScoreQuery):
         return scaled_rows(rows, s), numbers | {"slope": vech(slope)}
 
 
-NUMBERS = "square", "nearly_cut", "excess"  # what is asked beside vectors and matrices
 # Mean excess over the clip, in units of it, of each residual that is counted near the limit, for a
 # tail like the inverse cube.
 CUBE = 0.5 * CUT**3
@@ -436,7 +438,9 @@ class ScoreEquation:
         p = len(query.point)
         found, scales = query.named(answer.mean, answer.mean_scale)
         matrices = {name: unvech(found[name], p) for name in MATRICES if name in found}
-        numbers = {name: float(found[name][0]) for name in found if name in NUMBERS}
+        numbers = {
+            name: float(found[name][0]) for name in found if name not in (*matrices, "moment")
+        }
         slope = matrices.get("slope")
         slope_scale = scales.get("slope", inf)
         gram = None if query.most_excess is None else slope
@@ -497,8 +501,8 @@ def _shrunk(matrix, scale, largest):
     if not scale:
         return matrix, 0.0
     size = len(matrix) * (len(matrix) + 1) / 2.0
-    beyond_noise = max(float((matrix**2).sum()) - size * scale**2, 0.0)
-    square = min(beyond_noise + scale**2 * sqrt(2.0 * size), largest**2)
+    square = max(float((matrix**2).sum()) - size * scale**2, 0.0)
+    square = min(square + scale**2 * sqrt(2.0 * size), largest**2)
     weight = square / (square + scale**2)
     return weight * matrix, sqrt(weight) * scale
 
@@ -569,8 +573,8 @@ class Line(NamedTuple):
         """
         values, vectors = np.linalg.eigh(np.dot(np.eye(len(self.along)), self.shorter))
         more = self.equation.moment_scale * np.sqrt(np.maximum(values**-2.0 - 1.0, 0.0))
-        across = np.dot(vectors / values @ vectors.T, self.across)
-        return np.column_stack([self.along, across, vectors * more])
+        back = vectors / values @ vectors.T
+        return np.column_stack([self.along, np.dot(back, self.across), vectors * more])
 
     @classmethod
     def of(cls, query, answer, last, shorter, far=None):
@@ -818,13 +822,13 @@ class StepAndLineQuery(Query):
 
     @property
     def _units(self):
-        queries = zip((self.step, self.line), self.shares, strict=True)
-        return [query.sensitivity / sqrt(share) for query, share in queries]
+        sensitivities = self.step.sensitivity, self.line.sensitivity
+        return (sensitivities / np.sqrt(self.shares)).tolist()
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
         line = _LineSums(self.line, self.step.limit)
-        sums = zip((self.step.sum(X, y, line), line.value), self._units, strict=True)
+        sums = zip((self.step.sum_with_line(X, y, line), line.value), self._units, strict=True)
         return np.concatenate([value / unit for value, unit in sums])
 
     def read(self, answer):
@@ -850,8 +854,8 @@ class OwnSlopeQuery(LineScoreQuery):
     def __post_init__(self):
         super().__post_init__()
         weights = {"residual": 1.0, "cut_rows": sqrt(self.mean_excess)}
-        sensitivity = sqrt(2.0 * (1.0 + self.mean_excess)) * ROUNDING
-        set_state(self, weights=weights, sensitivity=sensitivity)
+        largest = sqrt(2.0 * (1.0 + self.mean_excess))
+        set_state(self, weights=weights, sensitivity=largest * ROUNDING)
 
     def residuals(self, eta, r, roots, weights, factors):
         """Roots of slopes in place of residuals; NaN of records without a target."""
@@ -917,8 +921,9 @@ def line_query(
     longest = longest_row = _longest(whitened)
     if link.linear:  # means of a link that bends count as inside of the range of the target
         line = replace(line, put_back=PUT_BACK[rules.declared])
-        unit = Whitened(whitened.row_map, W / longest)
-        longest *= largest_excess(unit, location, longest * point, 0.0)
+        longest *= largest_excess(
+            Whitened(whitened.row_map, W / longest), location, longest * point, 0.0
+        )
     ends = length_classes(longest, cut_length)
     far: Any = None
     learnt = LEARNT * rules.line
@@ -934,8 +939,7 @@ def line_query(
     found = []
     for line, shorter in lines:
         line, error = _shortened(session, line, ends, shares, subset)
-        volume = 0.5 * np.log(error) - np.linalg.slogdet(shorter)[1] / len(point)
-        found.append((volume, line, shorter, far))
+        found.append((error / np.linalg.det(shorter) ** (2.0 / len(point)), line, shorter, far))
     return min(found, key=lambda one: one[0])[1:]
 
 
@@ -946,8 +950,11 @@ def _longest(whitened):
 
 def _turned(line, shorter):
     """The same question in other coordinates."""
-    maps = replace(line.whitened, W=shorter @ line.whitened.W)
-    return replace(line, whitened=maps, point=np.linalg.solve(shorter, line.point))
+    return replace(
+        line,
+        whitened=replace(line.whitened, W=shorter @ line.whitened.W),
+        point=np.linalg.solve(shorter, line.point),
+    )
 
 
 def _shortened(session, line, ends, shares, subset, power=1.0):
@@ -960,13 +967,12 @@ def _shortened(session, line, ends, shares, subset, power=1.0):
     counts = session.sum(
         ScoreLengthsQuery(line, ends, "lengths of the line's scores"), shares[0], subset
     )
-    records = session.records(shares[1])
-    noise = power * session.noise(line, shares[1]).scale / line.sensitivity / records
+    noise = power * session.noise(line, shares[1]).scale / line.sensitivity
     limit, excess, along, missed, error = _best_length(
         counts.mean,
         counts.mean_scale,
         ends**power,
-        noise,
+        noise / session.records(shares[1]),
         len(line.point),
         line.put_back,
     )
@@ -1045,10 +1051,13 @@ def likelihood_alone(session, maps, last, rules, slope, link):
     # link half as much of their slope.
     bend = query.limit * sqrt((1.0 + query.mean_excess) / link.free(query.location)[1])
     bend *= (1.0 + 1.0 / query.mean_excess) / (2.0 * UNEVEN)
-    far = directions, hypot(noise, of_steps), UNEVEN * put_back, bend
-    size = sqrt(p * max(last.square, last.square_scale) / max(trace_of(slope[0]), 1e-300))
     last = replace(
-        last, limit=size, length=1.0, slope=found, slope_scale=min(noise, of_steps), far=far
+        last,
+        limit=sqrt(p * max(last.square, last.square_scale) / max(trace_of(slope[0]), 1e-300)),
+        length=1.0,
+        slope=found,
+        slope_scale=min(noise, of_steps),
+        far=(directions, hypot(noise, of_steps), UNEVEN * put_back, bend),
     )
     rules = replace(rules, line=(1.0 - OWN_SLOPE) * rules.line)
     shapes = [
@@ -1151,8 +1160,7 @@ def _tail(parts, from_counts, place, deviation, bends=False):
     """
     if place == len(parts):
         return 0.0, 1.0, 0.0  # no record is longer
-    window = from_counts[1 : max(place, LOCAL_CLASSES + 1)]
-    last = max(np.flatnonzero(window), default=-1) + 2
+    last = max(np.flatnonzero(from_counts[1 : max(place, LOCAL_CLASSES + 1)]), default=-1) + 2
     local = parts[max(last - LOCAL_CLASSES, 1) : last]
     _, chances = _power_laws(local, deviation, SPACING)
     usual = EXPONENTS >= 2.0
@@ -1178,8 +1186,8 @@ def _power_laws(parts, deviation, prior):
     (laws, chances) : ndarrays of shape (n_laws, n_classes) and (n_laws,)
     """
     shapes = SQRT2 ** (-EXPONENTS[:, None] * np.arange(len(parts)))
-    heights = shapes @ parts / np.maximum((shapes**2).sum(axis=1), 1e-300)
-    laws = np.maximum(heights, 1e-12)[:, None] * shapes
+    laws = shapes @ parts / np.maximum((shapes**2).sum(axis=1), 1e-300)
+    laws = np.maximum(laws, 1e-12)[:, None] * shapes
     misfit = np.square((parts - laws) / max(deviation, 1e-9)).sum(axis=1)
     chances = prior * np.exp(np.maximum(0.5 * (misfit.min() - misfit), -200.0))
     return laws, chances / chances.sum()
