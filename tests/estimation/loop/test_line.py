@@ -48,7 +48,7 @@ class _Session:
         """Its deviation."""
         return SimpleNamespace(scale=self.deviation)
 
-    def part(self, part):
+    def piece(self, part):
         """All of them."""
 
     def records(self, share):
