@@ -43,6 +43,9 @@ DAMAGED_MARK = (
 )
 MOST_OF_MARK = 10_000  # bytes that are read of a mark, which has about 50
 
+# Identity and entries of a file as this process has seen them: a mark can be put back, too
+_LAST_ENTRIES: dict[Any, int] = {}
+
 
 @contextmanager
 def legible(path: Any) -> Iterator[None]:
@@ -133,6 +136,7 @@ class Database:
                     connection.execute("ROLLBACK")
                 raise
             if after != before:
+                _LAST_ENTRIES[self.path] = after
                 self._write_mark(after)
 
     @contextmanager
@@ -230,10 +234,10 @@ class Database:
 
     def _check_history(self, connection: Connection) -> None:
         """Refuse a file that has fewer entries than the mark beside it says."""
-        if self.history and self.path is not None:
-            marked = self._marked()
-            now = self._entries(connection)
-            if marked and now[0] == marked[0] and now[1] < marked[1]:
+        if self.history:
+            earlier: Any = (self._marked(), _LAST_ENTRIES.get(self.path))
+            now = self._entries(connection)  # after these
+            if any(one and now and one[0] == now[0] and now[1] < one[1] for one in earlier):
                 raise PrivacyError(PUT_BACK.format(self.kind, self.path))
 
     def _marked(self) -> tuple[str, int] | None:
@@ -253,8 +257,7 @@ class Database:
 
     def _write_mark(self, entries: Any) -> None:
         """Write the number of entries into the mark beside the file. It is not synced."""
-        if self.path is not None:
-            fresh = Path(f"{self.path}.{uuid.uuid4().hex}")
-            with suppress(OSError):  # the entry itself is in the file
-                fresh.write_text(json.dumps(entries, default=str), "utf-8")
-                os.replace(fresh, f"{self.path}.mark")
+        fresh = Path(f"{self.path}.{uuid.uuid4().hex}")
+        with suppress(OSError):  # the entry itself is in the file
+            fresh.write_text(json.dumps(entries, default=str), "utf-8")
+            os.replace(fresh, f"{self.path}.mark")

@@ -537,8 +537,7 @@ class Cost:
         Cost
             The largest of each coordinate.
         """
-        costs = [*costs]
-        return costs[0] if len(costs) == 1 else cls(*map(max, zip(*map(cls.as_tuple, costs))))
+        return cls(*map(max, zip(*map(cls.as_tuple, costs))))
 
     def as_tuple(self) -> tuple[float, ...]:
         """Return the coordinates, in the order of the parameters.

@@ -144,12 +144,17 @@ def test_a_damaged_mark_is_told(content, tmp_path):
     assert len(ledger.charges()) == 2 and mark.exists()
 
 
-def test_a_copy_that_lacks_one_entry_is_refused(tmp_path):
+@pytest.mark.parametrize("with_mark", [False, True])
+def test_a_copy_that_lacks_one_entry_is_refused(with_mark, tmp_path):
+    """Also where its whole folder was put back, by the process that has made the entry."""
     path = tmp_path / "ledger.db"
+    mark = tmp_path / "ledger.db.mark"
     record(Ledger(path), "a", ONE)
-    before = path.read_bytes()
+    before = path.read_bytes(), mark.read_bytes()
     record(Ledger(path), "b", ONE)
-    path.write_bytes(before)
+    path.write_bytes(before[0])
+    if with_mark:
+        mark.write_bytes(before[1])
     with pytest.raises(PrivacyError, match="lacks entries"):
         Ledger(path).charges()
 
