@@ -77,6 +77,8 @@ class Database:
         file keeps the last number, so that a file that was put back alone is refused.
     """
 
+    factory: Any = Connection  # class of the connections
+
     def __init__(
         self, path: Any, kind: str, *, stays_open: bool = False, gone: str = "", history: str = ""
     ) -> None:
@@ -200,6 +202,7 @@ class Database:
         connection = sqlite3.connect(
             f"{Path(self.path).as_uri()}?mode=rw",
             uri=True, timeout=120.0, isolation_level=None, check_same_thread=False,
+            factory=self.factory,
         )  # fmt: skip
         try:
             if self.stays_open:

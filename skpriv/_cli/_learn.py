@@ -5,7 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 from ..bandits import Loop
-from ._arguments import CommandError, add_options, explained, positive, present_file, refuse
+from ._arguments import CommandError, add_options, explained, present_file, refuse
 from ._frames import NO_SCHEMA, TextTable, formatted
 
 PART = 1_000  # rewards that are brought at once, while workers wait
@@ -22,16 +22,6 @@ def add_learn(parser):
         help="CSV file with the columns event and reward, or a .jsonl file of objects that have "
         "them; by default the policy learns only",
     )
-    add(
-        "--cutoff",
-        type=positive,
-        default=3600.0,
-        metavar="S",
-        help="seconds: must be the cutoff of the Loop of the service, which the file does not "
-        "keep; default 3600, as of Loop",
-    )
-    add("--default-reward", type=float, default=0.0, metavar="R",
-        help="must be that of the Loop of the service; default 0")  # fmt: skip
     add_options(parser, "--sep", "--encoding")
 
 
@@ -46,10 +36,7 @@ def run_learn(args):
     pairs = [] if args.rewards is None else _read(args, Path(args.rewards))
     counts: Counter = Counter()
     with explained(f"The service {args.service}:", ValueError):
-        loop = Loop(
-            None, args.service, learn="elsewhere", cutoff=args.cutoff,
-            default_reward=args.default_reward,
-        )  # fmt: skip
+        loop = Loop(None, args.service, learn="elsewhere")
         for start in range(0, len(pairs), PART):
             counts.update(loop.reward_many(*zip(*pairs[start : start + PART], strict=True)))
     troubles = loop.troubles

@@ -264,11 +264,11 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         available = checked_available(available, shape[0], n_actions)
         if not self._has_begun:
             self._begin(n_actions, shape[-1])
-        contexts = floats(contexts)
-        if self._reads_values:
-            finite(contexts)
+        numbers = floats(contexts)
+        if self._reads_values and numbers is not contexts:  # an array as it should be was read
+            finite(numbers)
         self.n_actions_ = n_actions
-        return self._phi(contexts), available
+        return self._phi(numbers), available
 
     @silence()
     def probabilities(self, contexts: Any, available: Any = None) -> np.ndarray:
@@ -296,13 +296,11 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
             return np.broadcast_to(self._quiet_chances(phi, available), phi.shape[:2]).copy()
 
     def _quiet_chances(self, phi, available):
-        """The same as `_chances`, checked, and without a warning, which would tell of a context."""
-        chances = self._chances if len(phi) else uniform
-        with np.errstate(all="ignore"):
-            chosen = chances(phi, available)
-            played = np.abs(chosen if available is None else chosen * available)
-            gaps = abs(np.sum(chosen, axis=-1) - 1.0) + abs(np.sum(played, axis=-1) - 1.0)
-        if np.shape(chosen)[1:] != phi.shape[1:2] or not np.all(gaps < 1e-6):
+        """The same as `_chances`, checked."""
+        chosen = (self._chances if len(phi) else uniform)(phi, available)
+        played = np.abs(chosen if available is None else chosen * available)
+        gaps = abs(np.sum(chosen, axis=-1) - 1.0) + abs(played.sum(axis=-1) - 1.0)
+        if np.shape(chosen)[1:] != phi.shape[1:2] or not (gaps < 1e-6).all():
             raise ValueError(
                 f"{type(self).__name__}._choose must return the probability of each action, in an "
                 "array of shape (n_rounds, n_actions): none below 0, 0 where an action is not "
@@ -341,16 +339,16 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
             As `act`, or if a round has fewer available actions.
         """
         with self._turn_lock:
-            phi, available = self._opened(contexts, available)
-            n = len(phi)
-            mask = True if available is None else available
-            left = np.broadcast_to(mask, phi.shape[:2]).copy()
-            if k != int(k) or not 1 <= k <= left.sum(axis=1).min(initial=self.n_actions_):
+            phi, left = self._opened(contexts, available)
+            n, n_actions = phi.shape[:2]
+            least = n_actions if left is None else left.sum(axis=1).min(initial=n_actions)
+            if k != int(k) or not 1 <= k <= least:
                 raise ValueError(f"k={k} must be an int from 1 to the number of available actions.")
-            places = []
-            for _ in range(int(k)):
-                places.append(by_chance(self._quiet_chances(phi, left), n, self._rng))
+            places = [by_chance(self._quiet_chances(phi, left), n, self._rng)]
+            while len(places) < k:
+                left = np.broadcast_to(True if left is None else left, (n, n_actions)).copy()
                 left[np.arange(n), places[-1][0]] = False
+                places.append(by_chance(self._quiet_chances(phi, left), n, self._rng))
         ranking, propensities = map(np.column_stack, zip(*places, strict=True))
         return ranking, propensities
 
@@ -374,7 +372,8 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
     @property
     def _turn_lock(self):
         """Lock of this object, which its copies do not share; whoever comes first makes it."""
-        return self.__dict__.setdefault("_lock", TurnLock())
+        own = self.__dict__
+        return own["_lock"] if "_lock" in own else own.setdefault("_lock", TurnLock())
 
     def __getstate__(self) -> Any:
         # A copy that is begun in the midst of an update waits for its end, and every answer from
@@ -788,21 +787,22 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         if not self.shared and n_actions is None:
             raise ValueError("shared=False needs the parameter n_actions.")
         name = "contexts"
-        wanted = "(n_rounds, n_actions, n_features); with shared=False it is (n_rounds, n_features)"
+        wanted = "(n_actions, n_features); with shared=False it is (n_features,)"
         fits = len(shape) == 3 and n_actions in (None, shape[1])
         if of_rows or not self.shared:
-            name = "rows"
+            name = "rows" if of_rows else name
             wanted = (
-                "(n_rounds, n_features): the features of chosen actions, or with shared=False "
-                "those of rounds. Features of each action in contexts need shared=True"
+                "(n_features,): the features of the chosen action, or with shared=False those of "
+                "the round. Features of each action in contexts need shared=True"
             )
             fits = len(shape) == 2
+        if self._has_begun and shape[-1:] != (self.n_features_in_,):
+            fits = False
+            wanted += f", and {self.n_features_in_} features as the first rounds had"
         if not fits or 0 in shape[1:]:
-            raise ValueError(f"{name} of shape {shape} must have shape {wanted}.")
-        if self._has_begun and shape[-1] != self.n_features_in_:
             raise ValueError(
-                f"contexts of shape {shape} must have shape (..., {self.n_features_in_}): as "
-                "many features as in the first call of act."
+                f"{name} have shape {shape[1:]} in a round, which must be {wanted}. Rounds are "
+                "the first axis, but for the one of Loop.rank."
             )
         return shape
 
@@ -876,8 +876,8 @@ def checked_available(available, n_rounds, n_actions):
         available = np.empty(0)
     if available.dtype != bool or available.shape not in ((n_rounds, n_actions), (n_actions,)):
         raise ValueError(
-            f"available must be a mask, an array of bool of shape ({n_rounds}, {n_actions}) or "
-            f"({n_actions},)."
+            f"available must be a mask, an array of bool of shape ({n_actions},), or with a row "
+            f"for each round ({n_rounds}, {n_actions})."
         )
     if available.all():
         return None

@@ -70,28 +70,22 @@ warnings.simplefilter("ignore", _Unheard)
 
 
 @contextmanager
-def _silent(now):
-    """Whether this thread is silent, for a while."""
-    before = _here.silent
-    try:
-        _here.silent = now
-        yield
-    finally:
-        _here.silent = before
-
-
-@contextmanager
-def silence() -> Iterator[None]:
+def silence(now: bool = True) -> Iterator[None]:
     """Let nobody hear a warning while private values are read: it would tell of one.
 
     It decorates functions, too. Filters of warnings belong to the process. If each of two
     overlapping threads restored those that it found, the second one would leave all warnings
     ignored for good. So one filter stays, which ignores what silent threads warn of.
     """
-    with _silent(True), np.errstate(all="ignore"):
+    before = _here.silent
+    try:
+        _here.silent = now
         if not warnings.filters or warnings.filters[0][2] is not _Unheard:
             warnings.simplefilter("ignore", _Unheard)  # before all filters that were set since
-        yield
+        with np.errstate(all="ignore"):
+            yield
+    finally:
+        _here.silent = before
 
 
 @contextmanager
@@ -168,7 +162,7 @@ def unless_unread(function: Any, *arguments: Any) -> Any:
 
 def aloud() -> Any:
     """Let warnings be heard in a silent thread: of what is public, while no cell is looked at."""
-    return _silent(False)
+    return silence(False)
 
 
 OF_DASK = "Reschedule", "KilledWorker", "CancelledError"

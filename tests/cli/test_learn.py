@@ -1,7 +1,6 @@
 """`skpriv learn`: rewards from a file for a service, and learning."""
 
 import json
-import re
 import subprocess
 import sys
 import time
@@ -17,10 +16,10 @@ from skpriv.linear_model import SSPRegressor
 EVENTS = 45
 
 
-def ranked(path, in_order=True):
+def ranked(path, in_order=True, **given):
     """A service that has ranked some events, of names that look like numbers, and learns never."""
     policy = LinUCB(epsilon=1.0, bounds_y=(0, 1))
-    loop = Loop(policy, path, learn="elsewhere", in_order=in_order)
+    loop = Loop(policy, path, learn="elsewhere", in_order=in_order, **given)
     for event in range(EVENTS):
         loop.rank(f"00{event}", np.eye(3))
     return loop
@@ -81,19 +80,11 @@ def test_a_wrong_file_takes_nothing_and_repeats_no_cell(tmp_path, capsys):
         Loop(None, tmp_path / "new")
 
 
-def test_a_cutoff_that_is_not_the_default_is_given_to_learn(tmp_path, capsys):
-    """The file keeps none, so that the help says whose it must be."""
+def test_the_cutoff_is_that_of_the_service(tmp_path, capsys):
     path, file = str(tmp_path / "service"), lines(tmp_path / "rewards.csv", range(EVENTS))
-    policy = LinUCB(epsilon=1.0, bounds_y=(0, 1))
-    clock = time.time() - 1_000.0
-    loop = Loop(policy, path, cutoff=600.0, learn="elsewhere", clock=lambda: clock)
-    for event in range(EVENTS):
-        loop.rank(f"00{event}", np.eye(3))
-    assert main(["learn", path, file, "--cutoff", "600"]) == 0
+    ranked(path, cutoff=600.0, clock=lambda: time.time() - 1_000.0)
+    assert main(["learn", path, file]) == 0
     assert json.loads(capsys.readouterr().out) == {"late": EVENTS, "learned": 40, "waiting": 5}
-    with pytest.raises(SystemExit):
-        main(["learn", "--help"])
-    assert re.search(r"cutoff of the\s+Loop", capsys.readouterr().out)
 
 
 def test_another_process_charges_the_ledger_of_the_service(tmp_path):
@@ -142,7 +133,7 @@ def test_each_epoch_is_charged_to_the_ledger_of_the_service(tmp_path):
 def test_a_minute_without_rewards_learns_all_the_same(tmp_path, capsys, name):
     """Events whose cutoff has passed are learned, and it is no error that nothing came."""
     path = str(tmp_path / "service")
-    ranked(path)
+    ranked(path, cutoff=1e-9)
     (tmp_path / name).write_text("event,reward\n" if name.endswith("csv") else "")
-    assert main(["learn", path, str(tmp_path / name), "--cutoff", "1e-9"]) == 0
+    assert main(["learn", path, str(tmp_path / name)]) == 0
     assert json.loads(capsys.readouterr().out) == {"learned": 40, "waiting": EVENTS - 40}

@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from ..._compat import HasMethods
 from ..._parameters import Count, attribute, parameters
-from ..._stored import frozen, set_state, stored_in_policies
+from ..._stored import frozen, frozen_object, set_state, stored_in_policies
 from ...exceptions import PrivacyError
 from ...linear_model import IHTRegressor
 from ...privacy import Guarantee, Raw, parallel_part
@@ -100,7 +100,7 @@ def _check_length(length):
 
 
 @stored_in_policies
-@frozen
+@frozen_object
 class Stretch:
     """Rounds of one or several epochs, with an oracle of their pooled sums.
 

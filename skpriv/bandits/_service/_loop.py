@@ -5,6 +5,7 @@ import os
 import threading
 import time
 from contextlib import contextmanager, nullcontext
+from math import isfinite
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -14,7 +15,7 @@ from ...privacy import Hashed, activated, capture
 from ...records import finite_numbers, name_of
 from .._base import NO_LIMIT, BasePolicy, checked_available
 from ._store import (
-    CAME, IN_RANGE, Store, begun, check_repeated, check_same, event_name, sentence_of, served,
+    CAME, IN_RANGE, Store, begun, check_same, event_name, hash_of, repeated, sentence_of, served,
 )  # fmt: skip
 
 # Number of events that are read or forgotten at once, while others wait a few milliseconds. A
@@ -40,12 +41,12 @@ class Loop:
         None goes on with the policy of the file and its ``in_order``.
     path : str or path-like
         The file; SQLite's locks must work on its file system.
-    cutoff : float > 0, default=3600.0
-        Public: seconds after which an event without a reward gets `default_reward`. The file does
-        not keep it: another one, as is `default_reward`, is allowed when a file goes on, and holds
-        for all events that wait, so that all workers should have the same.
-    default_reward : float, default=0.0
-        Public.
+    cutoff : float > 0 or None, default=None
+        Public: seconds after which an event without a reward gets `default_reward`. The file keeps
+        both: a number holds from now on for all workers and for all events that wait. None is that
+        of the file, which begins with 3600.
+    default_reward : float or None, default=None
+        Public. None is that of the file, which begins with 0.
     learn_every : int, default=1
         Public: the policy is given events when there are so many, and only when it can learn from
         them: a private policy changes at public times, and before them there is nothing to do.
@@ -92,7 +93,8 @@ class Loop:
     its epoch, and is not made again.
 
     The file holds raw features of the actions that were played, and rewards, until they are
-    learned; of learned events it keeps identifier, action and propensity. The policy in it holds
+    learned; of learned events it keeps identifier, action, propensity, and a hash of the question
+    whose key is written down outside of the file. The policy in it holds
     released answers and, if it is one of running sums, exact sums. Keep it as you keep the data.
 
     Examples
@@ -121,8 +123,8 @@ class Loop:
         policy: BasePolicy | None,
         path: Any,
         *,
-        cutoff: Positive = 3600.0,
-        default_reward: Finite = 0.0,
+        cutoff: Positive | None = None,
+        default_reward: Finite | None = None,
         learn_every: Count = 1,
         max_visits: Count | None = None,
         learn: Literal["here", "elsewhere"] = "here",
@@ -132,8 +134,6 @@ class Loop:
         if policy is not None:
             policy = served(policy, max_visits, in_order)
         self._accountants = capture(with_parts=False)  # events may come from other parts
-        self.cutoff = float(cutoff)
-        self.default_reward = float(default_reward)
         self.learn_every = int(learn_every)
         self._clock = clock or time.time
         self._here = learn == "here"
@@ -144,13 +144,17 @@ class Loop:
         with self._store.transaction() as held:
             if held.version() is None:
                 held.save(0, 1, begun(policy, in_order))
+            held.set(cutoff, default_reward)
             self._version: Any = None
             self._closed = 0
+            self._newest = held.last()  # number of the newest event that this process has seen
             self._refresh(held)
             if policy is not None:
                 check_same(self.policy, policy, in_order)
             else:  # whoever goes on with the file is charged as those who made it
                 self._accountants += self.policy._numbering.accountants
+        questions = self.policy._numbering.part("questions")  # the key is not in this file
+        self._key = questions.settle(-2, np.frombuffer(os.urandom(32))[None]).tobytes()
         self._forget()
 
     def rank(
@@ -167,9 +171,9 @@ class Loop:
         Parameters
         ----------
         event_id : str, int, or tuple of them
-            Name of this event alone. A repeated one gets the action that it got before, if it has
-            the same candidates. Equal
-            numbers are one name, and so are 1 and "1"; a tuple is none of its texts.
+            Name of this event alone. A repeated one gets the action that it got before; another
+            question under its name is an error, also after it was learned. Equal numbers are one
+            name, and so are 1 and "1"; a tuple is none of its texts.
         contexts : array-like of shape (n_actions, n_features), or (n_features,)
             One round of what the policy's ``act`` takes.
         available : array-like of shape (n_actions,), default=None
@@ -233,36 +237,37 @@ class Loop:
             Probability with which each of them was chosen.
         """
         contexts = finite_numbers(contexts, "contexts")
+        shape = self.policy._checked_shape(contexts)
+        n_actions = self.policy._actions_of(shape)
+        available = checked_available(available, shape[0], n_actions)
         users = [None] * len(event_ids) if users is None else list(users)
-        counts = len(event_ids), len(contexts), len(users)
+        names = [event_name(name) for name in event_ids]
+        counts = len(names), shape[0], len(users)
         if len({*counts, 0}) != 2:
             words = (
                 "{} events have contexts of {} rounds and {} users: pass one of each for an event."
             )
             raise ValueError(words.format(*counts))
-        ids = [event_name(name) for name in event_ids]
-        of_each = contexts.shape[1] if contexts.ndim == 3 else self.policy.n_actions
-        available = checked_available(available, len(contexts), of_each)
+        if len(set(names)) < len(names):
+            raise ValueError("an event must not come twice in one call.")
         if self.policy._max_visits is not None and None in map(name_of, users):
             raise ValueError("this policy protects people: rank needs user, who comes.")
         self._learn_if_due()
+        masks = np.broadcast_to(available is None or available, (shape[0], n_actions))
+        asked = [hash_of(self._key, *each) for each in zip(names, contexts, masks, strict=True)]
         with self._store.transaction() as held:
-            events = [held.find(name) for name in ids]
-            for event, context in zip(events, contexts, strict=True):
-                check_repeated(event, context, k, self.policy._out_of_order)
-            new = [at for at, event in enumerate(events) if event is None]
-            if len(new) != len({ids[at] for at in new}):
-                raise ValueError("an event must not come twice in one call.")
-            self._refresh(held)
+            found = [held.find(name) for name in names]
+            self._refresh(held, found[0][0])
+            places = [repeated(row, each, k) for row, each in zip(found, asked, strict=True)]
+            new = [at for at, place in enumerate(places) if place is None]
             if new:
                 choice = None if available is None else available[new]
-                named = [(ids[at], users[at]) for at in new]
-                for at, event in zip(new, self._acted(held, named, contexts[new], choice, k)):
-                    events[at] = event
-        places = np.array([np.frombuffer(event[0]) for event in events])
-        ranking, propensities = np.split(places, 2, axis=1)
-        ranking = ranking.astype(np.intp)
-        return (ranking[:, 0], propensities[:, 0]) if k is None else (ranking, propensities)
+                events = list(zip(names, asked, users, strict=True))
+                for at, place in self._acted(held, new, events, contexts[new], choice, k):
+                    places[at] = place
+        numbers = np.frombuffer(b"".join(places)).reshape(shape[0], 2, -1)
+        numbers = numbers[:, :, 0] if k is None else numbers
+        return numbers[:, 0].astype(np.intp), numbers[:, 1]
 
     def reward(self, event_id: Any, reward: Any) -> str:
         """Bring the reward of an event.
@@ -284,7 +289,9 @@ class Loop:
             as private as a reward, so that no answer tells it), "late" has passed the cut-off or
             was learned, "unknown" was never ranked.
         """
-        return self.reward_many([event_id], [reward])[0]
+        if type(reward) is not float or not isfinite(reward):
+            (reward,) = finite_numbers([reward], "reward", (1,)).tolist()
+        return self._brought([event_id], [reward])[0]
 
     def reward_many(self, event_ids: Any, rewards: Any) -> list[str]:
         """Bring the rewards of several events, in one transaction: all of them, or none.
@@ -329,7 +336,7 @@ class Loop:
         names = [event_name(name) for name in event_ids]
         with self._store.transaction() as held:
             pairs = zip(names, rewards, strict=True)
-            statuses = [self._rewarded(held, name, reward) for name, reward in pairs]
+            statuses = [self._rewarded(held, *pair) for pair in pairs]
         # Out of order, the number of ranks decides when is learned, and no reward does.
         if "taken" in statuses and not self.policy._out_of_order:
             self._learn_if_due()
@@ -381,7 +388,7 @@ class Loop:
     @property
     def n_events(self) -> int:
         """Number of events that were ranked."""
-        with self._store.looking() as held:
+        with self._store.reading() as held:
             return held.last()
 
     @property
@@ -392,7 +399,7 @@ class Loop:
         ``in_order=False`` it counts those in whose places the policy has learned: how many rewards
         came is private.
         """
-        with self._store.looking() as held:
+        with self._store.reading() as held:
             return held.first_open() - 1
 
     @property
@@ -401,7 +408,7 @@ class Loop:
 
         Nothing in it depends on a value of the data.
         """
-        with self._store.looking() as held:
+        with self._store.reading() as held:
             return held.troubles()
 
     @property
@@ -462,13 +469,13 @@ class Loop:
         with activated(self._accountants), policy._numbering.once(what):
             yield
 
-    def _acted(self, held, named, contexts, available, k):
-        """Act on new events, of these names and users, and keep them."""
+    def _acted(self, held, new, events, contexts, available, k):
+        """Act on new events, of (name, hash, user), keep them, and yield (number, places)."""
         started = self.policy._has_begun
         try:
             starts = not started or self.policy._starts_as_it_acts
             with self._charging(self.policy, "start") if starts else nullcontext():
-                ranking, chances = self.policy.rank(contexts, 1 if k is None else k, available)
+                chosen = self.policy.rank(contexts, 1 if k is None else k, available)
             if not started:  # kept for all workers, since its start was charged
                 self._version += 1
                 held.save(self._version, held.first_open(), self.policy)
@@ -476,35 +483,35 @@ class Loop:
             if not started:
                 self._version = None
             raise
-        actions = ranking[:, 0]
+        actions = chosen[0][:, 0]
         rows = contexts if contexts.ndim == 2 else contexts[np.arange(len(actions)), actions]
         player = self.policy.choice_ if self.policy._starts_as_it_acts else None
         now = self._clock()
         visits = self.policy._visits
-        places = np.hstack([ranking, chances])
-        for (name, user), place, action, row in zip(named, places, actions, rows, strict=True):
-            user = None if visits is None else visits.hashed(user)
-            event = place.tobytes(), int(action), row.tobytes(), player, user
-            held.add(name, now, *event)
-            yield event
+        for at, row, action, place in zip(new, rows, actions.tolist(), np.hstack(chosen)):
+            name, question, user = events[at]
+            hashed = visits and visits.hashed(user)
+            given = now, player, name, place.tobytes(), question, action, row.tobytes(), hashed
+            self._newest = held.add(*given)
+            yield at, given[3]
 
     def _rewarded(self, held, name, reward):
-        ranking = held.find(name)
-        if ranking is None:
+        _, cutoff, first, _, _, learned, before, ranked, number = held.find(name)
+        if number is None:
             return "unknown"
-        *_, learned, before, ranked, number = ranking
+        self._newest = max(self._newest, number)
         if before is not None or learned == 2:
             return "repeated"
-        closed = not self.policy._out_of_order and number < held.first_not_closed()
-        if learned or closed or self._clock() > ranked + self.cutoff:
+        closed = not self.policy._out_of_order and number < first
+        if learned or closed or self._clock() > ranked + cutoff:
             return "late"
         withdrawn = reward is None
         held.set_reward(number, self.policy._neutral_reward if withdrawn else reward, withdrawn)
         return "taken"
 
     def _learn_if_due(self):
-        while self._here and self._clock() >= self._try_at:
-            with self._store.looking() as held:
+        while self._here and self._newest >= self._due_from and self._clock() >= self._try_at:
+            with self._store.reading() as held:
                 due = self._due(held)[1]
             if not due or not self._learning.acquire(blocking=False):
                 return  # another thread learns, and looks for more when it is done
@@ -515,21 +522,21 @@ class Loop:
 
     def _due(self, held, force=False):
         """Number of the first event to learn, and how many the policy is to be given now."""
-        first = held.first_open()
         until = self.policy.rounds_until_update_
         if self.policy._out_of_order:  # events whose rewards have come, in any order
-            closed = min(held.last() + 1 - first, until)
-            part = min(until, max(self.learn_every, EVENTS_AT_ONCE))
-            return first, min(closed, part) if closed >= part or force else 0
-        # Each event before `_closed` has its reward, or has passed the cutoff.
-        self._closed = held.first_waiting(max(first, self._closed), self._clock() - self.cutoff)
-        closed = self._closed - first
-        if until >= NO_LIMIT:  # the policy never learns, so that its events need not be kept
-            until = 1
-        if closed < max(until, self.learn_every) and not force:
-            return first, 0
-        # Learning ends at a public time, so that the saved policy holds no rows of an open epoch.
-        return first, min(closed, EVENTS_AT_ONCE if until == 1 else until)
+            first = held.first_open()
+            closed = held.last() + 1 - first
+            least = most = min(until, max(self.learn_every, EVENTS_AT_ONCE))
+        else:  # each event before `_closed` has its reward, or has passed the cutoff
+            first, self._closed = held.first_waiting(self._closed, self._clock())
+            closed = self._closed - first
+            if until >= NO_LIMIT:  # the policy never learns: its events need not be kept
+                until = 1
+            least = max(until, self.learn_every)
+            # Learning ends at a public time: the saved policy holds no rows of an open epoch.
+            most = EVENTS_AT_ONCE if until == 1 else until
+        self._due_from = first + least - 1
+        return first, min(closed, most) if closed >= least or force else 0
 
     def _learned(self, force):
         """Learn what is due and save the policy; return how many events, None if overtaken.
@@ -539,9 +546,6 @@ class Loop:
         learns the same events at the same time gets the same ones, and the first who saves them
         goes on.
         """
-        with self._store.looking() as held:
-            if held.version() == self._version and not self._due(held, force)[1]:
-                return 0
         with self._store.transaction() as held:
             self._refresh(held)
             first, n = self._due(held, force)
@@ -551,33 +555,31 @@ class Loop:
                 return self._learned_late(held, first, n)
             if self.policy._starts_as_it_acts:  # a combiner changes while it acts
                 taught = self._taught(
-                    self.policy, first, held.events(IN_RANGE, self.default_reward, first, first + n)
+                    self.policy, first, held.events(IN_RANGE, first, first + n)
                 )
                 return self._keep(held, self.policy, first, *taught)
             version = self._version
             policy = self.policy
-            held.close(first + n)  # rewards come too late now, whatever another clock says
-        parts = []
+            held.close_before(first + n)  # rewards come too late now, whatever another clock says
+        events = []
         for start in range(first, first + n, EVENTS_AT_ONCE):
-            with self._store.looking() as held:
-                stop = min(start + EVENTS_AT_ONCE, first + n)
-                parts.append(held.events(IN_RANGE, self.default_reward, start, stop))
-        columns = tuple(sum(part, ()) for part in zip(*parts, strict=True))
-        if None in columns[0]:  # another worker has learned them
+            with self._store.reading() as held:
+                events += held.events(IN_RANGE, start, min(start + EVENTS_AT_ONCE, first + n))
+        if any(row is None for row, *_ in events):  # another worker has learned them
             return None
         acting = policy._acting()
         self.policy = acting
-        taught = self._taught(policy, first, columns)
+        taught = self._taught(policy, first, events)
         with self._store.transaction() as held:
             if held.version() != version:
                 return None
             policy.n_actions_ = acting.n_actions_  # of contexts that came meanwhile
             return self._keep(held, policy, first, *taught)
 
-    def _taught(self, policy, first, columns):
+    def _taught(self, policy, first, events):
         """Give events to a policy; return how many it took, and an error that did not undo it."""
-        rows, actions, rewards, players, users, _ = columns
-        n = len(rows)
+        n = len(events)
+        rows, actions, rewards, players, users, _ = zip(*events, strict=True)
         failure = None
         given: Any = {"rows": np.frombuffer(b"".join(rows)).reshape(n, -1)}
         if players[0] is not None:
@@ -616,18 +618,18 @@ class Loop:
 
     def _learned_late(self, held, first, n):
         """Give the policy the rewards that came, in the places of the next n events."""
-        self._closed, deadline = held.oldest(self._closed), self._clock() - self.cutoff
-        of_file = self.default_reward, self._closed, deadline
-        rows, actions, rewards, _, users, names = held.events(CAME, *of_file)
+        self._closed, now = held.oldest(self._closed), self._clock()
         # A blank round is added, so that there is always a round.
-        rows = np.frombuffer(b"".join([*rows, bytes(8 * self.policy.n_features_in_)]))
-        rewards = np.array([*rewards, self.policy._neutral_reward])
+        blank = bytes(8 * self.policy.n_features_in_), 0, self.policy._neutral_reward, 0, None, None
+        events = [*held.events(CAME, self._closed, now), blank]
+        rows, actions, rewards, _, users, names = zip(*events, strict=True)
         if self.policy._visits is not None:
             names = [user and Hashed(user) for user in users]
-        given = rewards, rows.reshape(len(rewards), -1), np.array([*actions, 0]), [*names, None]
+        rows = np.frombuffer(b"".join(rows)).reshape(len(events), -1)
+        given = np.array(rewards), rows, np.array(actions), names
         with self._charging(self.policy, f"events from {first}"):
             self.policy._update_late(n, *given)
-        held.forget(CAME, self._closed, deadline)
+        held.forget(CAME, self._closed, now)
         return self._keep(held, self.policy, first, n, None)
 
     def _note(self, held, error, meaning):
@@ -636,10 +638,11 @@ class Loop:
         held.note(self._clock(), sentence)
         LOG.warning(sentence)
 
-    def _refresh(self, held):
-        """Take over what another thread or process has learned."""
-        version = held.version()
+    def _refresh(self, held, version=None):
+        """Take over what another thread or process has learned, of this version if it is known."""
+        version = held.version() if version is None else version
         if version != self._version:
             self.policy = held.policy()  # first: a file that cannot be read is read again
+            self._due_from = 0  # no event before it lets the policy learn
             self._version = version
             self._closed *= self.policy._out_of_order

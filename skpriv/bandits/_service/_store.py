@@ -1,14 +1,13 @@
 """The file of a service: events, the policy as of the last ones learned, and what went wrong."""
 
 import json
-from contextlib import contextmanager
 from copy import deepcopy
-from hashlib import sha256
+from hashlib import blake2b, sha256
 
 import numpy as np
 
 from ..._codec import encoded, parsed
-from ..._sqlite import Database
+from ..._sqlite import Connection, Database
 from ...exceptions import PrivacyError, SkprivError
 from ...privacy import Numbering
 from ...records import name_of
@@ -23,10 +22,11 @@ CREATE TABLE policy (
     state BLOB
 );
 CREATE TABLE events (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,  -- without gaps: what is rolled back takes none
+    number INTEGER PRIMARY KEY,  -- without gaps, since no event is removed
     id TEXT UNIQUE NOT NULL,
     time REAL NOT NULL,
     places BLOB NOT NULL,  -- actions that were chosen, and their propensities
+    question BLOB NOT NULL,  -- keyed hash of contexts and mask; the key is not in this file
     action INTEGER NOT NULL,  -- the first of them
     row BLOB,  -- features of the action that was chosen, until they are learned
     reward REAL,
@@ -36,69 +36,57 @@ CREATE TABLE events (
     learned INTEGER NOT NULL DEFAULT 0  -- 1: with the default reward, 2: with its own
 );
 CREATE TABLE troubles (time REAL, sentence TEXT);
--- events before it have their rewards, or have passed the cutoff of whoever learns them
-CREATE TABLE closed (only INTEGER PRIMARY KEY CHECK (only = 0), first INTEGER);
+CREATE TABLE settings (
+    only INTEGER PRIMARY KEY CHECK (only = 0),
+    cutoff REAL,
+    default_reward REAL,
+    closed INTEGER  -- events before it take no more rewards: they have one, or passed their cutoff
+);
 """  # noqa: E501
 IN_RANGE = "number >= ? AND number < ?"  # from a first number up to another one
-# From a first number on, with a reward or past a deadline.
-CAME = "number >= ? AND learned = 0 AND (reward IS NOT NULL OR time <= ?)"
-# Up to version 7 the policy was a Python object, of other attributes up to 6; 8 had one place.
-EVENTS_VERSION = 9
+# From a first number on, with a reward or past the cutoff.
+CAME = """
+number >= ? AND learned = 0
+AND (reward IS NOT NULL OR time <= ? - (SELECT cutoff FROM settings))
+"""
+# Up to version 7 the policy was a Python object, of other attributes up to 6; 8 had one place, and
+# 9 no settings.
+EVENTS_VERSION = 10
+# Statements of each request
+ADDED = """
+INSERT INTO events (time, player, id, places, question, action, row, user)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+"""
+AFTER_ALL = "(SELECT ifnull(max(number), 0) + 1 FROM events)"
+WAITING = f"""
+SELECT first, ifnull((
+    SELECT number FROM events JOIN settings
+    WHERE number >= max(first, ?) AND reward IS NULL AND time > ? - cutoff
+    ORDER BY number LIMIT 1
+), {AFTER_ALL}) FROM policy
+"""
+FOUND = """
+SELECT version, cutoff, max(first, closed), places, question, learned, reward, time, number
+FROM policy JOIN settings LEFT JOIN events ON id = ?
+"""
 
 
 # Rows with a value of another kind: anybody may have written the file
 FORGED_ROWS = """
 SELECT 1 FROM policy WHERE typeof(version) || typeof(first) || typeof(state) != 'integerintegerblob'
-UNION ALL SELECT 1 FROM closed WHERE typeof(first) != 'integer'
+UNION ALL SELECT 1 FROM settings WHERE
+typeof(cutoff) || typeof(default_reward) || typeof(closed) != 'realrealinteger'
 UNION ALL SELECT 1 FROM events WHERE
 typeof(time) || typeof(places) || typeof(action) != 'realblobinteger' OR length(places) % 16
-OR typeof(shown) != 'integer'
+OR typeof(shown) != 'integer' OR typeof(question) != 'blob'
 OR typeof(row) || typeof(user) NOT IN ('blobblob', 'blobnull', 'nullnull')
 OR typeof(reward) NOT IN ('real', 'null') OR typeof(player) NOT IN ('integer', 'null')
 """
 DAMAGED_POLICY = "the policy in the file of Loop is damaged: put a backup of it back."
 
 
-class Store(Database):
-    """The file of a service, with one connection of the process for all of its threads.
-
-    Parameters
-    ----------
-    path : str or path-like
-    """
-
-    def __init__(self, path):
-        super().__init__(path, "file of Loop", stays_open=True)
-        self.create()
-        self.checked()
-        with self.transaction() as held:
-            held.prepare()
-
-    @contextmanager
-    def transaction(self):
-        """Hold the file; committed at the end, rolled back by an exception or a crash."""
-        with super().transaction() as connection:
-            yield Transaction(connection)
-
-    @contextmanager
-    def looking(self):
-        """Look without holding the file."""
-        with self.reading() as connection:
-            yield Transaction(connection)
-
-    def backup(self, path):
-        """Copy the file as of one instant."""
-        copy = Database(path, "backup")
-        copy.create()
-        with self.reading() as connection, copy.reading() as other:
-            connection.backup(other)
-
-
-class Transaction:
+class Transaction(Connection):
     """Queries and changes of the file while it is held or looked at."""
-
-    def __init__(self, connection):
-        self._run = connection.execute
 
     def prepare(self):
         """Make the tables, once, and refuse a file of another version."""
@@ -110,13 +98,13 @@ class Transaction:
                     "let the skpriv that wrote it learn its events, and begin a new file."
                 )
             for statement in SCHEMA.split(";\n"):
-                self._run(statement)
-            self._run(f"PRAGMA user_version = {EVENTS_VERSION}")
+                self.execute(statement)
+            self.execute(f"PRAGMA user_version = {EVENTS_VERSION}")
         if self._one(FORGED_ROWS):
             raise PrivacyError(DAMAGED_POLICY)
 
     def _one(self, query, *given):
-        row = self._run(query, given).fetchone()
+        row = self.execute(query, given).fetchone()
         return None if row is None else row[0]
 
     def version(self):
@@ -145,42 +133,40 @@ class Transaction:
         """Save the policy, which has learned the events before the first one."""
         state = json.dumps(policy_values(policy)).encode()
         row = version, first, sha256(state).digest() + state
-        self._run("DELETE FROM policy")  # first: its pages are used again, and the file is half
-        self._run("INSERT INTO policy VALUES (0, ?, ?, ?)", row)
+        self.execute("DELETE FROM policy")  # first: its pages are used again, and the file is half
+        self.execute("INSERT INTO policy VALUES (0, ?, ?, ?)", row)
 
     def find(self, event_id):
-        """(places, action, row, learned, reward, time, number) of an event, or None."""
-        columns = "places, action, row, learned, reward, time, number"
-        return self._run(f"SELECT {columns} FROM events WHERE id = ?", (event_id,)).fetchone()
+        """Version of the policy, terms of the file, and what it has of an event; see `FOUND`."""
+        return self.execute(FOUND, (event_id,)).fetchone()
 
     def add(self, *event):
-        """Add an event whose reward is awaited."""
-        self._run(
-            "INSERT INTO events (id, time, places, action, row, player, user) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            event,
-        )
+        """Add an event whose reward is awaited, and return its number."""
+        return self.execute(ADDED, event).lastrowid
 
     def set_reward(self, number, reward, withdrawn):
         """Note the reward of an event, and whether it was withdrawn.
 
-        What was withdrawn keeps its user, whose visit it is, and the row with which a repeated
-        question is compared: neither may tell that it was withdrawn.
+        What was withdrawn keeps its user, whose visit it is, and its row: neither may tell that it
+        was withdrawn.
         """
         given = reward, not withdrawn, number
-        self._run("UPDATE events SET reward = ?, shown = ? WHERE number = ?", given)
+        self.execute("UPDATE events SET reward = ?, shown = ? WHERE number = ?", given)
 
     def first_open(self):
         """Number of the first event that was not learned, or that of the next one to come."""
         return self._one("SELECT first FROM policy")
 
-    def close(self, first):
-        """Take no more rewards of the events before this one."""
-        self._run("INSERT OR REPLACE INTO closed VALUES (0, ?)", (first,))
+    def set(self, cutoff, default_reward):
+        """Keep what is not None; a file that begins has an hour, and a reward of 0."""
+        self.execute("INSERT OR IGNORE INTO settings VALUES (0, 3600.0, 0.0, 0)")
+        for name, value in {"cutoff": cutoff, "default_reward": default_reward}.items():
+            if value is not None:
+                self.execute(f"UPDATE settings SET {name} = ?", (float(value),))
 
-    def first_not_closed(self):
-        """Number of the first event whose reward may still be taken."""
-        return self._one("SELECT max(first, ifnull((SELECT first FROM closed), 0)) FROM policy")
+    def close_before(self, first):
+        """Take no more rewards of the events before this one."""
+        self.execute("UPDATE settings SET closed = ?", (first,))
 
     def last(self):
         """Number of the last event: how many there are."""
@@ -194,24 +180,26 @@ class Transaction:
         )
         return self._one(query, now, start) or 0.0
 
-    def first_waiting(self, start, deadline):
-        """Number of the first event from ``start`` on that may still get a reward."""
-        return self._first("number >= ? AND reward IS NULL AND time > ?", start, deadline)
+    def first_waiting(self, start, now):
+        """Numbers of the first event that was not learned, and that may still get a reward.
 
-    def events(self, which, default, *given):
-        """Columns (rows, actions, rewards, players, users, ids) of events `IN_RANGE`, or `CAME`.
+        All events before ``start`` were learned, or may get none.
+        """
+        return self.execute(WAITING, (start, now)).fetchone()
+
+    def events(self, which, *given):
+        """(row, action, reward, player, user, id) of each event `IN_RANGE`, or that `CAME`.
 
         Those without a reward have the default, and those that were withdrawn no features.
         """
         row = "iif(shown, row, zeroblob(length(row)))"
-        columns = f"{row}, action, ifnull(reward, {default!r}), player, user, id"
-        query = f"SELECT {columns} FROM events WHERE {which}"
-        found = self._run(f"{query} ORDER BY number", given).fetchall()
-        return tuple(zip(*found, strict=True)) if found else ((),) * 6
+        columns = f"{row}, action, ifnull(reward, default_reward), player, user, id"
+        query = f"SELECT {columns} FROM events, settings WHERE {which}"
+        return self.execute(f"{query} ORDER BY number", given).fetchall()
 
     def forget(self, which, *given):
         """Mark the same events as learned, and remove their features, rewards and users."""
-        self._run(
+        self.execute(
             "UPDATE events SET learned = 1 + (reward IS NOT NULL), row = NULL, reward = NULL, "
             f"user = NULL, shown = 1 WHERE {which}",
             given,
@@ -219,25 +207,45 @@ class Transaction:
 
     def oldest(self, start):
         """Number of the oldest event that was not learned, from ``start`` on, or the next one."""
-        return self._first("number >= ? AND learned = 0", start)
-
-    def _first(self, which, *given):
-        """Number of the first of these events, or that of the next one to come."""
-        query = f"SELECT number FROM events WHERE {which} ORDER BY number LIMIT 1"
-        found = self._one(query, *given)
-        return self.last() + 1 if found is None else found
+        oldest = "SELECT number FROM events WHERE number >= ? AND learned = 0 ORDER BY number"
+        return self._one(f"SELECT ifnull(({oldest} LIMIT 1), {AFTER_ALL})", start)
 
     def note(self, time, sentence):
         """Keep what went wrong, the last hundred times."""
-        self._run("INSERT INTO troubles VALUES (?, ?)", (time, sentence))
-        self._run(
+        self.execute("INSERT INTO troubles VALUES (?, ?)", (time, sentence))
+        self.execute(
             "DELETE FROM troubles WHERE rowid NOT IN "
             "(SELECT rowid FROM troubles ORDER BY rowid DESC LIMIT 100)"
         )
 
     def troubles(self):
         """Errors, the last one last: (seconds, sentence)."""
-        return self._run("SELECT time, sentence FROM troubles ORDER BY rowid").fetchall()
+        return self.execute("SELECT time, sentence FROM troubles ORDER BY rowid").fetchall()
+
+
+class Store(Database):
+    """The file of a service, with one connection of the process for all of its threads.
+
+    Parameters
+    ----------
+    path : str or path-like
+    """
+
+    factory = Transaction
+
+    def __init__(self, path):
+        super().__init__(path, "file of Loop", stays_open=True)
+        self.create()
+        self.checked()
+        with self.transaction() as held:
+            held.prepare()
+
+    def backup(self, path):
+        """Copy the file as of one instant."""
+        copy = Database(path, "backup")
+        copy.create()
+        with self.reading() as held, copy.reading() as other:
+            held.backup(other)
 
 
 def served(policy, max_visits, in_order):
@@ -289,25 +297,25 @@ def event_name(event):
         return name
 
 
-def check_repeated(event, context, k, late):
-    """Refuse an event whose action is none of the candidates of a repeated question.
+def hash_of(key, name, context, mask):
+    """Hash of a question, by which nobody without the key finds it."""
+    head = repr((name, context.shape)).encode()  # with escapes in place of surrogates
+    return blake2b(head + context.tobytes() + mask.tobytes(), digest_size=8, key=key).digest()
 
-    Or one with another number of places.
 
-    The row of the action is compared as long as it is kept: until the event is learned. If rewards
-    come out of order that would tell of one whether it has come, and nothing is compared.
+def repeated(row, question, k):
+    """Places of an event that was ranked, None of one that was not; by its row of `FOUND`.
+
+    Another question under its name is refused. The hash is kept for good: whether an event was
+    learned may be private, and makes no difference.
     """
-    if event is None:
-        return
-    places, action, row, *_ = event
-    offered = context if context.ndim == 1 else context[action : action + 1]
-    same = len(offered) and len(places) == 16 * (k or 1)
-    if not same or not (late or row in (None, offered.tobytes())):
+    _, _, _, places, asked, *_ = row
+    if places is not None and (asked, len(places)) != (question, 16 * (k or 1)):
         raise ValueError(
-            "an event of this name was ranked, and its action is none of these contexts, or it had "
-            "another k: repeat an event with the contexts and the k that it had, or give another "
-            "one another name."
+            "an event of this name was ranked with another question: repeat it with the contexts, "
+            "the available actions and the k that it had, or give another event another name."
         )
+    return places
 
 
 def check_same(saved, policy, in_order):

@@ -14,8 +14,10 @@ used (the idea is that of Bifet and Gavalda 2007, for means of exact numbers).
 
 import uuid
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from math import hypot, log, sqrt
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -24,7 +26,7 @@ from scipy.special import chdtrc
 from ..._estimation._intervals import event, operator_quantile, shared
 from ..._estimation._moments import PRIOR_VARIANCES
 from ..._linalg import RELATIVE_ZERO, norm_of
-from ..._stored import frozen, stored_in_policies
+from ..._stored import frozen, frozen_object, stored_in_policies
 from ...privacy import (
     TOLD_ABOVE, Answer, GaussianNoise, PrivacyReport, Raw, charge, open_stream, parallel_part,
 )  # fmt: skip
@@ -121,17 +123,14 @@ def _smallest(values, vectors, target, metric, beta, bound):
     data = values**2 / metric / beta**2
     pull = values * target / metric / beta**2
     offset = (target**2 / metric).sum() / beta**2
-    smallest = np.inf
+    found = []
     for weight in WEIGHTS:
         precision = weight * data + (1.0 - weight) / bound**2
         centre = weight * pull / precision
         radius = max(0.0, 1.0 - weight * offset + (centre**2 * precision).sum())
-        size = radius * (1.0 / precision).sum()
-        if size < smallest:
-            smallest = size
-            best = centre
-            form = radius / precision
-    return Region(vectors @ best, (vectors * form) @ vectors.T)
+        found.append((radius * (1.0 / precision).sum(), centre, radius / precision))
+    _, centre, form = min(found, key=itemgetter(0))
+    return Region(vectors @ centre, (vectors * form) @ vectors.T)
 
 
 def without_blanks(equations):
@@ -287,7 +286,7 @@ FALSE_ALARMS = 0.05
 
 
 @stored_in_policies
-@frozen
+@frozen_object
 class Mark:
     """One read of the sums: where a window may begin or end.
 
@@ -412,16 +411,16 @@ class Windows:
         self._tests += 1
         starts = self._starts(now)
         alarm = self._alarm(len(starts))
-        regions: dict = {}
+        region = cache(lambda first, last: self._estimate(self._since(first, last)))
         oldest, *cuts = starts
-        seen = [cut for cut in cuts if self._gap(oldest, cut, now, regions, MISFIT) < alarm]
+        seen = [cut for cut in cuts if self._gap(oldest, cut, now, region, MISFIT) < alarm]
         if seen:
             self._origin = seen[-1].rounds
             self.changes.append(now.rounds)
             return self._since(seen[-1], now)
         for place, start in enumerate(starts):
             cuts = starts[place + 1 :]
-            gaps = (self._gap(start, cut, now, regions, self._misfit) for cut in cuts)
+            gaps = (self._gap(start, cut, now, region, self._misfit) for cut in cuts)
             if all(gap >= self.doubt / len(starts) for gap in gaps):
                 break  # at the last start, which has no cuts, if not before
         return self._since(start, now)
@@ -453,20 +452,15 @@ class Windows:
         value = end.answer.value - start.answer.value
         return self._equations(Answer(value, end.rounds - start.rounds, end.noise_since(start)))
 
-    def _gap(self, start, cut, now, regions, misfit):
+    def _gap(self, start, cut, now, region, misfit):
         """Probability of estimates before and after a cut that differ so much by chance.
 
         The noise of a sum and that of its continuation may be correlated; twice the sum of both
         covariances bounds the covariance of a difference whatever the correlation is, and the
         factor 1 + |correlation| where it is known. The effect of a misfit is added to it.
         """
-        parts = []
-        for first, last in ((start, cut), (cut, now)):
-            key = first.rounds, last.rounds
-            if key not in regions:
-                regions[key] = self._estimate(self._since(first, last))
-            parts.append(regions[key])
-        (old, _), (new, inverse) = parts
+        old, _ = region(start, cut)
+        new, inverse = region(cut, now)
         wider = 1.0 + self._correlation(start, cut, now)
         difference = (new.centre - old.centre).reshape(self._blocks, -1, 1)
         scatter = wider * (old.blocks + new.blocks) + misfit**2 * inverse

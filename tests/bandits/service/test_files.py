@@ -94,7 +94,7 @@ def test_an_event_has_a_name_of_some_size(name, tmp_path):
 def test_workers_that_load_an_unseeded_policy_draw_actions_of_their_own(tmp_path):
     loop = Loop(LinUCB(bounds_y=(0, 1)), tmp_path / "events.sqlite")
     loop.rank("a", np.eye(2))
-    with loop._store.looking() as held:
+    with loop._store.reading() as held:
         draws = [held.policy()._rng.random_sample(4).tolist() for _ in range(2)]
     assert draws[0] != draws[1]
 
@@ -116,5 +116,22 @@ def test_no_file_begins_with_a_policy_that_has_acted(tmp_path):
     with pytest.raises(ValueError, match="policy.*not acted"):
         Loop(policy, tmp_path / "service.sqlite")
     Loop(LinUCB(bounds_y=(0, 1)), tmp_path / "service.sqlite", cutoff=10.0)
-    again = Loop(policy, tmp_path / "service.sqlite", cutoff=20.0)  # its parameters are compared
-    assert again.cutoff == 20.0 and again.n_learned == 0
+    again = Loop(policy, tmp_path / "service.sqlite")  # its parameters are compared
+    assert again.n_learned == 0
+
+
+def test_the_file_keeps_the_cutoff_and_the_default_reward(tmp_path):
+    """A number holds for all workers from then on; without one they are those of the file."""
+    given = {"path": tmp_path / "service", "clock": lambda: now[0], "learn": "elsewhere"}
+    now = [0.0]
+    first = Loop(LinUCB(bounds_y=(0, 1), random_state=0), cutoff=10.0, **given)
+    for k in range(40):
+        first.rank(k, np.eye(2))
+    now[0] = 11.0
+    assert first.reward(0, 1.0) == "late"
+    second = Loop(None, default_reward=1, cutoff=20, **given)
+    assert second._store.ask("SELECT * FROM settings") == [(0, 20.0, 1.0, 0)]
+    assert first.reward(0, 1.0) == "taken"
+    now[0] = 21.0
+    assert Loop(None, **given).learn() == 40
+    assert [first.reward(k, 1.0) for k in (0, 1)] == ["repeated", "late"]

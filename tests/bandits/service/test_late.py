@@ -157,7 +157,11 @@ def test_whoever_watches_does_not_learn_when_a_reward_came(tmp_path):
         now = [0.0]
         options = {"in_order": False, "clock": lambda now=now: now[0]}
         loop = serve(Loop(POLICIES["factor"](), tmp_path / f"{at}", **options), mine=mine, now=now)
-        again = loop.rank(f"visit {ME}", 0.5 * np.ones((2, 3)))  # its row is kept until it came
+        again = None
+        if mine:
+            again = loop.rank(f"visit {ME}", np.full((2, 3), 3.0**-0.5))
+        with pytest.raises(ValueError, match="another question"):
+            loop.rank(f"visit {ME}", 0.5 * np.ones((2, 3)))
         told.append((loop.status(), loop.n_learned, loop.n_events, loop.policy.n_rounds_, again))
     assert told[0][:-1] == told[1][:-1] and told[1] == told[2]
 

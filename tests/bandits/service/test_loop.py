@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import re
 import signal
 import threading
 import time
@@ -87,7 +88,7 @@ def test_a_restart_goes_on(tmp_path):
     assert [x for x, *_ in again.policy.seen] == [0, 1, 2]
     with pytest.raises(PrivacyError, match="another policy"):
         Loop(LinUCB(), tmp_path / "service.sqlite")
-    with pytest.raises(ValueError, match="contexts of shape"):
+    with pytest.raises(ValueError, match="contexts have shape"):
         again.rank("e3", [contexts(3)])
 
 
@@ -108,23 +109,63 @@ def test_another_question_under_a_used_name_is_an_error(tmp_path):
     service = loop(tmp_path)
     rng = np.random.default_rng(0)
     asked = rng.standard_normal((4, 3))
-    action, _ = first = service.rank("a", asked)
-    assert service.rank("a", asked) == first
-    others = asked + 1.0
-    others[action] = asked[action]
-    assert service.rank("a", others) == first  # the features of the others are not kept
-    for contexts_ in (asked + 1.0, np.roll(asked, 1, axis=0), asked[: max(action, 1)]):
-        if action or len(contexts_) > 1:
-            with pytest.raises(ValueError, match="none of these contexts"):
-                service.rank("a", contexts_)
-    service.reward("a", 1.0)
+    first = service.rank("a", asked, np.ones(4, bool))
+    for _ in ("waiting", "learned"):
+        assert service.rank("a", asked) == first
+        others = asked.copy()
+        others[(first[0] + 1) % 4] += 1.0  # none of them was played
+        for again in ((asked[::-1],), (asked[:3],), (others,), (asked, np.arange(4) < 3)):
+            with pytest.raises(ValueError, match="another question"):
+                service.rank("a", *again)
+        with pytest.raises(ValueError, match="another question"):
+            service.rank("a", asked, k=2)
+        service.reward("a", 1.0)
     assert service.n_learned == 1
-    assert service.rank("a", asked + 1.0) == first  # its features are forgotten
+    assert loop(tmp_path).rank("a", asked) == first  # the key is that of all workers
     own = Loop(LinUCB(bounds_y=(0, 1), shared=False, n_actions=3), tmp_path / "own", learn_every=9)
     first = own.rank("a", asked[0])
     assert own.rank("a", asked[0]) == first
-    with pytest.raises(ValueError, match="none of these contexts"):
+    with pytest.raises(ValueError, match="another question"):
         own.rank("a", asked[1])
+
+
+def test_a_hash_of_a_question_needs_a_key_that_the_file_does_not_have(tmp_path, monkeypatch):
+    """Without it nobody finds out what was asked, and no service goes on that lost its answers."""
+    monkeypatch.setenv("SKPRIV_STATE", str(tmp_path / "state"))
+    service = loop(tmp_path)
+    first = service.rank("a", contexts(1))
+    content = (tmp_path / "service.sqlite").read_bytes()
+    ((question,),) = service._store.ask("SELECT question FROM events")
+    assert len(question) == 8 and len(service._key) == 32
+    written = service._key, np.frombuffer(service._key, dtype=np.uint8).astype(float).tobytes()
+    assert not any(key in content for key in written)
+    (answers,) = (tmp_path / "state").glob("*.answers")
+    answers.rename(tmp_path / "elsewhere")
+    with pytest.raises(PrivacyError, match="gone.*Put the file back"):
+        loop(tmp_path)
+    assert service.rank("a", contexts(1)) == first and service.reward("a", 1.0) == "taken"
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_errors_speak_of_the_shapes_that_rank_and_reward_take(shared, tmp_path):
+    policy = LinUCB(bounds_y=(0, 1), shared=shared, n_actions=None if shared else 2)
+    service = Loop(policy, tmp_path / "file")
+    one = np.zeros((2, 3)) if shared else np.zeros(3)
+    wrong, given = (np.zeros(3), "(3,)") if shared else (np.zeros((2, 3)), "(2, 3)")
+    wanted = "(n_actions, n_features)" if shared else "(n_features,)"
+    words = re.escape(f"contexts have shape {given} in a round, which must be {wanted}")
+    for ask, asked in ((service.rank, ("a", wrong)), (service.rank_many, (["a"], wrong[None]))):
+        with pytest.raises(ValueError, match=words):
+            ask(*asked)
+    with pytest.raises(ValueError, match=r"of bool of shape \(2,\), or"):
+        service.rank("a", one, np.ones((2, 1), bool))
+    service.rank("a", one)
+    with pytest.raises(ValueError, match="3 features.*first"):
+        service.rank("b", one[..., :2])
+    for several in ([0.5], [0.5, 1.0]):
+        with pytest.raises(ValueError, match="reward of shape"):
+            service.reward("a", several)
+    assert service.reward("a", np.float32(0.5)) == "taken" and service.n_events == 1
 
 
 def test_an_error_in_learning_loses_nothing(tmp_path, monkeypatch):
@@ -356,7 +397,7 @@ def test_the_first_places_of_a_page_are_an_event(tmp_path):
     many = again.rank_many([f"e{k}" for k in range(30)], asked, k=3)
     np.testing.assert_array_equal(many[0], [actions for actions, _ in ranked])
     for k in (None, 2, 4):
-        with pytest.raises(ValueError, match="another k"):
+        with pytest.raises(ValueError, match="another question"):
             again.rank("e0", asked[0], k=k)
     for k in (0, 6, -1, 1.5):
         with pytest.raises(ValueError, match="number of available"):

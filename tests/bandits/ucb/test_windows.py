@@ -173,7 +173,9 @@ def test_a_difference_is_compared_with_its_noise_correlation_and_misfit():
     now = Told(200, Answer(np.array([10.0]), 200, None), law)  # 3 = 1 + 1 + 2 * 0.5
     for misfit in (0.0, 0.07):
         square = 0.1**2 / (1.5 * 2 * 0.002 + misfit**2)
-        found = WindowsOfMeans(0.002 * np.eye(1))._gap(NOTHING, cut, now, {}, misfit)
+        windows = WindowsOfMeans(0.002 * np.eye(1))
+        region = lambda *ends, of=windows: of._estimate(of._since(*ends))  # noqa: E731
+        found = windows._gap(NOTHING, cut, now, region, misfit)
         assert found == pytest.approx(stats.chi2.sf(square, 1))
 
 
