@@ -124,7 +124,7 @@ class Database:
             Path(fresh).unlink(missing_ok=True)
 
     @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
+    def transaction(self) -> Iterator[Any]:
         """Hold the file: what was written is on the disk at the end, or undone by an exception."""
         with self.reading() as connection:
             try:  # so that no interrupt leaves a transaction open
@@ -142,7 +142,7 @@ class Database:
                 self._write_mark(after)
 
     @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
+    def reading(self) -> Iterator[Any]:
         """Read the file while others may write to it."""
         with self.lock, self._named_errors():
             connection = self._connection or self._opened()
@@ -170,7 +170,7 @@ class Database:
             for table in tables:
                 connection.execute(table)
 
-    def ask(self, text: str, *values: Any) -> list[Any]:
+    def ask(self, text: str, *values: Any) -> Any:
         """All rows that an SQL query finds."""
         with self.reading() as connection:
             return connection.execute(text, values).fetchall()
@@ -191,7 +191,7 @@ class Database:
         if getattr(self, "_connection", None) is not None:
             self.close()
 
-    def _opened(self) -> Connection:
+    def _opened(self) -> Any:
         if self.path is None:
             return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         if not os.path.isfile(self.path):

@@ -254,15 +254,15 @@ class Loop:
             raise ValueError("this policy protects people: rank needs user, who comes.")
         self._learn_if_due()
         masks = np.broadcast_to(available is None or available, (shape[0], n_actions))
-        asked = [hash_of(self._key, *each) for each in zip(names, contexts, masks, strict=True)]
+        hashes = [hash_of(self._key, *each) for each in zip(names, contexts, masks, strict=True)]
         with self._store.transaction() as held:
             found = [held.find(name) for name in names]
             self._refresh(held, found[0][0])
-            places = [repeated(row, each, k) for row, each in zip(found, asked, strict=True)]
+            places = [repeated(row, each, k) for row, each in zip(found, hashes, strict=True)]
             new = [at for at, place in enumerate(places) if place is None]
             if new:
                 choice = None if available is None else available[new]
-                events = list(zip(names, asked, users, strict=True))
+                events = list(zip(names, hashes, users, strict=True))
                 for at, place in self._acted(held, new, events, contexts[new], choice, k):
                     places[at] = place
         numbers = np.frombuffer(b"".join(places)).reshape(shape[0], 2, -1)
@@ -526,7 +526,7 @@ class Loop:
         if self.policy._out_of_order:  # events whose rewards have come, in any order
             first = held.first_open()
             closed = held.last() + 1 - first
-            least = most = min(until, max(self.learn_every, EVENTS_AT_ONCE))
+            least = largest = min(until, max(self.learn_every, EVENTS_AT_ONCE))
         else:  # each event before `_closed` has its reward, or has passed the cutoff
             first, self._closed = held.first_waiting(self._closed, self._clock())
             closed = self._closed - first
@@ -534,9 +534,9 @@ class Loop:
                 until = 1
             least = max(until, self.learn_every)
             # Learning ends at a public time: the saved policy holds no rows of an open epoch.
-            most = EVENTS_AT_ONCE if until == 1 else until
+            largest = EVENTS_AT_ONCE if until == 1 else until
         self._due_from = first + least - 1
-        return first, min(closed, most) if closed >= least or force else 0
+        return first, min(closed, largest) if closed >= least or force else 0
 
     def _learned(self, force):
         """Learn what is due and save the policy; return how many events, None if overtaken.
@@ -554,9 +554,7 @@ class Loop:
             if self.policy._out_of_order:
                 return self._learned_late(held, first, n)
             if self.policy._starts_as_it_acts:  # a combiner changes while it acts
-                taught = self._taught(
-                    self.policy, first, held.events(IN_RANGE, first, first + n)
-                )
+                taught = self._taught(self.policy, first, held.events(IN_RANGE, first, first + n))
                 return self._keep(held, self.policy, first, *taught)
             version = self._version
             policy = self.policy
@@ -624,9 +622,9 @@ class Loop:
         events = [*held.events(CAME, self._closed, now), blank]
         rows, actions, rewards, _, users, names = zip(*events, strict=True)
         if self.policy._visits is not None:
-            names = [user and Hashed(user) for user in users]
-        rows = np.frombuffer(b"".join(rows)).reshape(len(events), -1)
-        given = np.array(rewards), rows, np.array(actions), names
+            names = tuple(user and Hashed(user) for user in users)
+        features = np.frombuffer(b"".join(rows)).reshape(len(events), -1)
+        given = np.array(rewards), features, np.array(actions), names
         with self._charging(self.policy, f"events from {first}"):
             self.policy._update_late(n, *given)
         held.forget(CAME, self._closed, now)

@@ -309,8 +309,8 @@ def repeated(row, question, k):
     Another question under its name is refused. The hash is kept for good: whether an event was
     learned may be private, and makes no difference.
     """
-    _, _, _, places, asked, *_ = row
-    if places is not None and (asked, len(places)) != (question, 16 * (k or 1)):
+    _, _, _, places, earlier, *_ = row
+    if places is not None and (earlier, len(places)) != (question, 16 * (k or 1)):
         raise ValueError(
             "an event of this name was ranked with another question: repeat it with the contexts, "
             "the available actions and the k that it had, or give another event another name."
