@@ -1,6 +1,7 @@
 """A plan says what a fit asks and tells, without data and without a charge, and it is true."""
 
 import re
+from functools import cache
 
 import numpy as np
 import pytest
@@ -312,9 +313,13 @@ def test_what_cannot_be_planned_is_refused_in_words(settings, given, words):
     ({"effect": 1.0, "power": 1.0}, "confidence_level"),
 ])  # fmt: skip
 def test_effects_that_are_none_are_refused_in_words(given, words):
-    plan = LinearRegression(bounds_X=(0, 1), bounds_y=(0, 1)).plan(1000, 2)
     with pytest.raises(ValueError, match=words):
-        plan.people_needed(**given)
+        plan_of_two().people_needed(**given)
+
+
+@cache
+def plan_of_two():
+    return LinearRegression(bounds_X=(0, 1), bounds_y=(0, 1)).plan(1000, 2)
 
 
 SHARED = {

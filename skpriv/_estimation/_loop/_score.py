@@ -335,8 +335,11 @@ class PersonScoreQuery(PersonScores, ScoreQuery):
         for e, h in zip(rows, slopes):
             self.add_slopes(slope, e, h)
         s = np.concatenate(scores)
-        numbers = {"square": s @ s, "nearly_cut": np.count_nonzero(np.abs(s) >= CUT)}
-        return scaled_rows(rows, s), numbers | {"slope": vech(slope)}
+        return scaled_rows(rows, s), {
+            "square": s @ s,
+            "nearly_cut": np.count_nonzero(np.abs(s) >= CUT),
+            "slope": vech(slope),
+        }
 
 
 # Mean excess over the clip, in units of it, of each residual that is counted near the limit, for a
