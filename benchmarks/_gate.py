@@ -242,6 +242,12 @@ def _fliphat(numbers):
             yield f"epsilon {epsilon:g}, T={rounds}", _cell("FLIPHAT", "regret", values)
 
 
+def _guesses(numbers):
+    for epsilon, of_guesses in zip(numbers["epsilons"], numbers["fractions"]):
+        for guess, runs in zip(numbers["guesses"], of_guesses):
+            yield f"epsilon {epsilon:g}, {guess} kept", _cell("FLIPHAT", "regret", runs)
+
+
 def _elimination(numbers):
     for privacy in numbers["privacy"]:
         found = numbers[privacy]
@@ -334,6 +340,7 @@ CELLS = {
     "linucb_comparison": _regrets,
     "linucb_comparison_part": _regrets,
     "bandit_fliphat": _fliphat,
+    "bandit_fliphat_guess": _guesses,
     "bandit_fliphat_part": _fliphat,
     "bandit_fliphat_uniform": _fliphat,
     "bandit_elimination": _elimination,

@@ -775,10 +775,8 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         """Rows phi(x, a) of the chosen actions; with ``shared=False`` x is in the block of a."""
         if self.shared:
             return rows
-        n, d = rows.shape
-        blocks = np.zeros((n, self.n_actions_, d))
-        blocks[np.arange(n), actions] = rows
-        return blocks.reshape(n, self.n_actions_ * d)
+        blocks = np.eye(self.n_actions_)[actions][:, :, None] * rows[:, None]
+        return blocks.reshape(len(rows), self.n_actions_ * rows.shape[1])
 
     def _checked_shape(self, contexts, of_rows=False):
         """Shape of contexts, or of one row a round: it is public, and no value is looked at."""

@@ -58,10 +58,21 @@ class WeightedRewards:
         """Middle of the range of the rewards, whose ends may be so large that their sum is none."""
         return self.low / 2.0 + self.high / 2.0
 
-    def clipped(self, X, y):
-        """Weights and rewards inside of their public ranges, whatever a row holds."""
-        w = np.clip(np.nan_to_num(X[:, 0], nan=0.0), 0.0, self.max_weight)
-        return w, np.clip(np.nan_to_num(y, nan=self.middle), self.low, self.high)
+    @property
+    def bound(self):
+        """Largest distance of a weighted reward from the middle, by which terms are divided."""
+        return self.max_weight * (self.high / 2.0 - self.low / 2.0)
+
+    def sides(self, X, y):
+        """u = w (r - low) / c and v = w (high - r) / c, c = max_weight (high - low), of each round.
+
+        They are clipped, whatever a row holds. Both factors are divided by their bounds first: a
+        product may be larger than the largest number.
+        """
+        share = np.clip(np.nan_to_num(X[:, 0]) / self.max_weight, 0.0, 1.0)
+        r = np.clip(np.nan_to_num(y, nan=self.middle), self.low, self.high)
+        part = np.clip((r / 2.0 - self.low / 2.0) / (self.high / 2.0 - self.low / 2.0), 0.0, 1.0)
+        return share * part, share * (1.0 - part)
 
 
 @frozen
@@ -69,8 +80,7 @@ class ValueQuery(WeightedRewards, Query):
     """Sum of (t, 1.5 t^2), t = w (r - middle) / bound in [-1, 1].
 
     A row is the weight w, clipped to [0, max_weight]; rewards are clipped to their range; NaN
-    becomes 0 and the middle. Both factors of t are divided by their bounds first: a product may be
-    larger than the largest number. Sensitivity 2: with d = |t - t'| and s = |t + t'|, d + s <= 2,
+    becomes 0 and the middle. Sensitivity 2: with d = |t - t'| and s = |t + t'|, d + s <= 2,
     replacing a round moves the squared norm by d^2 (1 + 2.25 s^2), at most 4: attained at
     t = -t' = 1, and below 3.6 where it has another local maximum (d of about 1.4).
     """
@@ -79,16 +89,9 @@ class ValueQuery(WeightedRewards, Query):
     shape = (2,)
     sensitivity = 2.0 * ROUNDING
 
-    @property
-    def bound(self):
-        """Largest distance of a weighted reward from the middle, by which terms are divided."""
-        return self.max_weight * (self.high / 2.0 - self.low / 2.0)
-
     def sum(self, X, y):
         """Exact sum over a chunk of rounds."""
-        w, r = self.clipped(X, y)
-        part = (r - self.middle) / (self.high / 2.0 - self.low / 2.0)
-        t = np.clip(w / self.max_weight * part, -1.0, 1.0)
+        t = np.subtract(*self.sides(X, y))
         return np.array([t.sum(), VALUE_WEIGHT * (t @ t)])
 
 
@@ -96,8 +99,7 @@ class ValueQuery(WeightedRewards, Query):
 class FilledQuery(WeightedRewards, Query):
     """Sum of (u - v, sqrt(3) (u + v), .5 u^2, .5 v^2): what bounds a value from both sides.
 
-    u = w (r - low) / c and v = w (high - r) / c with c = max_weight (high - low), so that u, v >= 0
-    and u + v = w / max_weight <= 1.
+    Both sides of the weighted rewards are at least 0, and u + v = w / max_weight <= 1.
 
     Sensitivity sqrt(4 + 2 / 4). With a and b the changes of u and v, (a - b)^2 + 3 (a + b)^2 = 4
     (a^2 + a b + b^2). With one sign |a| + |b| <= 1, and it is at most 4 (|a| + |b|)^2 <= 4; of two
@@ -111,12 +113,7 @@ class FilledQuery(WeightedRewards, Query):
 
     def sum(self, X, y):
         """Exact sum over a chunk of rounds."""
-        w, r = self.clipped(X, y)
-        share = w / self.max_weight
-        width = self.high / 2.0 - self.low / 2.0
-        part = np.clip((r / 2.0 - self.low / 2.0) / width, 0.0, 1.0)
-        u = share * part
-        v = share * (1.0 - part)
+        u, v = self.sides(X, y)
         sums = [(u - v).sum(), sqrt(3.0) * (u + v).sum()]
         return np.array([*sums, SQUARE_WEIGHT * (u @ u), SQUARE_WEIGHT * (v @ v)])
 
@@ -223,14 +220,15 @@ def private_off_policy_value(
     interval = _unclipped if covered else _filled
     quantile = two_sided_quantile(confidence_level)
     n = answer.n
-    return interval(query, answer.value / n, answer.noise.scale / n, n, quantile)
+    found = interval(query, answer.value / n, answer.noise.scale / n, n, quantile)
+    return PrivateValue(*map(float, found))
 
 
 def _unclipped(query, means, sigma, n, quantile):
     """Value and interval where no ratio is clipped, from means of n rounds and their noise."""
-    mean = float(np.clip(means[0], -1.0, 1.0))
+    mean = np.clip(means[0], -1.0, 1.0)
     square = (means[1] + quantile * sigma) / VALUE_WEIGHT
-    rounds = float(np.clip(square - mean**2, 0.0, 1.0)) / n
+    rounds = np.clip(square - mean**2, 0.0, 1.0) / n
     width = quantile * sqrt(sigma**2 + rounds) * query.bound
     value = query.middle + query.bound * mean
     share = sigma**2 / (sigma**2 + rounds) if sigma else 0.0
@@ -239,38 +237,29 @@ def _unclipped(query, means, sigma, n, quantile):
 
 def _filled(query, means, sigma, n, quantile):
     """Value, and an interval between the extremes of what is missing; from the same."""
-    low = query.low
-    high = query.high
-    unit = query.max_weight * (high - low)
+    range_y = query.low, query.high
     noise = sigma**2 / 3.0  # of u and v: (1 + 1 / 3) / 4
-    ends = []
-    variances = []
-    for sign, square in ((1.0, means[2]), (-1.0, means[3])):
-        mean = (means[1] / sqrt(3.0) + sign * means[0]) / 2.0
-        variance = (square + quantile * sigma) / SQUARE_WEIGHT - np.clip(mean, 0.0, 1.0) ** 2
-        variances.append(float(np.clip(variance, 0.0, 0.25)) / n)
-        ends.append(unit * (mean - quantile * sqrt(noise + variances[-1])))
-    value = query.middle + unit / 2.0 * float(np.clip(means[0], -1.0, 1.0))
-    value = min(max(value, low), high)
-    first = low + float(ends[0])
-    last = high - float(ends[1])
-    if first > last:  # weights of a mean above 1, as no probabilities have: nothing is known
-        first = low
-        last = high
-    first = min(max(first, low), value)
-    last = max(min(last, high), value)
-    share = noise / (noise + sum(variances) / 2.0) if sigma else 0.0
-    missing = 1.0 - query.max_weight * float(means[1]) / sqrt(3.0)
-    return PrivateValue(value, first, last, share, min(max(missing, 0.0), 1.0))
+    total = means[1] / sqrt(3.0)
+    sides = (total + np.array([1.0, -1.0]) * means[0]) / 2.0
+    squares = (means[2:] + quantile * sigma) / SQUARE_WEIGHT
+    rounds = np.clip(squares - np.clip(sides, 0.0, 1.0) ** 2, 0.0, 0.25) / n
+    ends = 2.0 * query.bound * (sides - quantile * np.sqrt(noise + rounds))
+    value = np.clip(query.middle + query.bound * np.clip(means[0], -1.0, 1.0), *range_y)
+    interval = query.low + ends[0], query.high - ends[1]
+    if interval[0] > interval[1]:  # weights of a mean above 1, as no probabilities have
+        interval = range_y  # nothing is known
+    first = np.clip(interval[0], query.low, value)
+    last = np.clip(interval[1], value, query.high)
+    share = noise / (noise + rounds.mean()) if sigma else 0.0
+    return PrivateValue(value, first, last, share, np.clip(1.0 - query.max_weight * total, 0.0, 1.0))
 
 
 def _check_shapes(target, actions, rewards, propensities):
     """Refuse shapes, which are public, that do not fit."""
     shape = public_shape(target)
     n = shape[:1]
-    check_shape(actions, "actions", n)
-    check_shape(rewards, "rewards", n)
-    check_shape(propensities, "propensities", n)
+    for values, name in ((actions, "actions"), (rewards, "rewards"), (propensities, "propensities")):
+        check_shape(values, name, n)
     if len(shape) not in (1, 2) or 0 in shape:
         raise ValueError("target must have shape (n_rounds,) or (n_rounds, n_actions).")
 

@@ -14,9 +14,10 @@ from ..._stored import stored_in_policies
 from ...privacy import MODELS
 from .._draws import HALF_NORMAL, flat, inverse_gap, optimistic
 from ._running import RunningSumsPolicy
-from ._sums import ball, certified, diagonal_blocks, self_normalized, without_blanks
+from ._sums import (
+    ball, certified, diagonal_blocks, self_normalized, steadied, without_blanks,
+)  # fmt: skip
 
-GAP_WEIGHT = 30.0
 Bonus = NotNegative | Literal["auto"]
 
 # code -> paper (Shariff and Sheffet 2018): equations.design, .target -> V~, u~;  region -> C_t
@@ -115,6 +116,8 @@ class OptimisticPolicy(RunningSumsPolicy):
     def _make_region(self, equations):
         if not self._certified:
             equations = equations if self._max_visits is None else without_blanks(equations)
+            if self.shared:
+                equations = steadied(equations, self._scaling.n_features)
             return self._posterior(equations, self.coef_norm)
         if self._trust.exact:
             failure = 1.0 - self.confidence_level
@@ -205,7 +208,7 @@ class LinSquareCB(UnderAnyTrust):
     ----------
     delta : float in [0, 1), default=1e-6
         Privacy parameter: choose it well below one over the number of rounds.
-    gap_weight : float, default=30.0
+    gap_weight : float, default=45.0
         An action that is expected to earn g less than the best one of K is played with probability
         1 / (K + gap_weight sqrt(K) g / s), s the root mean square error of the expectations.
 
@@ -258,7 +261,7 @@ class LinSquareCB(UnderAnyTrust):
     True
     """
 
-    gap_weight: NotNegative = GAP_WEIGHT
+    gap_weight: NotNegative = 45.0
 
     # Of the expectations, for rewards in [-1, 1]; of a start it is not known.
     _error: float = attribute(1.0)

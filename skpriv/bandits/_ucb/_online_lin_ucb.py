@@ -1,9 +1,10 @@
 """LinUCB on an online learner of the weights, and Maler, one for losses of unknown curvature."""
 
-from math import ceil, log, log2, sqrt
+from math import ceil, hypot, log, log2, sqrt
 from typing import Literal
 
 import numpy as np
+from scipy.special import logsumexp
 
 from ..._linalg import nearest_in_ball, psd_part, quadratic_forms
 from ..._parameters import parameters
@@ -60,7 +61,7 @@ class Maler:
         self._log_weights = self.log_priors.copy()
         self._experts = np.zeros((1 + 2 * count, size))
         # Newton experts: beta = min(1 / (4 G' D), 1) / 2 with G' = 7 / (25 D)  [Lemma 2]
-        self._beta = 0.5 * min(25.0 / 28.0, 1.0)
+        self._beta = 25.0 / 56.0
         start = np.eye(size) / (self._beta * self.diameter) ** 2
         self._metrics = np.repeat(start[None], count, axis=0)
         self._steps = 0
@@ -103,8 +104,7 @@ class Maler:
         distances = quadratic_forms(away[1 : 1 + count])
         squares[1 : 1 + count] = (self.rates * self.bound) ** 2 * distances
         self._log_weights += linear - squares
-        largest = self._log_weights.max()
-        self._log_weights -= largest + log(np.exp(self._log_weights - largest).sum())
+        self._log_weights -= logsumexp(self._log_weights)
 
     def _newton_step(self, newton, gradient):
         """Online Newton step of the exponentially concave surrogates, projected in its metric."""
@@ -291,7 +291,7 @@ class OnlineLinUCB(OptimisticPolicy):
         """Bound on the gradients of all steps, with probability confidence_level."""
         level = log(2.0 * self._steps / (1.0 - self.confidence_level))
         chi = sqrt(self._scaling.size) + sqrt(2.0 * level)
-        noise = sqrt(block.target_scale**2 + (block.design_scale * self.coef_norm) ** 2)
+        noise = hypot(block.target_scale, block.design_scale * self.coef_norm)
         return 2.0 * (1.0 + self.coef_norm + noise * chi / block.n)
 
     def _make_region(self, equations):

@@ -26,7 +26,7 @@ from ._sums import PhasedSums, Region, Windows, about, asymptotic, ball
 # Length of features over that of the constant. The intercept is the same for all actions, and need
 # not be known as well as slopes: with equal lengths regret was 1.2 to 1.5 times as large where the
 # mean reward of a zero feature is the middle of the range.
-FEATURES_TO_CONSTANT = 2.5
+FEATURES_TO_CONSTANT = 2.3
 UNSHUFFLED = "local"  # the model of reports that nobody shuffles
 
 

@@ -25,7 +25,7 @@ from scipy.special import chdtrc
 
 from ..._estimation._intervals import event, operator_quantile, shared
 from ..._estimation._moments import PRIOR_VARIANCES
-from ..._linalg import RELATIVE_ZERO, norm_of
+from ..._linalg import RELATIVE_ZERO, TINY, norm_of
 from ..._stored import frozen, frozen_object, stored_in_policies
 from ...privacy import (
     TOLD_ABOVE, Answer, GaussianNoise, PrivacyReport, Raw, charge, open_stream, parallel_part,
@@ -102,8 +102,9 @@ def self_normalized(equations, alpha, bound, failure):
 def noise_bound(equations, bound, level):
     """Bound on ||N_b - N_A theta||, ||theta|| <= bound, but for a probability of exp(-level)."""
     p = len(equations.target)
-    variance = equations.target_scale**2 + (equations.design_scale * bound) ** 2 / 2.0
-    largest = equations.target_scale**2 + (equations.design_scale * bound) ** 2
+    design = (equations.design_scale * bound) ** 2
+    largest = equations.target_scale**2 + design
+    variance = largest - design / 2.0
     trace = largest + (p - 1) * variance
     square = largest**2 + (p - 1) * variance**2
     return sqrt(trace + 2.0 * sqrt(square * level) + 2.0 * largest * level)
@@ -167,7 +168,7 @@ def about(equations, theta):
     return replace(equations, target=target, target_scale=scale, square=square)
 
 
-def asymptotic(equations, least_variance=0.0, blocks=1, resolved=0.0, constant=0.0):
+def asymptotic(equations, least_variance=0.0, blocks=1, constant=0.0):
     """Posterior of theta with the noise's exact law, and a normal prior chosen by its evidence.
 
     If each action has weights of its own, the Gram matrix is made of blocks: what is released
@@ -180,9 +181,6 @@ def asymptotic(equations, least_variance=0.0, blocks=1, resolved=0.0, constant=0
         The least variance of the prior.
     blocks : int
         Number of blocks of equal size.
-    resolved : float
-        An eigenvalue of the design counts if it exceeds so many times the operator norm of its
-        noise. If this is above 0, nothing is taken for known in other directions.
     constant : float
         Last entry of all rows; 0 if they have no constant.
 
@@ -191,71 +189,89 @@ def asymptotic(equations, least_variance=0.0, blocks=1, resolved=0.0, constant=0
     Region
     """
     spectrum = np.linalg.eigh(diagonal_blocks(equations.design, blocks))
-    return _posterior(equations, *spectrum, least_variance, resolved, constant)
+    return _posterior(equations, *spectrum, least_variance, constant)
 
 
-# Prior variance of the intercept, for rewards in [-1, 1]: a public grid. Its first value says that
-# a zero feature earns the middle of the range, and the others pay twice their log odds. With less,
-# noise moved the intercept of worlds that have none. With 5 it was found too late in a world with a
-# mean reward of .85.
-INTERCEPT_VARIANCES = np.array([1e-6, 1e-3, 1e-2, 0.1, 1.0])
-INTERCEPT_ODDS = 2.0 * (INTERCEPT_VARIANCES > 1e-6)
+def steadied(equations, size):
+    """Equations without the part of the differences in the design that noise explains.
+
+    Of the matrix of so many features with the mean m on its diagonal, R = A - m I has q orthonormal
+    coordinates, each with noise of variance s^2, and the estimate m I + (1 - (q - 2) s^2 / |R|^2) R
+    has a smaller expected square error than A, whatever is estimated (James and Stein 1961). Where
+    features vary alike in all directions, nearly all of R is noise, which would multiply the
+    weights. Their sums beside a constant are drawn towards 0 in the same way. Its square is public.
+    That the error is smaller is not counted in widths: with it regret was larger. Directions that
+    are hardly played seem a little better known, which a policy without widths does not make up
+    for.
+    """
+    design = equations.design.copy()
+    slopes = design[:size, :size]
+    sums = design[size:, :size]  # of rows with a constant
+    middle = np.trace(slopes) / size * np.eye(size)
+    slopes -= middle
+    for part, count, factor in (slopes, size * (size + 1) / 2.0 - 1.0, 1.0), (sums, size, 0.5):
+        noise = max(count - 2.0, 0.0) * factor * equations.design_scale**2
+        part *= max(0.0, 1.0 - noise / max((part**2).sum(), TINY))
+    slopes += middle
+    design[:size, size:] = sums.T
+    return replace(equations, design=design)
 
 
-def _posterior(equations, values, vectors, least_variance, resolved, constant=0.0):
+# Prior variances of the intercept, for rewards in [-1, 1]: a zero feature earns the middle of the
+# range, or it may earn anything, which are equally likely.
+INTERCEPT_VARIANCES = np.array([1e-6, 1.0])
+
+
+def _posterior(equations, values, vectors, least_variance, constant=0.0):
     """Posterior of theta in each block, by the eigenvalues and eigenvectors of their designs.
 
-    In the eigenvectors of the released design, target_i = value_i theta_i + error_i, where the
-    error has variance v value_i + s_b^2 + s_A^2 ||theta||^2 / 2, v the mean square of the rewards,
-    about their mean if rows have a constant, and theta plugged in. For the prior N(0, tau^2 I)
-    target_i has variance tau^2 value_i^2 more: tau^2 is the one on a public grid, and at least
-    ``least_variance``, under which the released target is most likely. The weight of a constant has
-    a prior variance of its own, which is tau^2 + extra and is chosen together with tau^2: a mean
-    reward far from the middle says nothing about the size of slopes. This is a change of rank one.
-    Not a certified region.
+    In the eigenvectors of the design, target_i = value_i theta_i + error_i, where the error has
+    variance v value_i + s_b^2 + s_A^2 ||theta||^2 / 2, v the mean square of the rewards, about
+    their mean if rows have a constant, and theta plugged in. The prior is N(0, tau^2 I): tau^2 is
+    the one on a public grid, and at least ``least_variance``, whose evidence is largest.
+
+    The weight u of a constant has a prior variance of its own, V: a mean reward far from the middle
+    says nothing about the size of slopes. With it the prior has exp(less u^2 / 2) as a factor, less
+    = 1 / tau^2 - 1 / V, and so has the posterior, a change of rank one. The mean of that factor is
+    what it adds to the evidence, (1 - less tau^2)^.5 its norm in the prior. Each of two V may be
+    right. Their evidence makes the odds, and the centre is the mean of both posteriors. So is the
+    form, which would be wider by the disagreement of the centres: with it regret was larger. Not a
+    certified region.
     """
-    blocks = len(values)
     values = np.maximum(values, 0.0)
-    target = np.einsum("bij,bi->bj", vectors, equations.target.reshape(blocks, -1))
-    values[values < resolved * equations.design_scale * sqrt(2.0 * values.shape[1])] = 0.0
-    variance = float(np.clip(mean_square(equations, constant), 0.01, 1.0))
-    taus = np.maximum(PRIOR_VARIANCES, least_variance)
+    target = np.einsum("bij,bi->bj", vectors, equations.target.reshape(values.shape))
+    variance = np.clip(mean_square(equations, constant), 0.01, 1.0)
+    taus = np.unique(np.maximum(PRIOR_VARIANCES, least_variance))
     along = vectors[:, -1]  # the constant, in the eigenvectors
-    extras = INTERCEPT_VARIANCES[:, None] / constant**2 - taus if constant else 0.0 * taus[None]
-    odds = INTERCEPT_ODDS[:, None]
-    pulls = (values * along)[:, None, None]
+    # By prior variances of the intercept and of slopes
+    less = 1.0 / taus - constant**2 / INTERCEPT_VARIANCES[:, None] if constant else 0.0 * taus[None]
     centre = np.zeros_like(target)
     for _ in range(3):
         norms = (centre**2).sum(axis=1, keepdims=True)
         spread = equations.target_scale**2 + equations.design_scale**2 * norms / 2.0
         errors = variance * values + spread
         errors[errors == 0.0] = 1.0  # exact sums that tell nothing: their values are 0 too
-        # By blocks, prior variances of the intercept, those of slopes, and eigenvectors
-        total = taus[:, None] * values[:, None, None] ** 2 + errors[:, None, None]
-        pull = target[:, None, None]
-        fits = -(np.log(total) + pull**2 / total).sum(axis=3)
-        if constant:
-            growth = 1.0 + extras * (pulls**2 / total).sum(axis=3)  # of the determinant
-            gain = extras * (pulls * pull / total).sum(axis=3) ** 2 / growth
-            fits = fits + gain - np.log(growth) - odds
-        best = fits.reshape(blocks, -1).argmax(axis=1)[:, None]
-        tau = taus[best % len(taus)]
-        extra = extras.ravel()[best]
-        # The precision is diag(1 / variances) - less along along'.
-        variances = 1.0 / (values**2 / errors + 1.0 / tau)
-        less = extra / (tau * (tau + extra))
-        spreading = variances * along
-        more = less / (1.0 - less * (spreading * along).sum(axis=1, keepdims=True))
-        centre = variances * values * target / errors
-        centre += more * (along * centre).sum(axis=1, keepdims=True) * spreading
-    if resolved:
-        # Weights are about 1, so that a variance of 1e6 stands for knowing nothing.
-        variances[values == 0.0] = 1e6
-    spreading = np.einsum("bij,bj->bi", vectors, spreading)[:, :, None]
-    across = spreading @ spreading.swapaxes(1, 2)
-    form = (vectors * variances[:, None]) @ vectors.swapaxes(1, 2) + more[:, :, None] * across
+        pull = (values * target / errors)[:, None]
+        # By blocks, prior variances of slopes, and eigenvectors
+        variances = 1.0 / ((values**2 / errors)[:, None] + 1.0 / taus[:, None])
+        means = variances * pull
+        fits = (np.log(variances / taus[:, None]) + means * pull).sum(axis=2)
+        mean = (means * along[:, None]).sum(axis=2)  # of the weight of the constant
+        left = 1.0 - less[:, None] * (variances * along[:, None] ** 2).sum(axis=2)
+        tilts = np.log((1.0 - less * taus)[:, None] / left) + less[:, None] * mean**2 / left
+        evidence = (fits + tilts) / 2.0
+        likely = np.exp(evidence - evidence.max(axis=(0, 2), keepdims=True))
+        best = likely.sum(axis=0).argmax(axis=1)
+        at = np.arange(len(best)), best
+        chances = likely[:, *at]
+        more = (chances * less[:, best] / left[:, *at]).sum(axis=0) / chances.sum(axis=0)
+        spreading = variances[at] * along
+        centre = means[at] + (more * mean[at])[:, None] * spreading
+    form = np.einsum("bij,bj,bkj->bik", vectors, variances[at], vectors)
+    spreading = np.einsum("bij,bj->bi", vectors, spreading)
+    form += np.einsum("b,bi,bj->bij", more, spreading, spreading)
     weights = np.einsum("bij,bj->bi", vectors, centre).ravel()
-    return Region(weights, form if blocks > 1 else form[0])
+    return Region(weights, form if len(form) > 1 else form[0])
 
 
 def mean_square(equations, constant):
@@ -400,9 +416,9 @@ class Windows:
         """Region of the weights, and the inverse of the mean square of the rows."""
         if self.intercept is not None:
             alone = self.intercept * np.eye(len(equations.target))[-1]
-            equations = about(equations, alone)
-            slopes = equations.design[:-1, :-1]
-            equations = replace(equations, design=slopes, gram=slopes, target=equations.target[:-1])
+            slopes = about(equations, alone)
+            design = slopes.design[:-1, :-1]
+            equations = replace(slopes, design=design, target=slopes.target[:-1])
         return window_estimate(equations, self._persons, self._blocks)
 
     def choose(self) -> Any:
@@ -441,9 +457,8 @@ class Windows:
         for fraction in FRACTIONS:
             place = self._origin + fraction * (now.rounds - self._origin)
             earlier = [mark for mark in usable if mark.rounds <= place]
-            if not earlier or earlier[-1].rounds - found[-1].rounds < LEAST_ROUNDS:
-                continue
-            if now.rounds - earlier[-1].rounds >= LEAST_ROUNDS:
+            ends = [found[-1].rounds, *(mark.rounds for mark in earlier[-1:]), now.rounds]
+            if earlier and np.diff(ends).min() >= LEAST_ROUNDS:
                 found.append(earlier[-1])
         return found
 
@@ -489,10 +504,16 @@ def window_estimate(equations, persons=False, blocks=1):
     equations = without_blanks(equations) if persons else equations
     least = 1.0 / len(equations.target)
     size = len(equations.target) // blocks
-    floor = max(equations.design_scale * sqrt(2.0 * size), equations.n * RELATIVE_ZERO)
+    noise = equations.design_scale * sqrt(2.0 * size)
+    floor = max(noise, equations.n * RELATIVE_ZERO)
     values, vectors = np.linalg.eigh(diagonal_blocks(equations.design, blocks))
     inverse = (vectors / np.maximum(values, floor)[:, None]) @ vectors.swapaxes(1, 2) * equations.n
-    return _posterior(equations, values, vectors, least, resolved=2.0), inverse
+    hidden = values < 2.0 * noise
+    values[hidden] = 0.0
+    found = _posterior(equations, values, vectors, least)
+    # Weights are about 1, so that a variance of 1e6 stands for knowing nothing.
+    unknown = np.einsum("bij,bj,bkj->bik", vectors, 1e6 * hidden, vectors)
+    return Region(found.centre, found.form + unknown.reshape(found.form.shape)), inverse
 
 
 # Batches are kept until there are so many, one has so many rows, or until a read: one sum is faster
@@ -644,11 +665,10 @@ class PhasedSums:
                 charge(stream.report.charged, self._options["name"])
         stream = stream.number(self._numbering.part(self._opened))
         if self.report is None:
-            name = self._options["name"]
-            budget = self._options["budget"]
-            secure = self._random_state is None
-            kinds = {"disjoint": True, "simulated": stream.report.simulated}
-            self.report = PrivacyReport(name, stream.model, budget, secure, **kinds)
+            self.report = PrivacyReport(
+                self._options["name"], stream.model, self._options["budget"],
+                self._random_state is None, disjoint=True, simulated=stream.report.simulated,
+            )  # fmt: skip
         (row,) = stream.report.rows  # the row that the session reported
         self.report.rows.append(replace(row, records=0))
         self._streams.append(stream)

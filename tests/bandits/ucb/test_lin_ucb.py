@@ -1,3 +1,5 @@
+from functools import partial
+from itertools import pairwise
 from math import log, sqrt
 from types import SimpleNamespace
 
@@ -277,3 +279,41 @@ def test_the_promise_before_the_first_round_is_that_after_it(kind, delta, channe
     assert before.delta >= policy.guarantee.delta
     with pytest.raises(PrivacyError, match="no room for Gaussian noise"):
         _ = kind(epsilon=1.0, delta=0.0).guarantee
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("max_visits", [None, 2])
+@pytest.mark.parametrize("kind", [LinUCB, LinSquareCB])
+def test_exact_sums_are_used_after_each_of_the_first_rounds(kind, max_visits, shared):
+    """With weights of each action and with persons, too, who come three times and count twice."""
+    rng = np.random.RandomState(0)
+    options = {"shared": shared} if shared else {"shared": shared, "n_actions": 3}
+    make = partial(
+        kind, privacy="none", fit_intercept=False, window=None, max_visits=max_visits,
+        random_state=0, **options,
+    )  # fmt: skip
+    contexts = rng.normal(size=(45, 3, 2) if shared else (45, 2)) / 4.0
+    actions = rng.randint(3, size=45)
+    rewards = rng.uniform(-1.0, 1.0, size=45)
+    users = np.arange(45) % 15
+    policy = make()
+    weights = []
+    for t in range(45):
+        one = slice(t, t + 1)
+        persons = {} if max_visits is None else {"users": users[one]}
+        policy.act(contexts[one], **persons)
+        assert (t >= 40) or policy.rounds_until_update_ == 1
+        policy.update(contexts[one], actions[one], rewards[one], **persons)
+        weights.append(policy.coef_.copy())
+    changed = [bool((old != new).any()) for old, new in pairwise(weights)]
+    assert all(changed[:29])
+    counted = np.arange(45) < (44 if max_visits is None else 30)  # 44 is the last read
+    phi = contexts[np.arange(45), actions] if shared else np.zeros((45, 6))
+    if not shared:
+        for t, action in enumerate(actions):
+            phi[t, 2 * action : 2 * action + 2] = contexts[t]
+    target = policy._sums.mark.answer.value[: phi.shape[1]]
+    np.testing.assert_allclose(target, (phi * rewards[:, None])[counted].sum(axis=0), atol=1e-12)
+    persons = {} if max_visits is None else {"users": users}
+    together = make().update(contexts, actions, rewards, **persons)
+    np.testing.assert_allclose(together.coef_, policy.coef_, rtol=1e-9)
