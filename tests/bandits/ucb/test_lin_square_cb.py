@@ -10,7 +10,7 @@ from skpriv.privacy import Budget, open_stream
 
 
 def test_chances_are_inverse_gap_weights():
-    """1 / (K + 30 sqrt(K) gap / s), of the fit that was released."""
+    """1 / (K + 45 sqrt(K) gap / s), of the fit that was released."""
     contexts = np.random.RandomState(0).uniform(-0.5, 0.5, size=(400, 4, 3))
     policy = LinSquareCB(epsilon=3.0, random_state=0)
     actions = policy.act(contexts)
@@ -18,7 +18,7 @@ def test_chances_are_inverse_gap_weights():
     actions = policy.act(np.broadcast_to(contexts[0], (100, 4, 3)))
     means = contexts[0] @ policy.coef_
     gaps = means.max() - means
-    expected = 1.0 / (4.0 + 30.0 * 2.0 / policy._error * gaps)
+    expected = 1.0 / (4.0 + 45.0 * 2.0 / policy._error * gaps)
     expected[np.argmax(means)] += 1.0 - expected.sum()
     np.testing.assert_allclose(policy.propensities_, expected[actions], rtol=1e-9)
 
