@@ -251,14 +251,20 @@ def _filled(query, means, sigma, n, quantile):
     first = np.clip(interval[0], query.low, value)
     last = np.clip(interval[1], value, query.high)
     share = noise / (noise + rounds.mean()) if sigma else 0.0
-    return PrivateValue(value, first, last, share, np.clip(1.0 - query.max_weight * total, 0.0, 1.0))
+    return PrivateValue(
+        value, first, last, share, np.clip(1.0 - query.max_weight * total, 0.0, 1.0)
+    )
 
 
 def _check_shapes(target, actions, rewards, propensities):
     """Refuse shapes, which are public, that do not fit."""
     shape = public_shape(target)
     n = shape[:1]
-    for values, name in ((actions, "actions"), (rewards, "rewards"), (propensities, "propensities")):
+    for values, name in (
+        (actions, "actions"),
+        (rewards, "rewards"),
+        (propensities, "propensities"),
+    ):
         check_shape(values, name, n)
     if len(shape) not in (1, 2) or 0 in shape:
         raise ValueError("target must have shape (n_rounds,) or (n_rounds, n_actions).")
