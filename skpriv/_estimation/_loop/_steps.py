@@ -264,8 +264,8 @@ def at_solution(session, maps, link, theta, priors=()):
     gram, _ = gram_query.gram(session.sum(gram_query, QUESTION))
     values, vectors = np.linalg.eigh(gram)
     # No row is longer than 1, so that no weight is below 1
-    # Of curves no direction is stretched that less than one record tells
-    least = values.sum() / session.n if priors else RELATIVE_ZERO * values[-1]
+    # Of curves no direction is stretched that less than ten records tell
+    least = 10.0 * values.sum() / session.n if priors else RELATIVE_ZERO * values[-1]
     values = np.maximum(values, max(least, 1e-300))
     W = (vectors * np.sqrt(values[0] / values)) @ vectors.T
     whitened = Whitened(maps.row_map, W)
@@ -282,13 +282,17 @@ def at_solution(session, maps, link, theta, priors=()):
     answer = session.sum(query, QUESTION)
     equation = ScoreEquation.of(query, answer)
     if priors:
-        square = trace_of(equation.slope)
-        deviation = sqrt(min(equation.square + b @ equation.slope @ b, 1.0))
+        slope = equation.slope
+        square = trace_of(slope)
+        level = np.linalg.solve(W.T, maps.row_map.constant)
+        level *= level @ slope @ b / (level @ slope @ level)  # the mean of the fit
+        away = b - level
+        deviation = sqrt(min(equation.square + away @ slope @ away, 1.0))
         noise = 1e-3 * deviation * square / sqrt(answer.n)  # in place of none: far above rounding
         pool = make_pool(session, whitened, sqrt(square), link, deviation, priors, None)
-        pool.add(replace(equation, moment_scale=noise, slope_scale=noise))
-        moment = equation.moment + equation.slope @ (b - pool.b)
-        b = pool.b
+        pool.add(replace(equation, point=away, moment_scale=noise, slope_scale=noise))
+        moment = equation.moment + slope @ (away - pool.b)
+        b = pool.b + level
         equation = replace(equation, point=b, moment=moment)
     most_rows = session.persons or 1
     degrees = link.degrees
