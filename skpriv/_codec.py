@@ -518,9 +518,7 @@ class _Decoder:
         raise KeyError("of no known kind")
 
     def _float(self, value):
-        if value["float"] not in ("nan", "inf", "-inf"):
-            raise TypeError("no such number")
-        return float(value["float"])
+        return {"nan": np.nan, "inf": np.inf, "-inf": -np.inf}[value["float"]]
 
     def _dict(self, value):
         pairs = [_items(pair, 2) for pair in _items(value["dict"])]
@@ -575,7 +573,10 @@ class _Decoder:
         return name, step
 
     def _array(self, value):
-        return self._place(value, self._entries(value["array"], value))
+        array = self._entries(value["array"], value)
+        if array.ndim == 2 and array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise TypeError("a matrix of no numbers: a decomposition of it may have no end")
+        return self._place(value, array)
 
     def _entries(self, items, value):
         if not DTYPE.fullmatch(value["dtype"]):
