@@ -40,6 +40,7 @@ _OF_A_PROCESS = ("_lock", "_skpriv")
 MOST_BYTES = 2**28  # of a model: a file that is larger is not read
 MOST_ENTRIES = 2**31  # bytes of the state of a policy, and of an array
 MOST_MET = 1_000_000  # values of a small file, each as often as others refer to it
+MOST_FEATURES = 2**22  # of an estimator, each of which gets a name where its table is told
 MOST_DEPTH = 150  # of values in each other; a policy that combines others has about 40
 # Types of arrays: truth values, numbers, texts, and what is several of these
 DTYPE = re.compile(r"[<>|=]?(b1|[iu][1248]|f[248]|U\d{1,6}|O\d?)")
@@ -628,7 +629,10 @@ class _Decoder:
         estimator = self._place(value, kind(**params))
         if not params.keys().isdisjoint(fitted):
             raise TypeError("a parameter that is also an attribute")
-        set_state(estimator, **self._state(fitted, _names_of_class(kind)))
+        attributes = self._state(fitted, _names_of_class(kind))
+        if not 0 <= attributes.get("n_features_in_", 0) <= MOST_FEATURES:
+            raise TypeError("a number of features that no model has")
+        set_state(estimator, **attributes)
         return estimator
 
     def _object(self, value):
