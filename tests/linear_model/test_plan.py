@@ -76,10 +76,12 @@ def test_it_agrees_with_the_report_of_a_fit(kind, n, privacy):
 
 
 @pytest.mark.parametrize("kind, estimand, n", [
-    ("line", "fitted", 3000), ("line", "fitted", 100_000), ("line", "least_squares", 10_000),
-    ("line", "least_squares", 100_000), ("counts", "fitted", 10_000),
-    ("counts", "likelihood", 100_000), ("classes", "fitted", 10_000),
+    ("line", "fitted", 3000), ("line", "least_squares", 10_000), ("counts", "fitted", 10_000),
     ("classes", "likelihood", 30_000), ("curves", "fitted", 10_000),
+    *(pytest.param(*case, marks=pytest.mark.slow) for case in [
+        ("line", "fitted", 100_000), ("line", "least_squares", 100_000),
+        ("counts", "likelihood", 100_000), ("classes", "fitted", 10_000),
+    ]),
 ])  # fmt: skip
 def test_its_errors_are_those_of_fits(kind, estimand, n):
     """The median of three fits. A variance for an error, or rows in half of the ranges, are not."""
