@@ -106,6 +106,14 @@ def fliphat_clipping():
     return _swept("`data_max`", tables, lambda name, value: f"{value:g}".replace("0.", "."))
 
 
+def fliphat_guess():
+    """The same against the number of coefficients to keep."""
+    found = numbers_of("bandit_fliphat_guess")
+    header = ["coefficients to keep", *(f"epsilon {epsilon:g}" for epsilon in found["epsilons"])]
+    columns = [map(with_error, of_guesses) for of_guesses in found["fractions"]]
+    return written(header, [[str(guess), *cells] for guess, *cells in zip(found["guesses"], *columns)])
+
+
 # Rows of a page, and the names of the records; the policies of the library to begin with are bold.
 LINUCB = {
     "LinUCB, not private (textbook width)": "LinUCB, textbook",
@@ -185,6 +193,7 @@ def elimination():
 TABLES = {
     "bandits": bandits,
     "fliphat": fliphat,
+    "fliphat guess": fliphat_guess,
     "fliphat uniform": lambda: fliphat("bandit_fliphat_uniform"),
     "fliphat sizes": fliphat_sizes,
     "fliphat clipping": fliphat_clipping,

@@ -30,6 +30,7 @@ MAKERS = {
     "bandit_fliphat": ("bandit_fliphat", "bandit_fliphat", "draw_rounds"),
     "bandit_fliphat_sizes": ("bandit_fliphat", "bandit_fliphat", "draw_sizes"),
     "bandit_fliphat_clipping": ("bandit_fliphat", "bandit_fliphat", "draw_clipping"),
+    "bandit_fliphat_guess": ("bandit_fliphat_guess", "bandit_fliphat_guess", "draw"),
     "bandit_linucb": ("linucb_comparison", "linucb_comparison", "draw"),
     "bandit_elimination": ("bandit_elimination", "bandit_elimination", "draw"),
     "bandit_square_cb": ("bandit_square_cb", "bandit_square_cb", "draw"),
