@@ -195,14 +195,13 @@ def asymptotic(equations, least_variance=0.0, blocks=1, constant=0.0):
 def steadied(equations, size):
     """Equations without the part of the differences in the design that noise explains.
 
-    Of the matrix of so many features with the mean m on its diagonal, R = A - m I has q orthonormal
-    coordinates, each with noise of variance s^2, and the estimate m I + (1 - (q - 2) s^2 / |R|^2) R
-    has a smaller expected square error than A, whatever is estimated (James and Stein 1961). Where
-    features vary alike in all directions, nearly all of R is noise, which would multiply the
-    weights. Their sums beside a constant are drawn towards 0 in the same way. Its square is public.
-    That the error is smaller is not counted in widths: with it regret was larger. Directions that
-    are hardly played seem a little better known, which a policy without widths does not make up
-    for.
+    The matrix A of so many features has a mean m on its diagonal. R = A - m I has q orthonormal
+    coordinates, each with noise of variance s^2, and m I + (1 - (q - 2) s^2 / |R|^2) R has a
+    smaller expected square error than A, whatever is estimated (James and Stein 1961). Nearly all
+    of R is noise if features vary alike in all directions, and it would multiply the weights. Their
+    sums beside a constant are drawn towards 0 in the same way. Its square is public. Widths do not
+    count that the error is smaller: regret was larger if they did. Directions that are hardly
+    played seem a little better known, which a policy without widths does not make up for.
     """
     design = equations.design.copy()
     slopes = design[:size, :size]
