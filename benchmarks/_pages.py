@@ -111,7 +111,9 @@ def fliphat_guess():
     found = numbers_of("bandit_fliphat_guess")
     header = ["coefficients to keep", *(f"epsilon {epsilon:g}" for epsilon in found["epsilons"])]
     columns = [map(with_error, of_guesses) for of_guesses in found["fractions"]]
-    return written(header, [[str(guess), *cells] for guess, *cells in zip(found["guesses"], *columns)])
+    return written(
+        header, [[str(guess), *cells] for guess, *cells in zip(found["guesses"], *columns)]
+    )
 
 
 # Rows of a page, and the names of the records; the policies of the library to begin with are bold.
