@@ -370,6 +370,7 @@ NOT_COMPARED = {
     "speed_peers": "processor time beside other packages, which have no last version here",
     "private_search": "scores that a search picked among candidates",
     "large": "seconds and memory of one pass through files, on one machine",
+    "first_interval": "one fit, whose picture begins a page",
     "first_table": "the table of the landing page",
 }
 
