@@ -338,10 +338,13 @@ class Player(Recorder):
         if index >= len(self._dealt) or self.mismatches:
             return fresh
         records, order = self._dealt[index]
-        if len(records) != len(self.orders[-1][0]):
+        others = self.orders[-1][0]
+        if not records or not others:  # one of them has a record that is no number
+            records = others = []
+        if len(records) != len(others):
             self.mismatches.append(f"random order {index + 1} is of another number of records")
             return fresh
-        return Carried.along(order, records, self.orders[-1][0], rows.indexed)
+        return Carried.along(order, records, others, rows.indexed)
 
     def _matching(self, event, index):
         """The event of the first run in this place, or None if it is another question."""

@@ -116,3 +116,20 @@ def test_a_list_of_names_stays_a_list_and_a_frame_has_its_rows_sorted():
     assert X[0].tolist() == [12.0, 8.0, 4.0, 0.0]
     _, sorted_names = ordered((np.arange(4.0), names), lambda x, names: -x)
     assert sorted_names == [1.0, "1", 1, "b"] and list(map(type, sorted_names))[1:3] == [str, int]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_record_that_is_no_number_is_none_of_another_table(value):
+    """Batches cannot be read where one is refused: no order is of fewer records for that."""
+    pyarrow = pytest.importorskip("pyarrow")
+    (X, y), _ = _table(60)
+    other = X.copy()
+    other[7] = value
+
+    def run(model, data):
+        table = pyarrow.table({"a": data[0][:, 0], "b": data[0][:, 1]})
+        model.fit(table, data[1])
+
+    make = partial(ImproperSGDRegressor, **EDGES, random_state=0)
+    found = replay(make, (X, y), (other, y), run=run)
+    assert found.holds, str(found)
