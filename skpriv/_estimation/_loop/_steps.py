@@ -253,7 +253,7 @@ def at_solution(session, maps, link, theta, priors=()):
     link : StepLink
     theta : ndarray of shape (p,), or of some such vectors one after the other
     priors : sequence of ndarray
-        As of `fit_rows`.
+        Shapes L of a prior theta = tau L c, see `fit_rows`.
 
     Returns
     -------
