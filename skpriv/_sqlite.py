@@ -44,7 +44,7 @@ DAMAGED_MARK = (
 MOST_OF_MARK = 10_000  # bytes that are read of a mark, which has about 50
 
 # Identity and entries of a file as this process has seen them: a mark can be put back, too
-_LAST_ENTRIES: dict[Any, int] = {}
+_LAST_ENTRIES: dict[Any, Any] = {}
 
 
 @contextmanager
@@ -114,12 +114,12 @@ class Database:
                 with closing(sqlite3.connect(fresh, isolation_level=None)) as connection:
                     connection.execute("PRAGMA synchronous = EXTRA")
                     connection.execute("PRAGMA application_id = 0x736B7072")  # "skpr"
-            try:
-                os.link(fresh, self.path)
-            except FileExistsError:  # another process was faster
-                pass
-            except OSError:  # no hard links here
-                os.replace(fresh, self.path)
+            with suppress(FileExistsError):  # another process was faster
+                try:
+                    os.link(fresh, self.path)
+                except OSError:  # no hard links here; nor may this file take the place of another
+                    with open(self.path, "xb") as file:
+                        file.write(Path(fresh).read_bytes())
         finally:
             Path(fresh).unlink(missing_ok=True)
 
@@ -238,12 +238,12 @@ class Database:
     def _check_history(self, connection: Connection) -> None:
         """Refuse a file that has fewer entries than the mark beside it says."""
         if self.history:
-            earlier: Any = (self._marked(), _LAST_ENTRIES.get(self.path))
+            earlier = [self._marked(), _LAST_ENTRIES.get(self.path)]
             now = self._entries(connection)  # after these
             if any(one and now and one[0] == now[0] and now[1] < one[1] for one in earlier):
                 raise PrivacyError(PUT_BACK.format(self.kind, self.path))
 
-    def _marked(self) -> tuple[str, int] | None:
+    def _marked(self) -> Any:
         """Identity and number of entries in the mark, or None where there is no mark."""
         try:
             with open(f"{self.path}.mark", "rb") as file:

@@ -166,3 +166,18 @@ def test_a_mark_that_a_loss_of_power_has_emptied_is_none(content, tmp_path):
     (tmp_path / "ledger.db.mark").write_bytes(content)
     record(ledger, "b", ONE)
     assert len(ledger.charges()) == 2
+
+
+@pytest.mark.parametrize("faster", [False, True])
+def test_where_no_links_are_no_new_file_takes_the_place_of_another(faster, tmp_path, monkeypatch):
+    """A file that another process had made in the meantime was replaced, with its charges."""
+    path = tmp_path / "ledger.db"
+    monkeypatch.setattr("os.link", lambda *paths: (_ for _ in ()).throw(OSError("no links")))
+    if faster:
+        record(Ledger(path), "a", ONE)
+        monkeypatch.setattr(
+            "os.path.isfile", lambda path, known=[False]: known.pop() if known else True
+        )
+    ledger = Ledger(path)
+    record(ledger, "b", ONE)
+    assert len(ledger.charges()) == 1 + faster
