@@ -72,9 +72,9 @@ def test_wrong_shapes_leave_the_state_unchanged(policy, make_rounds):
     before = state(policy)
     for change in WRONG_SHAPES:
         if np.shape(change.get("contexts"))[1:] != (5, 3) and "contexts" in change:
-            with pytest.raises(ValueError, match="must have shape"):
+            with pytest.raises(ValueError, match="have shape"):
                 policy.act(change["contexts"])
-        with pytest.raises(ValueError, match="must have shape") as caught:
+        with pytest.raises(ValueError, match="have shape") as caught:
             policy.update(**{**GOOD, **change})
         assert "secret" not in str(caught.value)
         assert state(policy) == before
