@@ -83,12 +83,14 @@ ROOMS = {
 
 def write_reference(folder):
     """Write the page that lists every public name of every room, from their ``__all__``."""
-    lines, seen = ["API reference", "=============", ""], {"__version__"}
+    lines, seen = ["API reference", "=============", ""], []
     for room, title in ROOMS.items():  # a name is shown where it comes first
         if find_spec(room) is None:
             continue
-        names = sorted(set(import_module(room).__all__) - seen, key=str.lower)
-        seen.update(names)
+        known = {name: getattr(import_module(room), name) for name in import_module(room).__all__}
+        names = [name for name, thing in known.items() if not any(thing is one for one in seen)]
+        names = sorted(set(names) - {"__version__"}, key=str.lower)
+        seen += known.values()
         lines += [title, "-" * len(title), "", f".. currentmodule:: {room}", ""]
         lines += [".. autosummary::", "   :toctree: .", "   :nosignatures:", ""]
         lines += [*(f"   {name}" for name in names), ""]

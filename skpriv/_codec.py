@@ -66,6 +66,19 @@ def save(model: Any, path: Any, *, overwrite: bool = False) -> None:
     Notes
     -----
     **Privacy guarantee**: the file holds what `to_dict` returns and nothing else.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> import skpriv
+    >>> from skpriv.linear_model import SSPRegressor
+    >>> X = np.linspace(-1.0, 1.0, 1000)[:, None]
+    >>> model = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)).fit(X, X[:, 0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     skpriv.save(model, os.path.join(folder, "model.json"))
+    ...     os.listdir(folder)
+    ['model.json']
     """
     text = to_json(model)
     if len(text) > MOST_BYTES:

@@ -308,6 +308,20 @@ def replay(
     coupled orders holds for the fits.
 
     Answers are listened to in the calling process and thread.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.audit import replay
+    >>> from skpriv.linear_model import SSPRegressor
+    >>> X, y = np.zeros((50, 1)), np.zeros(50)
+    >>> other = y.copy()
+    >>> other[0] = 1.0
+    >>> def make():
+    ...     return SSPRegressor(epsilon=1.0, data_norm=1.0, bounds_y=(-1, 1))
+    >>> found = replay(make, (X, y), (X, other))
+    >>> found.epsilon <= 1.0, found.differences
+    (True, [])
     """
     check_maker(make, "")
     D = tuple(D)

@@ -449,6 +449,16 @@ class Description(Printed):
         The two-way counts that were asked for.
     privacy_report : PrivacyReport
         The ``report``.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skpriv import describe
+    >>> from skpriv.preprocessing import Numeric
+    >>> table = pd.DataFrame({"age": [30.0, 40.0, 50.0] * 1000})
+    >>> found = describe(table, {"age": Numeric(0, 100)}, epsilon=5.0, delta=1e-6, random_state=0)
+    >>> round(found["age"].mean.estimate)
+    40
     """
 
     def __init__(

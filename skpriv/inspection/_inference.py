@@ -52,6 +52,13 @@ class WaldTest(_WaldNumbers):
         Number of estimable sums that are tested.
     p_value : float
         Probability, in [0, 1], of a statistic at least as large under the hypothesis.
+
+    Examples
+    --------
+    >>> from skpriv.inspection import WaldTest
+    >>> test = WaldTest(statistic=9.2, degrees_of_freedom=2, p_value=0.01)
+    >>> test.p_value < 0.05
+    True
     """
 
     # Names of those that are not estimable by themselves

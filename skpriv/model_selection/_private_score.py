@@ -278,6 +278,17 @@ class PrivateScore:
         interval is (-inf, 1).
     privacy_report_ : PrivacyReport
         Queries about the held-out rows, and their price.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.linear_model import SSPRegressor
+    >>> from skpriv.model_selection import private_score
+    >>> X = np.linspace(-1.0, 1.0, 20_000)[:, None]
+    >>> model = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(X, X[:, 0])
+    >>> found = private_score(model, X, X[:, 0], epsilon=1.0, delta=1e-6, random_state=0)
+    >>> found.resolved, found.confidence_level
+    (True, 0.95)
     """
 
     r2: float

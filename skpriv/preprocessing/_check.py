@@ -113,6 +113,14 @@ class TableCheck(Printed):
         counts are exact.
     stand_ins : dict of str to str
         What a cell of a column without a value counts as where the schema does not say it.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skpriv.preprocessing import Numeric, check_table
+    >>> found = check_table(pd.DataFrame({"age": [30, 400, None]}), {"age": Numeric(0, 120)})
+    >>> found.to_frame().loc["age", ["read", "clipped", "missing"]].tolist()
+    [1.0, 1.0, 1.0]
     """
 
     columns: list
@@ -301,5 +309,4 @@ def _strange(frame, schema):
 def _cell_states(series, column):
     """Number of the state of each cell of a column."""
     states = column.states(series)
-    absent = (states == LOST) & (codes_of(series, {}, 1, 0) == 0)
-    return np.where(absent, ABSENT, states)
+    return np.where((states == LOST) & (codes_of(series, {}, 1, 0) == 0), ABSENT, states)

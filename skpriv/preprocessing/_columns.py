@@ -673,7 +673,7 @@ class Boolean(_Levels):
     def coded(self) -> Any:
         """Levels and their rows of the block."""
         names, rows = super().coded
-        return [name.lower() if name in ("False", "True") else name for name in names], rows
+        return [{"False": "false", "True": "true"}.get(name, name) for name in names], rows
 
     def _effect(self, name):
         return f"{name}={self._levels[1]}"
@@ -728,8 +728,10 @@ class _Listed(ColumnType):
         ndarray of int of shape (n_rows,)
             One state for each cell.
         """
-        codes = codes_by_text(self.categories, self.spellings).items()
-        listed = {said: ABSENT if code is None else READ for said, code in codes}
+        listed = {
+            said: ABSENT if code is None else READ
+            for said, code in codes_by_text(self.categories, self.spellings).items()
+        }
         return codes_of(series, listed, UNLISTED if self.other else LOST, LOST)
 
 

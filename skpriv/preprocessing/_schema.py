@@ -741,6 +741,14 @@ def guessed_type(series: Any) -> ColumnType:
     -------
     ColumnType
         A type without its range or list. It is a guess about private cells, for the curator.
+
+    Examples
+    --------
+    >>> import narwhals.stable.v2 as nw
+    >>> import pandas as pd
+    >>> from skpriv.preprocessing import guessed_type
+    >>> guessed_type(nw.from_native(pd.Series(["1,5", "2,25", ""]), series_only=True))
+    Numeric(decimal=',')
     """
     (dtype,) = dtypes_of(series).values()
     if kind_of(dtype) not in ("texts", None):

@@ -176,6 +176,12 @@ def capabilities(model: str) -> Capabilities:
     Raises
     ------
     PrivacyError
+
+    Examples
+    --------
+    >>> from skpriv.privacy import capabilities
+    >>> capabilities("local").same_rows, capabilities("central").same_rows
+    (False, True)
     """
     if model not in _STATED:
         raise PrivacyError(

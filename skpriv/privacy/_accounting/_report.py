@@ -136,6 +136,15 @@ class PrivacyReport(Printed):
         Whether one draw stood for the noise of all devices, on a machine that has the rows.
     promised : Guarantee or None
         What the users of a bandit are promised by these answers; None: what one record is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.linear_model import SSPRegressor
+    >>> X = np.linspace(-1.0, 1.0, 1000)[:, None]
+    >>> report = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)).fit(X, X[:, 0]).privacy_report_
+    >>> report.guarantee.epsilon, report.secure
+    (1.0, True)
     """
 
     name: str

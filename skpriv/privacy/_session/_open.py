@@ -339,6 +339,21 @@ def open_session(
         If an active accountant cannot pay; nothing has been read then.
     PrivacyError
         If the guarantee cannot be had, for example ``delta=0`` with Gaussian noise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv import Budget
+    >>> from skpriv.privacy import Query, open_session
+    >>> class Mean(Query):
+    ...     name, shape, sensitivity = "mean", (1,), 1.0
+    ...     def sum(self, X, y):
+    ...         return np.array([np.clip(y, 0.0, 1.0).sum()])
+    >>> X, y = np.zeros((1000, 1)), np.full(1000, 0.25)
+    >>> session = open_session("central", X, y, Budget(1.0, 1e-6), random_state=0)
+    >>> answer = session.sum(Mean(), 1.0)
+    >>> round(float(answer.value[0] / answer.n), 1)
+    0.3
     """
     trust = Trust.of(privacy, budget)
     options = {"currency": currency, "smallest_share": smallest_share, "groups": groups}

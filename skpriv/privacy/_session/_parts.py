@@ -36,6 +36,15 @@ def split(session: Any, *sizes: Any) -> "list[SessionPart]":
     ------
     PrivacyError
         If the parts do not fit, or the session has answered something.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv import Budget
+    >>> from skpriv.privacy import open_session, split
+    >>> session = open_session("central", np.zeros((10, 1)), np.zeros(10), Budget(1.0, 1e-6))
+    >>> [part.n for part in split(session, 7, 3)]
+    [7, 3]
     """
     inside = isinstance(session, SessionPart)
     divided, place = (session._session, session._place) if inside else (session, 0)
