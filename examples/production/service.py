@@ -40,6 +40,8 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self):
         try:
             body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))))
+            if not isinstance(body, dict):
+                raise KeyError("event")
             if self.path == "/rank":
                 action, propensity = self.loop.rank(
                     body["event"], body["contexts"], body.get("available"), k=body.get("k")

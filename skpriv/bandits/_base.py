@@ -372,8 +372,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
     @property
     def _turn_lock(self):
         """Lock of this object, which its copies do not share; whoever comes first makes it."""
-        own = self.__dict__
-        return own["_lock"] if "_lock" in own else own.setdefault("_lock", TurnLock())
+        return self.__dict__.setdefault("_lock", TurnLock())
 
     def __getstate__(self) -> Any:
         # A copy that is begun in the midst of an update waits for its end, and every answer from

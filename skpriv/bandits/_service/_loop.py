@@ -257,7 +257,7 @@ class Loop:
         hashes = [hash_of(self._key, *each) for each in zip(names, contexts, masks, strict=True)]
         with self._store.transaction() as held:
             found = [held.find(name) for name in names]
-            self._refresh(held, found[0][0])
+            self._refresh(held)
             places = [repeated(row, each, k) for row, each in zip(found, hashes, strict=True)]
             new = [at for at, place in enumerate(places) if place is None]
             if new:
@@ -290,7 +290,7 @@ class Loop:
             was learned, "unknown" was never ranked.
         """
         if type(reward) is not float or not isfinite(reward):
-            (reward,) = finite_numbers([reward], "reward", (1,)).tolist()
+            reward = float(finite_numbers(reward, "reward", ()))
         return self._brought([event_id], [reward])[0]
 
     def reward_many(self, event_ids: Any, rewards: Any) -> list[str]:
@@ -546,6 +546,8 @@ class Loop:
         learns the same events at the same time gets the same ones, and the first who saves them
         goes on.
         """
+        with self._store.reading() as held:
+            self._due(held)  # a long look, while others write
         with self._store.transaction() as held:
             self._refresh(held)
             first, n = self._due(held, force)
@@ -636,9 +638,9 @@ class Loop:
         held.note(self._clock(), sentence)
         LOG.warning(sentence)
 
-    def _refresh(self, held, version=None):
-        """Take over what another thread or process has learned, of this version if it is known."""
-        version = held.version() if version is None else version
+    def _refresh(self, held):
+        """Take over what another thread or process has learned."""
+        version = held.version()
         if version != self._version:
             self.policy = held.policy()  # first: a file that cannot be read is read again
             self._due_from = 0  # no event before it lets the policy learn
