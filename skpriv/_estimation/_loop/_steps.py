@@ -281,15 +281,18 @@ def at_solution(session, maps, link, theta, priors=()):
         query = link.score_query(of_persons, whitened, maps.target_map, link.origin, b)
     answer = session.sum(query, QUESTION)
     equation = ScoreEquation.of(query, answer)
-    if priors:
+    if priors and equation.slope.any():  # some record has a weight
         slope = equation.slope
-        square = trace_of(slope)
         level = np.linalg.solve(W.T, maps.row_map.constant)
-        level *= level @ slope @ b / (level @ slope @ level)  # the mean of the fit
+        weight = level @ slope @ level  # mean of the weights of the records
+        level *= level @ slope @ b / weight  # the mean of the fit
         away = b - level
-        deviation = sqrt(min(equation.square + away @ slope @ away, 1.0))
+        variance = (equation.square + away @ slope @ away) / weight
+        deviation = sqrt(min(max(variance, 1e-12), 1.0))
+        square = trace_of(slope)
         noise = 1e-3 * deviation * square / sqrt(answer.n)  # in place of none: far above rounding
-        pool = make_pool(session, whitened, sqrt(square), link, deviation, priors, None)
+        length = sqrt(square / weight)
+        pool = make_pool(session, whitened, length, link, deviation, priors, None)
         pool.add(replace(equation, point=away, moment_scale=noise, slope_scale=noise))
         moment = equation.moment + slope @ (away - pool.b)
         b = pool.b + level

@@ -194,6 +194,14 @@ def test_more_budget_and_more_knots_do_not_bend_lines():
     assert errors[1] < 0.5 * 0.25 * 31 / 2000
 
 
+@pytest.mark.parametrize("value", [0.0, 0.5, 9.0])
+def test_a_target_of_one_value_is_fitted_without_privacy(value):
+    X, _ = draw(200)
+    model = AdditiveRegressor(**PUBLIC, privacy="none").fit(X, np.full(200, value))
+    middle = np.clip(value, *PUBLIC["bounds_y"])
+    np.testing.assert_allclose(model.predict(X), middle, atol=1e-12)
+
+
 def test_a_fit_without_privacy_is_no_less_smooth():
     """R-squared of 400 records was .09 below that of epsilon=100, since nothing was shrunk."""
     found = []
