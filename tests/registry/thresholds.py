@@ -200,10 +200,10 @@ THRESHOLDS = {
         lambda epsilon: raises_or_not(BudgetAccountant, 1.0, 1e-6, set_aside=(epsilon, 1e-6)), 1.0
     ),
     "privacy/_ledger/_context.py take": Threshold(paid, 1.0),
-    "privacy/_session/_base.py _slot": Threshold(shares, 0.5),
+    "privacy/_session/_base.py check_share": Threshold(shares, 0.5),
     "privacy/_session/_base.py _pay": Threshold(louder, 1.0),
-    "privacy/_session/_parts.py _for_session": Threshold(partial(shares, divide=True), 0.5),
-    "privacy/_session/_parts.py _for_session, of users who answer once": Threshold(
+    "privacy/_session/_base.py check_share, of a part": Threshold(partial(shares, divide=True), 0.5),
+    "privacy/_session/_base.py check_share, of users who answer once": Threshold(
         partial(shares, divide=True, privacy="local"), 0.5
     ),
     "privacy/_session/_parts.py split": Threshold(divided, N - 10),
@@ -257,6 +257,8 @@ NOT_ASKED = {
     "_wire.py is_known": FORM,
     "_wire.py read_report": FORM,
     "privacy/_accounting/_cost.py _check_parameter": RANGE,
+    "privacy/_accounting/_cost.py zcdp_delta": SEARCH,
+    "privacy/_accounting/_cost.py falls": SEARCH,
     "privacy/_accounting/_cost.py _nonnegative": RANGE,
     "privacy/_accounting/_cost.py __post_init__": RANGE,
     "privacy/_accounting/_guarantee.py check_gaussian": RANGE,

@@ -104,7 +104,7 @@ def test_a_ten_thousandth_too_much_is_too_much(privacy):
     """Of a part, and of a session that is divided after it has answered."""
     (part,) = split(_session(privacy), N)
     part.sum(Total(), 0.6)
-    with pytest.raises(PrivacyError, match="left of the session or part"):
+    with pytest.raises(PrivacyError, match="share=.*left.*add up"):
         part.sum(Total(), 0.4001)
     part.sum(Total(), 0.4)
     session = _session(privacy)
@@ -136,7 +136,7 @@ def test_what_does_not_fit_is_refused():
         with pytest.raises(PrivacyError, match=words):
             session.sum(Total(), 0.1, chosen)
     part = split(_session("central"), 10)[0]
-    with pytest.raises(PrivacyError, match="must be above 0, and at most"):
+    with pytest.raises(PrivacyError, match="share=.* above 0.*left"):
         part.sum(Total(), 1.5)
 
 
@@ -183,7 +183,7 @@ def test_subsets_of_a_part_never_cost_more_than_the_budget():
     assert part.records(0.5, few) == 100
     assert part.sum(Total(), 0.5, few).noise == law == part.noise(Total(), 0.5)
     part.sum(Total(), 0.5, few)
-    with pytest.raises(PrivacyError, match="left of the session or part"):
+    with pytest.raises(PrivacyError, match="share=.*left.*add up"):
         part.sum(Total(), 0.1, part.piece(0.05))
     assert part.report.total.fits(BUDGET)
     (users,) = split(_session("local"), 800)

@@ -90,7 +90,7 @@ def test_shares_add_up_to_at_most_one(privacy):
 def test_a_share_is_a_part(privacy, share):
     session = open_session(privacy, *line_data(1000), BUDGET, 0)
     session._rows = ArrayRows(Unreadable(), Unreadable(1000))
-    with pytest.raises(PrivacyError, match="must be above 0, and at most"):
+    with pytest.raises(PrivacyError, match="share=.* above 0.*left"):
         session.sum(Moments(), share)
     assert session.report.rows == []
 
