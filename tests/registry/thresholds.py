@@ -202,7 +202,9 @@ THRESHOLDS = {
     "privacy/_ledger/_context.py take": Threshold(paid, 1.0),
     "privacy/_session/_base.py check_share": Threshold(shares, 0.5),
     "privacy/_session/_base.py _pay": Threshold(louder, 1.0),
-    "privacy/_session/_base.py check_share, of a part": Threshold(partial(shares, divide=True), 0.5),
+    "privacy/_session/_base.py check_share, of a part": Threshold(
+        partial(shares, divide=True), 0.5
+    ),
     "privacy/_session/_base.py check_share, of users who answer once": Threshold(
         partial(shares, divide=True, privacy="local"), 0.5
     ),
