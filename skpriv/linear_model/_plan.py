@@ -7,7 +7,7 @@ errors of a fit to real rows that are spread in the same way. A few made-up rows
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property, lru_cache
 from math import ceil, inf, isfinite, nan, sqrt
 from typing import Any
 from warnings import catch_warnings
@@ -369,6 +369,7 @@ class _Imagined:
             return MOST_RECORDS
         return MOST_SIMULATED // self.model.max_rows_per_group
 
+    @lru_cache(maxsize=64)
     def rehearse(self, n, estimand):
         """The `Rehearsal` with n records: the median of some fits, of which each draws noise."""
         if n > self.largest_n:
@@ -451,8 +452,7 @@ def plan_of(model, n, n_features, schema, shares, smallest_level, mean, deviatio
         deviation = LEFT_BY_LINE * usual[1] if deviation is None and usual else deviation
     n_features = check_length(n_features, "n_features")
     imagined = _Imagined(model, n_features, encoder, levels, mean, deviation)
-    rehearse = cache(imagined.rehearse)
-    found = {name: rehearse(n, name) for name in model.law_estimands}
+    found = {name: imagined.rehearse(n, name) for name in model.law_estimands}
     declared = found[model.estimand]
     rows = declared.report.rows
     noise = np.array([float(row.scale) for row in rows])
@@ -473,7 +473,7 @@ def plan_of(model, n, n_features, schema, shares, smallest_level, mean, deviatio
         * trust.budget.mu
         / (n_features + 1) ** 1.5,
         level_records=replace(imagined, shares=absent).level_rows(n),
-        rehearse=rehearse,
+        rehearse=imagined.rehearse,
         largest_n=imagined.largest_n,
         assumed=model._assumed_target(imagined.few_rows[1]),
         unit=declared.report.unit,

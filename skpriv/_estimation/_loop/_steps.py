@@ -274,9 +274,10 @@ def at_solution(session, maps, link, theta, priors=()):
     of_persons = session.persons is not None
     if link.parts == 1:
         limit = link.limit or 2.0 + norm_of(b)  # no residual of a line is larger
-        most_excess = 0.0 if link.linear else None
         kind = PersonScoreQuery if of_persons else ScoreQuery
-        query = kind(whitened, maps.target_map, 0.0, b, limit, link, True, most_excess)
+        query = kind(
+            whitened, maps.target_map, 0.0, b, limit, link, True, 0.0 if link.linear else None
+        )
     else:
         query = link.score_query(of_persons, whitened, maps.target_map, link.origin, b)
     answer = session.sum(query, QUESTION)
@@ -284,26 +285,24 @@ def at_solution(session, maps, link, theta, priors=()):
     if priors and equation.slope.any():  # some record has a weight
         slope = equation.slope
         level = np.linalg.solve(W.T, maps.row_map.constant)
-        weight = level @ slope @ level  # mean of the weights of the records
-        level *= level @ slope @ b / weight  # the mean of the fit
+        of_level = slope @ level
+        weight = of_level @ level  # mean of the weights of the records
+        level *= of_level @ b / weight  # the mean of the fit
         away = b - level
-        variance = (equation.square + away @ slope @ away) / weight
-        deviation = sqrt(min(max(variance, 1e-12), 1.0))
+        deviation = sqrt(max((equation.square + away @ slope @ away) / weight, 1e-12))
         square = trace_of(slope)
         noise = 1e-3 * deviation * square / sqrt(answer.n)  # in place of none: far above rounding
-        length = sqrt(square / weight)
-        pool = make_pool(session, whitened, length, link, deviation, priors, None)
+        pool = make_pool(session, whitened, sqrt(square / weight), link, deviation, priors, None)
         pool.add(replace(equation, point=away, moment_scale=noise, slope_scale=noise))
-        moment = equation.moment + slope @ (away - pool.b)
         b = pool.b + level
-        equation = replace(equation, point=b, moment=moment)
+        equation = replace(equation, point=b, moment=equation.moment + slope @ (away - pool.b))
     most_rows = session.persons or 1
     degrees = link.degrees
     if of_persons:
         degrees = cluster_degrees(session.n, round(answer.n * most_rows), len(b))
-    line = Line(equation, np.zeros(p), 0.0) if link.parts == 1 else None
     return LoopFit(
-        link.origin, each, b, equation.square, equation.slope, (equation,), line, True, session.n,
+        link.origin, each, b, equation.square, equation.slope, (equation,),
+        Line(equation, np.zeros(p), 0.0) if link.parts == 1 else None, True, session.n,
         link=link, rows_per_record=most_rows, degrees=degrees,
     )  # fmt: skip
 
