@@ -266,7 +266,7 @@ def at_solution(session, maps, link, theta, priors=()):
     # No row is longer than 1, so that no weight is below 1
     # Of curves no direction is stretched that less than ten records tell
     least = 10.0 * values.sum() / session.n if priors else RELATIVE_ZERO * values[-1]
-    values = np.maximum(values, max(least, 1e-300))
+    values = np.maximum(values, least + 1e-300)
     W = (vectors * np.sqrt(values[0] / values)) @ vectors.T
     whitened = Whitened(maps.row_map, W)
     each = link.repeated(W)
@@ -352,7 +352,7 @@ def prior_shapes(whitened, deviation, unit, priors=()):
     a constant column had no limit as n grew.
     """
     W = whitened.W
-    p = len(whitened.W)
+    p = len(W)
     square = W @ W.T
     shapes = [np.linalg.solve(W.T, prior) for prior in priors]
     for effect in EFFECTS:
