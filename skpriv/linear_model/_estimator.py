@@ -7,7 +7,9 @@ from sklearn.base import RegressorMixin
 
 from .._compat import StrOptions, fit_context
 from .._estimation._oracle import Oracle
-from .._parameters import Delta, Epsilon, PrivacyModel, RandomState, RowsOfPerson, parameters
+from .._parameters import (
+    Delta, Epsilon, PrivacyModel, RandomState, RowsOfPerson, attribute, parameters,
+)  # fmt: skip
 from ..privacy import MODELS, Accounted, Budget, PrivacyReport, Trust
 from ._opening import persons_of
 from ._predictions import PredictsAtPoints
@@ -136,6 +138,9 @@ class PrivateEstimator(Accounted, Oracle):
     privacy: Annotated[PrivacyModel, StrOptions(MODELS.keys())] = "central"
     random_state: RandomState = None
     privacy_report_: PrivacyReport = field(init=False)
+    # Whether somebody reads the note of a fit that has sums: a policy has words of its own for
+    # them, and its oracle spends nothing on the note.
+    _is_read: bool = attribute(True)
 
     # Parameters that only some estimators have, and what they are for all others.
     effects = coef_norm = calibration_size = bounds_X = data_norm = start = cast(Any, None)

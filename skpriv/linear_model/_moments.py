@@ -179,7 +179,9 @@ class MomentRegressor(PoolsFits, CertifiedIntervals, FitsPersons, PredictionInte
             Limits on the deviation of the residuals.
         """
         maps = query.maps
-        of_clips = CLIPPED_SHARE * (maps.row_map.bounded and session.trust.can.same_rows)
+        of_clips = CLIPPED_SHARE * (
+            self._is_read and maps.row_map.bounded and session.trust.can.same_rows
+        )
         answer = session.sum(query, share - of_clips)
         equations = query.equations(answer)
         theta = self._keep(equations)

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 from registry.estimators import ssp
+from sklearn.base import clone
 
-from skpriv.bandits import EpochGreedy, LinSquareCB, LinUCB, RandomPolicy, SquareCB
+from skpriv.bandits import EpochGreedy, EpochSchedule, LinSquareCB, LinUCB, RandomPolicy, SquareCB
 from skpriv.bandits._notes import NEARLY_ALL, FULL, OF_A_TENTH, moment_notes
-from skpriv.linear_model import LinearRegression
+from skpriv.linear_model import LinearRegression, ReweightedRegressor, SSPRegressor
 
 LENGTH, TIMES, RANGE, HIDDEN = "longer and were clipped", "5 times", "bounds_y", "hides"
 COMMON = {"bounds_y": (0, 1), "random_state": 0}
@@ -132,3 +133,19 @@ def test_thresholds_are_those_of_the_sentences(constant):
 def unit(rng, n):
     rows = gaussian(rng, n)
     return rows / np.linalg.norm(rows, axis=-1, keepdims=True)
+
+
+@pytest.mark.parametrize("kind", [ReweightedRegressor, SSPRegressor])
+def test_an_oracle_spends_nothing_on_a_note_that_nobody_reads(kind):
+    """A fit counts clipped rows where there is budget to spare; that of a policy does not."""
+    rng = np.random.RandomState(0)
+    contexts, rewards = rng.uniform(-0.5, 0.5, (4000, 2, 2)), rng.uniform(-1, 1, 4000)
+    oracle = kind(epsilon=5.0, data_norm=1.0, bounds_y=(-1, 1), random_state=0)
+    policy = SquareCB(oracle, schedule=EpochSchedule(first=2000), random_state=0)
+    policy.update(contexts, policy.act(contexts), rewards)
+    alone = clone(oracle).fit(contexts[:2000, 0], rewards[:2000])
+    asked = [
+        [row.query for row in report.rows].count("rows outside of their bounds")
+        for report in (alone.privacy_report_, policy._epochs[0].report)
+    ]
+    assert asked == [1, 0]

@@ -143,6 +143,7 @@ def failure_of_fit(oracle, X, y, releases):
     """
     with noticed_charges() as charges:
         try:
+            oracle._is_read = False
             oracle.fit(X, y)
             for cost in charges * (releases - 1):
                 charge(cost, type(oracle).__name__)
