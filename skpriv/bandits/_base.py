@@ -265,7 +265,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         if not self._has_begun:
             self._begin(n_actions, shape[-1])
         numbers = floats(contexts)
-        if self._reads_values and numbers is not contexts:  # an array as it should be was read
+        if self._reads_values:
             finite(numbers)
         self.n_actions_ = n_actions
         return self._phi(numbers), available

@@ -332,8 +332,7 @@ def finite_numbers(data: Any, name: str, shape: Any = None) -> np.ndarray:
     """
     check_shape(data, name, shape)
     values = floats(data)
-    if values is not data:  # an array as it should be was looked at
-        finite(values)
+    finite(values)
     return values
 
 
