@@ -588,7 +588,7 @@ class _Decoder:
 
     def _array(self, value):
         array = self._entries(value["array"], value)
-        if array.ndim == 2 and array.dtype.kind == "f" and not np.isfinite(array).all():
+        if array.ndim == 2 and array.dtype.kind == "f" and np.isinf(array).any():
             raise TypeError("a matrix of no numbers: a decomposition of it may have no end")
         return self._place(value, array)
 

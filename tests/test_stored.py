@@ -170,7 +170,6 @@ HOSTILE = {
     "a float beyond": {"array": [1e999, 1.0], **ENTRIES},
     "a number beyond": 1e999,
     "an infinite matrix": {"array": [{"float": "inf"}, 1.0], "shape": [1, 2], "dtype": "<f8"},
-    "a matrix of none": {"array": [{"float": "nan"}, 1.0], "shape": [1, 2], "dtype": "<f8"},
     "bytes of an infinite matrix": {"array": "AAAAAAAA8H8=", "shape": [1, 1], "dtype": "<f8"},
     "an unknown number": {"float": "nan(1)"},
     "a number of a list": {"float": [1]},

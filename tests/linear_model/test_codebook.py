@@ -115,7 +115,7 @@ def test_the_channel_follows_from_public_numbers(Estimator, n, n_features, param
     model.n_features_in_ = n_features
     rows = SimpleNamespace(n=n, n_features=n_features, at_hand=True, on_devices=False)
     if Estimator is AdditiveRegressor:
-        found = model._channel(rows, model._plan(n_features))
+        found = model._channel(rows)
     else:
         found = best_reports(model, public_maps(model, n_features).size, rows)
     assert found == channel

@@ -290,7 +290,7 @@ class Loop:
             was learned, "unknown" was never ranked.
         """
         if type(reward) is not float or not isfinite(reward):
-            reward = float(finite_numbers(reward, "reward", ()))
+            (reward,) = finite_numbers([reward], "reward", (1,)).tolist()
         return self._brought([event_id], [reward])[0]
 
     def reward_many(self, event_ids: Any, rewards: Any) -> list[str]:
