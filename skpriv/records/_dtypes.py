@@ -10,7 +10,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from ._values import arrow_classes, cells, dtype_of, is_column, is_dask_frame
+from ._values import arrow_classes, dtype_of, is_dask_frame
 
 # How the names of dtypes begin, in all libraries, and what their cells are; the first one counts.
 _BEGINNINGS = {
@@ -118,22 +118,10 @@ def refuse_dtypes(
 
 
 def refuse_no_numbers(data: Any, where: str) -> None:
-    """Refuse an argument that must be numbers, by its dtypes, and objects most of which are texts.
+    """Refuse an argument that must be numbers, by its dtypes alone.
 
-    What most of them are counts as public: one record decides it only at a tie. Otherwise all rows
-    of persons would be left out in silence, as those are that hold no number.
+    No cell of a column of objects is looked at: if most of them were texts, one record could decide
+    whether it is refused.
     """
-    if isinstance(data, np.ndarray) and data.dtype.kind in "biuf":
-        return  # at once: each round of a policy asks
-    table = nw.from_native(data, pass_through=True, eager_only=True)
-    if isinstance(table, nw.DataFrame):
-        for column in table.iter_columns():
-            refuse_no_numbers(column.to_native(), f"The column {column.name!r} of {where}")
-        return
-    dtypes = dtypes_of(data)
-    if kind_of(dtypes.get("", object)) is None:
-        plain = data if isinstance(data, np.ndarray | list | tuple) else ()
-        texts = [issubclass(type(c), str) for c in (cells(data) if is_column(data) else plain)]
-        if 2 * sum(texts) > len(texts):
-            dtypes = {"": "str objects"}
-    refuse_dtypes(dtypes, where)
+    if not isinstance(data, np.ndarray) or data.dtype.kind not in "biuf":  # each round asks
+        refuse_dtypes(dtypes_of(data), where)

@@ -12,6 +12,7 @@ from registry.refusals import uncharged
 
 from skpriv import describe
 from skpriv.linear_model import LinearRegression, LogisticRegression
+from skpriv.privacy import BudgetAccountant
 from skpriv.preprocessing import (
     Boolean,
     BoundsScaler,
@@ -279,10 +280,13 @@ def test_numbers_of_an_odd_type_are_read_as_numbers(kind):
 
 COMMAS = [f"{number},5" for number in range(40)]
 TEXTS = {
-    "list": list, "texts": np.array, "objects": lambda cells: np.array(cells, dtype=object),
-    "pandas": pd.Series, "objects of pandas": lambda cells: pd.Series(cells, dtype=object),
-    "categories": lambda cells: pd.Series(cells, dtype="category"), "polars": pl.Series,
-    "Arrow": pa.array, "mostly": lambda cells: [*cells[:21], *[1.0] * 19],
+    "texts": np.array, "pandas": lambda cells: pd.Series(cells, dtype="string"),
+    "categories": lambda cells: pd.Series(cells, dtype="string").astype("category"),
+    "polars": pl.Series, "Arrow": pa.array,
+}  # fmt: skip
+OBJECTS = {
+    "list": list, "array": lambda cells: np.array(cells, dtype=object),
+    "pandas": lambda cells: pd.Series(cells, dtype=object),
 }  # fmt: skip
 
 
@@ -298,6 +302,22 @@ def test_texts_are_refused_as_numbers_free_of_charge(kind, groups):
     table = pd.DataFrame({"a": ones}).assign(b=texts)
     with uncharged(r"'b' of X holds texts .*TableEncoder\(schema\)"):
         model.fit(table, ones, **named)
+
+
+@pytest.mark.parametrize("kind", OBJECTS)
+def test_no_record_decides_whether_objects_are_refused(kind):
+    """With one text more than a half they were, before the charge, and else they were not."""
+    ones, named = np.ones(40), {"groups": [*range(20)] * 2, "max_rows_per_group": 2}
+    spent = []
+    for n_texts in (0, 20, 21, 40):
+        cells = [*COMMAS[:n_texts], *ones[n_texts:]]
+        table = pd.DataFrame({"a": ones, "b": pd.Series(cells, dtype=object)})
+        with BudgetAccountant(9.0, 1e-5, unit=("person", 2)) as accountant:
+            model = LinearRegression(data_norm=9.0, bounds_y=(0, 50), random_state=0)
+            model.fit(np.zeros((40, 1)), OBJECTS[kind](cells), **named)
+            model.fit(table, ones, **named)
+        spent.append(accountant.spent)
+    assert spent == spent[:1] * 4
 
 
 @pytest.mark.parametrize("cell", ["none", np.nan])
