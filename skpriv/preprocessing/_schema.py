@@ -371,26 +371,20 @@ class Schema(Mapping):
     def check_dtypes(self, table: Any, names: Any) -> None:
         """Refuse columns whose dtypes, which are public, let nobody read a cell; with the remedy.
 
-        A column in memory most of whose cells are missing has any dtype: which one is an accident.
-
         Parameters
         ----------
         table : data frame or rows
-            Its dtypes are looked at, and whether most cells of a column that they refuse are
-            missing, which counts as public: one record decides it only at a tie.
+            Its dtypes alone are looked at. How many cells are missing is private.
         names : iterable of str
             The columns of the schema that are read.
         """
         dtypes = as_rows(table).dtypes if is_lazy(table) else dtypes_of(table)
         names = present_names(names, self, "names", "the schema")
         for name, own in zip(names, same_names(names, dtypes), strict=True):
-            column = self[name]
-            if own is None or kind_of(dtypes[own]) in column.readable:
-                continue
-            if is_lazy(table) or 2 * as_frame(table)[own].is_null().sum() <= len(table):
+            if own is not None:
                 refuse_dtypes(
-                    {own: dtypes[own]}, "the table", f"the type {column.kind!r} does not read",
-                    column.readable,
+                    {own: dtypes[own]}, "the table",
+                    f"the type {self[name].kind!r} does not read", self[name].readable,
                 )  # fmt: skip
 
     @property
