@@ -156,8 +156,13 @@ class Transaction(Connection):
         return self._one("SELECT first FROM policy")
 
     def set(self, cutoff, default_reward):
-        """Keep what is not None; a file that begins has an hour, and a reward of 0."""
+        """Keep what is not None; a file that begins has an hour, and a reward of 0.
+
+        A new version lets all workers find out again which events have passed the cutoff.
+        """
         self.execute("INSERT OR IGNORE INTO settings VALUES (0, 3600.0, 0.0, 0)")
+        changed = "UPDATE policy SET version = version + 1 WHERE ? != (SELECT cutoff FROM settings)"
+        self.execute(changed, (cutoff and float(cutoff),))
         for name, value in {"cutoff": cutoff, "default_reward": default_reward}.items():
             if value is not None:
                 self.execute(f"UPDATE settings SET {name} = ?", (float(value),))

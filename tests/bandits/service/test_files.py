@@ -135,3 +135,18 @@ def test_the_file_keeps_the_cutoff_and_the_default_reward(tmp_path):
     now[0] = 21.0
     assert Loop(None, **given).learn() == 40
     assert [first.reward(k, 1.0) for k in (0, 1)] == ["repeated", "late"]
+
+
+def test_events_that_had_passed_a_shorter_cutoff_wait_for_the_longer_one(tmp_path):
+    """A worker that had looked before the change gave them the default reward."""
+    given = {"path": tmp_path / "service", "clock": lambda: now[0]}
+    now = [0.0]
+    first = Loop(LinUCB(bounds_y=(0, 1), random_state=0), cutoff=10.0, learn_every=99, **given)
+    for k in range(40):
+        first.rank(k, np.eye(2))
+    now[0] = 11.0
+    assert first.learn() == 0  # it looked: all of them had passed the cutoff
+    Loop(None, cutoff=20.0, learn="elsewhere", **given)
+    assert first.learn(force=True) == 0 and first.reward(0, 1.0) == "taken"
+    now[0] = 21.0
+    assert first.learn(force=True) == 40
