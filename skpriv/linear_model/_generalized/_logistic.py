@@ -243,17 +243,18 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
                 "Pass estimand='fitted'."
             )
         check_kind(y, classes)
-        in_batches = y is None or read_in_batches(X, y)
-        records = public_rows(self, X, y if in_batches else public_zeros(y))
-        values = tuple(map(float, range(n_classes)))
-        if isinstance(records, ArrayRows):
-            records = LabelledRows(X, y, classes)
-            records.n_jobs = self.n_jobs
-        elif classes.dtype.kind == "U":
+        # A mapped array with a target is in memory, however large it is
+        in_batches = read_in_batches(None if isinstance(X, np.memmap) else X, y)
+        if in_batches and classes.dtype.kind == "U":
             raise ValueError(
                 f"classes={self.classes!r} are text, and rows that are read in batches have "
                 "numbers: encode the target, or pass X and y in memory."
             )
+        records = public_rows(self, X, y if y is None or in_batches else public_zeros(y))
+        values = tuple(map(float, range(n_classes)))
+        if isinstance(records, ArrayRows):
+            records = LabelledRows(X, y, classes)
+            records.n_jobs = self.n_jobs
         else:
             values = tuple(map(float, classes))
         self.classes_ = classes

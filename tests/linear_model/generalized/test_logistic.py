@@ -17,6 +17,7 @@ from skpriv.linear_model import LinearRegression, LogisticRegression
 from skpriv.linear_model._generalized._labels import ClassTarget
 from skpriv.linear_model._generalized._logistic import NO_LABEL
 from skpriv.privacy import Answer
+from skpriv.records import _tables
 
 COEF, INTERCEPT = np.array([2.0, -1.0, 0.5]), -0.5
 
@@ -146,6 +147,20 @@ def test_labels_whose_dtype_is_of_the_other_kind_are_refused_uncharged(classes, 
     for labels in [others[0], frame] if classes == (0, 1) else others[1:]:
         with uncharged("classes=.*dtype"):
             make(classes=classes, privacy=privacy).fit(X, labels)
+
+
+def test_text_labels_are_of_rows_in_memory_and_of_large_mapped_ones(tmp_path, monkeypatch):
+    """Those of mapped rows were refused as no numbers, and batches with a remedy of regressors."""
+    monkeypatch.setattr(_tables, "KEPT_BYTES", 1000)
+    X, y = data(1500)
+    labels = np.array(["no", "yes"])[y]
+    mapped = np.memmap(tmp_path / "rows", float, "w+", shape=X.shape)
+    mapped[:] = X
+    found = [make(classes=("no", "yes")).fit(rows, labels).coef_ for rows in (X, mapped)]
+    np.testing.assert_array_equal(*found)
+    table = pytest.importorskip("pyarrow").table({"a": X[:, 0]})
+    with uncharged("text, and rows that are read in batches"):
+        make(classes=("no", "yes")).fit(table, labels)
 
 
 def test_probabilities_and_intervals_belong_together():
