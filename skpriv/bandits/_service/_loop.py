@@ -423,8 +423,9 @@ class Loop:
         Returns
         -------
         status : dict
-            ``events``, ``learned`` (as `n_learned`), ``waiting`` (all others), ``version`` (times
-            that the policy was saved), ``rounds_until_update``, ``troubles`` (their number),
+            ``events``, ``learned`` (as `n_learned`), ``waiting`` (all others), ``version`` (it
+            grows when the policy is saved or the cutoff changes), ``rounds_until_update``,
+            ``troubles`` (their number),
             ``last_trouble`` (a sentence, or None), ``clock_behind`` and ``guarantee``. The clock is
             so many seconds behind a `rank` that waits for its reward, or the last one, or with
             ``in_order=False`` any. It went back, and nothing reaches its cutoff before.

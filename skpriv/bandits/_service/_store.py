@@ -61,7 +61,7 @@ AFTER_ALL = "(SELECT ifnull(max(number), 0) + 1 FROM events)"
 WAITING = f"""
 SELECT first, ifnull((
     SELECT number FROM events JOIN settings
-    WHERE number >= max(first, ?) AND reward IS NULL AND time > ? - cutoff
+    WHERE number >= max(first, closed, ?) AND reward IS NULL AND time > ? - cutoff
     ORDER BY number LIMIT 1
 ), {AFTER_ALL}) FROM policy
 """

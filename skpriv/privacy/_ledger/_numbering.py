@@ -150,11 +150,12 @@ class Numbering:
     -----
     The file is the ledger of the accountant under which the object was made, and without one a
     small file of its own in the folder ``SKPRIV_STATE``, or ``~/.local/state/skpriv``. It holds
-    released answers and, where people are counted, keyed hashes of them with the numbers of the
-    answers that they are in; nothing else. A copy that does not find it refuses to answer, on
-    another machine say, and so does an object in a forked process, which copied it unseen. The
-    file must not be put back with a backup of the object: it tells what was released after the
-    backup. An object refuses a file that does not have the answer which it has given last.
+    released answers, the key of a service's hashes of questions and, where people are counted,
+    keyed hashes of them with the numbers of the answers that they are in; nothing else. A copy that
+    does not find it refuses to answer, on another machine say, and so does an object in a forked
+    process, which copied it unseen. The file must not be put back with a backup of the object: it
+    tells what was released after the backup. An object refuses a file that does not have the answer
+    which it has given last.
 
     Examples
     --------

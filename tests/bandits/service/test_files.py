@@ -150,3 +150,24 @@ def test_events_that_had_passed_a_shorter_cutoff_wait_for_the_longer_one(tmp_pat
     assert first.learn(force=True) == 0 and first.reward(0, 1.0) == "taken"
     now[0] = 21.0
     assert first.learn(force=True) == 40
+
+
+def test_no_event_waits_whose_reward_would_come_too_late(tmp_path, monkeypatch):
+    """Those that a killed worker had begun to learn waited for a longer cutoff, and for nothing."""
+    given = {"path": tmp_path / "service", "clock": lambda: now[0]}
+    now = [0.0]
+    first = Loop(LinUCB(bounds_y=(0, 1), random_state=0), cutoff=10.0, learn_every=99, **given)
+    for k in range(40):
+        first.rank(k, np.eye(2))
+    now[0] = 11.0
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(LinUCB, "update", interrupted)
+        first.learn(force=True)
+    second = Loop(None, cutoff=20.0, **given)
+    assert second.reward(0, 1.0) == "late" and second.reward(20, 1.0) == "taken"
+    second.learn(force=True)
+    assert second.n_learned == 21
+
+
+def interrupted(*given, **named):
+    raise KeyboardInterrupt
