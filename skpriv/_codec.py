@@ -373,6 +373,8 @@ class _Encoder:
         shape = {"shape": list(value.shape), "dtype": value.dtype.str}
         if not DTYPE.fullmatch(value.dtype.str):
             raise TypeError(f"An array of {value.dtype} cannot be written.")
+        if _is_endless(value):
+            raise TypeError("A matrix of infinite numbers cannot be written: make them finite.")
         if self.packed and value.dtype.kind in "biuf":
             across = value.flags.f_contiguous and not value.flags.c_contiguous
             if across:  # sums of its entries are rounded as they were
@@ -416,6 +418,11 @@ class _Encoder:
 
 
 _has_fields: Any = is_dataclass  # which a type checker would believe to change the class
+
+
+def _is_endless(array):
+    """Whether it is a matrix of which a decomposition may have no end."""
+    return array.ndim == 2 and array.dtype.kind == "f" and np.isinf(array).any()
 
 
 def _text_of(value):
@@ -588,8 +595,8 @@ class _Decoder:
 
     def _array(self, value):
         array = self._entries(value["array"], value)
-        if array.ndim == 2 and array.dtype.kind == "f" and np.isinf(array).any():
-            raise TypeError("a matrix of no numbers: a decomposition of it may have no end")
+        if _is_endless(array):
+            raise TypeError("a matrix of infinite numbers")
         return self._place(value, array)
 
     def _entries(self, items, value):

@@ -414,3 +414,11 @@ def test_shared_parts_and_orders_of_arrays_are_kept():
     assert again[2].random_sample() == rng.random_sample() and again[4] == 0.1
     with pytest.raises(TypeError, match="class RandomState.*a file holds"):
         encoded(rng)
+
+
+def test_no_file_is_written_that_would_not_be_read():
+    """A matrix with an infinite number, such as public ranges without an end, was one."""
+    with pytest.raises(TypeError, match="infinite"):
+        encoded(np.array([[0.0, np.inf]]))
+    for kept in (np.array([0.0, np.inf]), np.array([[0.0, np.nan]])):
+        np.testing.assert_array_equal(decoded(encoded(kept)), kept)
