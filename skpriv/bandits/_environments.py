@@ -325,7 +325,7 @@ class SupervisedEnvironment(Environment):
     X : array-like of shape (n_samples, n_rows_features)
         Rows should be scaled by public bounds.
     y : array-like of shape (n_samples,)
-        Labels.
+        Labels, which are numbers.
     blocks : bool, default=True
         Contexts of shape (n_rounds, n_actions, n_classes * n_row_features): the row in the block
         of the action. False gives the rows, for policies with ``shared=False``.

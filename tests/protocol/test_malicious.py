@@ -16,6 +16,7 @@ from registry.tasks import changed_task
 from skpriv._estimation._reports import LiftedMomentsQuery
 from skpriv._estimation._public_maps import RecordMap
 from skpriv.bandits import LinUCB
+from skpriv.bandits._ucb._running import FEATURES_TO_CONSTANT
 from skpriv.exceptions import BudgetExceeded
 from skpriv.privacy import task_hash
 from skpriv.protocol import DeviceLedger, _device, report
@@ -206,8 +207,9 @@ def test_an_action_that_there_is_not_is_a_row_of_zeros(action, monkeypatch):
     seen = []
     monkeypatch.setattr(_device, "draw_index", lambda secret, *_: seen.append(secret) or 0)
     report(state, np.ones((2, 2)), 1.0, user=0, action=action)
-    # A row of zeros leaves the constant, which is 1 / 2.5 of the features, and the reward
-    expected = np.array([0.0, 0.0, 0.4, 1.0]) / np.hypot(0.4, 1.0)
+    # A row of zeros leaves the constant, shorter than the features, and the reward
+    constant = 1.0 / FEATURES_TO_CONSTANT
+    expected = np.array([0.0, 0.0, constant, 1.0]) / np.hypot(constant, 1.0)
     np.testing.assert_allclose(np.abs(seen[0]), expected)
     with pytest.raises(ValueError, match="action is missing"):
         report(state, np.ones((2, 2)), 1.0, user=0)

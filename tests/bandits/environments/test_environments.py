@@ -84,7 +84,7 @@ def test_autoregressive_covariance(correlation, global_random_seed):
 def test_supervised(blocks):
     X, y = load_iris(return_X_y=True)
     rng = np.random.default_rng(0)
-    env = SupervisedEnvironment(X, y.astype(str), blocks=blocks).start(rng)
+    env = SupervisedEnvironment(X, 10.0 * y, blocks=blocks).start(rng)
     chunks = [env.sample(n, rng) for n in (100, 50, 1000)]
     contexts, means = chunks[-1]
     assert contexts.shape == ((1000, 3, 12) if blocks else (1000, 4))
