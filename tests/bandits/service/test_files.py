@@ -120,14 +120,20 @@ def test_no_file_begins_with_a_policy_that_has_acted(tmp_path):
     assert again.n_learned == 0
 
 
+def past_their_cutoff(now, **given):
+    """A service of which 40 events were ranked a second longer ago than its cutoff."""
+    loop = Loop(LinUCB(bounds_y=(0, 1), random_state=0), cutoff=10.0, **given)
+    for k in range(40):
+        loop.rank(k, np.eye(2))
+    now[0] += 11.0
+    return loop
+
+
 def test_the_file_keeps_the_cutoff_and_the_default_reward(tmp_path):
     """A number holds for all workers from then on; without one they are those of the file."""
     given = {"path": tmp_path / "service", "clock": lambda: now[0], "learn": "elsewhere"}
     now = [0.0]
-    first = Loop(LinUCB(bounds_y=(0, 1), random_state=0), cutoff=10.0, **given)
-    for k in range(40):
-        first.rank(k, np.eye(2))
-    now[0] = 11.0
+    first = past_their_cutoff(now, **given)
     assert first.reward(0, 1.0) == "late"
     second = Loop(None, default_reward=1, cutoff=20, **given)
     assert second._store.ask("SELECT * FROM settings") == [(0, 20.0, 1.0, 0)]
@@ -141,10 +147,7 @@ def test_events_that_had_passed_a_shorter_cutoff_wait_for_the_longer_one(tmp_pat
     """A worker that had looked before the change gave them the default reward."""
     given = {"path": tmp_path / "service", "clock": lambda: now[0]}
     now = [0.0]
-    first = Loop(LinUCB(bounds_y=(0, 1), random_state=0), cutoff=10.0, learn_every=99, **given)
-    for k in range(40):
-        first.rank(k, np.eye(2))
-    now[0] = 11.0
+    first = past_their_cutoff(now, learn_every=99, **given)
     assert first.learn() == 0  # it looked: all of them had passed the cutoff
     Loop(None, cutoff=20.0, learn="elsewhere", **given)
     assert first.learn(force=True) == 0 and first.reward(0, 1.0) == "taken"
@@ -156,10 +159,7 @@ def test_no_event_waits_whose_reward_would_come_too_late(tmp_path, monkeypatch):
     """Those that a killed worker had begun to learn waited for a longer cutoff, and for nothing."""
     given = {"path": tmp_path / "service", "clock": lambda: now[0]}
     now = [0.0]
-    first = Loop(LinUCB(bounds_y=(0, 1), random_state=0), cutoff=10.0, learn_every=99, **given)
-    for k in range(40):
-        first.rank(k, np.eye(2))
-    now[0] = 11.0
+    first = past_their_cutoff(now, learn_every=99, **given)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(LinUCB, "update", interrupted)
         first.learn(force=True)
