@@ -108,12 +108,14 @@ class Start:
         same_sizes = np.shape(W) == np.shape(gram) == 2 * (len(W),)
         sound = same_sizes and parts[0].ndim == 1 and np.abs(numbers).max() <= LARGEST_OF_START
         sound = sound and isinstance(self.maps, RecordMap) and "".join(self.chain)
+        if not (sound and self.alike):
+            return sound
         # The next fit of like records has its whitening, deviations and mean
         link = self.link
-        inside = link.low + LEAST_OF_START <= mean <= link.high
-        finite = inside and np.isfinite(link.linear_part(mean)) and min(single[:3])
         even = len(W) == len(self.theta) and np.linalg.cond(W) <= MOST_UNEVEN
-        return sound and (not self.alike or even and finite >= LEAST_OF_START)
+        inside = link.low + LEAST_OF_START <= mean <= link.high
+        finite = inside and np.isfinite(link.linear_part(mean))
+        return even and finite and min(single[:3]) >= LEAST_OF_START
 
     @property
     def chain(self) -> tuple[str, ...]:

@@ -284,6 +284,7 @@ class LoopFit(Released):
             return equation if self.line.far is None else self._with_far_rows(equation)
         squared = [eq for eq in used if eq.residual_gram is not None] or [self.last]
         precision = np.array([(eq.residual_scale or 1.0) ** -2.0 for eq in squared])
+        noisy = self.last.residual_scale > 0.0
         return replace(
             self.last,
             point=shares @ [eq.point for eq in used],
@@ -292,9 +293,7 @@ class LoopFit(Released):
             slope=slope,
             slope_scale=scale,
             residual_gram=np.average([eq.residual_gram for eq in squared], 0, precision),
-            residual_scale=float(precision.sum() ** -0.5)
-            if self.last.residual_scale > 0.0
-            else 0.0,
+            residual_scale=float(precision.sum() ** -0.5) if noisy else 0.0,
             n=self.last.n if self.same_rows else 1.0 / (shares**2 @ [1.0 / eq.n for eq in used]),
         )
 
@@ -309,13 +308,13 @@ class LoopFit(Released):
         rare = self._rare
         missing, *far = self.line.far.missing(slope, rare.T)
         steps = self.pooled(FITTED)
+        theirs = steps.moment - slope @ (equation.point - steps.point)
         along = rare @ rare.T
         across = np.eye(len(slope)) - along
         return replace(
             equation,
             slope=slope + missing,
-            moment=across @ equation.moment
-            + along @ (steps.moment - slope @ (equation.point - steps.point)),
+            moment=across @ equation.moment + along @ theirs,
             residual_gram=across @ equation.residual_gram @ across
             + along @ steps.residual_gram @ along,
             far=far,

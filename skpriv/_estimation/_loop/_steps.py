@@ -300,9 +300,9 @@ def at_solution(session, maps, link, theta, priors=()):
     degrees = link.degrees
     if of_persons:
         degrees = cluster_degrees(session.n, round(answer.n * most_rows), len(b))
+    line = Line(equation, np.zeros(p), 0.0) if link.parts == 1 else None
     return LoopFit(
-        link.origin, each, b, equation.square, equation.slope, (equation,),
-        Line(equation, np.zeros(p), 0.0) if link.parts == 1 else None, True, session.n,
+        link.origin, each, b, equation.square, equation.slope, (equation,), line, True, session.n,
         link=link, rows_per_record=most_rows, degrees=degrees,
     )  # fmt: skip
 
