@@ -40,6 +40,23 @@ def test_no_share_is_asked_for_nothing(privacy, parts, share):
         asked.sum(Total(), share)
 
 
+@pytest.mark.parametrize("parts", [False, True])
+def test_shares_in_few_digits_add_up_in_full(parts):
+    """Beside .9 a half-precision sum grows by .0005 for .0007: answers would not be paid."""
+    asked = open_session("central", np.zeros((20, 1)), np.ones(20), Budget(1.0, 1e-6), 0)
+    if parts:
+        asked, _ = split(asked, 10, 10)
+    share = np.float16(0.0007)
+    asked.sum(Total(), np.float16(0.9))
+    whole = float(np.float16(0.9))
+    for _ in range(int((1.0 - whole) / float(share))):
+        asked.sum(Total(), share)
+        whole += float(share)
+    assert whole <= 1.0
+    with pytest.raises(PrivacyError, match="at most what is left"):
+        asked.sum(Total(), share)
+
+
 @pytest.mark.parametrize(
     "number", [np.float16(1e-4), np.float32(1e-3), np.longdouble(0.1), Fraction(1, 3), Decimal(0.5)]
 )
