@@ -17,7 +17,7 @@ from ._parameters import Count, DataNorm, Level, Positive, parameters
 from ._stored import stored as register
 from .audit import replay
 from .audit._replay import size
-from .bandits._base import BasePolicy
+from .bandits._policy._base import BasePolicy
 from .bandits._epochs._policy import EpochPolicy, OraclePolicy
 from .bandits._ucb._running import RunningSumsPolicy
 from .linear_model._estimator import PrivateRegressor

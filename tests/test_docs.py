@@ -24,7 +24,7 @@ from skpriv._cli._main import COMMANDS
 from skpriv._codec import MODEL_VERSION
 from skpriv._wire import WIRE_VERSION
 from skpriv.bandits._service._store import EVENTS_VERSION
-from skpriv.bandits._state import STATE_VERSION
+from skpriv.bandits._policy._state import STATE_VERSION
 from skpriv.preprocessing._schema import TYPES, TableFormat
 from skpriv.privacy import MODELS
 from skpriv.privacy._ledger._ledger import LEDGER_VERSION

@@ -11,8 +11,9 @@ from ._mabwiser import MABWiserAdapter
 from ._off_policy import PrivateValue, private_off_policy_value
 from ._ucb._online_lin_ucb import OnlineLinUCB
 from ._service._loop import Loop
-from ._base import EpochsReport, RandomPolicy
-from ._state import load
+from ._policy._random import RandomPolicy
+from ._policy._report import EpochsReport
+from ._policy._state import load
 from ._epochs._policy import EpochSchedule
 
 __all__ = [

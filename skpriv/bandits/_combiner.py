@@ -15,7 +15,7 @@ from .._estimation._targets import LocationQuery
 from .._parameters import ArrayLike, Count, Delta, Epsilon, Level, attribute, parameters
 from .._stored import stored_in_policies
 from ..privacy import Budget, Guarantee, Trust, open_stream, parallel_part
-from ._base import NO_LIMIT, BasePolicy
+from ._policy._base import NO_LIMIT, BasePolicy
 from ._ucb._running import GrowingTimes
 
 # code -> paper (Cutkosky, Das and Purohit 2020, as in "Improved rate for locally differentially

@@ -12,7 +12,7 @@ from scipy.signal import lfilter
 from .._linalg import norm_of
 from .._parameters import parameters
 from ..records import finite_numbers
-from ._draws import in_blocks
+from ._policy._draws import in_blocks
 
 CONTEXTS = ("gaussian", "sphere", "fixed")
 

@@ -11,7 +11,7 @@ from .._parameters import ArrayLike, Level, Positive, Probability, RandomState, 
 from .._stored import frozen
 from ..privacy import ROUNDING, Budget, Query, open_stream
 from ..records import check_shape, floats, public_shape
-from ._base import known_actions
+from ._policy._actions import known_actions
 
 VALUE_WEIGHT = 1.5  # of t^2 beside t: free, see ValueQuery
 # Of u^2 beside u in FilledQuery: 6% of noise for the variances of both ends, which count least.

@@ -14,7 +14,7 @@ from .._estimation._intervals import two_sided_quantile
 from .._parameters import Count, RandomState, validated
 from .._printing import Display, installed, picture_texts
 from .._progress import progress
-from ._base import MAX_SEED
+from ._policy._run import MAX_SEED
 from ._environments import chosen
 
 # Contexts of a block of rounds have at most so many numbers, which take 64 megabytes.

@@ -19,9 +19,10 @@ from sklearn.utils.estimator_checks import (
 )
 
 from skpriv.bandits import (
-    BanditCombiner, EpochGreedy, LinSquareCB, LinUCB, Loop, RandomPolicy, _base, load,
+    BanditCombiner, EpochGreedy, LinSquareCB, LinUCB, Loop, RandomPolicy, load,
 )  # fmt: skip
 from skpriv.bandits._epochs._policy import EpochPolicy
+from skpriv.bandits._policy import _run
 from skpriv.exceptions import InvalidValues
 from skpriv.linear_model import SSPRegressor
 from skpriv.privacy import BudgetAccountant, NoiseSource
@@ -316,7 +317,7 @@ def test_a_policy_is_saved_before_an_update_or_after_it(make_rounds, tmp_path, m
         player.join(0.1)
         assert player.is_alive()  # nobody takes a turn while it is written
 
-    monkeypatch.setattr(_base, "save", written)
+    monkeypatch.setattr(_run, "save", written)
     policy.save(tmp_path / "saved")
     player.join()
 

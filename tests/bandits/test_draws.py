@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from skpriv.bandits._draws import by_chance, inverse_gap, optimistic, shares
+from skpriv.bandits._policy._draws import by_chance, inverse_gap, optimistic, shares
 from skpriv.bandits._ucb._sums import Region
 from skpriv.protocol import _device
 

@@ -23,7 +23,7 @@ from skpriv.bandits import (
     FLIPHAT, ActionElimination, BanditCombiner, EpochGreedy, LinSquareCB, LinUCB, Loop,
     OnlineLinUCB, RandomPolicy, SquareCB, load,
 )  # fmt: skip
-from skpriv.bandits._visits import Visits
+from skpriv.bandits._policy._visits import Visits
 from skpriv.exceptions import PrivacyError
 from skpriv.privacy import Budget, Cost, Numbering, open_stream
 

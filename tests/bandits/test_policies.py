@@ -13,7 +13,7 @@ from skpriv.bandits import (
     FLIPHAT, ActionElimination, BanditCombiner, EpochGreedy, EpochSchedule, EpsilonGreedy, LinUCB,
     RandomPolicy, SparseLinearEnvironment, SquareCB, simulate,
 )  # fmt: skip
-from skpriv.bandits._draws import inverse_gap
+from skpriv.bandits._policy._draws import inverse_gap
 from skpriv.bandits._epochs._fliphat import first_epoch
 from skpriv.bandits._epochs._oracles import SELECTION_SHARE
 from skpriv.linear_model import IHTRegressor, ReweightedRegressor

@@ -12,7 +12,7 @@ from registry.poison import Cell
 from registry.totals import Total
 
 from skpriv.audit._runs import replaced_persons
-from skpriv.bandits._base import checked_available
+from skpriv.bandits._policy._actions import checked_available
 from skpriv.linear_model._generalized._labels import class_codes
 from skpriv.preprocessing import Date, Numeric, check_table
 from skpriv.privacy import Budget, open_session

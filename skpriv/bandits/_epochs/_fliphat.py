@@ -12,7 +12,7 @@ from ..._compat import HasMethods, Interval
 from ..._parameters import ArrayLike, Count, Delta, Epsilon, Positive, parameters
 from ..._stored import stored_in_policies
 from ...linear_model import IHTRegressor
-from .._draws import uniform
+from .._policy._draws import uniform
 from ._oracles import SELECTION_SHARE, added, trust_of
 from ._policy import REFITS, EpochPolicy, EpochSchedule, Schedule
 

@@ -10,7 +10,7 @@ from ..._estimation._public_maps import column_bounds
 from ...exceptions import InvalidValues
 from ...privacy import Budget, Cost, PrivacyReport, Trust, charge, noticed_charges
 from ...records import INVALID_VALUES
-from .._base import divided_budget
+from .._policy._report import divided_budget
 from .._ucb._sums import Region
 
 # Share of a sparse oracle's budget that is spent on selecting features, which counts most at first.

@@ -17,8 +17,10 @@ from ..._stored import frozen, frozen_object, set_state, stored_in_policies
 from ...exceptions import PrivacyError
 from ...linear_model import IHTRegressor
 from ...privacy import Guarantee, Raw, parallel_part
-from .._base import MAX_SEED, NO_LIMIT, BasePolicy, Epoch, EpochsReport
-from .._draws import HALF_NORMAL, optimistic, predicted, shares
+from .._policy._base import NO_LIMIT, BasePolicy
+from .._policy._report import Epoch, EpochsReport
+from .._policy._run import MAX_SEED
+from .._policy._draws import HALF_NORMAL, optimistic, predicted, shares
 from .._notes import moment_notes
 from .._ucb._sums import Windows, window_estimate
 from . import _oracles
@@ -299,7 +301,7 @@ class EpochPolicy(BasePolicy):
         """The sentences that are described at the base class, by the fits of the oracle."""
         oracle = self._pooled_oracle
         if comparable(oracle):
-            return moment_notes(oracle.normal_equations(), oracle._scaling, self._gram_blocks)
+            return moment_notes(oracle.normal_equations(), oracle._scaling, self._space.n_blocks)
         report = _oracles.report_of(oracle)
         return [report.note] if report is not None and report.note else []
 

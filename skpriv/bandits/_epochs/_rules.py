@@ -12,7 +12,7 @@ from ..._estimation._oracle import PoolsFits, interval_claims
 from ..._linalg import ROUNDED, TINY
 from ..._parameters import Level, NotNegative, parameters
 from ..._stored import stored_in_policies
-from .._draws import HALF_NORMAL, distinct, flat, inverse_gap, shares, uniform
+from .._policy._draws import HALF_NORMAL, distinct, flat, inverse_gap, shares, uniform
 from ._oracles import coef_posterior, pools, reward_range
 from ._policy import OraclePolicy
 

@@ -13,7 +13,8 @@ import numpy as np
 from ..._parameters import Count, Finite, Positive, validated
 from ...privacy import Hashed, activated, capture
 from ...records import finite_numbers, name_of
-from .._base import NO_LIMIT, BasePolicy, checked_available
+from .._policy._actions import checked_available
+from .._policy._base import NO_LIMIT, BasePolicy
 from ._store import (
     CAME, IN_RANGE, Store, begun, check_same, event_name, hash_of, repeated, sentence_of, served,
 )  # fmt: skip
@@ -237,8 +238,8 @@ class Loop:
             Probability with which each of them was chosen.
         """
         contexts = finite_numbers(contexts, "contexts")
-        shape = self.policy._checked_shape(contexts)
-        n_actions = self.policy._actions_of(shape)
+        shape = self.policy._space.checked_shape(contexts)
+        n_actions = self.policy._space.count(shape)
         available = checked_available(available, shape[0], n_actions)
         users = [None] * len(event_ids) if users is None else list(users)
         names = [event_name(name) for name in event_ids]

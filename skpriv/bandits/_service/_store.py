@@ -11,8 +11,8 @@ from ..._sqlite import Connection, Database
 from ...exceptions import PrivacyError, SkprivError
 from ...privacy import Numbering
 from ...records import name_of
-from .._base import BasePolicy
-from .._state import policy_of, policy_values
+from .._policy._base import BasePolicy
+from .._policy._state import policy_of, policy_values
 
 SCHEMA = """
 CREATE TABLE policy (

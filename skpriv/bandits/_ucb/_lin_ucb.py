@@ -12,7 +12,7 @@ from ..._parameters import (
 )  # fmt: skip
 from ..._stored import stored_in_policies
 from ...privacy import MODELS
-from .._draws import HALF_NORMAL, flat, inverse_gap, optimistic
+from .._policy._draws import HALF_NORMAL, flat, inverse_gap, optimistic
 from ._running import RunningSumsPolicy
 from ._sums import (
     ball, certified, diagonal_blocks, self_normalized, steadied, without_blanks,

@@ -18,9 +18,10 @@ from ...exceptions import PrivacyError
 from ...records import finite_numbers
 from ..._wire import WIRE_VERSION, is_known, read_report, reported_directions, task_hash
 from ...privacy import Budget, Guarantee, LiftedReports, Trust, adds_up_gaussians, capabilities
-from .._base import NO_LIMIT, BasePolicy, divided_budget
+from .._policy._base import NO_LIMIT, BasePolicy
+from .._policy._report import divided_budget
 from .._notes import moment_notes
-from .._visits import Visits
+from .._policy._visits import Visits
 from ._sums import PhasedSums, Region, Windows, about, asymptotic, ball
 
 # Length of features over that of the constant. The intercept is the same for all actions, and need
@@ -216,7 +217,9 @@ class RunningSumsPolicy(BasePolicy):
         self._sums = self._open_sums()
         if self.window is not None and not self._certified:  # older and newer sums are compared
             persons = self._max_visits is not None
-            self._windows = Windows(self._sums.query, persons, self._gram_blocks, self._trust.exact)
+            self._windows = Windows(
+                self._sums.query, persons, self._space.n_blocks, self._trust.exact
+            )
             self._windows.intercept = 0.0 if has_intercept else None
         if self.start is not None:
             if self._certified:
@@ -281,7 +284,7 @@ class RunningSumsPolicy(BasePolicy):
         if mark is None:
             return []
         equations = self._sums.query.equations(mark.answer)
-        return moment_notes(equations, self._scaling, self._gram_blocks)
+        return moment_notes(equations, self._scaling, self._space.n_blocks)
 
     @property
     def _answer_number(self):
@@ -366,7 +369,7 @@ class RunningSumsPolicy(BasePolicy):
         if self._sent_channel == "codebook":
             return query
         weight = 0.5 if self._out_of_order else query.square_weight
-        return replace(query, square_weight=weight, blocks=self._gram_blocks)
+        return replace(query, square_weight=weight, blocks=self._space.n_blocks)
 
     @property
     def _can_be_late(self):
@@ -387,7 +390,7 @@ class RunningSumsPolicy(BasePolicy):
             self._pay(n_rounds)
             rewards = self._bounded(rewards)
             self._check_values(rows, rewards)
-            rows = self._blocks(rows, actions)
+            rows = self._space.chosen(rows, actions)
             visits = self._events if self._visits is None else self._visits
             # All of them are in one increment.
             with self._without_repeats(visits, rows, rewards, who, until) as (rows, rewards):
@@ -466,7 +469,7 @@ class RunningSumsPolicy(BasePolicy):
         length, constant = self._scaling.row_map.parts
         least = (norm / length) ** 2 / self._scaling.n_features if self.start is None else 0.0
         equations = about(equations, self._mean)
-        fit = asymptotic(equations, least, self._gram_blocks, constant=constant)
+        fit = asymptotic(equations, least, self._space.n_blocks, constant=constant)
         form = fit.form.copy()
         if constant:
             if self._trust.exact:

@@ -19,8 +19,8 @@ from skpriv.bandits import (
     FLIPHAT, ActionElimination, EpochGreedy, EpochSchedule, EpsilonGreedy, LinUCB, RandomPolicy,
     SquareCB,
 )  # fmt: skip
-from skpriv.bandits._base import Epoch, EpochsReport
-from skpriv.bandits._draws import predicted
+from skpriv.bandits._policy._report import Epoch, EpochsReport
+from skpriv.bandits._policy._draws import predicted
 from skpriv.bandits._epochs._policy import epoch_length
 from skpriv.exceptions import BudgetExceeded
 from skpriv.linear_model import (

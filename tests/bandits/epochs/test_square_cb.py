@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skpriv.bandits import SquareCB
-from skpriv.bandits._draws import HALF_NORMAL
+from skpriv.bandits._policy._draws import HALF_NORMAL
 from skpriv.linear_model import SSPRegressor
 
 BOUNDS = {"data_norm": 1.0, "bounds_y": (-3.0, 5.0)}

@@ -211,7 +211,7 @@ def test_weights_of_each_action_have_sums_of_their_own_alone():
     policy.update(X, actions := policy.act(X), X[:, 0])
     query = policy._sums.query
     assert query.shape == (3 * 4 + 3 * 10 + 1,)
-    rows = policy._blocks(X, actions)
+    rows = policy._space.chosen(X, actions)
     dense = replace(query, blocks=1)
     exact, whole = (Answer(q.sum(rows, X[:, 0]), 40, GaussianNoise(0.0)) for q in (query, dense))
     found, expected = query.equations(exact), dense.equations(whole)

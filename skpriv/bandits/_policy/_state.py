@@ -5,8 +5,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from .._codec import MOST_ENTRIES, decoded, encoded, naming, parsed
-from ..privacy import BEFORE_NOISE, Accounted
+from ..._codec import MOST_ENTRIES, decoded, encoded, naming, parsed
+from ...privacy import BEFORE_NOISE, Accounted
 
 MAGIC = b"skpriv policy\n"
 STATE_VERSION = 4  # version 3 held Python objects

@@ -4,9 +4,9 @@ import numpy as np
 from scipy.stats import norm
 from sklearn.base import is_classifier
 
-from .._linalg import blocks_of
-from .._wire import equally_good
-from ..linear_model import IHTRegressor, ReweightedRegressor, SSPRegressor
+from ..._linalg import blocks_of
+from ..._wire import equally_good
+from ...linear_model import IHTRegressor, ReweightedRegressor, SSPRegressor
 
 # Equally likely, as the absolute value of a normal variable: its 16 mid-quantiles. Its standard
 # deviation of 0.75 is a compromise: less is better for independent contexts, more for fixed arms.

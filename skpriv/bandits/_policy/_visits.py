@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from .._stored import stored_in_policies
-from ..privacy import Hashed
-from ..records import name_of
+from ..._stored import stored_in_policies
+from ...privacy import Hashed
+from ...records import name_of
 
 
 @stored_in_policies
