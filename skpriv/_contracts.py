@@ -6,7 +6,15 @@ one that scikit-learn's `available_if` decorates, is no question for a protocol.
 """
 
 from operator import attrgetter
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    # What functions of NumPy return that have no types of their own, as its ufuncs: an array or a
+    # number. Type checkers treat it as the first of the two.
+    Array: TypeAlias = np.ndarray | Any
+    Scalar: TypeAlias = float | Any
 
 
 def passed_on(path: str, words: str | None = None) -> Any:

@@ -1,21 +1,25 @@
 """Small linear-algebra pieces that several rooms share."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from math import inf
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy import optimize
 from scipy.sparse import issparse
 from threadpoolctl import ThreadpoolController
 
+if TYPE_CHECKING:
+    from ._contracts import Array
+
+
 SQRT2 = np.sqrt(2.0)
 
 
-def after_fork(reset: Any) -> None:
+def after_fork(reset: Callable[[], object]) -> None:
     """Call a function in each child that this process forks, where the system can fork."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=reset)
@@ -32,7 +36,7 @@ ROUNDED = 1e-9  # two shares, levels or counts whose relative difference is smal
 BLOCK_ENTRIES = 2**17  # numbers in a block of rows; the cache holds it and two copies of it
 
 
-def vech(matrix):
+def vech(matrix: np.ndarray) -> Any:
     """Orthonormal coordinates of a symmetric matrix: diagonal, then sqrt(2) times the upper part.
 
     The Euclidean norm of the coordinates is the Frobenius norm of the matrix, so that independent
@@ -50,14 +54,14 @@ def vech(matrix):
     return matrix.take(above) * units
 
 
-def unvech(coordinates, d):
+def unvech(coordinates: np.ndarray, d: int) -> "Array":
     """Symmetric (d, d) matrix of its orthonormal coordinates; the inverse of :func:`vech`."""
     _, units, places = _coordinates(d)
     return (coordinates / units).take(places)
 
 
 @lru_cache(maxsize=8)
-def _coordinates(d):
+def _coordinates(d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Places of the entries that become coordinates, their units, and each entry's coordinate."""
     rows, columns = np.triu_indices(d, 1)
     rows = np.append(np.arange(d), rows)
@@ -67,12 +71,12 @@ def _coordinates(d):
     return rows * d + columns, np.where(rows == columns, 1.0, SQRT2), places
 
 
-def vech_size(d):
+def vech_size(d: int) -> int:
     """Return the number of coordinates of a symmetric (d, d) matrix."""
     return d * (d + 1) // 2
 
 
-def pair_products(rows):
+def pair_products(rows: np.ndarray) -> "Array":
     """Products of each two of k rows, in the order of `vech` and without its factors.
 
     Parameters
@@ -94,7 +98,7 @@ def pair_products(rows):
     return rows[first] * rows[second]
 
 
-def kronecker_sums(sums, k, p):
+def kronecker_sums(sums: np.ndarray, k: int, p: int) -> "Array":
     """Sum of symmetric (k, k) matrices (x) symmetric (p, p) ones, from sums of their products.
 
     Parameters
@@ -118,19 +122,19 @@ def kronecker_sums(sums, k, p):
     return sums[outer[:, None, :, None], inner[None, :, None, :]].reshape(k * p, k * p)
 
 
-def psd_part(matrix, floor=0.0):
+def psd_part(matrix: np.ndarray, floor: float = 0.0) -> "Array":
     """Nearest symmetric matrix (Frobenius) whose eigenvalues are at least ``floor``."""
     values, vectors = np.linalg.eigh(matrix)
     return (vectors * np.maximum(values, floor)) @ vectors.T
 
 
-def psd_power(matrix, power):
+def psd_power(matrix: Any, power: float) -> "Array":
     """Return the power of a symmetric positive definite matrix, by its eigenvalues."""
     values, vectors = np.linalg.eigh(matrix)
     return (vectors * values**power) @ vectors.T
 
 
-def nearest_in_ball(point, metric, radius):
+def nearest_in_ball(point: np.ndarray, metric: np.ndarray, radius: float) -> "Array":
     """Nearest point of the ball of this radius, in the norm of a positive definite metric."""
     if norm_of(point) <= radius:
         return point
@@ -138,7 +142,7 @@ def nearest_in_ball(point, metric, radius):
     values = np.maximum(values, max(values[-1] * 1e-15, TINY))
     rotated = vectors.T @ point
 
-    def excess(logarithm):
+    def excess(logarithm: float) -> float:
         return norm_of(values / (values + np.exp(logarithm)) * rotated) - radius
 
     low = np.log(values[0]) - 50.0
@@ -149,7 +153,7 @@ def nearest_in_ball(point, metric, radius):
     return vectors @ (values / (values + multiplier) * rotated)
 
 
-def quadratic_forms(rows: np.ndarray, matrix: np.ndarray | None = None) -> np.ndarray:
+def quadratic_forms(rows: np.ndarray, matrix: np.ndarray | None = None) -> "Array":
     """x'Mx of each row x, shape (n_rows,); without M the square of its length."""
     return np.einsum("ij,ij->i", rows if matrix is None else rows @ matrix, rows)
 
@@ -169,17 +173,17 @@ def bisected(
     return low, high
 
 
-def norm_of(values, order=None):
+def norm_of(values: np.ndarray | Sequence[float], order: Any = None) -> float:
     """Norm of a vector or a matrix, by default the root of the sum of squares."""
     return float(np.linalg.norm(values, order))
 
 
-def trace_of(matrix):
+def trace_of(matrix: Any) -> float:
     """Trace of a matrix."""
     return float(np.trace(matrix))
 
 
-def row_norms(X):
+def row_norms(X: np.ndarray) -> "Array":
     """Euclidean norms of the rows, also where squares of entries overflow or underflow.
 
     Rows with an entry that is not finite get an infinite norm.
@@ -198,7 +202,7 @@ def row_norms(X):
     return norms
 
 
-def add_gram(total, rows):
+def add_gram(total: np.ndarray, rows: Any) -> None:
     """Add ``rows.T @ rows`` to ``total``, in place.
 
     ``np.dot`` calls BLAS without the lock of the interpreter, so that threads multiply side by
@@ -223,7 +227,7 @@ def add_gram(total, rows):
     total += (rows.T @ rows).toarray() if issparse(rows) else np.dot(rows.T, rows)
 
 
-def row_products(X, vectors):
+def row_products(X: Any, vectors: np.ndarray) -> "Array":
     """``X @ vectors.T``, where the products of a row depend on that row alone.
 
     BLAS may add the terms of a row in an order that depends on the number of rows. The last digit
@@ -249,7 +253,7 @@ def row_products(X, vectors):
     return np.einsum("ij,j->i", np.ascontiguousarray(X, dtype=float), vectors)
 
 
-def blocks_of(n_rows, width):
+def blocks_of(n_rows: int, width: int) -> Iterator[slice]:
     """Yield slices of rows that are short enough for their numbers to stay in the cache.
 
     If rows are long, their Gram matrix does not stay in the cache either. A block then has about as
@@ -264,7 +268,7 @@ def blocks_of(n_rows, width):
 
 
 @lru_cache(maxsize=1)
-def _blas_libraries():
+def _blas_libraries() -> Any:
     return ThreadpoolController()
 
 
@@ -283,29 +287,27 @@ class _OneThread:
         yield while it holds the lock.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.forget()
 
-    def forget(self):
+    def forget(self) -> None:
         """Make new locks: in a forked child the thread that holds an old one does not exist."""
         self._lock = Lock()
         self.vector_turn = Lock()
         self._inside = 0
         self._limits: Any = None
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         with self._lock:
             if not self._inside:
                 self._limits = _blas_libraries().limit(limits=1, user_api="blas")
             self._inside += 1
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> None:
         with self._lock:
             self._inside -= 1
             if not self._inside:
-                limits = self._limits
-                self._limits = None
-                limits.restore_original_limits()
+                self._limits.restore_original_limits()
 
 
 # In fits, and inside of our own threads. NumPy and SciPy bring a BLAS library each. To wake their
@@ -323,29 +325,29 @@ class CompensatedSum:
     Theorem B).
     """
 
-    def __init__(self, shape):
+    def __init__(self, shape: int | tuple[int, ...]) -> None:
         self._total = np.zeros(shape)
         self._correction = np.zeros(shape)
 
-    def add(self, term):
+    def add(self, term: np.ndarray) -> None:
         """Add one array."""
         before = self._total
         self._total = before + term
         of_term = self._total - before
         self._correction += (before - (self._total - of_term)) + (term - of_term)
 
-    def decay(self, rate):
+    def decay(self, rate: float) -> None:
         """Multiply by 1 - rate, where the rate is a power of two, whose products are exact."""
         self.add(-rate * self._total)
         self._correction *= 1.0 - rate
 
-    def merge(self, other):
+    def merge(self, other: "CompensatedSum") -> Self:
         """Add another sum with its correction: the sum of all terms of both."""
         self.add(other._total)
         self._correction += other._correction
         return self
 
     @property
-    def value(self):
+    def value(self) -> "Array":
         """The sum."""
         return self._total + self._correction

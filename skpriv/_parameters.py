@@ -19,13 +19,6 @@ import numpy as np
 
 from ._compat import F, Interval, StrOptions, validate_params
 
-__all__ = [
-    "ArrayLike", "Channel", "ConformityScore", "Count", "CurveEstimand", "DataNorm", "Delta",
-    "Epsilon", "Estimand", "Finite", "IntervalMethod", "Level", "LineEstimand", "NotNegative",
-    "Positive", "PrivacyModel", "Probability", "RandomState", "RowsOfPerson", "Scale", "attribute",
-    "parameters", "validated",
-]  # fmt: skip
-
 # Texts that parameters take: an editor offers them, and a misspelt one is an error of types.
 Channel = Literal["auto", "gaussian", "codebook"]
 ConformityScore = Literal["absolute", "signed"]

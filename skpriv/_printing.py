@@ -3,6 +3,7 @@
 import re
 import textwrap
 import unicodedata
+from collections.abc import Iterable, Sequence
 from html import escape
 from importlib import import_module
 from math import floor, isfinite, isnan, log10
@@ -34,7 +35,7 @@ STYLE = """<style>
 </style>"""
 
 
-def _cell(text):
+def _cell(text: str) -> str:
     """A cell in one line; blanks of numbers, which stand for digits, stay."""
     return text if text.isprintable() else one_line(text)
 
@@ -56,18 +57,18 @@ class Table:
     rows: Any
     left: int = 1
 
-    def __str__(self):
+    def __str__(self) -> str:
         lines = [[_cell(cell) for cell in line] for line in (self.header, *self.rows) if line]
         widths = [max(map(text_width, column)) for column in zip(*lines, strict=True)]
 
-        def shown(place, cell):
+        def shown(place: int, cell: str) -> str:
             blanks = " " * (widths[place] - text_width(cell))
             return cell + blanks if place < self.left else blanks + cell
 
         return "\n".join("  ".join(starmap(shown, enumerate(line))).rstrip() for line in lines)
 
-    def _repr_html_(self):
-        def line(cells, tag):
+    def _repr_html_(self) -> str:
+        def line(cells: Sequence[str], tag: str) -> str:
             at = [' class="number"' * (place >= self.left) for place in range(len(cells))]
             # Blanks at the end of a number stand for digits, and HTML would drop them.
             said = (
@@ -85,7 +86,7 @@ class Table:
 class Head(Table):
     """Labels and words, which go on in further lines where they are long."""
 
-    def __str__(self):
+    def __str__(self) -> str:
         size = 2 + max(len(label) for label, _ in self.rows)
         return "\n".join(
             textwrap.fill(
@@ -98,7 +99,7 @@ class Head(Table):
         )
 
 
-def one_line(text):
+def one_line(text: object) -> str:
     """A text of a person in one line, without characters that control how others are shown.
 
     Marks that turn the direction of what follows could exchange the digits of a number beside it.
@@ -115,14 +116,14 @@ def one_line(text):
     return " ".join("".join(shown).split())
 
 
-def text_width(text):
+def text_width(text: str) -> int:
     """Columns of a terminal that a text takes: two for a wide letter, none for an accent alone."""
     wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
     none = sum(unicodedata.combining(character) > 0 for character in text)
     return len(text) + wide - none
 
 
-def picture_text(text, width=32):
+def picture_text(text: object, width: int = 32) -> str:
     """A text of a person for a picture: one line, shortened in the middle, and never markup.
 
     Parameters
@@ -141,7 +142,7 @@ def picture_text(text, width=32):
     return hidden + line.replace("$", r"\$")
 
 
-def _begin(line, width):
+def _begin(line: str, width: int) -> str:
     """The begin of a line that takes at most so many columns."""
     size = len(line)
     while text_width(line[:size]) > width:
@@ -149,9 +150,9 @@ def _begin(line, width):
     return line[:size]
 
 
-def picture_texts(texts, width=32):
+def picture_texts(texts: Iterable[object], width: int = 32) -> list[str]:
     """Texts for a picture; of those that are shortened to the same one, the later have numbers."""
-    met: dict[str, list] = {}
+    met: dict[str, list[object]] = {}
     shown = []
     for text in texts:
         line = picture_text(text, width)
@@ -166,7 +167,7 @@ def picture_texts(texts, width=32):
 TURNED = {"rotation": 45.0, "rotation_mode": "anchor", "ha": "right", "va": "center"}
 
 
-def level_ticks(axis, texts, **style):
+def level_ticks(axis: Any, texts: Iterable[object], **style: Any) -> None:
     """Name levels along an axis so that no name stands on another.
 
     Parameters
@@ -182,7 +183,7 @@ def level_ticks(axis, texts, **style):
     axis.set_ticks(range(0, len(names), step), names[::step], fontsize="small", **style)
 
 
-def save_picture(figure, file, **options):
+def save_picture(figure: Any, file: Any, **options: Any) -> None:
     """Save a figure with all of its labels, however long they are.
 
     Parameters
@@ -195,7 +196,7 @@ def save_picture(figure, file, **options):
     figure.savefig(file, bbox_inches="tight", **options)
 
 
-def markdown_text(text):
+def markdown_text(text: object) -> str:
     """A text as Markdown that shows it as it is: no emphasis, links, tables, mathematics or HTML.
 
     Parameters
@@ -206,7 +207,7 @@ def markdown_text(text):
     return re.sub(r"^(\d*)([#+=.)-])(?=[\s#+=-]|$)", r"\1\\\2", line)
 
 
-def latex_text(text):
+def latex_text(text: object) -> str:
     """A text as LaTeX that shows it as it is, in a text or in a cell of a table.
 
     Parameters
@@ -216,13 +217,15 @@ def latex_text(text):
     return "".join(LATEX.get(character, character) for character in one_line(text))
 
 
-def _latex_cell(text):
+def _latex_cell(text: object) -> str:
     """A cell; a number has a proper minus."""
     shown = latex_text(text)
     return f"${shown.strip()}$" if re.fullmatch(r"-[\d.e+-]+", shown.strip()) else shown
 
 
-def latex_table(parts, notes, caption, label):
+def latex_table(
+    parts: Sequence[Table], notes: Sequence[str], caption: str | None, label: str | None
+) -> str:
     """Tables below each other and notes, for LaTeX with booktabs and threeparttable.
 
     Parameters
@@ -249,7 +252,7 @@ def latex_table(parts, notes, caption, label):
     return "\n".join([*lines, r"\end{threeparttable}", r"\end{table}"]) + "\n"
 
 
-def markdown(part):
+def markdown(part: object) -> str:
     """Markdown of a sentence, of a list of sentences, of a table, or of what else can be printed.
 
     Parameters
@@ -272,7 +275,7 @@ def markdown(part):
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def aligned(values, errors):
+def aligned(values: Iterable[float], errors: Iterable[float]) -> list[str]:
     """Numbers with three digits of their errors, and their decimal points below each other.
 
     Parameters
@@ -295,7 +298,7 @@ def aligned(values, errors):
     return [text + " " * (max(after) - own) for text, own in zip(texts, after, strict=True)]
 
 
-def short_number(value, digits=4):
+def short_number(value: object, digits: int = 4) -> str:
     """A number with so many digits, and never with an exponent if it is large.
 
     Parameters
@@ -308,24 +311,24 @@ def short_number(value, digits=4):
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.{digits}g}"
 
 
-def first_names(names):
+def first_names(names: Iterable[object]) -> str:
     """The first ten of some names as one text.
 
     Parameters
     ----------
     names : iterable
     """
-    names = [str(name) for name in names]
-    return ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
+    texts = [*map(str, names)]
+    return ", ".join(texts[:10]) + (", ..." if len(texts) > 10 else "")
 
 
-def sentence(value):
+def sentence(value: object) -> str:
     """A text as a sentence of its own: with a capital letter and a full stop."""
     text = str(value)
     return f"{text[:1].upper()}{text[1:].removesuffix('.')}."
 
 
-def numbered(notes):
+def numbered(notes: Iterable[str]) -> str:
     """Notes with numbers, each wrapped to lines of text.
 
     Parameters
@@ -392,17 +395,17 @@ class Exported(Printed):
         """
         return "\n\n".join(map(markdown, filter(None, self._parts()))) + "\n"
 
-    def _head(self):
+    def _head(self) -> Iterable[tuple[str, str]]:
         """Pairs of a label and words that stand above."""
         return ()
 
-    def _parts(self):
+    def _parts(self) -> Iterable[object]:
         head = [*self._head()]
         tables = [Head((), head, left=2)] * bool(head) + self._tables()
         return [*(part for table in tables for part in (table, "")), [*self._notes()]]
 
 
-def _plain_text(part):
+def _plain_text(part: object) -> str:
     """A part of what is printed, as text."""
     if isinstance(part, str):
         return "\n".join(map(_cell, part.split("\n")))
@@ -412,11 +415,11 @@ def _plain_text(part):
 class Html(str):
     """A part of a page that is HTML already."""
 
-    def _repr_html_(self):
+    def _repr_html_(self) -> str:
         return self
 
 
-def html(part):
+def html(part: object) -> str:
     """HTML of a sentence, of a list of sentences, or of what shows itself in HTML.
 
     Parameters
@@ -476,12 +479,12 @@ def installed(name: str, extra: str, caller: str = "to_frame") -> Any:
         ) from error
 
 
-def pyplot(caller):
+def pyplot(caller: str) -> Any:
     """The module of matplotlib; an error that names the caller says how to install it."""
     return installed("matplotlib.pyplot", "plot", caller)
 
 
-def given_axes(axes, number, caller, sharey=False):
+def given_axes(axes: Any, number: int, caller: str, sharey: bool = False) -> Any:
     """Axes for so many panels: the first that are given, or those of a new figure.
 
     A new figure has at most three in a row.

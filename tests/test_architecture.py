@@ -18,7 +18,7 @@ import skpriv
 PACKAGE = Path(skpriv.__file__).parent
 LEVELS = {
     "_version": -1,
-    "_contracts": -1,
+    "_contracts": -2,  # names of types
     "_linalg": -1,  # which a fit's context needs
     "_codec": 0,
     "_stored": -1,

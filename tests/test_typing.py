@@ -59,7 +59,7 @@ STRICT = {
     "skpriv.exceptions", "skpriv._compat", "skpriv._sqlite", "skpriv._stored", "skpriv.metrics.*",
     "skpriv._estimation._released", "skpriv.bandits._policy._visits", "skpriv.privacy._query",
     "skpriv.privacy._accounting.*", "skpriv.privacy._ledger.*", "skpriv.privacy._noise._lattice",
-    "skpriv.protocol._ledger", "skpriv.records._dtypes",
+    "skpriv.protocol._ledger", "skpriv.records.*", "skpriv._linalg", "skpriv._printing",
 }  # fmt: skip
 DEMANDS = (
     "disallow_untyped_calls", "disallow_untyped_defs", "disallow_incomplete_defs",

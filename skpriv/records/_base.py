@@ -40,7 +40,10 @@ after_fork(_POOLS.clear)
 
 
 def in_threads(
-    function: Callable, arguments: Iterable, n_jobs: int | None = -1, at_once: bool = False
+    function: Callable[..., Any],
+    arguments: Iterable[Any],
+    n_jobs: int | None = -1,
+    at_once: bool = False,
 ) -> Iterator[Any]:
     """Yield results in order; many arguments are spread over threads, each with one BLAS thread.
 
@@ -79,7 +82,7 @@ def in_threads(
             yield from _in_pool(function, arguments, n_jobs)
 
 
-def _in_pool(function, arguments, n_jobs):
+def _in_pool(function: Callable[..., Any], arguments: Iterator[Any], n_jobs: int) -> Iterator[Any]:
     """Results in order, of at most two calls a thread at a time."""
     pool = _POOLS.get(n_jobs)
     if pool is None:
@@ -96,7 +99,7 @@ def _in_pool(function, arguments, n_jobs):
             call.cancel()
 
 
-def computed(compute: Callable) -> Any:
+def computed(compute: Callable[[], Any]) -> Any:
     """The result of Dask; tasks that died with their workers are computed again.
 
     An error of making the parts, such as a text that is cast to a number, may quote a value, and is
@@ -114,7 +117,7 @@ def computed(compute: Callable) -> Any:
     return result
 
 
-def _tried_again(compute):
+def _tried_again(compute: Callable[[], Any]) -> Any:
     """The result of tasks, also where their workers die."""
     for others in reversed(range(ATTEMPTS)):
         try:
@@ -124,7 +127,7 @@ def _tried_again(compute):
                 raise
 
 
-def _in_own_threads(graph, keys, **options):
+def _in_own_threads(graph: Any, keys: Any, **options: Any) -> Any:
     """Scheduler of Dask whose threads have ended when it returns: Dask leaves them at an error."""
     from dask import config, system, threaded
 
@@ -164,6 +167,8 @@ class Summed:
         averages ``sum`` over the rows of a person.
     """
 
+    shape: Any
+    sum: Any
     width: Any = None
     takes_sparse = False
     quiet = False
@@ -171,7 +176,7 @@ class Summed:
     sum_persons: Any = None
 
 
-def _even(count, longest):
+def _even(count: int, longest: int) -> int:
     """Length of chunks of about equal length, which is at most ``longest``. They are one, two or a
     multiple of four, so that two or four threads end together.
     """
@@ -179,7 +184,7 @@ def _even(count, longest):
     return max(1, -(-count // (chunks if chunks <= 2 else 4 * -(-chunks // 4))))
 
 
-def added(shape: Any, terms: Iterable) -> CompensatedSum:
+def added(shape: tuple[int, ...], terms: Iterable[np.ndarray]) -> CompensatedSum:
     """Sum of arrays with its correction, in silence: a warning would tell of a value."""
     total = CompensatedSum(shape)
     with np.errstate(all="ignore"):
@@ -239,6 +244,7 @@ class Rows(ABC):
     ordered = True
     stored_sparse = False
     rows_each = 1  # most rows of a record, which is public
+    by_person: Any = None  # of rows that are elsewhere: brings those of each person together
     devices: Any = None  # how many devices keep the rows of sums, and who adds noise
     lineage: Any = None  # where rows are kept in a file that is paid for once
 
@@ -248,7 +254,9 @@ class Rows(ABC):
         return False
 
     @abstractmethod
-    def pieces(self, max_rows: int, subset: Any = None, sparse: bool = True) -> Iterable[Callable]:
+    def pieces(
+        self, max_rows: int, subset: Any = None, sparse: bool = True
+    ) -> Iterable[Callable[[], tuple[Any, Any]]]:
         """Functions without arguments, each of which loads a chunk (X, y) of up to ``max_rows``.
 
         Parameters
@@ -269,14 +277,14 @@ class Rows(ABC):
         """Public number of records and of columns."""
         return self.n, self.n_features
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.n
 
-    def sum(self, query: Any, subset: Any = None) -> np.ndarray:
+    def sum(self, query: Summed, subset: Any = None) -> np.ndarray:
         """Exact sum of a query over all records or a subset of them."""
         return self.total(query, subset).value
 
-    def total(self, query: Any, subset: Any = None) -> CompensatedSum:
+    def total(self, query: Summed, subset: Any = None) -> CompensatedSum:
         """Sum with its correction, to be added to those of other parts of the rows."""
         subset = self.chosen(subset)
         sparse = query.takes_sparse
@@ -286,7 +294,7 @@ class Rows(ABC):
         load = self.targets if query.width == 0 else self.pieces
         pieces = load(_even(count, chunk_length), subset, sparse)
 
-        def chunk_sum(piece):
+        def chunk_sum(piece: Callable[[], Any]) -> tuple[int, np.ndarray]:
             X, y = piece()
             return X.shape[0], query.sum(X, y)
 
@@ -331,20 +339,20 @@ class Rows(ABC):
         ``refuse``, a number that is not finite is left to the queries.
         """
 
-    def one_each(self, subset: Any = None) -> Any:
+    def one_each(self, subset: Any = None) -> "Rows":
         """The same records, or a subset of them, with one row of each."""
         return self.select(subset)
 
-    def order(self, seed: bytes) -> Any:
+    def order(self, seed: bytes) -> SeededOrder:
         """Random order of the records, by a seed."""
         return SeededOrder(seed, self.n)
 
-    def needs_order(self) -> Any:
+    def needs_order(self) -> None:
         """Refuse rows of which no part can be chosen."""
         if not self.ordered:
             raise ValueError(UNSTABLE)
 
-    def chosen(self, subset: Any) -> Any:
+    def chosen(self, subset: Any) -> Subset | None:
         """Return the choice that a slice, a mask or positions stand for; None is all records."""
         if subset is None:
             return None
@@ -355,23 +363,26 @@ class Rows(ABC):
         """The same rows with targets that are elsewhere."""
         raise ValueError("these rows have their targets in them: pass them alone, without y.")
 
-    def loaded(self, subset: Any, most_bytes: int) -> Any:
+    def loaded(self, subset: Subset | None, most_bytes: int) -> "Rows | None":
         """The rows of a subset in memory, if it spares passes and they are no more than that."""
         return None
 
-    def loaded_with_targets(self, subset: Any, most_bytes: int) -> Any:
+    def loaded_with_targets(
+        self, subset: Subset | None, most_bytes: int
+    ) -> "tuple[Rows | None, Rows | None]":
         """The rows of a subset and, without columns of X, all rows, from one pass; None is none."""
         return None, None
 
-    def made(self, function: Any, width: int) -> Any:
+    def made(self, function: Callable[..., Any], width: int) -> "Rows | None":
         """Rows of this width that ``function(X, y)`` makes of each chunk; None if none are kept."""
         return None
 
-    def select(self, subset: Any) -> Any:
+    def select(self, subset: Any) -> "Rows":
         """The same rows, of which only a subset is there."""
-        return self if subset is None else Selection(self, self.chosen(subset))
+        chosen = self.chosen(subset)
+        return self if chosen is None else Selection(self, chosen)
 
-    def _chunk_length(self, width, sparse, subset):
+    def _chunk_length(self, width: int | None, sparse: bool, subset: Subset | None) -> int:
         """Rows of a chunk."""
         if self.stored_sparse and sparse:
             return CHUNK_ROWS
@@ -388,30 +399,33 @@ class Selection(Rows):
     subset : Subset
     """
 
-    def __init__(self, rows, subset):
+    def __init__(self, rows: Rows, subset: Subset) -> None:
         self._rows = rows
         self._subset = subset
         self.n = len(subset)
         self.n_features = rows.n_features
         self.n_jobs = rows.n_jobs
 
-    def pieces(self, max_rows, subset=None, sparse=True):
+    def pieces(
+        self, max_rows: int, subset: Any = None, sparse: bool = True
+    ) -> Iterable[Callable[[], tuple[Any, Any]]]:
         """Chunks of the subset, or of a subset of it."""
         return self._rows.pieces(max_rows, self._within(subset), sparse)
 
-    def total(self, query, subset=None):
+    def total(self, query: Summed, subset: Any = None) -> CompensatedSum:
         """Exact sum over the subset, or a subset of it, with its correction."""
         return self._rows.total(query, self._within(subset))
 
-    def one_each(self, subset=None):
+    def one_each(self, subset: Any = None) -> Rows:
         """The subset, or a subset of it, with one row of each record."""
         return self._rows.one_each(self._within(subset))
 
-    def _within(self, subset):
+    def _within(self, subset: Any) -> Subset:
         """Choice among all rows that a choice among these stands for."""
         if subset is None:
             return self._subset
-        positions = np.asarray(self._subset.positions)[np.asarray(self.chosen(subset).positions)]
+        chosen = Subset.of(subset, self.n)
+        positions = np.asarray(self._subset.positions)[np.asarray(chosen.positions)]
         return Subset.of(positions, self._rows.n)
 
 
@@ -485,7 +499,7 @@ class ArrayRows(Rows):
             parts = (self._X[start : start + size] for start in range(0, self.n, size))
             deque(in_threads(finite, chain([self._y], parts), self.n_jobs), maxlen=0)
 
-    def _prepare(self):
+    def _prepare(self) -> None:
         """Make the rows safe to cut into chunks."""
         if self._ready:
             return
@@ -493,7 +507,7 @@ class ArrayRows(Rows):
         self._X = quietly(canonical, self._X) if issparse(self._X) else numeric(self._X)
         self._ready = True
 
-    def _chunk_length(self, width, sparse, subset):
+    def _chunk_length(self, width: int | None, sparse: bool, subset: Subset | None) -> int:
         """Rows of a chunk; where a chunk is a copy, all columns are copied."""
         plain = isinstance(self._X, np.ndarray) and self._X.dtype == np.float64
         as_view = subset is None or isinstance(subset.positions, range)
@@ -511,7 +525,7 @@ class ArrayRows(Rows):
         self._prepare()
         return ArrayRows(np.empty((self.n, 0)), self._y).pieces(max_rows, subset, sparse)
 
-    def loaded(self, subset: Any, most_bytes: int) -> Any:
+    def loaded(self, subset: Subset | None, most_bytes: int) -> "ArrayRows | None":
         """The rows of a subset, side by side: questions about rows that are apart take longer."""
         self._prepare()
         if (
@@ -530,7 +544,7 @@ class ArrayRows(Rows):
         made = in_threads(lambda piece: function(*piece()), pieces, self.n_jobs, True)
         return ChunkRows(list(made), self.n, width, self.n_jobs)
 
-    def _chunk(self, chosen, keep_sparse):
+    def _chunk(self, chosen: Any, keep_sparse: bool) -> tuple[Any, np.ndarray]:
         if isinstance(chosen, range):
             chosen = slice(chosen.start, chosen.stop, chosen.step)
         apart = isinstance(self._X, np.ndarray) and isinstance(chosen, np.ndarray)
@@ -556,7 +570,7 @@ class ChunkRows(Rows):
         Most rows of a record, which is public.
     """
 
-    _chunks: list
+    _chunks: list[Any]
     n: int
     n_features: int
     n_jobs: int | None
@@ -597,7 +611,9 @@ class WeightedRows(Rows):
         Public map from targets to [-1, 1].
     """
 
-    def __init__(self, rows: Any, weights: Any, largest: float, scaled: Any) -> None:
+    def __init__(
+        self, rows: Rows, weights: Any, largest: float, scaled: Callable[[np.ndarray], np.ndarray]
+    ) -> None:
         self._rows = rows
         nothing = np.broadcast_to(np.zeros(()), (rows.n, 1))
         self._weights = ArrayRows(nothing, weights)  # weights are read like targets
@@ -620,7 +636,9 @@ class WeightedRows(Rows):
         for one, other in zip(rows, weights, strict=True):
             yield partial(self._joined, one, other)
 
-    def _joined(self, rows, weights):
+    def _joined(
+        self, rows: Callable[[], Any], weights: Callable[[], Any]
+    ) -> tuple[np.ndarray, np.ndarray]:
         X, y = rows()
         _, weight = weights()
         with np.errstate(all="ignore"):

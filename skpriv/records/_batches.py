@@ -4,14 +4,14 @@ Batches are blocks of rows as a file or a library hands them out; functions of b
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -20,9 +20,13 @@ from scipy.sparse import issparse
 from .._stored import set_state
 from .._printing import first_names
 from ..exceptions import InvalidValues
-from ._base import CHUNK_ROWS, ChunkRows, Rows, canonical
+from ._base import CHUNK_ROWS, ArrayRows, ChunkRows, Rows, canonical
 from ._identity import present_names
+from ._subset import Subset
 from ._values import OTHER_ROWS, RENAME, finite, floats, foreign, quietly, silence
+
+if TYPE_CHECKING:
+    from .._contracts import Array
 
 AHEAD = 2  # blocks that are read while another one is used
 NO_LENGTH = (
@@ -54,7 +58,7 @@ def check_length(n: Any, name: str = "n") -> int:
     return int(n)
 
 
-def stated(n, kind):
+def stated(n: int | None, kind: str) -> int:
     """The public number of rows; a table is refused whose length would have to be computed."""
     if n is None:
         raise ValueError(NO_LENGTH.format(kind=kind))
@@ -66,12 +70,12 @@ def is_table(block: Any) -> bool:
     return isinstance(frame(block), nw.DataFrame)
 
 
-def cut(block, start, stop):
+def cut(block: Any, start: int, stop: int) -> Any:
     """Rows from start up to stop, without a copy where the library has such."""
     return pick(block, slice(start, stop))
 
 
-def pick(block, chosen):
+def pick(block: Any, chosen: np.ndarray | range | slice) -> Any:
     """Rows at ascending positions: an array of them, a range or a slice."""
     if isinstance(chosen, range):
         plain = chosen.step == 1
@@ -133,13 +137,13 @@ def chosen_columns(target: Any, features: Any, names: Any, texts: bool = True) -
     return target, features
 
 
-def _refuse_names(columns, texts):
+def _refuse_names(columns: Sequence[Any], texts: bool) -> None:
     """Refuse columns that are not found by their names."""
     if len(set(columns)) < len(columns) or texts and not all(isinstance(c, str) for c in columns):
         raise ValueError(f"{RENAME} {first_names(columns)}.")
 
 
-def dense(block):
+def dense(block: Any) -> "Array":
     """Float64 array of a block of columns, or of one column; what is no number is NaN."""
     block = block.toarray() if issparse(block) else block
     found = frame(block)
@@ -148,7 +152,7 @@ def dense(block):
     return quietly(floats, block if found is None else found)
 
 
-def _filled(table):
+def _filled(table: Any) -> np.ndarray:
     """Float64 array of a narwhals data frame, filled one column after the other."""
     found = np.empty(table.shape)
     for at, column in enumerate(table.iter_columns()):
@@ -156,7 +160,7 @@ def _filled(table):
     return found
 
 
-def ahead(blocks):
+def ahead(blocks: Iterable[Any]) -> Iterator[Any]:
     """Yield from an iterable that another thread reads: reading overlaps with what is done here."""
     blocks = iter(blocks)
     done = object()
@@ -169,7 +173,7 @@ def ahead(blocks):
             del block
 
 
-def aligned(left, right):
+def aligned(left: Iterable[Any], right: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
     """Yield pairs of blocks with as many rows each, from two streams cut in different places."""
     right = iter(right)
     other: Any = ()
@@ -214,7 +218,7 @@ class FetchedRows(Rows):
 
     def mapped(
         self, function: Any, n_features: int, names: Any = None, *, numeric: bool = True
-    ) -> Any:
+    ) -> Self:
         """The same rows, with a function of chunks of X before all that is asked of them.
 
         It is given float64 arrays, or if not ``numeric`` the tables as they are.
@@ -222,7 +226,7 @@ class FetchedRows(Rows):
         steps = (*self._steps, partial(step, function, numeric))
         return self._changed(_steps=steps, n_features=int(n_features), names=names, dtypes={})
 
-    def _changed(self, **attributes):
+    def _changed(self, **attributes: Any) -> Self:
         """The same rows with other attributes, of which no pass was made and nothing is refused."""
         other = copy(self)
         set_state(other, **{"passes": 0, "_refuses": False, **attributes})
@@ -292,10 +296,10 @@ class BatchRows(FetchedRows):
         """Public number of records."""
         return stated(self._n, "table")
 
-    def with_target(self, blocks: Any, n: int | None = None) -> Any:
+    def with_target(self, blocks: Any, n: int | None = None) -> "BatchRows":
         """The same rows, with the targets that ``blocks()`` iterates over, of public number n."""
 
-        def pairs():
+        def pairs() -> Iterator[tuple[Any, Any]]:
             return aligned((X for X, _ in self._blocks()), blocks())
 
         n = n if self._n is None else self._n
@@ -311,12 +315,12 @@ class BatchRows(FetchedRows):
         parts = range(len(kind._fields))
         return kind(*(LazyValues(self, lambda X, at=at: function(X)[at]) for at in parts))
 
-    def __array__(self, dtype=None, copy=None):
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         """X in memory, for functions that take arrays only."""
         found = [np.empty((0, self.n_features)), *self.each(lambda X, y: X)]
         return np.concatenate(found).astype(dtype or np.float64, copy=False)
 
-    def loaded(self, subset: Any, most_bytes: int) -> Any:
+    def loaded(self, subset: Subset | None, most_bytes: int) -> ArrayRows | None:
         """The rows of a subset in memory, if they are no more than that; read in one pass."""
         n = self.n if subset is None else len(subset)
         if not self.has_target or _size(n, self.n_features) > most_bytes:
@@ -324,10 +328,12 @@ class BatchRows(FetchedRows):
         pieces = self.pieces(self._chunk_length(None, False, subset), subset, False)
         return self._joined([_copied(*piece()) for piece in pieces], n)
 
-    def _joined(self, chunks, n):
+    def _joined(self, chunks: list[Any], n: int) -> ArrayRows:
         return ChunkRows(chunks, n, self.n_features, self.n_jobs).joined()
 
-    def loaded_with_targets(self, subset: Any, most_bytes: int) -> Any:
+    def loaded_with_targets(
+        self, subset: Subset | None, most_bytes: int
+    ) -> tuple[ArrayRows | None, ArrayRows | None]:
         """The rows of a subset and, without columns of X, all rows, from one pass.
 
         Either is None if it does not fit. The subset comes first: it answers more questions.
@@ -335,8 +341,7 @@ class BatchRows(FetchedRows):
         if not self.has_target:
             return None, None
         alone = self._without_columns()
-        size = 0 if subset is None else _size(len(subset), self.n_features)
-        if not 0 < size <= most_bytes:
+        if subset is None or not 0 < (size := _size(len(subset), self.n_features)) <= most_bytes:
             found = alone.loaded(None, most_bytes)
             self.passes += found is not None
             return None, found
@@ -371,14 +376,14 @@ class BatchRows(FetchedRows):
         self.passes += 1
         return self._without_columns().pieces(max_rows, subset, sparse)
 
-    def _without_columns(self):
+    def _without_columns(self) -> "BatchRows":
         """The same records with their targets alone."""
         targets = self._targets or (lambda: (y for _, y in self._blocks()))
         blocks = lambda: ((np.empty((length(y), 0)), y) for y in targets())  # noqa: E731
         alone = {"n_features": 0, "names": None, "_steps": (), "_targets": None}
         return self._changed(_blocks=blocks, _refuses=self._refuses, has_target=True, **alone)
 
-    def _cuts(self, max_rows, keep_sparse=False):
+    def _cuts(self, max_rows: int, keep_sparse: bool = False) -> Iterator[tuple[int, Any, Any]]:
         """Yield the number of the first row, X and y of each part of a block, of its own type."""
         start = 0
         for X, y in ahead(self._blocks()):
@@ -394,7 +399,9 @@ class BatchRows(FetchedRows):
         if self._n is not None and start != self._n:
             raise ValueError(OTHER_LENGTH.format(n=self._n))
 
-    def _chunk(self, X, y, chosen, keep_sparse):
+    def _chunk(
+        self, X: Any, y: Any, chosen: np.ndarray | range | None, keep_sparse: bool
+    ) -> tuple[Any, Any]:
         """X and y of the chosen rows of a part, as arrays of numbers, after all steps."""
         if chosen is not None:
             X = pick(X, chosen)
@@ -410,17 +417,17 @@ class BatchRows(FetchedRows):
         return X, y
 
 
-def _copied(X, y):
+def _copied(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Arrays of their own: a view would keep all of its batch in memory."""
     return X.copy(), y.copy()
 
 
-def _size(n, n_features):
+def _size(n: int, n_features: int) -> int:
     """Bytes of rows in memory."""
     return 8 * n * (n_features + 1)
 
 
-def step(function, numeric, X):
+def step(function: Callable[..., Any], numeric: bool, X: Any) -> Any:
     """Result of a function of a chunk, as an array of numbers or as the table that it is."""
     X = dense(X) if numeric else frame(X).to_native()
     return quietly(function, X)
@@ -451,19 +458,19 @@ class LazyValues:
     """
 
     rows: "BatchRows"
-    function: Callable
+    function: Callable[..., np.ndarray]
     ndim = 1
     dtype = np.dtype(float)
     shape: tuple[int] = field(init=False)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         # An unknown number of rows is refused here
         object.__setattr__(self, "shape", (self.rows.n,))
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.rows.n
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[np.ndarray]:
         return iter(self.rows.each(lambda X, y: self.function(X)))
 
     def compute(self) -> np.ndarray:
@@ -476,10 +483,10 @@ class LazyValues:
         """
         return np.concatenate([np.empty(0), *self])
 
-    def __array__(self, dtype=None, copy=None):
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         if copy is False:
             raise ValueError("lazy values are computed: they have no array to share.")
         return self.compute().astype(dtype or self.dtype, copy=False)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"LazyValues of {len(self)} rows"

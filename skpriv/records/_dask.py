@@ -1,5 +1,6 @@
 """Rows on a cluster: queries travel to the workers, sums come back by a tree."""
 
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import cache, partial, reduce
 from itertools import chain, starmap
@@ -9,7 +10,7 @@ import numpy as np
 
 from .._linalg import CompensatedSum
 from ..exceptions import InvalidValues
-from ._base import ArrayRows, Rows, computed
+from ._base import ArrayRows, Rows, Summed, computed
 from ._batches import (
     OTHER_LENGTH, BatchRows, FetchedRows, chosen_columns, dense, length, pick, stated,
 )  # fmt: skip
@@ -78,7 +79,7 @@ class DaskRows(FetchedRows):
         found = list(parts), list(map(int, sizes))
         # Partitions and their lengths are found when rows are first read: to find them can mean to
         # compute values, which is for the time after a charge.
-        self._partitions = lambda n: found
+        self._partitions: Callable[[int | None], tuple[list[Any], Sequence[int]]] = lambda n: found
         self._n = n
 
     @classmethod
@@ -108,12 +109,12 @@ class DaskRows(FetchedRows):
             names = None
             width = X.shape[1]
 
-        def pair(part):
+        def pair(part: Any) -> tuple[Any, Any]:
             if names is None:
                 return part, None
             return part[chosen], None if target is None else part[target]
 
-        def find(n):
+        def find(n: int | None) -> tuple[list[Any], Sequence[int]]:
             parts, sizes = _found(X, n)
             return list(map(task(pair), parts)), sizes
 
@@ -127,11 +128,11 @@ class DaskRows(FetchedRows):
         return rows if y is None else rows.with_target(y)
 
     @property
-    def _parts(self):
+    def _parts(self) -> list[Any]:
         return self._partitions(self._n)[0]
 
     @property
-    def _sizes(self):
+    def _sizes(self) -> Sequence[int]:
         return self._partitions(self._n)[1]
 
     @property
@@ -139,12 +140,12 @@ class DaskRows(FetchedRows):
         """Public number of records."""
         return stated(self._n, "table of Dask")
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: Any) -> "DaskRows":
         """Rows at ascending positions: parts of folds."""
         key = key[0] if isinstance(key, tuple) else key
         chosen = Subset.of(np.asarray(key), self.n)
 
-        def find(n):
+        def find(n: int | None) -> tuple[list[Any], Sequence[int]]:
             parts = []
             sizes = []
             for part, (start, size) in zip(self._parts, self._ranges(), strict=True):
@@ -156,7 +157,7 @@ class DaskRows(FetchedRows):
 
         return self._changed(_partitions=cache(find), has_target=False, _n=len(chosen))
 
-    def with_target(self, y: Any, n: int | None = None) -> Any:
+    def with_target(self, y: Any, n: int | None = None) -> "DaskRows":
         """The same rows with targets: of Dask, in as many rows a part, or n of them in memory."""
         if is_dask(y):
             y = y[y.columns[0]] if is_dask_frame(y) and y.ndim == 2 else y
@@ -167,7 +168,7 @@ class DaskRows(FetchedRows):
             raise ValueError(OTHER_ROWS)
         before = self._partitions
 
-        def find(n):
+        def find(n: int | None) -> tuple[list[Any], Sequence[int]]:
             parts, sizes = before(n)
             found, lengths = _targets_of(y, n)
             if (
@@ -186,37 +187,39 @@ class DaskRows(FetchedRows):
         """Dask array of the values of a function of X; of several results, if ``kind`` says so."""
         from dask import delayed
 
-        def array(at):
+        def array(at: int | None) -> Any:
             values = delayed(_values, pure=False)
             parts = [values(part, self._steps, function, at) for part in self._parts]
             return _array(parts, self._sizes)
 
         return array(None) if kind is None else kind(*map(array, range(len(kind._fields))))
 
-    def total(self, query: Any, subset: Any = None) -> Any:
+    def total(self, query: Summed, subset: Any = None) -> Any:
         """Sum with its correction, computed where the rows are."""
         subset = self.chosen(subset)
         local = [_local(subset, *place) for place in self._ranges()]
         empty = CompensatedSum(query.shape)
         return self._tree(lambda rows, *given: rows.total(*given), query, local, _merged, empty)
 
-    def loaded(self, subset: Any, most_bytes: int) -> Any:
+    def loaded(self, subset: Subset | None, most_bytes: int) -> "DaskRows | None":
         """The rows of a subset, which stay on their workers, if they are no more than that."""
         if not self.has_target or self._bytes(subset) > most_bytes:
             return None
         return self._cut(subset, self.n_features)
 
-    def loaded_with_targets(self, subset: Any, most_bytes: int) -> Any:
+    def loaded_with_targets(
+        self, subset: Subset | None, most_bytes: int
+    ) -> "tuple[DaskRows | None, DaskRows | None]":
         """The rows of a subset and the targets of all rows, each on its worker; None: too many."""
         part = self.loaded(subset, most_bytes)
         used = 0 if part is None else self._bytes(subset)
         fits = self.has_target and 8 * self.n + used <= most_bytes
         return part, self._cut(None, 0) if fits else None
 
-    def _bytes(self, subset):
+    def _bytes(self, subset: Subset | None) -> int:
         return 8 * len(self if subset is None else subset) * (self.n_features + 1)
 
-    def _cut(self, subset, n_features):
+    def _cut(self, subset: Subset | None, n_features: int) -> "DaskRows":
         """A subset with its first columns, made of each part once and kept where the part is."""
         import dask
         from dask import delayed
@@ -241,7 +244,14 @@ class DaskRows(FetchedRows):
         run = lambda rows, job, local: rows.reduce(*job)  # noqa: E731
         return self._tree(run, job, everywhere, lambda *found: reduce(merge, found), start)
 
-    def _tree(self, run, job, local, merged, empty):
+    def _tree(
+        self,
+        run: Callable[..., Any],
+        job: Any,
+        local: Iterable[Subset | None],
+        merged: Callable[..., Any],
+        empty: Any,
+    ) -> Any:
         """``run(rows, job, local)`` of each part, merged by a tree; what comes home is small."""
         from dask import delayed
 
@@ -257,7 +267,7 @@ class DaskRows(FetchedRows):
             found = [task(merged)(*group) for group in groups]
         return computed(found[0].compute) if found else empty
 
-    def by_person(self, positions: Any, persons: Any, make: Any) -> Any:
+    def by_person(self, positions: Any, persons: Any, make: Any) -> "DaskRows":
         """Records that are persons, whose rows a shuffle of Dask brings to one worker each.
 
         They are kept there, in as many parts as the rows have.
@@ -303,7 +313,7 @@ class DaskRows(FetchedRows):
             "a channel or noise that is added to sums, such as Gaussian noise."
         )
 
-    def _ranges(self):
+    def _ranges(self) -> list[tuple[int, int]]:
         """First row and length of each part, which must be as many rows as is public."""
         if self._n is not None and sum(self._sizes) != self._n:
             raise ValueError(OTHER_LENGTH.format(n=self._n))
@@ -311,12 +321,19 @@ class DaskRows(FetchedRows):
         return [(int(start), size) for start, size in zip(starts, self._sizes)]
 
 
-def _local(subset, start, size):
+def _local(subset: Subset | None, start: int, size: int) -> Subset | None:
     """Which rows of a part are in a subset."""
     return None if subset is None else Subset(subset.between(start, start + size))
 
 
-def _of_part(run, part, job, steps, local, refuses):
+def _of_part(
+    run: Callable[..., Any],
+    part: Any,
+    job: Any,
+    steps: Sequence[Callable[..., Any]],
+    local: Subset | None,
+    refuses: bool,
+) -> Any:
     """Result of a part, on its worker."""
     rows = _rows(part, steps)
     rows.n_jobs = 1  # Dask brings its own threads
@@ -326,7 +343,9 @@ def _of_part(run, part, job, steps, local, refuses):
     return run(rows, job, local)
 
 
-def _chosen_rows(part, steps, local, n_features):
+def _chosen_rows(
+    part: Any, steps: Sequence[Callable[..., Any]], local: Subset | None, n_features: int
+) -> ArrayRows:
     """Chosen rows of a part, with their first columns, in memory."""
     rows = _rows(part, steps)
     chunks = [*rows.each(lambda X, y: (X[:, :n_features], y), local)]
@@ -335,18 +354,18 @@ def _chosen_rows(part, steps, local, n_features):
     return ArrayRows(X, y, 1)
 
 
-def _rows(part, steps):
+def _rows(part: Any, steps: Sequence[Callable[..., Any]]) -> Rows:
     if isinstance(part, Rows):  # they were cut before
         return part
     return BatchRows(lambda: [part], length(part[0]), part[0].shape[1], steps=steps)
 
 
-def _merged(*sums):
+def _merged(*sums: CompensatedSum) -> CompensatedSum:
     """Sum of sums with their corrections."""
     return reduce(CompensatedSum.merge, sums, CompensatedSum(sums[0].value.shape))
 
 
-def _found(data, n):
+def _found(data: Any, n: int | None) -> tuple[list[Any], Sequence[int]]:
     """Parts of an array or frame, and their lengths.
 
     There is a single part, which was not read, if a value keeps the parts from being made. It is
@@ -361,19 +380,19 @@ def _found(data, n):
     return [delayed(Unread(InvalidValues(INVALID_VALUES)))], [n or 0]
 
 
-def task(function):
+def task(function: Callable[..., Any]) -> Any:
     """Make a function one of delayed values, none of which is heard or raises."""
     from dask import delayed
 
     return delayed(partial(unless_unread, function), pure=False)
 
 
-def _quiet(parts):
+def _quiet(parts: list[Any]) -> list[Any]:
     """The same parts of one graph, of which no task is heard or raises."""
     from dask._task_spec import Task, TaskRef, convert_legacy_graph
     from dask.delayed import Delayed
 
-    def quiet(node):
+    def quiet(node: Any) -> Any:
         if type(node) is not Task:
             return node
         run = partial(unless_unread, partial(_run, node, list(node.dependencies)))
@@ -384,12 +403,12 @@ def _quiet(parts):
     return [Delayed(part.key, graph) for part in parts]
 
 
-def _run(node, needed, *values):
+def _run(node: Callable[..., Any], needed: list[Any], *values: Any) -> Any:
     """Result of a task of a graph."""
     return node(dict(zip(needed, values, strict=True)))
 
 
-def _array(parts, sizes):
+def _array(parts: list[Any], sizes: Sequence[int]) -> Any:
     """Array of Dask of numbers in parts of known lengths."""
     import dask.array as da
 
@@ -398,7 +417,7 @@ def _array(parts, sizes):
     return da.concatenate([da.from_delayed(column(part), (size,), float) for part, size in pairs])
 
 
-def _targets_of(y, n):
+def _targets_of(y: Any, n: int | None) -> tuple[list[Any], Sequence[int]]:
     """Parts of targets and their lengths."""
     if is_dask(y):
         return _found(y, n)
@@ -407,13 +426,13 @@ def _targets_of(y, n):
     return [values], [len(values)]
 
 
-def _array_sizes(data):
+def _array_sizes(data: Any) -> list[int] | None:
     """Lengths of the chunks of an array, if they are known; None of a frame."""
-    sizes = [np.nan] if is_dask_frame(data) else list(data.chunks[0])
+    sizes: list[Any] = [np.nan] if is_dask_frame(data) else list(data.chunks[0])
     return None if any(size != size for size in sizes) else sizes
 
 
-def _public_length(data):
+def _public_length(data: Any) -> int | None:
     """Number of rows that is known without a query, else None.
 
     It is that of an array whose chunks are known, or of columns of a frame that is in memory or
@@ -429,7 +448,7 @@ def _public_length(data):
     return None if sizes is None else sum(sizes)
 
 
-def _tables_of(expression):
+def _tables_of(expression: Any) -> list[Any]:
     """The different tables of an expression of Dask, below what is done with each cell alone."""
     from dask.dataframe.dask_expr._expr import Elemwise
 
@@ -439,14 +458,21 @@ def _tables_of(expression):
     return list({table._name: table for table in tables}.values())
 
 
-def _numbered(numbers):
+def _numbered(numbers: np.ndarray) -> Any:
     """Data frame of numbers, whose columns have numbers as names."""
     from pandas import DataFrame
 
     return DataFrame(numbers).rename(columns=str)
 
 
-def _sent(part, steps, refuses, n_features, chosen, where):
+def _sent(
+    part: Any,
+    steps: Sequence[Callable[..., Any]],
+    refuses: bool,
+    n_features: int,
+    chosen: Subset,
+    where: np.ndarray,
+) -> Any:
     """Chosen rows of a part, with their targets, and where they go: place, person and part."""
     rows = _rows(part, steps)
     rows.check(refuses)
@@ -455,13 +481,15 @@ def _sent(part, steps, refuses, n_features, chosen, where):
     return _numbered(np.column_stack([found, where]))
 
 
-def _together(frame, make):
+def _together(frame: Any, make: Callable[..., Rows]) -> Rows:
     """Persons of a part, whose rows are brought into the order of their places."""
     numbers = frame.sort_values(frame.columns[-2]).to_numpy()
     return make(numbers[:, :-3], numbers[:, -3], numbers[:, -1].astype(np.intp))
 
 
-def _values(part, steps, function, at):
+def _values(
+    part: Any, steps: Sequence[Callable[..., Any]], function: Callable[..., Any], at: int | None
+) -> np.ndarray:
     if isinstance(part, Unread):
         raise part.refused
     chunks = _rows((part[0], None), steps).each(lambda X, y: function(X))

@@ -8,6 +8,7 @@ person under two names would have twice the rows that a guarantee speaks of.
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import date, datetime, timezone
 from decimal import MAX_EMAX, Context, Decimal
@@ -57,7 +58,7 @@ def identity(value: Any) -> str | None:
     return None
 
 
-def _text_of(value):
+def _text_of(value: Any) -> str | None:
     if isinstance(value, str):
         return _text_of_text(value)
     if isinstance(value, bytes):
@@ -86,7 +87,7 @@ def _text_of(value):
     return None if unnamed else _text_of_text(str(value))  # such as an interval or a UUID
 
 
-def _text_of_text(text):
+def _text_of_text(text: str) -> str | None:
     if not (text.isascii() and text.isprintable()):
         text = _folded(text)
     text = " ".join(text.split())
@@ -99,7 +100,7 @@ def _text_of_text(text):
     return _TRUTH_CODES.get(text.casefold(), text) or None
 
 
-def _text_of_time(text):
+def _text_of_time(text: str) -> str:
     """One text of a moment, in UTC if it has a zone; a day's beginning is its date."""
     try:
         found = in_utc(datetime.fromisoformat(text.upper().replace(" Z", "Z")))
@@ -108,7 +109,7 @@ def _text_of_time(text):
     return found.isoformat().removesuffix("T00:00:00")
 
 
-def _folded(text):
+def _folded(text: str) -> str:
     """The same text in the composed form, without characters that nobody sees."""
     seen = (c for c in " ".join(text.split()) if unicodedata.category(c) not in ("Cc", "Cf"))
     plain = (
@@ -118,7 +119,7 @@ def _folded(text):
     return unicodedata.normalize("NFC", "".join(plain))
 
 
-def _text_of_number(number):
+def _text_of_number(number: Any) -> str:
     if isinstance(number, Decimal) and number.adjusted() >= MOST_DIGITS:
         return str(WIDE_NUMBERS.normalize(WIDE_NUMBERS.add(number, 0)))
     if int(number) == number:
@@ -128,7 +129,7 @@ def _text_of_number(number):
     return str(int(value)) if value.is_integer() else repr(value)
 
 
-def same_names(names: Any, present: Any) -> list:
+def same_names(names: Iterable[str | None], present: Iterable[str]) -> list[Any]:
     """The column that each of some names means, as it is written where it is; None if it is absent.
 
     A column of this very name is meant, or else the only one of the same `identity`.
@@ -138,12 +139,12 @@ def same_names(names: Any, present: Any) -> list:
     names, present : iterable of str
     """
     present = dict.fromkeys(present)
-    alike: dict = {None: []}
+    alike: dict[str | None, list[Any]] = {None: []}
     for column in present:
         alike.setdefault(identity(column), []).append(column)
     alike[None] = [None]  # a column without a name is not meant
-    found: list = []
-    meant: dict = {}
+    found: list[Any] = []
+    meant: dict[Any, str | None] = {}
     for name in names:
         columns = [name] if name in present else alike.get(identity(name), [None])
         if len(columns) > 1:
@@ -161,13 +162,13 @@ def same_names(names: Any, present: Any) -> list:
 
 
 def present_names(
-    names: Any,
-    present: Any,
+    names: Iterable[str | None],
+    present: Iterable[str],
     who: str,
     where: str,
     error: type[Exception] = ValueError,
     what: str = "columns",
-) -> list:
+) -> list[Any]:
     """Columns by their names (see `same_names`), or an error that says which are not there.
 
     Parameters
@@ -220,7 +221,7 @@ def name_of(person: Any) -> bytes | None:
     return _name(person)
 
 
-def _name(person):
+def _name(person: Any) -> bytes | None:
     with suppress(Exception):
         if isinstance(person, dict):  # a struct of a table
             person = list(person.values())
@@ -236,12 +237,12 @@ def _name(person):
     return None
 
 
-def _rounded(numbers, kind):
+def _rounded(numbers: Any, kind: Any) -> Any:
     """Whether floats may stand for several whole numbers, or for none."""
     return ~(np.abs(numbers) < 2.0 ** (min(np.finfo(kind).nmant, 52) + 1))
 
 
-def _name_of_parts(parts):
+def _name_of_parts(parts: list[Any]) -> bytes | None:
     """One name of several, unless one of them is nobody's."""
     if None in parts:
         return None
@@ -265,8 +266,8 @@ def codes(people: Any) -> np.ndarray:
         places = places.reshape(-1)
         if found.dtype.kind in "biuf":  # they are as different as their names
             return places
-    numbered: dict = {}  # by name
-    read: dict = {}  # by what was read, of plain types alone: equal ones have equal names
+    numbered: dict[bytes | None, int] = {}  # by name
+    read: dict[Any, int] = {}  # by what was read, of plain types alone: equal ones have equal names
     numbers = np.empty(len(found), dtype=np.intp)
     for at, label in enumerate(found):
         plain = type(label) is str or type(label) is int  # a type may refuse to be compared

@@ -1,13 +1,17 @@
 """Rows of persons: a person is one record, whose rows come together."""
 
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._linalg import CompensatedSum
 from ._base import CHUNK_ROWS, KEPT_BYTES, ArrayRows, ChunkRows, Rows, Summed, added, in_threads
 from ._subset import Subset
+
+if TYPE_CHECKING:
+    from .._contracts import Array
 
 
 class PersonRows(Rows):
@@ -58,7 +62,12 @@ class PersonRows(Rows):
     """
 
     def __init__(
-        self, rows: Any, codes: Any, largest: int, permutation: Any, change: Any = None
+        self,
+        rows: Rows,
+        codes: np.ndarray,
+        largest: int,
+        permutation: Callable[[int], np.ndarray],
+        change: Callable[..., Any] | None = None,
     ) -> None:
         self._rows = self._source = rows
         self.largest = self.rows_each = largest
@@ -70,7 +79,7 @@ class PersonRows(Rows):
         secret = permutation(self.n)
         sizes = np.minimum(np.bincount(codes, minlength=self.n), largest)
         self._starts = np.append(0, np.cumsum(sizes))
-        self._positions = _chosen(codes, largest, _seed(permutation))
+        self._positions: np.ndarray | range = _chosen(codes, largest, _seed(permutation))
         self._positions = self._of(secret)  # from here on, persons are in a secret order
         self._starts = np.append(0, np.cumsum(sizes[secret]))
         self.n_used = len(self._positions)
@@ -78,16 +87,16 @@ class PersonRows(Rows):
         size = 8 * (self.n_features + 1) * self.n * largest
         dense = rows.has_target and not rows.stored_sparse
         self._fits = rows.at_hand and dense and size <= KEPT_BYTES
-        self._on_workers = None
+        self._on_workers: Rows | None = None
         self._clean = False  # whether all numbers of the rows in memory are known to be finite
         self._plain = False  # whether these are all rows, one of each person, as they came
 
     @property
-    def passes(self) -> Any:  # type: ignore[override]
+    def passes(self) -> int | None:  # type: ignore[override]
         """How often the rows were read; None if they are in memory."""
         return self._source.passes
 
-    def total(self, query: Any, subset: Any = None) -> CompensatedSum:
+    def total(self, query: Summed, subset: Any = None) -> CompensatedSum:
         """Sum over all persons or a subset of them, with its correction."""
         subset = self.chosen(subset)
         self._bring()
@@ -103,7 +112,7 @@ class PersonRows(Rows):
         pieces = self.person_pieces(self._chunk_length(query.width, False, subset), subset)
         return _sum_of_chunks(query, pieces, self.largest, self.n_jobs)
 
-    def loaded(self, subset: Any, most_bytes: int) -> Any:
+    def loaded(self, subset: Subset | None, most_bytes: int) -> Rows | None:
         """The rows of some persons as rows that are records, where all persons have one in memory.
 
         It takes no longer to ask about the rows of persons who have several where they are.
@@ -113,7 +122,7 @@ class PersonRows(Rows):
             return None
         return self._rows.loaded(Subset(self._of(self._persons(subset))), most_bytes)
 
-    def made(self, function: Any, width: int) -> Any:
+    def made(self, function: Callable[..., Any], width: int) -> Rows | None:
         """The same persons, with the rows of this width that a function makes of each chunk."""
         self._bring()
         if self._plain:
@@ -121,7 +130,7 @@ class PersonRows(Rows):
         if not self._rows.indexed:
             return None
 
-        def make(piece):
+        def make(piece: Callable[[], Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
             X, y, starts = piece()
             return *function(X, y), starts
 
@@ -135,7 +144,7 @@ class PersonRows(Rows):
             return self._elsewhere().reduce(function, merge, start)
         return super().reduce(function, merge, start)
 
-    def _bring(self):
+    def _bring(self) -> None:
         """Keep the rows that are used in memory, one person after the other, if they fit.
 
         Rows in memory stay as they are where each person has one, and no number is missing.
@@ -153,7 +162,7 @@ class PersonRows(Rows):
             self._rows = ArrayRows(X, y, self._source.n_jobs)
             self._positions = range(len(y))
 
-    def _elsewhere(self):
+    def _elsewhere(self) -> Rows:
         """The same persons, whose rows were brought together where they are."""
         if self._on_workers is None:
             persons = np.repeat(np.arange(self.n), np.diff(self._starts))
@@ -168,7 +177,9 @@ class PersonRows(Rows):
         chosen = Subset(np.sort(self._of(self._persons(self.chosen(subset)))))
         return self._rows.pieces(max_rows, chosen, sparse)
 
-    def person_pieces(self, max_rows: int, subset: Any = None) -> Any:
+    def person_pieces(
+        self, max_rows: int, subset: Subset | None = None
+    ) -> Iterator[Callable[[], Any]]:
         """Yield functions that load chunks (X, y, starts) of whole persons, of about ``max_rows``.
 
         Person g of a chunk has the rows from starts[g] up to starts[g + 1]; those with a value that
@@ -184,7 +195,9 @@ class PersonRows(Rows):
             for first in range(0, len(persons), step):
                 yield partial(self._chunk, fetch, persons[first : first + step])
 
-    def _chunk(self, fetch, persons):
+    def _chunk(
+        self, fetch: Callable[..., Any], persons: np.ndarray | range
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Rows of some persons, and where those of each begin."""
         X, y = fetch(self._of(persons))
         size = np.diff(self._starts)[np.asarray(persons, dtype=np.intp)]
@@ -199,7 +212,9 @@ class PersonRows(Rows):
                 X, y = self._change(X, y, starts)
         return X, y, starts
 
-    def _brought(self, persons):
+    def _brought(
+        self, persons: np.ndarray | range
+    ) -> Iterator[tuple[np.ndarray | range, Callable[..., Any]]]:
         """Yield persons and a function that gets rows by position, in parts that fit into memory.
 
         How many these are, and so how many passes there will be, follows from public numbers.
@@ -215,15 +230,15 @@ class PersonRows(Rows):
             X, y = map(np.concatenate, zip(*chunks, strict=True))
             yield mine, partial(_found, positions, X, y)
 
-    def one_each(self, subset: Any = None) -> Any:
+    def one_each(self, subset: Any = None) -> Rows:
         """The first row of each person in the secret order, as rows that are records."""
         return self._rows.select(self._first(subset))
 
-    def _persons(self, subset):
+    def _persons(self, subset: Subset | None) -> np.ndarray | range:
         """Numbers of the persons of a subset."""
         return range(self.n) if subset is None else np.asarray(subset.positions, np.intp)
 
-    def _of(self, persons):
+    def _of(self, persons: np.ndarray | range) -> Any:
         """Positions of the rows of some persons; of a range of persons a slice of all positions."""
         if isinstance(persons, range):
             return self._positions[self._starts[persons.start] : self._starts[persons.stop]]
@@ -232,12 +247,12 @@ class PersonRows(Rows):
         starts = np.repeat(self._starts[persons] - (ends - sizes), sizes)
         return self._at(starts + np.arange(len(starts)))
 
-    def _first(self, subset):
+    def _first(self, subset: Subset | None) -> Subset:
         """The first row of each person in the secret order."""
         persons = np.asarray(self._persons(subset), dtype=np.intp)
         return Subset(np.sort(self._at(self._starts[persons])))
 
-    def _at(self, places):
+    def _at(self, places: np.ndarray) -> np.ndarray:
         """Positions of what is in some places, one person after the other."""
         return places if isinstance(self._positions, range) else self._positions[places]
 
@@ -253,15 +268,17 @@ class PersonChunks(ChunkRows):
     rows_each : int
     """
 
-    def total(self, query: Any, subset: Any = None) -> CompensatedSum:
+    def total(self, query: Summed, subset: Any = None) -> CompensatedSum:
         """Sum over all persons, with its correction."""
         return _sum_of_chunks(query, self.pieces(0), self.rows_each, self.n_jobs)
 
 
-def _sum_of_chunks(query, pieces, largest, n_jobs):
+def _sum_of_chunks(
+    query: Summed, pieces: Iterable[Callable[[], Any]], largest: int, n_jobs: int | None
+) -> CompensatedSum:
     """Sum of a query over chunks (X, y, starts) of persons, with its correction."""
 
-    def chunk_sum(piece):
+    def chunk_sum(piece: Callable[[], Any]) -> "Array":
         X, y, starts = piece()
         if query.sum_persons is not None:
             return query.sum_persons(X, y, starts, largest)
@@ -270,29 +287,37 @@ def _sum_of_chunks(query, pieces, largest, n_jobs):
     return added(query.shape, in_threads(chunk_sum, pieces, n_jobs))
 
 
-def _persons(X, y, numbers, largest, change):
+def _persons(
+    X: np.ndarray,
+    y: np.ndarray,
+    numbers: np.ndarray,
+    largest: int,
+    change: Callable[..., Any] | None,
+) -> PersonRows:
     """Rows of persons all of whom are used, in this order."""
     return PersonRows(ArrayRows(X, y), numbers, largest, np.arange, change)
 
 
-def _picked(rows, positions):
+def _picked(rows: Rows, positions: np.ndarray | range) -> tuple[np.ndarray, np.ndarray]:
     """Rows at positions, of rows that can be taken in any order."""
     (piece,) = rows.pieces(len(positions), Subset(positions), False)
     return piece()
 
 
-def _found(ascending, X, y, positions):
+def _found(
+    ascending: np.ndarray, X: np.ndarray, y: np.ndarray, positions: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Rows at positions, of those that were brought together."""
     at = np.searchsorted(ascending, positions)
     return X[at], y[at]
 
 
-def _seed(permutation):
+def _seed(permutation: Callable[[int], np.ndarray]) -> np.ndarray:
     """Two words of a seed, from a secret permutation of 256 numbers: it has 127 bits."""
     return np.frombuffer(bytes(permutation(256)[:16].tolist()), dtype="<u8")
 
 
-def _chosen(codes, largest, seed):
+def _chosen(codes: np.ndarray, largest: int, seed: np.ndarray) -> np.ndarray:
     """Positions of the rows that are used, those of a person in a secret random order.
 
     Each row has a key, a cryptographic hash of the secret seed, the person and the number of the
@@ -314,7 +339,7 @@ def _chosen(codes, largest, seed):
     return by_person[rank < largest]
 
 
-def _keys(seed, *words):
+def _keys(seed: np.ndarray, *words: Any) -> "Array":
     """SipHash-2-4 of arrays of words of 64 bits (Aumasson and Bernstein 2012), under a seed."""
     start = [0x736F6D6570736575, 0x646F72616E646F6D, 0x6C7967656E657261, 0x7465646279746573]
     a, b, c, d = (np.array(start, dtype=np.uint64) ^ np.tile(seed, 2))[:, None]
@@ -325,7 +350,9 @@ def _keys(seed, *words):
     return a ^ b ^ c ^ d
 
 
-def _rounds(a, b, c, d, count):
+def _rounds(
+    a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray, count: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Rounds of SipHash, of 64-bit words that wrap around."""
     for _ in range(count):
         a = a + b
@@ -340,7 +367,7 @@ def _rounds(a, b, c, d, count):
     return a, b, c, d
 
 
-def _turned(words, bits):
+def _turned(words: np.ndarray, bits: int) -> "Array":
     return (words << np.uint64(bits)) | (words >> np.uint64(64 - bits))
 
 
@@ -358,14 +385,14 @@ class MeanOfPlaces(Summed):
 
     quiet = True  # a line of progress would tell how many rows persons have, which is private
 
-    def __init__(self, query, largest, clean):
+    def __init__(self, query: Summed, largest: int, clean: bool) -> None:
         self.query = query
         self.largest = largest
         self.clean = clean
         self.shape = query.shape
         self.width = query.width
 
-    def sum(self, X, y):
+    def sum(self, X: np.ndarray, y: np.ndarray) -> "Array":
         """Exact sum over a chunk of rows."""
         if not self.clean and not (keep := _finite_rows(X, y)).all():
             X = X[keep]
@@ -373,7 +400,7 @@ class MeanOfPlaces(Summed):
         return self.query.sum(X, y) / self.largest
 
 
-def _finite_rows(X, y):
+def _finite_rows(X: np.ndarray, y: np.ndarray | None) -> "Array":
     """Whether all numbers of a row are finite."""
     with np.errstate(over="ignore", invalid="ignore"):  # a warning would tell of a value
         keep = np.isfinite(X.sum(axis=1)) if X.shape[1] else np.ones(len(X), dtype=bool)

@@ -5,11 +5,14 @@ An order is expanded from a seed and never written down.
 
 from functools import cached_property
 from hashlib import sha256, shake_128
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from .._stored import frozen_object, set_state
+
+if TYPE_CHECKING:
+    from .._contracts import Array
 
 BATCH_ROWS = 2**16  # rows of a file, or records of an order, that are read or drawn at once
 SEED_BYTES = sha256().digest_size  # length of a seed, which nobody can guess
@@ -39,7 +42,7 @@ class Subset:
     positions: Any
 
     @classmethod
-    def of(cls, chosen: Any, n: int) -> Any:
+    def of(cls, chosen: Any, n: int) -> Self:
         """Choice among n records from a slice, a mask or positions; a choice is returned as it is.
 
         Raises
@@ -67,7 +70,7 @@ class Subset:
     def __len__(self) -> int:
         return len(self.positions)
 
-    def between(self, start: int, stop: int) -> Any:
+    def between(self, start: int, stop: int) -> "Array | range":
         """Positions from start up to stop, counted from start, as a range or ascending."""
         mine = self.positions
         if isinstance(mine, range):

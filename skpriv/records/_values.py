@@ -7,7 +7,7 @@ and what is wrong with them is said without a value, a position or a count, alwa
 
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sized
+from collections.abc import Callable, Iterator, Sized
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from math import nan
@@ -50,14 +50,14 @@ class _Thread(local):
 
 
 _here = _Thread()
-_everywhere: set = set()  # who has silenced all threads
+_everywhere: set[object] = set()  # who has silenced all threads
 after_fork(_everywhere.clear)  # a forked child has no other thread that would take it back
 
 
 class _OfSilentThreads(type):
     """Type of a category that all warnings belong to in a silent thread, and none in another."""
 
-    def __subclasscheck__(cls, category):
+    def __subclasscheck__(cls, category: type) -> bool:
         return _here.silent or bool(_everywhere) and current_thread() is not main_thread()
 
 
@@ -200,7 +200,7 @@ NO_SHAPE = (
 )
 
 
-def public_shape(data: Any, depth: int = 4) -> tuple:
+def public_shape(data: Any, depth: int = 4) -> tuple[int, ...]:
     """Shape of an array, frame, sparse matrix or nested list, from sizes alone.
 
     Nothing is computed, and an object without a shape of integers is refused by its type. Ragged
@@ -209,7 +209,7 @@ def public_shape(data: Any, depth: int = 4) -> tuple:
     """
     kind = type(data)
     if issubclass(kind, np.ndarray):
-        return data.shape
+        return tuple(data.shape)
     if _is_list(data):
         shapes = Counter(_shape_of_item(item, depth - 1) for item in data).most_common(1)
         return (len(data), *(shapes[0][0] if shapes else ()))
@@ -263,12 +263,11 @@ def in_memory(data: Any) -> bool:
     return plain or kind.__module__.partition(".")[0] in IN_MEMORY
 
 
-def _shape_of_item(item, depth=3):
+def _shape_of_item(item: object, depth: int = 3) -> tuple[int, ...]:
     """Shape of an item of a list; a cell is not asked for anything, whatever it is."""
     with suppress(Exception):  # a list of its own kind may refuse to tell its length
-        if issubclass(type(item), np.ndarray):
-            return item.shape
-        return public_shape(item, depth) if depth and _is_list(item) else ()
+        if issubclass(type(item), np.ndarray) or depth and _is_list(item):
+            return public_shape(item, depth)
     return ()
 
 
@@ -283,11 +282,11 @@ def is_dask_frame(data: Any) -> bool:
     return type(data).__module__.startswith("dask.dataframe.")
 
 
-def _is_list(data):
+def _is_list(data: object) -> bool:
     return issubclass(type(data), list | tuple)
 
 
-def _array(data):
+def _array(data: Any) -> np.ndarray:
     """The array that an object makes of itself; the text of an error of its own is not repeated."""
     with unsaid():
         return np.asarray(decoded(data))
@@ -369,7 +368,7 @@ def floats(data: Any, infinite: bool = False) -> np.ndarray:
     return array if infinite or _all_finite(array) else np.where(np.isfinite(array), array, nan)
 
 
-def _unmasked(data):
+def _unmasked(data: Any) -> np.ndarray:
     """The array that an object makes of itself, or numbers of its cells where it makes none.
 
     Cells that are masked or cannot be read are missing.
@@ -387,11 +386,11 @@ def _unmasked(data):
         return _of_cells(data)
 
 
-def _of_cells(column):
+def _of_cells(column: Any) -> np.ndarray:
     return np.array([_number(cell) for cell in cells(column)])
 
 
-def _numbers_in(array):
+def _numbers_in(array: np.ndarray) -> np.ndarray:
     """Float64 of an array, with NaN for each cell that is no number."""
     if array.dtype.kind == "c":
         return np.where(array.imag == 0.0, array.real, nan).astype(float)
@@ -403,7 +402,7 @@ def _numbers_in(array):
     return np.array([_number(cell) for cell in array.ravel()]).reshape(array.shape)
 
 
-def _cell_by_cell(data):
+def _cell_by_cell(data: Any) -> np.ndarray:
     """Float64 of a nested list, cell by cell: NumPy would bring all cells to one type first."""
     with suppress(Exception):
         if _is_plain(data):
@@ -418,7 +417,7 @@ def _cell_by_cell(data):
     return array
 
 
-def _is_plain(data):
+def _is_plain(data: Any) -> bool:
     """Whether NumPy reads a nested list cell by cell.
 
     It would read other items with a length as sequences: of a masked array also what is masked. It
@@ -432,12 +431,12 @@ def _is_plain(data):
     return all(k in (str, bytes) or not (issubclass(k, Sized) or _may_be_complex(k)) for k in kinds)
 
 
-def _may_be_complex(kind):
+def _may_be_complex(kind: type) -> bool:
     """Whether NumPy may drop the imaginary part of objects of this type."""
     return issubclass(kind, np.complexfloating | np.ndarray)
 
 
-def _number(cell):
+def _number(cell: Any) -> float:
     """Number of one cell, by the conversion that NumPy makes of an array of objects."""
     with suppress(Exception):  # a cell may be any object, and raise any error
         if np.ma.is_masked(cell):  # a masked value is missing, whatever is behind the mask
@@ -452,7 +451,7 @@ def _number(cell):
     return nan
 
 
-def cells(column: Any) -> list:
+def cells(column: Any) -> list[Any]:
     """List of the cells of a narwhals column or an Arrow array; an unreadable cell is None.
 
     A library fails at a whole column if it cannot make an object of one cell, such as bytes that
@@ -469,11 +468,11 @@ def cells(column: Any) -> list:
             return series.to_list()
         return [_cell(series.__getitem__, at) for at in range(len(series))]
     with suppress(Exception):
-        return column.to_pylist()
+        return list(column.to_pylist())
     return [_cell(lambda place: column[place].as_py(), at) for at in range(len(column))]
 
 
-def _cell(read, at):
+def _cell(read: Callable[[int], Any], at: int) -> Any:
     with suppress(Exception):
         return read(at)
     return None
@@ -489,7 +488,7 @@ def finite(*arrays: Any) -> Any:
                 raise InvalidValues(INVALID_VALUES)
 
 
-def _all_finite(chunk):
+def _all_finite(chunk: np.ndarray) -> bool:
     """Whether all numbers are finite; nearly always their sum tells it, which needs no memory."""
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(chunk.sum())) or bool(np.isfinite(chunk).all())

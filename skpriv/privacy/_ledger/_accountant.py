@@ -26,8 +26,6 @@ from ._ledger import (
     unit_value,
 )  # fmt: skip
 
-__all__ = ["BudgetAccountant"]
-
 COLUMNS = "release,own epsilon,part of the total,protects,which rows,when,who,what for".split(",")
 
 

@@ -18,8 +18,6 @@ from ...exceptions import PrivacyError
 from ._accountant import BudgetAccountant, Handle, active, charged_once
 from ._context import folders
 
-__all__ = ["Numbering", "TurnLock"]
-
 _ASK = "SELECT answer FROM answers WHERE object = ? AND number = ?"
 _ANSWER = "INSERT OR IGNORE INTO answers VALUES (?, ?, ?)"  # an answer that was given stays
 # An answer with the number -1 shows that this file is the one that keeps the object's answers.
