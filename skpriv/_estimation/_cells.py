@@ -6,15 +6,20 @@ the rows are. If the noise hides whether there are such rows, the equations acro
 it: see docs/mathematics/coefficients.md.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from .._linalg import quadratic_forms, trace_of
 from .._stored import frozen_object
 from ._intervals import USUAL_QUANTILE
+
+if TYPE_CHECKING:
+    from .._contracts import Array
+    from ._public_maps import RowMap
 
 # Part of a length, and of its square, that is rounding.
 ROUNDED_LENGTH = 1e-5
@@ -23,7 +28,7 @@ MOSTLY = 0.5  # a point is hidden with a larger part of its squared length in hi
 WEAK_CELL = 2.0  # floors of the noise up to which a cell may be what hides a direction
 
 
-def noise_floor(values, scale, quantile=USUAL_QUANTILE):
+def noise_floor(values: np.ndarray, scale: float, quantile: float = USUAL_QUANTILE) -> float:
     """Largest eigenvalue that noise alone may explain.
 
     If nothing is in the k smallest directions, their block of the matrix is GOE noise of size k.
@@ -84,12 +89,14 @@ class KnowsCells:
         """
         return self._with_cells(cells)
 
-    def _with_cells(self, cells):
+    def _with_cells(self, cells: np.ndarray) -> Self:
         """What a subclass does with the cells, of which nothing depends here."""
         return self
 
 
-def placed(functions, columns, n_features):
+def placed(
+    functions: np.ndarray, columns: np.ndarray | list[int] | slice, n_features: int
+) -> np.ndarray:
     """Functions of rows with more features, of which those of the given ones are columns.
 
     A function is a row of coefficients, with an intercept that is last.
@@ -100,7 +107,7 @@ def placed(functions, columns, n_features):
     return found
 
 
-def behind(functions, matrix):
+def behind(functions: np.ndarray, matrix: np.ndarray) -> "Array":
     """Functions of the rows behind a step that are these of the rows in front of it, if there are.
 
     Parameters
@@ -130,12 +137,12 @@ class Cells:
     constants: np.ndarray
 
     @classmethod
-    def none(cls, size):
+    def none(cls, size: int) -> "Cells":
         """No cells."""
         return cls(np.empty((0, size)), np.empty((0, size)))
 
     @classmethod
-    def of_rows(cls, rows, cells, within=False):
+    def of_rows(cls, rows: "RowMap", cells: np.ndarray, within: bool = False) -> "Cells":
         """Cells as directions of the parameter of a map of rows.
 
         Parameters
@@ -153,39 +160,39 @@ class Cells:
         constants = [] if rows.constant is None else [rows.constant]
         return cls(*(np.reshape(part, (-1, rows.size)) for part in (lines, constants)))
 
-    def within(self, columns):
+    def within(self, columns: np.ndarray) -> "Cells":
         """Those whose directions have no part outside of these coordinates."""
         outside = np.delete(self.directions, columns, axis=1)
         return replace(self, directions=self.directions[~outside.any(axis=1)])
 
-    def at(self, columns):
+    def at(self, columns: np.ndarray) -> "Cells":
         """The same in these coordinates alone."""
         return Cells(self.directions[:, columns], self.constants[:, columns])
 
-    def turned(self, turn):
+    def turned(self, turn: Callable[..., Any]) -> "Cells":
         """The same after a linear map of parameters, which acts on rows of parameters."""
         return Cells(turn(self.directions), turn(self.constants))
 
     @cached_property
-    def long(self):
+    def long(self) -> "Array":
         """Length of the part of psi along each direction, in the rows of its cell."""
         return 1.0 / np.linalg.norm(self.directions, axis=1)
 
     @cached_property
-    def unit(self):
+    def unit(self) -> "Array":
         """Directions of length 1."""
         return self.directions * self.long[:, None]
 
-    def along(self, slope):
+    def along(self, slope: np.ndarray) -> np.ndarray:
         """The values of a noisy slope along each direction."""
         return quadratic_forms(self.unit, slope)
 
-    def square_kept(self, length):
+    def square_kept(self, length: float) -> np.ndarray:
         """Square of that part, in rows that are shortened to 1 and are so long across it."""
         square = self.long**2
         return square / np.maximum(1.0, square + length**2)
 
-    def holdable(self, empty):
+    def holdable(self, empty: list[int]) -> list[int]:
         """The same choice of cells, less so many of the last that no constant is in their span.
 
         Parameters
@@ -198,14 +205,14 @@ class Cells:
             empty.pop()
         return empty
 
-    def _has_constant(self, empty):
+    def _has_constant(self, empty: list[int]) -> bool:
         _, across = split(self.unit[empty], self.directions.shape[1])
         lengths = np.linalg.norm(self.constants, axis=1)
         rest = np.linalg.norm(self.constants @ across, axis=1)
         return bool((rest <= ROUNDED_LENGTH * lengths).any())
 
 
-def across_all(points, directions, part=ROUNDED_SQUARE):
+def across_all(points: np.ndarray, directions: np.ndarray, part: float = ROUNDED_SQUARE) -> "Array":
     """Whether each point has no more than this part of its squared length in the directions.
 
     Parameters
@@ -218,7 +225,9 @@ def across_all(points, directions, part=ROUNDED_SQUARE):
     return np.square(points @ directions).sum(axis=1) <= part * quadratic_forms(points)
 
 
-def estimable_weights(points, held, hidden, part):
+def estimable_weights(
+    points: np.ndarray, held: np.ndarray, hidden: np.ndarray, part: float
+) -> "Array":
     """Weights of independent sums of points that are estimable, with all of their sums.
 
     Parameters
@@ -246,7 +255,7 @@ def estimable_weights(points, held, hidden, part):
     return turns[:, parts <= part].T @ weights / lengths
 
 
-def split(rows, size):
+def split(rows: Any, size: int) -> tuple[np.ndarray, np.ndarray]:
     """Orthonormal columns of the span of rows, and of its complement."""
     if not len(rows):
         return np.empty((size, 0)), np.eye(size)
@@ -276,10 +285,10 @@ class Across:
     vectors: np.ndarray
     floor: float
     held: np.ndarray
-    empty: list
+    empty: list[int]
 
     @classmethod
-    def of(cls, slope, scale, cells, quantile):
+    def of(cls, slope: np.ndarray, scale: float, cells: Cells, quantile: float) -> "Across":
         """Take directions of cells that may be empty out of a noisy slope.
 
         A cell may be empty if the slope along its direction is not above the noise. If noise hides
@@ -310,8 +319,8 @@ class Across:
             weak = (part > MOSTLY * lengths) & (lengths > ROUNDED_SQUARE)
             weak &= along <= WEAK_CELL * floor
             more = [
-                int(i)
-                for i in np.flatnonzero(weak)
+                i
+                for i in np.flatnonzero(weak).tolist()
                 if len(cells.holdable([*empty, i])) > len(empty)
             ]
             if not more:
@@ -319,7 +328,7 @@ class Across:
             empty.append(min(more, key=lambda i: -part[i] / lengths[i]))
 
 
-def moved(cells, empty, moment, noise, length):
+def moved(cells: Cells, empty: list[int], moment: np.ndarray, noise: float, length: float) -> float:
     """Square of how far the rows of cells may move the moments across them, as a deviation.
 
     The effect of a cell moves the scores of its rows in one direction. So it moves the moments

@@ -11,10 +11,11 @@ off, and a variance, which is added. Below a resolution of 2 the expansion does 
 law is given. The same answers tell what a report says of public bounds: too narrow, or too wide.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 from math import ceil, floor, inf, isnan, log10, nan, sqrt
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +24,10 @@ from .._linalg import FLOAT_STEP, psd_part, quadratic_forms, trace_of
 from .._stored import frozen_object, stored
 from ._cells import ROUNDED_SQUARE, across_all, estimable_weights
 from ._intervals import USUAL_QUANTILE, shrunk_covariance, two_sided_quantile
+
+if TYPE_CHECKING:
+    from .._contracts import Array
+    from ._moments import NormalEquations
 
 # Smallest singular value of the released design over the norm that its noise alone would have.
 MIN_RESOLUTION_FOR_COEFFICIENTS = 2.0
@@ -96,7 +101,7 @@ class LawSums(NamedTuple):
     factor: float | None = None
 
     @classmethod
-    def unknown(cls, size, reason, factor=None):
+    def unknown(cls, size: int, reason: str, factor: float | None = None) -> "LawSums":
         """No sum at all."""
         nothing = np.full((size, size), nan)
         none = np.zeros(size, dtype=bool)
@@ -167,7 +172,7 @@ class LinearSource(LawSource):
     base: np.ndarray
     origin: np.ndarray
 
-    def at(self, matrix, shift):
+    def at(self, matrix: np.ndarray, shift: np.ndarray) -> LawSums:
         """The law of ``matrix @ coefficients + shift``."""
         solved = self.solved
         points = matrix @ self.base
@@ -186,7 +191,7 @@ class LinearSource(LawSource):
             {} if resolved.all() else {solved.missing: ~resolved},
         )
 
-    def estimable_weights(self, matrix):
+    def estimable_weights(self, matrix: np.ndarray) -> np.ndarray:
         """Weights of independent sums of these rows that are estimable."""
         if isinstance(self.solved, str):
             return np.empty((0, len(matrix)))
@@ -244,7 +249,7 @@ class CoefficientLaw:
         """The law of all coefficients of a source, so many, with further fields."""
         return cls(source, np.eye(size), np.zeros(size), n, **words)
 
-    def mapped(self, matrix, shift=0.0):
+    def mapped(self, matrix: np.ndarray, shift: float = 0.0) -> "CoefficientLaw":
         """The law of ``matrix @ sums + shift``: the source is asked at the composed map."""
         used = np.where(matrix.any(axis=0), self.shift, 0.0)  # where there is no law it is NaN
         return replace(self, matrix=matrix @ self.matrix, shift=matrix @ used + shift)
@@ -262,17 +267,17 @@ class CoefficientLaw:
     bounded = passed_on("sums.bounded", "Where an interval rests on public bounds.")
 
     @property
-    def hidden(self):
+    def hidden(self) -> "Array":
         """Which sums the released answers do not tell from noise, shape (q,)."""
         return ~self.resolved if self.bounded is None else ~self.resolved | self.bounded
 
-    def estimable(self, places):
+    def estimable(self, places: list[int] | range) -> "CoefficientLaw":
         """The law of independent weighted sums of some of these: of all that are estimable."""
         lawful = [place for place in places if not isnan(self.shift[place])]
         chosen = self.mapped(np.eye(len(self.shift))[lawful])
         return chosen.mapped(self.source.estimable_weights(chosen.matrix))
 
-    def why(self, unit="record"):
+    def why(self, unit: str = "record") -> Iterator[tuple[str, np.ndarray]]:
         """Yield each reason why some are hidden, with what is needed, and which it hides."""
         factor = self.sums.factor
         needed = ""
@@ -287,7 +292,13 @@ class CoefficientLaw:
             yield words + needed, places
 
 
-def sandwich(inverse, gram, residual_gram, residual_noise, variance):
+def sandwich(
+    inverse: np.ndarray,
+    gram: np.ndarray,
+    residual_gram: np.ndarray | None,
+    residual_noise: float,
+    variance: float,
+) -> "Array":
     """Covariance W R W' of a solution, shrunk to v W H W' where the released R is noisy.
 
     The variance of each coefficient is shrunk by its `noise_share`.
@@ -316,7 +327,7 @@ def sandwich(inverse, gram, residual_gram, residual_noise, variance):
     return shrunk_covariance(robust, equal, residual_noise * quadratic_forms(inverse))
 
 
-def solved_equations(equations):
+def solved_equations(equations: "NormalEquations") -> Solved | str:
     """The `Solved` parameter of noisy normal equations, or the reason why it is not estimable."""
     if equations.exact:
         inverse, null = _inverse(equations)
@@ -333,12 +344,12 @@ def solved_equations(equations):
     return Solved(theta, sampling, privacy, found.vectors, found.held, missing)
 
 
-def _resolved(equations):
+def _resolved(equations: "NormalEquations") -> bool:
     """Whether the expansion of equations holds."""
     return equations.resolution >= MIN_RESOLUTION_FOR_COEFFICIENTS
 
 
-def few_rows(scale, square_kept, n):
+def few_rows(scale: float, square_kept: np.ndarray, n: int) -> str:
     """The words about cells that may be empty.
 
     Parameters
@@ -355,13 +366,13 @@ def few_rows(scale, square_kept, n):
     return FEW_ROWS.format(words) if scale else NO_ROWS
 
 
-def enough_rows(scale, square_kept, n):
+def enough_rows(scale: float, square_kept: np.ndarray, n: int) -> float:
     """Rows with which any of these cells is told from an empty one in nine of ten fits; or inf."""
     enough = NINE_OF_TEN * scale / square_kept.min()
     return n * enough if enough < 1.0 else inf
 
 
-def _few_rows(equations, empty):
+def _few_rows(equations: "NormalEquations", empty: list[Any]) -> str:
     """The same of equations of sums over records."""
     if not empty:
         return ""
@@ -370,7 +381,12 @@ def _few_rows(equations, empty):
     return few_rows(equations.design_scale / n, square_kept, n)
 
 
-def equations_law(equations, units, estimand=CoefficientLaw.estimand, basis=None):
+def equations_law(
+    equations: "NormalEquations",
+    units: tuple[np.ndarray, np.ndarray],
+    estimand: str = CoefficientLaw.estimand,
+    basis: Any = None,
+) -> CoefficientLaw:
     """Law of the coefficients that solve noisy normal equations.
 
     Parameters
@@ -392,7 +408,9 @@ def equations_law(equations, units, estimand=CoefficientLaw.estimand, basis=None
     return CoefficientLaw.of(source, len(base), equations.n, estimand=estimand)
 
 
-def _of_reports(equations):
+def _of_reports(
+    equations: "NormalEquations",
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The solution of reports' equations, and both parts of their sandwich, in units of theta.
 
     The released residual Gram is the covariance of target - design theta*, privacy included. Users
@@ -410,7 +428,9 @@ def _of_reports(equations):
     return theta, covariance - privacy, privacy
 
 
-def _expansion(equations, W):
+def _expansion(
+    equations: "NormalEquations", W: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The solution, less its second-order bias, and both covariances, in units of theta.
 
     Parameters
@@ -449,7 +469,7 @@ def _expansion(equations, W):
     return theta - bias, sampling, privacy
 
 
-def _inverse(equations):
+def _inverse(equations: "NormalEquations") -> tuple[np.ndarray, np.ndarray]:
     """Pseudo-inverse of an exact design, and an orthonormal basis of its null space.
 
     The design is balanced first, so that columns of other units are not taken for collinear.

@@ -21,14 +21,20 @@ number of scores up to g:
 Both recursions are evaluated on a grid and rounded to the safe side.
 """
 
+from collections.abc import Callable
 from functools import lru_cache
 from math import ceil, exp, inf, log, nan, pi, sqrt
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import special, stats
 
 from .._linalg import bisected
 from ._intervals import two_sided_quantile
+
+if TYPE_CHECKING:
+    from .._contracts import Array
+    from ..privacy import ResponseNoise
 
 # The grid of scores, in units of the released residual deviation.
 SCORES = (0.3, 8.0)
@@ -42,7 +48,7 @@ POINTS = np.concatenate([np.linspace(0.0, 0.7, 101), np.linspace(0.7, 1.0, 501)[
 
 
 @lru_cache(maxsize=64)
-def largest_shortfall(depth):
+def largest_shortfall(depth: int) -> np.ndarray:
     """Upper bounds of f_depth on ``SHORTFALLS``.
 
     On a cell [d_j, d_{j+1}] the tail is at most that of d_j, and f_{k-1}, which increases, at most
@@ -73,7 +79,7 @@ def largest_shortfall(depth):
     return result
 
 
-def margin(depth, start):
+def margin(depth: int, start: float) -> float:
     """Smallest w >= 0 on the grid with f_depth(w - start) <= w; infinite if it exceeds start.
 
     Parameters
@@ -90,7 +96,7 @@ def margin(depth, start):
     return float(candidates[np.argmax(inside)]) if inside.any() else inf
 
 
-def count_target(n, alpha, scale, depth):
+def count_target(n: int, alpha: float, scale: float, depth: int) -> float:
     """The T that noisy counts of n scores are compared with; infinite means the whole range.
 
     Parameters
@@ -124,8 +130,8 @@ class ShareTarget:
         Rows that answer each step, and the noise of their count.
     """
 
-    def __init__(self, blocks):
-        self._steps: list[tuple] = []
+    def __init__(self, blocks: list[tuple[int, float]]) -> None:
+        self._steps: list[tuple[Any, ...]] = []
         for rows, scale in blocks:
             # 50 cells to a standard deviation of the noise are enough for the sum over counts
             width = max(1, int(scale / 50))
@@ -134,19 +140,19 @@ class ShareTarget:
             below[:, -1] = 1.0
             self._steps.append((rows, scale, edges, np.diff(below, axis=1, prepend=0.0)))
 
-    def coverage(self, target):
+    def coverage(self, target: float) -> float:
         """Lower bound of h_depth(1)."""
         value = POINTS.copy()
         for step in reversed(self._steps):
             value = _smallest(value, self._left(step, target))
         return float(value[-1])
 
-    def _left(self, step, target):
+    def _left(self, step: tuple[Any, ...], target: float) -> "Array":
         """Upper bound of p at ``POINTS``: binomial counts of a cell are taken at its upper end."""
         rows, scale, edges, mass = step
         return np.minimum(1.0, mass @ stats.norm.cdf((edges - target * rows) / scale))
 
-    def __call__(self, alpha):
+    def __call__(self, alpha: float) -> float:
         """Smallest T, up to 1e-4, at which the coverage is at least 1 - alpha."""
         low = 1.0 - alpha
         high = 1.0
@@ -180,10 +186,10 @@ class ResponseTarget(ShareTarget):
     True
     """
 
-    def __init__(self, laws):
+    def __init__(self, laws: "list[ResponseNoise]") -> None:
         self._steps = [(law, law.estimate(np.arange(law.reports + 1.0))) for law in laws]
 
-    def _left(self, step, target):
+    def _left(self, step: tuple[Any, ...], target: float) -> np.ndarray:
         """Upper bound of p at ``POINTS``: a binomial tail, with room for its rounding."""
         law, estimates = step
         # The comparison of the search itself, so that both turn at the same number
@@ -191,13 +197,13 @@ class ResponseTarget(ShareTarget):
         tail = special.bdtrc(least - 1.0, law.reports, np.minimum(law.share(POINTS), 1.0))
         return np.minimum(1.0, tail + SHORTFALL_TAIL) if least else np.ones_like(POINTS)
 
-    def __call__(self, alpha):
+    def __call__(self, alpha: float) -> float:
         """Smallest T, up to 1e-4; infinite above 1, which coins alone would reach."""
         target = super().__call__(alpha)
         return target if target <= 1.0 else inf
 
 
-def _smallest(before, left):
+def _smallest(before: np.ndarray, left: np.ndarray) -> "Array":
     """h_k on ``POINTS``: on a cell, ``left`` is at most its upper and ``before`` its lower end."""
     # before increases: right of a point there is nothing to gain
     gains = before[:, None] - before[None, :-1]
@@ -205,7 +211,7 @@ def _smallest(before, left):
     return before - np.maximum(gains.max(axis=1), 0.0)
 
 
-def score_grid(depth, top, bounds):
+def score_grid(depth: int, top: float, bounds: tuple[float, float] | None) -> np.ndarray:
     """The 2^depth public grid points: geometric between bounds, the last is the largest score.
 
     Parameters
@@ -224,12 +230,14 @@ def score_grid(depth, top, bounds):
     return np.append(np.geomspace(low, high, 2**depth - 1), top)
 
 
-def search_slots(depth, searches):
+def search_slots(depth: int, searches: int) -> list[int]:
     """How many grid points each step of this number of searches may ask for: the first shares."""
     return [min(2**step, searches) for step in range(depth)]
 
 
-def best_depth(alpha, error, reach=SCORES[1] / SCORES[0]):
+def best_depth(
+    alpha: float, error: Callable[..., Any], reach: float = SCORES[1] / SCORES[0]
+) -> int:
     """Public rule for the depth of a search: that of the least relative width of normal scores.
 
     It is the error of a share, over the density of log |Z| at its quantile, and half of a cell of
@@ -256,12 +264,12 @@ def best_depth(alpha, error, reach=SCORES[1] / SCORES[0]):
     return best if widths[best] < inf else 0
 
 
-def exact_rank(n, alpha):
+def exact_rank(n: int, alpha: float) -> int:
     """Rank of the score that textbook split conformal takes; above n means the whole range."""
     return ceil((1.0 - alpha) * (n + 1) - 1e-9)
 
 
-def checked_levels(given):
+def checked_levels(given: Any) -> Any:
     """The confidence levels of `prediction_levels`, increasing.
 
     Raises

@@ -7,6 +7,7 @@ sum of squares of any line.
 
 from dataclasses import replace
 from math import hypot, inf, sqrt
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.optimize import brentq
@@ -16,7 +17,13 @@ from .._linalg import SQRT2, norm_of
 from .._stored import frozen, stored
 from ._loop._law import FITTED
 from ._loop._score import CUT
-from ._moments import SQUARE_WEIGHT
+from ._moments import SQUARE_WEIGHT, NormalEquations
+
+if TYPE_CHECKING:
+    from .._contracts import Array, Scalar
+    from ._coefficients import Solved
+    from ._loop._fit import LoopFit
+    from ._public_maps import RecordMap
 
 NODES, NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(60)
 NODE_WEIGHTS /= NODE_WEIGHTS.sum()
@@ -46,17 +53,17 @@ class Statistic:
     largest: float = 1e300
 
     @property
-    def is_resolved(self):
+    def is_resolved(self) -> bool:
         """Whether the answers say more than its possible values do."""
         return self.std_error < self.largest / 4.0
 
-    def ends(self, quantile):
+    def ends(self, quantile: float) -> tuple[float, float]:
         """Ends of the interval whose half-width is so many standard errors."""
         half = quantile * self.std_error
         return max(self.value - half, 0.0), min(self.value + half, self.largest)
 
 
-def linear_part(fit, constant):
+def linear_part(fit: "LoopFit", constant: np.ndarray) -> tuple[float, float]:
     """Variance of the linear part of a fit over the records, and its standard error.
 
     The released slope is D = mean(w e e'). With k'e = 1 for every record, the variance of e'b with
@@ -87,7 +94,9 @@ def linear_part(fit, constant):
     return max(value, 0.0), sqrt(max(turned @ covariance @ turned, 0.0) + noise**2)
 
 
-def linear_statistics(fit, constant, radius):
+def linear_statistics(
+    fit: "LoopFit", constant: np.ndarray, radius: float
+) -> tuple[Statistic, Statistic]:
     """R2 and the residual deviation of a line, with what its clips take away.
 
     The mean square of residuals is released with those beyond R cut to R. The part J beyond .75 R
@@ -126,7 +135,9 @@ def linear_statistics(fit, constant, radius):
     return _of_parts(explained, error, rest, hypot(noise, sqrt(squares / last.n)), beyond, radius)
 
 
-def _of_parts(explained, error, rest, rest_error, beyond, radius):
+def _of_parts(
+    explained: float, error: float, rest: float, rest_error: float, beyond: float, radius: float
+) -> tuple[Statistic, Statistic]:
     """The same by the variance that is explained and the rest, their errors, and R^2 J."""
     rest = max(rest, 1e-150)  # that of a constant target is 0 without noise
     total = explained + rest
@@ -135,7 +146,9 @@ def _of_parts(explained, error, rest, rest_error, beyond, radius):
     return _of_line(explained / total, part, rest, rest_error, radius)
 
 
-def _of_line(part, part_error, square, error, radius):
+def _of_line(
+    part: float, part_error: float, square: float, error: float, radius: float
+) -> tuple[Statistic, Statistic]:
     """The explained part and the residual deviation, by the mean square of residuals."""
     deviation = radius * sqrt(square)
     return (
@@ -144,7 +157,13 @@ def _of_line(part, part_error, square, error, radius):
     )
 
 
-def moment_statistics(moments, solved, rows, places=slice(None), own=1.0):
+def moment_statistics(
+    moments: "NormalEquations",
+    solved: "Solved",
+    rows: "RecordMap",
+    places: slice = slice(None),
+    own: float = 1.0,
+) -> tuple[Statistic, Statistic]:
     """R2 and the residual deviation of a line, by moments.
 
     With z = (r, phi) and Z = sum zz', the sum of squared residuals of a line t is Q(t) = v'Z v for
@@ -196,7 +215,9 @@ def moment_statistics(moments, solved, rows, places=slice(None), own=1.0):
     return _of_line(1.0 - left, hypot(of_part / total, sampled), rest / n, error, rows.radius)
 
 
-def weighted_statistics(equations, theta, rows):
+def weighted_statistics(
+    equations: "NormalEquations", theta: np.ndarray, rows: "RecordMap"
+) -> tuple[Statistic]:
     """The residual deviation of re-weighted rows, by the trace of their residual Gram matrix.
 
     These residuals are clipped at five of their deviations. Squares have the variance of those of
@@ -220,7 +241,7 @@ def weighted_statistics(equations, theta, rows):
     return (replace(found, name="residual deviation (clipped)"),)
 
 
-def count_statistics(fit, largest):
+def count_statistics(fit: "LoopFit", largest: float) -> tuple[Statistic, Statistic]:
     """R2 and the residual deviation of counts, by the last question about their mean.
 
     It asked the mean square of residuals, and that of the means of the fit about their middle, less
@@ -248,7 +269,7 @@ def count_statistics(fit, largest):
     return _of_parts(explained, error, rest, rest_error, near, largest * limit)
 
 
-def logistic_statistics(fit, constant, rate):
+def logistic_statistics(fit: "LoopFit", constant: np.ndarray, rate: float) -> tuple[Statistic]:
     """Explained deviance of a logistic fit (McFadden), as if its log-odds were normal.
 
     The slope of the scores weighs records by p(1 - p). So the released variance is that of log-odds
@@ -271,14 +292,14 @@ def logistic_statistics(fit, constant, rate):
     return (Statistic("explained deviance", value, half, 1.0),)
 
 
-def _explained_deviance(weighted, rate):
+def _explained_deviance(weighted: float, rate: float) -> float:
     """1 - E h(p) / h(E p) for normal log-odds with this rate and variance weighted by p(1 - p)."""
 
-    def odds(deviation):
+    def odds(deviation: float) -> "Array":
         centre = brentq(lambda m: NODE_WEIGHTS @ expit(m + deviation * NODES) - rate, -900.0, 900.0)
         return centre + deviation * NODES
 
-    def excess(deviation):
+    def excess(deviation: float) -> "Scalar":
         eta = odds(deviation)
         weights = NODE_WEIGHTS * expit(eta) * expit(-eta)
         weights /= weights.sum()

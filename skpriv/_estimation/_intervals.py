@@ -5,17 +5,22 @@ most the sum of their probabilities. Each place that turns a failure probability
 passes it through `event`. So a test can add up what was used, and not what was planned.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache, partial
 from math import inf, isfinite, log, sqrt
 from numbers import Real
 from types import SimpleNamespace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import optimize, special, stats
 
 from .._linalg import FLOAT_STEP, ROUNDED, blocks_of, norm_of, quadratic_forms, trace_of
+
+if TYPE_CHECKING:
+    from .._contracts import Array, Scalar
+    from ._moments import NormalEquations
+    from ._public_maps import RecordMap
 
 # A test sets this to a function of the name and the failure probability of an event, which returns
 # the probability that the quantile is to have.
@@ -70,7 +75,7 @@ ROUNDED_UP = 1.0 + 1e-4  # factor on quantiles by quadrature, above their error
 TIMES_UP = 1.0 + ROUNDED
 
 
-def norm_quantile(first, rest, p, failure):
+def norm_quantile(first: float, rest: float, p: int, failure: float) -> float:
     """Upper quantile of the square root of first chi2_1 + rest chi2_{p-1}.
 
     With GOE noise N theta ~ N(0, (s^2/2) ||theta||^2 (I + uu')), u = theta / ||theta||: that is
@@ -79,12 +84,18 @@ def norm_quantile(first, rest, p, failure):
     return sqrt(first) * _unit_norm_quantile(rest / first, p, failure) if first else 0.0
 
 
-def operator_quantile(scale, p, failure):
+def operator_quantile(scale: float, p: int, failure: float) -> float:
     """Upper quantile of the largest eigenvalue of GOE(scale): Gordon's mean plus concentration."""
     return scale * (sqrt(2.0 * p) + sqrt(2.0 * log(1.0 / failure)))
 
 
-def largest_sum(mean, weak, term, length, last=2.0):
+def largest_sum(
+    mean: float | np.ndarray,
+    weak: float | np.ndarray,
+    term: float | np.ndarray,
+    length: float,
+    last: float = 2.0,
+) -> float | np.ndarray:
     """Bound on the supremum of sums of independent terms, but for exp(-length).
 
     The mean of the supremum and the largest variance of a sum are bounded by `mean` and `weak`, and
@@ -94,7 +105,7 @@ def largest_sum(mean, weak, term, length, last=2.0):
     return mean + np.sqrt(2.0 * length * (weak + 2.0 * term * mean)) + last * term * length / 3.0
 
 
-def expected_sum(realised, unit):
+def expected_sum(realised: float | np.ndarray, unit: float | np.ndarray) -> float | np.ndarray:
     """Bound on the mean v of a sum of independent terms in [0, b] from its value r, unit = b l.
 
     It fails with probability exp(-l): P(sum <= r) <= exp(-(v - r - r log(v / r)) / b) (Chernoff).
@@ -109,7 +120,7 @@ def expected_sum(realised, unit):
 
 
 @lru_cache(maxsize=256)
-def main_region(failure, noise_part=0.2):
+def main_region(failure: float, noise_part: float = 0.2) -> tuple[float, float]:
     """(t0, q) such that a sum of bounded terms and a normal variable of any scale are bounded.
 
     Let P(S > sqrt(2 V t) + B t / 3) <= exp(-t) (Bernstein) and N ~ N(0, 1), independent of S. For
@@ -131,7 +142,7 @@ def main_region(failure, noise_part=0.2):
     a = 0.5 * q * (nodes + 1.0)
     density = 0.5 * q * weights * stats.norm.pdf(a)
 
-    def excess(t):
+    def excess(t: float) -> "Scalar":
         left = 0.5 * np.exp(-t) + density @ np.exp(-t * (1.0 - (a / q) ** 2))
         return left - (1.0 - noise_part) * failure
 
@@ -142,7 +153,7 @@ _gauss_legendre = lru_cache(maxsize=1)(np.polynomial.legendre.leggauss)
 
 
 @lru_cache(maxsize=1024)
-def _unit_norm_quantile(rest, p, failure):
+def _unit_norm_quantile(rest: float, p: int, failure: float) -> float:
     """Upper quantile of the square root of chi2_1 + rest chi2_{p-1}, by quadrature, rounded up."""
     if p == 1 or rest == 1.0:
         return float(stats.chi.isf(failure, p))
@@ -150,7 +161,7 @@ def _unit_norm_quantile(rest, p, failure):
     z = 6.0 * (nodes + 1.0)  # [0, 12]
     density = 6.0 * weights * 2.0 * stats.norm.pdf(z)
 
-    def excess(q):
+    def excess(q: float) -> "Scalar":
         halves = np.maximum(q - z**2, 0.0) / (2.0 * rest)
         return density @ special.gammaincc((p - 1) / 2.0, halves) - failure  # chi-squared tail
 
@@ -179,7 +190,7 @@ class ConfidenceInterval(NamedTuple):
     high: np.ndarray
 
 
-def check_level(confidence_level):
+def check_level(confidence_level: Any) -> None:
     """Refuse what is no level of an interval."""
     if not isinstance(confidence_level, Real) or not 0.0 < float(confidence_level) < 1.0:
         raise ValueError(f"confidence_level={confidence_level!r} must lie in (0, 1), as a number.")
@@ -207,12 +218,14 @@ USUAL_QUANTILE = two_sided_quantile(0.95)
 USUAL_DEVIATIONS = 2.0 * two_sided_quantile(0.9)
 
 
-def usual_moments(low, high):
+def usual_moments(low: Any, high: Any) -> Any:
     """Mean and deviation of normal values of which nine tenths lie in a usual range."""
     return (low + high) / 2.0, (high - low) / USUAL_DEVIATIONS
 
 
-def noise_share(robust, equal, noise, unequal=1.0):
+def noise_share(
+    robust: np.ndarray, equal: np.ndarray, noise: np.ndarray, unequal: float = 1.0
+) -> "Array":
     """Weight of equal variances in ``(1 - share) * robust + share * equal``.
 
     The residuals of records may have unequal variances. Robust variances allow for that, but are
@@ -241,7 +254,9 @@ def noise_share(robust, equal, noise, unequal=1.0):
     return (noise / np.maximum(np.hypot(moved, noise), 1e-300)) ** 2
 
 
-def shrunk_covariance(robust, equal, noise, unequal=1.0):
+def shrunk_covariance(
+    robust: np.ndarray, equal: np.ndarray, noise: np.ndarray, unequal: float = 1.0
+) -> "Array":
     """Robust covariance, of which each variance is shrunk to the equal one by its `noise_share`."""
     share = noise_share(np.diagonal(robust), np.diagonal(equal), noise, unequal)
     of_robust = np.sqrt(1.0 - share)
@@ -249,12 +264,18 @@ def shrunk_covariance(robust, equal, noise, unequal=1.0):
     return np.outer(of_robust, of_robust) * robust + np.outer(of_equal, of_equal) * equal
 
 
-def unknown_at(points):
+def unknown_at(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Centre and half-width where nothing is known of any point."""
     return np.zeros(len(points)), np.full(len(points), inf)
 
 
-def inside_bounds(target, centre, half, predicted, limit=1.0):
+def inside_bounds(
+    target: "RecordMap",
+    centre: np.ndarray,
+    half: float | np.ndarray,
+    predicted: np.ndarray,
+    limit: float | np.ndarray = 1.0,
+) -> ConfidenceInterval:
     """Intervals in the units of y and inside of its bounds, from those in scaled units.
 
     Every released result has ``interval(points, confidence_level, method)``, which gives a centre
@@ -284,7 +305,9 @@ def inside_bounds(target, centre, half, predicted, limit=1.0):
     return ConfidenceInterval(np.minimum(low, predicted), np.maximum(high, predicted))
 
 
-def certified_by_norm(equations, points, theta_bound, confidence_level):
+def certified_by_norm(
+    equations: "NormalEquations", points: np.ndarray, theta_bound: Any, confidence_level: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Finite-sample intervals: at each fixed x, coverage of at least the level for any n.
 
     Parameters
@@ -308,7 +331,7 @@ def certified_by_norm(equations, points, theta_bound, confidence_level):
     of_gram = event("noise of the Gram matrix", of_gram)
     slack = operator_quantile(equations.gram_scale, len(equations.target), of_gram)
 
-    def half_width(V, squares, bias):
+    def half_width(V: np.ndarray, squares: np.ndarray, bias: np.ndarray) -> "Array":
         quadratic = quadratic_forms(V, equations.gram) + slack * squares
         proxy = np.clip(quadratic, 0.0, equations.n * squares) + joined**2 * squares
         return factor * np.sqrt(proxy) + remainder * np.sqrt(squares) + theta_bound * bias
@@ -316,7 +339,9 @@ def certified_by_norm(equations, points, theta_bound, confidence_level):
     return _best_on_path(equations, points, half_width)
 
 
-def _certified_jointly(equations, points, theta_bound, failure):
+def _certified_jointly(
+    equations: "NormalEquations", points: np.ndarray, theta_bound: Any, failure: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Intervals from one bound on |target - design theta*|, targets' noise and privacy together.
 
     For dependent noises no v is independent of either. The bound is uniform over v, so that the
@@ -329,13 +354,13 @@ def _certified_jointly(equations, points, theta_bound, failure):
         return unknown_at(points)
     bound = equations.law.norm_bound(theta_bound, failure)
 
-    def half_width(V, squares, bias):
+    def half_width(V: np.ndarray, squares: np.ndarray, bias: np.ndarray) -> "Array":
         return bound * np.sqrt(squares) + theta_bound * bias
 
     return _best_on_path(equations, points, half_width)
 
 
-def _joint_bound(equations, failure):
+def _joint_bound(equations: "NormalEquations", failure: float) -> float:
     """Upper bound on t = ||theta*|| on the event of `norm_bound` itself; infinite if there is none.
 
     There t <= ||design^-1 target|| + bound(t) / s, s the smallest singular value of the released
@@ -347,7 +372,7 @@ def _joint_bound(equations, failure):
         return inf
     centre = norm_of((equations.target @ left) / singular)
 
-    def step(t):
+    def step(t: float) -> "Scalar":
         return centre + equations.law.norm_bound(t, failure) / singular[-1]
 
     # Beyond a norm at which the step is no larger there is no solution; the step from it is one
@@ -358,7 +383,9 @@ def _joint_bound(equations, failure):
     return inf
 
 
-def _division(equations, theta_bound, failure):
+def _division(
+    equations: "NormalEquations", theta_bound: float, failure: float
+) -> tuple[float, float, float]:
     """Sub-Gaussian factor, scale of the noise joined to the targets', quantile of the rest.
 
     The narrowest of both ways and all ``TARGET_PARTS`` at v'Gv = ||v||^2 n / p; everything that
@@ -372,12 +399,12 @@ def _division(equations, theta_bound, failure):
     rest = a / 2.0 if equations.symmetric else a  # variance of N_A theta off its direction
     joined = equations.target_scale
 
-    def ways(targets, noise):
+    def ways(targets: float, noise: float) -> Iterator[tuple[float, float, float]]:
         factor = sqrt(2.0 * log(2.0 / targets))
         yield factor, 0.0, norm_quantile(b + a, b + rest, p, noise)
         yield factor, joined, norm_quantile(a, rest, p, noise)
 
-    def width(way):
+    def width(way: tuple[float, float, float]) -> float:
         factor, joined, remainder = way
         return factor * sqrt(equations.n / p + joined**2) + remainder
 
@@ -390,7 +417,13 @@ def _division(equations, theta_bound, failure):
     return min(ways(*used), key=width)
 
 
-def asymptotic_interval(equations, points, theta, theta_bound, confidence_level):
+def asymptotic_interval(
+    equations: "NormalEquations",
+    points: np.ndarray,
+    theta: np.ndarray,
+    theta_bound: float | None,
+    confidence_level: float,
+) -> tuple[np.ndarray, np.ndarray]:
     """Normal intervals by the delta method, with plug-in theta and the released residual Gram.
 
     Exact as n grows, where the design is resolved above its noise. Directions that are not
@@ -401,13 +434,15 @@ def asymptotic_interval(equations, points, theta, theta_bound, confidence_level)
     if theta_bound is None:
         return solved_interval(equations, points, confidence_level)
 
-    def half_width(V, squares, bias):
+    def half_width(V: np.ndarray, squares: np.ndarray, bias: np.ndarray) -> "Array":
         return quantile * np.sqrt(_variance(equations, V, squares, theta)) + theta_bound * bias
 
     return _best_on_path(equations, points, half_width)
 
 
-def solved_interval(equations, points, confidence_level):
+def solved_interval(
+    equations: "NormalEquations", points: np.ndarray, confidence_level: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Normal intervals about the solution theta = design^-1 target, at v = design^-T x.
 
     v has seen the noise of the design that it meets. This is of second order, and where the
@@ -431,7 +466,7 @@ def solved_interval(equations, points, confidence_level):
     return np.where(in_reach, V @ equations.target, 0.0), np.where(in_reach, half, inf)
 
 
-def _stands_out(equations, quantile):
+def _stands_out(equations: "NormalEquations", quantile: float) -> bool:
     """Whether the smallest singular value of a design is far enough above its noise."""
     singular = np.linalg.svd(equations.design, compute_uv=False)
     least = RESOLUTION_ABOVE_QUANTILE + max(USUAL_QUANTILE, quantile)
@@ -441,10 +476,12 @@ def _stands_out(equations, quantile):
     smallest = singular[-1]
     if equations.symmetric:  # a noise that turned an eigenvalue negative hides it
         smallest = np.linalg.eigvalsh(equations.design)[0]
-    return smallest > least
+    return bool(smallest > least)
 
 
-def _variance(equations, V, squares, theta):
+def _variance(
+    equations: "NormalEquations", V: np.ndarray, squares: np.ndarray, theta: np.ndarray
+) -> np.ndarray:
     """Variance of v'(target - design theta*) to first order, with theta in place of theta*."""
     if equations.law is not None:  # the sandwich has everything
         return quadratic_forms(V, equations.residual_gram)
@@ -454,7 +491,7 @@ def _variance(equations, V, squares, theta):
     return variance
 
 
-def _residual_variance(equations, V, squares):
+def _residual_variance(equations: "NormalEquations", V: np.ndarray, squares: np.ndarray) -> "Array":
     """Variance of v' sum e zeta: the released residual Gram, at most the Gram itself (|r| <= 1).
 
     If it is noisy, the variance that equal variances would give has the weight `noise_share`.
@@ -468,7 +505,9 @@ def _residual_variance(equations, V, squares):
     return np.clip((1.0 - share) * robust + share * equal, 0.0, bound)
 
 
-def _best_on_path(equations, points, half_width):
+def _best_on_path(
+    equations: "NormalEquations", points: np.ndarray, half_width: Callable[..., Any]
+) -> tuple[np.ndarray, np.ndarray]:
     """Narrowest interval over v = P h(S) R'x for design = P S R', and over v = 0."""
     left, singular, right = np.linalg.svd(equations.design)
     tiny = singular[0] * len(singular) * FLOAT_STEP
@@ -533,7 +572,12 @@ class _Solved(NamedTuple):
     fits: int  # number of theta_R
 
 
-def certified_by_equations(equations, points, theta_bound, confidence_level):
+def certified_by_equations(
+    equations: "NormalEquations",
+    points: np.ndarray,
+    theta_bound: float | None,
+    confidence_level: float,
+) -> Any:
     """Finite-sample intervals: at each fixed x, coverage of at least the level for any n.
 
     Parameters
@@ -561,19 +605,21 @@ def certified_by_equations(equations, points, theta_bound, confidence_level):
     return np.where(other[1] < found[1], other, found)  # both hold, but for the whole of it
 
 
-def _resolvable(equations):
+def _resolvable(equations: "NormalEquations") -> bool:
     """Whether the design of rows in the unit ball can stand above its noise, by public numbers.
 
     Without noise both kinds of intervals hold given the rows, whose rank decides.
     """
     p = len(equations.target)
     if equations.exact:
-        return np.linalg.matrix_rank(equations.design, hermitian=equations.symmetric) == p
+        return bool(np.linalg.matrix_rank(equations.design, hermitian=equations.symmetric) == p)
     noise = equations.design_scale * sqrt(p if not equations.symmetric else p / 2)
     return equations.n / p > CLEAR * noise
 
 
-def _sharp(equations, points, theta_bound, failure):
+def _sharp(
+    equations: "NormalEquations", points: np.ndarray, theta_bound: float | None, failure: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Centres and half-widths; infinite where the design does not stand above its noise."""
     parts = shared(failure, SHARP_EVENTS, "sharp: ")
     solved = _solve(equations, inf if theta_bound is None else theta_bound, parts)
@@ -602,7 +648,9 @@ def _sharp(equations, points, theta_bound, failure):
     return points @ solved.theta, np.minimum(half, bounded + lengths * solved.noise * size)
 
 
-def _solve(equations, theta_bound, parts):
+def _solve(
+    equations: "NormalEquations", theta_bound: float, parts: SimpleNamespace
+) -> _Solved | None:
     """Solution and the bounds on its error, or None if it is not resolved."""
     p = len(equations.target)
     left, singular, right = np.linalg.svd(equations.design)
@@ -643,7 +691,15 @@ def _solve(equations, theta_bound, parts):
 class _SumBounds:
     """Bound on |A^-1 S|, from the Gram matrix and from the residual Gram."""
 
-    def __init__(self, equations, inverse, longest, slack, excess, parts):
+    def __init__(
+        self,
+        equations: "NormalEquations",
+        inverse: np.ndarray,
+        longest: float,
+        slack: float,
+        excess: float,
+        parts: SimpleNamespace,
+    ) -> None:
         both = inverse.T @ inverse  # of |A^-1 e|^2
         p = len(both)
         self.longest = longest
@@ -665,7 +721,7 @@ class _SumBounds:
             weak += operator_quantile(scale, p, parts.weak) * longest**2
             self.seen_largest = max(weak, 0.0) + cut
 
-    def norm(self, distance):
+    def norm(self, distance: float) -> float:
         """Bound on |A^-1 S| if |theta_R - theta*| is at most the distance."""
         size = self.longest**2
         parts = self.parts
@@ -681,7 +737,13 @@ class _SumBounds:
         return float(largest_sum(sqrt(self.total), self.weak, RANGE * self.longest, length))
 
 
-def _sharp_variance(equations, V, squares, solved, parts):
+def _sharp_variance(
+    equations: "NormalEquations",
+    V: np.ndarray,
+    squares: np.ndarray,
+    solved: _Solved,
+    parts: SimpleNamespace,
+) -> np.ndarray:
     """Bound on sum (v'e)^2 E zeta^2 at each point."""
     variance = quadratic_forms(V, equations.gram) + solved.slack * squares
     variance = np.clip(variance, 0.0, equations.n * squares)  # E zeta^2 <= 1 and |e| <= 1
@@ -697,7 +759,13 @@ def _sharp_variance(equations, V, squares, solved, parts):
     return variance
 
 
-def _cross(size, variance, distance, failure, fits=1):
+def _cross(
+    size: float | np.ndarray,
+    variance: float | np.ndarray,
+    distance: float,
+    failure: float,
+    fits: int = 1,
+) -> float | np.ndarray:
     """Bound on -sum a zeta d for 0 <= a <= size with sum a E zeta^2 = variance.
 
     Each part of pooled sums has its own theta_R, and the means add up: by Cauchy and Schwarz to at
@@ -711,6 +779,6 @@ def _cross(size, variance, distance, failure, fits=1):
     return largest_sum(mean, reach**2 * size * variance, RANGE * reach * size, length)
 
 
-def _upper(matrix):
+def _upper(matrix: np.ndarray) -> "Array":
     """The symmetric matrix, rounding apart."""
     return (matrix + matrix.T) / 2.0

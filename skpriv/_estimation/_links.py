@@ -3,13 +3,17 @@
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from math import inf
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy import special
 
 from .._stored import frozen, renamed, stored
 from ._targets import UNIFORM_VARIANCE, LocationQuery
+
+if TYPE_CHECKING:
+    from .._contracts import Scalar
+    from ._public_maps import RecordMap
 
 
 class Link(ABC):
@@ -140,6 +144,7 @@ class StepLink(Link):
     prior_variance = UNIFORM_VARIANCE
     degrees: ClassVar[float | None] = None
     parts: ClassVar[Any] = 1
+    score_query: ClassVar[Any]  # of links with several parts
     origin: ClassVar[Any] = 0.0
     largest: ClassVar[Any] = inf
     run_off: ClassVar[float]
@@ -148,40 +153,40 @@ class StepLink(Link):
     steepest: float = 1.0
     limit: float | None = None
 
-    def thin(self, mean):
+    def thin(self, mean: Any) -> Any:
         """Weight of a row by its mean, in [0, 1]."""
         return 1.0
 
-    def slope(self, eta, mean):
+    def slope(self, eta: Any, mean: Any) -> Any:
         """Slope of the mean, thinned, over its largest: in [0, 1]."""
         return 1.0
 
-    def linear_part(self, mean):
+    def linear_part(self, mean: Any) -> Any:
         """eta of a mean: where the loop starts."""
         return mean
 
-    def near(self, mean, room):
+    def near(self, mean: Any, room: float) -> "StepLink":
         """The link for targets of this mean, where means up to `room` times it count in full."""
         return self
 
-    def location_query(self, maps):
+    def location_query(self, maps: "RecordMap") -> Any:
         """The query of the mean of the targets, where the loop starts."""
         return LocationQuery(maps.target_map, self.low, maps.row_map, self.prior_variance)
 
-    def proved(self, limit):
+    def proved(self, limit: float) -> tuple[float, float]:
         """Weight of the slope matrix in a `ScoreQuery` with this limit, and the square of its
         sensitivity."""
         return 0.5, 4.25
 
-    def repeated(self, matrix):
+    def repeated(self, matrix: np.ndarray) -> np.ndarray:
         """A block-diagonal matrix that has this one for each linear part."""
         return matrix if self.parts == 1 else np.kron(np.eye(self.parts), matrix)
 
-    def each(self, matrix):
+    def each(self, matrix: np.ndarray) -> np.ndarray:
         """A matrix from theta to coefficients, for all linear parts."""
         return matrix
 
-    def enough(self, p):
+    def enough(self, p: int) -> float:
         """N from which rows of length p are whitened: lines of few coefficients need fewer."""
         return min(self.least_effective_records, 15.0 * p if self.linear else inf)
 
@@ -192,11 +197,11 @@ class IdentityLink(StepLink):
 
     linear = True
 
-    def mean(self, eta):
+    def mean(self, eta: Any) -> Any:
         """The linear function."""
         return eta
 
-    def slope_bounds(self, bound):
+    def slope_bounds(self, bound: float) -> tuple[float, float]:
         """One."""
         return 1.0, 1.0
 
@@ -218,12 +223,14 @@ class BentLink(StepLink):
     mean_effective_records = 45.0
     told_effective_records = 100.0
 
-    def slope_bounds(self, bound):
+    def slope_bounds(self, bound: float) -> tuple[float, float]:
         """Slopes at the ends and at 0, of which one is the smallest and one the largest."""
         _, slopes = self.free(np.array([-bound, 0.0, bound]))
         return float(slopes.min()), float(slopes.max())
 
-    def newton(self, phi, r, weights, theta):
+    def newton(
+        self, phi: np.ndarray, r: np.ndarray, weights: np.ndarray, theta: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Gradient of the log-likelihood, and minus its second derivative."""
         mean, slope = self.free(phi @ theta)
         return phi.T @ (weights * (r - mean)), (phi * (weights * slope)[:, None]).T @ phi
@@ -236,30 +243,32 @@ class Logit(BentLink):
 
     counts = False
     steepest: float = 0.25 * BentLink.far
-    limit: float | None = 1.0
+    limit: float = 1.0
 
-    def proved(self, limit):
+    def proved(self, limit: float) -> tuple[float, float]:
         """The same; less where no residual is cut, as none of two classes is."""
         return super().proved(limit) if limit < self.limit else (1.0, 4.0)
 
-    def mean(self, eta):
+    def mean(self, eta: Any) -> Any:
         """1 / (1 + exp(-eta)), in long vector operations, which `special.expit` is not."""
         return 1.0 / (1.0 + np.exp(np.minimum(-eta, 700.0)))
 
-    def slope(self, eta, mean):
+    def slope(self, eta: Any, mean: Any) -> Any:
         """4 mean (1 - mean)."""
         return 4.0 * mean * (1.0 - mean)
 
-    def linear_part(self, mean):
+    def linear_part(self, mean: Any) -> Any:
         """log(mean / (1 - mean))."""
         return float(special.logit(mean))
 
-    def free(self, eta):
+    def free(self, eta: Any) -> tuple[Any, Any]:
         """The mean and its slope."""
         mean = self.mean(eta)
         return mean, mean * special.expit(-eta)
 
-    def deviance(self, phi, r, weights, theta):
+    def deviance(
+        self, phi: np.ndarray, r: np.ndarray, weights: np.ndarray, theta: np.ndarray
+    ) -> "Scalar":
         """2 sum(log(1 + exp(eta)) - r eta)."""
         eta = phi @ theta
         return 2.0 * (weights @ (np.logaddexp(0.0, eta) - r * eta))
@@ -285,41 +294,43 @@ class Log(BentLink):
     steepest: float = BentLink.far
     offset: float = 0.0
 
-    def mean(self, eta):
+    def mean(self, eta: Any) -> Any:
         """exp(eta - offset), also where that is above the largest count."""
         return np.exp(np.minimum(eta - self.offset, 700.0))
 
     @property
-    def largest(self):
+    def largest(self) -> float:
         """That of the largest count."""
         return self.offset
 
-    def thin(self, mean):
+    def thin(self, mean: Any) -> Any:
         """min(1, level / mean)."""
         return self._level / np.maximum(mean, self._level)
 
-    def slope(self, eta, mean):
+    def slope(self, eta: Any, mean: Any) -> Any:
         """min(mean, level) / level."""
         return np.minimum(mean / self._level, 1.0)
 
-    def linear_part(self, mean):
+    def linear_part(self, mean: Any) -> Any:
         """log(mean) + offset."""
         return np.log(mean) + self.offset
 
-    def near(self, mean, room):
+    def near(self, mean: float, room: float) -> StepLink:
         """With room for usual means."""
         return replace(self, steepest=self.far * min(1.0, room * mean))
 
     @property
-    def _level(self):
+    def _level(self) -> float:
         return self.steepest / self.far
 
-    def free(self, eta):
+    def free(self, eta: Any) -> tuple[Any, Any]:
         """The mean, which is also its own slope."""
         mean = self.mean(eta)
         return mean, mean
 
-    def deviance(self, phi, r, weights, theta):
+    def deviance(
+        self, phi: np.ndarray, r: np.ndarray, weights: np.ndarray, theta: np.ndarray
+    ) -> "Scalar":
         """2 sum(exp(eta - offset) - r (eta - offset))."""
         eta = phi @ theta
         return 2.0 * (weights @ (self.mean(eta) - r * (eta - self.offset)))
@@ -332,11 +343,11 @@ class LogitLink(Link):
     In the units of a target in ``bounds_y=(0, 1)`` that is the logistic function of t.
     """
 
-    def mean(self, linear):
+    def mean(self, linear: Any) -> Any:
         """tanh(linear / 2)."""
         return np.tanh(np.asarray(linear) / 2.0)
 
-    def slope_bounds(self, bound):
+    def slope_bounds(self, bound: float) -> tuple[float, float]:
         """1 / (2 cosh(bound / 2)^2) and one half."""
         return 2.0 * (special.expit(bound) * special.expit(-bound)), 0.5
 

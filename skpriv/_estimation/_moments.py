@@ -1,9 +1,10 @@
 """Second moments: what is asked, with or without instruments, and the noisy normal equations."""
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, replace
 from functools import cached_property
 from math import hypot, inf, sqrt
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import linalg
@@ -23,11 +24,14 @@ from .._linalg import (
     vech_size,
 )
 from .._stored import frozen, frozen_object, stored, stored_in_policies
-from ..privacy import ROUNDING, CodebookNoise, Query
+from ..privacy import ROUNDING, Answer, Query
 from ._cells import WEAK_CELL, across_all, moved, split
 from ._intervals import USUAL_QUANTILE
 from ._persons import OfPersons, person_sums
 from ._public_maps import RecordMap
+
+if TYPE_CHECKING:
+    from .._contracts import Array, Scalar
 
 # Public grid of prior variances for the empirical-Bayes shrinkage, in units of theta^2.
 PRIOR_VARIANCES = np.geomspace(1e-7, 1e2, 46)
@@ -95,20 +99,22 @@ class NormalEquations:
     design_scale: float
     target_scale: float
     gram_scale: float
-    residual_gram: np.ndarray | None = None
+    residual_gram: Any = None
     residual_scale: float = 0.0
     residual_excess: float = 0.0
     excess_scale: float = 0.0
-    residual_thetas: tuple = ()
-    law: CodebookNoise | None = None
-    person_gram: np.ndarray | None = None
+    residual_thetas: tuple[Sequence[float], ...] = ()
+    law: Any = None
+    person_gram: Any = None
     debias: float | None = None
     weight: float = 0.0
     cells: Any = None
     row_cells: Any = None
 
     @classmethod
-    def of_moments(cls, answer, p, square_weight, blocks=1):
+    def of_moments(
+        cls, answer: "Answer", p: int, square_weight: float, blocks: int = 1
+    ) -> "NormalEquations":
         """Equations of an answer about (r phi, vech phi phi', w r^2) with this weight w.
 
         It may have so many blocks of phi phi', of equal size, beside which it is zero.
@@ -117,10 +123,11 @@ class NormalEquations:
         parts = [unvech(each, p // blocks) for each in grams]
         design = parts[0] if blocks == 1 else linalg.block_diag(*parts)
         square = float(answer.value[-1]) / square_weight
-        scales = dict.fromkeys(("design_scale", "target_scale", "gram_scale"), answer.noise.scale)
-        return cls(design, answer.value[:p], design, square, answer.n, True, **scales)
+        scale = answer.noise.scale
+        target = answer.value[:p]
+        return cls(design, target, design, square, answer.n, True, scale, scale, scale)
 
-    def pooled(self, other):
+    def pooled(self, other: "NormalEquations") -> "NormalEquations":
         """Sums of two sets of records, disjoint or not, weighted by what is publicly known.
 
         For any weights, the weighted sums are normal equations of the same theta*. The errors have
@@ -145,7 +152,7 @@ class NormalEquations:
         c = a**2
         d = b**2
         residual_gram = None
-        thetas = ()
+        thetas: tuple[Any, ...] = ()
         if self.residual_gram is not None and other.residual_gram is not None:
             residual_gram = c * self.residual_gram + d * other.residual_gram
             thetas = self.residual_thetas + other.residual_thetas
@@ -171,17 +178,17 @@ class NormalEquations:
         )
 
     @property
-    def _precision(self):
+    def _precision(self) -> float:
         noise = self.target_scale**2 + self.design_scale**2 / 2.0
         return self.n / (self.n / len(self.target) + noise)
 
     @property
-    def sampling_gram(self):
+    def sampling_gram(self) -> np.ndarray | None:
         """Noisy covariance of sum e zeta, by persons if records are; None if it is not known."""
         return self.residual_gram if self.person_gram is None else self.person_gram
 
     @property
-    def resolution(self):
+    def resolution(self) -> float:
         """Smallest singular value of the design over the norm of its noise; infinite without."""
         p = len(self.target)
         if self.exact or not p:
@@ -191,7 +198,7 @@ class NormalEquations:
         smallest = float(np.linalg.svd(self.design, compute_uv=False)[-1])
         return smallest / (2.0 * self.design_scale * sqrt(p))
 
-    def across(self, left, right):
+    def across(self, left: Any, right: Any) -> Any:
         """The equations of right'theta, where theta is 0 across these orthonormal columns, weighed
         by rows left'e.
         """
@@ -214,7 +221,7 @@ class NormalEquations:
             **grams,
         )
 
-    def across_empty_cells(self, resolved):
+    def across_empty_cells(self, resolved: Callable[..., Any]) -> "AcrossCells":
         """The equations across cells that may be empty, so many that they are resolved.
 
         A cell may be empty where the design along its direction is not above its noise. If the
@@ -242,12 +249,12 @@ class NormalEquations:
         return next((one for one in found if resolved(one.equations)), self._without(chosen[0]))
 
     @property
-    def _along(self):
+    def _along(self) -> "Array":
         """The part of the design along the direction of each cell."""
         weights = self.row_cells or self.cells
         return np.einsum("ij,jk,ik->i", weights.unit, self.design, self.cells.unit)
 
-    def _without(self, empty):
+    def _without(self, empty: list[Any]) -> "AcrossCells":
         """The equations across the directions of these cells.
 
         What their rows add to the moments is a sum of rows, of the direction of which nothing is
@@ -264,12 +271,12 @@ class NormalEquations:
         square = moved(weights, empty, self.target - self.design @ theta, self.spread(theta), 1.0)
         return AcrossCells(found, right, held, empty, square * rows)
 
-    def spread(self, theta):
+    def spread(self, theta: np.ndarray) -> "Scalar":
         """Variance of the noise of target - design'theta in a direction across theta."""
         divisor = 2.0 if self.symmetric else 1.0
         return self.target_scale**2 + self.design_scale**2 * (theta @ theta) / divisor
 
-    def residual_level(self, rows):
+    def residual_level(self, rows: float) -> "Scalar":
         """Released mean square of residuals, or by persons of what is left of theirs, from the
         trace of the Gram matrix.
         """
@@ -277,18 +284,18 @@ class NormalEquations:
         return max(released, self.residual_scale * sqrt(len(self.target))) / max(rows, 1e-300)
 
     @property
-    def degrees(self):
+    def degrees(self) -> float:
         """Factor of the sampling covariance by degrees of freedom, as in least squares."""
         if self.debias is not None:
             return self.debias
         return self.n / (self.n - len(self.target)) if self.n > len(self.target) else 1.0
 
     @property
-    def exact(self):
+    def exact(self) -> bool:
         """Whether no noise was added."""
         return self.design_scale == 0.0
 
-    def residual_deviation(self, theta):
+    def residual_deviation(self, theta: np.ndarray) -> tuple[float, float]:
         """Least and largest root mean square of r - phi'theta that the answers leave open.
 
         The released residual Gram of normalised rows has it as its trace; otherwise it is the
@@ -311,7 +318,7 @@ class NormalEquations:
         high = max(square, 0.0) + 2.0 * noise
         return sqrt(low / self.n), sqrt(high / self.n)
 
-    def solve_ridge(self, penalty):
+    def solve_ridge(self, penalty: np.ndarray) -> "Array":
         """Solution with a public penalty, a matrix; of least norm if singular."""
         design = psd_part(self.design) if self.symmetric and not self.exact else self.design
         design = design + penalty
@@ -321,7 +328,9 @@ class NormalEquations:
         balance = 1.0 / np.sqrt(np.where(values > 0.0, values, 1.0))
         return balance * linalg.lstsq(design * np.outer(balance, balance), balance * self.target)[0]
 
-    def posterior(self, priors, least_variance=0.0, fading=False):
+    def posterior(
+        self, priors: list[np.ndarray], least_variance: float = 0.0, fading: bool = False
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Posterior mean and covariance of theta, the prior's shape and size by evidence.
 
         The error of the equations has covariance C = v gram + (s_b^2 + s_A^2 ||theta||^2 / k) I,
@@ -386,15 +395,15 @@ class AcrossCells(NamedTuple):
     equations: NormalEquations
     vectors: np.ndarray
     held: np.ndarray
-    empty: list
+    empty: list[int]
     moved: np.ndarray
 
-    def tells(self, points):
+    def tells(self, points: np.ndarray) -> np.ndarray:
         """Whether each point has no part in a direction that is held."""
         return across_all(points, self.held)
 
 
-def ridge_prior(size, has_intercept):
+def ridge_prior(size: int, has_intercept: bool) -> np.ndarray:
     """Prior of equal coefficients, with a much wider one for the intercept."""
     width = np.ones(size)
     if has_intercept:
@@ -442,7 +451,7 @@ class Instrument:
     length: float = 1.0
     floor: float = 0.0
 
-    def halves(self, phi):
+    def halves(self, phi: np.ndarray) -> "Array":
         """Rows h = U^{1/2} phi / sqrt(max(||U phi||, floor)), of norm at most 1 despite rounding.
 
         Without U, phi itself. U^{1/2} is applied to rows and not to their sum, in which rounding
@@ -458,7 +467,9 @@ class Instrument:
             halves /= np.maximum(norms, 1.0)[:, None]
         return halves
 
-    def rows(self, phi, weights=1.0, longest=None):
+    def rows(
+        self, phi: np.ndarray, weights: float | np.ndarray = 1.0, longest: float | None = None
+    ) -> "Array":
         """Rows e of a chunk times weights. (U (sum w^2 phi phi') U would lose cond(U)^2 digits.)
 
         With a longest length L they are U phi / sqrt(l max(l, L)), l = ||U phi||. Without U they
@@ -474,12 +485,12 @@ class Instrument:
         return rows
 
     @cached_property
-    def root(self):
+    def root(self) -> "Array":
         """U^{1/2}, which every chunk of the normalisation needs."""
         return psd_power(self.matrix, 0.5)
 
     @cached_property
-    def condition(self):
+    def condition(self) -> float:
         """Condition number of U; 1 without U."""
         if self.matrix is None:
             return 1.0
@@ -487,7 +498,7 @@ class Instrument:
         return float(values[-1] / values[0])
 
 
-def _inverse(norms):
+def _inverse(norms: np.ndarray) -> "Array":
     return np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > TINY)
 
 
@@ -519,12 +530,12 @@ class MomentsQuery(Query):
     takes_sparse = True
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int]:
         """Number of coordinates."""
         p = self.maps.size
         return (p + self.blocks * vech_size(p // self.blocks) + 1,)
 
-    def sum(self, X, y):
+    def sum(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Exact sum over a chunk of rows."""
         r = self.maps.target(y)
         p = self.maps.size
@@ -538,7 +549,7 @@ class MomentsQuery(Query):
                 add_gram(gram, phi[:, at * size : (at + 1) * size])
         return np.concatenate([target, *map(vech, grams), [self.square_weight * (r @ r)]])
 
-    def equations(self, answer):
+    def equations(self, answer: "Answer") -> NormalEquations:
         """Normal equations of an answer; the public entry of the intercept is put back exactly."""
         found = NormalEquations.of_moments(answer, self.maps.size, self.square_weight, self.blocks)
         if self.maps.fit_intercept and answer.counted:
@@ -571,7 +582,7 @@ class ResidualGramQuery(Query):
     """
 
     maps: RecordMap
-    theta: tuple
+    theta: tuple[float, ...]
     instrument: Instrument
     limit: float = 2.0
     name = "residual variance"
@@ -579,20 +590,20 @@ class ResidualGramQuery(Query):
     takes_sparse = True
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int]:
         """Number of coordinates."""
         return (vech_size(self.maps.size) + 1,)
 
     @property
-    def _room(self):
+    def _room(self) -> float:
         """Largest zeta^2 - R^2."""
         return max(4.0 - self.limit**2, 0.0)
 
     @property
-    def _weight(self):
+    def _weight(self) -> float:
         return 1.0 if self._room else sqrt(1.5)
 
-    def sum(self, X, y):
+    def sum(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Exact sums over a chunk of rows."""
         total = np.zeros((self.maps.size,) * 2)
         beyond = 0.0
@@ -601,7 +612,7 @@ class ResidualGramQuery(Query):
             beyond += excess
         return np.append(self._weight * vech(total), beyond)
 
-    def _scores(self, X, y):
+    def _scores(self, X: np.ndarray, y: np.ndarray) -> Iterator[tuple[np.ndarray, float]]:
         """Yield rows e zeta / R of one block after the other, and the sum of x over it."""
         row_map = self.maps.row_map
         theta = np.array(self.theta)
@@ -615,14 +626,14 @@ class ResidualGramQuery(Query):
                 scores = row_map.weigh(self.instrument.rows(phi, cut), X[block])
             yield scores, self._beyond(zeta)
 
-    def _beyond(self, zeta):
+    def _beyond(self, zeta: np.ndarray) -> "Scalar":
         """Sum of x."""
         if not self._room:
             return 0.0
         square = np.clip(zeta**2 - self.limit**2, 0.0, self._room)
         return square.sum() / self._room
 
-    def read(self, answer):
+    def read(self, answer: "Answer") -> dict[str, Any]:
         """The part of an answer that `NormalEquations` keep: noisy sums, and the deviations of
         their noise.
 
@@ -653,11 +664,13 @@ class PersonGramQuery(OfPersons, ResidualGramQuery):
     sensitivity = sqrt(5.0) * ROUNDING
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int]:
         """Number of coordinates."""
         return (2 * vech_size(self.maps.size) + 1,)
 
-    def sum_persons(self, X, y, starts, largest):
+    def sum_persons(
+        self, X: np.ndarray, y: np.ndarray, starts: np.ndarray, largest: int
+    ) -> np.ndarray:
         """Exact sums over a chunk of persons."""
         blocks, beyond = zip(*self._scores(X, y))
         scores = np.vstack(blocks)
@@ -666,10 +679,10 @@ class PersonGramQuery(OfPersons, ResidualGramQuery):
         return np.concatenate([*grams, [sum(beyond) / largest]])
 
     @property
-    def _weight(self):
+    def _weight(self) -> float:
         return 1.0
 
-    def read(self, answer):
+    def read(self, answer: "Answer") -> dict[str, Any]:
         """The part of an answer that `NormalEquations` keep: that of rows, and that of persons."""
         size = vech_size(self.maps.size)
         rows = np.append(answer.value[:size], answer.value[-1])
@@ -678,7 +691,7 @@ class PersonGramQuery(OfPersons, ResidualGramQuery):
         return {**found, "person_gram": persons["residual_gram"]}
 
 
-def cluster_degrees(persons, rows, p):
+def cluster_degrees(persons: Any, rows: Any, p: int) -> Any:
     """Factor of a covariance that is robust to dependence inside of persons, without privacy.
 
     As in Stata, linearmodels and pyfixest: G / (G - 1) (N - 1) / (N - p) of G persons with N rows.

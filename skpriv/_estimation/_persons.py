@@ -2,7 +2,7 @@
 
 from dataclasses import field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -11,6 +11,11 @@ from .._linalg import SQRT2, row_norms, trace_of, vech, vech_size
 from .._stored import frozen_object
 from ..privacy import ROUNDING, Query
 from ._intervals import USUAL_QUANTILE
+
+if TYPE_CHECKING:
+    from ..privacy import Session, SessionPart
+    from .._contracts import Array
+    from ._loop._rows import Whitened
 
 MATRICES = "slope", "residual", "cut_rows"  # what is asked of scores as a vech
 
@@ -27,7 +32,7 @@ class OfPersons:
 
     sum_persons: Any
 
-    def sum(self, X, y):
+    def sum(self, X: Any, y: np.ndarray) -> "Array":
         """Exact sum over a chunk of rows, each of which is a person."""
         return self.sum_persons(X, y, np.arange(len(X) + 1), 1)
 
@@ -54,24 +59,26 @@ class JointScores:
     scored: Any
 
     @cached_property
-    def parts(self):
+    def parts(self) -> dict[str, int]:
         """Sizes of what is asked, in the order of the answer."""
         p = len(self.point)
         sizes = {"moment": p, "beyond": p, **dict.fromkeys(MATRICES, vech_size(p))}
         return {name: sizes.get(name, 1) for name in self.weights}
 
     @cached_property
-    def shape(self):
+    def shape(self) -> tuple[int]:
         """Number of coordinates."""
         return (sum(self.parts.values()),)
 
-    def joined(self, sums):
+    def joined(self, sums: dict[str, float | np.ndarray]) -> np.ndarray:
         """Sums by name, of which matrices are their vech, as an answer has them."""
         return np.concatenate(
             [weight * np.asarray(sums[name]).ravel() for name, weight in self.weights.items()]
         )
 
-    def named(self, values, noise):
+    def named(
+        self, values: np.ndarray, noise: float
+    ) -> tuple[dict[str, np.ndarray], dict[str, float]]:
         """The meaning of the parts of an answer, and the deviations of their noise, by name."""
         limit = self.limit * self.length  # of a score
         units = {"moment": limit, "beyond": limit, "residual": limit**2, "square": self.limit**2}
@@ -90,11 +97,11 @@ class JointScores:
 class PersonScores(OfPersons, JointScores):
     """The same where records are persons."""
 
-    def score_rows(self, X, y):
+    def score_rows(self, X: Any, y: np.ndarray) -> "Array":
         """Scores of the rows of a chunk."""
         return self.scored(X, y)[0]
 
-    def sum_persons(self, X, y, starts, largest):
+    def sum_persons(self, X: Any, y: np.ndarray, starts: np.ndarray, largest: int) -> np.ndarray:
         """Exact sums over a chunk of persons of u, uu' / sqrt(2) and what is asked beside them.
 
         u is the sum of the scores of a person over m L, where L is ``length``, shortened to norm 1.
@@ -139,32 +146,32 @@ class ScoreLengthsQuery(OfPersons, Query):
     sensitivity = SQRT2 * ROUNDING
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int]:
         """Number of classes."""
         return (len(self.classes),)
 
     @property
-    def prepared(self):
+    def prepared(self) -> "tuple[Whitened, ScoreLengthsQuery]":
         """The maker of rows of the question about these scores, and this one of them."""
         found = self.vectors.prepared
         return found and (found[0], replace(self, vectors=found[1]))
 
-    def sum(self, X, y):
+    def sum(self, X: Any, y: np.ndarray) -> np.ndarray:
         """Exact counts over a chunk of rows, each of which is a record."""
         return self.counts(row_norms(self.vectors.score_rows(X, y)))
 
-    def sum_persons(self, X, y, starts, largest):
+    def sum_persons(self, X: Any, y: np.ndarray | None, starts: Any, largest: int) -> np.ndarray:
         """Exact counts over a chunk of persons."""
         u = person_sums(self.vectors.score_rows(X, y), starts) / largest
         return self.counts(row_norms(u))
 
-    def counts(self, lengths):
+    def counts(self, lengths: np.ndarray) -> np.ndarray:
         """Number of these lengths in each class; infinity, of overflow, is in the last."""
         classes = np.minimum(np.searchsorted(self.classes, lengths), len(self.classes) - 1)
         return np.bincount(classes, minlength=len(self.classes)).astype(float)
 
 
-def seldom_cut(session, query, share):
+def seldom_cut(session: "Session | SessionPart", query: ScoreLengthsQuery, share: float) -> float:
     """A length of persons' scores beyond which next to none is, by private counts.
 
     From the shortest class on, the first one is taken that has, together with all longer ones, no
@@ -181,7 +188,7 @@ def seldom_cut(session, query, share):
     return float(query.classes[place]) if place else 1.0
 
 
-def scaled_rows(rows, factors):
+def scaled_rows(rows: tuple[np.ndarray, ...], factors: np.ndarray) -> np.ndarray:
     """Rows of some blocks in one array, each times its factor.
 
     Each row is contiguous there, as sums over persons need it.
@@ -191,14 +198,14 @@ def scaled_rows(rows, factors):
     return found
 
 
-def person_sums(values, starts):
+def person_sums(values: np.ndarray, starts: np.ndarray) -> "Array":
     """Sums over the rows of each person, shape (n_persons, ...); none is without rows."""
     rows = len(values)
     shape = len(starts) - 1, len(values)
     return csr_matrix((np.ones(rows), np.arange(rows), starts), shape=shape) @ values
 
 
-def dependence(of_persons, of_rows, places):
+def dependence(of_persons: np.ndarray, of_rows: np.ndarray, places: int) -> float:
     """How large the sum uu' of persons is beside that of their rows, over all directions.
 
     It is between 1 / m, for rows that do not depend on each other, and 1, for rows that are alike.

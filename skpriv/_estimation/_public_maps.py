@@ -9,11 +9,11 @@ squares, sum v^2 zeta^2 phi phi'. The constant of phi is s times what it was and
 public.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cached_property
 from math import sqrt
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse.linalg import norm as norm_of_rows
@@ -24,6 +24,9 @@ from .._linalg import blocks_of, norm_of, row_norms
 from ..records import canonical, same_names
 from .._stored import frozen, frozen_object, stored
 from ._intervals import usual_moments
+
+if TYPE_CHECKING:
+    from .._contracts import Array, Scalar
 
 # Half-widths of ranges, and units of coefficients: far enough from the ends of float64, 2e-308 and
 # 2e308, for the factors of a fit. At 1e-12 of its largest number a range has four digits left.
@@ -57,7 +60,9 @@ REQUIRED = {
 }
 
 
-def column_bounds(given, names, n_features, parameter):
+def column_bounds(
+    given: Any, names: Sequence[str], n_features: int, parameter: str
+) -> tuple[np.ndarray, np.ndarray]:
     """Checked public ranges (low, high), each of shape (n_features,), in the order of the columns.
 
     Parameters
@@ -131,7 +136,7 @@ def column_bounds(given, names, n_features, parameter):
     return low, high
 
 
-def check_units(bound, radius, parameter):
+def check_units(bound: float | np.ndarray, radius: float, parameter: str) -> None:
     """Refuse public ranges that make the unit of a coefficient, radius / bound, no usable number.
 
     Parameters
@@ -189,60 +194,60 @@ class PublicRows:
     half_ranges: Any = None
     parts: Any = None
 
-    def rows(self, X: Any) -> Any:
+    def rows(self, X: Any) -> np.ndarray:
         """Phi of a chunk of rows, of norm at most 1 up to rounding; total."""
         raise NotImplementedError
 
     @property
-    def n_inputs(self) -> int:
+    def n_inputs(self) -> Any:
         """Columns of X that have ranges."""
         return self.n_features
 
-    def roots(self, X: Any) -> Any:
+    def roots(self, X: Any) -> np.ndarray:
         """Roots of the weights of a chunk of rows, in [0, 1]."""
         return np.ones(len(X))
 
-    def plain_rows(self, X: Any) -> Any:
+    def plain_rows(self, X: Any) -> np.ndarray:
         """Phi of a chunk of rows, which the roots of their weights have not multiplied."""
         return self.rows(X)
 
-    def along(self, X: Any, theta: Any) -> Any:
+    def along(self, X: Any, theta: np.ndarray) -> "Array":
         """Phi'theta of the same rows."""
         return self.plain_rows(X) @ theta
 
-    def turn(self, W: Any) -> Any:
+    def turn(self, W: np.ndarray) -> Any:
         """What `turned` takes for W."""
         return W
 
-    def turned(self, X: Any, turn: Any) -> Any:
+    def turned(self, X: Any, turn: Any) -> "Array":
         """W phi of a chunk of rows, of the `turn` of W."""
         return self.rows(X) @ turn.T
 
-    def outside(self, X: Any) -> Any:
+    def outside(self, X: Any) -> np.ndarray:
         """Whether each value is outside of its range, shape (n_rows, n_inputs)."""
         raise NotImplementedError
 
-    def weigh(self, instruments: Any, X: Any) -> Any:
+    def weigh(self, instruments: np.ndarray, X: Any) -> np.ndarray:
         """Instruments of rows, times the roots of their weights."""
         return instruments
 
-    def in_blocks(self, X: Any) -> Any:
+    def in_blocks(self, X: Any) -> Iterator[tuple[slice, np.ndarray]]:
         """Yield (slice, phi) of one block of ``rows`` after the other: it and a product of it fit
         into the cache. Sparse rows are one long block.
         """
         for block in blocks_of(X.shape[0], 1 if issparse(X) else 2 * self.size):
             yield block, self.rows(X[block])
 
-    def span(self, theta: Any) -> Any:
+    def span(self, theta: np.ndarray) -> tuple[float, float]:
         """Least and largest phi'theta of any row."""
         farthest = norm_of(theta)
         return -farthest, farthest
 
-    def longest_row(self, W: Any) -> float:
+    def longest_row(self, W: np.ndarray) -> float:
         """Length of W phi of a long row inside of the bounds; 0 where none is known."""
         return 0.0
 
-    def priors(self) -> Any:
+    def priors(self) -> Sequence[np.ndarray]:
         """Shapes L of priors theta = tau L c, beside those of all maps."""
         return ()
 
@@ -278,36 +283,36 @@ class RowMap(PublicRows):
     feature_length: float = FEATURE_LENGTH
     bounded = True
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         _ = self._shift_and_scale  # now: a map does not tell whether it has read a row
 
     @cached_property
-    def size(self):
+    def size(self) -> int:
         """Length p of phi."""
         return self.n_features + bool(self.fit_intercept)
 
     @cached_property
-    def parts(self):
+    def parts(self) -> tuple[float, float]:
         """Length of z and of the constant in phi."""
         root = sqrt(1.0 + self.feature_length**2)
         return (self.feature_length / root, 1.0 / root) if self.fit_intercept else (1.0, 0.0)
 
     @cached_property
-    def constant(self):
+    def constant(self) -> np.ndarray | None:
         """The vector c with phi'c = 1 for every row, shape (p,); None without an intercept."""
         if not self.fit_intercept:
             return None
         return np.append(np.zeros(self.n_features), 1.0 / self.parts[1])
 
     @cached_property
-    def offset(self):
+    def offset(self) -> "Array":
         """The row that is mapped to z = 0, shape (n_features,)."""
         if self.low is None or not self.fit_intercept:
             return np.zeros(self.n_features)
         return self.low / 2.0 + self.high / 2.0
 
     @cached_property
-    def divisor(self):
+    def divisor(self) -> "Array":
         """What the features are divided by, shape (n_features,)."""
         if self.low is None:
             return np.full(self.n_features, self._norm)
@@ -316,34 +321,34 @@ class RowMap(PublicRows):
         return np.maximum(np.abs(self.low), np.abs(self.high)) * self._across
 
     @cached_property
-    def _shift_and_scale(self):
+    def _shift_and_scale(self) -> np.ndarray:
         """Shifts and factors of the columns of phi; the constant is written afterwards."""
         columns = np.zeros((2, self.size))
         columns[:, : self.n_features] = self.offset, self.parts[0] / self.divisor
         return columns
 
     @cached_property
-    def _norm(self):
+    def _norm(self) -> float:
         return 1.0 if self.data_norm is None else float(self.data_norm)
 
     @cached_property
-    def _across(self):
+    def _across(self) -> float:
         """Length of a corner of the ranges, in half-ranges."""
         return 1.0 if self.low is None else sqrt(max(1, self.n_features))
 
     @property
-    def half_ranges(self):
+    def half_ranges(self) -> np.ndarray | None:
         """Vectors c with phi'c = a feature in half-ranges from its middle; None without ranges."""
         if self.low is None or not self.fit_intercept:
             return None
         return self._across / self.parts[0] * np.eye(self.n_features, self.size)
 
     @property
-    def may_be_indicators(self):
+    def may_be_indicators(self) -> "Array":
         """Which features have the range (0, 1), as the indicator of a category has."""
         return (self.low == 0.0) & (self.high == 1.0)
 
-    def span(self, theta):
+    def span(self, theta: np.ndarray) -> tuple[float, float]:
         """Least and largest phi'theta of any row."""
         long, short = self.parts
         slopes = np.asarray(theta[: self.n_features])
@@ -356,7 +361,7 @@ class RowMap(PublicRows):
             farthest = long / self._across * np.abs(slopes).sum()
         return centre - farthest, centre + farthest
 
-    def longest_row(self, W):
+    def longest_row(self, W: np.ndarray) -> float:
         """Length of W phi of a row inside of the bounds that is as long as can easily be found.
 
         With ranges, of a corner: from the corner nearest to each coordinate of W phi, and from the
@@ -389,7 +394,7 @@ class RowMap(PublicRows):
             rows = better
         return float(row_norms(rows @ A.T + b).max(initial=0.0))
 
-    def clipped(self, X):
+    def clipped(self, X: np.ndarray) -> "Array":
         """Rows within the bounds, in the units of X; NaN becomes the middle, or a zero row."""
         if self.low is not None:
             inside = np.clip(np.asarray(X, dtype=float), self.low, self.high)
@@ -399,7 +404,7 @@ class RowMap(PublicRows):
         X, norms = _finite(X, row_norms(X))
         return X * (self._norm / np.maximum(norms, self._norm))[:, None]
 
-    def outside(self, X):
+    def outside(self, X: np.ndarray) -> "Array":
         """Whether each value is outside of its range, or each row is too long, shape (n_rows,
         n_inputs). NaN is not.
         """
@@ -409,11 +414,11 @@ class RowMap(PublicRows):
         return (X < self.low) | (X > self.high)
 
     @property
-    def n_inputs(self):
+    def n_inputs(self) -> int:
         """Ranges of columns, or the one of the norm of a row."""
         return 1 if self.low is None else self.n_features
 
-    def rows(self, X):
+    def rows(self, X: np.ndarray) -> "Array":
         """Clipped phi of a chunk of rows, of norm at most 1 up to rounding; total.
 
         NaN becomes the middle of its range, and a row that is not finite the zero row where only
@@ -446,13 +451,13 @@ class RowMap(PublicRows):
             np.nan_to_num(phi, copy=False, nan=0.0)
         return phi
 
-    def features(self, X):
+    def features(self, X: np.ndarray) -> np.ndarray:
         """Return phi without clipping, for predictions."""
         if self.low is None:
             return self._phi(X, 1.0 / self._norm)
         return self._phi((X - self.offset) / self.divisor, 1.0)
 
-    def _phi(self, X, factor):
+    def _phi(self, X: np.ndarray, factor: float | np.ndarray) -> np.ndarray:
         phi = np.empty((len(X), self.size))
         phi[:, : self.n_features] = X
         phi[:, self.n_features :] = 0.0
@@ -460,7 +465,7 @@ class RowMap(PublicRows):
         phi[:, self.n_features :] = self.parts[1]
         return phi
 
-    def coefficient_map(self):
+    def coefficient_map(self) -> np.ndarray:
         """Matrix L, shape (n_features + 1, p): (coef, intercept) = L theta of phi'theta = x'coef
         + intercept; the last row is zero without an intercept.
         """
@@ -473,7 +478,7 @@ class RowMap(PublicRows):
             matrix[-1, -1] = short
         return matrix
 
-    def whitening(self, mean, variance):
+    def whitening(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         """W that gives features mean 0 and variance 1, if these are their moments in half-ranges.
 
         Without an intercept their mean squares are 1. Half of a range of rows of bounded norm is
@@ -492,18 +497,18 @@ class RowMap(PublicRows):
         W[:d] /= np.sqrt(np.clip(variance, 1e-14, 1.0))[:, None]
         return W
 
-    def half_range_moments(self, low, high):
+    def half_range_moments(self, low: Any, high: Any) -> Any:
         """Mean and variance, in half-ranges, of normal features by their usual ranges."""
         ends = (np.array([low, high]) - self.offset) / self.divisor * sqrt(self.n_features)
         mean, deviation = usual_moments(*ends)
         return mean, deviation**2
 
-    def theta_bound(self, coef_norm):
+    def theta_bound(self, coef_norm: float) -> float:
         """Bound on |theta| where (coef * half-width, intercept) has norm at most ``coef_norm``."""
         long, short = self.parts
         return coef_norm * max(self._across / long, 1.0 / short if self.fit_intercept else 0.0)
 
-    def theta(self, coef, intercept):
+    def theta(self, coef: np.ndarray, intercept: float) -> "Array":
         """Return the parameter of phi for x'coef + intercept; undoes ``coefficient_map``."""
         long, short = self.parts
         theta = np.asarray(coef) * self.divisor / long
@@ -545,26 +550,26 @@ class TargetMap(PublicTargets):
     fit_intercept : bool
     """
 
-    bounds_y: tuple
+    bounds_y: tuple[float, float]
     fit_intercept: bool
     bounded = True
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         _ = self.centre, self.radius  # now, as a `RowMap` does
 
     @cached_property
-    def centre(self):
+    def centre(self) -> float:
         """The target that is mapped to 0."""
         low, high = self.bounds_y
         return low / 2.0 + high / 2.0 if self.fit_intercept else 0.0
 
     @cached_property
-    def radius(self):
+    def radius(self) -> "Scalar":
         """Half the width of bounds_y, or the largest absolute value without an intercept."""
         low, high = self.bounds_y
         return high / 2.0 - low / 2.0 if self.fit_intercept else max(abs(low), abs(high))
 
-    def scaled(self, y):
+    def scaled(self, y: np.ndarray) -> "Array":
         """Clipped r of a chunk of targets; NaN becomes 0."""
         scaled = np.asarray(y, dtype=float).clip(*self.bounds_y)
         scaled -= self.centre
@@ -575,17 +580,17 @@ class TargetMap(PublicTargets):
             np.nan_to_num(scaled, copy=False, nan=0.0)
         return scaled
 
-    def outside(self, y):
+    def outside(self, y: np.ndarray) -> "Array":
         """Whether each target is outside of bounds_y, or no number, shape (n_rows,)."""
         y = np.asarray(y, dtype=float)
         return ~((y >= self.bounds_y[0]) & (y <= self.bounds_y[1]))
 
-    def unscale(self, value):
+    def unscale(self, value: np.ndarray) -> "Array":
         """From scaled units to those of y, clipped to bounds_y."""
         return np.clip(self.centre + self.radius * value, *self.bounds_y)
 
 
-def clipped_entries(X, limit):
+def clipped_entries(X: Any, limit: float) -> Any:
     """X with every entry clipped to [-limit, limit] and NaN replaced by 0; sparse stays sparse.
 
     Stored entries are entries of the matrix in canonical form only: duplicates are added up first.
@@ -599,7 +604,7 @@ def clipped_entries(X, limit):
     return Z
 
 
-def _finite(X, norms):
+def _finite(X: np.ndarray, norms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Rows and their lengths; those that are not finite become zero rows."""
     finite = np.isfinite(norms)
     if finite.all():
@@ -629,25 +634,25 @@ class WeightedMap(PublicRows):
     n_features = size  # of what `clipped` returns
     constant = passed_on("plain.constant", "The vector c with (s phi)'c = s.")
 
-    def roots(self, X):
+    def roots(self, X: np.ndarray) -> "Array":
         """Last column s of rows, in [0, 1]; what is not a number counts as 0."""
         return np.nan_to_num(np.clip(X[:, -1], 0.0, 1.0), nan=0.0)
 
-    def plain_rows(self, X):
+    def plain_rows(self, X: np.ndarray) -> "Array":
         """Phi of a chunk, without s."""
         return self.plain.rows(X[:, :-1])
 
-    def rows(self, X):
+    def rows(self, X: np.ndarray) -> "Array":
         """Return s phi of a chunk, of norm at most 1 up to rounding; total."""
         return self.plain_rows(X) * self.roots(X)[:, None]
 
     clipped = rows  # what is linear in them is fitted without an intercept of its own
 
-    def weigh(self, instruments, X):
+    def weigh(self, instruments: np.ndarray, X: np.ndarray) -> "Array":
         """Instruments s e."""
         return instruments * self.roots(X)[:, None]
 
-    def theta(self, coef, intercept):
+    def theta(self, coef: Any, intercept: Any) -> Any:
         """Return the parameter of phi: the coefficients themselves."""
         return np.asarray(coef)
 
@@ -669,7 +674,14 @@ class RecordMap:
     target_map: Any
 
     @classmethod
-    def of_norm(cls, row_bound, bounds_y, fit_intercept, n_features, feature_length=1.0):
+    def of_norm(
+        cls,
+        row_bound: float,
+        bounds_y: tuple[float, float],
+        fit_intercept: bool,
+        n_features: int,
+        feature_length: float = 1.0,
+    ) -> "RecordMap":
         """Maps of rows of bounded norm, whose features are so many times as long as the constant.
 
         Parameters
@@ -684,13 +696,13 @@ class RecordMap:
         rows = RowMap(None, None, row_bound, fit_intercept, n_features, feature_length)
         return cls(rows, TargetMap(bounds_y, fit_intercept))
 
-    def weighted(self):
+    def weighted(self) -> "RecordMap":
         """Maps of records (s phi, s r), for rows that have their s and r in them."""
         return RecordMap(WeightedMap(self.row_map), UNIT_TARGET)
 
-    def same_as(self, other):
+    def same_as(self, other: "RecordMap") -> bool:
         """Whether another map has the same public numbers, so that sums may be added up."""
-        return public_values(self) == public_values(other)
+        return bool(public_values(self) == public_values(other))
 
     # Values that it passes on from its two maps
     size = passed_on("row_map.size", "Length p of phi.")
@@ -706,29 +718,29 @@ class RecordMap:
     target = passed_on("target_map.scaled", "Clipped r of a chunk of targets.")
     unscale = passed_on("target_map.unscale", "From [-1, 1] to the units of y.")
 
-    def records(self, X, y):
+    def records(self, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Clipped (phi, r) of a chunk of rows and targets."""
         return self.rows(X), self.target(y)
 
     @property
-    def units(self):
+    def units(self) -> tuple[np.ndarray, np.ndarray]:
         """Matrix and shift from theta to coefficients and intercept in the units of X and y."""
         matrix = self.row_map.coefficient_map()
         target = self.target_map
         return target.radius * matrix, np.append(np.zeros(len(matrix) - 1), target.centre)
 
-    def coefficients(self, theta):
+    def coefficients(self, theta: np.ndarray) -> tuple[np.ndarray, float]:
         """Coefficients and intercept in the units of X and y."""
         matrix, shift = self.units
         found = matrix @ theta + shift
         return found[:-1], float(found[-1])
 
-    def theta(self, coef, intercept):
+    def theta(self, coef: np.ndarray, intercept: float) -> "Array":
         """Return the parameter of phi for these coefficients; undoes ``coefficients``."""
         intercept = (intercept - self.centre) / self.radius
         return self.row_map.theta(np.asarray(coef) / self.radius, intercept)
 
-    def penalty(self, alpha):
+    def penalty(self, alpha: float) -> "Array":
         """Diagonal ridge on theta which equals ``alpha * ||coef||^2`` in the units of X and y.
 
         ||y - Xw||^2 + alpha ||w||^2 = radius^2 (||r - phi theta||^2 + sum penalty theta^2), with
@@ -737,7 +749,7 @@ class RecordMap:
         slopes = self.row_map.coefficient_map()[:-1]
         return alpha * (slopes**2).sum(axis=0)
 
-    def wire(self):
+    def wire(self) -> Any:
         """The maps as a public task has them."""
         rows = self.row_map
         if rows.parts is None:
@@ -756,7 +768,7 @@ class RecordMap:
         }
 
 
-def public_values(value):
+def public_values(value: Any) -> Any:
     """Plain values of public maps, to compare them."""
     if is_dataclass(value):
         inside = [getattr(value, item.name) for item in fields(value) if item.init]

@@ -3,11 +3,12 @@
 The intervals assume no norm of theta*.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from math import inf, sqrt
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,13 +16,8 @@ from .._linalg import psd_part, trace_of, vech
 from .._stored import frozen, stored, stored_in_policies
 from ..exceptions import PrivacyError
 from ..privacy import (
-    ROUNDING,
-    TYPICAL_NORM,
-    CodebookNoise,
-    Query,
-    adds_up_gaussians,
-    amplified,
-    amplified_epsilon,
+    ROUNDING, TYPICAL_NORM, Answer, Budget, Capabilities, Codebook, CodebookNoise,
+    LiftedReports, Query, Session, adds_up_gaussians, amplified, amplified_epsilon,
     best_codebook,
 )  # fmt: skip
 from ._cells import Across, Cells, moved
@@ -29,12 +25,16 @@ from ._coefficients import equations_law
 from ._intervals import USUAL_QUANTILE, asymptotic_interval, certified_by_norm
 from ._loop._law import LoopLaw
 from ._moments import MomentsQuery, NormalEquations, ridge_prior
-from ._public_maps import FEATURE_LENGTH, RecordMap
+from ._public_maps import FEATURE_LENGTH, RecordMap, RowMap
 from ._released import Released
+
+if TYPE_CHECKING:
+    from ..privacy import SessionPart
+    from .._contracts import Array
 
 
 @lru_cache(maxsize=256)
-def _likely(size, use):
+def _likely(size: int, use: str) -> Callable[..., Any]:
     """One function for each size and use, so that what is computed by it is found again."""
     return lambda epsilon: best_codebook(size, epsilon, use).probability
 
@@ -58,7 +58,7 @@ class LiftedMomentsQuery(Query):
     blocks = 1
     shape = MomentsQuery.shape
 
-    def records(self, X, y):
+    def records(self, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Rows phi of norm at most 1 and targets r in [-1, 1] of a chunk, what users report about.
 
         Returns
@@ -67,16 +67,16 @@ class LiftedMomentsQuery(Query):
         """
         return self.maps.records(X, y)
 
-    def sum(self, X, y):
+    def sum(self, X: np.ndarray, y: np.ndarray) -> Any:
         """Exact sum over a chunk of rows."""
         phi, r = self.records(X, y)
         return np.concatenate([phi.T @ r, vech(phi.T @ phi), [float(len(r))]])
 
-    def summed(self, reports):
+    def summed(self, reports: "LiftedReports") -> "Array":
         """Estimate of the sum from users' reports."""
         return reports.moments()
 
-    def local_noise(self, budget):
+    def local_noise(self, budget: "Budget") -> CodebookNoise:
         """Law of one report; only epsilon counts."""
         code = best_codebook(self.maps.size + 1, budget.epsilon, self.use)
         if code.noise(self.use) == inf:
@@ -87,27 +87,28 @@ class LiftedMomentsQuery(Query):
         return CodebookNoise(code)
 
     @property
-    def likely(self):
+    def likely(self) -> Callable[..., Any]:
         """Probability of a report's likely values, by epsilon: what shuffling amplifies by."""
         return _likely(self.maps.size + 1, self.use)
 
-    def wire(self):
+    def wire(self) -> Any:
         """The query as a public task has it, for devices."""
         return {"name": LiftedMomentsQuery.name, **self.maps.wire()}
 
-    def equations(self, answer):
+    def equations(self, answer: "Answer") -> NormalEquations:
         """Normal equations of an answer.
 
         The signs stand for the targets: their residual variance is at most 1. The public entry of
         the intercept stays as it was reported, since the bound is on the reports' joint error.
         """
         found = NormalEquations.of_moments(answer, self.maps.size, 1.0)
-        scale = answer.noise.square_scale
+        noise: Any = answer.noise
+        scale = noise.square_scale
         square = float(answer.n)  # each lifted record has the length 1
-        return replace(found, design_scale=scale, gram_scale=scale, square=square, law=answer.noise)
+        return replace(found, design_scale=scale, gram_scale=scale, square=square, law=noise)
 
 
-def effective_reports(session, size):
+def effective_reports(session: "Session | SessionPart", size: Any) -> Any:
     """Records over the noise of a sum of sensitivity 1 that would serve as well as reports do.
 
     Gaussian noise is that of the joint moments, of sensitivity 3 / sqrt(2).
@@ -117,7 +118,7 @@ def effective_reports(session, size):
     return 3.0 / sqrt(2.0) * sqrt(noise.reports / noise.code.noise("moments"))
 
 
-def effective_by_channel(can, size, budget, n):
+def effective_by_channel(can: Any, size: Any, budget: Any, n: int) -> Any:
     """Records over the noise of a sum of sensitivity 1, for each channel, by public numbers.
 
     Parameters
@@ -141,7 +142,9 @@ def effective_by_channel(can, size, budget, n):
     }
 
 
-def _reports(can, size, budget, n, use):
+def _reports(
+    can: "Capabilities", size: int, budget: "Budget", n: int, use: str
+) -> "tuple[Codebook, float]":
     """The codebook of the reports of n users, and the mu of their Gaussian ones."""
     pure = budget.epsilon
     additive = budget.mu
@@ -151,12 +154,14 @@ def _reports(can, size, budget, n, use):
     return best_codebook(size + 1, pure, use), additive
 
 
-def moments_query(maps, channel):
+def moments_query(maps: RecordMap, channel: str) -> Query:
     """Query of the second moments for a channel, "gaussian" or "codebook"."""
     return LiftedMomentsQuery(maps) if channel == "codebook" else MomentsQuery(maps)
 
 
-def best_channel(can, size, budget, n, use="moments"):
+def best_channel(
+    can: "Capabilities", size: int, budget: "Budget", n: int, use: str = "moments"
+) -> str:
     """Channel of the smaller noise of N_b - N_A theta* for rows of this length: public numbers.
 
     For the use "vector", of the sum of r phi alone.
@@ -188,7 +193,9 @@ def best_channel(can, size, budget, n, use="moments"):
     return min(noises, key=noises.__getitem__)
 
 
-def report_noises(can, size, budget, n, use="moments"):
+def report_noises(
+    can: "Capabilities", size: int, budget: "Budget", n: int, use: str = "moments"
+) -> dict[str, float]:
     """Variances by which `best_channel` chooses: of a coordinate, for one user and each channel."""
     code, additive = _reports(can, size, budget, n, use)
     # the coin that rounds a target to a sign adds at most 1 / D to the variance of a coordinate
@@ -203,7 +210,7 @@ def report_noises(can, size, budget, n, use="moments"):
 EVEN_RECORDS = 400.0
 
 
-def balanced(session, rows):
+def balanced(session: "Session | SessionPart", rows: "RowMap") -> "RowMap":
     """Rows whose features are the shorter the less the users can tell of slopes.
 
     With features of length t beside a constant of length 1, both in proportion to sqrt(1 + t^2),
@@ -246,44 +253,51 @@ class ReportedFit(Released):
     variance = 0.0  # which signs of targets do not tell
 
     @classmethod
-    def of(cls, session, records, fit_intercept, priors=None, norm=None):
+    def of(
+        cls,
+        session: "Session | SessionPart",
+        records: RecordMap,
+        fit_intercept: bool,
+        priors: Any = None,
+        norm: float | None = None,
+    ) -> "ReportedFit":
         """Ask all users of a session for one report each, and solve.
 
         Users are not spent on a location or a whitening: one answer of all of them has less noise
         than the best use of a part of them, unless reports are far more precise than devices' are.
         """
         query = LiftedMomentsQuery(records)
-        answer = session.sum(query, 1.0)
+        answer: Any = session.sum(query, 1.0)
         equations = query.equations(answer)
         priors = priors or [ridge_prior(records.size, fit_intercept)]
         theta, _ = equations.posterior(priors, fading=True)
         return cls(replace(equations, residual_gram=answer.reports.error_gram(theta)), theta, norm)
 
-    def knowing(self, cells):
+    def knowing(self, cells: Cells) -> Released:
         """The same fit where public cells of the table are known, as directions of theta."""
         return replace(self, equations=replace(self.equations, cells=cells))
 
     @property
-    def last(self):
+    def last(self) -> Any:
         """The equations, in place of a step's: their slope is a mean over records."""
         return SimpleNamespace(slope_scale=self.equations.gram_scale / self.equations.n,
                                n=self.equations.n)  # fmt: skip
 
     @property
-    def W(self):
+    def W(self) -> Any:
         """No whitening: phi itself."""
         return np.eye(len(self.theta))
 
     @property
-    def gram(self):
+    def gram(self) -> "Array":
         """Mean of phi phi', positive semi-definite."""
         return psd_part(self.equations.design / self.equations.n)
 
-    def points(self, phi):
+    def points(self, phi: np.ndarray) -> Any:
         """Whitened points of rows phi: the rows."""
         return phi
 
-    def law(self):
+    def law(self) -> LoopLaw:
         """Law of estimates of x'theta* without shrinkage, by the sandwich of the reports.
 
         Directions below the noise of the design are held at it, and are not resolved. The part of a
@@ -322,16 +336,16 @@ class ReportedFit(Released):
             empty=across_cells.empty,
         )
 
-    def coefficient_law(self, maps, fitted, **words):
+    def coefficient_law(self, maps: Any, fitted: Any, **words: Any) -> Any:
         """Law of the coefficients, by the equations."""
         return equations_law(self.equations, maps.units)
 
     @property
-    def _length(self):
+    def _length(self) -> float:
         """Root mean square length of a row."""
         return sqrt(max(trace_of(self.gram), 0.0))
 
-    def interval(self, phi, confidence_level, method):
+    def interval(self, phi: np.ndarray, confidence_level: float, method: str) -> Any:
         """Centre and half-width at rows of features; infinite where the reports tell nothing.
 
         "certified" bounds the norm of theta* by the reports themselves, or by what is assumed. For

@@ -5,12 +5,16 @@ are for replacing one record by another, marked with a prime.
 """
 
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from .._stored import frozen_object, stored, stored_in_policies
-from ..privacy import ROUNDING, Query
+from ..privacy import ROUNDING, Answer, Query
+
+if TYPE_CHECKING:
+    from ._loop._rows import PreparedRows
+    from ._public_maps import PublicRows, PublicTargets
 
 # A class, and the records that have a target, are taken to be no fewer records than these.
 LEAST_RATE = 3.0
@@ -18,7 +22,14 @@ LEAST_RATE = 3.0
 UNIFORM_VARIANCE = 1.0 / 3.0
 
 
-def scaled_targets(row_map, target_map, X, y, low, high=1.0):
+def scaled_targets(
+    row_map: "PublicRows | None",
+    target_map: "PublicTargets | None",
+    X: "PreparedRows | np.ndarray",
+    y: np.ndarray,
+    low: float,
+    high: float = 1.0,
+) -> tuple[np.ndarray, np.ndarray]:
     """Targets r in [low, high] of a chunk, NaN for none, and roots of weights in [0, 1].
 
     Without a map of targets they are r already. Rows with weights have their root as last column,
@@ -32,7 +43,7 @@ def scaled_targets(row_map, target_map, X, y, low, high=1.0):
         return np.clip(r / roots, low, high), roots
 
 
-def best_linear(value, noise, mean, variance):
+def best_linear(value: Any, noise: float, mean: float, variance: float) -> Any:
     """Best linear estimate of what has this prior mean and variance from its value with noise."""
     return mean + (value - mean) / (1.0 + noise**2 / variance)
 
@@ -43,12 +54,12 @@ class OfTargets:
     row_map: Any
 
     @property
-    def weighted(self):
+    def weighted(self) -> bool:
         """Whether the last column of X is the root of a weight."""
         return self.row_map is not None and self.row_map.weighted
 
     @property
-    def width(self):
+    def width(self) -> int | None:
         """Number of columns of X that are read: none, or all (None) where there are weights."""
         return None if self.weighted else 0
 
@@ -72,11 +83,11 @@ class LocationQuery(OfTargets, Query):
     sensitivity = 2.0 * ROUNDING
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int]:
         """Two numbers, or one for a line without weights, which is told by ``low`` of -1."""
         return (1 if self.low and not self.weighted else 2,)
 
-    def sum(self, X, y):
+    def sum(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Exact sums over a chunk of rows."""
         r, roots = scaled_targets(self.row_map, self.target_map, X, y, self.low)
         has_target = np.isfinite(r)
@@ -84,7 +95,7 @@ class LocationQuery(OfTargets, Query):
         v = roots[has_target] ** 2
         return np.array([v @ r, v.sum()])[: self.shape[0]]
 
-    def read(self, answer):
+    def read(self, answer: "Answer") -> "Location":
         """The `Location`, whose mean is the best linear estimate under a prior about the middle."""
         noise = answer.mean_scale
         (moment, *counted) = answer.mean
@@ -121,7 +132,7 @@ class SpreadQuery(OfTargets, Query):
     shape = (1,)
     sensitivity = 1.0 * ROUNDING
 
-    def sum(self, X, y):
+    def sum(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Exact sum over a chunk of rows."""
         r, roots = scaled_targets(self.row_map, self.target_map, X, y, self.low)
         return np.array([np.nansum(roots**2 * np.minimum(np.abs(r - self.location), 1.0))])

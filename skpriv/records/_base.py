@@ -323,7 +323,7 @@ class Rows(ABC):
                 result = function(X, y)
             yield result
 
-    def reduce(self, function: Any, merge: Any, start: int) -> Any:
+    def reduce(self, function: Any, merge: Any, start: Any) -> Any:
         """``merge`` of ``function(X, y)`` of all chunks, beginning with ``start``.
 
         For what is no sum, such as a triangular factor. ``merge`` must be associative, since parts

@@ -5,6 +5,8 @@ docs/mathematics/linear_regression.md, whose letters are used here.
 """
 
 from math import hypot, log, sqrt
+from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
 
 import numpy as np
 from scipy import stats
@@ -20,6 +22,11 @@ from .._intervals import (
     operator_quantile,
     shared,
 )
+
+if TYPE_CHECKING:
+    from ..._contracts import Array
+    from ._fit import LoopFit
+    from ._score import ScoreEquation
 
 SHIFTS = np.linspace(0.02, 0.98, 49)[:, None]  # of the smallest eigenvalue: see `_distance`
 
@@ -40,7 +47,9 @@ STEP_EVENTS = {
 }
 
 
-def certified_by_step(fit, points, confidence_level):
+def certified_by_step(
+    fit: "LoopFit", points: np.ndarray, confidence_level: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Centre and half-width of intervals for x'b* at fixed points; infinite if not resolved.
 
     Parameters
@@ -75,7 +84,12 @@ def certified_by_step(fit, points, confidence_level):
     return points @ (last.point + step), half
 
 
-def _distance(last, values, vectors, failure):
+def _distance(
+    last: "ScoreEquation",
+    values: np.ndarray,
+    vectors: np.ndarray,
+    failure: SimpleNamespace,
+) -> float | None:
     """Bound on |b* - b0|, or None where there is none."""
     p = len(last.moment)
     n = last.n
@@ -91,7 +105,7 @@ def _distance(last, values, vectors, failure):
     shifts = shifts[:, 0]
     pulls = SHIFTS[:, 0] * smallest * pulls.sum(axis=1)
 
-    def size(total, weak):
+    def size(total: float, weak: float) -> Any:
         """Bound on |S| if mean(|e|^2 w^2 zeta^2) <= total and mean(ee' w^2 zeta^2) <= weak I.
 
         By Bousquet's inequality: E|S| <= sqrt(total / n), terms of size RANGE / n. It holds for
@@ -99,7 +113,7 @@ def _distance(last, values, vectors, failure):
         """
         return _sum_norm(total, weak, 1.0, n, log(2.0 / failure.sums))
 
-    def solved(total, weak):
+    def solved(total: float, weak: float) -> float:
         """Bound on |d|."""
         noise_norm = size(total, weak) + cut + pull * last.moment_scale
         return float(((noise_norm + np.sqrt(noise_norm**2 + pulls)) / (2.0 * shifts)).min())
@@ -126,7 +140,12 @@ def _distance(last, values, vectors, failure):
     return moved
 
 
-def _variance(last, dual, moved, failure):
+def _variance(
+    last: "ScoreEquation",
+    dual: np.ndarray,
+    moved: float,
+    failure: SimpleNamespace,
+) -> np.ndarray:
     """Bound on mean((v'e)^2 w^2 E zeta^2) at each v of ``dual``."""
     n = last.n
     squares = quadratic_forms(dual)
@@ -146,7 +165,12 @@ def _variance(last, dual, moved, failure):
     return variance
 
 
-def _main(last, dual, variance, failure):
+def _main(
+    last: "ScoreEquation",
+    dual: np.ndarray,
+    variance: np.ndarray,
+    failure: SimpleNamespace,
+) -> "Array":
     """The main part at each point: sampling, what is cut, and the noise of the moment."""
     t, q = main_region(0.5 * failure.main)
     lost = 1.0 + last.fall
@@ -156,7 +180,13 @@ def _main(last, dual, variance, failure):
     return main + (RANGE / last.n * t / 3.0 + lost * last.excess) * lengths
 
 
-def _sum_norm(total, weak, largest, n, length):
+def _sum_norm(
+    total: Any,
+    weak: Any,
+    largest: Any,
+    n: float,
+    length: float,
+) -> Any:
     """Norm of a mean of n independent vectors, but for exp(-length): Bousquet's inequality.
 
     Of mean squared length ``total``, variance ``weak`` in any direction, and RANGE largest long.

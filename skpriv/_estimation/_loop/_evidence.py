@@ -1,19 +1,25 @@
 """What other answers than the steps tell of a fit: of its mean, and of the length of a line."""
 
 from math import expm1, sqrt
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg import lapack
 
 from ..._stored import frozen_object, stored
-from ...privacy import ROUNDING, Query
+from ...privacy import ROUNDING, Answer, Query
 from .._intervals import USUAL_QUANTILE
 from .._links import IDENTITY, StepLink
-from .._public_maps import RowMap
-from .._targets import scaled_targets
-from ._rules import NORMAL, mean_clip, skewness_bias
-from ._score import COUNT_WEIGHT, CUBE, CUT
+from .._public_maps import RecordMap, RowMap
+from .._targets import Location, scaled_targets
+from ._rules import NORMAL, Rules, mean_clip, skewness_bias
+from ._score import COUNT_WEIGHT, CUBE, CUT, ScoreEquation
+
+if TYPE_CHECKING:
+    from ...privacy import Session, SessionPart
+    from ..._contracts import Array
+    from ._rows import Whitened
+    from ._whitening import Pool
 
 STRETCH_WEIGHT = 1.5  # c of `StretchQuery`: free up to 1.66
 SPREAD_WEIGHT = sqrt(0.8)  # c of `SpreadOfCountsQuery`
@@ -37,7 +43,7 @@ class ResidualMeanQuery(Query):
     shape = (1,)
     sensitivity = 2.0 * ROUNDING
 
-    def sum(self, X, y):
+    def sum(self, X: np.ndarray, y: np.ndarray) -> "Array":
         """Exact sums over a chunk of rows."""
         r, roots = scaled_targets(self.row_map, self.target_map, X, y, self.link.low)
         fit = self.row_map.along(X, self.theta)
@@ -46,7 +52,7 @@ class ResidualMeanQuery(Query):
             terms = roots**2 * self.terms(np.clip(residual, -1.0, 1.0), fit)
         return np.nansum(terms, axis=1)
 
-    def terms(self, residual, fit):
+    def terms(self, residual: np.ndarray, fit: np.ndarray) -> np.ndarray:
         """What is summed of each row, shape (n_sums, n_rows)."""
         return residual[None]
 
@@ -74,12 +80,12 @@ class StretchQuery(ResidualMeanQuery):
     name = "length of the line"
     shape = (2,)
 
-    def terms(self, residual, fit):
+    def terms(self, residual: np.ndarray, fit: np.ndarray) -> "Array":
         """Terms s g and c g^2 of each row."""
         away = np.clip((fit - self.middle) / self.unit, -1.0, 1.0)
         return away * [residual, STRETCH_WEIGHT * away]
 
-    def read(self, answer):
+    def read(self, answer: "Answer") -> tuple[float, float, float]:
         """Means of s g and of g^2, and the deviation of the noise of the first."""
         product, square = answer.mean
         return float(product), float(square) / STRETCH_WEIGHT, answer.mean_scale
@@ -102,7 +108,7 @@ class SpreadOfCountsQuery(StretchQuery):
     name = "mean of the residuals"
     shape = (4,)
 
-    def terms(self, residual, fit):
+    def terms(self, residual: np.ndarray, fit: np.ndarray) -> np.ndarray:
         """Terms s, c s^2, k J and c (1 - s^2) g^2 of each row."""
         away = (self.link.mean(self.location + fit) - self.middle) / self.unit
         squares = SPREAD_WEIGHT * residual**2
@@ -153,9 +159,11 @@ class KnownMean:
     variance: float
     skew: float
     slope: float = 1.0
-    counts: tuple = ()
+    counts: tuple[float, ...] = ()
 
-    def excess(self, b, noise, shared):
+    def excess(
+        self, b: np.ndarray, noise: float, shared: np.ndarray
+    ) -> tuple[float, np.ndarray, float]:
         """By how much the mean of an estimate b is above that of the target.
 
         This is a least-squares problem with two unknowns: the excess, and the number s by which the
@@ -221,7 +229,7 @@ class KnownLength:
     variance: float
     prior: float
 
-    def of(self, b):
+    def of(self, b: np.ndarray) -> tuple[float, float]:
         """Parts of f to be added to an estimate b, and the deviation of their error.
 
         With the variance v the weight w of d is t^2 / (t^2 + v): w^2 v of its noise and
@@ -232,7 +240,7 @@ class KnownLength:
         return weight * min(max(missing, LEAST_STRETCH), MOST_STRETCH), sqrt(weight * self.variance)
 
 
-def weights_move_mean(level, square):
+def weights_move_mean(level: float, square: float) -> float:
     """Variance of the difference between the mean of a fit and its mean weighted by w^2.
 
     Parameters
@@ -253,7 +261,17 @@ MOST_SKEW = 0.5
 FAR_FIT = 4.0
 
 
-def known_mean(session, whitened, maps, released, deviation, pool, equation, rules, link):
+def known_mean(
+    session: "Session | SessionPart",
+    whitened: "Whitened",
+    maps: "RecordMap",
+    released: "Location",
+    deviation: float,
+    pool: "Pool",
+    equation: "ScoreEquation",
+    rules: "Rules",
+    link: StepLink,
+) -> KnownMean:
     """The evidence of other answers than the steps about the mean of a fit, and by how much steps
     miss it.
 
@@ -300,7 +318,7 @@ def known_mean(session, whitened, maps, released, deviation, pool, equation, rul
         explained = float(pool.b @ pool.slope @ pool.b)
     deviation = sqrt(max(pool.variance, deviation**2 - 4.0 * noise**2 - explained))
     unit = 1.0 if link.linear else slope / released.part
-    counts = ()
+    counts: tuple[float, ...] = ()
     if rules.mean:
         clip = mean_clip(2.0 / (rules.effective_records * sqrt(rules.mean)))
         limit = min(link.farthest, clip * deviation)
@@ -313,8 +331,10 @@ def known_mean(session, whitened, maps, released, deviation, pool, equation, rul
             # their means.
             away = pool.b - value * constant
             square = max(away @ gram @ away, 0.0) / level
-            fitted = link.mean(start + value - square / 2.0)
-            far = min(2.0 * clip * fitted * sqrt(expm1(min(max(square, 0.05), 4.0))), link.farthest)
+            fitted: Any = link.mean(start + value - square / 2.0)
+            far: Any = min(
+                2.0 * clip * fitted * sqrt(expm1(min(max(square, 0.05), 4.0))), link.farthest
+            )
             query = SpreadOfCountsQuery(*fields, middle=fitted, unit=far)
         answer = session.sum(query, rules.mean)
         residual = limit * answer.value[0] / answer.n / released.part
@@ -345,8 +365,17 @@ def known_mean(session, whitened, maps, released, deviation, pool, equation, rul
 
 
 def known_length(
-    session, maps, whitened, location, deviation, pool, equation, rules, constant, moved
-):
+    session: "Session | SessionPart",
+    maps: "RecordMap",
+    whitened: "Whitened",
+    location: float,
+    deviation: float,
+    pool: "Pool",
+    equation: "ScoreEquation",
+    rules: "Rules",
+    constant: np.ndarray,
+    moved: float,
+) -> KnownLength:
     """By how much a line is too short, by the residuals at a wide clip and without weights.
 
     Let f be the fit less its mean and g = clip(f / u), for a u of `FAR_FIT` deviations of f. Then

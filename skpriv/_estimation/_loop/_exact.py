@@ -1,8 +1,9 @@
 """Without privacy: ordinary least squares with its intervals, and maximum likelihood."""
 
+from collections.abc import Sequence
 from functools import partial
 from operator import add
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import linalg
@@ -14,6 +15,12 @@ from .._links import IDENTITY
 from .._public_maps import RecordMap
 from .._targets import scaled_targets
 from ._steps import at_solution
+
+if TYPE_CHECKING:
+    from ...privacy import Session, SessionPart
+    from ..._contracts import Array, Scalar
+    from ...records import Rows
+    from ._fit import LoopFit
 
 
 @frozen_object
@@ -28,7 +35,7 @@ class LeastSquares(Procedure):
     name = "least squares"
     sensitivity = float("inf")
 
-    def run(self, rows):
+    def run(self, rows: "Rows") -> np.ndarray:
         """Return (coef, intercept) as one vector, in the units of X and y."""
         d = self.maps.n_features
         centre = np.zeros(d + 1)
@@ -41,19 +48,21 @@ class LeastSquares(Procedure):
         coef = linalg.lstsq(factor[:, :d], factor[:, d], cond=cut)[0] if d else np.zeros(0)
         return np.append(coef, centre[d] - centre[:d] @ coef)
 
-    def _total(self, X, y):
+    def _total(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.append(self._chunk(X, y).sum(axis=0), len(y))
 
-    def _chunk(self, X, y):
+    def _chunk(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.column_stack([self.maps.row_map.clipped(X), np.clip(y, *self.maps.bounds_y)])
 
 
-def _triangular(factor, rows):
+def _triangular(factor: np.ndarray, rows: np.ndarray) -> "Array":
     """Triangular factor of a triangular one and more rows."""
     return linalg.qr(np.vstack([factor, rows]), mode="r")[0][: rows.shape[1]]
 
 
-def fit_exactly(session, maps, priors):
+def fit_exactly(
+    session: "Session | SessionPart", maps: RecordMap, priors: Sequence[np.ndarray]
+) -> "LoopFit":
     """The `LoopFit` at the solution of least squares, or shrunk by priors if there are any."""
     solution = session.release(LeastSquares(maps), 1.0 - 2.0 * SIDE_SHARE).value
     theta = maps.theta(solution[:-1], float(solution[-1]))
@@ -75,11 +84,11 @@ class MaximumLikelihood(Procedure):
     sensitivity = float("inf")
 
     @property
-    def size(self):
+    def size(self) -> Any:
         """Number of coordinates."""
         return self.maps.size * self.link.parts
 
-    def run(self, rows):
+    def run(self, rows: "Rows") -> "Array":
         """Return theta."""
         theta = np.zeros(self.size)
         value = self._deviance(rows, theta)
@@ -95,7 +104,7 @@ class MaximumLikelihood(Procedure):
                 return theta
             value = moved
 
-    def _chunk(self, X, y):
+    def _chunk(self, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """phi, r and weights of the records that count."""
         row_map = self.maps.row_map
         link = self.link
@@ -103,9 +112,9 @@ class MaximumLikelihood(Procedure):
         counts = np.isfinite(r)
         return row_map.plain_rows(X), np.where(counts, r, 0.0), np.where(counts, roots**2, 0.0)
 
-    def _deviance(self, rows, theta):
+    def _deviance(self, rows: "Rows", theta: np.ndarray) -> "Scalar":
         return rows.reduce(lambda X, y: self.link.deviance(*self._chunk(X, y), theta), add, 0.0)
 
-    def _slopes(self, theta, X, y):
+    def _slopes(self, theta: np.ndarray, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         gradient, curvature = self.link.newton(*self._chunk(X, y), theta)
         return np.column_stack([curvature, gradient])

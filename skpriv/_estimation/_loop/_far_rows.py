@@ -1,6 +1,6 @@
 """Rows that steps weigh down: what a slope misses, and by how much scores are shortened there."""
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
@@ -9,6 +9,9 @@ from ..._linalg import add_gram, psd_part, quadratic_forms, vech
 from ..._stored import frozen_object, stored
 from .._cells import noise_floor, split
 from ._rows import WhiteningQuery
+
+if TYPE_CHECKING:
+    from ..._contracts import Array
 
 # The length up to which a whitened row counts in full; in steps that is 1. At 3 lines were no
 # closer to least squares on 13 tables (docs/evidence/coefficients.md).
@@ -32,7 +35,7 @@ class FarRowsQuery(WhiteningQuery):
     name = "far rows"
     sensitivity = (FAR_LENGTH**2 - 1.0) * WhiteningQuery.sensitivity
 
-    def sum(self, X, y):
+    def sum(self, X: np.ndarray, y: np.ndarray) -> "Array":
         """Exact sum over a chunk of rows."""
         total = np.zeros(self.whitened.W.shape)
         for _, e, _, _, factors in self.whitened.blocks(X):
@@ -61,7 +64,7 @@ class FarRows(NamedTuple):
     scale: float
     farther: float = 0.5  # that of the files of earlier versions
 
-    def missing(self, slope, rare=()):
+    def missing(self, slope: np.ndarray, rare: Any = ()) -> tuple[np.ndarray, np.ndarray, float]:
         """The part that the slope of steps lacks in directions of far rows, and the noise there.
 
         Steps give a row beyond the length 1 a weight, so that their slope is smaller than the Gram
@@ -95,7 +98,7 @@ class FarRows(NamedTuple):
         vectors = across @ vectors
         return vectors @ missing @ vectors.T, vectors, self.scale
 
-    def shorter(self, slope, least, length):
+    def shorter(self, slope: np.ndarray, least: float, length: float) -> list[np.ndarray]:
         """Matrices to coordinates in which far rows are shorter; none where there are no far rows.
 
         Let K be what the slope D misses, relative to it: the squared length of far rows less 1, for
@@ -118,7 +121,7 @@ class FarRows(NamedTuple):
         return [(vectors / np.sqrt(1.0 + squares * s**2)) @ vectors.T for s in times]
 
 
-def inverse_root(matrix, least):
+def inverse_root(matrix: np.ndarray, least: float) -> "Array":
     """Symmetric root of the inverse of a matrix whose eigenvalues count as no less than this."""
     values, vectors = np.linalg.eigh(matrix)
     return vectors / np.sqrt(np.maximum(values, least)) @ vectors.T

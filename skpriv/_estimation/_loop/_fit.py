@@ -6,7 +6,7 @@ or the noise. It is derived in docs/mathematics/linear_regression.md, whose lett
 
 from dataclasses import replace
 from math import hypot, inf, sqrt
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -22,7 +22,7 @@ from .._persons import dependence
 from .._released import Released
 from ._bounds_words import narrow_bounds, wide_bounds
 from ._certified import certified_by_step
-from ._evidence import KnownLength, KnownMean
+from ._evidence import KnownLength
 from ._law import (
     FITTED,
     FUNCTION,
@@ -33,6 +33,11 @@ from ._law import (
     inversion_excess,
 )
 
+if TYPE_CHECKING:
+    from ..._contracts import Array, Scalar
+    from .._public_maps import PublicRows, RecordMap, RowMap
+    from ._score import ScoreEquation
+
 PERSONS_CUT = (
     "method='certified' needs the score of every row as it is, and those of a person with several "
     "rows are cut together at a released length: pass method='asymptotic', fit with "
@@ -40,7 +45,7 @@ PERSONS_CUT = (
 )
 
 
-def mean_slope(equations):
+def mean_slope(equations: "list[ScoreEquation]") -> tuple[np.ndarray, float]:
     """Mean of the slopes of equations, weighted by their precision, and the scale of its noise.
 
     The slope of a step is the Gram matrix of the rows that its clip leaves uncut. It is multiplied
@@ -65,7 +70,7 @@ def mean_slope(equations):
 
 
 # Laws of the fits that are in use. They are made of released numbers, and belong to no pickle.
-_LAWS: WeakKeyDictionary[Any, dict] = WeakKeyDictionary()
+_LAWS: WeakKeyDictionary[Any, dict[tuple[str, float], LoopLaw]] = WeakKeyDictionary()
 
 
 @stored
@@ -119,17 +124,17 @@ class LoopFit(Released):
     b: np.ndarray
     variance: float
     gram: np.ndarray
-    equations: tuple
+    equations: "tuple[ScoreEquation, ...]"
     line: Any
     same_rows: bool
     n: int
     effective_records: float = inf
-    mean: KnownMean | None = None
+    mean: Any = None
     stretch: KnownLength | None = None
     link: Any = IDENTITY
     rows_per_record: int = 1
     degrees: float | None = None
-    clipped: tuple | None = None
+    clipped: tuple[Any, ...] | None = None
     length: float = 1.0
     cells: Any = None
     part: float = 1.0
@@ -137,12 +142,12 @@ class LoopFit(Released):
     poolable = True
 
     @property
-    def solved(self):
+    def solved(self) -> bool:
         """Whether more than a mean was released."""
         return bool(self.equations)
 
     @property
-    def textbook(self):
+    def textbook(self) -> "LoopFit":
         """The fit in the coordinates of the likelihood's equation, where that has a slope."""
         if self.line is None or self.line.own is None:
             return self
@@ -154,7 +159,7 @@ class LoopFit(Released):
             equations=(equation,), mean=None, cells=cells,
         )  # fmt: skip
 
-    def knowing(self, cells):
+    def knowing(self, cells: Cells) -> Released:
         """The same fit where public cells of the table are known, as directions of theta."""
         return replace(
             self,
@@ -164,20 +169,20 @@ class LoopFit(Released):
         )
 
     @property
-    def theta(self):
+    def theta(self) -> "Array":
         """W'b, shape (p,): the linear part is m + phi'theta."""
         return self.W.T @ self.b
 
     @property
-    def last(self):
+    def last(self) -> "ScoreEquation":
         """The last equation: the one of the largest share."""
         return self.equations[-1]
 
-    def points(self, phi):
+    def points(self, phi: np.ndarray) -> "Array":
         """Whitened points of rows phi."""
         return phi @ self.W.T
 
-    def leverage(self, row_map):
+    def leverage(self, row_map: "RowMap") -> "Scalar | None":
         """Part of the weight of all rows, in its direction, that one inside of its bounds can have.
 
         None where there is no least-squares line, or where all is exact.
@@ -187,7 +192,7 @@ class LoopFit(Released):
             return None
         return longest**2 / max(self.last.n * trace_of(self.gram) / len(self.b), 1e-300)
 
-    def information(self, constant):
+    def information(self, constant: np.ndarray) -> Information:
         """Likelihood of theta, in the directions in which its slope is above its noise.
 
         The errors are those of the moments, of the slopes at their distance from the solution, and
@@ -223,7 +228,7 @@ class LoopFit(Released):
             (to_b.T * (weights * seen)) @ to_b, to_b.T @ (weights * moment), n * rows @ back.T, n
         )
 
-    def telling(self, law):
+    def telling(self, law: LoopLaw) -> tuple[float, np.ndarray, int]:
         """What tells rare cells from empty ones: the arguments of `few_rows`.
 
         They are the cells which may be empty by a law of this fit, or else the rarest one. Nothing
@@ -235,7 +240,7 @@ class LoopFit(Released):
         several linear parts each has p / parts coordinates, and the noise of all adds up.
         """
         pooled = self.pooled(FITTED)
-        cells = law.empty or [np.argmin(self.cells.along(pooled.slope))]
+        cells = law.empty or [int(np.argmin(self.cells.along(pooled.slope)))]
         scale = inf if law.hidden.size else pooled.slope_scale
         squares = self.cells.square_kept(self.length)[cells]
         if not self.link.linear:
@@ -245,20 +250,22 @@ class LoopFit(Released):
             scale = max(scale, sqrt(self.link.run_off * moved))
         return scale, squares, self.n * self.rows_per_record
 
-    def rows_of_cells(self):
+    def rows_of_cells(self) -> Any:
         """Rows that rare cells need."""
         return enough_rows(*self.telling(self.law())) if self.equations else np.nan
 
-    def notes(self, row_map, names):
+    def notes(self, row_map: "PublicRows", names: list[str] | None) -> tuple[str, ...]:
         """What a report says of bounds that are too narrow or too wide."""
         return narrow_bounds(self.clipped, row_map, names), wide_bounds(self, row_map, names)
 
-    def coefficient_law(self, maps, fitted=True, hiding=NOISE, **words):
+    def coefficient_law(
+        self, maps: "RecordMap", fitted: bool = True, hiding: str = NOISE, **words: Any
+    ) -> CoefficientLaw:
         """Law of the coefficients: that of a `LoopSource`, with further fields."""
         source = LoopSource(self, maps, fitted, hiding)
         return CoefficientLaw.of(source, len(source.base), self.n, **words)
 
-    def pooled(self, kind):
+    def pooled(self, kind: str) -> "ScoreEquation":
         """The equation that intervals rest on: a moment, and the mean of all released slopes.
 
         For any slope D the recent equations, with weights a_k that add up to one, give sum a_k z_k
@@ -297,7 +304,7 @@ class LoopFit(Released):
             n=self.last.n if self.same_rows else 1.0 / (shares**2 @ [1.0 / eq.n for eq in used]),
         )
 
-    def _with_far_rows(self, equation):
+    def _with_far_rows(self, equation: "ScoreEquation") -> "ScoreEquation":
         """The equation of the line with what its slope lacks of the rows that steps weigh down.
 
         Rows of a cell that are longer than 1 along its direction n are all as long, and steps give
@@ -321,16 +328,18 @@ class LoopFit(Released):
         )
 
     @property
-    def _rare(self):
+    def _rare(self) -> np.ndarray:
         """Directions of cells whose rows are longer than 1 along them, as orthonormal columns."""
         cells = self.cells or Cells.none(len(self.b))
         return split(cells.directions[cells.long > 1.0], len(self.b))[0]
 
-    def _of_all(self, equation):
+    def _of_all(self, equation: "ScoreEquation") -> bool:
         """Whether an equation is of all records, or each equation is of records of its own."""
         return not self.same_rows or equation.n == self.last.n
 
-    def recent_equations(self, most_apart=1.25):
+    def recent_equations(
+        self, most_apart: float = 1.25
+    ) -> "tuple[list[ScoreEquation], np.ndarray]":
         """Equations that intervals rest on, with weights that add up to one.
 
         They are those with a slope that all records were asked near the end of the loop. A part of
@@ -352,14 +361,14 @@ class LoopFit(Released):
         precision = np.array([eq.moment_scale**-2.0 if eq.moment_scale else 1.0 for eq in used])
         return used, precision / precision.sum()
 
-    def law(self, kind=FUNCTION, confidence_level=0.95):
+    def law(self, kind: str = FUNCTION, confidence_level: float = 0.95) -> LoopLaw:
         """Law of these estimates, see :meth:`_law`, which is computed once for blocks of points."""
         laws = _LAWS.setdefault(self, {})
         if (kind, confidence_level) not in laws:
             laws[kind, confidence_level] = self._law(kind, confidence_level)
         return laws[kind, confidence_level]
 
-    def _law(self, kind, confidence_level):
+    def _law(self, kind: str, confidence_level: float) -> LoopLaw:
         """Law of estimates of x'b* without shrinkage, and what their errors are made of.
 
         With one slope D and one moment z at a point b, see :meth:`pooled`, and v = D^-1 x, the
@@ -493,7 +502,9 @@ class LoopFit(Released):
             quantile=quantile,
         )
 
-    def _part_of_step(self, kind, pooled, held, vectors):
+    def _part_of_step(
+        self, kind: str, pooled: "ScoreEquation", held: np.ndarray, vectors: np.ndarray
+    ) -> "Scalar":
         """The part of the step that is taken: less than 1 of a curve of maximum likelihood."""
         if kind != LEAST_SQUARES or self.link.linear:
             return 1.0
@@ -503,7 +514,7 @@ class LoopFit(Released):
         square = (vectors.T @ pooled.moment) ** 2 @ (1.0 / held)
         return max(0.5, 1.0 - errors @ (1.0 / held) / max(square, 1e-300))
 
-    def _typical(self, residual_gram):
+    def _typical(self, residual_gram: np.ndarray) -> tuple[float, np.ndarray]:
         """Variance of a residual, and the residual Gram if it is the same everywhere."""
         typical = max(self.last.square, 2.0 * self.last.square_scale)
         if not self.link.linear:  # variance of the target over the slope of its mean
@@ -513,7 +524,7 @@ class LoopFit(Released):
             typical_gram *= dependence(residual_gram, typical_gram, self.rows_per_record)
         return typical, typical_gram
 
-    def _far_errors(self, pooled, step):
+    def _far_errors(self, pooled: "ScoreEquation", step: np.ndarray) -> tuple[np.ndarray, ...]:
         """Deviations of the moment by the noise of the slope in far directions alone."""
         if not pooled.far:
             return ()
@@ -524,7 +535,7 @@ class LoopFit(Released):
         longer = hypot(1.0, sum(error[1:]) * norm_of(step)) * error[0] @ step
         return far @ along, np.linalg.norm(along) * far, longer
 
-    def _line_errors(self, pooled):
+    def _line_errors(self, pooled: "ScoreEquation") -> "Array":
         """Deviations of the moment of the line; along rare cells it is that of steps."""
         errors = self.line.errors
         if self.line.far is None:
@@ -533,7 +544,14 @@ class LoopFit(Released):
         errors = errors - self._rare @ (self._rare.T @ errors)
         return np.column_stack([errors, sqrt(max(more, 0.0)) * self._rare])
 
-    def _bend(self, kind, pooled, solution, values, vectors):
+    def _bend(
+        self,
+        kind: str,
+        pooled: "ScoreEquation",
+        solution: np.ndarray,
+        values: np.ndarray,
+        vectors: np.ndarray,
+    ) -> np.ndarray:
         """Deviations of a moment by the bend of a link, shape (p, p + 1), independent of others.
 
         At a distance d the moment is off by mean(e q) with |q| <= mu' (psi'd)^2 / 2. The length of
@@ -556,7 +574,7 @@ class LoopFit(Released):
         along *= normal_factor * farther / max(norm_of(along), 1e-150)
         return np.column_stack([normal_factor * bend / sqrt(len(values)) * root, root @ along])
 
-    def interval(self, phi, confidence_level, method):
+    def interval(self, phi: np.ndarray, confidence_level: float, method: str) -> Any:
         """Centre and half-width at rows of features, in scaled units; infinite where not known.
 
         Parameters

@@ -3,7 +3,7 @@
 from dataclasses import field
 from functools import cached_property
 from math import sqrt
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,8 +12,12 @@ from ..._stored import frozen_object
 from .._cells import MOSTLY, across_all, estimable_weights
 from .._coefficients import NOISE, LawSource, LawSums, few_rows
 from .._intervals import USUAL_QUANTILE, noise_share, shrunk_covariance
-from .._public_maps import RecordMap
+from .._public_maps import RecordMap, RowMap
 from ._rules import RESOLVED
+
+if TYPE_CHECKING:
+    from ..._contracts import Array
+    from ._fit import LoopFit
 
 FUNCTION = "function"
 FITTED = "fitted"
@@ -31,7 +35,9 @@ STUDENT = (USUAL_QUANTILE**2 + 1.0) / 4.0
 LEAST_ROBUST = 1.0 - UNEQUAL
 
 
-def inversion_excess(slopes, moments, variances, scale, quantile):
+def inversion_excess(
+    slopes: np.ndarray, moments: np.ndarray, variances: np.ndarray, scale: float, quantile: float
+) -> "Array":
     """Deviations by which inversion is wider than the delta method, above the noise of slopes.
 
     Let m = d g + error with variance v, and let the noise of the slope d have the scale s. The
@@ -119,15 +125,15 @@ class LoopLaw:
     held: np.ndarray
     size: float = 0.0
     lost: float = MOSTLY
-    empty: list = field(default_factory=list)
+    empty: list[int] = field(default_factory=list)
     least: float = LEAST_ROBUST
     quantile: float = USUAL_QUANTILE
 
-    def value(self, points):
+    def value(self, points: np.ndarray) -> "Array":
         """The estimates, shape (n_points,)."""
         return points @ self.solution
 
-    def variances(self, points):
+    def variances(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Variances of the points by sampling and by privacy, each of shape (n_points,).
 
         The residual Gram is robust, but noisy: the value that equal variances would give has the
@@ -154,13 +160,13 @@ class LoopLaw:
             uncertain = (noise / self.records) ** 2 * (1.0 - share)
         return sampling + STUDENT * uncertain / (sampling + privacy), privacy
 
-    def interval(self, points):
+    def interval(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Centre and half-width at the level of the law; infinite if not resolved."""
         half = self.quantile * np.sqrt(sum(self.variances(points)))
         resolved = self.resolved(points) & np.isfinite(half)
         return np.where(resolved, self.value(points), 0.0), np.where(resolved, half, np.inf)
 
-    def resolved(self, points):
+    def resolved(self, points: np.ndarray) -> "Array":
         """Whether each point is estimable.
 
         At least half of it lies in directions that are told from noise, and no part in a direction
@@ -168,15 +174,15 @@ class LoopLaw:
         """
         return across_all(points, self.hidden, self.lost) & self.across_cells(points)
 
-    def across_cells(self, points):
+    def across_cells(self, points: np.ndarray) -> np.ndarray:
         """Whether each point has no part in a direction of a cell that may be empty."""
         return across_all(points, self.held)
 
-    def estimable_weights(self, points):
+    def estimable_weights(self, points: np.ndarray) -> np.ndarray:
         """Weights of independent sums of points that are estimable, with all of their sums."""
         return estimable_weights(points, self.held, self.hidden, self.lost)
 
-    def covariances(self, points):
+    def covariances(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Covariance matrices by sampling and by privacy, each of shape (n_points, n_points).
 
         The one of sampling has the weights of :meth:`variances`, whose values are its diagonal: the
@@ -198,12 +204,12 @@ class LoopLaw:
         deviations = np.column_stack([points @ self.shared, unsigned, self._apart(points)])
         return robust, self.noise * noise_dual @ noise_dual.T + deviations @ deviations.T
 
-    def _apart(self, points):
+    def _apart(self, points: np.ndarray) -> "Array":
         """Deviations by hidden directions, which are not linear in the points."""
         return self.size * np.abs(points @ self.hidden)
 
     @cached_property
-    def _roots(self):
+    def _roots(self) -> np.ndarray:
         """The factors of the points for v and for their deviation by privacy, in this order."""
         # A sum of squares of many linear functions is one of as many as there are coordinates
         roots = [sqrt(self.noise) * self.noise_dual, self.shared, self.unsigned]
@@ -244,23 +250,23 @@ class LoopSource(LawSource):
         What is said of coefficients that answers do not tell.
     """
 
-    fit: Any
+    fit: "LoopFit"
     maps: RecordMap
     fitted: bool = True
     hiding: str = NOISE
 
     @cached_property
-    def _of_kind(self):
+    def _of_kind(self) -> "LoopFit":
         """The fit in the coordinates of what is estimated."""
         return self.fit if self.fitted else self.fit.textbook
 
     @cached_property
-    def base(self):
+    def base(self) -> "Array":
         """Matrix from theta to the coefficients."""
         return self.fit.link.each(self.maps.row_map.coefficient_map())
 
     @cached_property
-    def _origin(self):
+    def _origin(self) -> np.ndarray:
         """The coefficients where theta is 0: those of the location, in the intercepts."""
         fit = self.fit
         maps = self.maps
@@ -269,7 +275,7 @@ class LoopSource(LawSource):
         return origin
 
     @property
-    def _reason(self):
+    def _reason(self) -> tuple[str, None]:
         """Why nothing is estimable, and how many times as many records are needed."""
         fit = self.fit
         p = len(fit.b)
@@ -280,19 +286,19 @@ class LoopSource(LawSource):
         return "", None
 
     @property
-    def _chosen(self):
+    def _chosen(self) -> LoopLaw:
         """The law of what is estimated."""
         if not self.fitted:
             return self._of_kind.law(LEAST_SQUARES)
         return self.fit.law(FITTED if self.fit.link.linear else FUNCTION)
 
-    def estimable_weights(self, matrix):
+    def estimable_weights(self, matrix: np.ndarray) -> np.ndarray:
         """Weights of independent sums of these rows that are estimable."""
         if self._reason[0]:
             return np.empty((0, len(matrix)))
         return self._chosen.estimable_weights(self._of_kind.points(matrix @ self.base))
 
-    def at(self, matrix, shift):
+    def at(self, matrix: np.ndarray, shift: np.ndarray) -> LawSums:
         """The law of ``matrix @ coefficients + shift``."""
         fit = self._of_kind
         radius = self.maps.radius
@@ -306,7 +312,7 @@ class LoopSource(LawSource):
         resolved = chosen.resolved(points)
         largest = radius * _largest_in_bounds(fit, self.maps.row_map, theta)
         bounded = ~resolved & np.isfinite(largest)
-        reasons: dict = {}
+        reasons: dict[str, np.ndarray] = {}
         if not resolved.all():
             privacy[bounded, bounded] += largest[bounded] ** 2
             in_cells = ~chosen.across_cells(points)
@@ -327,7 +333,7 @@ class LoopSource(LawSource):
         )
 
 
-def _largest_in_bounds(fit, rows, matrix):
+def _largest_in_bounds(fit: "LoopFit", rows: "RowMap", matrix: np.ndarray) -> "Array":
     """Largest coefficients of a line that stays in the bounds of the target; infinite without any.
 
     For features z in half-ranges from their middles a line m + b0 + b'z has |b0| + |b|_1 at most

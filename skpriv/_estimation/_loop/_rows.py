@@ -7,14 +7,17 @@ with ||phi|| <= 1, psi = W phi for a released W, w = min(1, 1 / ||psi||) and e =
 
 from copy import copy
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..._stored import frozen_object, set_state
 from ..._linalg import SQRT2, add_gram, blocks_of, row_norms, unvech, vech, vech_size
-from ...privacy import ROUNDING, Query
+from ...privacy import ROUNDING, Answer, Query
 from .._public_maps import RowMap
+
+if TYPE_CHECKING:
+    from ..._contracts import Array, Scalar
 
 SQUARES = 1.5  # c of `MarginsQuery`: as large as costs nothing
 
@@ -39,10 +42,10 @@ class Whitened:
     target_map: Any = None
 
     @cached_property
-    def _turn(self):
+    def _turn(self) -> "Array":
         return self.row_map.turn(self.W)
 
-    def blocks(self, X):
+    def blocks(self, X: Any) -> Any:
         """Yield (slice, e, w, |e|, f) of one block of rows after the other.
 
         f is the factor that shortens a row to norm 1, and w is f times the root of the weight of
@@ -64,7 +67,7 @@ class Whitened:
                 norms = np.minimum(norms, 1.0)
             yield block, e, roots, norms, factors
 
-    def prepared_for(self, query):
+    def prepared_for(self, query: Query) -> "tuple[Whitened, Query] | None":
         """The values that a session needs to answer a query from rows (e, w, |e|) that it keeps in
         memory.
 
@@ -82,16 +85,16 @@ class Whitened:
         return self, twin
 
     @property
-    def width(self):
+    def width(self) -> int:
         """Number of columns of rows (e, w, |e|)."""
         return len(self.W) + 2
 
-    def records(self, X, y):
+    def records(self, X: np.ndarray, y: np.ndarray) -> "tuple[PreparedRows, np.ndarray]":
         """The `PreparedRows` of a chunk, and their targets."""
         targets = y if self.target_map is None else self.target_map.scaled(y)
         return PreparedRows(self, X), targets
 
-    def gram(self, X):
+    def gram(self, X: Any) -> np.ndarray:
         """Sum of ee' over a chunk."""
         gram = np.zeros(self.W.shape)
         for _, e, *_ in self.blocks(X):
@@ -112,7 +115,7 @@ class PreparedRows:
     blocks : list of (slice, ndarray of shape (n_rows, p + 2))
     """
 
-    def __init__(self, whitened, X):
+    def __init__(self, whitened: Whitened, X: np.ndarray) -> None:
         self.shape = len(X), whitened.width
         self.blocks = []
         self._whitened_alone = Whitened(None, whitened.W)
@@ -126,7 +129,7 @@ class PreparedRows:
             self.blocks.append((block, rows))
 
     @cached_property
-    def gram(self):
+    def gram(self) -> np.ndarray:
         """Sum of ee'."""
         return self._whitened_alone.gram(self)
 
@@ -145,20 +148,20 @@ class WhiteningQuery(Query):
     sensitivity = SQRT2 * ROUNDING
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int]:
         """Number of coordinates."""
         return (vech_size(len(self.whitened.W)),)
 
     @property
-    def prepared(self):
+    def prepared(self) -> "tuple[Whitened, Query] | None":
         """The maker of rows (e, w, |e|) and this query of them, where they are to be kept."""
         return self.whitened.prepared_for(self) if self.asked_again else None
 
-    def sum(self, X, y):
+    def sum(self, X: np.ndarray, y: np.ndarray) -> "Array":
         """Exact sum over a chunk of rows."""
         return vech(self.whitened.gram(X))
 
-    def gram(self, answer):
+    def gram(self, answer: "Answer") -> tuple[np.ndarray, float]:
         """Noisy mean of ee', and the standard deviation of its noise (GOE)."""
         return unvech(answer.value, len(self.whitened.W)) / answer.n, answer.mean_scale
 
@@ -177,16 +180,16 @@ class MarginsQuery(Query):
     name = "means and squares of features"
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int]:
         """Number of coordinates."""
         return (2 * self.row_map.n_features,)
 
     @property
-    def sensitivity(self):
+    def sensitivity(self) -> "Scalar":
         """Declared sensitivity."""
         return 2.0 * self.row_map.n_features**0.5 * ROUNDING
 
-    def sum(self, X, y):
+    def sum(self, X: np.ndarray, y: Any) -> np.ndarray:
         """Exact sums over a chunk of rows."""
         d = self.row_map.n_features
         z = np.clip(self.row_map.rows(X)[:, :d] * (d**0.5 / self.row_map.parts[0]), -1.0, 1.0)
@@ -209,15 +212,15 @@ class ClippedRowsQuery(Query):
     takes_sparse = True
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int]:
         """Number of counts."""
         return (1 + self.row_map.n_inputs + self._bounds_target,)
 
     @property
-    def _bounds_target(self):
+    def _bounds_target(self) -> bool:
         return self.target_map is not None and self.target_map.bounded
 
-    def sum(self, X, y):
+    def sum(self, X: np.ndarray, y: Any) -> np.ndarray:
         """Exact counts over a chunk of rows."""
         counts = np.zeros(self.shape)
         for block in blocks_of(*X.shape):
@@ -230,7 +233,7 @@ class ClippedRowsQuery(Query):
         counts[1:] /= np.sqrt(max(1, len(counts) - 1))
         return counts
 
-    def read(self, answer):
+    def read(self, answer: "Answer") -> tuple[float, np.ndarray, float]:
         """Noisy parts of the rows outside of any bound, and outside of those of each value.
 
         The third number is the standard deviation of the noise of the first.

@@ -16,17 +16,21 @@ squares. If x is near 1, k is where the noise of a clipped mean, k / P(|z| < k),
 The value of each number is measured in docs/evidence/linear_regression.md, unless said otherwise.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from math import exp, pi, sqrt
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import lambertw, ndtr
 
 from ..._stored import frozen
 from ...privacy import SIDE_SHARE
-from .._links import IDENTITY
+from .._links import IDENTITY, StepLink
 from ._rows import SQUARES
+
+if TYPE_CHECKING:
+    from ..._contracts import Array, Scalar
 
 # Shares of the budget. "Measured" means in docs/evidence/linear_regression.md, by ablation.
 # A question of one number or of a few: the mean and spread of the target, the lengths of the scores
@@ -188,7 +192,7 @@ class Rules:
     spread: float
     margins: float
     whitening: float
-    steps: tuple
+    steps: tuple[float, ...]
     mean: float
     stretch: float
     line: float
@@ -205,9 +209,18 @@ class Rules:
 
     @classmethod
     def of(
-        cls, n, p, effective_records, clip="auto", fit_intercept=True, ranged=True, link=IDENTITY,
-        counted=True, boxed=False, textbook=False,
-    ):  # fmt: skip
+        cls,
+        n: int,
+        p: int,
+        effective_records: float,
+        clip: str = "auto",
+        fit_intercept: bool = True,
+        ranged: bool = True,
+        link: "StepLink" = IDENTITY,
+        counted: bool = True,
+        boxed: bool = False,
+        textbook: bool = False,
+    ) -> "Rules":
         """Rules for n records, rows of length p and so many effective records.
 
         Parameters
@@ -294,7 +307,7 @@ class Rules:
             slopes=few_records or not one_look,
         )
 
-    def begun(self):
+    def begun(self) -> "Rules":
         """The same rules where a released fit of like records tells what is asked first.
 
         One round of whitening is left. The steps have what the others would cost.
@@ -310,11 +323,11 @@ class Rules:
         )  # fmt: skip
 
     @property
-    def declared(self):
+    def declared(self) -> bool:
         """Whether the line is that of the declared estimand: no other has so large a share."""
         return self.line > LEARNT
 
-    def heard(self, users):
+    def heard(self, users: Callable[..., Any]) -> "Rules":
         """The same rules, in which each question has two users or more.
 
         Where each user answers one question, a share of less than two users may get none, wherever
@@ -339,7 +352,7 @@ class Rules:
         everybody = users(1.0)
         two = min(2.0, everybody)
 
-        def enough(share, questions):
+        def enough(share: float, questions: int) -> "Scalar":
             if share and users(share / questions) < two:
                 return questions * two / everybody
             return share
@@ -360,7 +373,7 @@ class Rules:
         )  # fmt: skip
 
 
-def _look_at_mean(p, effective_records, link):
+def _look_at_mean(p: int, effective_records: float, link: "StepLink") -> float:
     """Share of each look at the mean of the target."""
     records, of_few = MEAN_RECORDS
     if link.linear:
@@ -368,7 +381,9 @@ def _look_at_mean(p, effective_records, link):
     return max(QUESTION, LEARNT * min(1.0, records / effective_records) ** 2)
 
 
-def _clip_and_length(p, effective_records, precision, clip, link, shortest):
+def _clip_and_length(
+    p: int, effective_records: float, precision: float, clip: str, link: "StepLink", shortest: float
+) -> tuple[float, float]:
     """Deviations k at which residuals are clipped, and the length of rows."""
     short, usual = ROWS_AND_CLIPS
     row_length, widest = short if link.linear and clip == "auto" else usual
@@ -385,10 +400,12 @@ def _clip_and_length(p, effective_records, precision, clip, link, shortest):
     return k, max(usual[0] / sqrt(precision), link.far * shortest)
 
 
-def _shares_of_steps(effective_records, resolution, link, one_look, capped):
+def _shares_of_steps(
+    effective_records: float, resolution: float, link: "StepLink", one_look: bool, capped: bool
+) -> list[float]:
     """Shares of the steps, which add up to 1; ``capped`` is whether few records have few steps."""
     wanted = STEPS_RESOLUTION / resolution
-    most_steps = STEPS[1] // 3 if link.linear and not one_look else STEPS[1]
+    most_steps: float = STEPS[1] // 3 if link.linear and not one_look else STEPS[1]
     if capped:
         most_steps = min(most_steps, (effective_records / STEP_RECORDS) ** 2)
     count = max(STEPS[0] if link.linear else BENT_STEPS, round(min(wanted, most_steps)))
@@ -400,7 +417,7 @@ def _shares_of_steps(effective_records, resolution, link, one_look, capped):
     return [size / sum(sizes) for size in sizes]
 
 
-def mean_clip(noise):
+def mean_clip(noise: float) -> float:
     """Deviations k at which residuals are clipped for their mean.
 
     Parameters
@@ -417,12 +434,12 @@ def mean_clip(noise):
     return 0.5 * float(lambertw(32.0 * exp(-2.0) / noise**2).real)
 
 
-def part_needed(n, part, quick=1e5):
+def part_needed(n: int, part: float, quick: float = 1e5) -> float:
     """This part of n records, but no fewer than ``quick``, which take no time worth saving."""
     return min(1.0, max(part, quick / n))
 
 
-def skewness_bias(k):
+def skewness_bias(k: float) -> float:
     """How far clipping at k deviations moves a mean, in deviations.
 
     It is twice as far as for exponential noise, because the deviation of clipped residuals comes
@@ -431,7 +448,7 @@ def skewness_bias(k):
     return 2.0 * exp(-k - 1.0)
 
 
-def normal_clip(square, limit):
+def normal_clip(square: float, limit: float) -> tuple[float, float]:
     """Part of the residuals within the limit, and the variance of all, if they are normal.
 
     Parameters
@@ -451,7 +468,7 @@ def normal_clip(square, limit):
     return float(1.0 - 2.0 * ndtr(-k)), (limit / k) ** 2
 
 
-def _clipped_squares(k):
+def _clipped_squares(k: np.ndarray) -> "Array":
     """E min(z^2, k^2) / k^2 of a normal z, which decreases in k."""
     tail = ndtr(-k)
     density = np.exp(-(k**2) / 2.0) / sqrt(2.0 * pi)

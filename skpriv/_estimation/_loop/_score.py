@@ -5,9 +5,10 @@ The equation of the least-squares line comes from scores without clips or weight
 longest are shortened.
 """
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from math import exp, hypot, inf, log, sqrt
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -24,7 +25,7 @@ from ..._linalg import (
     vech,
 )
 from ..._stored import frozen_object, set_state, stored
-from ...privacy import ROUNDING, TOLD_ABOVE, GaussianNoise, Query
+from ...privacy import ROUNDING, TOLD_ABOVE, Answer, GaussianNoise, Query
 from .._links import IDENTITY, StepLink
 from .._persons import (
     MATRICES, JointScores, PersonScores, ScoreLengthsQuery, person_sums, scaled_rows,
@@ -33,7 +34,11 @@ from .._public_maps import TargetMap
 from .._targets import scaled_targets
 from ._far_rows import FAR_LENGTH, FarRows, FarRowsQuery, inverse_root
 from ._rows import Whitened
-from ._rules import LEARNT, OWN_SLOPE, normal_clip
+from ._rules import LEARNT, OWN_SLOPE, Rules, normal_clip
+
+if TYPE_CHECKING:
+    from ...privacy import Piece, Session, SessionPart
+    from ..._contracts import Array, Scalar
 
 # Numbers of the proof in `ScoreQuery`. Residuals are counted from the part CUT of the limit on, and
 # with COUNT_WEIGHT that count costs nothing. If what is cut is asked, a record with a cut score
@@ -168,14 +173,14 @@ class ScoreQuery(JointScores, Query):
     limit: float
     link: StepLink = IDENTITY
     sandwich: bool = False
-    most_excess: float | None = None
+    most_excess: Any = None
     matrices: bool = True
     name = "scores"
     sensitivity: float = field(init=False, default=inf)
-    weights: dict = field(init=False)
+    weights: dict[str, float] = field(init=False)
     fall: float = field(init=False)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         link = self.link
         excess = (self.matrices and self.most_excess) or 0.0
         fall = min(FALL, excess / self.limit)
@@ -195,11 +200,11 @@ class ScoreQuery(JointScores, Query):
         set_state(self, sensitivity=largest * ROUNDING, weights=weights, fall=fall)
 
     @property
-    def prepared(self):
+    def prepared(self) -> "tuple[Whitened, Query] | None":
         """The maker of rows (e, w, |e|) and this query of them, where they may be kept."""
         return self.whitened.prepared_for(self)
 
-    def scores(self, X, y):
+    def scores(self, X: Any, y: np.ndarray) -> Iterator[Scores]:
         """Yield the `Scores` of one block of rows after the other."""
         with one_blas_thread.vector_turn:
             r, roots = scaled_targets(self.whitened.row_map, self.target_map, X, y, self.link.low)
@@ -216,7 +221,14 @@ class ScoreQuery(JointScores, Query):
                 s = np.clip(residual / self.limit, -1.0, 1.0)
             yield Scores(e, s, h, residual, lengths, factors)
 
-    def residuals(self, eta, r, roots, weights, factors):
+    def residuals(
+        self,
+        eta: np.ndarray,
+        r: np.ndarray,
+        roots: np.ndarray,
+        weights: np.ndarray,
+        factors: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Weighted residuals c before the clip, and the slopes h of their scores."""
         link = self.link
         mean = self.link.mean(eta)
@@ -233,10 +245,10 @@ class ScoreQuery(JointScores, Query):
         return residual, np.where(inside, v / largest_weight * link.slope(eta, mean), 0.0)
 
     @property
-    def _of_kept(self):
+    def _of_kept(self) -> bool:
         return self.link.linear and self.whitened.row_map is None
 
-    def start_of_slopes(self, X):
+    def start_of_slopes(self, X: Any) -> np.ndarray:
         """What `add_slopes` begins with: of a line and rows that are kept, their Gram matrix.
 
         Slopes of a line are 0 or 1, so that this matrix less that of the rows that are cut is what
@@ -244,7 +256,7 @@ class ScoreQuery(JointScores, Query):
         """
         return X.gram.copy() if self._of_kept else np.zeros(self.whitened.W.shape)
 
-    def add_slopes(self, total, e, h):
+    def add_slopes(self, total: np.ndarray, e: np.ndarray, h: np.ndarray) -> None:
         """Add the sum of h ee' over a block to ``total``, in place."""
         if self._of_kept:
             cut = e[h == 0.0]
@@ -252,11 +264,11 @@ class ScoreQuery(JointScores, Query):
         else:
             add_gram(total, e if (h == 1.0).all() else e * np.sqrt(h)[:, None])
 
-    def sum(self, X, y):
+    def sum(self, X: Any, y: np.ndarray) -> np.ndarray:
         """Exact sum over a chunk of rows."""
         return self.sum_with_line(X, y)
 
-    def sum_with_line(self, X, y, line=None):
+    def sum_with_line(self, X: Any, y: np.ndarray, line: Any = None) -> np.ndarray:
         """The same, and the sums of the line over the same blocks, whose products uu' are shared.
 
         Parameters
@@ -322,13 +334,13 @@ class PersonScoreQuery(PersonScores, ScoreQuery):
     length: float = 1.0
     name = "scores of persons"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         weights = dict.fromkeys(self.weights, SIDE_WEIGHT)
         weights |= {"moment": 1.0, "residual": 1.0 / SQRT2}
         set_state(self, weights=weights, sensitivity=sqrt(4.0 + 4.0 * SIDE_WEIGHT**2) * ROUNDING)
 
-    def scored(self, X, y):
+    def scored(self, X: Any, y: np.ndarray) -> tuple[np.ndarray, dict[str, Any]]:
         """Rows e s of a chunk, and the slope matrix, squares and counts of its rows."""
         rows, scores, slopes, *_ = zip(*self.scores(X, y))
         slope = self.start_of_slopes(X)
@@ -398,13 +410,13 @@ class ScoreEquation:
     moment: np.ndarray
     slope: Any
     square: float
-    n: int
+    n: float
     moment_scale: float
     slope_scale: float
-    gram: np.ndarray | None = None
-    residual_gram: np.ndarray | None = None
+    gram: Any = None
+    residual_gram: Any = None
     nearly_cut: float = 0.0
-    most_excess: float | None = None
+    most_excess: Any = None
     excess: float = 0.0
     fall: float = 0.0
     square_scale: float = 0.0
@@ -417,26 +429,26 @@ class ScoreEquation:
     far: Any = ()
 
     @property
-    def cut_length(self):
+    def cut_length(self) -> float:
         """Where scores are cut, in units of a residual; where records are persons, their sums."""
         return self.limit * self.length
 
     @property
-    def uncut(self):
+    def uncut(self) -> float:
         """Part of the residuals within the limit, if they are normal."""
         return self._normal(0.0)[0]
 
     @property
-    def variance(self):
+    def variance(self) -> float:
         """Residual variance with what was cut, as if residuals were normal."""
         return self._normal(2.0 * self.square_scale)[1]
 
-    def _normal(self, least):
+    def _normal(self, least: float) -> tuple[float, float]:
         square = max(self.square, least, RELATIVE_ZERO)
         return (1.0, square) if self.limit >= self.widest else normal_clip(square, self.limit)
 
     @classmethod
-    def of(cls, query, answer):
+    def of(cls, query: ScoreQuery, answer: "Answer") -> "ScoreEquation":
         """Read the answer to a `ScoreQuery` (its layout is in the query's docstring)."""
         p = len(query.point)
         found, scales = query.named(answer.mean, answer.mean_scale)
@@ -452,7 +464,7 @@ class ScoreEquation:
         if query.fall:
             fall = query.fall * query.limit / query.most_excess
             counted = max(numbers.get("nearly_cut", 1.0), 0.0) + scales.get("nearly_cut", 0.0)
-            parts = matrices["cut_rows"], scales["cut_rows"], counted
+            parts: tuple[Any, ...] = matrices["cut_rows"], scales["cut_rows"], counted
             cut, cut_noise = _shrunk(*((1.0 + fall) * part for part in parts))
             slope = slope - cut
             slope_scale = sqrt(slope_scale**2 + cut_noise**2)
@@ -483,7 +495,7 @@ class ScoreEquation:
         )
 
 
-def _shrunk(matrix, scale, largest):
+def _shrunk(matrix: np.ndarray, scale: float, largest: float) -> tuple[np.ndarray, float]:
     """A noisy matrix shrunk to 0, and the deviation of its error.
 
     Let b be the Frobenius norm of the matrix. In a direction that has all of it, the weight
@@ -570,7 +582,7 @@ class Line(NamedTuple):
     own: Any = None
 
     @property
-    def errors(self):
+    def errors(self) -> np.ndarray:
         """Deviations of these independent errors, and of noise beside that of the scale of the
         moment, shape (p, n_errors).
         """
@@ -580,7 +592,14 @@ class Line(NamedTuple):
         return np.column_stack([self.along, np.dot(back, self.across), vectors * more])
 
     @classmethod
-    def of(cls, query, answer, last, shorter, far=None):
+    def of(
+        cls,
+        query: "LineScoreQuery",
+        answer: "Answer",
+        last: ScoreEquation,
+        shorter: np.ndarray,
+        far: FarRows | None = None,
+    ) -> "Line":
         """Read the answer to a `LineScoreQuery`, with the slope of the last step.
 
         Let B be the mean of the directions of scores that are longer than T, and h T the mean of
@@ -642,7 +661,7 @@ class Line(NamedTuple):
         return cls(equation, along, across, far, shorter)
 
 
-def _line_scores(block):
+def _line_scores(block: Scores) -> tuple[np.ndarray, np.ndarray]:
     """Factors that make the scores u of the rows e of `Scores`, and the lengths of u.
 
     Both e and the residual c were shortened, so that their product is divided by the square.
@@ -695,21 +714,28 @@ class LineScoreQuery(ScoreQuery):
     put_back: float = 1.0
     name = "scores of the line"
 
-    def residuals(self, eta, r, roots, weights, factors):
+    def residuals(
+        self,
+        eta: np.ndarray,
+        r: np.ndarray,
+        roots: np.ndarray,
+        weights: np.ndarray,
+        factors: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Residuals as those of a step; where the link bends, without the weights of far rows."""
         if self.link.linear:
             return super().residuals(eta, r, roots, weights, factors)
         mean, slope = self.link.free(eta)
         return (r - mean) * roots * factors, slope  # multiplied by the factors, as a line's are
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         weights = {"moment": 1.0, "beyond": sqrt(self.mean_excess), "residual": 1.0 / SQRT2}
         if not self.mean_excess:
             del weights["beyond"]
         set_state(self, weights=weights, sensitivity=2.0 * sqrt(1.0 + self.mean_excess) * ROUNDING)
 
-    def longest_scores(self):
+    def longest_scores(self) -> "Array":
         """The score of a record that no count tells of, along each of some directions, (p, p).
 
         A row is as long as its bounds allow along a principal direction of the whitening, and its
@@ -724,22 +750,22 @@ class LineScoreQuery(ScoreQuery):
         longest = rows * (1.0 + abs(self.location) + rows * np.abs(self.point @ directions))
         return directions * longest / np.sqrt(2.0 * np.log(np.maximum(longest / self.limit, 2.0)))
 
-    def sum(self, X, y):
+    def sum(self, X: Any, y: np.ndarray) -> np.ndarray:
         """Exact sum over a chunk of rows, each of which is a record."""
         return self._summed((block.rows, *_line_scores(block)) for block in self.scores(X, y))
 
-    def sum_persons(self, X, y, starts, largest):
+    def sum_persons(self, X: Any, y: np.ndarray, starts: np.ndarray, largest: int) -> np.ndarray:
         """Exact sum over a chunk of persons."""
         u = person_sums(self.score_rows(X, y), starts) / largest
         return self._summed([(u, np.ones(len(u)), row_norms(u))])
 
-    def score_rows(self, X, y):
+    def score_rows(self, X: Any, y: np.ndarray) -> np.ndarray:
         """Rows u of a chunk."""
         blocks = ((block.rows, _line_scores(block)[0]) for block in self.scores(X, y))
         rows, factors = zip(*blocks)
         return scaled_rows(rows, np.concatenate(factors))
 
-    def _summed(self, blocks):
+    def _summed(self, blocks: Iterable[Any]) -> np.ndarray:
         sums = _LineSums(self)
         for rows, factors, lengths in blocks:
             v, _ = sums.add(rows, factors, lengths)
@@ -758,13 +784,15 @@ class _LineSums:
         Sum of uu' of the step, over records where v is u times the ratio of the two limits.
     """
 
-    def __init__(self, query, limit=1.0):
+    def __init__(self, query: LineScoreQuery, limit: float = 1.0) -> None:
         self._query = query
         self._ratio = limit / query.limit
         self._moment, self._beyond = np.zeros((2, len(query.point)))
         self.meat, self.alike = np.zeros((2, *query.whitened.W.shape))
 
-    def add(self, rows, factors, lengths):
+    def add(
+        self, rows: np.ndarray, factors: np.ndarray, lengths: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Add rows; return what makes v of each, and which u are longer than T."""
         limit = self._query.limit
         v = factors / np.maximum(lengths, limit)
@@ -773,7 +801,7 @@ class _LineSums:
         self._beyond += v[far] @ rows[far]
         return v, far
 
-    def add_block(self, block):
+    def add_block(self, block: Scores) -> np.ndarray:
         """Add a block of `Scores`, without uu' of rows that are alike; return where others are."""
         with one_blas_thread.vector_turn:
             v, far = self.add(block.rows, *_line_scores(block))
@@ -782,7 +810,7 @@ class _LineSums:
         return apart
 
     @property
-    def value(self):
+    def value(self) -> np.ndarray:
         """The sums, in the order of the answer."""
         residual = vech(self.meat + self._ratio**2 * self.alike)
         return self._query.joined(
@@ -810,31 +838,31 @@ class StepAndLineQuery(Query):
 
     step: ScoreQuery
     line: LineScoreQuery
-    shares: tuple
+    shares: tuple[float, float]
     name = "scores, and those of the line"
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int]:
         """Number of coordinates."""
         return (self.step.shape[0] + self.line.shape[0],)
 
     @property
-    def sensitivity(self):
+    def sensitivity(self) -> float:
         """Declared sensitivity."""
         return sqrt(sum(self.shares)) * ROUNDING
 
     @property
-    def _units(self):
+    def _units(self) -> Any:
         sensitivities = self.step.sensitivity, self.line.sensitivity
         return (sensitivities / np.sqrt(self.shares)).tolist()
 
-    def sum(self, X, y):
+    def sum(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Exact sum over a chunk of rows."""
         line = _LineSums(self.line, self.step.limit)
         sums = zip((self.step.sum_with_line(X, y, line), line.value), self._units, strict=True)
         return np.concatenate([value / unit for value, unit in sums])
 
-    def read(self, answer):
+    def read(self, answer: "Answer") -> "list[Answer]":
         """The answers to the step and to the line."""
         values = np.split(answer.value, self.step.shape)
         return [
@@ -854,18 +882,25 @@ class OwnSlopeQuery(LineScoreQuery):
 
     name = "slope of the likelihood"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         weights = {"residual": 1.0, "cut_rows": sqrt(self.mean_excess)}
         largest = sqrt(2.0 * (1.0 + self.mean_excess))
         set_state(self, weights=weights, sensitivity=largest * ROUNDING)
 
-    def residuals(self, eta, r, roots, weights, factors):
+    def residuals(
+        self,
+        eta: np.ndarray,
+        r: np.ndarray,
+        roots: np.ndarray,
+        weights: np.ndarray,
+        factors: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Roots of slopes in place of residuals; NaN of records without a target."""
         _, slope = self.link.free(eta)
         return np.sqrt(slope) * factors + 0.0 * r, slope
 
-    def _summed(self, blocks):
+    def _summed(self, blocks: Iterable[Any]) -> np.ndarray:
         within, beyond = np.zeros((2, *self.whitened.W.shape))
         for rows, factors, lengths in blocks:
             v = rows * (factors / np.maximum(lengths, self.limit))[:, None]
@@ -873,7 +908,7 @@ class OwnSlopeQuery(LineScoreQuery):
             add_gram(beyond, v[lengths > self.limit])
         return self.joined({"residual": vech(within), "cut_rows": vech(beyond)})
 
-    def read(self, answer):
+    def read(self, answer: "Answer") -> tuple[np.ndarray, np.ndarray, float]:
         """The slope, with what it lacks by shortening, and that; and the scale of its noise."""
         found, _ = self.named(answer.mean, 0.0)
         within, beyond = (unvech(part, len(self.point)) for part in found.values())
@@ -882,15 +917,21 @@ class OwnSlopeQuery(LineScoreQuery):
         return within + put_back, put_back, scale
 
 
-def length_classes(longest, cut_length):
+def length_classes(longest: float, cut_length: float) -> "Array":
     """Ends of classes of lengths, from a quarter of the cut_length on, by factors of sqrt(2)."""
     first = 0.25 * cut_length  # typical scores are longer than that
     return first * SQRT2 ** np.arange(np.ceil(2.0 * np.log2(max(longest / first, 1.0))) + 1.0)
 
 
 def line_query(
-    session, fields: ScoreFields, cut_length, rules, slope, link: Any = IDENTITY, shapes=()
-):  # fmt: skip
+    session: "Session | SessionPart",
+    fields: ScoreFields,
+    cut_length: float,
+    rules: "Rules",
+    slope: tuple[np.ndarray, float],
+    link: StepLink = IDENTITY,
+    shapes: Sequence[np.ndarray] = (),
+) -> tuple[LineScoreQuery, np.ndarray, FarRows | None]:
     """The question of the line; its scores are shortened by their lengths.
 
     Lengths are counted in classes, up to the longest score that bounds of rows and targets allow.
@@ -946,12 +987,12 @@ def line_query(
     return min(found, key=lambda one: one[0])[1:]
 
 
-def _longest(whitened):
+def _longest(whitened: Whitened) -> "Scalar":
     """Length of the longest row, or 1 where that is more."""
     return max(whitened.row_map.longest_row(whitened.W) or norm_of(whitened.W, 2), 1.0)
 
 
-def _turned(line, shorter):
+def _turned(line: LineScoreQuery, shorter: np.ndarray) -> LineScoreQuery:
     """The same question in other coordinates."""
     return replace(
         line,
@@ -960,7 +1001,14 @@ def _turned(line, shorter):
     )
 
 
-def _shortened(session, line, ends, shares, subset, power=1.0):
+def _shortened(
+    session: "Session | SessionPart",
+    line: LineScoreQuery,
+    ends: np.ndarray,
+    shares: Any,
+    subset: "Piece | None",
+    power: float = 1.0,
+) -> tuple[LineScoreQuery, float]:
     """The question with its best length, by private counts, and its error there.
 
     The shares are those of the counts and of the question, and the length is chosen for this power
@@ -983,11 +1031,17 @@ def _shortened(session, line, ends, shares, subset, power=1.0):
     return replace(line, limit=limit, mean_excess=excess, along=along, missed=missed), error
 
 
-def with_line(session, step, share, rules, slope):
+def with_line(
+    session: "Session | SessionPart",
+    step: ScoreQuery,
+    share: float,
+    rules: "Rules",
+    slope: tuple[np.ndarray, float],
+) -> tuple[ScoreEquation, Line]:
     """The equation of a step and the `Line` at the same point, in one pass over the records if both
     have the same coordinates.
     """
-    line, *far = line_query(
+    line, shorter, far = line_query(
         session,
         (step.whitened, step.target_map, step.location, step.point),
         step.limit,
@@ -1002,16 +1056,31 @@ def with_line(session, step, share, rules, slope):
         answer = session.sum(step, share)
         found = session.sum(line, own)
     last = ScoreEquation.of(step, answer)
-    return last, Line.of(line, found, last, *far)
+    return last, Line.of(line, found, last, shorter, far)
 
 
-def line_alone(session, fields, last, rules, slope, link, shapes=()):
+def line_alone(
+    session: "Session | SessionPart",
+    fields: ScoreFields,
+    last: ScoreEquation,
+    rules: "Rules",
+    slope: tuple[np.ndarray, float],
+    link: StepLink,
+    shapes: Sequence[np.ndarray] = (),
+) -> Line:
     """The `Line` at a point, after the last step."""
-    line, *far = line_query(session, fields, last.cut_length, rules, slope, link, shapes)
-    return Line.of(line, session.sum(line, (1.0 - LEARNT) * rules.line), last, *far)
+    line, shorter, far = line_query(session, fields, last.cut_length, rules, slope, link, shapes)
+    return Line.of(line, session.sum(line, (1.0 - LEARNT) * rules.line), last, shorter, far)
 
 
-def likelihood_alone(session, maps, last, rules, slope, link):
+def likelihood_alone(
+    session: "Session | SessionPart",
+    maps: ScoreFields,
+    last: ScoreEquation,
+    rules: "Rules",
+    slope: tuple[np.ndarray, float],
+    link: Any,
+) -> Line | None:
     """The equation of the likelihood with a slope of its own, in coordinates of its own.
 
     Weights of far rows and of large means take a part of the slope D of steps, which is no more
@@ -1037,8 +1106,7 @@ def likelihood_alone(session, maps, last, rules, slope, link):
     matrix, scale = slope
     p = len(matrix)
     own = inverse_root(matrix, 2.0 * scale * sqrt(2.0 * p))
-    kind: Any = OwnSlopeQuery
-    query = _turned(kind(*maps, 1.0, link), own)
+    query: Any = _turned(OwnSlopeQuery(*maps, 1.0, link), own)
     shares = OWN_SLOPE * rules.line * np.array([LEARNT, 1.0 - LEARNT])
     ends = np.sqrt(length_classes(_longest(query.whitened) ** 2, float(p)))
     query, _ = _shortened(session, query, ends, shares, session.piece(rules.subset), 2.0)
@@ -1073,7 +1141,7 @@ def likelihood_alone(session, maps, last, rules, slope, link):
     return None if link.limit is None and too_much else line
 
 
-def largest_excess(whitened, location, b, clip):
+def largest_excess(whitened: Whitened, location: float, b: np.ndarray, clip: float) -> "Scalar":
     """Largest excess of a residual w (r - m) - e'b over the clip.
 
     Here w <= 1, r is in [-1, 1], and e'b = w phi'theta is at most |b|.
@@ -1086,7 +1154,9 @@ def largest_excess(whitened, location, b, clip):
     return max(max(above, below) - clip, 0.0)
 
 
-def _best_length(parts, deviation, ends, noise, size, put_back):
+def _best_length(
+    parts: np.ndarray, deviation: float, ends: np.ndarray, noise: float, size: int, put_back: float
+) -> tuple[float, ...]:
     """The length T with the least error, and what is known of scores beyond it.
 
     The error has three parts: noise, what is missing beyond T if lengths depend on directions, and
@@ -1130,7 +1200,9 @@ def _best_length(parts, deviation, ends, noise, size, put_back):
     return tuple(float(part[best]) for part in (ends, excess, along, ends * missed, error))
 
 
-def _tail(parts, from_counts, place, deviation, bends=False):
+def _tail(
+    parts: np.ndarray, from_counts: np.ndarray, place: int, deviation: float, bends: bool = False
+) -> tuple[float, float, float]:
     """Part of the records beyond a length T, and by how much they exceed it in the mean, relative.
 
     Classes that noise hides are filled in by the power law whose counts are nearest to all,
@@ -1181,7 +1253,9 @@ def _tail(parts, from_counts, place, deviation, bends=False):
     return beyond, excess, min(hypot(sqrt(chances @ (found - excess) ** 2), noise), excess)
 
 
-def _power_laws(parts, deviation, prior):
+def _power_laws(
+    parts: np.ndarray, deviation: float, prior: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Power laws with EXPONENTS that are nearest to noisy parts, and the chances of these.
 
     Returns

@@ -1,18 +1,20 @@
 """The fit: the mean, the whitening, and many small steps of one question, asked of one session."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from math import ceil, inf, sqrt
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg import lapack
 
 from ..._linalg import RELATIVE_ZERO, norm_of, trace_of
-from ...privacy import TOLD_ABOVE, Budget, Callers
-from .._links import IDENTITY
+from ...privacy import TOLD_ABOVE, Budget, Callers, Session
+from .._links import IDENTITY, StepLink
 from .._moments import SAMPLING, cluster_degrees
 from .._persons import ScoreLengthsQuery, seldom_cut
-from .._targets import SpreadQuery, best_linear
+from .._targets import Location, SpreadQuery, best_linear
 from ._evidence import known_length, known_mean
 from ._fit import LoopFit
 from ._rows import ClippedRowsQuery, Whitened, WhiteningQuery
@@ -28,6 +30,12 @@ from ._score import (
     with_line,
 )
 from ._whitening import Pool, learn_whitening, whitening_parts
+
+if TYPE_CHECKING:
+    from ._whitening import Usual
+    from ...privacy import SessionPart
+    from ..._contracts import Scalar
+    from .._public_maps import PublicRows, RecordMap, RowMap
 
 # By how many deviations of the target half of the range of a feature moves it, a priori. The first
 # is for features that use their ranges. The second is for those that use a thirtieth of them,
@@ -48,7 +56,15 @@ NO_INTERCEPT = "The records are too few for coefficients, and there is no interc
 FEW_RECORDS = "The records are few: features were not whitened, and noise shrinks coefficients."
 
 
-def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None, usual=None):
+def fit_rows(
+    session: "Session | SessionPart",
+    maps: "RecordMap",
+    rules: Rules,
+    link: StepLink = IDENTITY,
+    priors: Sequence[np.ndarray] = (),
+    start: Any = None,
+    usual: "Usual | None" = None,
+) -> LoopFit:
     """Ask the session for all that the rules plan, and solve.
 
     Parameters
@@ -153,7 +169,16 @@ def fit_rows(session, maps, rules, link=IDENTITY, priors=(), start=None, usual=N
     )
 
 
-def step_query(maps, rules, link, of_persons, whitened, location, pool, last):
+def step_query(
+    maps: "RecordMap",
+    rules: Rules,
+    link: StepLink,
+    of_persons: bool,
+    whitened: Whitened,
+    location: float,
+    pool: Pool,
+    last: bool,
+) -> Any:
     """The question of the next step, at the point of the pool."""
     if link.parts > 1:
         return link.score_query(of_persons, whitened, maps.target_map, location, pool.b)
@@ -168,7 +193,9 @@ def step_query(maps, rules, link, of_persons, whitened, location, pool, last):
     return ScoreQuery(*arguments, last or not rules.asks_cut, excess, last or rules.slopes)
 
 
-def ask_gram(session, whitened, pool, share):
+def ask_gram(
+    session: "Session | SessionPart", whitened: Whitened, pool: Pool, share: float
+) -> ScoreEquation:
     """The Gram matrix of the rows, as an equation that tells a slope alone."""
     query = WhiteningQuery(whitened)
     answer = session.sum(query, share)
@@ -178,7 +205,7 @@ def ask_gram(session, whitened, pool, share):
     return ScoreEquation(pool.b, 2.0, none, gram, pool.variance, answer.n, 2.0, scale)
 
 
-def _add_note(session, rules, start):
+def _add_note(session: "Session | SessionPart", rules: Rules, start: Any) -> None:
     """Say in the report where the fit began, or that its records are few."""
     if start:
         chain = "; which began at ".join(start.chain)
@@ -187,7 +214,13 @@ def _add_note(session, rules, start):
         session.report.add_note(f"{FEW_RECORDS} {more_needed(session, rules, rules.enough)}")
 
 
-def ask_steps(session, rules, pool, ask, equations):
+def ask_steps(
+    session: "Session | SessionPart",
+    rules: Rules,
+    pool: Pool,
+    ask: Callable[..., Any],
+    equations: list[ScoreEquation],
+) -> Any:
     """Ask one step after the other, and pool them.
 
     Parameters
@@ -240,7 +273,13 @@ def ask_steps(session, rules, pool, ask, equations):
     return line
 
 
-def at_solution(session, maps, link, theta, priors=()):
+def at_solution(
+    session: "Session | SessionPart",
+    maps: "RecordMap",
+    link: StepLink,
+    theta: np.ndarray,
+    priors: Sequence[np.ndarray] = (),
+) -> LoopFit:
     """The fit at a theta that a procedure found on the exact rows.
 
     With priors it is at the posterior mean instead, whose error is that of sampling alone. It has
@@ -307,15 +346,20 @@ def at_solution(session, maps, link, theta, priors=()):
     )  # fmt: skip
 
 
-def effective_records_of(session):
+def effective_records_of(session: "Session | SessionPart") -> "Scalar":
     """N: records over the noise of a sum of sensitivity 1 that has the whole budget."""
     # The `SpreadQuery` is not asked: it stands for any query of sensitivity 1.
     return session.records(1.0) / session.noise(SpreadQuery(None, 0.0), 1.0).scale
 
 
 def public_rules(
-    session, row_map, clip="auto", ranged=True, link=IDENTITY, textbook=False
-):  # fmt: skip
+    session: "Session | SessionPart",
+    row_map: "PublicRows",
+    clip: str = "auto",
+    ranged: bool = True,
+    link: StepLink = IDENTITY,
+    textbook: bool = False,
+) -> Rules:
     """Rules by public numbers: nothing of the session but its number of records and its noise."""
     # The sum of the scores of a person is cut where next to none are: rows need no tight clip
     clip = clip if (session.persons or 1) == 1 else "wide"
@@ -327,7 +371,15 @@ def public_rules(
     return Rules.of(*sizes, clip, intercept, ranged, link, row_map.bounded, boxed, textbook)
 
 
-def make_pool(session, whitened, length, link, deviation, priors, gram):
+def make_pool(
+    session: "Session | SessionPart",
+    whitened: Whitened,
+    length: float,
+    link: StepLink,
+    deviation: float,
+    priors: Sequence[np.ndarray],
+    gram: tuple[np.ndarray, float] | None,
+) -> Pool:
     """An empty pool, whose priors have no more variance than the target has, or the link allows."""
     signal = deviation if link.signal is None else link.signal
     shapes = [*map(link.repeated, prior_shapes(whitened, signal, signal / length, priors))]
@@ -341,7 +393,12 @@ def make_pool(session, whitened, length, link, deviation, priors, gram):
     return Pool(size, deviation, shapes, odds, largest, *of_rows, most_sampling)
 
 
-def prior_shapes(whitened, deviation, unit, priors=()):
+def prior_shapes(
+    whitened: Whitened,
+    deviation: float,
+    unit: float,
+    priors: Sequence[np.ndarray] = (),
+) -> list[np.ndarray]:
     """Shapes of the prior of b: given ones, and equal coefficients in whitened coordinates.
 
     Coefficients are equal as far as half of the range of a feature moves the target by about each
@@ -362,7 +419,13 @@ def prior_shapes(whitened, deviation, unit, priors=()):
     return shapes
 
 
-def find_location(session, maps, rules, link=IDENTITY, alike=None):
+def find_location(
+    session: "Session | SessionPart",
+    maps: "RecordMap",
+    rules: Rules,
+    link: StepLink = IDENTITY,
+    alike: Any = None,
+) -> "tuple[Location | None, float]":
     """Noisy mean of the target, or None without an intercept, and the target's deviation.
 
     The deviation is that of a normal target with the released mean absolute deviation. If like
@@ -387,7 +450,9 @@ def find_location(session, maps, rules, link=IDENTITY, alike=None):
     return released, min(NORMAL * size / (released.part if released else 1.0), 1.0)
 
 
-def mean_only(session, maps, rules, link=IDENTITY):
+def mean_only(
+    session: "Session | SessionPart", maps: "RecordMap", rules: Rules, link: StepLink = IDENTITY
+) -> LoopFit:
     """The private mean of the target, with the whole budget."""
     p = maps.size * link.parts
     mean = 0.0
@@ -412,7 +477,9 @@ def mean_only(session, maps, rules, link=IDENTITY):
                    rules.effective_records, link=link, part=part)  # fmt: skip
 
 
-def _words(session, rules, row_map, link):
+def _words(
+    session: "Session | SessionPart", rules: Rules, row_map: "RowMap", link: StepLink
+) -> str:
     """What the report says of a constant fit, by public numbers."""
     if row_map.constant is None:
         return NO_INTERCEPT
@@ -420,7 +487,7 @@ def _words(session, rules, row_map, link):
     return f"{RATES_ONLY if link.parts > 1 else MEAN_ONLY} {more_needed(session, rules, least)}"
 
 
-def more_needed(session, rules, effective_records):
+def more_needed(session: "Session | SessionPart", rules: Rules, effective_records: float) -> str:
     """How many times the records or epsilon make this effective number of records, in words.
 
     Under a curator it is proportional to mu, of which epsilon is no multiple at a given delta.
@@ -437,10 +504,12 @@ def more_needed(session, rules, effective_records):
     return f"About {records:g} times the records, or {larger:g} times epsilon, would do."
 
 
-def _noisy_mean(session, maps, link, share):
+def _noisy_mean(
+    session: "Session | SessionPart", maps: "RecordMap", link: StepLink, share: float
+) -> "Location":
     """Noisy mean of the target."""
     query = link.location_query(maps)
-    found = query.read(session.sum(query, share))
+    found: Location = query.read(session.sum(query, share))
     # Some rows have no target that can be learned from, unless noise may explain the difference
     without_target = found.part < 1.0 - 2.0 * TOLD_ABOVE * found.scale * found.part
     if without_target and not query.weighted and (session.persons or 1) == 1:

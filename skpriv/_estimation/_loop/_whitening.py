@@ -5,7 +5,7 @@ that were released so far into one estimate, which costs no privacy.
 """
 
 from math import sqrt
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg import lapack
@@ -15,10 +15,19 @@ from ..._stored import frozen_object
 from ...records import in_threads
 from .._moments import PRIOR_VARIANCES, SAMPLING
 from ._rows import SQUARES, MarginsQuery, Whitened, WhiteningQuery
-from ._rules import MARGINS_NOISE, ROUNDS, normal_clip
+from ._rules import MARGINS_NOISE, ROUNDS, Rules, normal_clip
+
+if TYPE_CHECKING:
+    from ...privacy import Piece, Session, SessionPart
+    from ..._contracts import Array
+    from .._links import StepLink
+    from .._public_maps import RecordMap, RowMap
+    from ._score import ScoreEquation
 
 
-def denoised_gram(gram, scale):
+def denoised_gram(
+    gram: np.ndarray, scale: float
+) -> tuple[np.ndarray, np.ndarray, float, np.ndarray]:
     """Eigenvalues and eigenvectors of an estimate of a symmetric matrix from a noisy one.
 
     The estimate is the mean of two others. James and Stein's shrinks towards the multiple of I with
@@ -59,7 +68,9 @@ def denoised_gram(gram, scale):
     return np.maximum(0.5 * (first + second), 0.0), vectors, weight, values
 
 
-def prior_model(part, priors, values, vectors, n_jobs=1):
+def prior_model(
+    part: float, priors: np.ndarray, values: np.ndarray, vectors: np.ndarray, n_jobs: int = 1
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """The part of the posterior of b = tau L c that does not depend on the size of the noise.
 
     The observation is moment = G b + error. The error is privacy noise and sampling error.
@@ -87,7 +98,7 @@ def prior_model(part, priors, values, vectors, n_jobs=1):
     certain = 1.0 / (1.0 + part * len(values) / trace * values)
     precision = values * certain
 
-    def decomposed(some):
+    def decomposed(some: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         rotated = vectors.T @ some
         shares = np.square(rotated).sum(axis=2) @ values
         units = trace / np.where(shares > 0.0, shares, trace)  # a share may be 0
@@ -102,7 +113,14 @@ def prior_model(part, priors, values, vectors, n_jobs=1):
     return precision, np.maximum(squares, 0.0), np.concatenate([*bases], axis=1), certain
 
 
-def posterior_mean(moment, origins, spread, model, variances, odds):
+def posterior_mean(
+    moment: np.ndarray,
+    origins: np.ndarray,
+    spread: float,
+    model: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
+    variances: np.ndarray,
+    odds: np.ndarray,
+) -> "Array":
     """Mean of b for moment = G b + error under b = tau L c, c ~ N(0, I), averaged by evidence.
 
     A typical coordinate is shrunk by the factor 1 / (1 + signal), where the signal is tau^2 over
@@ -191,9 +209,19 @@ class Pool:
     """
 
     def __init__(
-        self, size, deviation, priors, odds, largest, link, length, curator, gram=None, n_jobs=1,
-        most_sampling=SAMPLING,
-    ):  # fmt: skip
+        self,
+        size: int,
+        deviation: float,
+        priors: list[np.ndarray],
+        odds: np.ndarray,
+        largest: float,
+        link: "StepLink",
+        length: float,
+        curator: bool,
+        gram: tuple[np.ndarray, float] | None = None,
+        n_jobs: int = 1,
+        most_sampling: float = SAMPLING,
+    ) -> None:
         width = max(prior.shape[1] for prior in priors)
         self._priors = np.zeros((len(priors) + (not link.linear), size, width))
         for place, prior in zip(self._priors, priors):
@@ -208,7 +236,7 @@ class Pool:
         # Point and moment of each equation, and its number of records and scales
         self._pairs = np.empty((0, 2, size))
         self._numbers = np.empty((0, 3))
-        self._slopes: list = []
+        self._slopes: list[np.ndarray] = []
         self._noisy_slope: Any = 0.0
         self._largest_square = deviation**2
         self._length = length
@@ -219,7 +247,7 @@ class Pool:
         # If the link bends, a row of usual length moves by half of the deviation of linear parts
         self._longest_step = 0.5 * (link.signal or 0.0) * sqrt(link.parts) / length
 
-    def begin(self, b, alike):
+    def begin(self, b: np.ndarray, alike: Any) -> None:
         """Shrink the posterior towards this b as well as towards 0.
 
         If like records were asked, it is shrunk towards this b alone, at which the steps begin. The
@@ -231,7 +259,7 @@ class Pool:
             self.variance = alike.variance
             self._largest_square = 1.0
 
-    def add(self, equation):
+    def add(self, equation: "ScoreEquation") -> None:
         """Solve again with one more equation."""
         first = not len(self._pairs)
         self.variance = equation.variance
@@ -244,11 +272,12 @@ class Pool:
             self._average_slopes(equation.slope)
         elif first:  # later clips are the same number of deviations
             uncut = normal_clip(equation.square, equation.limit)[0]
-            gram, self.scale = (uncut * part for part in self._gram)
-            self._decompose(*denoised_gram(gram, self.scale))
+            gram, scale = self._gram
+            self.scale = uncut * scale
+            self._decompose(*denoised_gram(uncut * gram, self.scale))
         self._solve()
 
-    def _average_slopes(self, slope):
+    def _average_slopes(self, slope: np.ndarray) -> None:
         """Mean of the slopes, weighted by their noise and, if the link bends, by their distance.
 
         The relative difference of the slopes at two points is about sqrt(d / h), where d is the
@@ -273,7 +302,9 @@ class Pool:
             self._noisy_slope = np.tensordot(weights, self._slopes, 1)
         self._decompose(*denoised_gram(self._noisy_slope, self.scale))
 
-    def _decompose(self, values, vectors, _, noisy_values):
+    def _decompose(
+        self, values: np.ndarray, vectors: np.ndarray, _: float, noisy_values: np.ndarray
+    ) -> None:
         """Take up the slope that `denoised_gram` found."""
         self._noisy_values = noisy_values
         self._spectrum: Any = values, vectors
@@ -282,7 +313,7 @@ class Pool:
             self._priors[-1, :, : len(values)] = self._even_prior()
         self._model: Any = None
 
-    def _solve(self):
+    def _solve(self) -> None:
         """Solve, where weights and noise follow from distances to a point near the solution.
 
         If slope noise dominates, the noise at a distant solution would shrink the next solution to
@@ -335,7 +366,7 @@ class Pool:
             if not linear:
                 self.b = start + self._shortened(self.b - start)
 
-    def _shortened(self, move):
+    def _shortened(self, move: np.ndarray) -> np.ndarray:
         """A step from the last solution, no longer than steps may be.
 
         Rows of a rare category may go so far that their slope is next to 0, and the step from there
@@ -348,7 +379,7 @@ class Pool:
         self._last_step = move
         return move
 
-    def _even_prior(self):
+    def _even_prior(self) -> "Array":
         """Shape of a prior under which every direction explains about the same variance.
 
         It is for links that are not linear. Their signal is often in directions that whitening
@@ -369,7 +400,7 @@ BELIEVED = 0.75
 AT_ENDS = 2.0  # deviations of noise by which a mean square may be below that of an indicator
 
 
-def whitening_parts(session, rules):
+def whitening_parts(session: "Session | SessionPart", rules: "Rules") -> "list[Piece | None]":
     """Secret random parts of the records, for each round.
 
     A fourth round is for records that are many enough for short rows; with few records it would
@@ -383,7 +414,7 @@ def whitening_parts(session, rules):
     return [session.piece(rules.subset * 0.5**half) for half in halves]
 
 
-def _shortening(rules):
+def _shortening(rules: "Rules") -> float:
     """Factor by which rows are shortened in a fourth round, so that distant rows have weights of 1.
 
     Otherwise the weights hide what distant rows add to the Gram matrix, and whitening by it moves
@@ -392,7 +423,14 @@ def _shortening(rules):
     return min(1.0, rules.shortest / rules.length)
 
 
-def learn_whitening(session, maps, rules, alike=None, usual=None, longest=1.0):
+def learn_whitening(
+    session: "Session | SessionPart",
+    maps: "RecordMap",
+    rules: "Rules",
+    alike: Any = None,
+    usual: "Usual | None" = None,
+    longest: float = 1.0,
+) -> tuple[Whitened, tuple[np.ndarray, float] | None]:
     """Rows W phi of about equal mean squares in all directions that exceed the noise.
 
     Under a curator the rounds may ask secret random parts of the records. If like records were
@@ -421,7 +459,7 @@ def learn_whitening(session, maps, rules, alike=None, usual=None, longest=1.0):
     parts = whitening_parts(session, rules)
     W = np.eye(maps.size)
     to_even = None  # from W phi back to rows of about equal mean squares
-    guarded = True  # features that are lifted, see `with_least_mass`
+    guarded: Any = True  # features that are lifted, see `with_least_mass`
     if alike:
         W, gram, scale = alike.whitening
         to_even = np.linalg.inv(W) if rules.bends else None
@@ -451,7 +489,14 @@ def learn_whitening(session, maps, rules, alike=None, usual=None, longest=1.0):
     return Whitened(maps.row_map, W, maps.target_map), None
 
 
-def _next_whitening(W, gram, scale, rules, to_even, guarded=True):
+def _next_whitening(
+    W: np.ndarray,
+    gram: np.ndarray,
+    scale: float,
+    rules: "Rules",
+    to_even: np.ndarray | None,
+    guarded: bool | np.ndarray = True,
+) -> np.ndarray:
     """W after one more round, which released this Gram matrix with noise of this scale."""
     p = len(W)
     if to_even is not None:
@@ -484,14 +529,20 @@ class Usual:
     variance: np.ndarray
 
     @property
-    def whitening(self):
+    def whitening(self) -> Any:
         """W by these moments; features without a guess, whose variances are 1 at most, keep their
         units. Variances are between the guessed ones and that of the public range.
         """
         return self.rows.whitening(self.mean, np.minimum(self.variance**BELIEVED, 1.0))
 
 
-def whitening_by_margins(session, row_map, rules, part, usual=None):
+def whitening_by_margins(
+    session: "Session | SessionPart",
+    row_map: "RowMap",
+    rules: "Rules",
+    part: "Piece | None",
+    usual: Usual | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
     """W that gives features mean 0 and variance 1 by released margins, and which are indicators.
 
     The noise of a matrix has an operator norm sqrt(2 p) times as large as the noise of one entry;
@@ -521,7 +572,9 @@ def whitening_by_margins(session, row_map, rules, part, usual=None):
     return W, np.append(row_map.may_be_indicators & at_ends, True)
 
 
-def with_least_mass(gram, turn, guarded=True):
+def with_least_mass(
+    gram: np.ndarray, turn: np.ndarray, guarded: bool | np.ndarray = True
+) -> "Array":
     """Gram matrix of turned rows, where no indicator has less than LEAST_MASS of the typical mass.
 
     Before the turn features have about equal mean squares; after a first round, or the fit of like
@@ -551,7 +604,7 @@ def with_least_mass(gram, turn, guarded=True):
     return gram + (turn[:, shortened] * (least - mass[shortened])) @ turn[:, shortened].T
 
 
-def _lengthened(W):
+def _lengthened(W: np.ndarray) -> "Array":
     """W, made longer if no row can reach the length 1, so that still no row is shortened."""
     if row_norms(W).max() >= 1.0:  # the operator norm is at least that, and costs more to compute
         return W
