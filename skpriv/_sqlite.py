@@ -104,11 +104,12 @@ class Database:
 
     def create(self) -> None:
         """Make the file if there is none. It appears at its path only when it is complete."""
-        if self.path is None or os.path.isfile(self.path):
+        path = self.path
+        if path is None or os.path.isfile(path):
             return
-        if os.path.isdir(self.path) or not Path(self.path).parent.is_dir():
-            raise StorageError(NO_PLACE.format(self.kind, self.path))
-        fresh = f"{self.path}.{uuid.uuid4().hex}"
+        if os.path.isdir(path) or not Path(path).parent.is_dir():
+            raise StorageError(NO_PLACE.format(self.kind, path))
+        fresh = f"{path}.{uuid.uuid4().hex}"
         try:
             with self._named_errors():
                 with closing(sqlite3.connect(fresh, isolation_level=None)) as connection:
@@ -116,9 +117,9 @@ class Database:
                     connection.execute("PRAGMA application_id = 0x736B7072")  # "skpr"
             with suppress(FileExistsError):  # another process was faster
                 try:
-                    os.link(fresh, self.path)
+                    os.link(fresh, path)
                 except OSError:  # no hard links here; nor may this file take the place of another
-                    with open(self.path, "xb") as file:
+                    with open(path, "xb") as file:
                         file.write(Path(fresh).read_bytes())
         finally:
             Path(fresh).unlink(missing_ok=True)
@@ -192,15 +193,16 @@ class Database:
             self.close()
 
     def _opened(self) -> Any:
-        if self.path is None:
+        path = self.path
+        if path is None:
             return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        if not os.path.isfile(self.path):
+        if not os.path.isfile(path):
             raise PrivacyError(self.gone)
-        if not os.path.getsize(self.path):
-            raise PrivacyError(CUT_OFF.format(self.kind, self.path))
+        if not os.path.getsize(path):
+            raise PrivacyError(CUT_OFF.format(self.kind, path))
         # A process waits up to two minutes until another one has ended its transaction.
         connection = sqlite3.connect(
-            f"{Path(self.path).as_uri()}?mode=rw",
+            f"{Path(path).as_uri()}?mode=rw",
             uri=True, timeout=120.0, isolation_level=None, check_same_thread=False,
             factory=self.factory,
         )  # fmt: skip
@@ -216,7 +218,7 @@ class Database:
             # An error of SQLite quotes a text that is none, which may be a person's
             connection.text_factory = partial(str, encoding="utf-8", errors="backslashreplace")
             for _ in connection.execute(PROGRAMS):
-                raise PrivacyError(DAMAGED.format(self.path, self.kind, "it holds programs"))
+                raise PrivacyError(DAMAGED.format(path, self.kind, "it holds programs"))
         except BaseException:
             connection.close()
             raise

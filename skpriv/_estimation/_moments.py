@@ -183,7 +183,7 @@ class NormalEquations:
         return self.n / (self.n / len(self.target) + noise)
 
     @property
-    def sampling_gram(self) -> np.ndarray | None:
+    def sampling_gram(self) -> "Array | None":
         """Noisy covariance of sum e zeta, by persons if records are; None if it is not known."""
         return self.residual_gram if self.person_gram is None else self.person_gram
 

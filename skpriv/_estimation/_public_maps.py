@@ -550,7 +550,7 @@ class TargetMap(PublicTargets):
     fit_intercept : bool
     """
 
-    bounds_y: tuple[float, float]
+    bounds_y: tuple[float, float] | Any
     fit_intercept: bool
     bounded = True
 

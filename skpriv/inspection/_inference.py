@@ -350,22 +350,23 @@ class Inference(Exported):
         return f"{statistic.name}: {value}{interval if statistic.std_error else ''}"
 
     def _notes(self):
+        law = self.law
         yield from map(sentence, self.not_covered)
-        if self.law.detail:
+        if law.detail:
             yield f"Estimand: {self.estimand}."
-        if self.law.ratio:
-            yield f"The {self.ratio_name} is the exponential of the estimate: {self.law.ratio}."
+        if law.ratio:
+            yield f"The {self.ratio_name} is the exponential of the estimate: {law.ratio}."
         for words, has_law in self._reasons():
             yield f"{'Wide by public bounds' if has_law else 'Not estimable (-)'}: {words}."
-        if self.law.compared and self.law.resolved.any():
-            yield f"{self.law.compared}."
-        if self.law.leverage is not None:
+        if law.compared and law.resolved.any():
+            yield f"{law.compared}."
+        if law.leverage is not None:
             yield (
                 "A few far rows, which no private count can tell from none, may move the "
                 "least-squares line further: one row inside of the ranges can have "
-                f"{min(self.law.leverage, 1.0):.2g} of the weight of all rows in its direction."
+                f"{min(law.leverage, 1.0):.2g} of the weight of all rows in its direction."
             )
-        if (self.law.privacy > 0.0).any():
+        if (law.privacy > 0.0).any():
             yield (
                 "The standard error counts sampling and privacy noise. The last column is the part "
                 "of its square that is noise."

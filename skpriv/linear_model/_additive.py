@@ -597,7 +597,7 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
     def _interval(self, X, confidence_level, method):
         """The interval at checked rows, to which what lines between knots miss is added."""
         maps = self._record_map
-        heights = np.concatenate(self.heights_) / self._record_map.radius
+        heights = np.concatenate(self.heights_) / maps.radius
         centre, half = self._released.interval(maps.rows(X), confidence_level, method)
         half = half + maps.row_map.missed(range(X.shape[1]), X, heights)
         return inside_bounds(maps, centre, half, self._predicted(X))

@@ -316,7 +316,7 @@ def _inverted(sums):
 def _first_solution(moments, exogenous, structural):
     """Two-stage least squares of noisy moments, and the square root of the inverse of mean zz'."""
     n = moments.n
-    noise = moments.design_scale / moments.n
+    noise = moments.design_scale / n
     values, vectors = np.linalg.eigh(moments.design[np.ix_(exogenous, exogenous)] / n)
     values = np.maximum(values, max(USUAL_QUANTILE * noise, 1e-14 * values[-1], 1e-300))
     white = (vectors * values**-0.5).T

@@ -231,7 +231,7 @@ class ScoreQuery(JointScores, Query):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Weighted residuals c before the clip, and the slopes h of their scores."""
         link = self.link
-        mean = self.link.mean(eta)
+        mean = link.mean(eta)
         residual = r - mean
         if link.linear:
             residual *= weights
@@ -410,7 +410,7 @@ class ScoreEquation:
     moment: np.ndarray
     slope: Any
     square: float
-    n: float
+    n: "Scalar"
     moment_scale: float
     slope_scale: float
     gram: Any = None

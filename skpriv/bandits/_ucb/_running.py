@@ -365,7 +365,7 @@ class RunningSumsPolicy(BasePolicy):
 
     def _query(self, maps):
         """Moments; a round that is learned from at another time moves two reads by no more."""
-        query = moments_query(maps, self._sent_channel)
+        query: Any = moments_query(maps, self._sent_channel)
         if self._sent_channel == "codebook":
             return query
         weight = 0.5 if self._out_of_order else query.square_weight

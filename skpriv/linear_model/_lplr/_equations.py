@@ -106,7 +106,7 @@ def report_bound(node, theta_bound, failure):
     """
     d = node.size
     law = node.law
-    levels = len(node.law.parts)
+    levels = len(law.parts)
     weights = {"noise of the Gram": 1.0, "noise at theta": 1.0}
     # of each level's targets: a bound that holds for all levels is that of the rarest event
     names = (f"errors of the targets of level {level}" for level in range(levels))

@@ -175,12 +175,12 @@ def learn_normalisation(session, maps, share, iterations, fades=False, kind=Norm
     kind : type
         Makes the query of an iteration from the record map and the instrument so far.
     """
-    U = np.eye(maps.size)
+    p = maps.size
+    U = np.eye(p)
     subset = None
     length = 1.0
     if session.trust.can.curator and not session.trust.exact:
         n = session.n
-        p = maps.size
         noise = session.noise(NormalisationQuery(maps, Instrument()), share).scale
         resolution = n * sqrt(2.0 / share) / noise / p**1.5  # n mu / p^1.5 of the whole budget
         subset = session.piece(part_needed(n, SUBSET_RESOLUTIONS[0] / resolution))
@@ -188,28 +188,28 @@ def learn_normalisation(session, maps, share, iterations, fades=False, kind=Norm
         query = kind(maps, instrument=Instrument(U, length=length))
         noisy, scale = query.read(session.sum(query, share / iterations, subset))
         # lambda: the operator norm that the noise alone would have
-        ridge = np.sqrt(2.0 * maps.size) * scale
+        ridge = np.sqrt(2.0 * p) * scale
         if ridge == 0.0:
             ridge = RELATIVE_ZERO * max(norm_of(noisy, 2), RELATIVE_ZERO)
-        mean = noisy + ridge * np.eye(maps.size)
+        mean = noisy + ridge * np.eye(p)
         root = query.root
         sigma = root @ psd_part(mean, EIGENVALUE_FLOOR * ridge) @ root  # Eq. (6)
         before = max(trace_of(root @ noisy @ root), EIGENVALUE_FLOOR * ridge)  # E ||U phi||
         # Records over the noise of a sum of sensitivity 1 with the whole budget
         effective_records = sqrt(2.0 * iterations / share) / scale if scale else inf
         effective_records *= 1.0 if subset is None else session.n / len(subset)
-        sigma += (HIDDEN_DEVIATION * maps.size / effective_records) ** 2 / before * U @ U
+        sigma += (HIDDEN_DEVIATION * p / effective_records) ** 2 / before * U @ U
         U = psd_power(U @ np.linalg.inv(sigma) @ U, 0.5)
         # Weighed rows do not depend on the size of U; their rounding depends on its condition.
         norm = np.linalg.norm(U, 2)
         U = psd_part(U / norm, 1.0 / HALF_DIGITS)
         # E ||V phi|| for the new V and the last U, by Cauchy and Schwarz at most the root of
         # E ||U phi|| and E ||V phi||^2 / ||U phi|| = p / norm^2
-        length = min(1.0, sqrt(before * maps.size) / float(norm))
+        length = min(1.0, sqrt(before * p) / float(norm))
     if not fades:
         return Instrument(U, length=length)
-    precision = effective_records / sqrt(session.n * maps.size)  # sampling is sqrt(n p)
-    fade = min(FADE * precision, sqrt(session.n / maps.size))
+    precision = effective_records / sqrt(session.n * p)  # sampling is sqrt(n p)
+    fade = min(FADE * precision, sqrt(session.n / p))
     floor = min(1.0, fade * length) if fade >= LEAST_FADE else 0.0
     return Instrument(U, length=length, floor=floor)
 
