@@ -3,7 +3,7 @@
 Run: python benchmarks/bandit_weights.py [--horizon 10000] [--runs 4] [--epsilon 1]
 
 Mean regret of SquareCB with SSPRegressor, and of LinSquareCB, for several constants in place of
-their own (15 and 30). Two environments are real tables, two are linear, and the rewards of one are
+their own (15 and 45). Two environments are real tables, two are linear, and the rewards of one are
 of classes that no line separates.
 """
 
@@ -19,7 +19,8 @@ from skpriv.datasets import load_warfarin
 from skpriv.linear_model import SSPRegressor
 from skpriv.preprocessing import BoundsScaler
 
-SQUARE, RUNNING = (4.0, 8.0, 15.0, 30.0, 60.0), (8.0, 15.0, 30.0, 60.0, 120.0)
+SQUARE = 4.0, 8.0, 15.0, 30.0, 60.0
+RUNNING = 8.0, 15.0, 30.0, 45.0, 60.0, 120.0
 
 
 def table(X, y):
