@@ -18,7 +18,7 @@ from ._sums import (
     ball, certified, diagonal_blocks, self_normalized, steadied, without_blanks,
 )  # fmt: skip
 
-Bonus = NotNegative | Literal["auto"]
+Factor = NotNegative | Literal["auto"]
 
 # code -> paper (Shariff and Sheffet 2018): equations.design, .target -> V~, u~;  region -> C_t
 
@@ -92,7 +92,7 @@ class OptimisticPolicy(RunningSumsPolicy):
     alpha: Positive = 1.0
     width: Literal["asymptotic", "certified"] = "asymptotic"
     confidence_level: Level = 0.95
-    bonus_scale: Bonus = "auto"
+    bonus_scale: Factor = "auto"
 
     def _start(self, n_phi):
         super()._start(n_phi)
@@ -115,7 +115,8 @@ class OptimisticPolicy(RunningSumsPolicy):
 
     def _make_region(self, equations):
         if not self._certified:
-            equations = equations if self._max_visits is None else without_blanks(equations)
+            if self._max_visits is not None:
+                equations = without_blanks(equations)
             if self.shared:
                 equations = steadied(equations, self._scaling.n_features)
             return self._posterior(equations, self.coef_norm)
@@ -208,9 +209,10 @@ class LinSquareCB(UnderAnyTrust):
     ----------
     delta : float in [0, 1), default=1e-6
         Privacy parameter: choose it well below one over the number of rounds.
-    gap_weight : float, default=45.0
+    gap_weight : float or "auto", default="auto"
         An action that is expected to earn g less than the best one of K is played with probability
-        1 / (K + gap_weight sqrt(K) g / s), s the root mean square error of the expectations.
+        1 / (K + gap_weight sqrt(K) g / s), s the root mean square error of the expectations. "auto"
+        is 45, and 30 without privacy, where s does not count the error of the intercept.
 
     Attributes
     ----------
@@ -261,7 +263,7 @@ class LinSquareCB(UnderAnyTrust):
     True
     """
 
-    gap_weight: NotNegative = 45.0
+    gap_weight: Factor = "auto"
 
     # Of the expectations, for rewards in [-1, 1]; of a start it is not known.
     _error: float = attribute(1.0)
@@ -278,7 +280,7 @@ class LinSquareCB(UnderAnyTrust):
         forms = fit.blocks[:, :d, :d]
         seen = (diagonal_blocks(gram, len(forms)) * forms).sum()
         # At least the error of rows of the mean length in the direction that is known best.
-        least = np.linalg.eigvalsh(forms).min() * max(np.trace(gram), 0.0)
+        least = np.linalg.eigvalsh(forms).min() * np.trace(gram)
         self._error = sqrt(max(seen, least, 1e-30) / equations.n)
         return fit
 
@@ -289,7 +291,10 @@ class LinSquareCB(UnderAnyTrust):
 
     def _weight(self, n_actions):
         """Factor of the gap between an action and the best one of so many."""
-        return self.gap_weight * sqrt(n_actions) / self._error
+        weight = self.gap_weight
+        if weight == "auto":
+            weight = 30.0 if self._trust.exact else 45.0
+        return weight * sqrt(n_actions) / self._error
 
     def _rule(self):
-        return {"weight": float(self._weight(self.n_actions_))}
+        return {"weight": self._weight(self.n_actions_)}

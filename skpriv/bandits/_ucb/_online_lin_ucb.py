@@ -10,7 +10,7 @@ from ..._linalg import nearest_in_ball, psd_part, quadratic_forms
 from ..._parameters import parameters
 from ..._stored import stored_in_policies
 from ...privacy import Answer
-from ._lin_ucb import Bonus, OptimisticPolicy
+from ._lin_ucb import Factor, OptimisticPolicy
 from ._running import GrowingTimes
 from ._sums import Region, asymptotic, ball
 
@@ -232,7 +232,7 @@ class OnlineLinUCB(OptimisticPolicy):
 
     learner: Literal["maler", "ogd"] = "maler"
     anytime: bool = False
-    bonus_scale: Bonus = 1.0
+    bonus_scale: Factor = 1.0
 
     privacy = "local"
     channel = "gaussian"
@@ -270,8 +270,9 @@ class OnlineLinUCB(OptimisticPolicy):
             self._learner = make(self._scaling.size, self.coef_norm, bound, self._steps)
         point = self._learner.point
         self._gram += block.design
-        self._predicted += block.design @ point
-        self._learner.step(2.0 * (block.design @ point - block.target) / block.n)
+        predicted = block.design @ point
+        self._predicted += predicted
+        self._learner.step(2.0 * (predicted - block.target) / block.n)
         self._left = max(0, self._left - 1)
         if self._left == 0 and self.anytime:
             self._restart(2 * self._steps)

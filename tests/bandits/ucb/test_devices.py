@@ -72,7 +72,7 @@ def test_devices_draw_actions_by_inverse_gaps(seeded_devices):
     drawn = np.bincount([act(state, contexts) for _ in range(n)], minlength=4)
     means = learner._scaling.features(contexts) @ json.loads(state)["region"]["centre"]
     gaps = means.max() - means
-    chances = 1.0 / (4.0 + learner.gap_weight * 2.0 / learner._error * gaps)
+    chances = 1.0 / (4.0 + 45.0 * 2.0 / learner._error * gaps)
     chances[means.argmax()] += 1.0 - chances.sum()
     assert stats.chisquare(drawn, n * chances).pvalue > 1e-4
 

@@ -1,6 +1,7 @@
 """Inverse-gap weighting on running sums."""
 
 import numpy as np
+import pytest
 
 from skpriv._estimation._moments import MomentsQuery
 from skpriv._estimation._public_maps import RecordMap
@@ -9,16 +10,17 @@ from skpriv.bandits._ucb._sums import asymptotic
 from skpriv.privacy import Budget, open_stream
 
 
-def test_chances_are_inverse_gap_weights():
-    """1 / (K + 45 sqrt(K) gap / s), of the fit that was released."""
+@pytest.mark.parametrize("epsilon, weight", [(3.0, 45.0), (np.inf, 30.0)])
+def test_chances_are_inverse_gap_weights(epsilon, weight):
+    """1 / (K + weight sqrt(K) gap / s), of the fit that was released."""
     contexts = np.random.RandomState(0).uniform(-0.5, 0.5, size=(400, 4, 3))
-    policy = LinSquareCB(epsilon=3.0, random_state=0)
+    policy = LinSquareCB(epsilon=epsilon, random_state=0, update_every=400)
     actions = policy.act(contexts)
     policy.update(contexts, actions, np.sign(contexts[np.arange(400), actions, 0]))
     actions = policy.act(np.broadcast_to(contexts[0], (100, 4, 3)))
     means = contexts[0] @ policy.coef_
     gaps = means.max() - means
-    expected = 1.0 / (4.0 + 45.0 * 2.0 / policy._error * gaps)
+    expected = 1.0 / (4.0 + weight * 2.0 / policy._error * gaps)
     expected[np.argmax(means)] += 1.0 - expected.sum()
     np.testing.assert_allclose(policy.propensities_, expected[actions], rtol=1e-9)
 
