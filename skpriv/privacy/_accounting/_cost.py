@@ -14,6 +14,7 @@ from functools import lru_cache
 from math import erf, exp, inf, isinf, log, log1p, pi, sqrt
 from numbers import Real
 from operator import add
+from typing import Any
 
 from scipy.special import erfcx, ndtr, ndtri_exp
 
@@ -275,11 +276,8 @@ class Budget:
     delta: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("epsilon", "delta"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, Real):
-                raise TypeError(f"{name} must be a real number, got {value!r} instead.")
-            object.__setattr__(self, name, float(value))
+        for name, given in vars(self).items():
+            object.__setattr__(self, name, _as_float(name, given))
         if not self.epsilon >= 0.0:
             raise ValueError(
                 f"epsilon must be at least 0, got {self.epsilon}; "
@@ -425,10 +423,7 @@ class Cost:
 
     def __post_init__(self) -> None:
         for name, given in vars(self).items():
-            value = float(given)
-            if not value >= 0.0:
-                raise ValueError(f"{name} must be at least 0, got {value}.")
-            object.__setattr__(self, name, value)
+            object.__setattr__(self, name, _nonnegative(name, given))
 
     @classmethod
     def from_mu(cls, mu: float) -> "Cost":
@@ -444,7 +439,7 @@ class Cost:
         Cost
             The cost of one release.
         """
-        return cls(gaussian=_nonnegative("mu", mu) * float(mu))
+        return cls(gaussian=_nonnegative("mu", mu) * mu)
 
     @classmethod
     def from_rho(cls, rho: float) -> "Cost":
@@ -499,7 +494,7 @@ class Cost:
         Cost
             The cost of all selections together.
         """
-        return cls(selected=times * _nonnegative("eta", eta) * float(eta) / 8.0)
+        return cls(selected=times * _nonnegative("eta", eta) * eta / 8.0)
 
     @classmethod
     def from_budget(cls, budget: Budget) -> "Cost":
@@ -579,9 +574,10 @@ class Cost:
         left = max(0.0, left)
         concentrated = self.gaussian / 2.0 + self.concentrated + self.selected
         if self.concentrated + self.selected == 0.0:
-            found = gdp_epsilon(sqrt(self.gaussian), left) + self.pure
+            noisy = gdp_epsilon(sqrt(self.gaussian), left)
         else:
-            found = zcdp_epsilon(concentrated, left) + self.pure
+            noisy = zcdp_epsilon(concentrated, left)
+        found = noisy + self.pure
         if self.pure > 0.0:
             found = min(found, zcdp_epsilon(concentrated + self.pure_squared, left))
         return found + self.approximate
@@ -688,7 +684,18 @@ def pure_mu(epsilon: float) -> float:
     return min(line, -2.0 * float(tail)) * (1.0 + 1e-12)
 
 
-def _nonnegative(name: str, value: float) -> float:
+def _nonnegative(name: str, given: float) -> float:
+    value = _as_float(name, given)
     if not value >= 0.0:
-        raise ValueError(f"{name} must be at least 0, got {value!r}.")
-    return float(value)
+        raise ValueError(f"{name} must be at least 0, got {value}.")
+    return value
+
+
+def _as_float(name: str, given: Any) -> float:
+    """A number that was given, which is no text and no truth value."""
+    if isinstance(given, bool) or not isinstance(given, Real):
+        raise TypeError(f"{name} must be a real number, got {given!r} instead.")
+    try:
+        return float(given)
+    except OverflowError:
+        raise ValueError(f"{name} is a whole number that no float can hold.") from None

@@ -2,11 +2,13 @@
 
 import math
 import pickle
+from dataclasses import fields
+from decimal import Decimal
 
 import pytest
 
 from skpriv.exceptions import PrivacyError
-from skpriv.privacy import Budget
+from skpriv.privacy import Budget, Cost
 
 
 @pytest.mark.parametrize("epsilon", [-1.0, math.nan])
@@ -21,10 +23,29 @@ def test_rejects_a_delta_that_is_no_guarantee(delta):
         Budget(1.0, delta)
 
 
-@pytest.mark.parametrize("value", ["1", None, True, 1j])
-def test_rejects_what_is_not_a_number(value):
-    with pytest.raises(TypeError, match="epsilon must be a real number"):
-        Budget(value)
+# Whatever takes a budget or a cost as numbers, by the name of the number
+NUMBERS = [
+    *((field.name, lambda value, name=field.name: Budget(**{"epsilon": 1.0, name: value}))
+      for field in fields(Budget)),
+    *((field.name, lambda value, name=field.name: Cost(**{name: value})) for field in fields(Cost)),
+    ("mu", Cost.from_mu), ("rho", Cost.from_rho), ("epsilon", Cost.from_epsilon),
+    ("eta", Cost.from_range),
+    ("mu", lambda value: Budget.from_mu(value, 1e-6)),
+    ("rho", lambda value: Budget.from_rho(value, 1e-6)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", ["1", None, True, 1j, Decimal(1)])
+@pytest.mark.parametrize("name, make", NUMBERS)
+def test_rejects_what_is_not_a_number(name, make, value):
+    with pytest.raises(TypeError, match=f"{name} must be a real number"):
+        make(value)
+
+
+@pytest.mark.parametrize("name, make", NUMBERS)
+def test_rejects_a_number_that_no_float_holds(name, make):
+    with pytest.raises(ValueError, match=f"{name} is a whole number that no float can hold"):
+        make(10**400)
 
 
 def test_is_a_value_that_does_not_change():
