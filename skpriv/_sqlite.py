@@ -26,11 +26,18 @@ UNREADABLE = (
     "Put the newest file back, go on with the skpriv that wrote it, or give another path."
 )
 UNUSABLE = "The {} {} cannot be read or written ({}). What was not acknowledged was not kept."
-# Views, triggers and tables of modules run what whoever wrote the file has put there, without end
-PROGRAMS = (
-    "SELECT 1 FROM sqlite_master WHERE type NOT IN ('table', 'index') "
-    "OR sql LIKE 'CREATE VIRTUAL%' LIMIT 1"
-)
+# Views, triggers, tables of modules, and what indices and columns compute run what whoever wrote
+# the file has put there, without end; and a rule such as UNIQUE ON CONFLICT REPLACE removes
+# entries. So no table has brackets in its brackets, but those of skpriv's own keys and rows. The
+# keys and types that are left refuse what is written, since each statement names the key that it
+# may meet.
+PROGRAMS = """
+SELECT 1 FROM sqlite_master WHERE type != 'table' AND sql IS NOT NULL
+OR sql LIKE 'CREATE VIRTUAL%' OR sql LIKE '%CONFLICT%' OR sql LIKE '%COLLATE%'
+OR sql LIKE '%REFERENCES%' OR replace(replace(replace(replace(replace(sql,
+'CHECK (only = 0)', ''), 'CHECK (only_one = 0)', ''), 'PRIMARY KEY (collection, place)', ''),
+'PRIMARY KEY (object, number)', ''), 'PRIMARY KEY (object, person, place)', '') LIKE '%(%(%' LIMIT 1
+"""
 NO_PLACE = "The {} must be a file, in a folder that exists, and {} is not."
 PUT_BACK = (
     "The {} {} lacks entries that it had before, as a copy that was made earlier does. What it has "

@@ -12,7 +12,7 @@ import shutil
 import sqlite3
 import tempfile
 from contextlib import ExitStack, closing
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
@@ -113,10 +113,43 @@ def test_no_file_has_programs(kind):
             f"ALTER TABLE {table} RENAME TO other; CREATE VIEW {table} AS SELECT * FROM other",
             f"CREATE TRIGGER often AFTER INSERT ON {table} BEGIN DELETE FROM {table}; END",
             "CREATE VIRTUAL TABLE module USING fts5(text)",
+            f"CREATE INDEX often ON {table} (length(zeroblob(9)))",
         ):
             error = forged(kind, lambda file: file.executescript(program))  # noqa: B023
             assert isinstance(error, SkprivError), (table, program)
             assert re.search("file.db is no .* .it holds programs", str(error))
+
+
+RULES = [
+    "UNIQUE ON CONFLICT REPLACE", "UNIQUE/**/ON/**/CONFLICT/**/IGNORE", "COLLATE NOCASE",
+    "CHECK (length(zeroblob(9)) > 0)", "DEFAULT (abs(random()))", "GENERATED ALWAYS AS (0)",
+    "NOT NULL ON CONFLICT REPLACE DEFAULT 0", "REFERENCES other ON DELETE CASCADE",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_table_has_a_rule_by_which_entries_are_lost(kind):
+    """A charge took the place of the one before, in a table of ``ON CONFLICT REPLACE``."""
+    columns = {table: column for table, column, _ in cells(kind)[2]}
+
+    def add(rule, file):
+        query = "SELECT sql FROM sqlite_master WHERE name = ?"
+        ((text,),) = file.execute(query, (table,)).fetchall()
+        changed = re.sub(rf"\b{column}\b([A-Z ]*)", rf"{column}\1 {rule} ", text, count=1)
+        file.execute("PRAGMA writable_schema = ON")
+        file.execute("UPDATE sqlite_master SET sql = ? WHERE name = ?", (changed, table))
+
+    for table, column in columns.items():
+        for rule in RULES:
+            error = forged(kind, partial(add, rule))
+            assert isinstance(error, SkprivError), (table, rule)
+            assert re.search("file.db is no .* .(it holds programs|malformed)", str(error))
+
+
+def test_each_statement_names_the_key_that_it_may_meet():
+    """A forged table may have further keys, for which ``OR REPLACE`` and ``OR IGNORE`` hold too."""
+    for path in Path(*skpriv.__path__).rglob("*.py"):
+        assert not re.search(r"(INSERT|UPDATE) OR |REPLACE INTO", path.read_text("utf-8")), path
 
 
 @pytest.mark.parametrize("kind", KINDS)

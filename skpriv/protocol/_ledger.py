@@ -176,6 +176,7 @@ class DeviceLedger:
             held.check(own, name, price, (), "let the user agree to lose more")
             held.record(name, price, ())
             held.connection.execute(
-                "INSERT OR REPLACE INTO rounds VALUES (?, ?, ?, ?)",
+                "INSERT INTO rounds VALUES (?, ?, ?, ?) ON CONFLICT (collection, place) "
+                "DO UPDATE SET round = excluded.round, attempts = excluded.attempts",
                 (collection, last, rounds[-1], attempts + 1),
             )

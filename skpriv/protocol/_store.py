@@ -80,6 +80,9 @@ TABLES = (
     "seed BLOB NOT NULL, direction INTEGER NOT NULL)",
     "CREATE TABLE IF NOT EXISTS closed (round INTEGER PRIMARY KEY)",
 )
+SETTING = (
+    "INSERT INTO settings VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+)
 
 
 class ReportStore(Database):
@@ -105,7 +108,7 @@ class ReportStore(Database):
         """Write settings, all or none; those that are there are replaced."""
         rows = [(name, json.dumps(value)) for name, value in settings.items()]
         with self.transaction() as connection:
-            connection.executemany("INSERT OR REPLACE INTO settings VALUES (?, ?)", rows)
+            connection.executemany(SETTING, rows)
 
     def take_over(self, owner):
         """Make this connection the file's only one; `owned` is false for those before it."""
@@ -136,7 +139,7 @@ class ReportStore(Database):
 
     def close_round(self, round_):
         """Take no more reports of a round."""
-        self.write("INSERT OR IGNORE INTO closed VALUES (?)", round_)
+        self.write("INSERT INTO closed VALUES (?) ON CONFLICT (round) DO NOTHING", round_)
 
     def closed(self):
         """Number of rounds that are closed."""

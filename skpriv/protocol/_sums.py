@@ -404,7 +404,7 @@ class Sums(Rounds):
         """Settings of a new collection, all of them public; the seed is not used."""
         if estimator.calibration_size is not None:
             raise ValueError("devices answer all queries together: pass calibration_size=None.")
-        n_min = max(1, -(-19 * int(n_users) // 20)) if n_min is None else n_min
+        n_min = -(-19 * int(n_users) // 20) if n_min is None else n_min
         if not isinstance(n_min, (int, np.integer)) or not 1 <= n_min <= n_users:
             raise ValueError(
                 f"n_min={n_min!r}, the users whose noise is counted on, must be a whole number "
@@ -529,6 +529,9 @@ TABLES = (
     "CREATE TABLE IF NOT EXISTS opened (collection TEXT, place INTEGER, round TEXT, users TEXT, "
     "total TEXT, PRIMARY KEY (collection, place))",
 )
+OPEN_TASK = (
+    "INSERT INTO task VALUES (0, ?) ON CONFLICT (only_one) DO UPDATE SET text = excluded.text"
+)
 OPENINGS = "SELECT '', COUNT(*) FROM opened"
 
 
@@ -603,8 +606,7 @@ class ShareServer:
     @property
     def task(self) -> str | None:
         """The task that is open."""
-        found = self._store.ask("SELECT text FROM task")
-        return found[0][0] if found else None
+        return next((text for (text,) in self._store.ask("SELECT text FROM task")), None)
 
     @property
     def users(self) -> list[int]:
@@ -642,7 +644,7 @@ class ShareServer:
             self._fields = None  # what is interrupted here is opened again
             with self._store.transaction() as connection:
                 connection.execute("DELETE FROM shares")
-                connection.execute("INSERT OR REPLACE INTO task VALUES (0, ?)", (task,))
+                connection.execute(OPEN_TASK, (task,))
             self._size = opened.needed.size
             self._fields = fields
 
@@ -670,7 +672,8 @@ class ShareServer:
                 raise ValueError(f"the share is for server {which}, and this is {self.which}.")
             with self._store.transaction() as connection:
                 added = connection.execute(
-                    "INSERT OR IGNORE INTO shares VALUES (?, ?)", (int(user), share.tobytes())
+                    "INSERT INTO shares VALUES (?, ?) ON CONFLICT (user) DO NOTHING",
+                    (int(user), share.tobytes()),
                 )
                 if not added.rowcount:
                     raise ValueError(f"user {user} has reported: a second share is refused.")
@@ -731,8 +734,10 @@ class ShareServer:
             for user in users:
                 total += np.frombuffer(shares[user], dtype=np.uint64)
         text = base64.b64encode(total.astype("<u8").tobytes()).decode()
-        message = {"task": self._fields["hash"], "which": self.which, "users": who, "n": len(users)}
-        answer = json.dumps({**message, "total": text})
+        answer = json.dumps({
+            "task": self._fields["hash"], "which": self.which, "users": who, "n": len(users),
+            "total": text,
+        })  # fmt: skip
         with self._store.transaction() as connection:
             connection.execute(
                 "UPDATE opened SET total = ? WHERE collection = ? AND place = ?", (answer, *round_)

@@ -160,7 +160,9 @@ class Transaction(Connection):
 
         A new version lets all workers find out again which events have passed the cutoff.
         """
-        self.execute("INSERT OR IGNORE INTO settings VALUES (0, 3600.0, 0.0, 0)")
+        self.execute(
+            "INSERT INTO settings VALUES (0, 3600.0, 0.0, 0) ON CONFLICT (only) DO NOTHING"
+        )
         changed = "UPDATE policy SET version = version + 1 WHERE ? != (SELECT cutoff FROM settings)"
         self.execute(changed, (cutoff and float(cutoff),))
         for name, value in {"cutoff": cutoff, "default_reward": default_reward}.items():

@@ -460,7 +460,9 @@ def advance(transaction: LedgerTransaction, lineage: Lineage) -> bool:
             "because both would ask the same people. Go on with the one that is the furthest."
         )
     connection.execute(
-        "INSERT OR REPLACE INTO objects VALUES (?, ?)", (lineage.identity, lineage.states[-1])
+        "INSERT INTO objects VALUES (?, ?) "
+        "ON CONFLICT (identity) DO UPDATE SET state = excluded.state",
+        (lineage.identity, lineage.states[-1]),
     )
     return row is not None
 

@@ -19,7 +19,8 @@ from ._accountant import BudgetAccountant, Handle, active, charged_once
 from ._context import folders
 
 _ASK = "SELECT answer FROM answers WHERE object = ? AND number = ?"
-_ANSWER = "INSERT OR IGNORE INTO answers VALUES (?, ?, ?)"  # an answer that was given stays
+# An answer that was given stays
+_ANSWER = "INSERT INTO answers VALUES (?, ?, ?) ON CONFLICT (object, number) DO NOTHING"
 # An answer with the number -1 shows that this file is the one that keeps the object's answers.
 _BEGIN = "INSERT INTO answers VALUES (?, -1, NULL)"
 _BEGUN = "SELECT 1 FROM answers WHERE object = ? AND number = -1"
@@ -30,7 +31,7 @@ _ANSWER_TABLES = (
     "PRIMARY KEY (object, person, place)) WITHOUT ROWID",
 )
 _COUNT = "SELECT count(*), total(place = ?) FROM visits WHERE object = ? AND person = ?"
-_VISIT = "INSERT OR IGNORE INTO visits VALUES (?, ?, ?)"
+_VISIT = "INSERT INTO visits VALUES (?, ?, ?) ON CONFLICT (object, person, place) DO NOTHING"
 _SEEN = "SELECT 1 FROM visits WHERE object = ? AND person = ? AND place = ?"
 _GONE = (
     "The file {} is gone, in which the answers of this object and its copies are numbered: one "
