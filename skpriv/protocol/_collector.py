@@ -33,6 +33,11 @@ NO_ROWS = (
 )
 
 
+# The first of the reports may say so many features: whoever sends it could otherwise let the server
+# solve for 65,533 of them, with 34 GB of moments. A thousand take two seconds, and 8 MB.
+MOST_UNTOLD = 1_000
+
+
 class DeviceRows(RowsOnDevices):
     """Rows of n users who each keep their own; queries are answered from the rounds so far.
 
@@ -191,10 +196,13 @@ class Reports(Rounds):
     def _check_size(self, fields, size):
         """Number of features of the first report, where the task leaves it open."""
         n_features = size - 1 - bool(fields["query"]["fit_intercept"])
-        if self._n_features is None and n_features >= 1:
+        if self._n_features is None and 1 <= n_features <= MOST_UNTOLD:
             self.write({"found": n_features})
         elif self._n_features != n_features:
-            raise ValueError("the report has another number of features than the first one.")
+            raise ValueError(
+                "the report has another number of features than the first one, or, where "
+                "n_features is None, more than 1,000."
+            )
 
     @property
     def _n_features(self):
@@ -245,8 +253,9 @@ class Collector:
         model, where all users answer; required in the others.
     n_features : int, default=None
         Public number of features of a record. None: as the estimator's ``bounds_X`` tell; and if
-        there are none, as the first report says, to which all others must then be alike. (Anybody
-        who answers first can then spoil the collection, and the code is not quite the best one.)
+        there are none, as the first report says, up to 1,000, to which all others must then be
+        alike. (Anybody who answers first can then spoil the collection, and the code is not quite
+        the best one.)
     path : str, default=None
         An SQLite file in which every report is written before ``add`` returns, for
         :meth:`load` after a restart. None keeps all in memory.

@@ -472,8 +472,8 @@ class Sums(Rounds):
             total, count = _of_servers(fields, totals, needed.size)
         else:
             total, count = _of_shuffler(fields, totals, needed, n)
-        if count < fields["users"]["adding"]:
-            raise PrivacyError(f"{count} users are fewer than those who are counted on.")
+        if not is_integer(count, fields["users"]["adding"], fields["users"]["n"]):
+            raise PrivacyError("the users are fewer than those who are counted on, or too many.")
         return {f"answer {len(self._rounds) + 1}": [total.tolist(), count]}
 
     def taken(self, fields):
@@ -491,13 +491,13 @@ def _of_servers(fields, totals, size):
         parts = [np.frombuffer(base64.b64decode(one["total"]), dtype="<u8") for one in read]
         proper &= all(len(part) == size for part in parts)
         same = len({(one["users"], one["n"]) for one in read}) == 1
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, RecursionError, TypeError, ValueError):
         proper = same = False
     if not proper:
         raise ValueError("two totals are expected, one of each server, for this round and attempt.")
     if not same:
         raise ValueError("the servers added up different users: let them agree on one list.")
-    return summed_shares(np.array(parts)), int(read[0]["n"])
+    return summed_shares(np.array(parts)), read[0]["n"]
 
 
 def _of_shuffler(fields, messages, needed, n):

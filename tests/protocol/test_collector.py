@@ -140,6 +140,32 @@ def test_the_first_report_may_tell_the_number_of_features(tmp_path):
     assert fitted._equations.law.code.nearest == json.loads(task)["channel"]["nearest"]
 
 
+def test_forged_reports_are_refused_in_words_or_are_reports():
+    """Of any bytes and any user; the first one once had the server solve for 65,533 features."""
+    rng, (X, y) = np.random.RandomState(0), records(30)
+    for n_features in (None, 2):
+        collector, n = Collector(model(), 30, 0, n_features=n_features), 0
+        for user in range(30):
+            good = report(collector.task, X[user], y[user], user=user)
+            size = len(good) and good[12:14]
+            wide = (2**16 - 1).to_bytes(2, "little")
+            flipped = bytes([good[0], good[1] ^ 1 << rng.randint(8)])
+            for forged in (
+                None, b"", "report", good[: rng.randint(len(good))], good + b"\0",
+                flipped + good[2:], good[:12] + wide + good[14:], good[:12] + b"\0\0" + good[14:],
+                good[:14] + b"\xff" * 4 + good[18:], bytearray(good), good.replace(size, b""),
+            ):  # fmt: skip
+                with pytest.raises(ValueError, match="report|number"):
+                    collector.add(user, forged)
+            for stranger in (None, -1, 30, 2**70, "1", 1.0, True, [1]):
+                with pytest.raises(ValueError, match="must be a number from 0 to 29"):
+                    collector.add(stranger, good)
+            assert collector.n_answers == n
+            collector.add(user, good)
+            n += 1
+        assert np.isfinite(collector.result().coef_).all()
+
+
 def test_a_file_without_a_collection(tmp_path):
     with pytest.raises(ValueError, match="no collection"):
         Collector.load(tmp_path / "empty.db")

@@ -297,6 +297,31 @@ def test_a_device_that_is_put_back_answers_nothing_once_more(tmp_path):
     assert DeviceLedger(path, 4.0, 1e-6).n_answers == 3
 
 
+def test_forged_totals_are_refused_in_words(tmp_path):
+    """One server lies, or both: a number of users that is none, or brackets without an end."""
+    collector = Collector(ssp(epsilon=8.0), N, n_features=1, n_min=50)
+    servers = [
+        reported(collector.task, ShareServer(which, tmp_path / f"{which}")) for which in (0, 1)
+    ]
+    totals = [json.loads(server.total(range(N))) for server in servers]
+    junk = [None, -1, 1.0, 49, 61, 2**70, "60", [], {}, True, float("inf"), float("nan")]
+    for name in totals[0]:
+        for value in junk:
+            for liars in (0, 1), (1,):
+                forged = [{**total, name: value} if total["which"] in liars else total
+                          for total in totals]  # fmt: skip
+                if value == totals[1][name] or (name, liars) == ("users", (0, 1)):
+                    continue
+                with pytest.raises((ValueError, PrivacyError), match="expected|different|fewer"):
+                    collector.close_round(*map(json.dumps, forged))
+    for text in (b"", b"[" * 100_000, b"\xff", b"null", None, 7, "{}"):
+        with pytest.raises(ValueError, match="two totals are expected"):
+            collector.close_round(json.dumps(totals[0]), text)
+    assert collector.round == 1
+    collector.close_round(*map(json.dumps, totals))
+    assert collector.round == 2
+
+
 def test_a_server_needs_a_file():
     with pytest.raises(ValueError, match="must not forget"):
         ShareServer(0, None)
