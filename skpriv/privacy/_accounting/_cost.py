@@ -276,8 +276,8 @@ class Budget:
     delta: float = 0.0
 
     def __post_init__(self) -> None:
-        for name, given in vars(self).items():
-            object.__setattr__(self, name, _as_float(name, given))
+        for name in ("epsilon", "delta"):
+            object.__setattr__(self, name, _as_float(name, getattr(self, name)))
         if not self.epsilon >= 0.0:
             raise ValueError(
                 f"epsilon must be at least 0, got {self.epsilon}; "

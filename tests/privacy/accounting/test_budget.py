@@ -44,7 +44,7 @@ def test_rejects_what_is_not_a_number(name, make, value):
 
 @pytest.mark.parametrize("name, make", NUMBERS)
 def test_rejects_a_number_that_no_float_holds(name, make):
-    with pytest.raises(ValueError, match=f"{name} is a whole number that no float can hold"):
+    with pytest.raises(ValueError, match=f"{name}.*float"):
         make(10**400)
 
 
