@@ -118,10 +118,12 @@ class Database:
             raise StorageError(NO_PLACE.format(self.kind, path))
         fresh = f"{path}.{uuid.uuid4().hex}"
         try:
-            with self._named_errors():
-                with closing(sqlite3.connect(fresh, isolation_level=None)) as connection:
-                    connection.execute("PRAGMA synchronous = EXTRA")
-                    connection.execute("PRAGMA application_id = 0x736B7072")  # "skpr"
+            with (
+                self._named_errors(),
+                closing(sqlite3.connect(fresh, isolation_level=None)) as connection,
+            ):
+                connection.execute("PRAGMA synchronous = EXTRA")
+                connection.execute("PRAGMA application_id = 0x736B7072")  # "skpr"
             with suppress(FileExistsError):  # another process was faster
                 try:
                     os.link(fresh, path)

@@ -165,9 +165,11 @@ def table(results, reference_results):
     rows = []
     for name, runs, i in parts:
         ends = [run.regret_[i, :, -1] for run in runs]
-        rows.append([name])
-        rows.append(["  regret", *map(_mean, ends)])
-        rows.append(["  share of random", *(f"{end.mean() / chance:.1%}" for end in ends)])
+        rows += [
+            [name],
+            ["  regret", *map(_mean, ends)],
+            ["  share of random", *(f"{end.mean() / chance:.1%}" for end in ends)],
+        ]
     return by_epsilon(results, rows)
 
 

@@ -149,9 +149,11 @@ def table(curves, method="certified"):
         for label, (cell, values) in measured.items():
             if values is not None:
                 rows.append([label, *map(cell, values)])
-    rows.append(["Least squares, not private"])
-    rows.append(["  R2", _score(curves[0].reference_scores)])
-    rows.append(["  classical width, mean of y", _width(curves[0].reference_widths)])
+    rows += [
+        ["Least squares, not private"],
+        ["  R2", _score(curves[0].reference_scores)],
+        ["  classical width, mean of y", _width(curves[0].reference_widths)],
+    ]
     return by_epsilon(curves[0].epsilons, rows)
 
 

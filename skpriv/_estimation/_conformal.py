@@ -158,7 +158,7 @@ class ShareTarget:
         high = 1.0
         while self.coverage(high) < 1.0 - alpha:
             low = high
-            high = high + 1.0
+            high += 1.0
             if high > 64.0:
                 return inf
         return bisected(lambda target: self.coverage(target) < 1.0 - alpha, low, high, 1e-4)[1]

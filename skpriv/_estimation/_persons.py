@@ -120,7 +120,7 @@ class PersonScores(OfPersons, JointScores):
         """
         scores, beside = self.scored(X, y)
         u = person_sums(scores, starts) / (largest * self.length)
-        u = u / np.maximum(row_norms(u), 1.0)[:, None]
+        u /= np.maximum(row_norms(u), 1.0)[:, None]
         means = {name: value / largest for name, value in beside.items()}
         return self.joined(means | {"moment": u.sum(axis=0), "residual": vech(np.dot(u.T, u))})
 

@@ -346,7 +346,7 @@ def _choose(first, delta, failure, n, smooth):
         for sign in (1.0, -1.0):
             wrong, right = (np.mean(sign * s[:, None] > sign * levels, axis=0) for s in (low, high))
             values = _epsilon(right * n, wrong * n, n, delta, failure)
-            values = values + 1e-3 * (right - wrong)  # It decides where no bound is above 0.
+            values += 1e-3 * (right - wrong)  # It decides where no bound is above 0.
             values = ndimage.uniform_filter1d(values, smooth, mode="nearest")
             if values.max() > best:
                 best = values.max()

@@ -590,7 +590,7 @@ def vanishing(rows, cells):
         if len(own):
             sums = own @ inside.sum(axis=0)
             order = np.linalg.qr(np.column_stack([sums, np.eye(len(sums))]))[0].T
-            order = order * np.where(order @ sums < 0.0, -1.0, 1.0)[:, None]
+            order *= np.where(order @ sums < 0.0, -1.0, 1.0)[:, None]
             found.append(np.sqrt(len(inside)) * order @ own @ back)
     return np.vstack(found)
 

@@ -159,7 +159,7 @@ def log_sorter_delta(epsilon, mu, n, reach, point):
     """
     others = n - 1
     boost = exp(epsilon)
-    reach = reach * mu
+    reach *= mu
     if max(map(abs, point)) > 200.0 or point.short <= 0.0:
         return 0.0
     scale = others * expm1(epsilon)

@@ -9,7 +9,8 @@ from threading import Thread
 import numpy as np
 import pytest
 from registry.processes import (
-    forked, held_by_another_thread, needs_fork, of_threads, refused_in_a_fork,
+    forked, held_by_another_thread, largest_file, needs_fork, needs_rlimit, of_threads,
+    refused_in_a_fork,
 )  # fmt: skip
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import (
@@ -294,6 +295,36 @@ def test_what_is_kept_apart_is_nowhere_else(policy, make_rounds, tmp_path, monke
     copy = load(files[0], raw_path=files[1])
     marks = copy._windows._marks if isinstance(copy, LinUCB) else []
     assert all(mark.stream is copy._sums._streams[0] for mark in marks)
+
+
+@needs_rlimit
+@pytest.mark.parametrize("raw", [False, True])
+def test_a_full_disk_leaves_the_files_before_and_no_raw_data(raw, make_rounds, tmp_path):
+    """Both files of a pair, or none; and two files that are no pair are refused."""
+    policy, rounds = LinUCB(random_state=0), make_rounds(40)
+    path, apart = tmp_path / "policy", {"raw_path": tmp_path / "raw"} if raw else {}
+    rounds.play(policy, stop=20)
+    policy.save(path, **apart)
+    before = {file: file.read_bytes() for file in tmp_path.iterdir()}
+    rounds.play(policy, start=20)
+    refused = 0
+    for size in range(0, 9_000, 500):
+        with largest_file(size):
+            try:
+                policy.save(path, **apart)
+            except OSError:
+                refused += 1
+                assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
+            else:
+                before = {file: file.read_bytes() for file in tmp_path.iterdir()}
+        assert load(path, **apart).n_rounds_ in (20, 40)
+    assert refused > 3
+    policy.save(path)
+    if raw:
+        policy.save(path, raw_path=tmp_path / "new")
+        with pytest.raises(ValueError, match="raw'.*together with the policy") as caught:
+            load(path, **apart)
+        assert str(path) not in str(caught.value)  # an error names one file
 
 
 def test_a_policy_is_saved_before_an_update_or_after_it(make_rounds, tmp_path, monkeypatch):

@@ -11,11 +11,16 @@ import pytest
 from skpriv.exceptions import PrivacyError
 
 try:
+    import resource
+except ImportError:  # of Unix alone
+    resource = None
+try:
     from joblib.externals import cloudpickle
 except ImportError:  # newer versions of joblib depend on it instead
     import cloudpickle
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+needs_rlimit = pytest.mark.skipif(resource is None, reason="needs limits of Unix")
 of_threads = pytest.mark.filterwarnings("ignore:This process .*multi-threaded:DeprecationWarning")
 
 
@@ -31,6 +36,19 @@ def forked(function):
         finally:
             os._exit(code)
     return os.waitpid(child, 0)[1] == 0
+
+
+@contextmanager
+def largest_file(size):
+    """No file of this process becomes larger, as on a disk that is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # an OSError takes its place
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
 
 
 def refused_in_a_fork(ask):

@@ -462,7 +462,7 @@ class EpochPolicy(BasePolicy):
                 rounds = chosen.n
             elif past is not None and not self.forget and _oracles.pools(oracle):
                 oracle = oracle.pooled(past)
-                rounds = rounds + self._n_pooled
+                rounds += self._n_pooled
         except ValueError:  # each epoch has bounds of its own, or no sums: the last one is used
             self._not_comparable = self._windows is not None
         self._pooled_oracle = oracle

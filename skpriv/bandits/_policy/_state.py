@@ -3,12 +3,14 @@
 import json
 import os
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 from ..._codec import MOST_ENTRIES, decoded, encoded, naming, parsed
 from ...privacy import BEFORE_NOISE, Accounted
 
 MAGIC = b"skpriv policy\n"
+RAW = "raw data of an open epoch"  # in place of the name of a policy
 STATE_VERSION = 4  # version 3 held Python objects
 
 
@@ -51,22 +53,27 @@ def save(policy, path, raw_path):
     # Propensities of the last rounds tell of these users' contexts
     away = {"apart": apart, "apart_names": ("propensities_",), "apart_kinds": BEFORE_NOISE}
     values = policy_values(policy, **({} if raw_path is None else away))
-    header = {"version": STATE_VERSION, "policy": type(policy).__name__, "apart": len(apart)}
+    header = {
+        "version": STATE_VERSION,
+        "policy": type(policy).__name__,
+        "apart": len(apart),
+        "pair": token_hex(16),
+    }
+    files = {path: [header, values]}
     if raw_path is not None:
-        raw = encoded(apart, of_policies=True)
-        _write(raw_path, {**header, "policy": "raw data of an open epoch"}, raw)
-    _write(path, header, values)
-
-
-def _write(path, header, values):
-    """Write a file whole or not at all."""
-    path = Path(path)
-    partial = path.with_name(path.name + f".{os.getpid()}.part")
-    with open(partial, "wb") as file:
-        file.write(MAGIC + json.dumps(header).encode() + b"\n" + json.dumps(values).encode())
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(partial, path)
+        files[raw_path] = [{**header, "policy": RAW}, encoded(apart, of_policies=True)]
+    parts = {Path(f"{Path(path)}.{os.getpid()}.part"): path for path in files}
+    try:  # all files are written before one takes its place; and no part stays, with raw data
+        for part, path in parts.items():
+            with open(part, "wb") as file:
+                file.write(MAGIC + "\n".join(map(json.dumps, files[path])).encode())
+                file.flush()
+                os.fsync(file.fileno())
+        for part, path in parts.items():
+            part.replace(path)
+    finally:
+        for part in parts:
+            part.unlink(missing_ok=True)
 
 
 def _read(path):
@@ -129,10 +136,14 @@ def load(path: Any, *, raw_path: Any = None) -> Any:
     1
     """
     header, values = _read(path)
+    apart = ()
+    if header["apart"]:
+        if raw_path is None:
+            raise ValueError(f"The file {str(path)!r}: the raw data was kept apart: pass raw_path.")
+        raw_header, raw = _read(raw_path)
+        with naming(raw_path):
+            if raw_header != {**header, "policy": RAW}:
+                raise ValueError("it was not saved together with the policy: give their last pair.")
+            apart = decoded(raw, of_policies=True)
     with naming(path):
-        apart = ()
-        if header["apart"]:
-            if raw_path is None:
-                raise ValueError("the raw data was kept apart: pass raw_path.")
-            apart = decoded(_read(raw_path)[1], of_policies=True)
         return policy_of(values, apart)
