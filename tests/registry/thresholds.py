@@ -295,7 +295,6 @@ NOT_ASKED = {
     "protocol/_sums.py _of_shuffler": FORM,
     "protocol/_sums.py settings": RANGE,
     "protocol/_sums.py repeat": TURN,
-    "protocol/_sums.py check_totals": TURN,
     "protocol/_sums.py _open_for": TURN,
 }
 

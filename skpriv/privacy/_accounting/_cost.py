@@ -439,7 +439,7 @@ class Cost:
         Cost
             The cost of one release.
         """
-        return cls(gaussian=_nonnegative("mu", mu) * mu)
+        return cls(gaussian=_nonnegative("mu", mu) * float(mu))
 
     @classmethod
     def from_rho(cls, rho: float) -> "Cost":
@@ -494,7 +494,7 @@ class Cost:
         Cost
             The cost of all selections together.
         """
-        return cls(selected=times * _nonnegative("eta", eta) * eta / 8.0)
+        return cls(selected=times * _nonnegative("eta", eta) * float(eta) / 8.0)
 
     @classmethod
     def from_budget(cls, budget: Budget) -> "Cost":
