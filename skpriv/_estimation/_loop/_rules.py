@@ -129,6 +129,10 @@ WIDEST_CLIP = 6.0
 # the same, more rows far away count in full. The second pair is that of wide clips and of links
 # that bend. Measured.
 ROWS_AND_CLIPS = (1.5, 1.75), (2.5, 2.5)
+# Part of their range to which residuals of two classes are clipped where no standard errors are
+# told: the noise falls with it, and the slopes of probabilities from .45 to .55 are still seen
+# (docs/evidence/few_records.md).
+FEW_LIMIT = 0.55
 
 
 NORMAL = sqrt(pi / 2.0)  # standard deviation of a normal variable over its mean deviation
@@ -434,9 +438,9 @@ def mean_clip(noise: float) -> float:
     return 0.5 * float(lambertw(32.0 * exp(-2.0) / noise**2).real)
 
 
-def part_needed(n: int, part: float, quick: float = 1e5) -> float:
-    """This part of n records, but no fewer than ``quick``, which take no time worth saving."""
-    return min(1.0, max(part, quick / n))
+def part_needed(n: int, part: float) -> float:
+    """This part of n records, but no fewer than 100,000, which take no time worth saving."""
+    return min(1.0, max(part, 1e5 / n))
 
 
 def skewness_bias(k: float) -> float:

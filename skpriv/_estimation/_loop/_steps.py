@@ -18,7 +18,7 @@ from .._targets import Location, SpreadQuery, best_linear
 from ._evidence import known_length, known_mean
 from ._fit import LoopFit
 from ._rows import ClippedRowsQuery, Whitened, WhiteningQuery
-from ._rules import NORMAL, QUESTION, Rules
+from ._rules import FEW_LIMIT, NORMAL, QUESTION, Rules
 from ._score import (
     Line,
     PersonScoreQuery,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ._whitening import Usual
     from ...privacy import SessionPart
     from ..._contracts import Scalar
-    from .._public_maps import PublicRows, RecordMap, RowMap
+    from .._public_maps import PublicRows, RecordMap
 
 # By how many deviations of the target half of the range of a feature moves it, a priori. The first
 # is for features that use their ranges. The second is for those that use a thirtieth of them,
@@ -184,6 +184,8 @@ def step_query(
         return link.score_query(of_persons, whitened, maps.target_map, location, pool.b)
     # Deviations are in half-ranges of the target
     clip = link.limit or min(rules.clip * sqrt(pool.variance), link.farthest)
+    if link.limit and rules.effective_records < link.told_effective_records:
+        clip *= FEW_LIMIT
     excess = largest_excess(whitened, location, pool.b, clip) if link.linear else None
     if excess and not (rules.asks_cut and last):
         excess = None  # certified intervals alone need it
@@ -423,8 +425,8 @@ def find_location(
     session: "Session | SessionPart",
     maps: "RecordMap",
     rules: Rules,
-    link: StepLink = IDENTITY,
-    alike: Any = None,
+    link: StepLink,
+    alike: Any,
 ) -> "tuple[Location | None, float]":
     """Noisy mean of the target, or None without an intercept, and the target's deviation.
 
@@ -451,7 +453,7 @@ def find_location(
 
 
 def mean_only(
-    session: "Session | SessionPart", maps: "RecordMap", rules: Rules, link: StepLink = IDENTITY
+    session: "Session | SessionPart", maps: "RecordMap", rules: Rules, link: StepLink
 ) -> LoopFit:
     """The private mean of the target, with the whole budget."""
     p = maps.size * link.parts
@@ -459,10 +461,12 @@ def mean_only(
     location = link.origin
     scale = 0.0
     part = 1.0
+    words = NO_INTERCEPT
     if maps.row_map.constant is not None:
         mean, scale, part = _noisy_mean(session, maps, link, 1.0)
         location = link.linear_part(mean)
-    words = _words(session, rules, maps.row_map, link)
+        needed = more_needed(session, rules, link.mean_effective_records)
+        words = f"{RATES_ONLY if link.parts > 1 else MEAN_ONLY} {needed}"
     called = Callers.now()
     if not called.in_policy:  # whose early epochs have few records
         called.warn(words)
@@ -475,16 +479,6 @@ def mean_only(
     variance = 1.0 if link.parts > 1 else 1.0 - mean**2
     return LoopFit(location, np.eye(p), nothing[0], variance, nothing, (), None, True, session.n,
                    rules.effective_records, link=link, part=part)  # fmt: skip
-
-
-def _words(
-    session: "Session | SessionPart", rules: Rules, row_map: "RowMap", link: StepLink
-) -> str:
-    """What the report says of a constant fit, by public numbers."""
-    if row_map.constant is None:
-        return NO_INTERCEPT
-    least = link.mean_effective_records if rules.mean_only else rules.enough
-    return f"{RATES_ONLY if link.parts > 1 else MEAN_ONLY} {more_needed(session, rules, least)}"
 
 
 def more_needed(session: "Session | SessionPart", rules: Rules, effective_records: float) -> str:

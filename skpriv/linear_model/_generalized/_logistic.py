@@ -74,8 +74,8 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
     A rate, a whitening of the rows, and then a dozen small Newton steps on the score, which is one
     joint score of all classes. Answers are pooled: privacy noise of all steps together is that of
     one step with the whole budget, and the noise of the slopes vanishes as the steps come near the
-    solution. No row counts for more than a public bound, and no residual needs to be clipped, so
-    that the fit converges to maximum likelihood as records or epsilon grow.
+    solution. No row counts for more than a public bound, and no residual is clipped where standard
+    errors are told, so that the fit converges to maximum likelihood as records or epsilon grow.
 
     Parameters
     ----------

@@ -269,7 +269,7 @@ def test_a_noisy_spread_is_that_of_a_usual_target(noise, least, most):
     for z in np.linspace(-2.0, 2.0, 9):
         answer = Answer(np.array([0.1 + noise * z]), 1, GaussianNoise(noise))
         session = SimpleNamespace(sum=lambda query, share, a=answer: a)
-        _, deviation = find_location(session, maps, rules)
+        _, deviation = find_location(session, maps, rules, IDENTITY, None)
         assert least < deviation / NORMAL < most
 
 
