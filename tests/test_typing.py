@@ -57,8 +57,7 @@ REFUSED = [  # a text that is none of the choices
 STRICT = {
     *("skpriv" + f".{room}" * bool(room) for room in ["", *ROOMS] if room != "metrics"),
     "skpriv.exceptions", "skpriv._compat", "skpriv._sqlite", "skpriv._stored", "skpriv.metrics.*",
-    "skpriv._estimation.*", "skpriv.bandits._policy._visits", "skpriv.privacy._query",
-    "skpriv.privacy._accounting.*", "skpriv.privacy._ledger.*", "skpriv.privacy._noise._lattice",
+    "skpriv._estimation.*", "skpriv.bandits._policy._visits", "skpriv.privacy.*",
     "skpriv.protocol._ledger", "skpriv.records.*", "skpriv._linalg", "skpriv._printing",
 }  # fmt: skip
 DEMANDS = (

@@ -18,16 +18,20 @@ that a table has; whatever is found, what is returned was computed at that point
 """
 
 import json
+from collections.abc import Callable
 from functools import lru_cache
 from math import exp, expm1, inf, log, log1p, sqrt
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
 from .._linalg import bisected
 from ._accounting._cost import Budget, gdp_delta
+
+if TYPE_CHECKING:
+    from .._contracts import Scalar
 
 # No report has a larger epsilon. For a larger budget the local guarantee is kept as it is.
 LARGEST_AMPLIFIED = 30.0
@@ -56,7 +60,7 @@ class Point(NamedTuple):
     slot: float
 
 
-def reach_of(dimension=None):
+def reach_of(dimension: int | None = None) -> float:
     """Radius of a ball around any set of inputs, in units of the diameter of the set, rounded up.
 
     Jung's theorem: sqrt(k / (2 (k + 1))) in k dimensions.
@@ -66,7 +70,7 @@ def reach_of(dimension=None):
     return sqrt(dimension / (2.0 * (dimension + 1.0))) * (1.0 + 1e-12)
 
 
-def weight_moments(reach, cap):
+def weight_moments(reach: float, cap: float) -> tuple[float, float]:
     """E min(u, U), rounded down, and E min(u, U)^2, rounded up, for log u ~ N(-A^2/2, A^2)."""
     log_cap = log(cap)
     mean = 1.0 - gdp_delta(log_cap, reach) * (1.0 + RELATIVE)
@@ -75,7 +79,13 @@ def weight_moments(reach, cap):
     return mean - RELATIVE, (below + above) * (1.0 + RELATIVE)
 
 
-def _chords(masses, means, ends, values, error):
+def _chords(
+    masses: np.ndarray,
+    means: np.ndarray,
+    ends: np.ndarray,
+    values: np.ndarray,
+    error: tuple[np.ndarray, np.ndarray],
+) -> "Scalar":
     """Upper bound of the mean of a convex function from cells of known mass and first moment.
 
     Between the ``ends`` of a cell a convex function lies below its chord, whose mean needs the mass
@@ -90,7 +100,9 @@ def _chords(masses, means, ends, values, error):
     return total + (error[0] * (sizes + np.abs(ends[:-1]) * slopes) + error[1] * slopes).sum()
 
 
-def tilted_moments(tilt, epsilon, mu, cut, loss):
+def tilted_moments(
+    tilt: float, epsilon: float, mu: float, cut: float, loss: float
+) -> tuple[float, float]:
     """Upper bounds of E exp(lambda X^+) - 1 and of E exp(-lambda X^-) - 1, and X = X^+ - X^-.
 
     X = min(G*, T)^+ / (1 - eta) - G*^-, with lambda = ``tilt``, T = ``cut`` and eta = ``loss``.
@@ -116,7 +128,14 @@ def tilted_moments(tilt, epsilon, mu, cut, loss):
     return float(plus), float(min(minus, 0.0))
 
 
-def _convex_mean(z, mu, line, ends, values, tail):
+def _convex_mean(
+    z: np.ndarray,
+    mu: float,
+    line: tuple[float, float],
+    ends: np.ndarray,
+    values: np.ndarray,
+    tail: float,
+) -> "Scalar":
     """Upper bound of the mean of a convex function of W = a exp(mu Z - mu^2/2) + b, Z normal.
 
     ``line`` is (a, b). W is at the ``ends`` of its cells, where the function has these ``values``,
@@ -131,7 +150,9 @@ def _convex_mean(z, mu, line, ends, values, tail):
     return _chords(masses, means, ends, values, error) + plain[-1] * values[-1] * tail
 
 
-def log_slot_mean(n, plus, minus, reach, cap, rest):
+def log_slot_mean(
+    n: int, plus: float, minus: float, reach: float, cap: float, rest: float
+) -> float:
     """Log of an upper bound of E (phi + v (phi_+ - phi))^(n-1) over the first slot.
 
     phi_+ = 1 + ``plus`` and phi = phi_+ + ``minus``; v grows with u = exp(A Z + A^2/2) and is
@@ -152,7 +173,7 @@ def log_slot_mean(n, plus, minus, reach, cap, rest):
     return float(top + log(np.exp(logs - top).sum()))
 
 
-def log_sorter_delta(epsilon, mu, n, reach, point):
+def log_sorter_delta(epsilon: float, mu: float, n: int, reach: float, point: Point) -> float:
     """Log of the delta that the theorem proves at one choice of its free numbers, rounded up.
 
     ``reach`` is A / mu. It is at most 0, which says nothing.
@@ -188,7 +209,7 @@ def log_sorter_delta(epsilon, mu, n, reach, point):
     return min(0.0, total)
 
 
-def _log(value):
+def _log(value: float) -> float:
     return log(value) if value > 0.0 else -inf
 
 
@@ -196,12 +217,14 @@ def _log(value):
 STEPS = (0.15, 0.5, 0.15, 1.0, 0.2)
 
 
-def nearby_best(budget, mu, n, reach, numbers, largest):
+def nearby_best(
+    budget: Budget, mu: float, n: int, reach: float, numbers: list[float], largest: int
+) -> tuple[float, Point]:
     """Value and free numbers of a local minimum of the bound near some, by so many evaluations."""
     # It takes a quarter of a second to load, and without shuffling it is not needed.
     from scipy.optimize import minimize
 
-    def bound(x):
+    def bound(x: np.ndarray) -> float:
         return log_sorter_delta(budget.epsilon, mu, n, reach, Point(*x))
 
     simplex = numbers + np.vstack([np.zeros(5), np.diag(STEPS)])
@@ -210,7 +233,7 @@ def nearby_best(budget, mu, n, reach, numbers, largest):
     return found.fun, Point(*map(float, found.x))
 
 
-def sorter_mu(budget, n, reach):
+def sorter_mu(budget: Budget, n: int, reach: float) -> float:
     """Largest mu of a Gaussian report for which a proof was found, or 0; ``reach`` is A / mu."""
     if n < 3:
         return 0.0
@@ -222,7 +245,7 @@ def sorter_mu(budget, n, reach):
 
 
 @lru_cache(maxsize=1)
-def _table():
+def _table() -> Any:
     """Free numbers by linear interpolation in a table, which `benchmarks/shuffle_points.py` makes.
 
     It is a function of the logarithms of epsilon, of n and of one over delta, also beyond its ends.
@@ -233,14 +256,14 @@ def _table():
     return RegularGridInterpolator(**read, bounds_error=False, fill_value=None)
 
 
-def _largest_mu(budget, n, reach, point, mu):
+def _largest_mu(budget: Budget, n: int, reach: float, point: Point, mu: float) -> float:
     """Largest mu near the given one at which this point proves the budget, or 0."""
     target = log(budget.delta)
     low = 0.0
     high = mu
     factor = 1.03
 
-    def proves(value):
+    def proves(value: float) -> bool:
         return log_sorter_delta(budget.epsilon, value, n, reach, point) <= target
 
     while low == 0.0 and high > 0.5 * mu:
@@ -261,18 +284,20 @@ SMALLEST_EPSILON = 1e-6  # below it exp(epsilon) - 1 loses its digits, and nothi
 MARGIN = 1e-4  # taken off every result, relatively: far above the errors of floating point
 
 
-def weight_square(p, top):
+def weight_square(p: float, top: float) -> float:
     """E min(u, U)^2 with U = p, rounded up."""
     return (p * top + 1.0 - top) * (1.0 + 1e-12)
 
 
-def atoms(p, boost, top):
+def atoms(p: float, boost: float, top: float) -> tuple[np.ndarray, np.ndarray]:
     """Values and probabilities of G*, for the worst inputs of the other users."""
     values = np.array([p - boost, 0.0, 1.0 - boost, 1.0 - boost * p])
     return values, np.array([top / p, top - top / p, 1.0 - top - top / p, top / p])
 
 
-def two_level_delta(epsilon, local_epsilon, n, top, delta):
+def two_level_delta(
+    epsilon: float, local_epsilon: float, n: int, top: float, delta: float
+) -> float:
     """Delta of n shuffled reports of two levels, rounded up.
 
     Parameters
@@ -327,7 +352,7 @@ def two_level_delta(epsilon, local_epsilon, n, top, delta):
 
 
 @lru_cache(maxsize=1024)
-def amplified(budget: Budget, n: int, *, dimension: Any = None) -> Budget:
+def amplified(budget: Budget, n: int, *, dimension: int | None = None) -> Budget:
     """Budget that each of n users may spend on one Gaussian report, so that all meet ``budget``.
 
     Parameters
@@ -376,7 +401,7 @@ def amplified(budget: Budget, n: int, *, dimension: Any = None) -> Budget:
 
 
 @lru_cache(maxsize=1024)
-def amplified_epsilon(budget: Budget, n: int, top: Any) -> float:
+def amplified_epsilon(budget: Budget, n: int, top: Callable[[float], float]) -> float:
     """Largest local epsilon that is proved for each of n reports of two levels to meet ``budget``.
 
     Parameters
@@ -422,13 +447,15 @@ def amplified_epsilon(budget: Budget, n: int, top: Any) -> float:
         return epsilon
     high = min(LARGEST_AMPLIFIED, epsilon + log(n) + 1.0)
 
-    def proves(local_epsilon):
+    def proves(local_epsilon: float) -> bool:
         return _pure_delta(budget, local_epsilon, n, top) <= delta
 
     return bisected(proves, epsilon, high, steps=30)[0]
 
 
-def _pure_delta(budget, local_epsilon, n, top):
+def _pure_delta(
+    budget: Budget, local_epsilon: float, n: int, top: Callable[[float], float]
+) -> float:
     """Delta at a local epsilon that is larger by MARGIN, with the same likely values."""
     larger = local_epsilon * (1.0 + MARGIN)
     likely = top(local_epsilon)
@@ -436,7 +463,7 @@ def _pure_delta(budget, local_epsilon, n, top):
     return two_level_delta(budget.epsilon, larger, n, odds / (1.0 + odds), budget.delta)
 
 
-def _counted(n):
+def _counted(n: int) -> int:
     if n < 1:
         raise ValueError(f"n={n} must be at least 1: the number of reports shuffled together.")
     # More than 1e7 reports hide a user even better: counting fewer of them is safe, and fast.

@@ -192,7 +192,7 @@ class Query(Summed, ABC):
             The sum, for any values of the rows.
         """
 
-    def local_noise(self, budget: Any) -> Any:
+    def local_noise(self, budget: Any) -> Noise:
         """Law of the noise that one user adds to a report under this budget.
 
         Parameters

@@ -7,7 +7,7 @@ shuffled or not, or to hidden sums. One stream has no noise.
 from abc import ABC, abstractmethod
 from copy import deepcopy
 from math import prod, sqrt
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -15,17 +15,27 @@ from .._linalg import CompensatedSum
 from .._stored import stored_in_policies
 from ..exceptions import PrivacyError
 from ..records import as_rows
-from ._accounting._cost import Budget, Cost
-from ._accounting._guarantee import Capabilities, Guarantee, capabilities
+from ._accounting._cost import Cost
+from ._accounting._guarantee import capabilities
 from ._accounting._lattice import Lattice
 from ._ledger._numbering import Hashed, Numbering, TurnLock
 from ._noise._codebook_noise import CodebookNoise
-from ._noise._laws import GaussianNoise, door
+from ._noise._laws import GaussianNoise, Noise, door
 from ._query import Answer
+
+if TYPE_CHECKING:
+    from .._contracts import Array
+    from ._accounting._cost import Budget
+    from ._accounting._guarantee import Capabilities, Guarantee
+    from ._accounting._report import PrivacyReport
+    from ._noise._codebook_law import LiftedReports
+    from ._noise._laws import NoiseSource
+    from ._query import Query
+    from ._session._base import Session
 
 
 @stored_in_policies
-class Raw(list):
+class Raw(list[Any]):
     """List of records, before any noise."""
 
 
@@ -56,7 +66,7 @@ class Stream(ABC):
         Reads so far.
     sensitivity : float
         Sensitivity of all that gets noise, together.
-    noise : GaussianNoise
+    noise : Noise
         Law of one draw of noise (a read adds several up).
     cost : Cost
         What one record has paid.
@@ -65,10 +75,10 @@ class Stream(ABC):
         The promise to a record for what was charged.
     """
 
-    noise: GaussianNoise
+    noise: Noise
     cost: Cost
 
-    def __init__(self, query: Any, n_reads: int, batch: int | None = None) -> None:
+    def __init__(self, query: "Query", n_reads: int, batch: int | None = None) -> None:
         if n_reads < 1:
             raise ValueError(f"n_reads={n_reads} must be at least 1.")
         self.query = query
@@ -79,7 +89,9 @@ class Stream(ABC):
         self.sensitivity = query.sensitivity
         self.n = self.reads = self._pending = 0
         self._increment = CompensatedSum(query.shape)
-        self._released: list = []  # (number of records, noise) of each read, both public
+        self._released: list[
+            tuple[int, Noise]
+        ] = []  # (number of records, noise) of each read, both public
 
     @property
     def pending(self) -> np.ndarray:
@@ -90,7 +102,7 @@ class Stream(ABC):
         # A shallow copy would share the sum and draw noise of its own.
         return deepcopy(self)
 
-    def check(self, budget: Any) -> None:
+    def check(self, budget: "Budget") -> None:
         """Refuse what cannot be had for this budget: public, and before anything is charged.
 
         Parameters
@@ -111,7 +123,9 @@ class Stream(ABC):
             f"{type(self).__name__} protects single records: divide the budget by their number."
         )
 
-    def begin(self, noise: Any, cost: Cost, report: Any, source: Any) -> Any:
+    def begin(
+        self, noise: Noise, cost: Cost, report: "PrivacyReport", source: "NoiseSource"
+    ) -> Self:
         """Take what the session has calibrated, charged and reported.
 
         Parameters
@@ -144,11 +158,11 @@ class Stream(ABC):
         return self.report.privacy
 
     @property
-    def can(self) -> Capabilities:
+    def can(self) -> "Capabilities":
         """What that model can."""
         return capabilities(self.model)
 
-    def number(self, numbering: Any) -> Self:
+    def number(self, numbering: Numbering) -> Self:
         """Take the numbers of its reads from an object that has several streams.
 
         Parameters
@@ -165,7 +179,7 @@ class Stream(ABC):
         return self
 
     @property
-    def guarantee(self) -> Guarantee:
+    def guarantee(self) -> "Guarantee":
         """The promise to a record for what was charged."""
         return self.report.guarantee
 
@@ -204,7 +218,7 @@ class Stream(ABC):
         with self.__dict__.setdefault("_lock", TurnLock()):
             return self._read()
 
-    def _read(self):
+    def _read(self) -> Answer:
         if self.reads >= self.n_reads:
             raise PrivacyError(
                 f"the stream was opened for {self.n_reads} reads, which have all been made: "
@@ -221,7 +235,7 @@ class Stream(ABC):
         self._released.append((self.n, noise))
         return Answer(value, self.n, noise)
 
-    def between(self, first: int, last: int) -> Any:
+    def between(self, first: int, last: int) -> Noise:
         """Law of the noise of the sum of the records between two reads.
 
         Parameters
@@ -241,23 +255,23 @@ class Stream(ABC):
             return noise
         return noise.minus(self._released[first - 1][1])
 
-    def _add_noise(self, exact, noise):
+    def _add_noise(self, exact: np.ndarray, noise: Noise) -> "Array":
         """Add noise: once for each read, whatever copies of the stream make it too.
 
         Repeated noise was drawn all the same, so that reproducible noise stays in step.
         """
         return self._settled(self._source.add(exact, noise))
 
-    def _settled(self, drawn):
+    def _settled(self, drawn: np.ndarray) -> "Array":
         """The draw of this read, or the first one of a copy."""
         return self._numbering.settle(self.reads, drawn[None])[0]
 
-    def _prepare(self):
+    def _prepare(self) -> None:
         """Make the state of no records; ``noise`` is known."""
         self._total = np.zeros(self.query.shape)
 
     @abstractmethod
-    def _release(self, increment, count):
+    def _release(self, increment: np.ndarray, count: int) -> tuple[np.ndarray, Noise]:
         """Return the noisy running sum and its noise law; the increment holds ``count`` records."""
 
 
@@ -303,7 +317,7 @@ class FactorStream(Stream):
     array([7. , 7.9, 8.3, 8.5, 8.8, 8.9, 9.1, 9.2])
     """
 
-    def __init__(self, query: Any, n_reads: int, batch: int | None = None) -> None:
+    def __init__(self, query: "Query", n_reads: int, batch: int | None = None) -> None:
         super().__init__(query, n_reads, batch)
         self._rates, self._weights = _geometric_root(n_reads)
         powers = (1.0 - self._rates) ** np.arange(n_reads)[:, None]
@@ -330,14 +344,14 @@ class FactorStream(Stream):
             squares.append(column @ column / a)
         self.sensitivity = sqrt(places * max(squares)) * self.query.sensitivity
 
-    def _prepare(self):
+    def _prepare(self) -> None:
         self._states = [CompensatedSum(self.query.shape) for _ in self._rates]
         size = prod(self.query.shape) + 1  # and a sequence 1, 0, 0, ..., of which B makes its row
         self._noisy_states = np.zeros((len(self._rates), size))
         self._total = np.zeros(size)
-        self._row = []  # b_j
+        self._row: list[float] = []  # b_j
 
-    def _release(self, increment, count):
+    def _release(self, increment: np.ndarray, count: int) -> tuple[np.ndarray, Noise]:
         exact = np.zeros(self.query.shape)
         for state, rate, weight in zip(self._states, self._rates, self._weights, strict=True):
             state.decay(rate)
@@ -364,7 +378,7 @@ class FactorStream(Stream):
         return GaussianNoise(self.noise.scale * sqrt(row @ row))
 
 
-def _geometric_root(n_reads):
+def _geometric_root(n_reads: int) -> tuple[np.ndarray, np.ndarray]:
     """Rates 2^-b and weights w_b >= 0 of sum_b w_b (1 - 2^-b)^k close to binom(2k, k) / 4^k.
 
     The weights are those of the least squared error relative to the root's. The rates are powers of
@@ -406,7 +420,7 @@ class ExactStream(Stream):
     def spread(self, places: int) -> None:
         """Nothing is protected."""
 
-    def _release(self, increment, count):
+    def _release(self, increment: np.ndarray, count: int) -> tuple[np.ndarray, Noise]:
         self._total = self._total + increment
         return self._total, self.noise
 
@@ -434,6 +448,8 @@ class LocalStream(Stream):
     100 42.2
     """
 
+    query: Any  # one of a codebook has `records`
+
     def push(self, X: Any, y: Any, count: int | None = None) -> Self:
         """Add records to the sum; they are seen in the next read.
 
@@ -447,7 +463,7 @@ class LocalStream(Stream):
         self._pending += rows.n if count is None else count
         return self
 
-    def take(self, reports: Any) -> Self:
+    def take(self, reports: "LiftedReports") -> Self:
         """Add reports that users have made.
 
         Parameters
@@ -462,15 +478,15 @@ class LocalStream(Stream):
         self._pending += len(reports.directions)
         return self
 
-    def _moments(self, reports):
+    def _moments(self, reports: "LiftedReports") -> np.ndarray:
         """Sums of reports, which do not tell in which order a shuffler got them."""
         return (reports.unordered() if self.can.amplifies else reports).moments()
 
-    def _prepare(self):
+    def _prepare(self) -> None:
         super()._prepare()
         self._waiting = Raw()
 
-    def _release(self, increment, count):
+    def _release(self, increment: np.ndarray, count: int) -> tuple[np.ndarray, Noise]:
         if count and isinstance(self.noise, CodebookNoise):  # the increment is a sum of reports
             if self._waiting:
                 phi, r = map(np.concatenate, zip(*self._waiting, strict=True))
@@ -485,12 +501,12 @@ class LocalStream(Stream):
 class BatchedStream(Stream):
     """Running sums of batches whose users hide each other; not for direct use."""
 
-    def check(self, budget: Any) -> None:
+    def check(self, budget: "Budget") -> None:
         """Refuse a stream of which nobody knows who hides whom."""
         if self.batch is None or self.batch < 1:
             raise ValueError(f"batch={self.batch} must be the public number of users of a batch.")
 
-    def _read(self):
+    def _read(self) -> Answer:
         if self._pending < int(self.batch or 0) and self.reads < self.n_reads:
             raise PrivacyError(
                 f"{self._pending} users do not fill a batch of {self.batch}: too few to hide each "
@@ -563,16 +579,16 @@ class SharedSumStream(BatchedStream):
     4.2
     """
 
-    def check(self, budget: Budget) -> None:
+    def check(self, budget: "Budget") -> None:
         """Refuse a batch that is not public, or whose sum does not fit."""
         super().check(budget)
         self.batch_noise(budget.mu)
 
-    def _release(self, increment, count):
+    def _release(self, increment: np.ndarray, count: int) -> tuple[np.ndarray, Noise]:
         self._total = self._total + self._add_noise(increment, self.noise)
         return self._total, self.noise.summed(self.reads)
 
-    def batch_noise(self, mu: float) -> Any:
+    def batch_noise(self, mu: float) -> GaussianNoise:
         """Law of the noise that makes the sum of a batch mu-Gaussian-DP."""
         size = prod(self.query.shape)
         batch = int(self.batch or 0)
@@ -580,7 +596,9 @@ class SharedSumStream(BatchedStream):
         return GaussianNoise(lattice.scale)
 
 
-def stream_of(session, query, budget, horizon, batch):
+def stream_of(
+    session: "type[Session]", query: "Query", budget: "Budget", horizon: int, batch: int | None
+) -> Stream:
     """Stream that a session has not begun: what is public has been checked.
 
     Parameters

@@ -245,6 +245,7 @@ class Rows(ABC):
     stored_sparse = False
     rows_each = 1  # most rows of a record, which is public
     by_person: Any = None  # of rows that are elsewhere: brings those of each person together
+    shared_sum: Any = None  # of rows on devices: a sum to which all of them add their noise
     devices: Any = None  # how many devices keep the rows of sums, and who adds noise
     lineage: Any = None  # where rows are kept in a file that is paid for once
 

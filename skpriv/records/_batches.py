@@ -20,13 +20,14 @@ from scipy.sparse import issparse
 from .._stored import set_state
 from .._printing import first_names
 from ..exceptions import InvalidValues
-from ._base import CHUNK_ROWS, ArrayRows, ChunkRows, Rows, canonical
+from ._base import CHUNK_ROWS, ChunkRows, Rows, canonical
 from ._identity import present_names
-from ._subset import Subset
 from ._values import OTHER_ROWS, RENAME, finite, floats, foreign, quietly, silence
 
 if TYPE_CHECKING:
     from .._contracts import Array
+    from ._base import ArrayRows
+    from ._subset import Subset
 
 AHEAD = 2  # blocks that are read while another one is used
 NO_LENGTH = (
@@ -320,7 +321,7 @@ class BatchRows(FetchedRows):
         found = [np.empty((0, self.n_features)), *self.each(lambda X, y: X)]
         return np.concatenate(found).astype(dtype or np.float64, copy=False)
 
-    def loaded(self, subset: Subset | None, most_bytes: int) -> ArrayRows | None:
+    def loaded(self, subset: "Subset | None", most_bytes: int) -> "ArrayRows | None":
         """The rows of a subset in memory, if they are no more than that; read in one pass."""
         n = self.n if subset is None else len(subset)
         if not self.has_target or _size(n, self.n_features) > most_bytes:
@@ -328,12 +329,12 @@ class BatchRows(FetchedRows):
         pieces = self.pieces(self._chunk_length(None, False, subset), subset, False)
         return self._joined([_copied(*piece()) for piece in pieces], n)
 
-    def _joined(self, chunks: list[Any], n: int) -> ArrayRows:
+    def _joined(self, chunks: list[Any], n: int) -> "ArrayRows":
         return ChunkRows(chunks, n, self.n_features, self.n_jobs).joined()
 
     def loaded_with_targets(
-        self, subset: Subset | None, most_bytes: int
-    ) -> tuple[ArrayRows | None, ArrayRows | None]:
+        self, subset: "Subset | None", most_bytes: int
+    ) -> "tuple[ArrayRows | None, ArrayRows | None]":
         """The rows of a subset and, without columns of X, all rows, from one pass.
 
         Either is None if it does not fit. The subset comes first: it answers more questions.

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import cache, partial, reduce
 from itertools import chain, starmap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._linalg import CompensatedSum
 from ..exceptions import InvalidValues
-from ._base import ArrayRows, Rows, Summed, computed
+from ._base import ArrayRows, Rows, computed
 from ._batches import (
     OTHER_LENGTH, BatchRows, FetchedRows, chosen_columns, dense, length, pick, stated,
 )  # fmt: skip
@@ -19,6 +19,9 @@ from ._subset import Subset
 from ._values import (
     INVALID_VALUES, OTHER_ROWS, Unread, is_dask, is_dask_frame, public_shape, unless_unread,
 )  # fmt: skip
+
+if TYPE_CHECKING:
+    from ._base import Summed
 
 FAN_IN = 8  # number of sums that one task of the tree adds up
 
@@ -194,7 +197,7 @@ class DaskRows(FetchedRows):
 
         return array(None) if kind is None else kind(*map(array, range(len(kind._fields))))
 
-    def total(self, query: Summed, subset: Any = None) -> Any:
+    def total(self, query: "Summed", subset: Any = None) -> Any:
         """Sum with its correction, computed where the rows are."""
         subset = self.chosen(subset)
         local = [_local(subset, *place) for place in self._ranges()]

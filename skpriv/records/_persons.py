@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._linalg import CompensatedSum
 from ._base import CHUNK_ROWS, KEPT_BYTES, ArrayRows, ChunkRows, Rows, Summed, added, in_threads
 from ._subset import Subset
 
 if TYPE_CHECKING:
     from .._contracts import Array
+    from .._linalg import CompensatedSum
 
 
 class PersonRows(Rows):
@@ -96,7 +96,7 @@ class PersonRows(Rows):
         """How often the rows were read; None if they are in memory."""
         return self._source.passes
 
-    def total(self, query: Summed, subset: Any = None) -> CompensatedSum:
+    def total(self, query: Summed, subset: Any = None) -> "CompensatedSum":
         """Sum over all persons or a subset of them, with its correction."""
         subset = self.chosen(subset)
         self._bring()
@@ -268,14 +268,14 @@ class PersonChunks(ChunkRows):
     rows_each : int
     """
 
-    def total(self, query: Summed, subset: Any = None) -> CompensatedSum:
+    def total(self, query: Summed, subset: Any = None) -> "CompensatedSum":
         """Sum over all persons, with its correction."""
         return _sum_of_chunks(query, self.pieces(0), self.rows_each, self.n_jobs)
 
 
 def _sum_of_chunks(
     query: Summed, pieces: Iterable[Callable[[], Any]], largest: int, n_jobs: int | None
-) -> CompensatedSum:
+) -> "CompensatedSum":
     """Sum of a query over chunks (X, y, starts) of persons, with its correction."""
 
     def chunk_sum(piece: Callable[[], Any]) -> "Array":

@@ -9,16 +9,14 @@ with them is one fixed sentence.
 
 import json
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import issparse
 
 from .._printing import installed
 from ._base import KEPT_BYTES, ArrayRows, Rows, canonical
-from ._batches import (
-    BatchRows, FetchedRows, check_length, chosen_columns, frame, is_table, length, split,
-)  # fmt: skip
+from ._batches import BatchRows, check_length, chosen_columns, frame, is_table, length, split
 from ._dask import DaskRows
 from ._dtypes import refuse_dtypes, refuse_no_numbers
 from ._sources import Frame, ParquetFiles, arrow_schema, source_of
@@ -26,6 +24,9 @@ from ._values import (
     aloud, finite, floats, foreign, is_dask, named, numeric, public_shape, quietly, silence,
     stand_in,
 )  # fmt: skip
+
+if TYPE_CHECKING:
+    from ._batches import FetchedRows
 
 UNNAMED_INDEX = "__index_level_"  # how Arrow names the index of pandas that has no name
 
@@ -42,7 +43,7 @@ def is_lazy(X: Any) -> bool:
 
 def from_table(
     table: Any, target: Any = None, features: Any = None, *, n: int | None = None
-) -> FetchedRows:
+) -> "FetchedRows":
     """Rows of a table that is read in batches.
 
     Parameters
@@ -111,7 +112,7 @@ def from_table(
     return rows
 
 
-def from_parquet(path: Any, target: Any = None, features: Any = None) -> FetchedRows:
+def from_parquet(path: Any, target: Any = None, features: Any = None) -> "FetchedRows":
     """Rows of a Parquet file, or of a folder of them, read again for each answer.
 
     Parameters

@@ -69,7 +69,7 @@ def denoised_gram(
 
 
 def prior_model(
-    part: float, priors: np.ndarray, values: np.ndarray, vectors: np.ndarray, n_jobs: int = 1
+    part: float, priors: np.ndarray, values: np.ndarray, vectors: np.ndarray, n_jobs: int | None = 1
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """The part of the posterior of b = tau L c that does not depend on the size of the noise.
 
@@ -219,7 +219,7 @@ class Pool:
         length: float,
         curator: bool,
         gram: tuple[np.ndarray, float] | None = None,
-        n_jobs: int = 1,
+        n_jobs: int | None = 1,
         most_sampling: float = SAMPLING,
     ) -> None:
         width = max(prior.shape[1] for prior in priors)

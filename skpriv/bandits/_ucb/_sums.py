@@ -660,8 +660,9 @@ class PhasedSums:
                 batch=batch,
                 **self._options,
             )
+            cost: Any = stream.report.charged
             for _ in range(self._releases - 1):  # a person pays for each of these reports
-                charge(stream.report.charged, self._options["name"])
+                charge(cost, self._options["name"])
         stream = stream.number(self._numbering.part(self._opened))
         if self.report is None:
             self.report = PrivacyReport(

@@ -4,7 +4,7 @@ import secrets
 from bisect import bisect_left
 from functools import lru_cache
 from math import inf, log, pi, sqrt
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import special
@@ -13,6 +13,9 @@ from ... import _wire
 from ..._linalg import BLOCK_ENTRIES, FLOAT_STEP, blocks_of, quadratic_forms, vech
 from ..._stored import frozen, frozen_object, stored
 from ..._wire import draw_ranks
+
+if TYPE_CHECKING:
+    from ..._contracts import Array
 
 TYPICAL_NORM = 0.5  # public norm of theta* for which a code is chosen, by the noise b - A theta*
 
@@ -51,7 +54,7 @@ class Codebook:
     count: int
     nearest: int
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.size < 2 or not 1 <= 2 * self.nearest <= self.count:
             raise ValueError(
                 f"a codebook needs size >= 2 and 1 <= nearest <= count / 2, got {self}."
@@ -84,7 +87,7 @@ class Codebook:
         odds = self.probability / max(1.0 - self.probability, FLOAT_STEP) * others / self.nearest
         return max(log(near) - log(far), log(odds))
 
-    def density(self, t: float) -> np.ndarray:
+    def density(self, t: float) -> "Array":
         """Density of a reported direction f at t = <f, v>, over that of a uniform direction.
 
         Parameters
@@ -103,7 +106,7 @@ class Codebook:
         among = special.betainc(K - m, m, special.betainc(beta, beta, (1.0 + t) / 2.0))
         return 1.0 - self.gain + self.gain * K / m * among
 
-    def moment(self, order: Any) -> float:
+    def moment(self, order: int) -> float:
         """E t^order, for orders 1 to 4: uniform directions have 0, 1 / D, 0, 3 / (D (D + 2)).
 
         Parameters
@@ -193,7 +196,7 @@ def best_codebook(size: int, epsilon: float, use: str = "moments") -> "Codebook"
     """
     count = 64 if epsilon <= 2.0 else 256 if epsilon <= 4.0 else 1024
 
-    def noise(nearest):
+    def noise(nearest: int) -> float:
         return Codebook(size, epsilon, count, nearest).noise(use)
 
     # As m grows the noise falls, and then it rises.
@@ -203,7 +206,7 @@ def best_codebook(size: int, epsilon: float, use: str = "moments") -> "Codebook"
 
 
 @lru_cache(maxsize=1024)
-def _near_moments(size, count, nearest):
+def _near_moments(size: int, count: int, nearest: int) -> tuple[float, ...]:
     """E t^k of one of the m nearest, for k = 1 to 4."""
     t, uniform, below = _coordinate(size)
     # Probability that a direction at t is one of the m nearest of K.
@@ -214,7 +217,7 @@ def _near_moments(size, count, nearest):
 
 
 @lru_cache(maxsize=64)
-def _coordinate(size):
+def _coordinate(size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Nodes, weights and distribution function of a coordinate of a uniform unit vector.
 
     In the angle, where its density is sin^(D-2), by Gauss and Legendre.
@@ -228,7 +231,7 @@ def _coordinate(size):
     return t, weights / weights.sum(), special.betainc(beta, beta, (1.0 + t) / 2.0)
 
 
-def secure_directions(vectors, code):
+def secure_directions(vectors: np.ndarray, code: Codebook) -> np.ndarray:
     """Reported directions of users, by a codebook and an exact draw for each of them.
 
     The work of single devices, many at a time. The ranks are drawn first, by exact integers of the
@@ -267,7 +270,9 @@ def secure_directions(vectors, code):
     return reported
 
 
-def simulated_directions(vectors, code, rng):
+def simulated_directions(
+    vectors: np.ndarray, code: Codebook, rng: np.random.RandomState
+) -> "Array":
     """Reported directions of users by their law, without codebooks: O(size) a user, for study.
 
     Parameters
@@ -294,14 +299,16 @@ def simulated_directions(vectors, code, rng):
     return t[:, None] * vectors + beside
 
 
-def reported_about(vectors, code, rng):
+def reported_about(
+    vectors: np.ndarray, code: Codebook, rng: np.random.RandomState | None
+) -> np.ndarray:
     """Reported directions of users: by codebooks and exact draws, or by their law for study."""
     if rng is None:
         return secure_directions(vectors, code)
     return simulated_directions(vectors, code, rng)
 
 
-def random_signs(means, rng):
+def random_signs(means: np.ndarray, rng: Any) -> np.ndarray:
     """Random signs with these means; without a generator by a secure seed. See `draw_sign`."""
     if rng is None:
         rng = np.random.Generator(np.random.SFC64(secrets.randbits(256)))
@@ -324,11 +331,11 @@ class LiftedReports:
     directions: np.ndarray
     code: Codebook
 
-    def part(self, chosen: Any) -> Any:
+    def part(self, chosen: Any) -> "LiftedReports":
         """Some of the reports, by a slice or by their places."""
         return LiftedReports(self.directions[chosen], self.code)
 
-    def unordered(self) -> Any:
+    def unordered(self) -> "LiftedReports":
         """The reports as a shuffler sends them on: their order follows from them alone.
 
         Sums depend on the order of their terms, in their last digit.
@@ -340,12 +347,12 @@ class LiftedReports:
         return self.part(order)
 
     @property
-    def target(self) -> Any:
+    def target(self) -> "Array":
         """Estimate of sum r phi."""
         return self.directions[:, :-1].sum(axis=0) / self.code.mean
 
     @property
-    def square(self) -> Any:
+    def square(self) -> "Array":
         """Estimate of sum phi phi'."""
         n = len(self.directions)
         D = self.code.size
@@ -353,11 +360,11 @@ class LiftedReports:
         products = self.directions[:, :-1].T @ self.directions[:, :-1]
         return products / c2 + n / D * (1.0 - 1.0 / c2) * np.eye(D - 1)
 
-    def moments(self) -> Any:
+    def moments(self) -> np.ndarray:
         """(sum r phi, vech sum phi phi', n): the last is the sum of squares of the signs."""
         return np.concatenate([self.target, vech(self.square), [float(len(self.directions))]])
 
-    def error_gram(self, theta: Any) -> Any:
+    def error_gram(self, theta: np.ndarray) -> np.ndarray:
         """Sum of g g', g = b_i - A_i theta: the sandwich of the equations, privacy included."""
         D = self.code.size
         c1 = self.code.mean

@@ -7,7 +7,7 @@ user, which is true with the larger of two integer weights.
 from dataclasses import replace
 from functools import lru_cache
 from math import inf, log, sqrt
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -17,6 +17,10 @@ from ..._wire import draw_ranks
 from .._accounting._cost import Cost
 from ._codebook_law import Codebook, LiftedReports, best_codebook
 from ._laws import Noise
+
+if TYPE_CHECKING:
+    from ..._contracts import Array, Scalar
+    from ._laws import NoiseSource
 
 
 class ReportNoise(Noise):
@@ -29,11 +33,11 @@ class ReportNoise(Noise):
         """Price of one report: epsilon, whatever its content is."""
         return Cost.from_epsilon(self.epsilon)
 
-    def summed(self, reports: Any) -> Any:
+    def summed(self, reports: int) -> Self:
         """Law of the sum over this many times the users."""
         return replace(self, reports=self.reports * reports)  # type: ignore[type-var]
 
-    def plus(self, other: Any) -> Any:
+    def plus(self, other: Any) -> Self:
         """Law of the sum of independent sums over other users, at the same price."""
         return replace(self, reports=self.reports + other.reports)  # type: ignore[type-var]
 
@@ -62,7 +66,7 @@ class CodebookNoise(ReportNoise):
     others: tuple[tuple[Codebook, int], ...] = ()
 
     @property
-    def parts(self) -> tuple:
+    def parts(self) -> tuple[tuple[Codebook, int], ...]:
         """Codes, and how many users have each of them."""
         return ((self.code, self.reports), *self.others)
 
@@ -71,15 +75,15 @@ class CodebookNoise(ReportNoise):
         """Epsilon of one report."""
         return max(code.epsilon for code, _ in self.parts)
 
-    def plus(self, other: Any) -> Any:
+    def plus(self, other: "CodebookNoise") -> "CodebookNoise":
         """Law of the sum of independent sums over other users, whatever their codes are."""
         return self._changed(other, 1)
 
-    def minus(self, earlier: Any) -> Any:
+    def minus(self, earlier: "CodebookNoise") -> "CodebookNoise":
         """Law of this sum without the users of an earlier one, who are in it."""
         return self._changed(earlier, -1)
 
-    def _changed(self, other, sign):
+    def _changed(self, other: "CodebookNoise", sign: int) -> "CodebookNoise":
         counts = dict(self.parts)
         for code, reports in other.parts:
             counts[code] = counts.get(code, 0) + sign * reports
@@ -87,7 +91,7 @@ class CodebookNoise(ReportNoise):
         (code, reports), *others = some.items() or [(self.code, 0)]
         return CodebookNoise(code, reports, tuple(others))
 
-    def _total(self, use):
+    def _total(self, use: str) -> float:
         return sum(reports * code.noise(use) for code, reports in self.parts)
 
     def collected(self, query: Any, rows: Any, users: Any, source: Any) -> Any:
@@ -109,7 +113,7 @@ class CodebookNoise(ReportNoise):
         if rows.on_devices:
             return rows.collect(query, self, users)
 
-        def report(X, y):
+        def report(X: np.ndarray, y: np.ndarray) -> np.ndarray:
             phi, r = query.records(X, y)
             return self.reported(phi, r, source).directions
 
@@ -120,7 +124,7 @@ class CodebookNoise(ReportNoise):
             start += len(part)
         return LiftedReports(directions, self.code)
 
-    def reported(self, phi: Any, r: Any, source: Any) -> Any:
+    def reported(self, phi: np.ndarray, r: np.ndarray, source: "NoiseSource") -> LiftedReports:
         """Reports of users with these rows and targets, one index each.
 
         Parameters
@@ -145,7 +149,7 @@ class CodebookNoise(ReportNoise):
         """Root mean square of an orthonormal coordinate of the noise of sum phi phi'."""
         return sqrt(self._total("square"))
 
-    def norm_bound(self, theta_norm: Any, failure: Any) -> float:
+    def norm_bound(self, theta_norm: float, failure: float) -> float:
         """Bound on the norm of sum of b_i - A_i theta*, targets' noise included, up to this norm.
 
         b_i and A_i are a report's estimates of r phi and phi phi', and r has mean phi'theta*: the
@@ -159,7 +163,7 @@ class CodebookNoise(ReportNoise):
         first = 3.0 * bound * tail
         return mean + 0.5 * (first + sqrt(first**2 + 8.0 * tail * variance))
 
-    def martingale_bound(self, theta_norm: Any, failure: Any) -> float:
+    def martingale_bound(self, theta_norm: float, failure: float) -> float:
         """`norm_bound` where rows are chosen by the reports of earlier users, as in a bandit.
 
         The terms are then martingale differences. Pinelis (1994, Theorem 3.3): with the sum of
@@ -170,18 +174,18 @@ class CodebookNoise(ReportNoise):
         first = log(2.0 / failure) * bound / 3.0
         return first + sqrt(first**2 + 2.0 * log(2.0 / failure) * total)
 
-    def _bounds(self, theta_norm):
+    def _bounds(self, theta_norm: float) -> tuple[float, float, float]:
         """Sums over all users of the mean squares of `_term_bounds`, and the largest norm."""
         each = [(n, _term_bounds(code, float(theta_norm))) for code, n in self.parts]
         total = sum(n * bounds[0] for n, bounds in each)
         return total, sum(n * bounds[1] for n, bounds in each), max(b[2] for _, b in each)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "codebook"
 
 
 @lru_cache(maxsize=256)
-def _term_bounds(code, theta_norm):
+def _term_bounds(code: Codebook, theta_norm: float) -> tuple[float, float, float]:
     """Largest mean square of |G| and of <x, G> for unit x, and |G|, of a term G = b - A theta.
 
     G = f / c1 - f z / c2 + k theta with z = f'theta and k = (1 / c2 - 1) / D. The largest over a
@@ -196,7 +200,9 @@ def _term_bounds(code, theta_norm):
     return 1.01 * total, 1.01 * weak, bound
 
 
-def _term_moments(code, norm, cosine):
+def _term_moments(
+    code: Codebook, norm: np.ndarray, cosine: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Sum of all but the least of the eigenvalues of E G G', and the largest, given the row.
 
     The coordinate of G that lifted the row is not used: its variance is at least the least
@@ -264,12 +270,12 @@ class CodebookBlocksNoise(ReportNoise):
     reports: int = 1
 
     @property
-    def cap(self) -> Any:
+    def cap(self) -> Codebook:
         """Law of one report."""
         return best_codebook(self.size, self.epsilon, "vector")
 
     @property
-    def rows(self) -> Any:
+    def rows(self) -> int:
         """Rows of the Hadamard matrix: a power of 2, at least the number of blocks."""
         return 1 << max(self.blocks - 1, 0).bit_length()
 
@@ -301,7 +307,7 @@ class CodebookBlocksNoise(ReportNoise):
         """Sums of blocks from one report a user, which no single draw can replace."""
         buckets = np.zeros((self.rows, self.size))
 
-        def report(X, y):
+        def report(X: np.ndarray, y: np.ndarray) -> Any:
             return query.reports(X, y, self, source)
 
         for sent, reports in rows.each(report, users, self.size):
@@ -309,15 +315,15 @@ class CodebookBlocksNoise(ReportNoise):
                 column += np.bincount(sent, values, minlength=self.rows)
         return self.estimate(buckets)
 
-    def estimate(self, buckets: Any) -> np.ndarray:
+    def estimate(self, buckets: np.ndarray) -> np.ndarray:
         """Unbiased sums of the blocks, from the sums of the reports that drew each row."""
         return self.radius / self.cap.mean * walsh_hadamard(buckets)[: self.blocks]
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "codebook"
 
 
-def hadamard_entries(rows: Any, columns: Any) -> np.ndarray:
+def hadamard_entries(rows: Any, columns: Any) -> "Array":
     """Entries 1 or -1 of Sylvester's matrix: the parity of the bits that both indices share."""
     bits = np.bitwise_and(rows, columns)
     for shift in (32, 16, 8, 4, 2, 1):
@@ -325,7 +331,7 @@ def hadamard_entries(rows: Any, columns: Any) -> np.ndarray:
     return 1.0 - 2.0 * (bits & 1)
 
 
-def walsh_hadamard(values):
+def walsh_hadamard(values: np.ndarray) -> np.ndarray:
     """Product of Sylvester's matrix with an array of 2^k rows, in k steps."""
     result = np.array(values, dtype=float)
     step = 1
@@ -360,7 +366,7 @@ class ResponseNoise(ReportNoise):
     reports: int = 1
 
     @property
-    def _code(self):
+    def _code(self) -> Codebook:
         """The codebook of two directions; the probabilities of its indices depend on no length."""
         return Codebook(2, self.epsilon, 2, 1)
 
@@ -390,7 +396,7 @@ class ResponseNoise(ReportNoise):
         """Unbiased count from the number of users who sent a one; it increases with it."""
         return (ones - self.reports * (1.0 - self.truth)) / self.gain
 
-    def share(self, part: Any) -> Any:
+    def share(self, part: float) -> float:
         """Probability of a one from a random user of a population of which this part has one."""
         return 1.0 - self.truth + self.gain * part
 
@@ -406,13 +412,13 @@ class ResponseNoise(ReportNoise):
         source : NoiseSource
         """
 
-        def sent(X, y):
+        def sent(X: np.ndarray, y: np.ndarray) -> "Scalar":
             return self.sent(query.bits(X, y), source).sum()
 
         ones = sum(rows.each(sent, users))
         return np.array([self.summed(len(users)).estimate(float(ones))])
 
-    def sent(self, bits: Any, source: Any) -> np.ndarray:
+    def sent(self, bits: np.ndarray, source: "NoiseSource") -> "Array":
         """The reports of users with these bits: bits, one a user."""
         return source.responses(np.where(bits, 1.0, -1.0)[:, None], self)[:, 0] > 0.0
 
@@ -420,7 +426,7 @@ class ResponseNoise(ReportNoise):
         """Probability of a report times 2, by its product with the true sign."""
         return np.where(np.asarray(t) > 0.0, 2.0 * self.truth, 2.0 * (1.0 - self.truth))
 
-    def responses(self, signs: Any, rng: Any) -> np.ndarray:
+    def responses(self, signs: np.ndarray, rng: Any) -> np.ndarray:
         """Signs of reports about signs, one a row; ``rng`` None draws exactly, as devices do."""
         if rng is None:
             turned = draw_ranks(len(signs), 2, 1, self.epsilon) == 1
@@ -428,5 +434,5 @@ class ResponseNoise(ReportNoise):
             turned = rng.uniform(size=len(signs)) >= self.truth
         return np.where(turned[:, None], -signs, signs)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "randomised response"

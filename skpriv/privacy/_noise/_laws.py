@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from functools import lru_cache, partial, wraps
 from math import inf, sqrt
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 import numpy as np
 
@@ -27,6 +27,12 @@ from .._accounting._cost import Cost
 from .._ledger._context import during
 from ._codebook_law import random_signs, reported_about
 from ._lattice import gaussian_on_grid
+
+if TYPE_CHECKING:
+    from ..._contracts import Array
+    from ...records import Rows, Subset
+    from .._query import Query
+    from ._codebook_law import Codebook
 
 
 class Noise:
@@ -41,15 +47,15 @@ class Noise:
         """Price of adding one draw to an answer of this sensitivity."""
         raise NotImplementedError
 
-    def summed(self, reports: Any) -> Any:
+    def summed(self, reports: int) -> "Noise":
         """Law of the sum of this many independent copies."""
         raise NotImplementedError
 
-    def plus(self, other: Any) -> Any:
+    def plus(self, other: Any) -> "Noise":
         """Law of the sum of two independent draws, of this law and another one of its kind."""
         raise NotImplementedError
 
-    def minus(self, earlier: Any) -> Any:
+    def minus(self, earlier: Any) -> "Noise":
         """Law of the noise that was added since an earlier sum, which is part of this sum."""
         raise NotImplementedError
 
@@ -57,7 +63,9 @@ class Noise:
         """Value plus one draw; ``rng`` None is secure."""
         raise NotImplementedError
 
-    def collected(self, query: Any, rows: Any, users: Any, source: Any) -> Any:
+    def collected(
+        self, query: "Query", rows: "Rows", users: "Subset", source: "NoiseSource"
+    ) -> Any:
         """Sum of the noisy reports of these users, as a server would collect it.
 
         For additive noise one draw of the summed law stands for all users, exactly. A channel whose
@@ -96,7 +104,7 @@ class GaussianNoise(Noise):
     scale: float
 
     @classmethod
-    def calibrated(cls, sensitivity: float, mu: float) -> Any:
+    def calibrated(cls, sensitivity: float, mu: float) -> Self:
         """Noise that makes a release of this l2 sensitivity mu-Gaussian-DP: scale = D / mu.
 
         Parameters
@@ -135,7 +143,7 @@ class GaussianNoise(Noise):
         """
         return Cost.from_mu(sensitivity / self.scale if self.scale else inf)
 
-    def summed(self, reports: Any) -> Any:
+    def summed(self, reports: int) -> "GaussianNoise":
         """Law of the sum of this many independent copies.
 
         Parameters
@@ -150,7 +158,7 @@ class GaussianNoise(Noise):
         """
         return GaussianNoise(self.scale * sqrt(reports))
 
-    def plus(self, other: Any) -> Any:
+    def plus(self, other: "GaussianNoise") -> "GaussianNoise":
         """Law of the sum of two independent draws.
 
         Parameters
@@ -165,7 +173,7 @@ class GaussianNoise(Noise):
         """
         return GaussianNoise(sqrt(self.scale**2 + other.scale**2))
 
-    def minus(self, earlier: Any) -> Any:
+    def minus(self, earlier: "GaussianNoise") -> "GaussianNoise":
         """Law of the noise that was added since an earlier sum, which is part of this sum.
 
         Parameters
@@ -180,7 +188,7 @@ class GaussianNoise(Noise):
         """
         return GaussianNoise(sqrt(max(self.scale**2 - earlier.scale**2, 0.0)))
 
-    def added(self, value: Any, rng: Any) -> Any:
+    def added(self, value: np.ndarray, rng: Any) -> "Array":
         """Add one draw to a value, coordinate by coordinate.
 
         Parameters
@@ -199,7 +207,7 @@ class GaussianNoise(Noise):
             return gaussian_on_grid(value, self.scale)
         return value + rng.normal(scale=self.scale, size=value.shape)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "Gaussian" if self.scale else "none"
 
 
@@ -216,7 +224,7 @@ class GumbelNoise:
     scale: float
 
     @classmethod
-    def calibrated(cls, sensitivity: float, k: int, rho: Any) -> Any:
+    def calibrated(cls, sensitivity: float, k: int, rho: float) -> Self:
         """Noise for which a top-k of scores of this l_inf sensitivity costs rho (zCDP).
 
         Each of the k draws is an exponential mechanism with e0 = 2 D / scale, which is e0-bounded
@@ -230,7 +238,7 @@ class GumbelNoise:
         """Price of naming the k largest: k selections of bounded range 2 D / scale."""
         return Cost.from_range(2.0 * sensitivity / self.scale if self.scale else inf, k)
 
-    def top(self, scores: Any, k: int, rng: Any) -> np.ndarray:
+    def top(self, scores: np.ndarray, k: int, rng: Any) -> "Array":
         """Indices of the k largest noisy scores, the largest first; ``rng`` None is secure."""
         if self.scale and rng is None:
             return np.array(opendp_top(self.scale, k)(scores.tolist()), dtype=np.intp)
@@ -239,13 +247,13 @@ class GumbelNoise:
         best = np.argpartition(-scores, k - 1)[:k]
         return best[np.argsort(-scores[best], kind="stable")]
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "Gumbel top-k" if self.scale else "none"
 
 
 F = TypeVar("F", bound=Callable[..., Any])
 # Who listens to this thread, if an audit runs: see `listening`.
-_LISTENER: ContextVar = ContextVar("listener", default=None)
+_LISTENER: ContextVar[Any] = ContextVar("listener", default=None)
 
 
 def listening(listener: Any) -> AbstractContextManager[None]:
@@ -261,7 +269,7 @@ def listening(listener: Any) -> AbstractContextManager[None]:
     return during(_LISTENER, listener)
 
 
-def tell_charge(cost: Any, name: str) -> None:
+def tell_charge(cost: Cost, name: str) -> None:
     """Tell a charge, if somebody listens."""
     listener = _LISTENER.get()
     if listener is not None:
@@ -273,7 +281,7 @@ def _heard(tell: Callable[..., Any]) -> Callable[[F], F]:
 
     def decorate(method: F) -> F:
         @wraps(method)
-        def heard(self, *arguments, **named):
+        def heard(self: Any, *arguments: Any, **named: Any) -> Any:
             listener = _LISTENER.get()
             if listener is None:
                 return method(self, *arguments, **named)
@@ -286,25 +294,25 @@ def _heard(tell: Callable[..., Any]) -> Callable[[F], F]:
 
 
 @_heard
-def draws(listener, make, owner, arguments, named):
+def draws(listener: Any, make: Any, owner: Any, arguments: Any, named: Any) -> Any:
     """Decorate a method ``(self, exact, *law)`` that draws noise around an exact value."""
     return listener.draw(make.func.__name__, arguments[0], arguments[1:], make)
 
 
 @_heard
-def chooses(listener, make, owner, arguments, named):
+def chooses(listener: Any, make: Any, owner: Any, arguments: Any, named: Any) -> Any:
     """Decorate a method ``(self, *arguments)`` that makes a public random choice."""
     return listener.choice(make.func.__name__, arguments, make)
 
 
 @_heard
-def deals(listener, make, owner, arguments, named):
+def deals(listener: Any, make: Any, owner: Any, arguments: Any, named: Any) -> Any:
     """Decorate a method ``(self, rows)`` that draws a random order of the rows."""
     return listener.order(arguments[0], make)
 
 
 @_heard
-def door(listener, make, owner, arguments, named):
+def door(listener: Any, make: Any, owner: Any, arguments: Any, named: Any) -> Any:
     """Decorate a method of a session or stream that gives out an answer."""
     question, rest = (arguments[0], arguments[1:]) if arguments else (owner.query, ())
     return listener.answer(make.func.__name__, owner, question, (*rest, named), owner.pending, make)
@@ -336,61 +344,61 @@ class NoiseSource:
             self.rng = check_random_state(random_state)
 
     @draws
-    def add(self, value: Any, noise: Any) -> np.ndarray:
+    def add(self, value: Any, noise: Noise) -> "Array":
         """Value plus a draw of the noise."""
         value = np.asarray(value, dtype=float)
         return noise.added(value, self.rng) if noise.scale else value
 
     @draws
-    def top(self, scores: Any, k: int, noise: Any) -> np.ndarray:
+    def top(self, scores: np.ndarray, k: int, noise: GumbelNoise) -> np.ndarray:
         """Indices of the k largest noisy scores, the largest first."""
         return noise.top(scores, k, self.rng)
 
     @draws
-    def lifted_reports(self, records: Any, code: Any) -> Any:
+    def lifted_reports(self, records: np.ndarray, code: "Codebook") -> np.ndarray:
         """Directions that users report about records (phi, r), one a row, by a codebook."""
         signs = random_signs(records[:, -1], self.rng)
         return reported_about(lifted(records[:, :-1], signs), code, self.rng)
 
     @draws
-    def codebook_reports(self, vectors: Any, code: Any) -> Any:
+    def codebook_reports(self, vectors: np.ndarray, code: "Codebook") -> np.ndarray:
         """Directions that users report about the rows, unit vectors, by a codebook."""
         return reported_about(vectors, code, self.rng)
 
     @draws
-    def responses(self, signs: Any, law: Any) -> Any:
+    def responses(self, signs: np.ndarray, law: Any) -> Any:
         """Signs that users report about signs, one a row, by randomised response."""
         return law.responses(signs, self.rng)
 
     @chooses
-    def rows(self, n: int, size: int) -> Any:
+    def rows(self, n: int, size: int) -> "Array":
         """Public random rows of a matrix, one a user; nothing secret depends on them."""
         if self.rng is None:  # NumPy's global generator is not used, because anybody may seed it
             return np.random.default_rng().integers(size, size=n)
         return self.rng.randint(size, size=n)
 
     @chooses
-    def permutation(self, n: int) -> Any:
+    def permutation(self, n: int) -> "Array":
         """Random order of n users; it comes from the operating system unless there is a seed."""
         if self.rng is None:
             return SeededOrder(self._seed(), n).dealt(0, n)
         return self.rng.permutation(n)
 
     @deals
-    def order(self, rows: Any) -> Any:
+    def order(self, rows: "Rows") -> SeededOrder:
         """Random order of the records, of which those that a query is about are a piece.
 
         It is secret under a curator, and public where users answer for themselves.
         """
         return rows.order(self._seed())
 
-    def _seed(self):
+    def _seed(self) -> bytes:
         """Seed of a cryptographic generator."""
         return secrets.token_bytes(SEED_BYTES) if self.rng is None else self.rng.bytes(SEED_BYTES)
 
 
 @lru_cache(maxsize=64)
-def opendp_top(scale, k):
+def opendp_top(scale: float, k: int) -> Any:
     """OpenDP's noisy top-k (one shot of Gumbel noise) under the l_inf distance."""
     from opendp.domains import atom_domain, vector_domain
     from opendp.measurements import make_noisy_top_k

@@ -6,20 +6,19 @@ the records. Random parts of its rows are `Pieces` of one order, which only the 
 
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import nullcontext
 from functools import cached_property, wraps
 from math import floor
 from numbers import Integral
 from threading import RLock
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
 
 from ..._stored import frozen
 from ...exceptions import PrivacyError
-from ...records import (
-    KEPT_BYTES, PersonRows, Subset, codes, in_memory, public_shape, silence,
-)  # fmt: skip
+from ...records import KEPT_BYTES, PersonRows, Rows, Subset, codes, in_memory, public_shape, silence
 from .._accounting._callers import Callers
 from .._accounting._cost import SHARE_SLACK, Cost
 from .._accounting._guarantee import (
@@ -31,6 +30,16 @@ from .._ledger._context import protecting, unit_now
 from .._noise._laws import F, NoiseSource, door
 from .._query import ROUNDING, Answer, Query, reordered
 from .._stream import Stream, stream_of
+
+if TYPE_CHECKING:
+    from ...records import SeededOrder
+    from .._accounting._cost import Budget
+    from .._noise._laws import GumbelNoise, Noise
+    from .._query import Procedure
+
+    # What is asked of a session: it has a name, a norm and a sensitivity.
+    Question: TypeAlias = Query | Procedure | Stream
+    R = TypeVar("R", bound=Rows | None)
 
 
 class Slot(NamedTuple):
@@ -55,7 +64,7 @@ class Slot(NamedTuple):
     stop: float
     paid: Cost
     piece: "Piece | None"
-    earlier: dict
+    earlier: "dict[Piece | None, tuple[float, Cost]]"
 
 
 def one_at_a_time(method: F) -> F:
@@ -65,12 +74,12 @@ def one_at_a_time(method: F) -> F:
     have. Nobody hears a warning, since that would tell of a value.
     """
 
-    def refuse_fork(session):
+    def refuse_fork(session: "Session") -> None:
         if os.getpid() != session._process:
             raise PrivacyError("this session was copied by a fork: only the original one answers.")
 
     @wraps(method)
-    def locked(self, *arguments, **named):
+    def locked(self: "Session", *arguments: Any, **named: Any) -> Any:
         refuse_fork(self)
         with self._lock, silence():
             answer = method(self, *arguments, **named)
@@ -113,7 +122,7 @@ class Piece:
     start: int
     stop: int
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.stop - self.start
 
     def common(self, other: "Piece") -> "Piece":
@@ -148,23 +157,23 @@ class Pieces:
         Whether somebody is trusted to keep the order secret: without, no part can be chosen.
     """
 
-    def __init__(self, rows, source, curator):
+    def __init__(self, rows: Rows, source: NoiseSource, curator: bool) -> None:
         self._rows = rows
         self._source = source
         self._secret = curator
-        self._kept_pieces = []
+        self._kept_pieces: list[tuple[Piece, Rows]] = []
         self._bytes_left = KEPT_BYTES
-        self._foreseen = {}
+        self._foreseen: dict[int, Piece] = {}
         # The last maker of `Query.prepared` with the piece whose rows it was given (None: all), and
         # the rows that it made, or None if they do not fit into memory. They are kept until a query
         # has another maker. The same maker replaces those of a piece by those of another piece or
         # of all records, but not those of all records by those of a piece.
-        self._maker = None
-        self._prepared_rows = None
-        self._users = {}
-        self._inside = {}
+        self._maker: tuple[Any, Piece | None] | None = None
+        self._prepared_rows: Rows | None = None
+        self._users: dict[Piece, Subset] = {}
+        self._inside: dict[tuple[Piece, Piece], Subset] = {}
 
-    def prefix(self, start: int, stop: int, fraction: float) -> Any:
+    def prefix(self, start: int, stop: int, fraction: float) -> Piece | None:
         """The first records of those from one place up to another: a fraction of them.
 
         None is all of these, also where no part can be chosen in secret.
@@ -177,17 +186,19 @@ class Pieces:
         self._foreseen[start] = max(self._foreseen.get(start, piece), piece, key=len)
         return piece
 
-    def _may_keep(self, piece):
+    def _may_keep(self, piece: Piece) -> bool:
         """Whether one pass can leave a copy of this piece, and of what was handed out before it."""
         if self._kept_pieces:
             return any(larger.holds(piece) for larger, _ in self._kept_pieces)
         fits = 8 * len(piece) * (self._rows.n_features + 1) <= self._bytes_left
         return fits and all(p.holds(piece) or piece.holds(p) for p in self._foreseen.values())
 
-    def users(self, piece):
+    def users(self, piece: Piece | None) -> Subset | None:
         """Records of a piece; None is all of them."""
-        if piece is None:
-            return None
+        return None if piece is None else self.chosen(piece)
+
+    def chosen(self, piece: Piece) -> Subset:
+        """Records of a piece."""
         if not self._rows.ordered and not any(p.holds(piece) for p in self._foreseen.values()):
             self._rows.needs_order()
         if not 0 <= piece.start <= piece.stop <= self._rows.n:
@@ -199,10 +210,10 @@ class Pieces:
         return self._users[piece]
 
     @cached_property
-    def _order(self):
+    def _order(self) -> "SeededOrder":
         return self._source.order(self._rows)
 
-    def sum(self, query, piece):
+    def sum(self, query: Query, piece: Piece | None) -> np.ndarray:
         """Exact sum over a piece, or all records."""
         if self._foreseen:
             self._order  # noqa: B018 - it is drawn now, whatever the rows are
@@ -218,7 +229,7 @@ class Pieces:
                 return rows.sum(query, self.users(piece))
         return rows.sum(query) if piece is None else self._sum_of_piece(query, piece)
 
-    def _sum_of_prepared(self, piece, maker, query):
+    def _sum_of_prepared(self, piece: Piece | None, maker: Any, query: Query) -> np.ndarray | None:
         """Exact sum over rows that a maker makes of those in memory; None where it keeps none."""
         source = self.all_rows if piece is None else dict(self._kept_pieces).get(piece)
         if source is not None and self._maker not in ((maker, piece), (maker, None)):
@@ -232,12 +243,12 @@ class Pieces:
         return self._prepared_rows.sum(query)
 
     @cached_property
-    def all_rows(self):
+    def all_rows(self) -> Rows:
         """All rows, in memory if they are or if they fit."""
         found = self._booked(self._rows.loaded(None, self._bytes_left))
         return self._rows if found is None else found
 
-    def _booked(self, rows, sign=1):
+    def _booked(self, rows: "R", sign: int = 1) -> "R":
         """Take the memory of rows that are kept, if any are, off the memory that is left.
 
         With the sign -1 it is given back.
@@ -246,22 +257,22 @@ class Pieces:
             self._bytes_left -= sign * 8 * rows.n * rows.rows_each * (rows.n_features + 1)
         return rows
 
-    def _made(self, rows, records, width):
+    def _made(self, rows: Rows, records: Callable[..., Any], width: int) -> Rows | None:
         """Rows in memory made by ``records(X, y)`` of those of each chunk; None if too large."""
         if 8 * rows.n * rows.rows_each * (width + 1) > self._bytes_left:
             return None
         return self._booked(rows.made(records, width))
 
     @cached_property
-    def _targets(self):
+    def _targets(self) -> Rows:
         """Rows for queries about targets alone; the same pass reads the part that is asked next."""
         piece = None if self._kept_pieces else max(self._foreseen.values(), key=len, default=None)
         rows, targets = self._rows.loaded_with_targets(self.users(piece), self._bytes_left)
-        if self._booked(rows) is not None:
-            self._kept_pieces.append((piece, rows))
-        return self._rows if self._booked(targets) is None else targets
+        if rows is not None and piece is not None:
+            self._kept_pieces.append((piece, self._booked(rows)))
+        return self._rows if targets is None else self._booked(targets)
 
-    def _sum_of_piece(self, query, piece):
+    def _sum_of_piece(self, query: Query, piece: Piece) -> np.ndarray:
         """Exact sum over a piece, of a larger one that is in memory or fits there, if any is."""
         for larger, rows in self._kept_pieces:
             if larger.holds(piece):
@@ -271,20 +282,20 @@ class Pieces:
         if len(piece) <= self._bytes_left // 8:  # else not even a number of each record would fit
             foreseen = (p for p in self._foreseen.values() if p.holds(piece))
             for larger in (*foreseen, piece):
-                found = self.all_rows.loaded(self.users(larger), self._bytes_left)
-                if self._booked(found) is not None:
+                found = self._booked(self.all_rows.loaded(self.chosen(larger), self._bytes_left))
+                if found is not None:
                     self._kept_pieces.append((larger, found))
                     return found.sum(query, self._among(piece, larger))
         self.all_rows.needs_order()
         return self.all_rows.sum(query, self.users(piece))
 
-    def _among(self, piece, larger):
+    def _among(self, piece: Piece, larger: Piece) -> Subset | None:
         """Places of the records of a piece among those of a larger one; None if it is all of it."""
         if piece == larger:
             return None
         if (piece, larger) not in self._inside:
-            outer = self.users(larger).positions
-            inner = self.users(piece).positions
+            outer = self.chosen(larger).positions
+            inner = self.chosen(piece).positions
             # positions need not ascend: see `audit.replay`
             inside = np.flatnonzero(np.isin(outer, inner, assume_unique=True))
             self._inside[piece, larger] = Subset(inside)
@@ -329,7 +340,7 @@ class Groups:
     [0, 1, 0, 0]
     """
 
-    def __init__(self, labels: Any, largest: Any, change: Any = None) -> None:
+    def __init__(self, labels: Any, largest: Any, change: Callable[..., Any] | None = None) -> None:
         if len(public_shape(labels)) != 1:
             raise ValueError("groups must be one label a row: an array of shape (n_samples,).")
         if not in_memory(labels):
@@ -349,10 +360,10 @@ class Groups:
         name = getattr(labels, "name", None)
         self.name = name if isinstance(name, str) else ""
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.codes)
 
-    def check(self, rows: Any, model: str, currency: str) -> None:
+    def check(self, rows: Rows, model: str, currency: str) -> None:
         """Refuse what cannot be protected, and labels of other rows."""
         if not capabilities(model).protects_groups or currency == "pure":
             raise PrivacyError(
@@ -379,7 +390,7 @@ class FilledPlaces(Query):
     shape = (1,)
     width = 0
 
-    def sum(self, X, y):
+    def sum(self, X: Any, y: Any) -> np.ndarray:
         """The exact number, which `PersonRows` divides by the places of a person."""
         return np.array([float(len(X))])
 
@@ -432,22 +443,21 @@ class Session(ABC):
     running_sums: ClassVar[type[Stream] | None] = None  # the kind of stream, if there is one
     pending: Any = None  # a sum since the last answer, which streams have
 
-    def __init_subclass__(cls, **options):
+    def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "model" in cls.__dict__:  # a class states the capabilities of a model that it names
-            stated = cls.__dict__.get("capabilities")
-            state(cls.model, stated)
+            state(cls.model, cls.__dict__.get("capabilities"))
 
     def __init__(
         self,
-        rows: Any,
-        budget: Any,
+        rows: Rows,
+        budget: "Budget",
         random_state: Any = None,
         name: str = "session",
         *,
         currency: str = "gdp",
         smallest_share: float = 1.0,
-        groups: Any = None,
+        groups: Groups | None = None,
     ) -> None:
         self._currency = currency
         self.persons = None if groups is None else groups.largest
@@ -484,17 +494,16 @@ class Session(ABC):
         self._process = os.getpid()
         # Highest share and cost of a record of each piece (None: of all); each question makes a new
         # dictionary.
-        self._stacked: dict = {}
+        self._stacked: dict[Piece | None, tuple[float, Cost]] = {}
         # Without privacy the order of the rows is fixed, so that every fit is the same.
         fixed = self.capabilities.exact and random_state is None
         order = NoiseSource(0) if fixed else self._source
         self._pieces = Pieces(rows, order, self.capabilities.curator)
         self._unit = 1.0  # fraction of the whole session that a share of 1 stands for
-        options = {
-            "charged": price, "rows_per_unit": self.persons, "person_column": column,
-            "pipeline": called.pipeline, "within": called.within,
-        }  # fmt: skip
-        self.report = PrivacyReport(name, self.model, budget, self._source.secure, **options)
+        self.report = PrivacyReport(
+            name, self.model, budget, self._source.secure, charged=price, person_column=column,
+            rows_per_unit=self.persons, pipeline=bool(called.pipeline), within=called.within,
+        )  # fmt: skip
         self._filled = 1.0  # fraction of the places of persons that have a row, rounded up
         if groups is not None:
             self._count_places()
@@ -528,7 +537,7 @@ class Session(ABC):
 
     @door
     @one_at_a_time
-    def sum(self, query: Any, share: float, subset: Any = None) -> Answer:
+    def sum(self, query: Query, share: float, subset: Piece | None = None) -> Answer:
         """Noisy sum of a query over the records, for a share of the resource.
 
         Parameters
@@ -562,7 +571,7 @@ class Session(ABC):
 
     @door
     @one_at_a_time
-    def top(self, query: Any, k: int, share: float, subset: Any = None) -> np.ndarray:
+    def top(self, query: Query, k: int, share: float, subset: Piece | None = None) -> np.ndarray:
         """Indices of the k largest coordinates, in absolute value, of a bounded sum.
 
         Parameters
@@ -600,7 +609,7 @@ class Session(ABC):
 
     @door
     @one_at_a_time
-    def release(self, procedure: Any, share: float, subset: Any = None) -> Answer:
+    def release(self, procedure: "Procedure", share: float, subset: Piece | None = None) -> Answer:
         """Noisy output of a procedure that needs many exact sums (output perturbation).
 
         Parameters
@@ -631,7 +640,7 @@ class Session(ABC):
         self._report(procedure, slot, self._count(slot), law, paid)
         return answer
 
-    def stream(self, query: Any, horizon: int, *, batch: int | None = None) -> Stream:
+    def stream(self, query: Query, horizon: int, *, batch: int | None = None) -> Stream:
         """Running sum of a query over records that arrive later, for the whole session.
 
         Parameters
@@ -648,7 +657,8 @@ class Session(ABC):
         Stream
             A running sum that takes records and answers reads.
         """
-        return self.begin(stream_of(type(self), query, self._budget, horizon, batch))
+        begun: Stream = self.begin(stream_of(type(self), query, self._budget, horizon, batch))
+        return begun
 
     @one_at_a_time
     def begin(self, stream: Any) -> Any:
@@ -679,7 +689,7 @@ class Session(ABC):
         self._report(stream, slot, stream.n_reads * (stream.batch or 0), law, paid)
         return stream.begin(law, paid[0], self.report, self._source)
 
-    def noise(self, query: Any, share: float, subset: Any = None) -> Any:
+    def noise(self, query: "Query | Procedure", share: float, subset: Piece | None = None) -> Any:
         """Law of the noise that the answer to a query would have for this share (public).
 
         Parameters
@@ -700,7 +710,7 @@ class Session(ABC):
         law = self._law(query, slot)
         return law.summed(self._count(slot)) if self.capabilities.reports else law
 
-    def records(self, share: float, subset: Any = None) -> int:
+    def records(self, share: float, subset: Piece | None = None) -> float:
         """Number of records, as far as it is known, that a query for this share would sum over.
 
         Parameters
@@ -712,8 +722,8 @@ class Session(ABC):
 
         Returns
         -------
-        int
-            The public number of records.
+        float
+            The public number of records; of persons, the released number of their rows.
         """
         return self._size(self._next_slot(share, subset))
 
@@ -725,11 +735,11 @@ class Session(ABC):
         """
         self._unit = max(0.0, 1.0 - self.used)
 
-    def _check(self, budget, n, smallest_share):
+    def _check(self, budget: "Budget", n: int, smallest_share: float) -> None:
         if self._currency != "pure":
             check_gaussian(budget)
 
-    def _next_slot(self, share, subset=None):
+    def _next_slot(self, share: float, subset: Piece | None = None) -> Slot:
         """Slot that a query for this share would get."""
         if not isinstance(subset, Piece | None):
             raise PrivacyError(PUBLIC_SUBSET)
@@ -738,7 +748,7 @@ class Session(ABC):
         start, paid = self._used(subset)
         return Slot(share, start, start + share, paid, subset, self._stacked)
 
-    def _used(self, piece):
+    def _used(self, piece: Piece | None) -> tuple[float, Cost]:
         """The most that a record of a piece may have used, and paid; None is all records.
 
         Queries are stacked: one starts above the highest of the earlier ones that has a record in
@@ -751,18 +761,18 @@ class Session(ABC):
         found = [
             used
             for other, used in self._stacked.items()
-            if None in (piece, other) or len(other.common(piece))
+            if piece is None or other is None or len(other.common(piece))
         ]
         shares, costs = zip(*found or [(0.0, Cost())], strict=True)
         return max(shares), Cost.maximum(costs)
 
-    def _slot(self, query, share, subset=None):
+    def _slot(self, query: "Question", share: float, subset: Piece | None = None) -> Slot:
         """Slot of a query that is asked now; what exceeds the session is refused."""
         slot = self._next_slot(share, subset)
         check_share(query, slot.share, slot.start)
         return slot
 
-    def _pay(self, question, slot, law, *times):
+    def _pay(self, question: "Question", slot: Slot, law: Any, *times: int) -> tuple[Cost, Cost]:
         """Take the share, before a row is read; return (cost, what a record has paid by then).
 
         The cost is that of one draw of the law, or of several ``times``. A cost that the session's
@@ -793,26 +803,36 @@ class Session(ABC):
         self._stacked = slot.earlier | {slot.piece: (slot.stop, paid)}
         return cost, paid
 
-    def _largest_cost(self, question, slot):
+    def _largest_cost(self, question: "Question", slot: Slot) -> float:
         """Largest cost of one draw of the law, in the session's currency."""
         return self._whole_amount * (1.0 if self.capabilities.reports else slot.share)
 
-    def _noisy(self, exact, slot, noise):
+    def _noisy(self, exact: np.ndarray, slot: Slot, noise: "Noise") -> Answer:
         """Answer of somebody who sees an exact value, and then adds noise."""
         value = self._source.add(exact, noise)
         return Answer(value, self._size(slot), noise, counted=self.persons is None)
 
-    def _report(self, question, slot, n, law, paid):
-        of_question = question.name, question.norm, question.sensitivity
-        self.report.rows.append(ReportRow(*of_question, slot.share, n, str(law), law.scale, *paid))
+    def _report(
+        self,
+        question: "Question",
+        slot: Slot,
+        n: int,
+        law: "Noise | GumbelNoise",
+        paid: tuple[Cost, Cost],
+    ) -> None:
+        row = ReportRow(
+            question.name, question.norm, question.sensitivity, slot.share, n, str(law), law.scale,
+            *paid,
+        )  # fmt: skip
+        self.report.rows.append(row)
         if self._rows.passes is not None:
             self.report.passes = self._rows.passes - self._passes
 
-    def _count(self, slot):
+    def _count(self, slot: Slot) -> int:
         """Public number of records that a query sums over."""
         return self.n if slot.piece is None else len(slot.piece)
 
-    def _size(self, slot):
+    def _size(self, slot: Slot) -> int | Any:
         """Divisor that turns the sum of a query into a mean over rows.
 
         Persons count by the part of their places that has a row, as far as that is released.
@@ -820,38 +840,38 @@ class Session(ABC):
         count = self._count(slot)
         return count if self.persons is None else max(count * self._filled, 1.0)
 
-    def _count_places(self):
+    def _count_places(self) -> None:
         """Release how many of the places of persons have a row, of which they may have fewer."""
         answer = self.sum(FilledPlaces(), PLACES_SHARE)
         found = answer.value[0] + PLACES_SURE * answer.noise.scale
         self._filled = min(max(found, 1.0) / max(self.n, 1), 1.0)
         self.rebase()
 
-    def _change(self, question):
+    def _change(self, question: "Question") -> float:
         """Largest change of an answer when one record is replaced, in whatever order they come."""
         return question.sensitivity * self._reordered
 
-    def _price(self, budget):
+    def _price(self, budget: "Budget") -> Cost:
         """The charge of the whole session."""
         return self.trust.price(self._currency)
 
     @abstractmethod
-    def _law(self, question, slot) -> Any:
+    def _law(self, question: Any, slot: Slot) -> Any:
         """Law of one draw of noise: an answer's or output's, or a report's where users add it."""
 
-    def _stream_law(self, stream, slot) -> Any:
+    def _stream_law(self, stream: Stream, slot: Slot) -> Any:
         """Law of one draw of a stream's noise, of a model that has running sums."""
         raise NotImplementedError
 
     @abstractmethod
-    def _answer(self, query, slot, law):
+    def _answer(self, query: Query, slot: Slot, law: Any) -> Answer:
         """Return the answer; everything has been paid for."""
 
-    def _selection_law(self, query, k, slot) -> Any:
+    def _selection_law(self, query: Query, k: int, slot: Slot) -> Any:
         """Law of a selection, of a model that selects."""
         raise NotImplementedError
 
-    def _trusted(self, ability, question):
+    def _trusted(self, ability: str, question: "Query | Procedure") -> None:
         """Refuse what nobody is trusted to do: a capability, which is a verb."""
         if not getattr(self.capabilities, ability):
             raise PrivacyError(
@@ -859,7 +879,7 @@ class Session(ABC):
                 f"needs: use {models_that(ability)}."
             )
 
-    def __reduce_ex__(self, protocol):
+    def __reduce_ex__(self, protocol: Any) -> Any:
         raise PrivacyError(
             "a session is not copied or pickled: a copy would answer again for the same charge. "
             "Keep its report and its answers, which are released."

@@ -6,7 +6,7 @@ anything leaves the device: to reports, or to sums that are hidden. One model ha
 
 from dataclasses import replace
 from math import ceil, exp, floor, inf, prod, sqrt
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -25,6 +25,11 @@ from .._stream import (
 )  # fmt: skip
 from ._base import Piece, Session, one_at_a_time
 
+if TYPE_CHECKING:
+    from ...records import Subset
+    from .._noise._laws import Noise, NoiseSource
+    from ._base import Groups, Question, Slot
+
 
 class CentralSession(Session):
     """A trusted curator: every query sees all records and pays its share of the budget.
@@ -38,10 +43,10 @@ class CentralSession(Session):
     capabilities = capabilities("central")
     running_sums: ClassVar[type[Stream] | None] = FactorStream
 
-    def _answer(self, query, slot, law):
+    def _answer(self, query: Query, slot: "Slot", law: "Noise") -> Answer:
         return self._noisy(self._pieces.sum(query, slot.piece), slot, law)
 
-    def _law(self, question, slot):
+    def _law(self, question: "Question", slot: "Slot") -> "Noise":
         if self._currency == "pure" and isinstance(question, Query):  # its share is one of epsilon
             return question.local_noise(Budget(slot.share * self._budget.epsilon / self._reordered))
         # Gaussian noise of this mu spends the whole budget (rho = mu^2 / 2)
@@ -49,10 +54,10 @@ class CentralSession(Session):
         mu = self._budget.mu if gaussian else sqrt(2.0 * self._budget.rho)
         return GaussianNoise.calibrated(self._change(question), mu * sqrt(slot.share))
 
-    def _stream_law(self, stream, slot):
+    def _stream_law(self, stream: Stream, slot: "Slot") -> "Noise":
         return self._law(stream, slot)
 
-    def _selection_law(self, query, k, slot):
+    def _selection_law(self, query: Query, k: int, slot: "Slot") -> GumbelNoise:
         return GumbelNoise.calibrated(self._change(query), k, slot.share * self._budget.rho)
 
 
@@ -63,10 +68,10 @@ class ExactSession(CentralSession):
     capabilities = capabilities("none")
     running_sums = ExactStream
 
-    def _law(self, question, slot):
+    def _law(self, question: "Question", slot: "Slot") -> GaussianNoise:
         return GaussianNoise(0.0)
 
-    def _selection_law(self, query, k, slot):
+    def _selection_law(self, query: Query, k: int, slot: "Slot") -> GumbelNoise:
         return GumbelNoise(0.0)
 
 
@@ -85,11 +90,13 @@ class SummedNoise(GaussianNoise):
     lattice: Lattice
     size: int
 
-    def cost(self, sensitivity):
+    def cost(self, sensitivity: float) -> Cost:
         """Price of a sum of this l2 sensitivity: the rounding to the grid is part of it."""
         return Cost.from_mu(self.lattice.mu(sensitivity, self.size))
 
-    def collected(self, query, rows, users, source):
+    def collected(
+        self, query: Query, rows: Rows, users: "Subset", source: "NoiseSource"
+    ) -> NoReturn:
         """Refuse: no report hides behind one user's part of the noise, which is next to nothing."""
         raise PrivacyError(
             f"{query.name!r} has noise that all users add together: a single report with a user's "
@@ -121,7 +128,7 @@ class AggregateSession(Session):
     capabilities = capabilities("aggregate")
     running_sums = SharedSumStream
 
-    def __init__(self, rows, *arguments, **named):
+    def __init__(self, rows: Rows, *arguments: Any, **named: Any) -> None:
         self._simulated = rows.devices is None
         self._mixed = not self._simulated and rows.devices.transport == "shuffled-shares"
         super().__init__(rows, *arguments, **named)
@@ -130,12 +137,12 @@ class AggregateSession(Session):
             self.report.devices = self._devices
 
     @one_at_a_time
-    def begin(self, stream):
+    def begin(self, stream: Any) -> Any:
         """Calibrate and book a stream, of batches whose users all add their noise."""
         self.report.devices = Devices(stream.batch, stream.batch)
         return super().begin(stream)
 
-    def _check(self, budget, n, smallest_share):
+    def _check(self, budget: Budget, n: int, smallest_share: float) -> None:
         if self._currency != "gdp":
             raise PrivacyError(
                 f"privacy={self.model!r} has Gaussian noise alone, which users can add in parts: "
@@ -143,7 +150,7 @@ class AggregateSession(Session):
             )
         super()._check(budget, n, smallest_share)
 
-    def _answer(self, query, slot, law):
+    def _answer(self, query: Query, slot: "Slot", law: SummedNoise) -> Answer:
         lattice = law.lattice
         zero = np.zeros((1, self._rows.n_features))
         lattice.check(float(np.abs(query.sum(zero, np.zeros(1))).max()), self._change(query))
@@ -156,7 +163,7 @@ class AggregateSession(Session):
         value, n = self._rows.shared_sum(query, lattice, security, prices, users)
         return Answer(value, n, GaussianNoise(law.scale * sqrt(n / lattice.adding)))
 
-    def _law(self, query, slot):
+    def _law(self, query: Query, slot: "Slot") -> SummedNoise:
         users = self._count(slot)
         size = prod(query.shape)
         mu = self._left(self._budget).mu * sqrt(slot.share)
@@ -165,25 +172,25 @@ class AggregateSession(Session):
         lattice = Lattice.calibrated(self._change(query), mu, size, users, adding)
         return SummedNoise(lattice.scale, lattice, size)
 
-    def _left(self, budget):
+    def _left(self, budget: Budget) -> Budget:
         """The condition on the noise: where shares are mixed, their security is taken off delta."""
         return Budget(budget.epsilon, budget.delta - self._owed(budget))
 
-    def _owed(self, budget):
+    def _owed(self, budget: Budget) -> float:
         """Part of delta that mixed shares cost; other sums are hidden without any."""
         if not self._mixed:
             return 0.0
         return (1.0 + exp(min(budget.epsilon, 700.0))) * sharing_security(budget)
 
-    def _price(self, budget):
+    def _price(self, budget: Budget) -> Cost:
         return Cost.from_mu(self._left(budget).mu) + Cost(delta=self._owed(budget))
 
     @property
-    def _devices(self):
+    def _devices(self) -> Devices:
         """How many there are, and how many of them are counted on."""
         return Devices(self.n, self.n) if self._simulated else self._rows.devices
 
-    def _stream_law(self, stream, slot):
+    def _stream_law(self, stream: Any, slot: "Slot") -> Any:
         return stream.batch_noise(self._left(self._budget).mu * sqrt(slot.share))
 
 
@@ -202,7 +209,7 @@ class LocalSession(Session):
     capabilities = capabilities("local")
     running_sums = LocalStream
 
-    def _check(self, budget, n, smallest_share):
+    def _check(self, budget: Budget, n: int, smallest_share: float) -> None:
         super()._check(budget, n, smallest_share)
         if smallest_share and floor((smallest_share + SHARE_SLACK) * n) < 1:
             raise PrivacyError(
@@ -211,8 +218,8 @@ class LocalSession(Session):
                 f"Give at least {ceil(1.0 / smallest_share)} rows, or use privacy='central'."
             )
 
-    def _answer(self, query, slot, law):
-        users = self._pieces.users(self._answering(slot))
+    def _answer(self, query: Any, slot: "Slot", law: Any) -> Answer:
+        users = self._pieces.chosen(self._answering(slot))
         value = law.collected(query, self._rows, users, self._source)
         if isinstance(value, LiftedReports):  # some of the users who were asked may not answer
             reports = value.unordered() if self.capabilities.amplifies else value
@@ -221,24 +228,24 @@ class LocalSession(Session):
             return Answer(query.summed(reports), n, law.summed(n), reports)
         return Answer(value, len(users), law.summed(len(users)))
 
-    def _answering(self, slot):
+    def _answering(self, slot: "Slot") -> Piece:
         """Places of the users who answer in the public order."""
         place = Piece(self._position(slot.start), self._position(slot.stop))
         return place if slot.piece is None else place.common(slot.piece)
 
-    def _law(self, query, slot):
+    def _law(self, query: Query, slot: "Slot") -> "Noise":
         return query.local_noise(self._report_budget(query, self._count(slot)))
 
-    def _stream_law(self, stream, slot):
-        return stream.query.local_noise(self._report_budget(stream.query, stream.batch))
+    def _stream_law(self, stream: Stream, slot: "Slot") -> "Noise":
+        return stream.query.local_noise(self._report_budget(stream.query, stream.batch or 0))
 
-    def _count(self, slot):
+    def _count(self, slot: "Slot") -> int:
         return len(self._answering(slot))
 
-    def _position(self, share):
+    def _position(self, share: float) -> int:
         return min(floor(share * (1.0 + SHARE_SLACK) * self.n), self.n)
 
-    def _report_budget(self, query, users):
+    def _report_budget(self, query: Query, users: int) -> Budget:
         """Budget of each report of a block of this many users."""
         return self._budget
 
@@ -264,7 +271,7 @@ class ShuffleSession(LocalSession):
     capabilities = capabilities("shuffle")
     running_sums = ShuffleStream
 
-    def _check(self, budget, n, smallest_share):
+    def _check(self, budget: Budget, n: int, smallest_share: float) -> None:
         if not 0.0 < budget.epsilon < inf:
             raise PrivacyError(
                 f"epsilon={budget.epsilon} is outside of (0, inf), where the shuffle model gives a "
@@ -272,18 +279,19 @@ class ShuffleSession(LocalSession):
             )
         super()._check(budget, n, smallest_share)
 
-    def _report_budget(self, query, users):
+    def _report_budget(self, query: Query, users: int) -> Budget:
         if self._currency != "pure":
             return amplified(self._budget, users, dimension=int(prod(query.shape)))
         if query.likely is None:  # reports that take values with more than two probabilities
             return Budget(self._budget.epsilon)
         return Budget(amplified_epsilon(self._budget, users, query.likely))
 
-    def _largest_cost(self, question, slot):
+    def _largest_cost(self, question: Any, slot: "Slot") -> float:
         """Largest cost of one report that hides among those that are shuffled with it."""
-        streamed = isinstance(question, Stream)
-        query = question.query if streamed else question
-        budget = self._report_budget(query, question.batch if streamed else self._count(slot))
+        if isinstance(question, Stream):
+            budget = self._report_budget(question.query, question.batch or 0)
+        else:
+            budget = self._report_budget(question, self._count(slot))
         return budget.epsilon if self._currency == "pure" else budget.mu**2
 
 
@@ -295,13 +303,13 @@ def open_session(
     privacy: str,
     X: Any,
     y: Any,
-    budget: Any,
+    budget: Budget,
     random_state: Any = None,
     name: str = "session",
     *,
     currency: str = "gdp",
     smallest_share: float = 1.0,
-    groups: Any = None,
+    groups: "Groups | None" = None,
 ) -> Session:
     """Open a session on private rows; the whole budget is charged here, before any row is read.
 
@@ -356,11 +364,13 @@ def open_session(
     0.3
     """
     trust = Trust.of(privacy, budget)
-    options = {"currency": currency, "smallest_share": smallest_share, "groups": groups}
-    return _session_class(trust)(as_rows(X, y), trust.budget, random_state, name, **options)
+    return _session_class(trust)(
+        as_rows(X, y), trust.budget, random_state, name, currency=currency,
+        smallest_share=smallest_share, groups=groups,
+    )  # fmt: skip
 
 
-def _session_class(trust):
+def _session_class(trust: Trust) -> type[Session]:
     """Session of a model; without one nothing is answered."""
     if trust.model not in MODELS:
         raise PrivacyError(f"privacy={trust.model!r} has no session: it must be in {list(MODELS)}.")
@@ -372,15 +382,15 @@ class ToCome(Rows):
 
     n = n_features = 0
 
-    def pieces(self, max_rows, subset=None, sparse=True):
+    def pieces(self, max_rows: int, subset: Any = None, sparse: bool = True) -> NoReturn:
         """Nothing is here yet."""
         raise PrivacyError("the records of a stream are yet to come: push them.")
 
 
 def open_stream(
     privacy: str,
-    query: Any,
-    budget: Any,
+    query: Query,
+    budget: Budget,
     n_reads: int,
     random_state: Any = None,
     name: str = "stream",
@@ -439,11 +449,12 @@ def open_stream(
     stream = stream_of(_session_class(trust), query, trust.budget, n_reads, batch)
     if places > 1:
         stream.spread(places)
-    return begin_stream(privacy, stream, budget, random_state, name)
+    begun: Stream = begin_stream(privacy, stream, budget, random_state, name)
+    return begun
 
 
 def begin_stream(
-    privacy: str, stream: Any, budget: Any, random_state: Any = None, name: str = "stream"
+    privacy: str, stream: Any, budget: Budget, random_state: Any = None, name: str = "stream"
 ) -> Any:
     """Charge, calibrate and report a stream of one's own, about records that will come.
 

@@ -105,7 +105,7 @@ class SessionPart:
         share, records = self._for_session(query, share, spend=True, subset=subset)
         return self._session.sum(query, share, records)
 
-    def piece(self, fraction: float) -> Any:
+    def piece(self, fraction: float) -> Piece | None:
         """Random piece of the records, for queries that need not see all of them; see Session."""
         return self._session._pieces.prefix(self._place, self._place + self.n, fraction)
 
@@ -124,7 +124,7 @@ class SessionPart:
         share, records = self._for_session(query, share, spend=False, subset=subset)
         return self._session.noise(query, share, records)
 
-    def records(self, share: float, subset: Any = None) -> int:
+    def records(self, share: float, subset: Any = None) -> float:
         """Public number of records that the answer to a query for this share would sum over."""
         share, records = self._for_session(None, share, spend=False, subset=subset)
         return self._session.records(share, records) if len(records) else 0
