@@ -461,11 +461,12 @@ class LoopFit(Released):
         if kind == LEAST_SQUARES and self.line is not None:
             shorter = np.dot(shorter, self.line.shorter)
             others.append(part * dual @ (vectors.T @ self._line_errors(pooled)))
-            if part < 1.0:  # what is left of the radius, beside its noise if H is not known
+            if part < 1.0:  # what is left of the radius, beside its noise
                 roots = np.sqrt(held)
                 square = step @ slope @ step
-                if not pooled.far:
-                    square = max(square - noise * (roots**-2.0).sum(), 0.0)
+                of_noise = noise * (roots**-2.0).sum()
+                more = sqrt(2.0 / len(values)) * bool(pooled.far)
+                square = max(square - of_noise, 0.0) + more * of_noise
                 others.append((1.0 / part - 1.0) * sqrt(square / len(values)) * vectors / roots)
         # 4. The mean and the length that were asked move the solution, and its errors with it
         if self.mean is not None and kind == FUNCTION:
@@ -531,8 +532,10 @@ class LoopFit(Released):
         far, deviation, *error = pooled.far
         along = deviation / sqrt(2.0) * (far.T @ step)
         error = error or [self.line.far.farther * (pooled.slope - self.pooled(FITTED).slope)]
+        longer = error[0] @ step
         # The link bends along the step, too, in rows that are far from all others
-        longer = hypot(1.0, sum(error[1:]) * norm_of(step)) * error[0] @ step
+        away = sqrt(max(step @ longer, 0.0) / max(trace_of(error[0]), 1e-300))
+        longer *= hypot(1.0, sum(error[1:]) * away)
         return far @ along, np.linalg.norm(along) * far, longer
 
     def _line_errors(self, pooled: "ScoreEquation") -> "Array":

@@ -133,6 +133,9 @@ ROWS_AND_CLIPS = (1.5, 1.75), (2.5, 2.5)
 # told: the noise falls with it, and the slopes of probabilities from .45 to .55 are still seen
 # (docs/evidence/few_records.md).
 FEW_LIMIT = 0.55
+# Powers of the precision up to which means of counts have room, of usual estimands and of a
+# declared likelihood, whose noise is that of its own equation (docs/evidence/glm.md).
+MEAN_ROOM = 1.0 / 3.0, 0.5
 
 
 NORMAL = sqrt(pi / 2.0)  # standard deviation of a normal variable over its mean deviation
@@ -304,7 +307,7 @@ class Rules:
             clip=k,
             length=min(1.0, max(length, sqrt(p / n))),
             shortest=sqrt(noisy),
-            mean_room=max(1.0, precision ** (1.0 / 3.0)),
+            mean_room=max(1.0, precision ** MEAN_ROOM[textbook]),
             asks_cut=resolution >= CERTIFIED[textbook and link.linear],
             bends=not link.linear,
             subset=part_needed(n, SUBSET_RESOLUTIONS[0 if ranged else 1] / resolution),

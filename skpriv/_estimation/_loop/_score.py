@@ -1114,9 +1114,11 @@ def likelihood_alone(
     matrix = own @ matrix @ own
     of_steps = scale * norm_of(own, 2) ** 2
     directions = np.empty((p, 0))
+    of_far = np.eye(p)
     if of_steps < noise:  # directions of far rows alone have the noise of what was asked
         missing, directions, _ = FarRows(found - matrix, hypot(noise, of_steps)).missing(matrix)
         found = matrix + missing
+        of_far = directions @ directions.T
     # Rows beyond T have about the length l = T sqrt(1 + h), and the slope (1 + 1 / h) of what was
     # put back. A step x moves their linear part by l |x| over the root of mu', and the bend of the
     # link half as much of their slope.
@@ -1137,7 +1139,7 @@ def likelihood_alone(
     ]
     fields = query.whitened, query.target_map, query.location, query.point
     line = line_alone(session, fields, last, rules, slope, link, shapes)._replace(own=own)
-    too_much = np.vdot(directions @ directions.T, put_back - LONG_TAIL * found) > 0.0
+    too_much = np.vdot(of_far, put_back - LONG_TAIL * found) > 0.0
     return None if link.limit is None and too_much else line
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from skpriv._estimation._links import Log
 from skpriv._estimation._loop._rules import LEARNT, ROUNDS, Rules
 
 
@@ -34,3 +35,8 @@ def test_each_question_has_two_users_or_only_the_mean_is_asked(n, effective_reco
     assert Rules.of(n, 3, effective_records).heard(lambda share: n + 1) == Rules.of(
         n, 3, effective_records
     )  # of a curator, who asks all of all
+
+
+def test_means_of_a_declared_likelihood_have_more_room():
+    rooms = [Rules.of(60_000, 9, 14_200.0, link=Log(), textbook=t).mean_room for t in (False, True)]
+    assert rooms == pytest.approx([2.687, 4.396], rel=0.01)

