@@ -533,9 +533,10 @@ class LoopFit(Released):
         along = deviation / sqrt(2.0) * (far.T @ step)
         error = error or [self.line.far.farther * (pooled.slope - self.pooled(FITTED).slope)]
         longer = error[0] @ step
-        # The link bends along the step, too, in rows that are far from all others
+        # The link bends along the step, too, in rows that are far from all others. The trace of a
+        # matrix of noise may be 0 or less: no linear part is larger than for rows along the step.
         away = sqrt(max(step @ longer, 0.0) / max(trace_of(error[0]), 1e-300))
-        longer *= hypot(1.0, sum(error[1:]) * away)
+        longer *= hypot(1.0, sum(error[1:]) * min(away, norm_of(step)))
         return far @ along, np.linalg.norm(along) * far, longer
 
     def _line_errors(self, pooled: "ScoreEquation") -> "Array":

@@ -8,6 +8,7 @@ import pytest
 
 from skpriv._estimation._links import Logit
 from skpriv._estimation._loop import _score as _line
+from skpriv._estimation._loop._fit import LoopFit
 from skpriv._estimation._loop._rules import LEARNT, Rules
 from skpriv._estimation._loop._score import MISSED, PUT_BACK, UNEVEN, ScoreEquation, ScoreQuery
 from skpriv._estimation._loop._score import LineScoreQuery, OwnSlopeQuery, StepAndLineQuery
@@ -520,6 +521,15 @@ def test_of_a_declared_likelihood_far_rows_bend_the_link(monkeypatch):
     line, *_ = _of_curve(0.01, _line.likelihood_alone)
     far_slope = 1.5 / 0.5 / UNEVEN  # over UNEVEN of what was put back
     assert line.equation.far[3] == pytest.approx(0.5 * 2.0 * np.sqrt(1.5 / 0.25) * far_slope)
+
+
+@pytest.mark.parametrize(("weaker", "moved"), [(0.6, 0.5), (-0.2, 1.0)])
+def test_a_trace_of_noise_bends_the_link_by_no_more_than_the_step(weaker, moved):
+    """A step of .1 and a bend of 10: its direction has a quarter of the slope, or noise is all."""
+    far_slope = np.diag([0.2, weaker])
+    pooled = SimpleNamespace(far=(np.empty((2, 0)), 0.0, far_slope, 10.0))
+    *_, bent = LoopFit._far_errors(None, pooled, np.array([0.1, 0.0]))
+    np.testing.assert_allclose(bent, [0.02 * np.hypot(1.0, moved), 0.0])
 
 
 def test_of_a_declared_line_what_is_cut_is_asked_from_four_times_the_resolution_on():
