@@ -9,7 +9,7 @@ import os
 import warnings
 from dataclasses import astuple, replace
 from secrets import token_hex
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from sklearn.base import clone
@@ -24,6 +24,11 @@ from ..records import check_length
 from ._device import public_order
 from ._store import ReportStore, described, home, n_features_of, restored
 from ._sums import RoundNeeded, Rounds, RowsOnDevices, Sums
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+    from ..privacy import CodebookNoise
 
 NO_ROWS = (
     "the rows are on the users' devices, which send one index of a codebook each: pass "
@@ -54,18 +59,18 @@ class DeviceRows(RowsOnDevices):
     on_devices = True
     refusal = NO_ROWS
 
-    def order(self, seed):
+    def order(self, seed: bytes) -> Any:
         """These rows, as the order of users: devices are asked by their places in a public order.
 
         It is the order of the collection's seed (`public_order`), whatever the estimator draws.
         """
         return self
 
-    def users(self, start, stop):
+    def users(self, start: int, stop: int) -> range:
         """Places of users in the public order, from start up to stop."""
         return range(start, stop)
 
-    def collect(self, query, law, users):
+    def collect(self, query: Any, law: "CodebookNoise", users: range) -> Any:
         """Reports of a round, if it is closed.
 
         Raises
@@ -85,7 +90,15 @@ class Reports(Rounds):
     _answers = 0
 
     @staticmethod
-    def settings(estimator, n_users, n_features, *, seed, n_min, transport):
+    def settings(
+        estimator: "BaseEstimator",
+        n_users: int,
+        n_features: int | None,
+        *,
+        seed: int | None,
+        n_min: int | None,
+        transport: str | None,
+    ) -> dict[str, Any]:
         """Settings of a new collection, all of them public."""
         if n_min is not None or transport is not None:
             raise ValueError(
@@ -102,11 +115,11 @@ class Reports(Rounds):
         return {"seed": int(seed), "n_features": n_features_of(estimator, n_features)}
 
     @property
-    def n_answers(self):
+    def n_answers(self) -> int:
         """Public number of answers in the open round."""
         return self._answers
 
-    def go_on(self):
+    def go_on(self) -> tuple[Any, Any]:
         """Fitted estimator, or the fields of the first query that is not answered."""
         settings = self._settings
         rows = DeviceRows(
@@ -122,14 +135,14 @@ class Reports(Rounds):
         self._answers = self._store.count(self._collection.round)
         return None, fields
 
-    def _as_it_was(self, fields):
+    def _as_it_was(self, fields: dict[str, Any]) -> Any:
         """The task that devices were given before a restart, which rounding may make anew."""
         name = f"task {self._collection.round}"
         if name not in self._settings:
             self.write({name: fields})
         return self._settings[name]
 
-    def _task_fields(self, needed):
+    def _task_fields(self, needed: Any) -> dict[str, Any]:
         settings = self._settings
         code = needed.law.code
         query = needed.query.wire()
@@ -162,7 +175,7 @@ class Reports(Rounds):
             fields["budget"]["delta"] = float(self._estimator.delta)
         return {**fields, "hash": task_hash(fields)}
 
-    def add(self, fields, user, answer):
+    def add(self, fields: dict[str, Any], user: Any, answer: Any) -> bool:
         """Keep the report of a user; whether it was the last one."""
         users = fields["users"]
         is_known(users, user)
@@ -179,9 +192,11 @@ class Reports(Rounds):
         except BaseException:  # it may be in the store, and its user has answered then
             self._answers = self._store.count(self._collection.round)
             raise
-        return self._answers == users["stop"] - users["start"]
+        return bool(self._answers == users["stop"] - users["start"])
 
-    def check_totals(self, fields, totals, n):
+    def check_totals(
+        self, fields: dict[str, Any], totals: tuple[Any, ...], n: int | None
+    ) -> dict[str, Any]:
         """Refuse to close a round without answers; nothing more is said of it."""
         if totals or n is not None:
             raise ValueError("the answers of this round were given to add: pass nothing.")
@@ -189,11 +204,11 @@ class Reports(Rounds):
             raise ValueError("nobody has answered in this round: there is nothing to go on.")
         return {}
 
-    def repeat(self):
+    def repeat(self) -> NoReturn:
         """Refuse: reports have been seen."""
         raise PrivacyError("reports have been seen: their round is not repeated.")
 
-    def _check_size(self, fields, size):
+    def _check_size(self, fields: dict[str, Any], size: int) -> None:
         """Number of features of the first report, where the task leaves it open."""
         n_features = size - 1 - bool(fields["query"]["fit_intercept"])
         if self._n_features is None and 1 <= n_features <= MOST_UNTOLD:
@@ -205,16 +220,16 @@ class Reports(Rounds):
             )
 
     @property
-    def _n_features(self):
+    def _n_features(self) -> Any:
         """Number of features, as it was given or found in the first report."""
         return self._settings["n_features"] or self._settings.get("found")
 
     @property
-    def _open_width(self):
+    def _open_width(self) -> bool:
         """Whether the open round is one in which the first report says the number of features."""
         return self._settings["n_features"] is None and not self._rounds
 
-    def taken(self, fields):
+    def taken(self, fields: dict[str, Any]) -> LiftedReports:
         """Reports of the open round, decoded."""
         size = self._n_features + 1 + bool(fields["query"]["fit_intercept"])
         reports = self._store.reports(self._collection.round)
@@ -223,7 +238,7 @@ class Reports(Rounds):
         return LiftedReports(directions, replace(self._code, size=size))
 
 
-def _rounds_of(estimator):
+def _rounds_of(estimator: Any) -> type[Sums] | type[Reports]:
     """How devices answer the model of an estimator."""
     ours = isinstance(estimator, KnowsCells)
     can = capabilities(estimator.privacy if ours else "none")
@@ -387,14 +402,16 @@ class Collector:
             self._start(estimator, settings, store, lineage.step())
         return self
 
-    def _start(self, estimator, settings, store, lineage):
+    def _start(
+        self, estimator: Any, settings: dict[str, Any], store: ReportStore, lineage: Lineage | None
+    ) -> None:
         self._estimator = estimator
         self._settings = settings
         self._store = store
         self._paid_for = False
-        self._fitted = None
+        self._fitted: Any = None
         self._process = os.getpid()
-        self._rounds = []  # reports, or sum and number of users, of each closed round
+        self._rounds: list[Any] = []  # reports, or sum and number of users, of each closed round
         self._lineage = lineage
         self._way = _rounds_of(estimator)(self)
         try:
@@ -411,18 +428,18 @@ class Collector:
             store.close()
             raise
 
-    def _step(self):
+    def _step(self) -> None:
         """Tell the ledgers that have paid that this file has gone on, and no copy of it."""
         if self._lineage is not None and self._lineage.ledgers:
             self._write_lineage(self._lineage.step())
             self._lineage.tell()
 
-    def _write_lineage(self, lineage):
+    def _write_lineage(self, lineage: Lineage) -> None:
         """Take over a lineage, which is in the file before anybody is told of it."""
         self._lineage = lineage
         self._store.write_settings({"lineage": astuple(lineage)})
 
-    def _go_on(self):
+    def _go_on(self) -> None:
         """Run the fit up to the first query that is not answered; it is the open round."""
         self._fitted, self._fields = self._way.go_on()
         self._paid_for = True
@@ -528,10 +545,10 @@ class Collector:
         """Close the file; ``load`` opens it again."""
         self._store.close()
 
-    def __reduce_ex__(self, protocol):
+    def __reduce_ex__(self, protocol: Any) -> Any:
         raise PrivacyError("a collector is not copied, but loaded: both would ask the same users.")
 
-    def _open(self):
+    def _open(self) -> Any:
         if self._process != os.getpid():
             raise PrivacyError(
                 "this collector was copied by a fork of its process: only the original goes on."
@@ -546,7 +563,7 @@ class Collector:
             raise ValueError("the last round is closed: the report comes too late.")
         return self._fields
 
-    def _take_round(self, fields):
+    def _take_round(self, fields: dict[str, Any]) -> None:
         """Take over a round that is closed, and go on with the fit."""
         self._rounds.append(self._way.taken(fields))
         self._go_on()

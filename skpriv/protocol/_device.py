@@ -6,7 +6,7 @@ NumPy and the standard library are all that is imported here, directly or not.
 import json
 import secrets
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,11 +17,14 @@ from .._wire import (
 from ..exceptions import PrivacyError
 from ._record import CHANNEL, DAMAGED, chosen, floats, is_integer, n_phi, scaled_record
 
+if TYPE_CHECKING:
+    from .._contracts import Array
+
 LARGEST_COUNT = 2**20  # most directions of a codebook, which is made in memory
 LARGEST_FLOAT = float(np.finfo(float).max)  # a whole number in JSON may be larger
 
 
-def is_asked(users, user):
+def is_asked(users: dict[str, int], user: Any) -> bool:
     """Whether a user is among those who answer: positions start to stop of a public order.
 
     The order is a permutation of n users by a public seed, drawn before anybody answered.
@@ -32,7 +35,7 @@ def is_asked(users, user):
     return bool(user in public_order(users["n"], users["seed"])[users["start"] : users["stop"]])
 
 
-def public_order(n, seed):
+def public_order(n: int, seed: int) -> np.ndarray:
     """Public random order of n users; NumPy keeps this generator's draws for ever."""
     return np.random.RandomState(seed).permutation(n)
 
@@ -76,7 +79,7 @@ def act(state: Any, contexts: Any) -> int:
         return _any_of(equally_good(index[None]))
 
 
-def _by_inverse_gaps(means, weight):
+def _by_inverse_gaps(means: np.ndarray, weight: float) -> int:
     """One action: 1 / (K + weight gap) for each but the best ones, which share the rest."""
     best = equally_good(means[None])
     chances = np.where(best, 0.0, 1.0 / (len(means) + weight * (means.max() - means)))
@@ -85,12 +88,12 @@ def _by_inverse_gaps(means, weight):
     return below if below < len(means) else _any_of(best)
 
 
-def _any_of(marked):
+def _any_of(marked: np.ndarray) -> int:
     """Draw one of the actions that are marked, shape (1, n_actions)."""
     return int(secrets.choice(np.flatnonzero(marked)))
 
 
-def action_features(fields, contexts):
+def action_features(fields: dict[str, Any], contexts: Any) -> np.ndarray:
     """Features phi(x, a) of every action, of shape (n_actions, n_phi); zero where no number is."""
     actions = fields["policy"]
     size = fields["query"]["n_features"]
@@ -103,7 +106,7 @@ def action_features(fields, contexts):
     return found if shared else np.kron(np.eye(n_actions), found)
 
 
-def check_task(fields):
+def check_task(fields: dict[str, Any]) -> None:
     """Refuse a task by which nothing could be drawn, whoever made it: the record plays no part.
 
     The guarantee needs no more than that: any numbers of directions are as private.
@@ -249,7 +252,14 @@ def report(
     return report_bytes(fields, size_of_direction, index, drawn)
 
 
-def secret_direction(fields, size, x, y, action, blank):
+def secret_direction(
+    fields: dict[str, Any],
+    size: int,
+    x: Any,
+    y: Any,
+    action: int | None,
+    blank: tuple[np.ndarray, float],
+) -> "Array":
     """Direction of the lifted record; of any record, in silence.
 
     An action that is none, and a record that cannot be read at all, is the blank record, all of it

@@ -9,10 +9,14 @@ from collections.abc import Sized
 from decimal import Decimal
 from math import isfinite, nan, prod, sqrt
 from numbers import Real
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._contracts import Shaped
+
+if TYPE_CHECKING:
+    from .._contracts import Array, Scalar
 
 # Devices and collector of sums derive the same questions and shares of the budget. The name
 # changes with these, and each nonce begins with it: no collection goes on by others than it began
@@ -21,7 +25,7 @@ CHANNEL = "shared-sum-2"
 DAMAGED = "the task has parts that are missing, or of a wrong kind or size: nothing was answered."
 
 
-def scaled_record(query, x, y):
+def scaled_record(query: dict[str, Any], x: Any, y: Any) -> tuple[np.ndarray, float]:
     """(phi, r) of a record by the public maps of a query: |phi| <= 1 and |r| <= 1.
 
     Any record has an answer: what is not a finite number becomes a zero row or a zero target.
@@ -39,7 +43,7 @@ def scaled_record(query, x, y):
         return (phi, r) if weights is None else weighted(weights, phi, r)
 
 
-def number(cell):
+def number(cell: Any) -> float:
     """A cell as a float; NaN if it is text or anything else that is no real number.
 
     Numbers of Python and of NumPy alone are converted, and what a cell of Arrow or another library
@@ -57,7 +61,7 @@ def number(cell):
         return nan
 
 
-def floats(cells):
+def floats(cells: Any) -> np.ndarray:
     """Cells as an array of floats of shape (n_cells,), by `number`."""
     if isinstance(cells, np.ndarray) and cells.dtype.kind in "biuf":
         with np.errstate(all="ignore"):
@@ -67,23 +71,23 @@ def floats(cells):
     return np.array([number(cell) for cell in (cells if _sized(cells) else [cells])], dtype=float)
 
 
-def is_integer(number, low, high):
+def is_integer(number: Any, low: int, high: int) -> bool:
     """Whether a value of a task is a whole number in this range."""
     return type(number) is int and low <= number <= high
 
 
-def _sized(x):
+def _sized(x: Any) -> bool:
     return isinstance(x, Sized) and not isinstance(x, (str, bytes, bytearray, dict))
 
 
-def n_cells(x):
+def n_cells(x: Any) -> int:
     """Public number of cells of a record, without a look at any of them."""
     if isinstance(x, Shaped):
         return prod(x.shape)
     return len(x) if _sized(x) else 1
 
 
-def n_phi(fields, x):
+def n_phi(fields: dict[str, Any], x: Any) -> int:
     """Number of features that a task asks of a record, by the task and public shapes alone.
 
     Raises
@@ -104,7 +108,7 @@ def n_phi(fields, x):
     return found
 
 
-def chosen(fields, size, x, action):
+def chosen(fields: dict[str, Any], size: int, x: Any, action: int | None) -> Any:
     """Cells phi(x, a) of the action that was taken; None if there is no such action."""
     actions = fields.get("policy")
     if actions is None:
@@ -122,7 +126,7 @@ def chosen(fields, size, x, action):
     return cells
 
 
-def check_query(query, n_features):
+def check_query(query: dict[str, Any], n_features: int) -> None:
     """Refuse a query by which some records have no answer, or one of another size.
 
     A server could otherwise learn from what fails, and the ledger would not know. Nothing but the
@@ -155,7 +159,7 @@ def check_query(query, n_features):
         raise ValueError("the task's query has parts that are missing, or of a wrong kind or size.")
 
 
-def _numbers(given, *shape):
+def _numbers(given: Any, *shape: int) -> np.ndarray:
     """An array of finite numbers of this shape."""
     array = np.asarray(given)
     if array.dtype.kind not in "if" or array.shape != shape or not np.isfinite(array).all():
@@ -163,7 +167,7 @@ def _numbers(given, *shape):
     return array.astype(float)
 
 
-def _proper_weights(weights, p):
+def _proper_weights(weights: Any, p: int) -> bool:
     if weights is None:
         return True
     if weights["kind"] == "residual":
@@ -175,7 +179,7 @@ def _proper_weights(weights, p):
     return weights["kind"] in ("whole", "halves")
 
 
-def weighted(weights, phi, r):
+def weighted(weights: dict[str, Any], phi: np.ndarray, r: float) -> tuple[np.ndarray, float]:
     """(h, k) of a record (phi, r): what re-weighted regression and descents ask about."""
     if weights["kind"] == "residual":
         residual = np.clip(np.array(weights["theta"]) @ phi, -1.0, 1.0) - r
@@ -190,7 +194,7 @@ def weighted(weights, phi, r):
     return half / max(float(np.sqrt(half @ half)), 1.0), 0.0
 
 
-def _in_ball(query, x):
+def _in_ball(query: dict[str, Any], x: Any) -> "Array":
     """Row of norm at most 1: clipped to a norm and divided by it."""
     largest = float(np.abs(x).max(initial=0.0))  # NaN or infinite if an entry is
     if not isfinite(largest) or largest == 0.0:
@@ -200,7 +204,7 @@ def _in_ball(query, x):
     return unit / max(norm, query["data_norm"] / largest)
 
 
-def _in_box(query, x):
+def _in_box(query: dict[str, Any], x: Any) -> np.ndarray:
     """Row of norm at most 1: every feature clipped to +-1 / sqrt(d), which its range becomes."""
     middle, half = _middle_and_half(query, np.array(query["low"]), np.array(query["high"]))
     limit = 1.0 / sqrt(len(x))
@@ -209,7 +213,7 @@ def _in_box(query, x):
     return np.where(np.isnan(unit), 0.0, unit)
 
 
-def _scaled_target(query, y):
+def _scaled_target(query: dict[str, Any], y: Any) -> "Scalar":
     if not y == y:
         return 0.0
     low, high = query["bounds_y"]
@@ -217,7 +221,7 @@ def _scaled_target(query, y):
     return min(1.0, max(-1.0, (min(high, max(low, y)) - centre) / radius))
 
 
-def _middle_and_half(query, low, high):
+def _middle_and_half(query: dict[str, Any], low: Any, high: Any) -> tuple[Any, Any]:
     """Middle and half of the length of ranges; those of symmetric ranges without an intercept."""
     if query["fit_intercept"]:
         return low / 2.0 + high / 2.0, high / 2.0 - low / 2.0

@@ -6,6 +6,7 @@ Its file says which estimator is fitted and what the records are.
 import importlib
 import json
 import os
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ MOST_FEATURES = LARGEST_SIZE - 2  # a direction has two more coordinates, see `l
 ROOMS = ("skpriv.linear_model",)  # a file may name the public classes of these
 
 
-def described(estimator):
+def described(estimator: Any) -> dict[str, Any]:
     """Name and parameters of an estimator of this library, as JSON can hold them."""
     kind = type(estimator)
     room = ".".join(kind.__module__.split(".")[:2])
@@ -33,7 +34,7 @@ def described(estimator):
     return {"room": room, "class": kind.__name__, "params": json.loads(text)}
 
 
-def restored(description):
+def restored(description: dict[str, Any]) -> Any:
     """Estimator of a description; only classes that this library exports are made."""
     if description["room"] not in ROOMS:
         raise ValueError(f"{description['room']!r} is no room of estimators.")
@@ -47,7 +48,7 @@ def restored(description):
     return getattr(room, description["class"])(**params)
 
 
-def home(path):
+def home(path: Any) -> Any:
     """The mark that tells a file from its copies; None of a collection in memory."""
     if path is None:
         return None
@@ -55,13 +56,13 @@ def home(path):
     return [status.st_dev, status.st_ino]
 
 
-def _plain(value):
+def _plain(value: Any) -> Any:
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
     raise TypeError
 
 
-def n_features_of(estimator, n_features):
+def n_features_of(estimator: Any, n_features: int | None) -> int | None:
     bounds = estimator.bounds_X
     if n_features is None and bounds is not None and np.ndim(bounds) != 1:
         n_features = len(bounds)
@@ -94,53 +95,53 @@ class ReportStore(Database):
         An SQLite file; None keeps all in memory.
     """
 
-    def __init__(self, path):
+    def __init__(self, path: Any) -> None:
         super().__init__(path, "collection", stays_open=True)
         self.prepare(*TABLES)
 
-    def settings(self):
+    def settings(self) -> dict[str, Any] | None:
         """Settings of the collection, None if there is none yet."""
         rows = dict(self.ask("SELECT name, value FROM settings"))
         with legible(self.path):
             return {name: json.loads(value) for name, value in rows.items()} or None
 
-    def write_settings(self, settings):
+    def write_settings(self, settings: dict[str, Any]) -> None:
         """Write settings, all or none; those that are there are replaced."""
         rows = [(name, json.dumps(value)) for name, value in settings.items()]
         with self.transaction() as connection:
             connection.executemany(SETTING, rows)
 
-    def take_over(self, owner):
+    def take_over(self, owner: str) -> None:
         """Make this connection the file's only one; `owned` is false for those before it."""
         self._owner = owner
         self.write_settings({"owner": owner})
 
-    def owned(self):
+    def owned(self) -> Any:
         """Whether nobody has taken the file over."""
         return self.ask("SELECT value FROM settings WHERE name = 'owner'") == [
             (json.dumps(self._owner),)
         ]
 
-    def has(self, user):
+    def has(self, user: Any) -> bool:
         """Whether a user has answered."""
         return bool(self.ask("SELECT round FROM reports WHERE user = ?", user))
 
-    def add(self, round_, user, seed, index):
+    def add(self, round_: int, user: Any, seed: bytes, index: int) -> None:
         """Keep a report."""
         self.write("INSERT INTO reports VALUES (?, ?, ?, ?)", user, round_, seed, index)
 
-    def reports(self, round_):
+    def reports(self, round_: int) -> Any:
         """(seed, index) of the reports of a round, by the users' numbers."""
         return self.ask("SELECT seed, direction FROM reports WHERE round = ? ORDER BY user", round_)
 
-    def count(self, round_):
+    def count(self, round_: int) -> Any:
         """Number of reports of a round."""
         return self.ask("SELECT COUNT(*) FROM reports WHERE round = ?", round_)[0][0]
 
-    def close_round(self, round_):
+    def close_round(self, round_: int) -> None:
         """Take no more reports of a round."""
         self.write("INSERT INTO closed VALUES (?) ON CONFLICT (round) DO NOTHING", round_)
 
-    def closed(self):
+    def closed(self) -> Any:
         """Number of rounds that are closed."""
         return self.ask("SELECT COUNT(*) FROM closed")[0][0]

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from math import isfinite, prod
 from secrets import token_hex
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from sklearn.base import clone
@@ -36,6 +36,13 @@ from ..records import Rows
 from ._ledger import MOST_ATTEMPTS
 from ._record import CHANNEL, DAMAGED, floats, is_integer, n_cells, number
 from ._store import n_features_of, restored
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+    from .._contracts import Array
+    from ..privacy import Lattice, PrivacyReport, Query
+    from ..records import Subset
 
 TRANSPORTS = ("two-servers", "shuffled-shares")
 LARGEST_TASK = np.iinfo(np.int32).max  # most users, and most attempts
@@ -70,19 +77,19 @@ class Rounds:
         Its settings, its store and its closed rounds are shared.
     """
 
-    def __init__(self, collection):
+    def __init__(self, collection: Any) -> None:
         self._collection = collection
         self._estimator = collection._estimator
         self._settings = collection._settings
         self._store = collection._store
         self._rounds = collection._rounds
 
-    def write(self, settings):
+    def write(self, settings: dict[str, Any]) -> None:
         """Write down further settings."""
         self._store.write_settings(settings)
         self._settings.update(settings)
 
-    def fitted(self, rows):
+    def fitted(self, rows: "RowsOnDevices") -> tuple[Any, Any]:
         """The fitted estimator and None; or None and the round that it needs."""
         estimator = clone(self._estimator).set_params(random_state=None)
         try:
@@ -108,18 +115,20 @@ class RowsOnDevices(Rows):
 
     n: int
     n_features: int
-    _rounds: list
+    _rounds: list[Any]
     _paid_for: bool
     lineage: Any = None
     refusal = "the rows are on the users' devices, of which nothing but the sum of all can be had."
     _n_asked = 0
 
     @property
-    def paid_for(self):
+    def paid_for(self) -> bool:
         """Whether the collection was charged before."""
         return self._paid_for
 
-    def pieces(self, max_rows, subset=None, sparse=True):
+    def pieces(
+        self, max_rows: int, subset: "Subset | None" = None, sparse: bool = True
+    ) -> NoReturn:
         """Refuse: no server has rows, and nobody sees an exact sum of them."""
         raise PrivacyError(self.refusal)
 
@@ -141,9 +150,16 @@ class SumRows(RowsOnDevices):
     devices: Any = None
     rehearsal: bool = False
     needed: Any = None
-    reports: dict = field(default_factory=dict)
+    reports: dict[int, Any] = field(default_factory=dict)
 
-    def shared_sum(self, query, lattice, security, prices, subset=None):
+    def shared_sum(
+        self,
+        query: "Query",
+        lattice: "Lattice",
+        security: float,
+        prices: "tuple[PrivacyReport, Cost]",
+        subset: "Subset | None" = None,
+    ) -> tuple[np.ndarray, int]:
         """Noisy sum of a round that is closed, and how many users are in it.
 
         Raises
@@ -193,18 +209,18 @@ class Round:
 FIXED = ("version", "channel", "estimator", "users", "n_features", "nonce")
 
 
-def collection_of(fields):
+def collection_of(fields: dict[str, Any]) -> str:
     """Hash of what is fixed before the first round."""
     text = json.dumps({name: fields[name] for name in FIXED}, sort_keys=True, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def place_of(fields):
+def place_of(fields: dict[str, Any]) -> tuple[str, int]:
     """The collection of a round, and how many rounds were closed before it."""
     return collection_of(fields), len(fields["answers"])
 
 
-def rounds_of(fields):
+def rounds_of(fields: dict[str, Any]) -> list[str]:
     """Hash of each round up to the open one: the same for all attempts at it.
 
     A round is what was released before it. Rounds whose pasts contradict each other could have
@@ -219,7 +235,9 @@ def rounds_of(fields):
     return [hashlib.sha256(text.encode()).hexdigest() for text in texts]
 
 
-def task_fields(settings, answers, attempt):
+def task_fields(
+    settings: dict[str, Any], answers: list[tuple[list[int], int]], attempt: int
+) -> dict[str, Any]:
     """Fields of the task of the next round.
 
     Parameters
@@ -257,7 +275,7 @@ def open_round(fields: Any) -> Round:
 
 
 @lru_cache(maxsize=4)
-def _opened(text):
+def _opened(text: str) -> Round:
     fields = json.loads(text)
     users = fields["users"]
     transport = fields["channel"]["transport"]
@@ -279,7 +297,7 @@ def _opened(text):
     return Round(rows.needed, sum((report.charged for report in rows.reports.values()), Cost()))
 
 
-def _check(fields):
+def _check(fields: dict[str, Any]) -> None:
     """Refuse fields of a wrong kind."""
     try:
         channel = fields["channel"]
@@ -361,7 +379,7 @@ def sum_report(
     return packed(fields, additive_shares(steps, opened.needed.shares, os.urandom))
 
 
-def noisy_vector(needed, x, y):
+def noisy_vector(needed: Any, x: Any, y: Any) -> "Array":
     """A record's vector in steps of the grid, with this user's part of the noise."""
     row = np.nan_to_num(floats(x), posinf=0.0, neginf=0.0)[None, :]
     target = np.nan_to_num(np.array([number(y)]), posinf=0.0, neginf=0.0)
@@ -371,11 +389,11 @@ def noisy_vector(needed, x, y):
     return steps + discrete_gaussian(needed.lattice.variance, np.zeros(needed.size), os.urandom)
 
 
-def packed(fields, shares):
+def packed(fields: dict[str, Any], shares: np.ndarray) -> list[bytes]:
     """Messages of shares of shape (n_shares, size)."""
     head = message_head(fields, "share")
 
-    def message(place, numbers):
+    def message(place: int, numbers: Any) -> Any:
         return head + place.to_bytes(INDEX_BYTES, "little") + numbers.astype("<u8").tobytes()
 
     if fields["channel"]["transport"] == "two-servers":
@@ -383,7 +401,7 @@ def packed(fields, shares):
     return [message(place, share) for place, column in enumerate(shares.T) for share in column]
 
 
-def unpacked(fields, message, size):
+def unpacked(fields: dict[str, Any], message: bytes, size: int) -> tuple[int, np.ndarray]:
     """(place, numbers) of a message to a task.
 
     Raises
@@ -400,7 +418,15 @@ class Sums(Rounds):
     """Rounds of sums (total, n), all of which the same users answer; see `Rounds`."""
 
     @staticmethod
-    def settings(estimator, n_users, n_features, *, seed, n_min, transport):
+    def settings(
+        estimator: "BaseEstimator",
+        n_users: int,
+        n_features: int | None,
+        *,
+        seed: int | None,
+        n_min: int | None,
+        transport: str | None,
+    ) -> dict[str, Any]:
         """Settings of a new collection, all of them public; the seed is not used."""
         if estimator.calibration_size is not None:
             raise ValueError("devices answer all queries together: pass calibration_size=None.")
@@ -422,11 +448,11 @@ class Sums(Rounds):
         }  # fmt: skip
 
     @property
-    def n_answers(self):
+    def n_answers(self) -> int:
         """Users in the last closed round."""
         return self._rounds[-1][1] if self._rounds else 0
 
-    def go_on(self):
+    def go_on(self) -> tuple[Any, Any]:
         """Fitted estimator, or the fields of the first sum that is not there."""
         settings = self._settings
         devices = Devices(settings["n_users"], settings["n_min"], settings["transport"])
@@ -441,14 +467,14 @@ class Sums(Rounds):
         fitted, needed = self.fitted(rows)
         return fitted, needed and fields
 
-    def add(self, fields, user, answer):
+    def add(self, fields: dict[str, Any], user: Any, answer: bytes) -> None:
         """Refuse: shares go to the servers, and not to the analyst."""
         raise PrivacyError(
             "shares of users go to the two servers, or through the shuffler: an analyst who had "
             "them all would see each record. Pass what they give out to close_round."
         )
 
-    def repeat(self):
+    def repeat(self) -> None:
         """Write down another attempt at the open round."""
         if self._settings["transport"] != TRANSPORTS[0]:
             raise PrivacyError(
@@ -465,7 +491,9 @@ class Sums(Rounds):
         self._collection._step()
         self.write({name: attempt})
 
-    def check_totals(self, fields, totals, n):
+    def check_totals(
+        self, fields: dict[str, Any], totals: tuple[bytes | list[bytes], ...], n: int | None
+    ) -> dict[str, Any]:
         """Sum of what the servers give out, to be kept."""
         needed = open_round(fields).needed
         if fields["channel"]["transport"] == TRANSPORTS[0]:
@@ -476,13 +504,13 @@ class Sums(Rounds):
             raise PrivacyError("the users are fewer than those who are counted on, or too many.")
         return {f"answer {len(self._rounds) + 1}": [total.tolist(), count]}
 
-    def taken(self, fields):
+    def taken(self, fields: dict[str, Any]) -> tuple[np.ndarray, int]:
         """Sum of the open round, and how many users are in it."""
         total, n = self._settings[f"answer {len(self._rounds) + 1}"]
         return np.array(total, dtype=np.int64), int(n)
 
 
-def _of_servers(fields, totals, size):
+def _of_servers(fields: dict[str, Any], totals: Any, size: int) -> tuple[np.ndarray, int]:
     """Sum and number of users of what the two servers gave out."""
     try:
         read = [json.loads(total) for total in totals]
@@ -500,7 +528,9 @@ def _of_servers(fields, totals, size):
     return summed_shares(np.array(parts)), read[0]["n"]
 
 
-def _of_shuffler(fields, messages, needed, n):
+def _of_shuffler(
+    fields: dict[str, Any], messages: Any, needed: Any, n: int | None
+) -> tuple[np.ndarray, int]:
     """Sum of shuffled shares; a missing message would make its coordinate uniform, and is seen."""
     if len(messages) != 1:
         raise ValueError("one iterable of all messages of the round is expected.")
@@ -711,10 +741,10 @@ class ShareServer:
             elif opening[:2] != (name, who):
                 raise PrivacyError("this round has been opened for other users: not twice.")
             elif opening[2] is not None:
-                return opening[2].encode()
+                return str(opening[2]).encode()
             return self._formed(wanted, who, place).encode()
 
-    def _open_for(self, users, opening):
+    def _open_for(self, users: list[int], opening: tuple[str, int, str, str]) -> None:
         """Write down for whom the round is opened, before their sum is formed."""
         adding = self._fields["users"]["adding"]
         if len(users) < adding:
@@ -726,7 +756,7 @@ class ShareServer:
             raise ValueError("a user of the list has not reported to this server.")
         self._store.write("INSERT INTO opened VALUES (?, ?, ?, ?, NULL)", *opening)
 
-    def _formed(self, users, who, round_):
+    def _formed(self, users: list[int], who: str, round_: tuple[str, int]) -> str:
         """Sum of the shares of a round that is opened, which are deleted then."""
         shares = dict(self._store.ask("SELECT user, share FROM shares"))
         total = np.zeros(self._size, dtype=np.uint64)
@@ -750,14 +780,14 @@ class ShareServer:
         """Close the file."""
         self._store.close()
 
-    def _open_fields(self, closed=False):
+    def _open_fields(self, closed: bool = False) -> Any:
         if self._fields is None:
             raise ValueError("no task is open: open(task) comes first.")
         if not closed and self._opened(*place_of(self._fields)):
             raise ValueError("the round is closed: the share comes too late.")
         return self._fields
 
-    def _opened(self, collection, place):
+    def _opened(self, collection: str, place: int) -> Any:
         found = self._store.ask(
             "SELECT round, users, total FROM opened WHERE collection = ? AND place = ?",
             collection, place,
