@@ -58,7 +58,8 @@ STRICT = {
     *("skpriv" + f".{room}" * bool(room) for room in ["", *ROOMS] if room != "metrics"),
     "skpriv.exceptions", "skpriv._compat", "skpriv._sqlite", "skpriv._stored", "skpriv.metrics.*",
     "skpriv._estimation.*", "skpriv.bandits._policy._visits", "skpriv.privacy.*",
-    "skpriv.protocol.*", "skpriv.records.*", "skpriv._linalg", "skpriv._printing",
+    "skpriv.preprocessing.*", "skpriv.protocol.*", "skpriv.records.*", "skpriv._linalg",
+    "skpriv._printing",
 }  # fmt: skip
 DEMANDS = (
     "disallow_untyped_calls", "disallow_untyped_defs", "disallow_incomplete_defs",

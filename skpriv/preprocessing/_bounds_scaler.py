@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import field
 from numbers import Real
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin
@@ -16,6 +16,9 @@ from .._parameters import ArrayLike, parameters
 from .._stored import frozen_object, stored
 from ..records import check_public, floats, same_names, silence
 from ._base import PublicTransformer
+
+if TYPE_CHECKING:
+    from .._contracts import Array
 
 
 @frozen_object
@@ -43,7 +46,7 @@ class CoefficientMap:
     [0.1] -3.0
     """
 
-    names: list
+    names: list[Any]
     matrix: np.ndarray
     cells: np.ndarray | None = None
     lists: Any = field(default_factory=dict)
@@ -165,10 +168,10 @@ class BoundsScaler(OneToOneFeatureMixin, PublicTransformer):
         self.norm_ = float(np.sqrt(n_terms) * slack)
         return self
 
-    def _checked(self, X):
+    def _checked(self, X: Any) -> Any:
         return check_public(self, X, reset=False)
 
-    def _encoded(self, X):
+    def _encoded(self, X: Any) -> "Array":
         X = np.clip(floats(X), self.low_, self.high_)  # The steps below write into this copy.
         offset, scale = self._affine()
         X -= offset
@@ -222,13 +225,13 @@ class BoundsScaler(OneToOneFeatureMixin, PublicTransformer):
         found = np.reshape(cells, (-1, len(matrix)))
         return CoefficientMap(list(self.get_feature_names_out()), matrix, found)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         # To refuse a missing value or a text would be an answer about the rows.
         tags.input_tags.allow_nan = tags.input_tags.string = True
         return tags
 
-    def _affine(self):
+    def _affine(self) -> tuple[np.ndarray, np.ndarray]:
         """Offset and scale of each column: its centre and half-width, or 0 and its high end."""
         offset = self.low_ + (self.high_ - self.low_) / 2.0
         scale = (self.high_ - self.low_) / 2.0
@@ -237,11 +240,11 @@ class BoundsScaler(OneToOneFeatureMixin, PublicTransformer):
             scale[group] = self.high_[group]
         return offset, scale
 
-    def _names(self):
+    def _names(self) -> list[str]:
         """Names of the features; empty if X had none."""
         return names_in(self) or []
 
-    def _column_groups(self):
+    def _column_groups(self) -> list[list[int]]:
         names = self._names()
         bounds = self.bounds if isinstance(self.bounds, Mapping) else {}
         groups: list[list[int]] = []

@@ -1,9 +1,10 @@
 """How the cells of a table fit a schema: for the curator's eyes, or with noise for a release."""
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import prod, sqrt
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +18,10 @@ from ._columns import ABSENT, LOST
 from ._encoder import as_schema
 from ._schema import column_names, columns_of
 from ._values import codes_of
+
+if TYPE_CHECKING:
+    from .._contracts import Array
+    from ._schema import Schema
 
 # Names of the states of a cell, in their order.
 STATES = ("read", "clipped", "other", "unreadable", "missing")
@@ -38,7 +43,7 @@ class CountsQuery(Query):
     name : str
     """
 
-    tables: tuple[tuple, ...]
+    tables: tuple[tuple[Any, ...], ...]
     name: str = "counts"
 
     @property
@@ -61,12 +66,12 @@ class CountsQuery(Query):
             parts.append(np.bincount(code, minlength=size))
         return np.concatenate(parts).astype(float)
 
-    def split(self, value: np.ndarray) -> list:
+    def split(self, value: np.ndarray) -> list[Any]:
         """Counts of each table."""
         return np.split(value, np.cumsum(self._sizes)[:-1])
 
     @property
-    def _sizes(self):
+    def _sizes(self) -> list[int]:
         return [prod(len(column.levels) for column in table) for table in self.tables]
 
 
@@ -83,7 +88,7 @@ class CellStates:
     at: int
     levels = STATES
 
-    def codes(self, X: Any) -> np.ndarray:
+    def codes(self, X: Any) -> "Array":
         """Number of the state of each row; what is no state counts as missing."""
         last = len(STATES) - 1
         return np.clip(np.nan_to_num(X[:, self.at], nan=last), 0, last).astype(np.intp)
@@ -123,16 +128,16 @@ class TableCheck(Printed):
     [1.0, 1.0, 1.0]
     """
 
-    columns: list
+    columns: list[Any]
     counts: np.ndarray
     n: int
     std_error: float = 0.0
     confidence_level: float = 0.95
     report: Any = None
-    strange: dict = field(default_factory=dict)
-    stand_ins: dict = field(default_factory=dict)
+    strange: dict[str, Any] = field(default_factory=dict[str, Any])
+    stand_ins: dict[str, Any] = field(default_factory=dict[str, Any])
 
-    def _parts(self):
+    def _parts(self) -> Iterator[Table | str]:
         half = two_sided_quantile(self.confidence_level) * self.std_error
         largest = self.report and self.report.rows_per_unit
         said = np.clip(np.round(self.counts), 0, self.n * (largest or 1)).astype(int)
@@ -272,7 +277,7 @@ def check_table(
     schema.check_filled(columns)
     schema.check_dtypes(table, columns)
 
-    def states(frame):
+    def states(frame: Any) -> np.ndarray:
         frame = columns_of(frame, columns)
         return np.column_stack([_cell_states(frame[name], schema[name]) for name in columns])
 
@@ -295,7 +300,7 @@ def check_table(
     return TableCheck(columns, counts, session.n, scale, confidence_level, report, {}, stand_ins)
 
 
-def _strange(frame, schema):
+def _strange(frame: Any, schema: "Schema") -> dict[str, list[tuple[str, int]]]:
     """The most frequent cells of each column that are not listed or cannot be read."""
     found = {}
     for name in frame.columns:
@@ -306,7 +311,7 @@ def _strange(frame, schema):
     return found
 
 
-def _cell_states(series, column):
+def _cell_states(series: Any, column: Any) -> np.ndarray:
     """Number of the state of each cell of a column."""
     states = column.states(series)
     return np.where((states == LOST) & (codes_of(series, {}, 1, 0) == 0), ABSENT, states)

@@ -5,13 +5,13 @@ of at most 1. A missing cell is the zero row of its block, unless its type says 
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, asdict, dataclass, field
 from datetime import date
 from functools import cached_property
 from math import inf, nan, sqrt
 from numbers import Real
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 from scipy.special import ndtri
@@ -27,6 +27,9 @@ from ..records import (
 from ._values import (
     SECONDS, booleans_of, codes_of, composed, days, days_of, number, numbers_of, text, truth_word,
 )  # fmt: skip
+
+if TYPE_CHECKING:
+    from .._contracts import Array, Scalar
 
 INDICATOR = "indicator"
 OTHER = "other"
@@ -49,16 +52,16 @@ class Block:
     others are told against; it is empty of other columns.
     """
 
-    names: list
+    names: list[Any]
     ranges: np.ndarray
-    effects: list
+    effects: list[Any]
     matrix: np.ndarray
     offset: np.ndarray
     cells: np.ndarray
     reference: str = ""
 
 
-def level_cells(rows):
+def level_cells(rows: np.ndarray) -> np.ndarray:
     """Functions of a block, one row each, that are 1 at one of these rows and 0 at all others.
 
     Parameters
@@ -109,9 +112,9 @@ class ColumnType:
     @property
     def has_indicator(self) -> bool:
         """Whether missing cells have a column of their own."""
-        return self.missing == INDICATOR
+        return bool(self.missing == INDICATOR)
 
-    def expected_shares(self, given: Any = None, smallest: float | None = None) -> dict:
+    def expected_shares(self, given: Any = None, smallest: float | None = None) -> dict[str, Any]:
         """Expected shares of the levels of a column, of which some are given.
 
         Parameters
@@ -140,7 +143,7 @@ class ColumnType:
             raise ValueError("shares must not be negative, nor add up to more than 1.")
         return named | dict.fromkeys(rest, max(left, 0.0) / max(len(rest), 1))
 
-    def imagined(self, quantiles: np.ndarray, shares: Any) -> np.ndarray:
+    def imagined(self, quantiles: np.ndarray, shares: Any) -> "Array":
         """Block of made-up cells, which have these shares of levels.
 
         Parameters
@@ -180,7 +183,7 @@ class _Line(ColumnType):
     _effect: Callable[[str], str]
     reference_position: Any = -1.0  # Missing cells are told against the value at this position.
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         # Parameters that were not set are left out: there are many, and a column has few.
         values = asdict(cast(Any, self)).items()
         said = ", ".join(f"{name}={value!r}" for name, value in values if value is not None)
@@ -266,7 +269,7 @@ class _Line(ColumnType):
         return Block(names[:size], ranges[:size], effects[:size], matrix, shift[:size], self._cells)
 
     @property
-    def _cells(self):
+    def _cells(self) -> np.ndarray:
         """Cells of the levels, where there are two, and of missing values."""
         cells = level_cells(self.coded[1]) if self.coded else ()
         if len(cells) or not self.has_indicator:
@@ -290,20 +293,20 @@ class _Line(ColumnType):
         return f"{name}=missing against {f'{value:g}' if isinstance(value, float) else value}"
 
     @property
-    def _reference(self):
+    def _reference(self) -> "Scalar":
         """The value against which a missing cell is told."""
         return self._in_units(self.reference_position)
 
-    def _public_values(self, count):
+    def _public_values(self, count: int) -> "Array":
         """Values at equal steps over the range; of a column with levels the levels."""
         return self._in_units(np.linspace(-1.0, 1.0, count))
 
-    def _values_of(self, block):
+    def _values_of(self, block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Values of the rows of a block, and whether an indicator says that they are missing."""
         absent = (block[:, -1] > 0.5) & self.has_indicator
         return np.where(absent, self._reference, self._in_units(block[:, 0])), absent
 
-    def _values_in(self, series):
+    def _values_in(self, series: Any) -> tuple[np.ndarray, np.ndarray]:
         """The same of the cells of a column."""
         return self._values_of(self.encode(series))
 
@@ -312,24 +315,24 @@ class _Line(ColumnType):
         scale, offset = self._units
         return (z + offset) * scale
 
-    def _position(self, numbers):
+    def _position(self, numbers: Any) -> Any:
         """Position of numbers in [-1, 1]; those outside of the range are moved to its ends."""
         low, high = self._ends
         half = self._half
         return np.clip((np.clip(numbers, low, high) - low - half) / half, -1.0, 1.0)
 
-    def _from_z(self, z):
+    def _from_z(self, z: Any) -> Any:
         """Value of a position."""
         low, high = self._ends
         number = low + (np.clip(z, -1.0, 1.0) + 1.0) * self._half
         return self._value(float(np.clip(number, low, high)))
 
     @property
-    def _half(self):
+    def _half(self) -> Any:
         low, high = self._ends
         return (high - low) / 2.0
 
-    def _column_name(self, name):
+    def _column_name(self, name: str) -> str:
         return name
 
 
@@ -348,7 +351,7 @@ class _Range(_Line):
     typical: Any = None
     to_fill_in = ("low =", "high =")
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if (self.low is None) != (self.high is None):
             raise ValueError("low and high are a public range: give both.")
         constant = None if self.has_indicator else self.missing
@@ -402,7 +405,7 @@ class _Range(_Line):
         return 0.0 if value is None else float(self._position(value))
 
     @property
-    def _ends(self):
+    def _ends(self) -> tuple[float, float]:
         return self._number(self.low), self._number(self.high)
 
 
@@ -455,7 +458,7 @@ class Numeric(_Range):
     kind = "numeric"
     to_consider = ("usual = [ , ]", 'missing = "indicator"')
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if not (self.unit is None or isinstance(self.unit, str)):
             raise ValueError("unit must be a text.")
@@ -469,7 +472,7 @@ class Numeric(_Range):
         if self.usual is not None:
             self._check_usual()
 
-    def _check_usual(self):
+    def _check_usual(self) -> None:
         """Keep the usual range as a pair of floats; it is a range inside the public one."""
         pair = self.usual if isinstance(self.usual, list | tuple) else ()
         if len(pair) != 2:
@@ -481,22 +484,22 @@ class Numeric(_Range):
             )
         object.__setattr__(self, "usual", (low, high))
 
-    def _checked(self, name, value):
+    def _checked(self, name: str, value: Any) -> float:
         if isinstance(value, bool) or not isinstance(value, Real) or np.isnan(number(value)):
             allowed = 'a finite number, or "indicator"' if name == "missing" else "a finite number"
             raise ValueError(f"{name}={value!r} must be {allowed}.")
         return float(value)
 
-    def _number(self, value):
+    def _number(self, value: Any) -> "Scalar":
         return value
 
     _value = _number
 
-    def _read(self, series):
+    def _read(self, series: Any) -> np.ndarray:
         return numbers_of(series, self.decimal or ".", self.thousands, self._seconds)
 
     @property
-    def _seconds(self):
+    def _seconds(self) -> float:
         """Length of the unit; NaN of what has no fixed length, or is no time."""
         return SECONDS.get((self.unit or "").removesuffix("s"), nan)
 
@@ -505,14 +508,14 @@ class Numeric(_Range):
         """Kinds of dtypes whose cells it can read."""
         return READ_AS_NUMBERS if np.isnan(self._seconds) else READ_AS_NUMBERS | {"durations"}
 
-    def _effect(self, name):
+    def _effect(self, name: str) -> str:
         return f"{name} per {self.unit}" if self.unit else name
 
-    def _in_units(self, z):
+    def _in_units(self, z: Any) -> Any:
         return np.clip(self.low + (z + 1.0) * self._half, self.low, self.high)  # exact at the ends
 
     @property
-    def _units(self):
+    def _units(self) -> tuple[float, float]:
         return self._half, (self.low + self._half) / self._half
 
 
@@ -553,7 +556,7 @@ class Date(_Range):
     kind = "date"
     to_fill_in = ("low = 2015-01-01", "high = 2024-12-31")
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if not (self.format is None or isinstance(self.format, str) and "%" in self.format):
             raise ValueError(
@@ -566,24 +569,24 @@ class Date(_Range):
         marked = {*"./: -"} & {*(self.format or "")}
         return {None, "dates", "periods", "texts", "texts" if marked else "numbers"}
 
-    def _checked(self, name, value):
+    def _checked(self, name: str, value: Any) -> Any:
         if not isinstance(value, date | str) or np.isnan(days(value)):
             raise ValueError(f'{name}={value!r} must be a date, such as "2015-01-31".')
         return text(value)
 
     _number = staticmethod(days)
 
-    def _value(self, number):
+    def _value(self, number: float) -> date:
         return date.fromordinal(date(1970, 1, 1).toordinal() + round(number))
 
-    def _read(self, series):
+    def _read(self, series: Any) -> np.ndarray:
         return days_of(series, self.format)
 
-    def _effect(self, name):
+    def _effect(self, name: str) -> str:
         return f"{name} per year"
 
     @property
-    def _units(self):
+    def _units(self) -> tuple[float, float]:
         return self._half / DAYS_PER_YEAR, 1.0
 
 
@@ -592,22 +595,22 @@ class _Levels(_Line):
 
     _levels: Any
 
-    def _value(self, number):
+    def _value(self, number: float) -> Any:
         return self._levels[round(number)]
 
     @property
-    def _level_names(self):
+    def _level_names(self) -> list[str]:
         return list(map(str, self._levels))
 
-    def _public_values(self, count):
+    def _public_values(self, count: int) -> np.ndarray:
         return np.arange(len(self._levels), dtype=float)
 
     @property
-    def _ends(self):
+    def _ends(self) -> tuple[float, float]:
         return 0.0, len(self._levels) - 1.0
 
     @property
-    def _units(self):
+    def _units(self) -> tuple[float, float]:
         return self._half, 1.0
 
     @property
@@ -650,7 +653,7 @@ class Boolean(_Levels):
     kind = "boolean"
     _number = staticmethod(float)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.missing not in (None, INDICATOR, True, False):
             raise ValueError('missing must be "indicator", true or false.')
         for name in ("true", "false"):
@@ -660,12 +663,12 @@ class Boolean(_Levels):
         if len(set(words)) < len(words):
             raise ValueError("true and false must not have a word in common.")
 
-    def _read(self, series):
+    def _read(self, series: Any) -> np.ndarray:
         own = dict.fromkeys(self.true or (), 1.0) | dict.fromkeys(self.false or (), 0.0)
         return booleans_of(series, {truth_word(word): value for word, value in own.items()})
 
     @property
-    def _levels(self):
+    def _levels(self) -> tuple[Any, ...]:
         """False and true, in the first words of the table for them."""
         return (self.false or (False,))[0], (self.true or (True,))[0]
 
@@ -675,7 +678,7 @@ class Boolean(_Levels):
         names, rows = super().coded
         return [{"False": "false", "True": "true"}.get(name, name) for name in names], rows
 
-    def _effect(self, name):
+    def _effect(self, name: str) -> str:
         return f"{name}={self._levels[1]}"
 
     _column_name = _effect
@@ -693,7 +696,7 @@ class _Listed(ColumnType):
         'spellings = { "..." = "..." }', 'missing = "indicator"',
     )  # fmt: skip
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.categories is not None:
             object.__setattr__(self, "categories", _checked_list(self.categories))
         codes = codes_by_text(self.categories or ())
@@ -777,7 +780,7 @@ class Categorical(_Listed):
     spellings: Any = field(default=None, repr=False, hash=False)
     kind = "categorical"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.other, bool):
             raise ValueError("other must be true or false.")
@@ -788,13 +791,13 @@ class Categorical(_Listed):
         return "" if self.other or self.missing is not None else "the mean of all levels"
 
     @property
-    def levels(self) -> list:
+    def levels(self) -> list[Any]:
         """All categories of the block, "other" and "missing" where they are asked for."""
         extra = [OTHER] * self.other + [MISSING] * self.has_indicator
         return list(dict.fromkeys([*map(str, self.categories), *extra]))
 
     @silence()
-    def encode(self, series: Any) -> np.ndarray:
+    def encode(self, series: Any) -> "Array":
         """Encode the cells of a column as rows of norm at most 1.
 
         Parameters
@@ -812,21 +815,21 @@ class Categorical(_Listed):
     _reference = 0.0  # the number of the first level
 
     @property
-    def _level_names(self):
+    def _level_names(self) -> list[str]:
         return self.levels
 
-    def _public_values(self, count):
+    def _public_values(self, count: int) -> np.ndarray:
         return np.arange(len(self.levels), dtype=float)
 
-    def _values_of(self, block):
+    def _values_of(self, block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Numbers of the levels of the rows of a block; none needs an indicator."""
         return np.argmax(block @ self._corners.T, axis=1), np.zeros(len(block), dtype=bool)
 
-    def _values_in(self, series):
+    def _values_in(self, series: Any) -> tuple[np.ndarray, np.ndarray]:
         """The same of the cells of a column; one that is no level counts as the reference."""
         return self._codes(series) % len(self.levels), np.zeros(len(series), dtype=bool)
 
-    def _codes(self, series):
+    def _codes(self, series: Any) -> np.ndarray:
         """Number of the level of each cell; their number where the cell is none of them."""
         levels = self.levels
         listed = codes_by_text(self.categories, self.spellings)
@@ -882,7 +885,7 @@ class Categorical(_Listed):
         return self.levels, self._corners
 
     @cached_property
-    def _corners(self):
+    def _corners(self) -> np.ndarray:
         return simplex(len(self.levels))
 
 
@@ -915,27 +918,27 @@ class Ordinal(_Listed, _Levels):
     spellings: Any = field(default=None, repr=False, hash=False)
     kind = "ordinal"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if not self.is_open and len(self.categories) < 2:
             raise ValueError("categories must be at least two levels.")
 
     @property
-    def _levels(self):
+    def _levels(self) -> Any:
         return self.categories
 
-    def _read(self, series):
+    def _read(self, series: Any) -> np.ndarray:
         codes = codes_of(series, codes_by_text(self.categories, self.spellings), -1, -1)
         return np.where(codes < 0, nan, codes)
 
-    def _number(self, level):
+    def _number(self, level: Any) -> Any:
         return codes_by_text(self.categories)[_said(level)]
 
-    def _effect(self, name):
+    def _effect(self, name: str) -> str:
         return f"{name} per level"
 
 
-def simplex(size):
+def simplex(size: int) -> np.ndarray:
     """Corners of a regular simplex on the unit sphere, one a row, in size - 1 dimensions.
 
     The first is c (1, ..., 1), the others are a e_j + b (1, ..., 1): with m = size - 1,
@@ -956,7 +959,7 @@ def simplex(size):
     return corners * (1.0 - (m + 8) * FLOAT_STEP)
 
 
-def _checked_list(values, name="categories"):
+def _checked_list(values: Any, name: str = "categories") -> tuple[Any, ...]:
     """A public list as it is kept, or an error."""
     if not isinstance(values, list | tuple):
         raise ValueError(f"{name} must be a list.")
@@ -974,12 +977,14 @@ def _checked_list(values, name="categories"):
     return tuple(values)
 
 
-def _said(value):
+def _said(value: Any) -> str:
     """Canonical text of a category; a marker of missing values stands for itself."""
     return text(value) if text(value) is not None else composed(str(value))
 
 
-def codes_by_text(categories, spellings=None):
+def codes_by_text(
+    categories: Iterable[Any], spellings: dict[str, str] | None = None
+) -> dict[str, Any]:
     """Code of each category, by canonical text, as it is written, and by other spellings.
 
     A spelling of what is missing has none.

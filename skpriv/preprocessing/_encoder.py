@@ -3,7 +3,7 @@
 from dataclasses import field
 from difflib import get_close_matches
 from numbers import Real
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy.stats import qmc
@@ -23,6 +23,9 @@ from .._stored import stored
 from ._columns import Boolean, Numeric
 from ._schema import Schema, column_names, columns_of
 
+if TYPE_CHECKING:
+    from .._contracts import Array
+
 
 class SchemaEncoder(PublicTransformer):
     """Base class of transformers whose columns a schema describes; not for direct use.
@@ -34,7 +37,7 @@ class SchemaEncoder(PublicTransformer):
     takes_numbers = False
 
     @property
-    def _types(self):
+    def _types(self) -> Schema:
         """The schema; it may have been passed as a mapping from names to types."""
         return as_schema(self.schema)
 
@@ -70,12 +73,12 @@ class SchemaEncoder(PublicTransformer):
         self._learn(schema)
         return self
 
-    def _checked(self, X):
+    def _checked(self, X: Any) -> Any:
         present_names(self.columns_, column_names(X), "The fitted encoder", "X")
         self._types.check_dtypes(X, self.columns_)
         return as_rows(X) if is_lazy(X) else None
 
-    def level_shares(self, given: Any, smallest: float | None = None) -> dict:
+    def level_shares(self, given: Any, smallest: float | None = None) -> dict[str, Any]:
         """Expected shares of the levels of each encoded column, for made-up rows.
 
         Parameters
@@ -102,13 +105,13 @@ class SchemaEncoder(PublicTransformer):
         return shares
 
     @property
-    def usual_target(self) -> tuple:
+    def usual_target(self) -> tuple[Any, ...]:
         """Mean and standard deviation of the target by its usual range; empty without one."""
         schema = self._types
         column = schema.get(schema.target)
         return usual_moments(*column.usual) if column is not None and column.usual else ()
 
-    def imagined(self, cube: np.ndarray, shares: dict) -> np.ndarray:
+    def imagined(self, cube: np.ndarray, shares: dict[str, Any]) -> "Array":
         """Encoded rows of a made-up table, whose columns do not depend on each other.
 
         Parameters
@@ -153,10 +156,10 @@ class SchemaEncoder(PublicTransformer):
         return np.where(((rows != others).any(axis=0) & (spread > 0.0))[:, None], ends, np.nan)
 
     @property
-    def _n_features_out(self):
+    def _n_features_out(self) -> int:
         return len(self.get_feature_names_out())
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False  # Rows are data frames, whose columns have names.
         tags.input_tags.string = tags.input_tags.categorical = tags.input_tags.allow_nan = True
@@ -249,7 +252,7 @@ class TableEncoder(SchemaEncoder):
 
     schema: Any = field(kw_only=False)
 
-    def _chosen(self, schema, names):
+    def _chosen(self, schema: Schema, names: list[str]) -> list[str]:
         """Columns of the schema that are in the frame; one that is absent may be the target."""
         given = schema.features
         found = dict(zip(given, same_names(given, names), strict=True))
@@ -266,7 +269,7 @@ class TableEncoder(SchemaEncoder):
             raise ValueError("The schema has no column but the target: describe the features too.")
         return columns
 
-    def _learn(self, schema):
+    def _learn(self, schema: Schema) -> None:
         """Places of the columns, the public norm, and ranges."""
         self.blocks_ = {}
         stop = 0
@@ -284,13 +287,13 @@ class TableEncoder(SchemaEncoder):
             column for column in range(stop) if kinds.get(column) not in ("numeric", "date")
         ]
 
-    def _encoded(self, X):
+    def _encoded(self, X: Any) -> np.ndarray:
         """Encoded rows of a table in memory."""
         frame = columns_of(X, self.columns_)
         schema = self._types
         return self._rows_of({name: schema[name].encode(frame[name]) for name in self.columns_})
 
-    def _rows_of(self, blocks):
+    def _rows_of(self, blocks: dict[str, np.ndarray]) -> np.ndarray:
         """Rows of the blocks of all columns."""
         rows = np.hstack(list(blocks.values()))
         rows /= self.norm_
@@ -316,7 +319,7 @@ class TableEncoder(SchemaEncoder):
             name: self.inverse_column(name, columns[:, at]) for name, at in self.blocks_.items()
         }
 
-    def inverse_column(self, name: str, X: Any) -> list:
+    def inverse_column(self, name: str, X: Any) -> list[Any]:
         """Values of one column from its columns in the output, for the axis of a curve.
 
         Parameters
@@ -334,7 +337,8 @@ class TableEncoder(SchemaEncoder):
         """
         column, at = self._column(name)
         width = at.stop - at.start
-        return quietly(lambda: column.decode(floats(X).reshape(-1, width) * self.norm_))
+        units: list[Any] = quietly(lambda: column.decode(floats(X).reshape(-1, width) * self.norm_))
+        return units
 
     def coded_levels(self, name: str) -> tuple[list[str], np.ndarray] | None:
         """Levels of a column and their rows in its columns of the output, in ``blocks_[name]``.
@@ -399,18 +403,18 @@ class TableEncoder(SchemaEncoder):
         }
         return CoefficientMap(names, matrix, np.vstack(cells) * scale, lists)
 
-    def _column(self, name):
+    def _column(self, name: str) -> tuple[Any, slice]:
         """The type of a column that is encoded, and its place in the output."""
         check_is_fitted(self)
         (name,) = present_names([name], self.blocks_, "name", "the encoder")
         return self._types[name], self.blocks_[name]
 
-    def _blocks(self):
+    def _blocks(self) -> list[Any]:
         check_is_fitted(self, "norm_")
         schema = self._types
         return [schema[name].block(name) for name in self.columns_]
 
 
-def as_schema(schema):
+def as_schema(schema: Any) -> Schema:
     """A schema, of a mapping from names to types as well."""
     return schema if isinstance(schema, Schema) else Schema(schema)

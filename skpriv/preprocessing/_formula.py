@@ -14,7 +14,7 @@ from dataclasses import field
 from itertools import product, starmap
 from keyword import iskeyword
 from math import inf, prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -28,6 +28,10 @@ from ._bounds_scaler import CoefficientMap
 from ._columns import Categorical
 from ._encoder import SchemaEncoder
 from ._schema import columns_of
+
+if TYPE_CHECKING:
+    from .._contracts import Array
+    from ._schema import Schema
 
 OPERATORS = {
     ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast.Div: np.divide,
@@ -121,7 +125,7 @@ class FormulaEncoder(SchemaEncoder):
     schema: Any = field(kw_only=False)
     _largest: Any = attribute(inf)  # of encoders that are older than it
 
-    def _chosen(self, schema, names):
+    def _chosen(self, schema: "Schema", names: list[str]) -> list[str]:
         """Columns of the schema that the formula has."""
         design = _design_of(self.formula, schema)
         self.target_ = design.target
@@ -129,7 +133,7 @@ class FormulaEncoder(SchemaEncoder):
         present_names(columns, names, "formula", "X")
         return columns
 
-    def _learn(self, schema):
+    def _learn(self, schema: "Schema") -> None:
         """Names of the columns of all terms, A and a: made of public numbers."""
         design = self._design
         one = self._references
@@ -154,23 +158,23 @@ class FormulaEncoder(SchemaEncoder):
         alone = sum(not len(at) for at in self._own)
         self._norm = float(np.sqrt(len(blocks) + alone) * (1.0 + 64 * FLOAT_STEP))
 
-    def _encoded(self, X):
+    def _encoded(self, X: Any) -> np.ndarray:
         """Encoded rows of a table in memory."""
         frame = columns_of(X, self.columns_)
         schema = self._types
         return self._short({name: schema[name]._values_in(frame[name]) for name in self.columns_})
 
-    def _rows_of(self, blocks):
+    def _rows_of(self, blocks: dict[str, np.ndarray]) -> np.ndarray:
         """Rows of the blocks that columns have in a table."""
         schema = self._types
         return self._short({name: schema[name]._values_of(block) for name, block in blocks.items()})
 
-    def _short(self, read):
+    def _short(self, read: dict[str, Any]) -> "Array":
         """Rows of norm at most 1: between two points of the grid one may be a little longer."""
         rows = self._rows(read)
         return rows / np.maximum(self._norm, np.linalg.norm(rows, axis=1))[:, None]
 
-    def _rows(self, read):
+    def _rows(self, read: dict[str, Any]) -> "Array":
         """Rows, but for the norm, of what was read: values, and whether they are missing."""
         F = self._design.matrix({name: values for name, (values, _) in read.items()})
         rows = np.clip(F, -self._largest, self._largest) @ self._matrix.T + self._shift
@@ -223,7 +227,7 @@ class FormulaEncoder(SchemaEncoder):
         blocks = design.blocks(self._references)[1]
         return CoefficientMap(names, matrix, self._cells(blocks), self._lists(blocks))
 
-    def _lists(self, blocks):
+    def _lists(self, blocks: dict[frozenset[str], np.ndarray]) -> dict[str, tuple[str, list[str]]]:
         """Lists whose levels have terms of their own, against the first one."""
         schema = self._types
         lists = {}
@@ -234,7 +238,7 @@ class FormulaEncoder(SchemaEncoder):
                 lists[name] = levels.reference, terms
         return lists
 
-    def _cells(self, blocks):
+    def _cells(self, blocks: dict[frozenset[str], np.ndarray]) -> np.ndarray:
         """Functions of encoded rows that are 0 outside of one cell of some columns with levels.
 
         The columns are those of a term. Beside the indicator of a cell there are its products with
@@ -251,7 +255,9 @@ class FormulaEncoder(SchemaEncoder):
                 found.append(self._cells_of(blocks, names, len(coded)))
         return np.vstack(found)
 
-    def _cells_of(self, blocks, names, n_coded):
+    def _cells_of(
+        self, blocks: dict[frozenset[str], np.ndarray], names: list[str], n_coded: int
+    ) -> np.ndarray:
         """The same of the cells of the first of these columns, with products by the others."""
         size = len(self.terms_)
         n_cells = np.prod([len(self._states(name)) for name in names[:n_coded]])
@@ -266,7 +272,7 @@ class FormulaEncoder(SchemaEncoder):
         }
         for name, one, place in zip(names, states, places, strict=True):
             read[name] = one[place, 0], one[place, 1] > 0.5
-        own = [at for block, at in blocks.items() if block <= set(names)]
+        own: list[Any] = [at for block, at in blocks.items() if block <= set(names)]
         own.append([size + i for i, name in enumerate(self._missing) if name in names])
         columns = np.concatenate(own).astype(int)
         rows = self._rows(read)[:, columns] / self._norm
@@ -274,7 +280,7 @@ class FormulaEncoder(SchemaEncoder):
         functions = vanishing(np.column_stack([rows, np.ones(length)]), cells)
         return placed(functions, columns, size + len(self._missing))
 
-    def _states(self, name, count=3):
+    def _states(self, name: str, count: int = 3) -> np.ndarray:
         """Public values of a column, and whether a missing cell counts as this value."""
         column = self._types[name]
         values = [(value, 0.0) for value in column._public_values(count)]
@@ -282,12 +288,12 @@ class FormulaEncoder(SchemaEncoder):
         return np.array(values + absent)
 
     @property
-    def _design(self):
+    def _design(self) -> "_Design":
         """The terms of the formula."""
         return _design_of(self.formula, self._types)
 
     @property
-    def _references(self):
+    def _references(self) -> dict[str, np.ndarray]:
         """One row: the values against which missing cells are told."""
         schema = self._types
         return {name: np.array([schema[name]._reference]) for name in self.columns_}
@@ -305,11 +311,11 @@ class _Design:
     target: str | None
     schema: Any
     formula: Any
-    factors: dict
-    products: list
-    columns: list
+    factors: dict[str, Any]
+    products: list[Any]
+    columns: list[Any]
 
-    def check(self, cells):
+    def check(self, cells: dict[str, np.ndarray]) -> None:
         """Refuse terms that have no bounds on the public ranges, or are no numbers on them."""
         sizes = dict.fromkeys(self.factors, 1.0)
         for text, values in self._values(cells).items():
@@ -322,11 +328,13 @@ class _Design:
             if prod(max(part, 1.0) for part in parts) > LARGEST_NUMBER:
                 raise ValueError(f"{':'.join(texts)} is too large on the public ranges: {REMEDY}")
 
-    def matrix(self, cells):
+    def matrix(self, cells: dict[str, np.ndarray]) -> "Array":
         """Columns F of all terms at values of the columns of the table."""
         return self.expanded(cells).to_numpy(dtype=float)[:, 1:]
 
-    def blocks(self, one):
+    def blocks(
+        self, one: dict[str, np.ndarray]
+    ) -> tuple[list[str], dict[frozenset[str], np.ndarray]]:
         """Names of all columns F, and places of those of each set of columns of the table.
 
         Parameters
@@ -345,7 +353,7 @@ class _Design:
             blocks[block] = np.append(blocks[block], np.array(at) - 1)
         return [name.replace(WORD_PREFIX, "") for name in expanded.columns[1:]], blocks
 
-    def expanded(self, cells):
+    def expanded(self, cells: dict[str, np.ndarray]) -> Any:
         """The same as a frame of formulaic, which knows their names and terms; intercept first."""
         import pandas as pd
 
@@ -360,7 +368,7 @@ class _Design:
                 frame[text] = np.broadcast_to(numbers[text].values, size)
         return self.formula.get_model_matrix(pd.DataFrame(frame), na_action="ignore")
 
-    def _values(self, cells):
+    def _values(self, cells: dict[str, np.ndarray]) -> "dict[str, _Bounded]":
         """Values of the factors that are numbers, with their public ends."""
         columns = {}
         for name, values in cells.items():
@@ -384,7 +392,7 @@ class _Bounded:
     high: float
     values: Any
 
-    def __array_ufunc__(self, function, method, *arguments):
+    def __array_ufunc__(self, function: Any, method: str, *arguments: Any) -> Any:
         first = arguments[0]
         last = arguments[-1]
         ends = [(one.low, one.high) for one in arguments]
@@ -409,7 +417,7 @@ class _Bounded:
         return _Bounded(low, high, np.clip(values, low, high))
 
 
-def _evaluated(tree, columns, text):
+def _evaluated(tree: Any, columns: dict[str, _Bounded], text: str) -> Any:
     """Values of an expression with their ends.
 
     Parameters
@@ -425,7 +433,7 @@ def _evaluated(tree, columns, text):
         raise ValueError(f"In {text}, {error}".replace(WORD_PREFIX, "")) from None
 
 
-def _value(tree, columns):
+def _value(tree: Any, columns: dict[str, _Bounded]) -> Any:
     match tree:
         case ast.Name(id=name) if name in columns:
             return columns[name]
@@ -439,7 +447,7 @@ def _value(tree, columns):
                 return FUNCTIONS[name](_value(inner, columns))
         case ast.BinOp() if type(tree.op) in OPERATORS:
             others = {} if isinstance(tree.op, ast.Pow) else columns
-            sides = _value(tree.left, columns), _value(tree.right, others)
+            sides: Any = _value(tree.left, columns), _value(tree.right, others)
             return OPERATORS[type(tree.op)](*sides)
     raise ValueError(
         f"{ast.unparse(tree)} is not understood: a term may have C(column), and +, -, *, /, ** "
@@ -447,7 +455,7 @@ def _value(tree, columns):
     )
 
 
-def _design_of(formula, schema):
+def _design_of(formula: str, schema: "Schema") -> _Design:
     """The target, and the terms of the right-hand side."""
     try:
         from formulaic import Formula
@@ -477,10 +485,10 @@ def _design_of(formula, schema):
             )
     if any(not hasattr(term, "factors") for term in parsed):
         raise ValueError(f"formula={formula!r} must have one right-hand side.")
-    terms: list = []
-    columns: list = []
-    products: list = []
-    factors: dict = {}
+    terms: list[Any] = []
+    columns: list[Any] = []
+    products: list[Any] = []
+    factors: dict[str, Any] = {}
     for term in parsed:
         if all(factor.eval_method.value == "literal" for factor in term.factors):
             terms.append(term)  # the intercept
@@ -502,7 +510,7 @@ def _design_of(formula, schema):
     return _Design(target, schema, Formula(terms), factors, products, columns)
 
 
-def _without_keywords(formula, schema):
+def _without_keywords(formula: str, schema: "Schema") -> str:
     """The formula with other names of columns that are words of Python, such as `class`."""
     words = "|".join(name for name in schema if iskeyword(name))
     return (
@@ -512,7 +520,7 @@ def _without_keywords(formula, schema):
     )
 
 
-def _factor(factor, schema):
+def _factor(factor: Any, schema: "Schema") -> tuple[Any, ...]:
     """A factor of a term: its expression, or the column whose levels it is, and its columns."""
     text = str(factor.expr)
     quoted = dict[str, str]()
@@ -552,7 +560,7 @@ def _factor(factor, schema):
     return tree, {node.id for node in names}
 
 
-def _grid(block, schema):
+def _grid(block: frozenset[str], schema: "Schema") -> dict[str, np.ndarray]:
     """About so many public points of a block's columns, at equal steps over their ranges."""
     names = sorted(block)
     wide = [name for name in names if schema[name].kind in ("numeric", "date")]
@@ -562,7 +570,7 @@ def _grid(block, schema):
     return {name: axis.ravel() for name, axis in zip(names, axes, strict=True)}
 
 
-def vanishing(rows, cells):
+def vanishing(rows: np.ndarray, cells: np.ndarray) -> np.ndarray:
     """Linear functions of rows that are 0 outside of one cell.
 
     Parameters
@@ -595,7 +603,9 @@ def vanishing(rows, cells):
     return np.vstack(found)
 
 
-def _orthogonal(lower, columns, names):
+def _orthogonal(
+    lower: np.ndarray, columns: np.ndarray, names: list[str]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Map to rows of norm at most 1 that are white and orthogonal to the constant and lower terms.
 
     Parameters

@@ -2,11 +2,11 @@
 
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -19,6 +19,9 @@ from ..records import (
 )  # fmt: skip
 from ._columns import Boolean, Categorical, ColumnType, Date, Numeric, Ordinal, codes_by_text
 from ._values import codes_of, days, number
+
+if TYPE_CHECKING:
+    from .._contracts import Array
 
 TYPES = {kind.kind: kind for kind in (Numeric, Categorical, Ordinal, Boolean, Date)}
 # The possible types of a column of texts; of those that read as many cells the first is taken.
@@ -71,7 +74,7 @@ class TableFormat:
     person: str | None = None
     limit: int | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in ("encoding", "sep", "person"):
             value = getattr(self, name)
             if not (value is None or isinstance(value, str) and value):
@@ -112,7 +115,7 @@ class TableFormat:
 
 @stored
 @dataclass(init=False, eq=False, repr=False)
-class Schema(Mapping):
+class Schema(Mapping[Any, Any]):
     """The types of the columns of a table, with public ranges and lists.
 
     Parameters
@@ -155,10 +158,10 @@ class Schema(Mapping):
     True
     """
 
-    _columns: dict
+    _columns: dict[str, Any]
     _target: Any
     # Models of older versions have schemas without these
-    _outcomes: tuple = ()
+    _outcomes: tuple[Any, ...] = ()
     _format: TableFormat = TableFormat()
 
     def __init__(
@@ -199,7 +202,7 @@ class Schema(Mapping):
         return MappingProxyType(self._columns)
 
     @property
-    def target(self) -> str | None:
+    def target(self) -> str | Any:
         """Name of the column that is predicted, or None."""
         return self._target
 
@@ -218,22 +221,22 @@ class Schema(Mapping):
         """How a CSV file is written, and whose its rows are."""
         return self._format
 
-    def __getitem__(self, name):
+    def __getitem__(self, name: str) -> Any:
         return self._columns[name]
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[str]:
         return iter(self._columns)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._columns)
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         if not isinstance(other, Schema):
             return NotImplemented
         return self.to_toml() == other.to_toml()
 
     @property
-    def _settings(self):
+    def _settings(self) -> dict[str, Any]:
         """What the schema says beside its columns, as arguments of the constructor."""
         return {
             "target": self.target, "outcomes": list(self.outcomes), **self.table_format.given(),
@@ -241,14 +244,14 @@ class Schema(Mapping):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         columns = ", ".join(f"{name!r}: {column!r}" for name, column in self.items())
         options = "".join(
             f", {name}={said!r}" for name, said in self._settings.items() if said not in (None, [])
         )
         return f"Schema({{{columns}}}{options})"
 
-    def __str__(self):
+    def __str__(self) -> str:
         return self.to_toml()
 
     def with_target(self, target: Any) -> "Schema":
@@ -345,7 +348,7 @@ class Schema(Mapping):
         people = columns_of(frame, [person]).get_column(person)
         return {"groups": people.to_native(), "max_rows_per_group": limit}
 
-    def _unmarked(self, column):
+    def _unmarked(self, column: Any) -> Any:
         """A column without the marks of numbers that it has of the whole schema."""
         if isinstance(column, Numeric) and self.table_format.inherits(column):
             return replace(column, decimal=None, thousands=None)
@@ -419,7 +422,7 @@ class Schema(Mapping):
         """
         low, high = self.bounds_y
 
-        def numbers(cells):
+        def numbers(cells: Any) -> "Array":
             z = self[self.target].encode(cells)[:, 0]
             return np.clip(low + (z + 1.0) * (high / 2.0 - low / 2.0), low, high)
 
@@ -458,7 +461,7 @@ class Schema(Mapping):
         return {"sample_weight": filled, "max_weight": 1.0}
 
     @property
-    def classes(self) -> tuple:
+    def classes(self) -> tuple[Any, ...]:
         """Public classes of the target, for ``classes`` of a classifier.
 
         They are the categories, as text, of a categorical or ordinal target. A truth value is False
@@ -489,7 +492,7 @@ class Schema(Mapping):
         if not isinstance(column, Boolean | Categorical | Ordinal):
             return self.read_target(frame)
 
-        def labels(cells):
+        def labels(cells: Any) -> "Array":
             if isinstance(column, Boolean):  # A missing cell is .5, or a constant.
                 found = np.array([0, 2, 1])[column.encode(cells)[:, 0].astype(int) + 1]
             else:
@@ -498,7 +501,7 @@ class Schema(Mapping):
 
         return self._read(labels, frame, None)
 
-    def _read(self, read, frame, nothing):
+    def _read(self, read: Callable[..., Any], frame: Any, nothing: Any) -> "Array":
         """What is read of the cells of the target, before a charge."""
         if is_lazy(frame):
             raise TypeError(
@@ -508,7 +511,7 @@ class Schema(Mapping):
         self.check_dtypes(frame, [self.target])
         present_names([self.target], column_names(frame), "The schema", "the table")
 
-        def evaluate(table):
+        def evaluate(table: Any) -> "Array":
             return read(columns_of(table, [self.target]).get_column(self.target))
 
         return held_back(evaluate, frame, nothing)
@@ -661,7 +664,7 @@ class Schema(Mapping):
         return "\n".join([_HEAD, *tables] if explained else tables)
 
 
-def as_frame(X):
+def as_frame(X: Any) -> Any:
     """A data frame of any library by the methods of narwhals."""
     try:
         return nw.from_native(X)
@@ -672,21 +675,21 @@ def as_frame(X):
         ) from None
 
 
-def columns_of(X, names):
+def columns_of(X: Any, names: list[str]) -> Any:
     """A frame of some columns of a table in memory, by these names and not by the table's."""
     frame = as_frame(X)
     own = zip(names, present_names(names, frame.columns, "The schema", "the table"), strict=True)
     return frame.select(nw.col(column).alias(name) for name, column in own)
 
 
-def column_names(X):
+def column_names(X: Any) -> list[str]:
     """Names of the columns of a table, in memory or read in batches."""
     names = as_rows(X).names if is_lazy(X) else None
     # Without dtypes: narwhals looks at objects to guess theirs
     return list(as_frame(X).columns) if names is None else names
 
 
-def _column(name, table):
+def _column(name: str, table: dict[str, Any]) -> Any:
     kind = table.pop("type", None)
     if kind not in list(TYPES):
         given = "has no type" if kind is None else f"has the type {kind!r}"
@@ -704,13 +707,13 @@ def _column(name, table):
         raise ValueError(f"Column {name!r}: {error}") from None
 
 
-_OF_KINDS: dict[str | None, Any] = {
+_OF_KINDS: dict[str | None, ColumnType] = {
     "numbers": Numeric(), "truth values": Boolean(), "dates": Date(), "periods": Date(),
     "intervals": Ordinal(), "durations": Numeric(unit="day"),
 }  # fmt: skip
 
 
-def _open_type(dtype):
+def _open_type(dtype: Any) -> ColumnType:
     """The type of a column by that of the frame; the categories of a frame are its values."""
     return _OF_KINDS.get(kind_of(dtype), Categorical())
 
@@ -765,12 +768,12 @@ def reads_as_value(name: str) -> bool:
     return has_digit and (not is_name or np.isfinite(number(name)) or np.isfinite(days(name)))
 
 
-def _key(name):
+def _key(name: str) -> str:
     bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
     return name if bare else _toml(name)
 
 
-def _toml(value):
+def _toml(value: Any) -> str:
     """A value in TOML, which is that of JSON but for tables and for the character DEL."""
     if isinstance(value, Mapping):
         return f"{{ {', '.join(f'{_toml(key)} = {_toml(to)}' for key, to in value.items())} }}"

@@ -8,16 +8,21 @@ read is missing.
 
 import re
 import unicodedata
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import date, datetime, timedelta
 from enum import Enum
 from functools import partial
 from math import isfinite, nan
+from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 
 from ..records import MISSING_WORDS, arrow_classes, cells, identity, in_utc, moment, silence
+
+if TYPE_CHECKING:
+    from .._contracts import Array, Scalar
 
 _TRUTH_NUMBERS = dict.fromkeys(("yes", "y", "t", "1"), 1.0) | dict.fromkeys(
     ("no", "n", "f", "0"), 0.0
@@ -32,7 +37,7 @@ SECONDS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": DAY, "week": 7.
 _BLANKS = " \u00a0\u202f\u2009\u2007"
 
 
-def composed(value):
+def composed(value: str) -> str:
     """A text without blanks at its ends, in the composed Unicode form (NFC).
 
     The same accented word can be written as one character or as a letter and an accent: both
@@ -41,13 +46,15 @@ def composed(value):
     return unicodedata.normalize("NFC", value).strip()
 
 
-def real(value):
+def real(value: Any) -> Any:
     """A cell, without the imaginary part that another row's complex number gave to it."""
     is_complex = issubclass(type(value), complex | np.complexfloating)
     return value.real if is_complex and value.imag == 0.0 else value
 
 
-def number(value, decimal=".", thousands=None, seconds=nan):
+def number(
+    value: Any, decimal: str = ".", thousands: str | None = None, seconds: float = nan
+) -> float:
     """The finite number of a cell, else NaN.
 
     Parameters
@@ -78,7 +85,7 @@ def number(value, decimal=".", thousands=None, seconds=nan):
     return result if isfinite(result) else nan
 
 
-def _plain_number(said, decimal, thousands):
+def _plain_number(said: str, decimal: str, thousands: str | None) -> Any:
     """The text of a number with a decimal point alone; a currency sign at an end is dropped."""
     sign = said[:1] if said[:1] in ("-", "+", "\u2212") else ""
     said = said[len(sign) :].strip()
@@ -99,7 +106,7 @@ def _plain_number(said, decimal, thousands):
     return ("-" if sign == "\u2212" else sign) + said
 
 
-def text(value):
+def text(value: Any) -> Any:
     """The name of a cell (see :func:`skpriv.records.identity`); None where it is missing.
 
     The ends of an interval are numbers: a missing cell makes floats of those of all others.
@@ -110,13 +117,13 @@ def text(value):
     return _INTERVAL.sub(lambda ends: f"{identity(ends[1])}, {identity(ends[2])}", said)
 
 
-def truth_word(value):
+def truth_word(value: Any) -> str | None:
     """The truth value of a cell, or None."""
     said = identity(value)
     return None if said is None else said.casefold()
 
 
-def days(value, format=None):
+def days(value: Any, format: str | None = None) -> float:
     """Days since 1970 of a date, a time or their text, else NaN; zones are taken to UTC.
 
     Parameters
@@ -139,7 +146,7 @@ def days(value, format=None):
         return nan
 
 
-def _in_units(durations, seconds):
+def _in_units(durations: Any, seconds: float) -> Any:
     """Durations of NumPy as numbers of units of so many seconds, NaN where they are missing."""
     durations = np.asarray(durations)
     parts = durations.astype("timedelta64[us]")
@@ -148,7 +155,9 @@ def _in_units(durations, seconds):
     return np.where(lost, nan, parts.astype(float) / (1e6 * seconds))
 
 
-def numbers_of(series, decimal=".", thousands=None, seconds=nan):
+def numbers_of(
+    series: Any, decimal: str = ".", thousands: str | None = None, seconds: float = nan
+) -> "Array":
     """Float array of a column, NaN where nothing can be read."""
     if series.dtype == nw.Duration:
         with suppress(Exception):
@@ -163,13 +172,13 @@ def numbers_of(series, decimal=".", thousands=None, seconds=nan):
     return _mapped(series, partial(number, decimal=decimal, thousands=thousands, seconds=seconds))
 
 
-def booleans_of(series, words):
+def booleans_of(series: Any, words: Any) -> np.ndarray:
     """Array of 1.0, 0.0 and NaN, by these words and the usual ones."""
     truths = _TRUTH_NUMBERS | words
     return _mapped(series, lambda value: truths.get(truth_word(value), nan))
 
 
-def days_of(series, format=None):
+def days_of(series: Any, format: str | None = None) -> "Array":
     """Array of days since 1970 and NaN."""
     if isinstance(series.dtype, nw.Date | nw.Datetime):
         with suppress(Exception):  # One date may be out of the calendar.
@@ -177,7 +186,7 @@ def days_of(series, format=None):
     return _mapped(series, partial(days, format=format))
 
 
-def codes_of(series, levels, unknown, missing):
+def codes_of(series: Any, levels: dict[str, int], unknown: int, missing: int) -> np.ndarray:
     """Integer codes of a column of categories.
 
     Parameters
@@ -190,7 +199,7 @@ def codes_of(series, levels, unknown, missing):
         Codes of what is not listed, and of what is missing.
     """
 
-    def code(value):
+    def code(value: Any) -> int:
         # A listed category wins over the markers of missing values ("NA" may be a country).
         is_listed = isinstance(value, str) and composed(value) in levels
         said = composed(value) if is_listed else text(value)
@@ -205,7 +214,7 @@ _PLAIN = (str, int, float, bool, type(None))
 
 
 @silence()
-def _mapped(series, function):
+def _mapped(series: Any, function: Callable[..., Any]) -> np.ndarray:
     """Apply a function to each cell, and to plain values that are repeated only once."""
     if series.implementation.is_pyarrow() and series.dtype in (nw.String, nw.Categorical):
         return _looked_up(series.to_native(), function)
@@ -220,7 +229,7 @@ def _mapped(series, function):
     return out
 
 
-def _looked_up(column, function):
+def _looked_up(column: Any, function: Callable[..., Any]) -> np.ndarray:
     """The same of Arrow's texts, which it numbers: numbers are looked up without a loop."""
     found = [np.empty(0)]
     for chunk in column.chunks:
@@ -231,7 +240,7 @@ def _looked_up(column, function):
     return np.concatenate(found)
 
 
-def _said(function, value):
+def _said(function: Callable[..., Any], value: Any) -> "Scalar":
     """What a cell says; one that lets nobody read it is missing.
 
     Bytes are a text in UTF-8, as some programs write it, and a member of an enumeration its value.
