@@ -12,14 +12,14 @@ and is never written into a model: who knows it can take the noise off again.
 import json
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cache
 from inspect import signature
 from math import isfinite, prod
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -29,6 +29,9 @@ from sklearn.utils.validation import check_is_fitted
 from ._contracts import Acting, Reporting, Starting
 from ._stored import set_state, stored_kind, stored_name
 from ._version import VERSION
+
+if TYPE_CHECKING:
+    from ._contracts import Array
 
 MODEL_VERSION = 1
 # A parameter that estimators had: it decided what is fitted, and old files hold the result.
@@ -228,7 +231,7 @@ def from_dict(data: Any) -> Any:
     return model
 
 
-def to_json(model):
+def to_json(model: Any) -> str:
     """Text of `to_dict`."""
     return json.dumps(to_dict(model), indent=1, allow_nan=False)
 
@@ -246,14 +249,14 @@ def parsed(text: Any) -> Any:
         ) from None
 
 
-def _once(pairs):
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(pairs)
     if len(values) < len(pairs):
         raise ValueError("a name stands twice in it")
     return values
 
 
-def _no_number(text):
+def _no_number(text: str) -> NoReturn:
     raise ValueError(f"{text} is no number of JSON")
 
 
@@ -312,10 +315,10 @@ class _Encoder:
     packed: bool = False
     of_policies: bool = False
     apart: Any = None
-    apart_kinds: tuple = ()
-    apart_names: tuple = ()
+    apart_kinds: tuple[Any, ...] = ()
+    apart_names: tuple[Any, ...] = ()
     # By the id of an object: the object, so that it lives, and its values
-    _met: dict = field(default_factory=dict, init=False)
+    _met: dict[int, Any] = field(default_factory=dict, init=False)
     _count: int = 0
 
     def encode(self, value: Any) -> Any:
@@ -344,17 +347,17 @@ class _Encoder:
                 return {base.__name__: items, **named}
         return self._reference(value)
 
-    def _name(self, kind):
+    def _name(self, kind: type[Any]) -> str:
         return stored_name(kind, self.of_policies)
 
-    def _reference(self, value):
+    def _reference(self, value: Any) -> dict[str, Any]:
         if id(value) in self._met:
             _, met = self._met[id(value)]
             if "#id" not in met:
                 met["#id"] = self._count
                 self._count += 1
             return {"ref": met["#id"]}
-        plain: dict = {}
+        plain: dict[str, Any] = {}
         self._met[id(value)] = value, plain
         if type(value) is np.ndarray:
             plain.update(self._array(value))
@@ -369,7 +372,7 @@ class _Encoder:
             plain["state"] = self._state(_remembered(value), of_class)
         return plain
 
-    def _array(self, value):
+    def _array(self, value: np.ndarray) -> dict[str, Any]:
         shape = {"shape": list(value.shape), "dtype": value.dtype.str}
         if not DTYPE.fullmatch(value.dtype.str):
             raise TypeError(f"An array of {value.dtype} cannot be written.")
@@ -382,7 +385,7 @@ class _Encoder:
             return {"array": _text_of(value.tobytes("F" if across else "C")), **shape}
         return {"array": [self.encode(item) for item in value.ravel().tolist()], **shape}
 
-    def _estimator(self, value):
+    def _estimator(self, value: Any) -> dict[str, Any]:
         params = value.get_params(deep=False)
         public = dict(params)
         if not self.of_policies and _SECRET in public:
@@ -395,14 +398,14 @@ class _Encoder:
         attributes = self._state(fitted, _names_of_class(kind))
         return {"estimator": self._name(kind), "params": self._state(public), "fitted": attributes}
 
-    def _generator(self, value):
+    def _generator(self, value: Any) -> dict[str, Any]:
         state = value.get_state(legacy=False)
         if state["bit_generator"] != "MT19937":
             raise TypeError("only a RandomState of MT19937, NumPy's default, can be written.")
         state |= state.pop("state")
         return {"generator": self._state(state)}
 
-    def _state(self, items, of_class=()):
+    def _state(self, items: dict[str, Any], of_class: Collection[str] = ()) -> dict[str, Any]:
         """Attributes or parameters, of which none has a name that is of the class."""
         if not items.keys().isdisjoint(of_class):
             raise TypeError(OF_CLASS.format(", ".join(items.keys() & of_class)))
@@ -412,7 +415,7 @@ class _Encoder:
             if not name.startswith(_OF_A_PROCESS)
         }
 
-    def _written_apart(self, value):
+    def _written_apart(self, value: Any) -> Any:
         self.apart.append(value)
         return {"apart": len(self.apart) - 1}
 
@@ -420,16 +423,16 @@ class _Encoder:
 _has_fields: Any = is_dataclass  # which a type checker would believe to change the class
 
 
-def _is_endless(array):
+def _is_endless(array: np.ndarray) -> bool:
     """Whether it is a matrix of which a decomposition may have no end."""
     return array.ndim == 2 and array.dtype.kind == "f" and np.isinf(array).any()
 
 
-def _text_of(value):
+def _text_of(value: Any) -> str:
     return b64encode(value).decode("ascii")
 
 
-def _remembered(value):
+def _remembered(value: Any) -> dict[str, Any]:
     """Attributes of an object; of a dataclass the fields alone, from which the rest is computed."""
     state = value.__getstate__() or {}  # None of an object without attributes
     kind: Any = type(value)
@@ -439,20 +442,20 @@ def _remembered(value):
 
 
 @cache
-def _kept_fields(kind):
+def _kept_fields(kind: type[Any]) -> list[Any]:
     """Fields of a dataclass, but for those that its `__post_init__` computes from the others."""
     return [f for f in fields(kind) if f.init or not hasattr(kind, "__post_init__")]
 
 
 @cache
-def _names_of_class(kind):
+def _names_of_class(kind: type[Any]) -> set[str]:
     """Names that an attribute of an object cannot have: those of the methods of its class."""
     own = {item.name for item in fields(kind)} if _has_fields(kind) else set()
     return {name for name in dir(kind) if not name.startswith(_OF_A_PROCESS)} - own
 
 
 @cache
-def _parameters_of(kind):
+def _parameters_of(kind: type[Any]) -> set[str]:
     """Names of the parameters of an estimator."""
     return set(signature(kind).parameters)
 
@@ -468,7 +471,7 @@ def _bytes_of(text: Any, size: int | None = None) -> bytes:
     return found
 
 
-def _items(value: Any, size: int | None = None) -> list:
+def _items(value: Any, size: int | None = None) -> list[Any]:
     """A list of the file, of this length if one is given."""
     if not isinstance(value, list) or size not in (None, len(value)):
         raise TypeError("no list, or one of another length")
@@ -538,46 +541,46 @@ class _Decoder:
                 return found
         raise KeyError("of no known kind")
 
-    def _float(self, value):
+    def _float(self, value: Any) -> float:
         return {"nan": np.nan, "inf": np.inf, "-inf": -np.inf}[value["float"]]
 
-    def _dict(self, value):
+    def _dict(self, value: Any) -> dict[Any, Any]:
         pairs = [_items(pair, 2) for pair in _items(value["dict"])]
         return {self.decode(key): self.decode(item) for key, item in pairs}
 
-    def _set(self, value):
+    def _set(self, value: Any) -> set[Any]:
         return set(self.decode(_items(value["set"])))
 
-    def _slice(self, value):
+    def _slice(self, value: Any) -> slice:
         start, stop = _items(value["slice"], 2)
         if not all(end is None or type(end) is int for end in (start, stop)):
             raise TypeError("no slice")
         return slice(start, stop)
 
-    def _ref(self, value):
+    def _ref(self, value: Any) -> Any:
         return self.decode(self._places[value["ref"]])
 
-    def _written_apart(self, value):
+    def _written_apart(self, value: Any) -> Any:
         return self._apart[_natural(value["apart"])]
 
-    def _bytes(self, value):
+    def _bytes(self, value: Any) -> Any:
         return self._of(value, bytes)(_bytes_of(value["bytes"]))
 
-    def _list(self, value):
+    def _list(self, value: Any) -> Any:
         return self._of(value, list)(self.decode(_items(value["list"])))
 
-    def _tuple(self, value):
+    def _tuple(self, value: Any) -> tuple[Any, ...]:
         kind = self._of(value, tuple)
         items = self.decode(_items(value["tuple"]))
         return tuple(items) if kind is tuple else kind(*items)
 
-    def _pipeline(self, value):
+    def _pipeline(self, value: Any) -> Any:
         return Pipeline([self._step(*_items(step, 2)) for step in _items(value["pipeline"])])
 
-    def _kind(self, name):
+    def _kind(self, name: str) -> Any:
         return stored_kind(name, self._of_policies)
 
-    def _of(self, value, base):
+    def _of(self, value: Any, base: Any) -> Any:
         """The class of bytes, a list or a tuple: the builtin one, or one that is stored."""
         if "of" not in value:
             return base
@@ -586,20 +589,20 @@ class _Decoder:
             raise TypeError("another kind of class")
         return kind
 
-    def _step(self, name, step):
+    def _step(self, name: Any, step: Any) -> Any:
         """A step of a Pipeline, with its name."""
         step = self.decode(step)
         if not isinstance(name, str) or not (step is None or isinstance(step, BaseEstimator | str)):
             raise TypeError("no step")
         return name, step
 
-    def _array(self, value):
+    def _array(self, value: Any) -> "Array":
         array = self._entries(value["array"], value)
         if _is_endless(array):
             raise TypeError("a matrix of infinite numbers")
         return self._place(value, array)
 
-    def _entries(self, items, value):
+    def _entries(self, items: Any, value: Any) -> np.ndarray:
         if not DTYPE.fullmatch(value["dtype"]):
             raise TypeError("a type that arrays of a model do not have")
         kind = np.dtype(value["dtype"])
@@ -623,7 +626,7 @@ class _Decoder:
         array[:] = flat
         return array.reshape(shape)
 
-    def _generator(self, value):
+    def _generator(self, value: Any) -> Any:
         if not self._of_policies:
             raise TypeError("a seed, which no model has")
         state = self._state(value["generator"])
@@ -635,7 +638,7 @@ class _Decoder:
             raise TypeError("no state of a generator") from error
         return self._place(value, generator)
 
-    def _estimator(self, value):
+    def _estimator(self, value: Any) -> Any:
         kind = self._kind(value["estimator"])
         fitted = value["fitted"]
         if not issubclass(kind, BaseEstimator):
@@ -655,7 +658,7 @@ class _Decoder:
         set_state(estimator, **attributes)
         return estimator
 
-    def _object(self, value):
+    def _object(self, value: Any) -> Any:
         kind = self._kind(value["object"])
         state = value["state"]
         if issubclass(kind, BaseEstimator):
@@ -680,7 +683,9 @@ class _Decoder:
             result.__post_init__()  # which checks the fields of a dataclass
         return result
 
-    def _state(self, items, of_class=frozenset()):
+    def _state(
+        self, items: dict[str, Any], of_class: Collection[str] = frozenset()
+    ) -> dict[str, Any]:
         """Attributes or parameters, of which none has a name that is of the class."""
         if not isinstance(items, dict) or not items.keys().isdisjoint(of_class):
             raise TypeError("no attributes, or with the name of a method")
@@ -689,12 +694,12 @@ class _Decoder:
                 raise TypeError("no name of an attribute")
         return {name: self.decode(item) for name, item in items.items()}
 
-    def _place(self, value, result):
+    def _place(self, value: Any, result: Any) -> Any:
         if "#id" in value:
             self._met[value["#id"]] = result
         return result
 
-    _makers: ClassVar[dict] = {
+    _makers: ClassVar[dict[str, Any]] = {
         "float": _float,
         "dict": _dict,
         "set": _set,

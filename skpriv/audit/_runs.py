@@ -1,10 +1,11 @@
 """One run of an estimator or a policy, with all that somebody could see of it."""
 
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import issparse
@@ -16,6 +17,9 @@ from ..exceptions import InvalidValues
 from ..privacy import Budget, Guarantee, Trust, listening
 from ..records import INVALID_VALUES, codes, floats, silence
 from ._tape import snapshot
+
+if TYPE_CHECKING:
+    from .._contracts import Array
 
 
 @dataclass
@@ -33,12 +37,12 @@ class Run:
     """
 
     model: Any
-    leaves: dict = field(default_factory=dict)
-    warnings: list = field(default_factory=list)
+    leaves: dict[str, Any] = field(default_factory=dict)
+    warnings: list[Any] = field(default_factory=list)
     error: str | None = None
 
     @property
-    def refused(self):
+    def refused(self) -> bool:
         """Whether values were refused by the one fixed sentence, as docs/privacy.md says."""
         return self.error == REFUSAL
 
@@ -46,7 +50,7 @@ class Run:
 REFUSAL = f"{InvalidValues.__name__}: {INVALID_VALUES}"
 
 
-def check_maker(make, arguments):
+def check_maker(make: Callable[..., Any], arguments: Any) -> None:
     """Refuse what makes no models, before anything is run.
 
     Parameters
@@ -62,7 +66,7 @@ def check_maker(make, arguments):
         )
 
 
-def run_once(make, data, run, listener):
+def run_once(make: Callable[..., Any], data: Any, run: Callable[..., Any], listener: Any) -> Run:
     """Make, run, and look at everything.
 
     Parameters
@@ -90,14 +94,14 @@ def run_once(make, data, run, listener):
     return result
 
 
-def unfitted(model):
+def unfitted(model: Any) -> Any:
     """The model that a maker returned, which must be one and not its class."""
     if isinstance(model, type):
         raise TypeError(f"make returned the class {model.__name__}: return an unfitted instance.")
     return model
 
 
-def _seeded(model):
+def _seeded(model: Any) -> Any:
     """All that is public and random must be the same in both runs: it is made from a seed."""
     params = parameters_of(model)
     for value in params.values():
@@ -108,17 +112,17 @@ def _seeded(model):
     return model.set_params(**seeds) if seeds else model
 
 
-def parameters_of(model):
+def parameters_of(model: Any) -> dict[str, Any]:
     """Parameters of a model and of its parts; those of anything else are not known."""
     return model.get_params() if isinstance(model, BaseEstimator) else {}
 
 
-def is_policy(model):
+def is_policy(model: object) -> bool:
     """Whether it acts and is updated, rather than fitted."""
     return isinstance(model, Acting)
 
 
-def fit(model, data):
+def fit(model: Any, data: Any) -> None:
     """Run of an estimator on (X, y) or (X, y, groups); what a fitted one computes is compared."""
     if len(data) == 3:
         model.fit(*data[:2], groups=data[2])
@@ -143,11 +147,11 @@ class Play:
         collects them. If users answer for themselves, each stays in the own round.
     """
 
-    def __init__(self, replaced, order=None):
+    def __init__(self, replaced: Any, order: Any = None) -> None:
         self.replaced = replaced
         self.order = order
 
-    def __call__(self, policy, data):
+    def __call__(self, policy: Any, data: Any) -> Any:
         """Drive the policy through all rounds; return the transcript."""
         contexts = floats(data[0])
         rewards = floats(data[-1])
@@ -166,7 +170,7 @@ class Play:
             earned = rewards[part]
             if earned.ndim == 2:
                 earned = earned[np.arange(stop - start), chosen]
-            batch: tuple = contexts[part], chosen, earned
+            batch: tuple[Any, ...] = contexts[part], chosen, earned
             if self.order is not None and curator:
                 keys = self.order(*(array[part] for array in data))
                 batch = tuple(array[np.argsort(keys, kind="stable")] for array in batch)
@@ -181,7 +185,7 @@ class Play:
         }
 
 
-def ordered(data, order):
+def ordered(data: Any, order: Callable[..., np.ndarray]) -> tuple[Any, ...]:
     """The records sorted by the keys that ``order(*data)`` gives them.
 
     A list stays one: an array of names of several kinds would take them for one kind.
@@ -190,7 +194,7 @@ def ordered(data, order):
     return tuple(safe_indexing(array, sorted_) for array in data)
 
 
-def one_replaced(first, second, of_persons, groups=None):
+def one_replaced(first: Any, second: Any, of_persons: bool, groups: Any = None) -> Any:
     """Indices of the records in which two data sets differ: those of one record, or of one group.
 
     Parameters
@@ -216,7 +220,7 @@ def one_replaced(first, second, of_persons, groups=None):
 
 
 @silence()
-def replaced_rows(first, second):
+def replaced_rows(first: Any, second: Any) -> np.ndarray:
     """Indices of the records in which two data sets differ.
 
     Raises
@@ -238,7 +242,7 @@ def replaced_rows(first, second):
     return np.flatnonzero(differs)
 
 
-def replaced_persons(first, second):
+def replaced_persons(first: Any, second: Any) -> int:
     """Number of persons who differ in two data sets (X, y, groups); order does not count.
 
     Raises
@@ -255,7 +259,7 @@ def replaced_persons(first, second):
     return sum(others.get(label) != rows for label, rows in mine.items())
 
 
-def numbered(first, second):
+def numbered(first: Any, second: Any) -> tuple[Any, Any]:
     """Two data sets (X, y, groups) with numbers for labels, the same for a person of both.
 
     Which of their rows are used follows from a secret seed and the number of a person. A person who
@@ -269,21 +273,21 @@ def numbered(first, second):
     return (*first[:2], mine), (*second[:2], others)
 
 
-def _person_numbers(first, second):
+def _person_numbers(first: Any, second: Any) -> list[np.ndarray]:
     """The number of each row's person in both data sets: equal labels have equal numbers."""
     return np.split(codes([*first[2], *second[2]]), [len(first[2])])
 
 
-def _by_person(data, groups):
+def _by_person(data: Any, groups: np.ndarray) -> dict[int, list[bytes]]:
     """The rows of each person as sorted bytes."""
     rows = np.column_stack([floats(_dense(part)) for part in data[:2]])
-    found: dict = {}
+    found: dict[int, list[bytes]] = {}
     for label, row in zip(groups.tolist(), rows, strict=True):
         found.setdefault(label, []).append(row.tobytes())
     return {label: sorted(rows) for label, rows in found.items()}
 
 
-def _same(before, now):
+def _same(before: Any, now: Any) -> Any:
     """Which cells are the same, NaN included; one that cannot be compared is the same as itself."""
     try:
         return (before == now) | ((before != before) & (now != now))
@@ -291,19 +295,19 @@ def _same(before, now):
         return np.vectorize(_same_cell, otypes=[bool])(before, now)
 
 
-def _same_cell(one, other):
+def _same_cell(one: object, other: object) -> bool:
     with suppress(Exception):
         return one is other or bool(one == other)
     return False
 
 
-def _dense(array):
+def _dense(array: Any) -> "Array":
     with suppress(Exception):  # A cell of a nested list may be one that cannot be read.
         return array.toarray() if issparse(array) else np.asarray(array)
     return floats(array)
 
 
-def claim_of(model):
+def claim_of(model: Any) -> Budget:
     """Budget that a fitted model or a policy claims, from its guarantee or its parameters."""
     of_estimator = isinstance(model, Reporting) and not isinstance(model, Guaranteeing)
     says = model.privacy_report_ if of_estimator else model

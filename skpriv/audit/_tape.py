@@ -1,13 +1,19 @@
 """Recording what a run releases, playing it back into another run, and comparing what both hold."""
 
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..privacy import Answer, Hashed, NoiseSource, Numbering, Raw, Session, Stream, TurnLock
 from ..records import PersonRows, Subset
+
+if TYPE_CHECKING:
+    from .._contracts import Array
+    from ..privacy import Cost
+    from ..records import Rows
 
 # The values that the curator keeps and never hands out: open sums, and the rows of an open epoch.
 # Pickles of open policies hold them, as docs/privacy.md says.
@@ -18,7 +24,7 @@ PLAIN = (str, bytes, bool, int, float, complex, np.generic, type(None))
 NAMES = {Numbering: frozenset({"_name"}), object: frozenset({"_partition"})}
 
 
-def snapshot(value):
+def snapshot(value: object) -> dict[str, Any]:
     """Return a mapping from the path of each leaf to its value.
 
     Parameters
@@ -30,12 +36,12 @@ def snapshot(value):
     -------
     dict of str to object
     """
-    leaves: dict = {}
+    leaves: dict[str, Any] = {}
     _collect(value, "", leaves, {})
     return leaves
 
 
-def _collect(value, path, leaves, seen):
+def _collect(value: Any, path: str, leaves: dict[str, Any], seen: dict[int, str]) -> None:
     # A function without attributes has no state
     if isinstance(value, (*CURATORS, type)) or callable(value) and _attributes(value) is None:
         leaves[path] = type(value).__name__
@@ -53,7 +59,7 @@ def _collect(value, path, leaves, seen):
             _collect(item, f"{path}{name}", leaves, seen)
 
 
-def _items(value):
+def _items(value: Any) -> Iterator[tuple[str, Any]]:
     """Names and values of what a container or object holds."""
     if isinstance(value, dict):
         keys = [key if isinstance(key, str | int | tuple) else i for i, key in enumerate(value)]
@@ -71,14 +77,14 @@ def _items(value):
         yield " as text", repr(value)
 
 
-def _attributes(value):
+def _attributes(value: object) -> dict[str, Any] | None:
     """Attributes of an object by their names; None of one that keeps none, such as a ufunc."""
     with suppress(TypeError):
         return vars(value)
     return None
 
 
-def differing(first, second):
+def differing(first: dict[str, Any], second: dict[str, Any]) -> list[str]:
     """Paths whose values differ, or which only one of the two snapshots has."""
     return [
         path
@@ -87,7 +93,7 @@ def differing(first, second):
     ]
 
 
-def _equal(first, second):
+def _equal(first: Any, second: Any) -> bool:
     if isinstance(first, np.ndarray) or isinstance(second, np.ndarray):
         one, other = ((x.shape, x.dtype, x.tobytes()) for x in map(np.asarray, (first, second)))
         return one == other
@@ -103,11 +109,11 @@ class Draw:
 
     method: str
     exact: np.ndarray
-    law: tuple
+    law: tuple[Any, ...]
     value: Any
 
     @property
-    def facts(self):
+    def facts(self) -> dict[str, Any]:
         """The values that must not depend on private rows."""
         return {
             "draw": self.method,
@@ -139,15 +145,15 @@ class Event:
     door: str
     owner: Any = None
     question: Any = None
-    arguments: tuple = ()
+    arguments: tuple[Any, ...] = ()
     pending: np.ndarray | None = None
-    draws: list = field(default_factory=list)
+    draws: list[Any] = field(default_factory=list)
     value: Any = None
 
     @property
-    def facts(self):
+    def facts(self) -> dict[str, Any]:
         """The values that must not depend on private rows, by name."""
-        facts: dict = {"kind of answer": self.door}
+        facts: dict[str, Any] = {"kind of answer": self.door}
         if self.question is not None:
             facts["model"] = self.owner.model
             facts["query"] = (type(self.question).__name__, self.question.name)
@@ -188,22 +194,22 @@ class Carried:
     _indexed: bool
 
     @classmethod
-    def along(cls, order, records, now, indexed):
+    def along(cls, order: Any, records: list[bytes], now: list[bytes], indexed: bool) -> Any:
         """The order itself if no record has moved, so that it is the same to the last bit."""
         places = _moved(records, now)
         return order if (places == np.arange(len(places))).all() else cls(order, places, indexed)
 
-    def users(self, start, stop):
+    def users(self, start: int, stop: int) -> Subset:
         """Records from one place of the order up to another."""
         positions = self._places[self._order.users(start, stop).positions]
         return Subset(positions if self._indexed else np.sort(positions))
 
-    def dealt(self, start, stop):
+    def dealt(self, start: int, stop: int) -> "Array":
         """Positions of the records from one place of the order up to another, as they come."""
         return self._places[self._order.dealt(start, stop)]
 
 
-def _records(rows):
+def _records(rows: "Rows") -> list[bytes]:
     """Each record as bytes, by which it is found again where records stand in another order."""
     if not rows.at_hand or isinstance(rows, PersonRows):  # Persons are in a coupled order.
         return []
@@ -214,14 +220,14 @@ def _records(rows):
         return []
 
 
-def _moved(before, now):
+def _moved(before: list[bytes], now: list[bytes]) -> np.ndarray:
     """The place where each record of the first run stands now: where it was, if it is there still.
 
     The record that was replaced is where the only one stands that was not there before.
     """
     places = np.arange(len(before))
     changed = [i for i in range(len(before)) if before[i] != now[i]]
-    standing: dict = {}
+    standing: dict[bytes, list[int]] = {}
     for place in reversed(changed):
         standing.setdefault(now[place], []).append(place)
     gone = []
@@ -237,14 +243,22 @@ def _moved(before, now):
 class Recorder:
     """Listener of the first run: it keeps every answer and draw, in order."""
 
-    def __init__(self):
-        self.events: list = []
-        self.choices: list = []
-        self.orders: list = []
-        self.charges: list = []
+    def __init__(self) -> None:
+        self.events: list[Any] = []
+        self.choices: list[Any] = []
+        self.orders: list[Any] = []
+        self.charges: list[Any] = []
         self._open: Event | None = None
 
-    def answer(self, door, owner, question, arguments, pending, make):
+    def answer(
+        self,
+        door: str,
+        owner: Any,
+        question: Any,
+        arguments: tuple[Any, ...],
+        pending: np.ndarray,
+        make: Callable[[], Any],
+    ) -> Any:
         """An answer of a session or stream is on its way out."""
         event = Event(door, owner, question, arguments)
         if isinstance(owner, Stream):
@@ -258,7 +272,9 @@ class Recorder:
         self.events.append(event)
         return self._released(event)
 
-    def draw(self, method, exact, law, make):
+    def draw(
+        self, method: str, exact: np.ndarray, law: tuple[Any, ...], make: Callable[[], Any]
+    ) -> Any:
         """Noise is drawn: inside of an answer, or on its own."""
         inside = self._open is not None and isinstance(self._open.owner, Stream)
         if inside and method not in REPORTS:
@@ -270,24 +286,24 @@ class Recorder:
             self._open.draws.append(drawn)
         return self._drawn(drawn)
 
-    def choice(self, name, arguments, make):
+    def choice(self, name: str, arguments: tuple[Any, ...], make: Callable[[], Any]) -> Any:
         """A public random choice; it has no cost, and no secret has part in it."""
         self.choices.append((name, arguments, make()))
         return self.choices[-1][2]
 
-    def order(self, rows, make):
+    def order(self, rows: "Rows", make: Callable[[], Any]) -> Any:
         """A random order of the rows; which record each position is goes with it."""
         self.orders.append((_records(rows), make()))
         return self.orders[-1][1]
 
-    def charged(self, cost, name):
+    def charged(self, cost: "Cost", name: str) -> None:
         """A charge is on its way to the accountants that there may be."""
         self.charges.append((name, repr(cost)))
 
-    def _released(self, event):
+    def _released(self, event: Event) -> Any:
         return event.value
 
-    def _drawn(self, drawn):
+    def _drawn(self, drawn: Draw) -> Any:
         return drawn.value
 
 
@@ -300,18 +316,18 @@ class Player(Recorder):
         Public facts that differ from the first run; after one of them nothing is forced any more.
     """
 
-    def __init__(self, first):
+    def __init__(self, first: Recorder) -> None:
         super().__init__()
         self._recorded = first.events
         self._chosen = first.choices
         self._dealt = first.orders
-        self.mismatches = []
+        self.mismatches: list[str] = []
 
-    def _released(self, event):
+    def _released(self, event: Event) -> Any:
         first = self._matching(event, len(self.events) - 1)
         return event.value if first is None else first.value
 
-    def _drawn(self, drawn):
+    def _drawn(self, drawn: Draw) -> Any:
         index = len(self.events) - (self._open is None)
         if self.mismatches or index >= len(self._recorded):
             return drawn.value
@@ -321,7 +337,7 @@ class Player(Recorder):
             return drawn.value  # The mismatch is noted when the answer is complete.
         return first[place].value
 
-    def choice(self, name, arguments, make):
+    def choice(self, name: str, arguments: tuple[Any, ...], make: Callable[[], Any]) -> Any:
         """The choice of the first run, while both make the same ones."""
         chosen = super().choice(name, arguments, make)
         index = len(self.choices) - 1
@@ -331,7 +347,7 @@ class Player(Recorder):
             self.mismatches.append(f"public choice {index + 1}: {name}{arguments} is new")
         return chosen
 
-    def order(self, rows, make):
+    def order(self, rows: "Rows", make: Callable[[], Any]) -> Any:
         """The order of the first run, of the same records wherever they stand now."""
         fresh = super().order(rows, make)
         index = len(self.orders) - 1
@@ -346,7 +362,7 @@ class Player(Recorder):
             return fresh
         return Carried.along(order, records, others, rows.indexed)
 
-    def _matching(self, event, index):
+    def _matching(self, event: Event, index: int) -> Event | None:
         """The event of the first run in this place, or None if it is another question."""
         if self.mismatches:
             return None

@@ -134,8 +134,8 @@ class TableCheck(Printed):
     std_error: float = 0.0
     confidence_level: float = 0.95
     report: Any = None
-    strange: dict[str, Any] = field(default_factory=dict[str, Any])
-    stand_ins: dict[str, Any] = field(default_factory=dict[str, Any])
+    strange: dict[str, Any] = field(default_factory=dict)
+    stand_ins: dict[str, Any] = field(default_factory=dict)
 
     def _parts(self) -> Iterator[Table | str]:
         half = two_sided_quantile(self.confidence_level) * self.std_error
