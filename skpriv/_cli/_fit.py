@@ -192,7 +192,7 @@ def run_fit(args):
         Path(args.card).write_text(card, encoding="utf-8")
         tell(f"Wrote {args.card}.")
     if args.plot is not None:
-        shown = picture(model, args.confidence_level)
+        shown: Any = picture(model, args.confidence_level)
         shown.figure_.suptitle(f"epsilon {args.epsilon:g}, delta {args.delta:g}")
         write(shown.figure_, args.plot)
     return 0

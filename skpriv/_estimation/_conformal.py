@@ -21,7 +21,7 @@ number of scores up to g:
 Both recursions are evaluated on a grid and rounded to the safe side.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import ceil, exp, inf, log, nan, pi, sqrt
 from typing import TYPE_CHECKING, Any
@@ -130,7 +130,7 @@ class ShareTarget:
         Rows that answer each step, and the noise of their count.
     """
 
-    def __init__(self, blocks: list[tuple[int, float]]) -> None:
+    def __init__(self, blocks: Sequence[tuple[int, float]]) -> None:
         self._steps: list[tuple[Any, ...]] = []
         for rows, scale in blocks:
             # 50 cells to a standard deviation of the noise are enough for the sum over counts
@@ -211,7 +211,7 @@ def _smallest(before: np.ndarray, left: np.ndarray) -> "Array":
     return before - np.maximum(gains.max(axis=1), 0.0)
 
 
-def score_grid(depth: int, top: float, bounds: tuple[float, float] | None) -> np.ndarray:
+def score_grid(depth: int, top: float, bounds: Sequence[float] | None) -> np.ndarray:
     """The 2^depth public grid points: geometric between bounds, the last is the largest score.
 
     Parameters

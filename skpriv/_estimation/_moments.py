@@ -28,9 +28,9 @@ from ..privacy import ROUNDING, Answer, Query
 from ._cells import WEAK_CELL, across_all, moved, split
 from ._intervals import USUAL_QUANTILE
 from ._persons import OfPersons, person_sums
-from ._public_maps import RecordMap
 
 if TYPE_CHECKING:
+    from ._public_maps import RecordMap
     from .._contracts import Array, Scalar
 
 # Public grid of prior variances for the empirical-Bayes shrinkage, in units of theta^2.
@@ -522,7 +522,7 @@ class MomentsQuery(Query):
     left out: what is left is a part of the vector above, and moves by no more.
     """
 
-    maps: RecordMap
+    maps: "RecordMap"
     name = "moments"
     sensitivity = 3.0 / sqrt(2.0) * ROUNDING
     square_weight: float = SQUARE_WEIGHT  # w
@@ -581,7 +581,7 @@ class ResidualGramQuery(Query):
         R, public or released: 2 clips nothing, and the noise falls with its square.
     """
 
-    maps: RecordMap
+    maps: "RecordMap"
     theta: tuple[float, ...]
     instrument: Instrument
     limit: float = 2.0

@@ -1,13 +1,15 @@
 """Questions of a policy to the regressor that it learns with, beside fits and predictions."""
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TYPE_CHECKING
 
 from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 
-from .._compat import F
-from ..privacy import PrivacyReport
+
+if TYPE_CHECKING:
+    from .._compat import F
+    from ..privacy import PrivacyReport
 
 
 class Oracle(BaseEstimator):
@@ -21,7 +23,7 @@ class Oracle(BaseEstimator):
     fit_currency: ClassVar[Any] = None
     interval_claims: ClassVar[tuple[str, ...]] = ()
     bounds_y_: Any  # of a classifier, its classes have a range
-    privacy_report_: PrivacyReport
+    privacy_report_: "PrivacyReport"
     random_state: Any
     _trust: Any
 
@@ -39,7 +41,7 @@ def interval_claims(oracle: Any) -> tuple[str, ...]:
 
 
 # Decorates a method that a fit without sums does not have
-with_sums: Callable[[F], F] = available_if(lambda self: self._has_sums)
+with_sums: Callable[["F"], "F"] = available_if(lambda self: self._has_sums)
 
 
 class PoolsFits:
@@ -53,7 +55,7 @@ class PoolsFits:
     _pooled: ClassVar[Any]
     _coefficients: ClassVar[Any]
     _error: ClassVar[Callable[..., float | None]]
-    privacy_report_: PrivacyReport
+    privacy_report_: "PrivacyReport"
 
     @with_sums
     def pooled(self, other: Any) -> Any:

@@ -1,7 +1,7 @@
 """Hard instances of the papers: made so that what the theory promises, or rules out, is seen."""
 
 from numbers import Real
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 from scipy.signal import lfilter
@@ -11,10 +11,15 @@ from .._linalg import norm_of
 from .._compat import Interval
 from .._parameters import Count, Positive, Probability, RandomState, validated
 
+if TYPE_CHECKING:
+    from .._contracts import Array
+
 TargetNoise = Literal["none", "uniform", "sign"]
 
 
-def finished(X, coef, noise, rng, return_coef):
+def finished(
+    X: np.ndarray, coef: np.ndarray, noise: str, rng: np.random.RandomState, return_coef: bool
+) -> tuple[np.ndarray, ...]:
     """(X, y) or (X, y, coef), y in [-1, 1] with the mean X coef, |X coef| <= 1.
 
     "uniform" noise is as wide as [-1, 1] allows at each row, and "sign" makes every target -1 or 1.
@@ -28,7 +33,7 @@ def finished(X, coef, noise, rng, return_coef):
     return (X, y, coef) if return_coef else (X, y)
 
 
-def unit_rows(n_samples, n_features, rng):
+def unit_rows(n_samples: int, n_features: int, rng: np.random.RandomState) -> "Array":
     """Rows uniform on the unit sphere."""
     X = rng.normal(size=(n_samples, n_features))
     return X / np.linalg.norm(X, axis=1, keepdims=True)

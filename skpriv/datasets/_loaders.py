@@ -10,7 +10,7 @@ from sklearn.utils import Bunch
 from .._printing import installed
 
 
-def packaged_file(package, *parts):
+def packaged_file(package: str, *parts: str) -> Any:
     """Path of a data file that an optional package ships, without importing the package.
 
     The files need nothing of the packages' code, and some of it does not import under a new
@@ -33,7 +33,7 @@ def packaged_file(package, *parts):
     return path
 
 
-def one_hot(values, categories):
+def one_hot(values: Any, categories: dict[str, str]) -> dict[str, Any]:
     """Columns of zeros and ones, one for each name in `categories` (value -> column name).
 
     A value outside the public list, missing ones included, is a row of zeros.
@@ -41,7 +41,15 @@ def one_hot(values, categories):
     return {name: values == value for value, name in categories.items()}
 
 
-def make_bunch(frame, descr, bounds, bounds_y, exclusive, return_X_y, as_frame):
+def make_bunch(
+    frame: Any,
+    descr: Any,
+    bounds: dict[str, tuple[float, float]],
+    bounds_y: tuple[float, float],
+    exclusive: list[list[str]],
+    return_X_y: bool,
+    as_frame: bool,
+) -> Any:
     """Bunch, or `(data, target)`, from a frame of float columns, of which the last is the target.
 
     Columns without ``bounds`` are of zeros and ones.
@@ -347,7 +355,7 @@ def load_warfarin(*, return_X_y: bool = False, as_frame: bool = True) -> Any:
     return make_bunch(frame, load_warfarin.__doc__, *public, return_X_y, as_frame)
 
 
-def _infer_vkorc1(raw):
+def _infer_vkorc1(raw: Any) -> Any:
     """VKORC1 -1639 genotype, or what the patient's linked positions imply (IWPC, appendix).
 
     The rules are applied in order; positions 2255 and 1542 are not linked closely enough in

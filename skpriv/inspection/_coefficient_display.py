@@ -1,7 +1,7 @@
 """Picture of coefficients with their intervals."""
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -9,6 +9,9 @@ from .._parameters import Level, Scale, validated
 from .._printing import Display, picture_text, picture_texts, pyplot, short_number
 from ._inference import Inference, inference
 from ._units import INTERCEPT, public_widths
+
+if TYPE_CHECKING:
+    from ..linear_model import LinearRegression
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -159,7 +162,9 @@ class CoefficientDisplay(Display):
         return cls._of(found, intercept, odds).plot(ax)
 
     @classmethod
-    def _of(cls, found, intercept=False, odds=False):
+    def _of(
+        cls, found: "Inference | LinearRegression", intercept: bool = False, odds: bool = False
+    ) -> Self:
         """A display that is not drawn yet."""
         if not isinstance(found, Inference):
             raise TypeError(
@@ -219,7 +224,7 @@ class CoefficientDisplay(Display):
         return self._drawn(ax)
 
 
-def _ratio_axis(ax):
+def _ratio_axis(ax: Any) -> None:
     """A logarithmic axis with plain numbers: even steps, or powers of ten if it is long."""
     from matplotlib.ticker import LogLocator, MaxNLocator
 

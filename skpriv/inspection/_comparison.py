@@ -1,6 +1,6 @@
 """Several models side by side, as tables of papers show them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,7 @@ class ModelComparison(Exported):
         The coefficients of each model, by its name.
     """
 
-    models: dict
+    models: dict[str, Any]
 
     def to_frame(self) -> Any:
         """Estimates and standard errors as a pandas DataFrame.
@@ -49,7 +49,7 @@ class ModelComparison(Exported):
         names = dict.fromkeys(name for one in self.models.values() for name in one.names)
         return sorted(names, key=INTERCEPT.__eq__)
 
-    def _column(self, found):
+    def _column(self, found: Inference) -> dict[str, tuple[str, str]]:
         """Cells of a model, by name: the estimate and the standard error below it."""
         error = found.std_error
         values = [text.strip() for text in aligned(found.estimate, error)]
@@ -59,7 +59,7 @@ class ModelComparison(Exported):
             for name, value, other in zip(found.names, values, errors, strict=True)
         }
 
-    def _tables(self):
+    def _tables(self) -> list[Table]:
         columns = [self._column(found) for found in self.models.values()]
         rows = []
         for name in self.names:
@@ -82,7 +82,7 @@ class ModelComparison(Exported):
             rows.append((name, *(each.get(name, "") for each in statistics)))
         return [Table(("", *self.models), rows)]
 
-    def _notes(self):
+    def _notes(self) -> Iterator[str]:
         yield ERRORS
         for name, found in self.models.items():
             yield f"{name}: {found.estimand}."

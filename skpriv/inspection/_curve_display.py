@@ -62,7 +62,7 @@ def curves(
         raise TypeError(f"{type(last).__name__} has no curves: pass a fitted AdditiveRegressor.")
     encoder = next((step for step in before if isinstance(step, TableEncoder)), None)
     if encoder is None:
-        places: dict = {column: [column] for column in range(len(last.knots_))}
+        places: dict[Any, Any] = {column: [column] for column in range(len(last.knots_))}
         levels = {}
     else:
         places = {name: [*range(at.start, at.stop)] for name, at in encoder.blocks_.items()}
@@ -100,7 +100,7 @@ def curves(
     return found
 
 
-def _in_units(encoder, name, points):
+def _in_units(encoder: TableEncoder, name: str, points: np.ndarray) -> np.ndarray:
     """Points of a column of encoded rows as values of the table's column."""
     block = encoder.blocks_[name]
     rows = np.pad(np.c_[points], ((0, 0), (0, block.stop - block.start - 1)))
@@ -210,7 +210,7 @@ class CurveDisplay(Display):
         self.lines_, self.bands_ = map(list, zip(*drawn))
         axes[0].set(ylabel=f"effect on {picture_text(self.target_name, 16)}")
         # The first panel has one legend for what is drawn in any of them.
-        legend: dict = {}
+        legend: dict[str, Any] = {}
         for ax in axes:
             handles, labels = ax.get_legend_handles_labels()
             legend |= zip(labels, handles)
@@ -222,7 +222,7 @@ class CurveDisplay(Display):
         self.figure_ = axes[0].figure
         return self
 
-    def _plot_panel(self, ax, panel):
+    def _plot_panel(self, ax: Any, panel: dict[str, Any]) -> tuple[Any, Any]:
         """Effects with their intervals and the band of all: a line, or a point for each level."""
         curve = panel["curve"]
         labels = None if len(panel["knots"]) else panel["values"]

@@ -8,12 +8,13 @@ columns stand side by side in one vector, so that their squared changes add up. 
 a column is found from the noisy counts of a binary tree.
 """
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, replace
 from functools import partial
 from itertools import pairwise, product
 from math import inf, sqrt
 from numbers import Integral
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from sklearn.isotonic import isotonic_regression
@@ -37,6 +38,9 @@ from ..preprocessing import CountsQuery, Date, Numeric, Schema, TableEncoder, as
 from ..privacy import ROUNDING, Budget, Groups, Query, open_session, protecting
 from ..records import ArrayRows, from_table, is_lazy, present_names, public_shape
 
+if TYPE_CHECKING:
+    from .._contracts import Array
+
 
 @frozen
 class ColumnRange:
@@ -56,7 +60,7 @@ class ColumnRange:
     at: int
     norm: float
 
-    def values(self, X, y=None):
+    def values(self, X: np.ndarray, y: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Positions in [-1, 1], 0 where missing, and whether each cell is missing."""
         z = self.norm * X[:, self.at]
         missing = ~(np.abs(self.norm * X[:, self.at + 1]) < 0.5) | np.isnan(z)
@@ -76,7 +80,7 @@ class Ranged:
     low: float
     high: float
 
-    def values(self, X, y):
+    def values(self, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Positions in [-1, 1], 0 where missing, and whether each number is missing."""
         return TargetMap((self.low, self.high), fit_intercept=True).scaled(y), np.isnan(y)
 
@@ -98,11 +102,11 @@ class Coded:
     """
 
     name: str
-    levels: tuple
+    levels: tuple[Any, ...]
     at: slice
     points: np.ndarray
 
-    def codes(self, X):
+    def codes(self, X: np.ndarray) -> "Array":
         """Number of the nearest level of each row, whatever the row is."""
         squares = (self.points**2).sum(axis=1) / 2.0
         return np.argmax(X[:, self.at] @ self.points.T - squares, axis=1)
@@ -118,15 +122,15 @@ class Binned(ColumnRange):
         What each code means.
     """
 
-    levels: tuple
+    levels: tuple[Any, ...]
 
-    def codes(self, X):
+    def codes(self, X: np.ndarray) -> np.ndarray:
         """Number of the part of each row."""
         z, missing = self.values(X)
         return np.where(missing, len(self.levels) - 1, equal_parts(z, len(self.levels) - 1))
 
 
-def equal_parts(z, count):
+def equal_parts(z: np.ndarray, count: int) -> np.ndarray:
     """Number of the part of each position, of so many equal parts of [-1, 1]."""
     return np.minimum(((z + 1.0) / 2.0 * count).astype(np.intp), count - 1)
 
@@ -153,16 +157,16 @@ class ColumnMomentsQuery(Query):
     name = "means and numbers of values"
 
     @property
-    def sensitivity(self):
+    def sensitivity(self) -> float:
         """Largest change when a record is replaced, rounded up."""
         return sqrt((4.0 + 0.25 * self.of_persons) * len(self.ranges)) * ROUNDING
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int]:
         """Number of coordinates."""
         return ((3 + self.of_persons) * len(self.ranges),)
 
-    def sum(self, X, y):
+    def sum(self, X: np.ndarray, y: Any) -> np.ndarray:
         """Exact sum over a chunk of rows."""
         parts = []
         for column in self.ranges:
@@ -187,16 +191,16 @@ class DistributionQuery(Query):
     name = "distributions"
 
     @property
-    def sensitivity(self):
+    def sensitivity(self) -> float:
         """Largest change when a record is replaced, rounded up."""
         return sqrt((2.0 * self.depth + 2.0) * len(self.ranges)) * ROUNDING
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int]:
         """Number of counts: of each range all nodes but the root, and the two ends."""
         return (2 ** (self.depth + 1) * len(self.ranges),)
 
-    def sum(self, X, y):
+    def sum(self, X: np.ndarray, y: Any) -> np.ndarray:
         """Exact counts over a chunk of rows, from the leaves up."""
         parts = []
         leaves = 2**self.depth
@@ -210,7 +214,7 @@ class DistributionQuery(Query):
             parts.append(np.array([np.sum(z <= ROUNDED - 1.0), np.sum(z >= 1.0 - ROUNDED)]))
         return np.concatenate(parts)
 
-    def tables(self, value):
+    def tables(self, value: np.ndarray) -> list[list[np.ndarray]]:
         """Counts of the nodes of each range's tree, the leaves first; the two ends are last."""
         widths = 2 ** np.arange(self.depth, 0, -1)
         return [np.split(counts, np.cumsum(widths)) for counts in np.split(value, len(self.ranges))]
@@ -236,7 +240,7 @@ class Distribution:
         The estimated number of cells that are not missing, and its standard deviation.
     """
 
-    def __init__(self, levels, scale, values):
+    def __init__(self, levels: list[np.ndarray], scale: float, values: tuple[float, float]) -> None:
         self.depth = len(levels)
         self._count = values[0]
         self._count_variance = values[1] ** 2
@@ -252,12 +256,12 @@ class Distribution:
         right, variance = self._prefixes([nodes[::-1] for nodes in self._nodes])
         self._right = right[::-1], variance[::-1]
 
-    def bins(self, level):
+    def bins(self, level: int) -> tuple[np.ndarray, float]:
         """Counts in 2^level equal parts of the range, and the standard deviation of each."""
         place = self.depth - level
         return self._nodes[place], float(np.sqrt(self._variances[place]))
 
-    def excess(self, q):
+    def excess(self, q: float) -> tuple[np.ndarray, np.ndarray]:
         """Count left of each grid point minus q times the count of all, and its variance.
 
         Left and right counts, of variances a and b, and the number of values, of variance v, are
@@ -277,7 +281,7 @@ class Distribution:
         variance[[0, -1]] = q**2 * v, (1.0 - q) ** 2 * v
         return value, variance
 
-    def quantile(self, q, z, sampling):
+    def quantile(self, q: float, z: float, sampling: float) -> tuple[float, float, float]:
         """Quantile on [0, 1] with the ends of its interval.
 
         A cell between two grid points stays in the interval unless the count left of its first one
@@ -302,7 +306,7 @@ class Distribution:
         high = _crossing(isotonic_regression(value - half, sample_weight=weights), 1)
         return found, min(low, found), max(high, found)
 
-    def _prefixes(self, nodes):
+    def _prefixes(self, nodes: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """Sum of the nodes that make up what is left of each inner grid point, and its variance."""
         points = np.arange(2**self.depth + 1)
         value = np.zeros(len(points))
@@ -314,7 +318,7 @@ class Distribution:
         return value, variance
 
 
-def _crossing(rising, side=0):
+def _crossing(rising: np.ndarray, side: int = 0) -> float:
     """The place where increasing values at equal steps on [0, 1] pass 0: inside a cell, or at its
     end."""
     last = len(rising) - 1
@@ -382,10 +386,10 @@ class RangeDescription:
     values: Estimated
     mean: Estimated
     std: Estimated
-    quantiles: dict
+    quantiles: dict[float, Any]
     at_low: Estimated
     at_high: Estimated
-    edges: list
+    edges: list[Any]
     counts: np.ndarray
     count_error: float
 
@@ -410,7 +414,7 @@ class CountsDescription:
     """
 
     name: str
-    counts: dict
+    counts: dict[str, Any]
 
     def rows(self) -> list[tuple[str, Estimated]]:
         """Names of the numbers and the numbers, for a table."""
@@ -418,7 +422,7 @@ class CountsDescription:
         return list(zip(names, self.counts.values(), strict=True))
 
 
-def values_at(column, z):
+def values_at(column: Any, z: Any) -> Any:
     """Values of a column of numbers or dates at positions in [-1, 1]."""
     return column.decode(np.column_stack([z, np.zeros(len(z))]))
 
@@ -480,7 +484,7 @@ class Description(Printed):
             type(query): (query, self._places * answer.value, self._places * answer.noise.scale)
             for query, answer in answers
         }
-        found = {}
+        found: dict[Any, Any] = {}
         if ColumnMomentsQuery in by_query:
             query, sums, scale = by_query[ColumnMomentsQuery]
             trees, counts, tree_scale = by_query[DistributionQuery]
@@ -505,7 +509,14 @@ class Description(Printed):
     def __getitem__(self, name: Any) -> Any:
         return self.pairs[name] if isinstance(name, tuple) else self.columns[name]
 
-    def _estimated(self, value, error, ends, in_units, std_error):
+    def _estimated(
+        self,
+        value: float,
+        error: float,
+        ends: tuple[float, float],
+        in_units: Callable[..., Any],
+        std_error: float,
+    ) -> Estimated:
         """A number between two ends with its interval.
 
         ``in_units`` takes the number and the ends of its interval to the units of the table.
@@ -514,13 +525,21 @@ class Description(Printed):
         value, low, high = in_units(np.clip([value, value - half, value + half], *ends))
         return Estimated(value, std_error, low, high)
 
-    def _count(self, value, scale):
+    def _count(self, value: float, scale: float) -> Estimated:
         """A count of rows with its interval, inside of what is possible."""
         share = min(max(value / self._largest_count, 0.0), 1.0)
         error = sqrt(scale**2 + self._sampling * self._largest_count * share * (1.0 - share))
         return self._estimated(value, error, (0.0, self._largest_count), np.ndarray.tolist, error)
 
-    def _range(self, name, column, moments, tree, scale, tree_scale):
+    def _range(
+        self,
+        name: str,
+        column: Any,
+        moments: np.ndarray,
+        tree: list[np.ndarray],
+        scale: float,
+        tree_scale: float,
+    ) -> RangeDescription:
         """A number or date: from its moments, its tree and the deviations of their noise."""
         first, second, values, *absent = moments.tolist()
         second /= sqrt(2.0)
@@ -569,12 +588,12 @@ class Description(Printed):
             count_error=count_error,
         )  # fmt: skip
 
-    def _quantile(self, column, distribution, q):
+    def _quantile(self, column: Any, distribution: Distribution, q: float) -> Estimated:
         found = distribution.quantile(q, self._z, self._sampling)
         value, low, high = values_at(column, 2.0 * np.array(found) - 1.0)
         return Estimated(value, float("nan"), low, high)
 
-    def _parts(self):
+    def _parts(self) -> Iterator[Table | str]:
         whose = "these rows" if self.estimand == "table" else "the population"
         used = f", at most {self._places} of the rows of each" if self._persons else ""
         yield f"{self.n:,} {self._unit}{used}. Intervals are for the numbers of {whose}."
@@ -626,13 +645,13 @@ class Description(Printed):
             ax.set_title(picture_text(column.name, 24))
         return axes
 
-    def _rows(self):
+    def _rows(self) -> list[tuple[str, str, Estimated]]:
         """Name of the column, name of the number, and the number."""
         parts = [*self.columns.values(), *self.pairs.values()]
         return [(part.name, said, found) for part in parts for said, found in part.rows()]
 
 
-def _histogram(ax, column, z):
+def _histogram(ax: Any, column: RangeDescription, z: float) -> None:
     ax.stairs(np.maximum(column.counts, 0.0), column.edges, fill=True, alpha=0.5)
     low, high = (np.maximum(column.counts + k * column.count_error, 0.0) for k in (-z, z))
     ax.stairs(high, column.edges, baseline=low, fill=True, color="0.3", alpha=0.3, label="interval")
@@ -642,7 +661,7 @@ def _histogram(ax, column, z):
     ax.legend(fontsize="x-small", frameon=False)
 
 
-def _bars(ax, column, _):
+def _bars(ax: Any, column: CountsDescription, _: float) -> None:
     names, numbers = zip(*column.rows(), strict=True)
     values, low, high = np.array([(one.estimate, one.low, one.high) for one in numbers]).T
     heights = np.arange(len(names))
@@ -821,7 +840,7 @@ def propose_max_rows(
     return int(np.clip(np.round(found[0]), 1, largest))
 
 
-def positive_budget(epsilon, delta):
+def positive_budget(epsilon: float, delta: float) -> Budget:
     """Budget of a release, which epsilon=0 does not allow."""
     budget = Budget(epsilon, delta)
     if not budget.epsilon:
@@ -960,7 +979,7 @@ def describe(
     return Description(schema, answers, session.report, confidence_level, estimand)
 
 
-def _chosen(schema, columns):
+def _chosen(schema: Schema | dict[str, Any], columns: Any) -> Schema:
     """The columns that are described; each gets a place for missing cells."""
     schema = as_schema(schema)
     columns = schema if columns is None else columns
@@ -970,7 +989,7 @@ def _chosen(schema, columns):
     return Schema({name: replace(schema[name], missing="indicator") for name in names})
 
 
-def _ranges_and_coded(encoder, schema):
+def _ranges_and_coded(encoder: Any, schema: Schema) -> tuple[list[ColumnRange], list[Coded]]:
     """Ranges and coded columns of the encoded rows."""
     ranges = []
     coded = []
@@ -983,9 +1002,11 @@ def _ranges_and_coded(encoder, schema):
     return ranges, coded
 
 
-def _tables(pairs, schema, ranges, coded):
+def _tables(
+    pairs: Sequence[tuple[str, str]], schema: Schema, ranges: list[ColumnRange], coded: list[Coded]
+) -> list[tuple[Any, ...]]:
     """The pairs of columns of which two-way counts are wanted."""
-    by_name = {column.name: column for column in coded}
+    by_name: dict[str, Any] = {column.name: column for column in coded}
     for column in ranges:
         # A two-way table has four parts of a range: more parts would have fewer rows in each cell.
         ends = values_at(schema[column.name], np.linspace(-1.0, 1.0, 5))

@@ -1,8 +1,8 @@
 """Coefficients that can be published: estimates with intervals, in the units of the table."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -15,6 +15,10 @@ from .._parameters import Estimand, IntervalMethod, Level, validated
 from .._printing import Exported, Table, aligned, installed, sentence
 from ..records import same_names
 from ._units import INTERCEPT, law_in_units, model_steps, named_note
+
+if TYPE_CHECKING:
+    from .._contracts import Array
+    from .._estimation._fit_statistics import Statistic
 
 COLUMNS = ("estimate", "std_error", "low", "high", "statistic", "p_value", "privacy_share")
 RATIOS = ("ratio", "ratio_low", "ratio_high")
@@ -108,28 +112,28 @@ class Inference(Exported):
         The guarantee as a value.
     """
 
-    names: list
+    names: list[Any]
     law: CoefficientLaw
     confidence_level: float
     guarantee: str
     unit: str = "record"
-    not_covered: tuple = ()
-    lists: Mapping = field(default_factory=dict)
-    statistics: tuple | None = None
+    not_covered: tuple[Any, ...] = ()
+    lists: Mapping[str, Any] = field(default_factory=dict)
+    statistics: tuple[Any, ...] | None = None
     budget: Any = None
 
     @property
-    def estimate(self) -> np.ndarray:
+    def estimate(self) -> "Array":
         """Estimates, shape (n_coefficients,)."""
         return self.law.estimate
 
     @property
-    def covariance(self) -> np.ndarray:
+    def covariance(self) -> "Array":
         """Covariance of the estimates, shape (n_coefficients, n_coefficients)."""
         return self.law.sampling + self.law.privacy
 
     @property
-    def std_error(self) -> np.ndarray:
+    def std_error(self) -> "Array":
         """Standard errors, of sampling and privacy together."""
         return np.sqrt(np.maximum(np.diagonal(self.covariance), 0.0))
 
@@ -149,7 +153,7 @@ class Inference(Exported):
         return _ratio(self.estimate, self.std_error)
 
     @property
-    def p_value(self) -> np.ndarray:
+    def p_value(self) -> "Array":
         """Two-sided normal p-values of the hypothesis that a coefficient is 0."""
         return 2.0 * stats.norm.sf(np.abs(self.statistic))
 
@@ -188,18 +192,18 @@ class Inference(Exported):
         """Why released answers do not tell some coefficients; empty if they tell all."""
         return "; ".join(words for words, _ in self._reasons())
 
-    def _reasons(self):
+    def _reasons(self) -> Iterator[tuple[str, bool]]:
         """Yield a note for each reason, and whether all that it hides has an interval."""
         for words, places in self.law.why(self.unit):
             named = ", ".join(np.array(self.names)[places]) + ": "
             yield named * (not places.all()) + words, bool(self.law.resolved[places].all())
 
     @property
-    def hidden(self) -> tuple:
+    def hidden(self) -> tuple[Any, ...]:
         """Names of what no released answer tells from noise."""
         return tuple(np.array(self.names)[self.law.hidden].tolist())
 
-    def _exponential(self, values):
+    def _exponential(self, values: np.ndarray) -> "Array":
         if not self.law.ratio:
             raise AttributeError(
                 "ratios, also of scale='odds', are those of a logarithmic scale: of "
@@ -209,7 +213,7 @@ class Inference(Exported):
             return np.exp(values)
 
     @property
-    def _quantile(self):
+    def _quantile(self) -> float:
         return two_sided_quantile(self.confidence_level)
 
     def to_frame(self) -> Any:
@@ -290,14 +294,14 @@ class Inference(Exported):
         test.left_out = tuple(self.names[place] for place in places if not self.law.resolved[place])
         return test
 
-    def _places(self, names):
+    def _places(self, names: Iterable[Any]) -> list[int]:
         found = same_names([name if isinstance(name, str) else None for name in names], self.names)
         if None in found:
             name = list(names)[found.index(None)]
             raise ValueError(f"{name!r} is not a coefficient: they are {', '.join(self.names)}.")
         return [self.names.index(one) for one in found]
 
-    def _weights(self, weights):
+    def _weights(self, weights: Any) -> np.ndarray:
         if isinstance(weights, Mapping):
             row = np.zeros(len(self.names))
             row[self._places(weights)] = list(weights.values())
@@ -315,7 +319,7 @@ class Inference(Exported):
             )
         return matrix
 
-    def _head(self):
+    def _head(self) -> Iterator[tuple[str, str]]:
         """The estimand, the number of records and the price: labels and texts."""
         unit = "Persons" if self.unit == "person" else "Records"
         yield "Estimand", self.law.estimand
@@ -340,7 +344,7 @@ class Inference(Exported):
         """The confidence level in percent."""
         return f"{100.0 * self.confidence_level:g}%"
 
-    def _in_words(self, statistic):
+    def _in_words(self, statistic: "Statistic") -> str:
         """A statistic with its interval, in words."""
         if not statistic.is_resolved:
             return f"{statistic.name}: noise hides it"
@@ -349,7 +353,7 @@ class Inference(Exported):
         interval = f" ({self.level_text} interval {low} to {high})"
         return f"{statistic.name}: {value}{interval if statistic.std_error else ''}"
 
-    def _notes(self):
+    def _notes(self) -> Iterator[str]:
         law = self.law
         yield from map(sentence, self.not_covered)
         if law.detail:
@@ -384,7 +388,7 @@ class Inference(Exported):
         """
         return {name: self.wald_test(effects) for name, (_, effects) in self.lists.items()}
 
-    def _lists(self):
+    def _lists(self) -> Table:
         """The table of lists, below that of coefficients."""
         rows = []
         for name, test in self.joint_tests().items():
@@ -394,7 +398,7 @@ class Inference(Exported):
             rows.append((name, self.lists[name][0], *shown))
         return Table(("list", "reference level", "chi-squared", "df", "p-value"), rows, left=2)
 
-    def _table(self):
+    def _table(self) -> Table:
         """The table that is printed: intervals are those of ratios, where there are any."""
         error = self.std_error
         shown = self.estimate
@@ -420,7 +424,7 @@ class Inference(Exported):
             [[name, *("-" if "nan" in cell else cell for cell in cells)] for name, *cells in rows],
         )
 
-    def _tables(self):
+    def _tables(self) -> list[Table]:
         return [self._table(), *([self._lists()] if self.lists else [])]
 
 
@@ -530,12 +534,12 @@ def inference(
     )
 
 
-def _p_text(p, equals=""):
+def _p_text(p: float, equals: str = "") -> str:
     """A p-value as text, after "p"; an equality sign stands before one that is shown."""
     return "<.0001" if p < 1e-4 else f"{equals}{p:.4f}"
 
 
-def _ratio(top, bottom):
+def _ratio(top: np.ndarray, bottom: np.ndarray) -> "Array":
     """top / bottom; NaN stays, and 0 / 0 is NaN."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return top / bottom

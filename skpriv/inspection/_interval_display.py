@@ -305,7 +305,7 @@ class IntervalDisplay(Display):
         return self._drawn(ax)
 
 
-def _rows(X, feature, grid):
+def _rows(X: Any, feature: int | str, grid: Any) -> tuple[Any, np.ndarray, str]:
     """Rows to predict at, the values of the feature, and its name."""
     frame = nw.from_native(X, pass_through=True)
     frame = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
@@ -325,7 +325,7 @@ def _rows(X, feature, grid):
     return frame.to_native(), frame[name].to_numpy(), str(name)
 
 
-def _single(rows):
+def _single(rows: Any) -> Any:
     if len(rows) != 1:
         raise ValueError(f"With grid, X is one row, whose other features stay: not {len(rows)}.")
     return rows

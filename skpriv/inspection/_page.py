@@ -1,6 +1,7 @@
 """The documents that are published beside a model: its coefficients as a table, its card, and one
 page."""
 
+from collections.abc import Iterator
 import tomllib
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -8,7 +9,7 @@ from html import escape
 from importlib.metadata import version
 from io import StringIO
 from math import exp, isinf
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -31,11 +32,14 @@ from .._printing import (
 )
 from .._version import VERSION
 from ..preprocessing import FormulaEncoder, Schema, TableEncoder, as_schema
-from ..privacy import learns_nothing
+from ..privacy import BudgetAccountant, PrivacyReport, learns_nothing
 from ._coefficient_display import CoefficientDisplay
 from ._curve_display import CurveDisplay, curves
 from ._inference import Inference, inference
 from ._units import model_steps, named_note, public_widths, table_units
+
+if TYPE_CHECKING:
+    from ._description import Description
 
 _ONE_RECORD = (
     "One record is one row. For a person with several rows epsilon is multiplied by their number, "
@@ -70,7 +74,7 @@ _NOT_COVERED = (
 )
 
 
-def _estimates(model):
+def _estimates(model: Any) -> Table | str:
     """Table of the estimates of a model whose coefficients have no law."""
     last = model_steps(model)[-1]
     if not hasattr(last, "coef_"):
@@ -83,7 +87,7 @@ def _estimates(model):
     return Table(("", "estimate"), [*zip(names, map(short_number, matrix @ coef), strict=True)])
 
 
-def shown_coefficients(model, confidence_level):
+def shown_coefficients(model: Any, confidence_level: float) -> list[Any]:
     """The parts of a model that are shown: curves, coefficients with intervals, or estimates alone.
 
     Parameters
@@ -134,7 +138,12 @@ def coefficient_table(model: Any, *, confidence_level: float = 0.95) -> str:
     return "\n\n".join(map(str, shown_coefficients(model, confidence_level)))
 
 
-def _sections(model, confidence_level, accountant=None, description=None):
+def _sections(
+    model: Any,
+    confidence_level: float,
+    accountant: "BudgetAccountant | None" = None,
+    description: "Description | None" = None,
+) -> dict[str, list[Any]]:
     """Contents of each section by its title: sentences, lists of them, tables and reports."""
     last = model_steps(model)[-1]
     report = last.privacy_report_
@@ -175,7 +184,7 @@ class _Curves(Exported):
     model: Any
     confidence_level: float
 
-    def _head(self):
+    def _head(self) -> Iterator[tuple[str, str]]:
         last = model_steps(self.model)[-1]
         report = last.privacy_report_
         yield "Estimand", last.interval_estimand
@@ -185,8 +194,8 @@ class _Curves(Exported):
         mean = short_number(last.intercept_)
         yield "Reference", f"each effect is 0 on average, where the prediction is {mean}"
 
-    def _tables(self):
-        rows: list = []
+    def _tables(self) -> list[Table]:
+        rows: list[Any] = []
         for found in curves(self.model, n_points=2, confidence_level=self.confidence_level):
             missing = found["missing"]
             effect, *_, low, high = np.hstack([found["curve"][1:6], missing])
@@ -197,11 +206,11 @@ class _Curves(Exported):
             rows += zip(len(names) * [found["name"]], names, *columns, strict=True)
         return [Table(("feature", "value", "effect", "band low", "band high"), rows)]
 
-    def _notes(self):
+    def _notes(self) -> tuple[str, str, str]:
         return _BAND
 
 
-def schema_of(model):
+def schema_of(model: Any) -> Schema:
     """Schema of the table that a Pipeline begins with; an empty one where it begins with none.
 
     Parameters
@@ -214,7 +223,7 @@ def schema_of(model):
     return Schema({})
 
 
-def _bounds(last, schema):
+def _bounds(last: Any, schema: Schema) -> Iterator[Table | str]:
     """Public facts about the columns and the target."""
     if is_classifier(last):
         classes = ", ".join(map(str, last.classes_))
@@ -238,7 +247,7 @@ def _bounds(last, schema):
         yield f"Rows are clipped to the l2 norm {last.data_norm!r}, as they come to the regressor."
 
 
-def _plain(value):
+def _plain(value: Any) -> str:
     """A value of a schema as text."""
     if isinstance(value, bool):
         return "yes" if value else "no"
@@ -380,13 +389,13 @@ def model_card(
     return "\n\n".join(lines) + "\n"
 
 
-def _name(model):
+def _name(model: Any) -> str:
     """The estimator and its target."""
     target = schema_of(model).target
     return type(model_steps(model)[-1]).__name__ + (f" of {target}" if target else "")
 
 
-def meaning(report):
+def meaning(report: "PrivacyReport") -> Iterator[str]:
     """Say what the guarantee of a report means, in sentences for somebody who decides.
 
     Parameters
@@ -431,7 +440,7 @@ def meaning(report):
         )
 
 
-def _summary(report):
+def _summary(report: "PrivacyReport") -> str:
     noise = "no noise" if isinf(report.guarantee.epsilon) else "noise"
     what = "rows" if report.rows_per_unit is None else "persons"
     return (
@@ -440,11 +449,11 @@ def _summary(report):
     )
 
 
-def _warned(text):
+def _warned(text: str) -> Html:
     return Html(f'<div class="warning"><p>{text}</p></div>')
 
 
-def _warnings(report, note=None):
+def _warnings(report: "PrivacyReport", note: str | None = None) -> Iterator[Html]:
     """The words about numbers that are not for release, and what a reader has to know of a fit."""
     if note:
         yield _warned(escape(note))
@@ -457,7 +466,7 @@ def _warnings(report, note=None):
         )
 
 
-def picture(model, confidence_level):
+def picture(model: Any, confidence_level: float) -> CoefficientDisplay | CurveDisplay | None:
     """Draw coefficients with their intervals, or curves with their bands.
 
     Parameters
@@ -487,7 +496,7 @@ def picture(model, confidence_level):
     return display.plot()
 
 
-def _picture_html(model, confidence_level):
+def _picture_html(model: Any, confidence_level: float) -> Html:
     """The picture of the model as SVG; nothing where it cannot be drawn."""
     try:
         from matplotlib import pyplot

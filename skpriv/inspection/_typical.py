@@ -41,7 +41,7 @@ class TypicalPredictions(Exported):
         Confidence level of each interval, in (0, 1).
     """
 
-    rows: list
+    rows: list[Any]
     what: str
     estimate: np.ndarray
     low: np.ndarray
@@ -60,18 +60,18 @@ class TypicalPredictions(Exported):
         columns = {"estimate": self.estimate, "low": self.low, "high": self.high}
         return pd.DataFrame(columns, index=self.rows)
 
-    def _tables(self):
+    def _tables(self) -> list[Table]:
         error = (self.high - self.low) / 2.0
         level = f"{100.0 * self.confidence_level:g}%"
         numbers = (aligned(values, error) for values in (self.estimate, self.low, self.high))
         header = ("row", self.what, f"{level} low", f"{level} high")
         return [Table(header, [*zip(self.rows, *numbers, strict=True)])]
 
-    def _notes(self):
+    def _notes(self) -> list[str]:
         return [NOT_ROWS, SHRUNK]
 
 
-def _words_of(rows):
+def _words_of(rows: Any) -> tuple[list[str], Any]:
     """Values of public rows as texts, and the rows."""
     frame = nw.from_native(rows, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
@@ -82,7 +82,7 @@ def _words_of(rows):
     return [", ".join(f"{k}={_text(v)}" for k, v in row.items()) for row in named], rows
 
 
-def _text(value):
+def _text(value: float | str) -> str:
     return f"{value:,.8g}" if isinstance(value, float) else str(value)
 
 
@@ -209,7 +209,7 @@ def marginal_effects(model: Any, row: Any, *, confidence_level: Level = 0.95) ->
         before[np.ix_(places, places)] = 0.0
         after[places] += before[places]
 
-    def means(weights):
+    def means(weights: np.ndarray) -> np.ndarray:
         """Weighted sums, and the mean there with its derivatives, as columns."""
         sums = found.law.mapped(weights).estimate
         return np.array([(eta, *last.mean_of_linear_part(eta)) for eta in sums]).T[:, :, None]

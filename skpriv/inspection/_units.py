@@ -3,7 +3,7 @@
 import re
 from contextlib import suppress
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.compose import ColumnTransformer
@@ -13,10 +13,13 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEnc
 from sklearn.utils.validation import check_is_fitted
 
 from .._compat import BaseSearchCV, columns_of, names_in, pipeline_steps
-from .._estimation._coefficients import NoLaw
+from .._estimation._coefficients import CoefficientLaw, NoLaw
 from .._estimation._cells import KnowsCells, behind, placed
 from .._estimation._public_maps import column_bounds
-from ..preprocessing import BoundsScaler, PublicTransformer, TableEncoder
+from ..preprocessing import BoundsScaler, CoefficientMap, PublicTransformer, TableEncoder
+
+if TYPE_CHECKING:
+    from .._contracts import Array
 
 INTERCEPT = "intercept"
 SEARCH = (
@@ -29,7 +32,7 @@ OTHERS = {
 }
 
 
-def model_steps(model):
+def model_steps(model: Any) -> list[Any]:
     """The steps of a Pipeline, the estimator last, or a model alone; a search is refused."""
     steps = pipeline_steps(model)
     if isinstance(steps[-1], BaseSearchCV):
@@ -37,7 +40,7 @@ def model_steps(model):
     return steps
 
 
-def named_note(model):
+def named_note(model: Any) -> Any:
     """The note of a report, with the names that columns have before the regressor in a Pipeline.
 
     Parameters
@@ -57,7 +60,7 @@ def named_note(model):
     return note
 
 
-def law_in_units(model, estimand):
+def law_in_units(model: Any, estimand: str | None) -> "tuple[list[str], CoefficientLaw, Any]":
     """Names, law and lists of coefficients of a model, in the units of what is passed to it.
 
     Parameters
@@ -77,7 +80,7 @@ def law_in_units(model, estimand):
     return names, law.mapped(matrix), lists
 
 
-def table_units(model):
+def table_units(model: Any) -> tuple[list[str], np.ndarray, Any]:
     """Names of the coefficients in the units of what is passed to a model, and the map to them.
 
     Parameters
@@ -112,7 +115,7 @@ def table_units(model):
     return names, np.kron(np.eye(len(classes)), matrix[has_coefficient]), of_classes
 
 
-def weights_at(model, row):
+def weights_at(model: Any, row: np.ndarray) -> "Array":
     """Weights of the coefficients, in the units of the table, in the linear part at a row.
 
     Parameters
@@ -128,7 +131,7 @@ def weights_at(model, row):
     return np.linalg.lstsq(table_units(model)[1].T, np.append(row, 1.0), rcond=None)[0]
 
 
-def knowing_cells(model):
+def knowing_cells(model: Any) -> Any:
     """The last step of a fitted model, which knows the cells of the steps before it.
 
     Cells are public: levels of lists, missing values, and combinations of these.
@@ -143,7 +146,7 @@ def knowing_cells(model):
     return last.with_cells(cells) if len(cells) else last
 
 
-def _passed(steps):
+def _passed(steps: list[Any]) -> tuple[list[str], np.ndarray | None, np.ndarray, Any]:
     """Names of the table's effects, the map to them from coefficients of the last step, the cells
     that it knows, and the lists.
     """
@@ -152,7 +155,7 @@ def _passed(steps):
     return found.effects or names, found.matrix, found.cells, found.lists
 
 
-def _law_of(last, estimand):
+def _law_of(last: Any, estimand: str | None) -> Any:
     """Law of the coefficients of a regressor, in the units of its features."""
     lawful = isinstance(last, KnowsCells) and last.coefficient_law is not None
     if not lawful:
@@ -173,7 +176,7 @@ def _law_of(last, estimand):
     return last.coefficient_law(estimand)
 
 
-def _input_names(steps):
+def _input_names(steps: list[Any]) -> list[str]:
     first = steps[0]
     found = names_in(first)
     if found is None:
@@ -203,12 +206,12 @@ class StepMap(NamedTuple):
     lists: Any = MappingProxyType({})
 
     @classmethod
-    def identity(cls, size):
+    def identity(cls, size: int) -> "StepMap":
         """A step that does nothing."""
         return cls(None, None, np.empty((0, size + 1)))
 
 
-def _through(steps, names):
+def _through(steps: list[Any], names: list[str]) -> StepMap:
     """The `StepMap` of one step after the other."""
     found = StepMap.identity(len(names))
     for step in steps:
@@ -231,7 +234,7 @@ def _through(steps, names):
     return found
 
 
-def _step_map(step, names):
+def _step_map(step: Any, names: list[str]) -> StepMap:
     """The `StepMap` of one step of a pipeline, or of the columns of a ColumnTransformer."""
     size = len(names)
     identity = np.eye(size + 1)
@@ -269,13 +272,13 @@ def _step_map(step, names):
     )
 
 
-def _does_nothing(step):
+def _does_nothing(step: Any) -> bool:
     """Whether a step of a pipeline, or of the columns, is None, "passthrough" or the identity."""
     nothing = step is None or isinstance(step, str)
     return nothing or isinstance(step, FunctionTransformer) and step.func is None
 
 
-def _check_public(step):
+def _check_public(step: Any) -> None:
     """Refuse lists that were read off the rows."""
     if isinstance(step.categories, str) or {step.min_frequency, step.max_categories} != {None}:
         name = type(step).__name__
@@ -286,7 +289,7 @@ def _check_public(step):
         )
 
 
-def _one_hot(step, names):
+def _one_hot(step: Any, names: list[str]) -> StepMap:
     """Effects of levels against the one that is dropped, or the first one, and of other values."""
     _check_public(step)
     dropped = [None] * len(names) if step.drop_idx_ is None else step.drop_idx_
@@ -295,7 +298,7 @@ def _one_hot(step, names):
     return _joined(names, enumerate(found))
 
 
-def _hot(name, levels, dropped, ignores):
+def _hot(name: str, levels: np.ndarray, dropped: int | None, ignores: bool) -> StepMap:
     """The `StepMap` of one column with a list.
 
     Rows of values that are not in it have zeros, where the encoder ignores them: if no level is
@@ -314,7 +317,7 @@ def _hot(name, levels, dropped, ignores):
     return StepMap(effects, matrix, np.vstack([one[:-1], one[-1] - one[:-1].sum(axis=0)]), lists)
 
 
-def _columns(step, names):
+def _columns(step: Any, names: list[str]) -> StepMap:
     """The `StepMap` of a ColumnTransformer."""
     found = []
     for label, transformer, _ in step.transformers_:
@@ -324,14 +327,14 @@ def _columns(step, names):
     return _joined(names, found)
 
 
-def _joined(names, found):
+def _joined(names: list[str], found: Any) -> StepMap:
     """The `StepMap` of several ones side by side, each with the columns that it takes.
 
     Its effects are those of the columns that are selected and scaled, then those of the encoders.
     """
-    effects: list = []
+    effects: list[Any] = []
     blocks = []
-    lists: dict = {}
+    lists: dict[str, Any] = {}
     for inner, own in found:
         if own.effects is not None:
             inner = len(names) + len(effects) + np.arange(len(own.effects))
@@ -349,7 +352,7 @@ def _joined(names, found):
     return StepMap([*names, *effects] if effects else None, joined, np.vstack(cells), lists)
 
 
-def public_widths(model):
+def public_widths(model: Any) -> dict[str, float]:
     """Width of the public range of each feature, by the name of its effect.
 
     Parameters
@@ -379,7 +382,7 @@ def public_widths(model):
     )
 
 
-def _table_widths(encoder, effect_map):
+def _table_widths(encoder: TableEncoder, effect_map: "CoefficientMap") -> np.ndarray:
     """Width of the range of each effect: that of the encoded column, in the units of the table."""
     widths = encoder.bounds_out_[:, 1] - encoder.bounds_out_[:, 0]
     effects = np.diagonal(effect_map.matrix)[: len(widths)]

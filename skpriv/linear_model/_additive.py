@@ -1,11 +1,11 @@
 """Private additive regression: a sum of curves of one feature each, with bands."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from math import ceil, inf, nan, sqrt
 from numbers import Integral
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from scipy import linalg, stats
@@ -13,25 +13,38 @@ from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_is_fitted
 
 from .._compat import Interval, StrOptions, names_in
-from .._estimation._intervals import check_level, inside_bounds, two_sided_quantile
+from .._estimation._intervals import (
+    ConfidenceInterval,
+    check_level,
+    inside_bounds,
+    two_sided_quantile,
+)
 from .._estimation._loop._steps import effective_records_of
 from .._estimation._public_maps import PublicRows, RecordMap, TargetMap
 from .._estimation._reports import effective_reports
 from .._linalg import RELATIVE_ZERO, row_products
 from .._parameters import ArrayLike, Channel, parameters
 from .._stored import frozen_object, stored
-from ..records import floats
+from ..records import Rows, floats
 from ._by_steps import FitsBySteps, Start
 from ._opening import best_reports, column_of, public_bounds, public_ranges, public_rows
 from ._prediction_intervals import PredictionIntervals
 import itertools
+
+if TYPE_CHECKING:
+    from .._contracts import Array, Scalar
+    from .._estimation._links import StepLink
+    from .._estimation._loop._fit import LoopFit
+    from .._estimation._loop._whitening import Usual
+    from .._estimation._released import Released
+    from ..privacy import Session, SessionPart
 
 # Least resolution N / p^1.5 (see `Rules`) that the number of knots leaves to p coordinates. With 5
 # lines are worse at epsilon .5 than at .3, and with 20 curves stay lines for long.
 MIN_RESOLUTION_FOR_KNOTS = 10.0
 
 
-def automatic_knots(n, effective_records, n_curved, n_other):
+def automatic_knots(n: int, effective_records: float, n_curved: int, n_other: int) -> int:
     """Public number of knots of each feature with a curve.
 
     The squared bias falls with the fourth power of the number of cells, and the sampling error
@@ -57,7 +70,12 @@ def automatic_knots(n, effective_records, n_curved, n_other):
     return 2
 
 
-def check_knots(given, columns, low, high):
+def check_knots(
+    given: Any,
+    columns: Callable[..., Any],
+    low: np.ndarray,
+    high: np.ndarray,
+) -> dict[int, np.ndarray]:
     """Return the knots that the user gave: a mapping from column to an array or a number.
 
     Parameters
@@ -92,7 +110,14 @@ def check_knots(given, columns, low, high):
     return found
 
 
-def make_map(low, high, given, lines, n, effective_records):
+def make_map(
+    low: np.ndarray,
+    high: np.ndarray,
+    given: dict[int, np.ndarray],
+    lines: set[int],
+    n: int,
+    effective_records: float,
+) -> "AdditiveMap":
     """The `AdditiveMap` of a model.
 
     Parameters
@@ -141,23 +166,23 @@ class AdditiveMap(PublicRows):
         is known of its curve.
     """
 
-    knots: tuple
-    automatic: tuple
+    knots: tuple[Any, ...]
+    automatic: tuple[Any, ...]
     bounded = True
 
     @cached_property
-    def blocks(self):
+    def blocks(self) -> list[slice]:
         """Slice of the hats of each column."""
         stops = np.cumsum([0] + [len(knots) for knots in self.knots]).tolist()
         return list(itertools.starmap(slice, itertools.pairwise(stops)))
 
     @property
-    def n_inputs(self):
+    def n_inputs(self) -> int:
         """Columns of X."""
         return len(self.knots)
 
     @cached_property
-    def basis(self):
+    def basis(self) -> "Array":
         """Orthonormal basis of the span of all rows, shape (n_hats, p)."""
         n_hats = self.blocks[-1].stop
         rows = np.zeros((1 + n_hats, n_hats))  # hats at the first knots, and each column elsewhere
@@ -168,22 +193,24 @@ class AdditiveMap(PublicRows):
         return right[singular > RELATIVE_ZERO * singular[0]].T
 
     @property
-    def size(self):
+    def size(self) -> Any:
         """Length p of phi."""
         return self.basis.shape[1]
 
     n_features = size  # of what `clipped` returns
 
     @property
-    def low(self):
+    def low(self) -> "Array":
         """Lower ends of the ranges, shape (n_inputs,)."""
         return self._ends[0]
 
-    def outside(self, X):
+    def outside(self, X: Any) -> "Array":
         """Whether each value is outside of its range, shape (n_rows, n_inputs). NaN is not."""
         return (X < self.low) | (X > self._ends[1])
 
-    def missed(self, columns, points, heights):
+    def missed(
+        self, columns: list[int] | range, points: np.ndarray, heights: np.ndarray
+    ) -> "Array":
         """The error of lines between knots at points, for a sum of curves that bend as the fitted
         ones.
 
@@ -220,20 +247,20 @@ class AdditiveMap(PublicRows):
         return np.linalg.norm(errors, axis=0)
 
     @property
-    def constant(self):
+    def constant(self) -> np.ndarray:
         """The vector c with phi'c = 1 for every row."""
         return self.theta_of(np.full(len(self.basis), 1.0 / self.n_inputs))
 
     @cached_property
-    def _ends(self):
+    def _ends(self) -> np.ndarray:
         """First and last knots, and the numbers of the last."""
         return np.array([(knots[0], knots[-1], len(knots) - 1) for knots in self.knots]).T
 
     @cached_property
-    def _even(self):
+    def _even(self) -> bool:
         return all(np.ptp(np.diff(knots)) <= 1e-12 * (knots[1] - knots[0]) for knots in self.knots)
 
-    def values(self, X):
+    def values(self, X: np.ndarray) -> Any:
         """Values of all hats, a CSR matrix of shape (n_rows, n_hats); total.
 
         The hat of a knot is 1 there, 0 at all others of its column, and a line between two of them.
@@ -256,47 +283,47 @@ class AdditiveMap(PublicRows):
         ends = np.arange(0, len(values) + 1, 2 * self.n_inputs, dtype=np.int32)
         return csr_matrix((values, columns, ends), shape=(len(X), len(self.basis)))
 
-    def rows(self, X):
+    def rows(self, X: np.ndarray) -> np.ndarray:
         """Return phi of a chunk of rows, of norm at most 1 up to rounding; total."""
         return self.coordinates(self.values(X))
 
-    def turn(self, W):
+    def turn(self, W: np.ndarray) -> "Array":
         """Return what `turned` takes: two products of a row would take longer than one."""
         return self.basis @ W.T / sqrt(self.n_inputs)
 
-    def turned(self, X, turn):
+    def turned(self, X: np.ndarray, turn: np.ndarray) -> "Array":
         """Return W phi of a chunk of rows, of the `turn` of W."""
         return self.values(X) @ turn
 
-    def along(self, X, theta):
+    def along(self, X: np.ndarray, theta: np.ndarray) -> "Array":
         """Return phi'theta of a chunk of rows."""
         return self.values(X) @ self.heights(theta)
 
     features = rows  # curves are constant outside of their ranges
     clipped = rows
 
-    def coordinates(self, values):
+    def coordinates(self, values: Any) -> "Array":
         """Return phi of values of hats."""
         return values @ self.basis / sqrt(self.n_inputs)
 
-    def theta_of(self, heights):
+    def theta_of(self, heights: np.ndarray) -> "Array":
         """Return the parameter of phi of the function with these coefficients of the hats."""
         return self.basis.T @ heights * sqrt(self.n_inputs)
 
-    def heights(self, theta):
+    def heights(self, theta: np.ndarray) -> "Array":
         """Coefficients of the hats for a parameter of phi: one choice of many, see `basis`."""
         return self.basis @ theta / sqrt(self.n_inputs)
 
-    def theta(self, coef, intercept):
+    def theta(self, coef: np.ndarray, intercept: float) -> np.ndarray:
         """Return the parameter of phi for phi'coef + intercept."""
         return np.asarray(coef) + intercept * self.constant
 
-    def line(self, coef, intercept):
+    def line(self, coef: Any, intercept: Any) -> Any:
         """Return the parameter of phi for the function x'coef + intercept of the columns of X."""
         heights = [slope * knots for slope, knots in zip(coef, self.knots, strict=True)]
         return self.theta_of(np.concatenate(heights) + intercept / self.n_inputs)
 
-    def priors(self):
+    def priors(self) -> Sequence[np.ndarray]:
         """Shapes L of priors theta = tau L c: lines, and smooth curves.
 
         The level is no wider than a slope. A wide one would be most of the variance of a prior,
@@ -307,7 +334,7 @@ class AdditiveMap(PublicRows):
         return [self.theta_of(np.hstack([level, linalg.block_diag(*blocks)])) for blocks in curves]
 
 
-def smooth(knots, roughness):
+def smooth(knots: np.ndarray, roughness: float) -> np.ndarray:
     """Prior heights at knots: a line, and sums of a random walk, which bend it by so much."""
     t = (knots - knots[0]) / (knots[-1] - knots[0]) * 2.0 - 1.0  # the middle favours no end
     steps = np.diff(t)
@@ -349,7 +376,7 @@ class Curve(NamedTuple):
     name: str
 
 
-def average_hats(fit, rows):
+def average_hats(fit: Any, rows: AdditiveMap) -> np.ndarray:
     """Released averages of the hats, nonnegative and adding up to one for each feature.
 
     The constant v of the whitened rows has e'v = w, so that the released mean of ee' times v is the
@@ -367,7 +394,9 @@ def average_hats(fit, rows):
     return mean
 
 
-def effect_values(columns, points, rows, average):
+def effect_values(
+    columns: list[int], points: np.ndarray, rows: AdditiveMap, average: np.ndarray
+) -> np.ndarray:
     """Values of the hats of some features at points, less their average, (n_points, n_hats)."""
     found = np.zeros((len(points), len(rows.basis)))
     for column, x in zip(columns, points.T, strict=True):
@@ -377,7 +406,9 @@ def effect_values(columns, points, rows, average):
     return found
 
 
-def centring_variance(fit, rows, block, average, heights):
+def centring_variance(
+    fit: "LoopFit", rows: AdditiveMap, block: slice, average: np.ndarray, heights: np.ndarray
+) -> "Scalar":
     """Variance of the average of a curve, by the noise of the released averages and by sampling.
 
     The averages are of ee'v for the constant v: with GOE noise of scale s an error u'Nv has
@@ -389,7 +420,7 @@ def centring_variance(fit, rows, block, average, heights):
     return noise + (average[block] @ heights[block] ** 2) / fit.last.n
 
 
-def simultaneous_factor(covariance, confidence_level):
+def simultaneous_factor(covariance: np.ndarray, confidence_level: float) -> float:
     """Quantile of the largest absolute value of normal variables over their deviations.
 
     By quasi-random normal vectors, which are the same at every call; never above what a chi-square
@@ -516,18 +547,28 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
     interval_claims = ("certified", "asymptotic")
     _deviations = (0.3, 3.0)
 
-    def _fit(self, X, y, groups, weights):
+    def _fit(self, X: Any, y: Any, groups: Any, weights: dict[Any, Any]) -> None:
         records = public_rows(self, X, y)
         self.bounds_y_ = public_bounds(self)
         # Until the session is open, the map is that of one record, with the fewest knots
         maps = RecordMap(self._hats(1, inf), TargetMap(self.bounds_y_, True))
         self._fit_steps(records, maps, groups, weights, channel=self._channel(records))
 
-    def _rows_of(self, session, rows, channel):
+    def _rows_of(
+        self, session: "Session | SessionPart", rows: PublicRows, channel: str
+    ) -> PublicRows:
         """The hats on the knots that this many records can fill."""
         return self._hats(session.n, self._effective_records(session, channel))
 
-    def _release(self, session, maps, link, channel, start, usual):
+    def _release(
+        self,
+        session: "Session | SessionPart",
+        maps: RecordMap,
+        link: "StepLink",
+        channel: str,
+        start: Start | None,
+        usual: "Usual | None",
+    ) -> "Released":
         """All that is released; a start is turned into one of these knots."""
         row_map = self._record_map.row_map
         if start:  # the heights of its curves at these knots
@@ -537,7 +578,9 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
             start = replace(start, theta=row_map.theta_of(np.concatenate(heights)), alike=False)
         return super()._release(session, maps, link, channel, start, usual)
 
-    def _start(self, records, maps, link, channel, plain):
+    def _start(
+        self, records: "Rows", maps: RecordMap, link: "StepLink", channel: str, plain: bool
+    ) -> Start:
         """The start, which may have other knots where they are chosen; nothing is charged yet.
 
         The number of records plays no part: how many rows persons have is private.
@@ -551,7 +594,7 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
             rows = begin if all(np.array_equal(a[at], b[at]) for a, b, at in knots) else rows
         return super()._start(records, replace(maps, row_map=rows), link, channel, plain)
 
-    def _hats(self, n, effective_records):
+    def _hats(self, n: int, effective_records: float) -> AdditiveMap:
         """The `AdditiveMap` of so many records, by public numbers alone."""
         low, high = public_ranges(self, self.n_features_in_)
         given = check_knots(self.knots, partial(column_of, self), low, high)
@@ -561,15 +604,15 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
             given.pop(column, None)
         return make_map(low, high, given, lines, n, effective_records)
 
-    def _channel(self, records):
+    def _channel(self, records: "Rows") -> str:
         """The reports of users, by public numbers."""
 
-        def size_of(effective):
+        def size_of(effective: float) -> Any:
             return self._hats(records.n, REPORTS_FACTOR * effective).size
 
         return best_reports(self, TYPICAL_KNOTS * records.n_features, records, size_of)
 
-    def _effective_records(self, session, channel):
+    def _effective_records(self, session: "Session | SessionPart", channel: str) -> "Scalar":
         """Records over the noise of a sum of sensitivity 1; infinite without privacy."""
         if session.trust.exact:
             return inf
@@ -577,7 +620,7 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
             return REPORTS_FACTOR * effective_reports(session, TYPICAL_KNOTS * self.n_features_in_)
         return effective_records_of(session)
 
-    def _read(self):
+    def _read(self) -> None:
         """Heights of all curves, in the units of y: post-processing of what was released."""
         fit = self._released
         rows = self._record_map.row_map
@@ -590,11 +633,13 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
         self.heights_ = [target.radius * (heights[block] - mean) for block, mean in centred]
         self.intercept_ = target.centre + target.radius * sum(means, fit.location)
 
-    def _function(self, X):
+    def _function(self, X: Any) -> "Array":
         heights = np.concatenate(self.heights_)
         return row_products(self._record_map.row_map.values(X), heights) + self.intercept_
 
-    def _interval(self, X, confidence_level, method):
+    def _interval(
+        self, X: np.ndarray, confidence_level: float, method: str
+    ) -> "ConfidenceInterval":
         """The interval at checked rows, to which what lines between knots miss is added."""
         maps = self._record_map
         heights = np.concatenate(self.heights_) / maps.radius
@@ -602,7 +647,7 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
         half = half + maps.row_map.missed(range(X.shape[1]), X, heights)
         return inside_bounds(maps, centre, half, self._predicted(X))
 
-    def _planned_errors(self, matrix):
+    def _planned_errors(self, matrix: np.ndarray | None) -> Any:
         """Standard errors of the effect of each feature, root mean square over its range."""
         found = []
         for column, knots in enumerate(self.knots_):
@@ -658,7 +703,9 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
         name = " + ".join(f"x{c}" if names is None else str(names[c]) for c in columns)
         return Curve(grid, effect, low, high, band_low, band_high, knots, name)
 
-    def _bands(self, columns, grid, confidence_level):
+    def _bands(
+        self, columns: list[int], grid: np.ndarray, confidence_level: float
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Centres and half widths, pointwise and simultaneous, of a sum of effects at points.
 
         Infinite where the fit does not tell the point from noise, or so few knots the shape. The

@@ -3,7 +3,7 @@
 from contextlib import suppress
 from dataclasses import replace
 from math import inf, nan, sqrt
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import stats
@@ -17,18 +17,23 @@ from .._estimation._loop._exact import fit_exactly
 from .._estimation._loop._law import FITTED
 from .._estimation._loop._steps import fit_rows, public_rules
 from .._estimation._public_maps import PublicTargets, RecordMap
-from .._estimation._released import NOTHING
+from .._estimation._released import NOTHING, Released
 from .._estimation._reports import ReportedFit, balanced
 from .._estimation._targets import Location
 from .._parameters import attribute, parameters
 from .._printing import short_number
 from .._stored import frozen_object, stored
-from ..privacy import capabilities
-from ..records import WeightedRows
+from ..privacy import Groups, Session, SessionPart, capabilities
+from ..records import Rows, WeightedRows
 from ._estimator import FitsPersons, PrivateEstimator, Spec
 from ._opening import hold_out, open_fit, public_bounds, public_guess, weighted_rows
 from ._plan import Plan, plan_of
 from ._predictions import AsymptoticIntervals
+
+if TYPE_CHECKING:
+    from .._contracts import Array
+    from .._estimation._loop._fit import LoopFit
+    from .._estimation._loop._whitening import Usual
 
 # Rows are at most 1 long in their units, so that products of rows with numbers up to this one,
 # their squares and sums are finite: no record can turn a sum of all into NaN.
@@ -92,13 +97,13 @@ class Start:
     alike: bool = False
     before: tuple[str, ...] = ()
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         with suppress(AttributeError, TypeError, ValueError), np.errstate(all="ignore"):
             if self._is_sound():
                 return
         raise ValueError(DAMAGED_START)
 
-    def _is_sound(self):
+    def _is_sound(self) -> bool | str:
         """Whether nothing is missing, and fits that begin here stay finite, whatever the rows."""
         W, gram, scale = self.whitening
         mean = self.mean.mean
@@ -123,7 +128,9 @@ class Start:
         return tuple(dict.fromkeys((self.words, *self.before)))
 
     @classmethod
-    def of(cls, fit, maps, words, before=()):
+    def of(
+        cls, fit: "LoopFit", maps: RecordMap, words: str, before: tuple[str, ...] = ()
+    ) -> "Start":
         """The begin that a `LoopFit` with equations is."""
         link = fit.link
         scale = fit.pooled(FITTED).slope_scale
@@ -163,12 +170,20 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals, PrivateEstimator):
     start: Any = None
     _released: Any = attribute(NOTHING)
     # Words of the releases at which the fit began, the newest first
-    _begun_at: tuple = attribute(())
+    _begun_at: tuple[Any, ...] = attribute(())
 
     _spec = Spec({"bounds_X": (-10.0, 10.0), "bounds_y": (-2.0, 2.0)})
     fit_currency = "gdp"
 
-    def _fit_steps(self, records, maps, groups, weights, link=IDENTITY, channel="gaussian"):
+    def _fit_steps(
+        self,
+        records: "Rows",
+        maps: RecordMap,
+        groups: "Groups | None",
+        weights: dict[str, Any],
+        link: StepLink = IDENTITY,
+        channel: str = "gaussian",
+    ) -> None:
         """Fit records with public maps; the whole budget is charged before values are read.
 
         Parameters
@@ -275,30 +290,32 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals, PrivateEstimator):
         arguments = n, n_features, schema, shares, smallest_level, target_mean, target_deviation
         return plan_of(self, *arguments)
 
-    def _for_rehearsal(self, estimand):
+    def _for_rehearsal(self, estimand: str) -> Any:
         """An unfitted estimator like this one, whose targets `_imagined_target` makes up."""
         model = clone(self)
         return model.set_params(estimand=estimand) if len(self.law_estimands) > 1 else model
 
-    def _imagined_target(self, quantiles, mean, deviation):
+    def _imagined_target(
+        self, quantiles: np.ndarray, mean: float | None, deviation: float | None
+    ) -> "Array":
         """Made-up targets at quantiles in (0, 1), without any effect: skewed ones."""
         low, high = public_bounds(self)
         centre = (low + high) / 2.0 if mean is None else mean
         scale = (high - low) / 10.0 if deviation is None else deviation
         return centre + scale * (stats.gamma.ppf(quantiles, SKEWED) - SKEWED) / sqrt(SKEWED)
 
-    def _assumed_target(self, targets):
+    def _assumed_target(self, targets: np.ndarray) -> str:
         """What made-up targets are like, in a sentence."""
         return (
             f"Assumed: targets have the mean {short_number(np.mean(targets))} and deviate "
             f"from it by {short_number(np.std(targets), 3)} at each row."
         )
 
-    def _planned_names(self, names):
+    def _planned_names(self, names: list[str]) -> list[str]:
         """Names of what is planned, from those of the coefficients of one line."""
         return names
 
-    def _planned_errors(self, matrix):
+    def _planned_errors(self, matrix: np.ndarray | None) -> Any:
         """Standard errors of the declared coefficients, and their part by sampling alone.
 
         NaN stands for what is not estimable, and the intercepts are left out. A matrix leads from
@@ -312,7 +329,15 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals, PrivateEstimator):
         errors = np.sqrt(np.where(law.hidden, nan, variances))
         return errors.reshape(2, blocks, -1)[:, :, :-1].reshape(2, -1)
 
-    def _release(self, session, maps, link, channel, start, usual):
+    def _release(
+        self,
+        session: "Session | SessionPart",
+        maps: RecordMap,
+        link: StepLink,
+        channel: str,
+        start: Start | None,
+        usual: "Usual | None",
+    ) -> "Released":
         """All that is released of a session: a `LoopFit`, or a `ReportedFit`."""
         if session.trust.exact:
             return self._exact(session, maps, link)
@@ -326,17 +351,17 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals, PrivateEstimator):
         rules = public_rules(session, maps.row_map, self.clip, ranged, link, textbook)
         return fit_rows(session, maps, rules, link, priors, start, usual)
 
-    def _rows_of(self, session, rows, channel):
+    def _rows_of(self, session: "Session | SessionPart", rows: Any, channel: str) -> Any:
         """The public map of the rows of a session. If users send reports, features are shorter the
         less the reports can tell of slopes: see `balanced`.
         """
         return balanced(session, rows) if channel == "codebook" else rows
 
-    def _exact(self, session, maps, link):
+    def _exact(self, session: Any, maps: RecordMap, link: StepLink) -> "LoopFit":
         """The fit without privacy."""
         return fit_exactly(session, maps, self._record_map.row_map.priors())
 
-    def _read(self):
+    def _read(self) -> None:
         """Coefficients and intercept, in the units of X and y, from what was released."""
         self.coef_, level = self._record_map.coefficients(self._released.theta)
         self.intercept_ = level + self._record_map.target_map.radius * self._released.location
@@ -381,7 +406,7 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals, PrivateEstimator):
             fit, self._record_map, f"{type(self).__name__}, {guarantee}", self._begun_at
         )
 
-    def _next_start(self):
+    def _next_start(self) -> Start | None:
         try:
             return replace(self.as_start(), alike=True)
         except ValueError:  # it released a mean alone, or is exact
@@ -392,13 +417,15 @@ class FitsBySteps(FitsPersons, AsymptoticIntervals, PrivateEstimator):
         twin.start = self.start  # a released answer, which a clone does not forget
         return twin
 
-    def _given_start(self):
+    def _given_start(self) -> Any:
         """The `Start` of a fitted estimator, or what was passed in its place."""
         given = self.start.estimator if isinstance(self.start, FrozenEstimator) else self.start
         fitted = isinstance(given, FitsBySteps) and given._released is not NOTHING
         return given.as_start() if fitted else given
 
-    def _start(self, records, maps, link, channel, plain):
+    def _start(
+        self, records: "Rows", maps: RecordMap, link: StepLink, channel: str, plain: bool
+    ) -> Start:
         """The `Start`; refused before anything is charged if it does not suit."""
         start = self._given_start()
         if not isinstance(start, Start):
@@ -442,6 +469,6 @@ class FitsLines(FitsBySteps):
 class ScaledAlready(PublicTargets):
     """Targets that were scaled when the rows were handed out."""
 
-    def scaled(self, y):
+    def scaled(self, y: np.ndarray) -> np.ndarray:
         """The target as it comes."""
         return y

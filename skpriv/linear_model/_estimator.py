@@ -46,7 +46,7 @@ class FitsPersons:
     n_jobs: int | None = -1
 
     _fit: ClassVar[Any]
-    __metadata_request__fit: ClassVar[dict] = {"sample_weight": None, "max_weight": None}
+    __metadata_request__fit: ClassVar[dict[str, Any]] = {"sample_weight": None, "max_weight": None}
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(
@@ -173,10 +173,10 @@ class PrivateEstimator(Accounted, Oracle):
         """
         return self._mean_and_derivatives(eta)
 
-    def _mean_and_derivatives(self, eta):
+    def _mean_and_derivatives(self, eta: float) -> tuple[float, float, float]:
         return eta, 1.0, 0.0
 
-    def fit_statistics(self) -> tuple:
+    def fit_statistics(self) -> tuple[Any, ...]:
         """How well the fit describes the records, by what was released; it costs nothing.
 
         Returns
@@ -188,11 +188,11 @@ class PrivateEstimator(Accounted, Oracle):
         return ()
 
     @property
-    def _trust(self):
+    def _trust(self) -> Trust:
         """Who is trusted, by the parameters; asked nowhere else."""
         return Trust.of(self.privacy, Budget(self.epsilon, self.delta))
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         noisy = not Trust.absent(self.privacy, self.epsilon)
         tags.non_deterministic = noisy and self.random_state is None
@@ -238,7 +238,7 @@ class PrivateRegressor(PredictsAtPoints, RegressorMixin, PrivateEstimator):
         self._fit(X, y)
         return self
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True  # clipped to bounds_y, whatever the scale of y
         return tags

@@ -6,11 +6,12 @@ that are instruments or exogenous, x those of the structural equation. All sums 
 the m places, each of which has a row or is empty.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, nan, sqrt
 from numbers import Integral
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from scipy import stats
@@ -33,17 +34,20 @@ from .._estimation._loop._law import inversion_excess
 from .._estimation._loop._score import SIDE_WEIGHT
 from .._estimation._moments import RESIDUAL_CLIP, MomentsQuery, NormalEquations, cluster_degrees
 from .._estimation._persons import PersonScores, ScoreLengthsQuery, seldom_cut
-from .._estimation._public_maps import RecordMap
+from .._estimation._public_maps import RecordMap, RowMap
 from .._estimation._released import Released
 from .._linalg import ROUNDED, SQRT2, norm_of, psd_part, row_norms, unvech, vech_size
 from .._parameters import Estimand, RowsOfPerson, parameters
 from .._printing import Printed, Table, aligned, installed, short_number
 from .._stored import frozen_object, stored
 from ..exceptions import PrivacyError
-from ..privacy import ROUNDING, SIDE_SHARE, Query, models_that
+from ..privacy import ROUNDING, SIDE_SHARE, Answer, Query, Session, models_that
 from ._estimator import PrivateRegressor, Spec
 from ._opening import column_of, open_fit, persons_of, public_maps, public_rows, within_maps
 from ._predictions import AsymptoticIntervals
+
+if TYPE_CHECKING:
+    from .._contracts import Array
 
 
 @frozen_object
@@ -83,12 +87,12 @@ class InstrumentScoreQuery(PersonScores, Query):
     weights = {"moment": 1.0, "residual": 1.0 / SQRT2, "slope": SIDE_WEIGHT}
 
     @property
-    def parts(self):
+    def parts(self) -> dict[str, int]:
         """Sizes of what is asked, in the order of the answer."""
         q = len(self.V)
         return {"moment": q, "residual": vech_size(q), "slope": q * len(self.theta)}
 
-    def scored(self, X, y):
+    def scored(self, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Scores e s of the rows of a chunk, and the slope of their sum."""
         phi = self.maps.rows(X)
         e = phi[:, self.exogenous] @ self.V.T
@@ -98,7 +102,7 @@ class InstrumentScoreQuery(PersonScores, Query):
         s = np.clip(np.nan_to_num(residual / self.limit, nan=0.0), -1.0, 1.0)
         return e * s[:, None], {"slope": e.T @ x}
 
-    def read(self, answer):
+    def read(self, answer: "Answer") -> "InstrumentSums":
         """The noisy moment, its covariance and the slope as sums over rows, each with its noise."""
         found, scales = self.named(answer.value, answer.noise.scale)
         return InstrumentSums(
@@ -132,7 +136,7 @@ class InstrumentSums:
     slope: np.ndarray
     slope_scale: float
 
-    def across(self, left, right, square=0.0):
+    def across(self, left: np.ndarray, right: np.ndarray, square: float = 0.0) -> "InstrumentSums":
         """The same in other coordinates, with a deviation more in the moment as a whole."""
         return InstrumentSums(
             moment=left.T @ self.moment,
@@ -185,30 +189,30 @@ class TwoStages(Released):
     cells: Cells | None = None
     weak: bool = False
 
-    def knowing(self, cells):
+    def knowing(self, cells: Cells) -> Released:
         """The same where public cells of the table are known, as directions of the parameter."""
         return replace(self, cells=cells)
 
     @property
-    def theta(self):
+    def theta(self) -> "Array":
         """Solution of shape (k,)."""
         solved = self._solution[0]
         return self.start + solved.vectors @ (solved.theta - solved.vectors.T @ self.start)
 
     @property
-    def solved(self):
+    def solved(self) -> Solved:
         """The law of theta, a `Solved`."""
         return self._solution[0]
 
     @property
-    def strength(self):
+    def strength(self) -> float:
         """Smallest singular value of the released whitened slope, over the largest that is seen in
         5% of fits where noise is all there is in its direction; above 1 the slope is told from it.
         """
         return self._solution[1]
 
     @cached_property
-    def _solution(self):
+    def _solution(self) -> tuple[Solved, float]:
         """The law of theta, across the cells that may be empty, and the strength."""
         sums = self.sums
         scale = sums.slope_scale
@@ -242,7 +246,7 @@ class TwoStages(Released):
         solution = right.T @ self.start + step
         return Solved(solution, sampling, privacy, right, held, missing), strength
 
-    def interval(self, phi, confidence_level, method):
+    def interval(self, phi: np.ndarray, confidence_level: float, method: str) -> Any:
         """Centre and half-width at rows of features; infinite where instruments are weak."""
         solved = self.solved
         points = phi[:, self.structural]
@@ -254,7 +258,9 @@ class TwoStages(Released):
         return np.where(in_reach, across @ solved.theta, 0.0), np.where(in_reach, half, inf)
 
 
-def solve_two_stages(session, maps, exogenous, structural):
+def solve_two_stages(
+    session: "Session", maps: RecordMap, exogenous: np.ndarray, structural: np.ndarray
+) -> TwoStages:
     """Ask for all moments and then for the scores at their solution, and solve.
 
     Returns
@@ -290,7 +296,7 @@ def solve_two_stages(session, maps, exogenous, structural):
     return TwoStages(exogenous, structural, theta, V, replace(sums, meat=meat), moments)
 
 
-def _inverted(sums):
+def _inverted(sums: InstrumentSums) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     """The step, the covariances of its noises by sampling and by privacy, and the strength.
 
     In the singular directions of the slope the answers are those of `inversion_excess`, with the
@@ -313,7 +319,9 @@ def _inverted(sums):
     return step, inverse @ sums.meat @ inverse.T, noise, strength
 
 
-def _first_solution(moments, exogenous, structural):
+def _first_solution(
+    moments: NormalEquations, exogenous: np.ndarray, structural: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Two-stage least squares of noisy moments, and the square root of the inverse of mean zz'."""
     n = moments.n
     noise = moments.design_scale / n
@@ -329,7 +337,9 @@ def _first_solution(moments, exogenous, structural):
     return np.linalg.solve(normal, slope.T @ moment), white
 
 
-def _limit(moments, theta, structural, clip):
+def _limit(
+    moments: NormalEquations, theta: np.ndarray, structural: np.ndarray, clip: float
+) -> float:
     """Where residuals are clipped: released deviations, and nowhere beyond their range."""
     size = float(theta @ theta)
     square = moments.square - 2.0 * theta @ moments.target[structural]
@@ -360,9 +370,9 @@ class FirstStage(Printed):
         its noise alone may reach; where it is at most 1 nothing is known.
     """
 
-    names: list
-    endogenous: list
-    laws: list
+    names: list[Any]
+    endogenous: list[Any]
+    laws: list[Any]
     n_instruments: int
     unit: str = "record"
     strength: float = inf
@@ -400,7 +410,7 @@ class FirstStage(Printed):
         columns = ("estimate", "std_error", "p_value", "privacy_share")
         return pd.DataFrame([row for law in self.laws for row in _cells(law)], index, columns)
 
-    def _parts(self):
+    def _parts(self) -> Iterator[Table | str]:
         for name, law, f in zip(self.endogenous, self.laws, self.f_statistics, strict=True):
             found = (
                 f"F = {short_number(f)}"
@@ -433,7 +443,7 @@ class FirstStage(Printed):
         )
 
 
-def _cells(law):
+def _cells(law: CoefficientLaw) -> list[tuple[float, float, float, float]]:
     variance = np.diagonal(law.sampling) + np.diagonal(law.privacy)
     error = np.sqrt(np.maximum(variance, 0.0))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -442,7 +452,14 @@ def _cells(law):
     return list(zip(law.estimate, error, p_value, share, strict=True))
 
 
-def first_stage(fit, rows, names, endogenous, instruments, unit):
+def first_stage(
+    fit: TwoStages,
+    rows: "RowMap",
+    names: list[str],
+    endogenous: list[int],
+    instruments: list[int],
+    unit: str,
+) -> FirstStage:
     """Regressions of each endogenous feature on the instruments, in the units of the features."""
     exogenous = fit.exogenous
     moments = fit.moments
@@ -631,7 +648,7 @@ class IVRegressor(AsymptoticIntervals, PrivateRegressor):
         session.report.note = self.first_stage_.warning or None
         return self
 
-    def _read(self, unit):
+    def _read(self, unit: str) -> None:
         """Coefficients and the first stage, from what was released."""
         fit = self._released
         instruments, endogenous = self._places()
@@ -643,12 +660,12 @@ class IVRegressor(AsymptoticIntervals, PrivateRegressor):
         self.first_stage_ = first_stage(fit, self._record_map.row_map, names, *columns, unit)
         self._released = replace(fit, weak=self.first_stage_.weak)
 
-    def _with_cells(self, cells):
+    def _with_cells(self, cells: np.ndarray) -> Self:
         twin = super()._with_cells(cells)
         twin._read(self.first_stage_.unit)
         return twin
 
-    def _places(self):
+    def _places(self) -> tuple[list[int], list[int]]:
         """Columns of the instruments and of the endogenous features."""
         instruments = self._columns("instruments")
         endogenous = self._columns("endogenous")
@@ -665,7 +682,7 @@ class IVRegressor(AsymptoticIntervals, PrivateRegressor):
             )
         return instruments, endogenous
 
-    def _columns(self, parameter):
+    def _columns(self, parameter: str) -> list[int]:
         given = getattr(self, parameter)
         if given is None or isinstance(given, str | Integral) or not len(given):
             raise ValueError(f"{parameter}={given!r} must be a list of columns of X, at least one.")
@@ -675,12 +692,12 @@ class IVRegressor(AsymptoticIntervals, PrivateRegressor):
         return sorted(found)
 
     @property
-    def _units(self):
+    def _units(self) -> "Array":
         """Map from theta to coefficients and intercept less the centre, in the units of X and y."""
         return self._record_map.units[0][:, self._released.structural]
 
     @property
-    def outside_columns(self) -> list:
+    def outside_columns(self) -> list[Any]:
         """Columns that are not in the equation: the instruments."""
         check_is_fitted(self)
         return self._columns("instruments")
@@ -704,7 +721,7 @@ class IVRegressor(AsymptoticIntervals, PrivateRegressor):
         words = str(self.interval_estimand)
         return CoefficientLaw.of(source, len(units), self._released.moments.n, estimand=words)
 
-    def fit_statistics(self) -> tuple:
+    def fit_statistics(self) -> tuple[Any, ...]:
         """The residual deviation of the structural equation, by what was released.
 
         R-squared has no meaning there: the equation does not predict the target best.

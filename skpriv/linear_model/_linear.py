@@ -2,7 +2,9 @@
 
 from copy import copy
 from math import sqrt
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from .._estimation._coefficients import NOISE, CoefficientLaw
 from .._estimation._fit_statistics import linear_statistics
@@ -10,10 +12,14 @@ from .._estimation._oracle import PoolsFits
 from .._parameters import Channel, DataNorm, Estimand, LineEstimand, Positive, parameters
 from .._printing import short_number
 from .._stored import stored
-from ..privacy import capabilities
+from ..privacy import Groups, capabilities
 from ._by_steps import FitsLines
 from ._opening import CONSTANT, WITHIN, best_reports, public_maps, public_rows, within_maps
 from ._prediction_intervals import PredictionIntervals
+
+if TYPE_CHECKING:
+    from .._estimation._loop._fit import LoopFit
+    from .._contracts import Scalar
 
 STRAIGHT = (
     "In least squares all residuals and rows count in full: that line is fitted where "
@@ -122,7 +128,7 @@ class LinearRegression(PoolsFits, FitsLines, PredictionIntervals):
     interval_estimand = "bounded-influence line of the clipped rows"
     interval_claims = ("certified", "asymptotic")
 
-    def _fit(self, X, y, groups, weights):
+    def _fit(self, X: Any, y: Any, groups: "Groups | None", weights: dict[str, Any]) -> None:
         records = public_rows(self, X, y)
         maps = public_maps(self, records.n_features)
         if self.effects is not None:
@@ -150,7 +156,7 @@ class LinearRegression(PoolsFits, FitsLines, PredictionIntervals):
         """
         self._check_claim("asymptotic")
         estimand = estimand or self.estimand
-        fit = self._released
+        fit: LoopFit = self._released
         line, detail = self._line(estimand == "fitted")
         stated = {"estimand": f"{estimand}: {line}", "detail": detail, "epsilon": self.epsilon}
         stated["compared"] = STRAIGHT if detail else ""
@@ -159,7 +165,7 @@ class LinearRegression(PoolsFits, FitsLines, PredictionIntervals):
         stated |= {} if self.effects is None else WITHIN
         return fit.coefficient_law(self._record_map, estimand == "fitted", hiding=hiding, **stated)
 
-    def fit_statistics(self) -> tuple:
+    def fit_statistics(self) -> tuple[Any, ...]:
         """R-squared and the residual deviation, by what was released.
 
         Returns
@@ -179,7 +185,7 @@ class LinearRegression(PoolsFits, FitsLines, PredictionIntervals):
             return ()
         return linear_statistics(fit, maps.row_map.constant, maps.radius)
 
-    def _line(self, fitted):
+    def _line(self, fitted: bool) -> tuple[str, str]:
         """The line that is estimated in a few words, and the rest of that sentence."""
         fit = self._released
         if not fitted or not fit.solved or self._trust.can.exact:
@@ -192,19 +198,19 @@ class LinearRegression(PoolsFits, FitsLines, PredictionIntervals):
         )
 
     @property
-    def _information(self):
+    def _information(self) -> Any:
         """Likelihood of the line, by all that was released."""
         return self._released.information(self._record_map.row_map.constant)
 
     @property
-    def _has_sums(self):
+    def _has_sums(self) -> bool:
         """Whether it was fitted by noisy equations of a line, which can be pooled."""
         if not self._released.poolable or self.effects is not None:
             return False
         # The report tells how it was fitted: parameters may have been set since.
         return not capabilities(self.privacy_report_.privacy).exact
 
-    def _pooled(self, other):
+    def _pooled(self, other: "LinearRegression") -> "LinearRegression":
         alike = all(isinstance(fit, LinearRegression) and fit._has_sums for fit in (self, other))
         if not alike or not self._record_map.same_as(other._record_map):
             raise ValueError("only fits of released equations with the same bounds can be pooled.")
@@ -214,10 +220,10 @@ class LinearRegression(PoolsFits, FitsLines, PredictionIntervals):
         line._read()
         return line
 
-    def _coefficients(self):
+    def _coefficients(self) -> tuple[np.ndarray, np.ndarray]:
         mean, covariance = self._information.posterior()
         matrix, shift = self._record_map.units
         return matrix @ mean + shift, matrix @ covariance @ matrix.T
 
-    def _error(self):
+    def _error(self) -> "Scalar":
         return self._record_map.radius * self._information.error()

@@ -6,7 +6,7 @@ The equations may be for w in theta = basis w; without a basis they are for thet
 from copy import copy
 from dataclasses import field, replace
 from numbers import Real
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import numpy as np
 from scipy.sparse import issparse
@@ -41,23 +41,36 @@ from ._opening import channel_of, hold_out, open_fit, scaled_rows, weighted_rows
 from ._prediction_intervals import PredictionIntervals, calibration
 from ._predictions import CertifiedIntervals
 
+if TYPE_CHECKING:
+    from .._contracts import Scalar
+    from ..privacy import Session, SessionPart, Trust
+    from ..records import Rows
+
 # Fraction of the budget for the residual Gram and what its clip cuts: 1.6% more noise elsewhere
 # than the .05 that would do for the first alone.
 RESIDUAL_SHARE = 0.08
 
 
-def weighted_records(model, rows, maps, weights):
+def weighted_records(
+    model: "MomentRegressor", rows: "Rows", maps: RecordMap, weights: dict[Any, Any]
+) -> "tuple[Rows, RecordMap]":
     """Rows of the session, and the map of its queries: weights are a part of both."""
     weighted = weighted_rows(model, rows, weights, maps.target)
     return weighted, maps if weighted is rows else maps.weighted()
 
 
-def residual_share(trust):
+def residual_share(trust: "Trust") -> float:
     """Users are too expensive in the local model: there the bound |r| <= 1 serves instead."""
     return RESIDUAL_SHARE if trust.can.same_rows else 0.0
 
 
-def residual_gram(session, equations, theta, query_map, instrument=Instrument()):
+def residual_gram(
+    session: "Session | SessionPart",
+    equations: NormalEquations,
+    theta: np.ndarray,
+    query_map: RecordMap,
+    instrument: Instrument = Instrument(),
+) -> dict[str, Any]:
     """The part of the residuals that `NormalEquations` keep, for the asymptotic interval.
 
     Parameters
@@ -106,9 +119,9 @@ class SumsFit(Released):
     basis: np.ndarray
     theta: np.ndarray
     theta_bound: float | None
-    shapes: tuple
+    shapes: tuple[Any, ...]
 
-    def knowing(self, cells):
+    def knowing(self, cells: Cells) -> Released:
         """The same where public cells of the table are known, as directions of theta."""
         turned = cells.turned(lambda lines: np.linalg.solve(self.basis, lines.T).T)
         equations = replace(self.equations, cells=turned)
@@ -120,7 +133,7 @@ class SumsFit(Released):
             equations = replace(equations, row_cells=turned)
         return replace(self, equations=equations)
 
-    def interval(self, phi, confidence_level, method):
+    def interval(self, phi: np.ndarray, confidence_level: float, method: str) -> Any:
         """Centre and half-width at rows of features, in scaled units."""
         points = phi @ self.basis
         theta = np.linalg.solve(self.basis, self.theta)
@@ -162,15 +175,21 @@ class MomentRegressor(PoolsFits, CertifiedIntervals, FitsPersons, PredictionInte
     _scaling: RecordMap = field(init=False)
     _equations: Any = attribute()
     _certificate: Any = attribute()  # of a gradient, in place of sums
-    _shapes: tuple = attribute(())  # of priors beside that of a ridge
+    _shapes: tuple[Any, ...] = attribute(())  # of priors beside that of a ridge
     _basis: np.ndarray | None = attribute()  # where it is not theta's
 
     @property
-    def _has_sums(self):
+    def _has_sums(self) -> bool:
         """Whether a fit released sums of records; one that is still to be made may do so."""
         return self._equations is not None or self._certificate is None
 
-    def _solve_sums(self, session, query, share, instrument=Instrument()):
+    def _solve_sums(
+        self,
+        session: "Session | SessionPart",
+        query: Any,
+        share: float,
+        instrument: Instrument = Instrument(),
+    ) -> tuple[float, ...]:
         """Ask for sums by a query and for the residuals at their solution, and keep both.
 
         Returns
@@ -198,7 +217,7 @@ class MomentRegressor(PoolsFits, CertifiedIntervals, FitsPersons, PredictionInte
         radius = self._scaling.radius
         return tuple(radius * limit for limit in self._equations.residual_deviation(theta))
 
-    def _keep(self, equations):
+    def _keep(self, equations: NormalEquations) -> np.ndarray:
         """Keep equations and their solution, which is returned as theta."""
         theta = self._solution(equations)
         self._equations = equations
@@ -206,21 +225,20 @@ class MomentRegressor(PoolsFits, CertifiedIntervals, FitsPersons, PredictionInte
         return theta
 
     @property
-    def _released(self):
+    def _released(self) -> SumsFit:
         maps = self._scaling
         bound = None if self.coef_norm is None else maps.theta_bound(self.coef_norm)
         theta = maps.theta(self.coef_, self.intercept_)
         return SumsFit(self._equations, self._coordinates, theta, bound, self._shapes)
 
-    def _with_cells(self, cells):
+    def _with_cells(self, cells: np.ndarray) -> Self:
         check_is_fitted(self)
         twin = copy(self)
-        twin._equations = self._released.knowing(
-            Cells.of_rows(self._scaling.row_map, cells)
-        ).equations
+        fit: Any = self._released.knowing(Cells.of_rows(self._scaling.row_map, cells))
+        twin._equations = fit.equations
         return twin
 
-    def _solution(self, equations):
+    def _solution(self, equations: NormalEquations) -> np.ndarray:
         """Post-processing of released answers: theta, by a ridge penalty or by its noise."""
         if self.alpha == "auto" and not equations.exact:
             return self._posterior(equations, fading=True)[0]
@@ -229,11 +247,13 @@ class MomentRegressor(PoolsFits, CertifiedIntervals, FitsPersons, PredictionInte
         return basis @ equations.solve_ridge(basis.T @ (penalty[:, None] * basis))
 
     @property
-    def _coordinates(self):
+    def _coordinates(self) -> np.ndarray:
         """The matrix B of theta = B w for the w that the equations are for."""
         return np.eye(self._scaling.size) if self._basis is None else self._basis
 
-    def _posterior(self, equations, least_variance=0.0, fading=False):
+    def _posterior(
+        self, equations: NormalEquations, least_variance: float = 0.0, fading: bool = False
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Mean and covariance of theta, by priors of the shapes beside that of a ridge."""
         basis = self._coordinates
         prior = ridge_prior(self._scaling.size, self._scaling.fit_intercept)
@@ -243,7 +263,7 @@ class MomentRegressor(PoolsFits, CertifiedIntervals, FitsPersons, PredictionInte
             mean, covariance = equations.posterior(priors, least_variance, fading)
         return basis @ mean, basis @ covariance @ basis.T
 
-    def _pooled(self, other):
+    def _pooled(self, other: "MomentRegressor") -> "SSPRegressor":
         own = [fit for fit in (self, other) if isinstance(fit, MomentRegressor)]
         plain = [fit for fit in own if fit._equations is not None and fit._basis is None]
         if len(plain) < 2 or not self._scaling.same_as(other._scaling):
@@ -255,7 +275,7 @@ class MomentRegressor(PoolsFits, CertifiedIntervals, FitsPersons, PredictionInte
         fit._keep(self._equations.pooled(other._equations))
         return fit
 
-    def _coefficients(self):
+    def _coefficients(self) -> tuple[np.ndarray, np.ndarray]:
         check_is_fitted(self)
         maps = self._scaling
         theta, covariance = self._posterior(self._equations, self._least_variance)
@@ -263,7 +283,7 @@ class MomentRegressor(PoolsFits, CertifiedIntervals, FitsPersons, PredictionInte
         return matrix @ theta + shift, matrix @ covariance @ matrix.T
 
     @property
-    def _least_variance(self):
+    def _least_variance(self) -> "Scalar":
         """Variance of a weight of phi where all of them have the assumed norm.
 
         Without one that of the slopes is 1, for features in the unit ball: the constant makes them
@@ -274,13 +294,13 @@ class MomentRegressor(PoolsFits, CertifiedIntervals, FitsPersons, PredictionInte
             return 1.0 / (maps.row_map.parts[0] ** 2 * maps.n_features)
         return maps.theta_bound(self.coef_norm) ** 2 / maps.size
 
-    def _comparable_sums(self):
+    def _comparable_sums(self) -> NormalEquations | None:
         check_is_fitted(self)
         equations = self._equations
         plain = equations is not None and equations.symmetric and equations.law is None
         return equations if plain else None
 
-    def _error(self):
+    def _error(self) -> "Scalar | None":
         equations = self.normal_equations()
         if equations is None:
             return None
@@ -295,7 +315,7 @@ class MomentRegressor(PoolsFits, CertifiedIntervals, FitsPersons, PredictionInte
         square = min(max(square, 0.0), values[-1])
         return float(np.sqrt(square)) * self._scaling.radius
 
-    def _predicted(self, X):
+    def _predicted(self, X: Any) -> np.ndarray:
         """Predictions for checked rows; without privacy they are the textbook's, as they are."""
         return self._function(X) if self._trust.can.exact else super()._predicted(X)
 
@@ -320,7 +340,7 @@ class MomentRegressor(PoolsFits, CertifiedIntervals, FitsPersons, PredictionInte
         line = str(self.interval_estimand)
         return equations_law(self._equations, self._scaling.units, line, self._basis)
 
-    def fit_statistics(self) -> tuple:
+    def fit_statistics(self) -> tuple[Any, ...]:
         """R-squared and the residual deviation, by the released sums; it costs nothing.
 
         Returns
@@ -340,7 +360,7 @@ class MomentRegressor(PoolsFits, CertifiedIntervals, FitsPersons, PredictionInte
         solved = solved_equations(moments) if maps.fit_intercept else ""
         return () if isinstance(solved, str) else moment_statistics(moments, solved, maps)
 
-    def _centred(self, X, confidence_level, method):
+    def _centred(self, X: Any, confidence_level: float, method: str) -> Any:
         X = X.toarray() if issparse(X) else X
         bound = self._released.theta_bound
         limit = np.ones(len(X))  # |phi'theta*| is at most both bounds, whatever the noise
@@ -430,7 +450,7 @@ class SSPRegressor(MomentRegressor):
     interval_claims = ("certified", "asymptotic")
     _sparse = "csr"
 
-    def _fit(self, X, y, groups, weights):
+    def _fit(self, X: Any, y: Any, groups: Any, weights: dict[Any, Any]) -> None:
         rows, maps = scaled_rows(self, X, y, accept_sparse=True)
         rows, query_map = weighted_records(self, rows, maps, weights)
         channel = channel_of(self, maps.size, rows)

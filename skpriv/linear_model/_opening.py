@@ -5,12 +5,12 @@ Each step is a function of the estimator, of which it reads the parameters that 
 persons: slopes from differences within persons, and what they do not tell.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from math import floor, inf, nan
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,8 +31,11 @@ from .._estimation._reports import best_channel, effective_by_channel
 from .._printing import first_names
 from .._stored import frozen_object
 from ..exceptions import PrivacyError
-from ..privacy import Budget, Groups, models_that, open_session, split
-from ..records import ArrayRows, WeightedRows, as_rows, check_public, public_shape, same_names
+from ..privacy import Budget, Groups, Session, models_that, open_session, split
+from ..records import ArrayRows, Rows, WeightedRows, as_rows, check_public, public_shape, same_names
+
+if TYPE_CHECKING:
+    from ._by_steps import FitsBySteps
 
 
 def persons_of(model: Any, groups: Any, max_rows_per_group: int | None) -> Groups | None:
@@ -46,7 +49,9 @@ def persons_of(model: Any, groups: Any, max_rows_per_group: int | None) -> Group
     return Groups(groups, max_rows_per_group)
 
 
-def scaled_rows(model, X, y, accept_sparse=False):
+def scaled_rows(
+    model: Any, X: Any, y: Any, accept_sparse: bool = False
+) -> "tuple[Rows, RecordMap]":
     """Return the rows and the record map; nothing is charged, and no value looked at."""
     rows = public_rows(model, X, y, accept_sparse)
     norm = public_norm(model)
@@ -57,7 +62,7 @@ def scaled_rows(model, X, y, accept_sparse=False):
     return rows, maps
 
 
-def public_rows(model, X, y, accept_sparse=False):
+def public_rows(model: Any, X: Any, y: Any, accept_sparse: bool = False) -> Any:
     """Return the rows of a session; nothing is charged, and no value looked at.
 
     Shapes, kinds and names of columns are public: scikit-learn checks them, on zeros of the
@@ -69,7 +74,7 @@ def public_rows(model, X, y, accept_sparse=False):
     return rows
 
 
-def public_bounds(model):
+def public_bounds(model: Any) -> tuple[float, float]:
     """The checked bounds_y."""
     value = public_value(model, "bounds_y")
     try:
@@ -84,7 +89,7 @@ def public_bounds(model):
     return tuple(bounds.tolist())
 
 
-def public_norm(model):
+def public_norm(model: Any) -> float:
     """The checked public bound of rows, given by the parameter that the model names for it."""
     name, what = model._row_bound
     norm = public_value(model, name)
@@ -95,17 +100,17 @@ def public_norm(model):
     return float(norm)
 
 
-def public_maps(model, n_features):
+def public_maps(model: Any, n_features: int) -> RecordMap:
     """Map of records by public numbers; nothing is charged yet."""
     target = TargetMap(public_bounds(model), bool(model.fit_intercept))
     rows = public_row_map(model, n_features)
     name = "data_norm" if rows.low is None else "bounds_X"
-    bound = rows.data_norm if rows.low is None else rows.high / 2.0 - rows.low / 2.0
+    bound: Any = rows.data_norm if rows.low is None else rows.high / 2.0 - rows.low / 2.0
     check_units(bound, target.radius, name)
     return RecordMap(rows, target)
 
 
-def public_row_map(model, n_features):
+def public_row_map(model: Any, n_features: int) -> RowMap:
     """Map of rows by the public ``bounds_X`` or ``data_norm``; nothing is charged yet."""
     norm = model.data_norm
     intercept = bool(model.fit_intercept)
@@ -121,13 +126,13 @@ def public_row_map(model, n_features):
     return RowMap(low, high, None, intercept, n_features)
 
 
-def public_ranges(model, n_features):
+def public_ranges(model: Any, n_features: int) -> tuple[np.ndarray, np.ndarray]:
     """Ends (low, high) of the public ranges of all columns, each of shape (n_features,)."""
     names = names_in(model) or []
     return column_bounds(public_value(model, "bounds_X"), names, n_features, "bounds_X")
 
 
-def public_guess(model, maps):
+def public_guess(model: "FitsBySteps", maps: RecordMap) -> Usual | None:
     """Moments of features by the public guess ``usual_X``, or None; nothing is charged yet.
 
     Parameters
@@ -169,7 +174,7 @@ def public_guess(model, maps):
     return Usual(rows, mean, np.where(not_known, inf, variance))
 
 
-def _filled_in(given, names, bounds):
+def _filled_in(given: Any, names: list[str], bounds: np.ndarray) -> tuple[Any, np.ndarray]:
     """Usual ranges with the public one where none is known, and the columns where none is."""
     if isinstance(given, Mapping):
         strange = [name for name, own in zip(given, same_names(given, names)) if own is None]
@@ -188,7 +193,7 @@ def _filled_in(given, names, bounds):
     return given, np.zeros(len(bounds), dtype=bool)
 
 
-def public_value(model, name):
+def public_value(model: Any, name: str) -> Any:
     """A bound that is required, and public."""
     value = getattr(model, name)
     if value is None:
@@ -202,7 +207,7 @@ def public_value(model, name):
     return value
 
 
-def column_of(model, feature):
+def column_of(model: Any, feature: Any) -> int:
     """Number of a column, from its number or its name."""
     names = names_in(model) or []
     if isinstance(feature, str) and (found := same_names([feature], names)) != [None]:
@@ -215,7 +220,9 @@ def column_of(model, feature):
     )
 
 
-def weighted_rows(model, records, weights, scaled):
+def weighted_rows(
+    model: Any, records: "Rows", weights: dict[str, Any], scaled: Callable[..., Any]
+) -> "Rows":
     """Rows with their weights, if there are any; nothing is charged, and no value looked at.
 
     Parameters
@@ -230,7 +237,7 @@ def weighted_rows(model, records, weights, scaled):
     if unknown:
         raise TypeError(f"fit() got an unexpected keyword argument {min(unknown)!r}")
     given = weights.get("sample_weight")
-    largest = weights.get("max_weight")
+    largest: Any = weights.get("max_weight")
     if given is None:
         if largest is not None:
             raise ValueError("max_weight needs sample_weight: a weight of each row.")
@@ -254,7 +261,7 @@ def weighted_rows(model, records, weights, scaled):
     return WeightedRows(records, given, float(largest), scaled)
 
 
-def channel_of(model, size, rows, use="moments"):
+def channel_of(model: Any, size: int, rows: "Rows", use: str = "moments") -> str:
     """What users send: "gaussian" or "codebook", by public numbers; "gaussian" elsewhere."""
     trust = model._trust
     if model.channel == "codebook" and not (trust.can.reports or trust.exact):
@@ -268,12 +275,14 @@ def channel_of(model, size, rows, use="moments"):
     if trust.can.same_rows or (model.channel == "auto" and far):
         return "gaussian"
     if model.channel != "auto":
-        return model.channel
+        return str(model.channel)
     with model._accounting():
         return best_channel(trust.can, size, trust.budget, rows.n, use)
 
 
-def best_reports(model, size, rows, size_of=None):
+def best_reports(
+    model: "FitsBySteps", size: int, rows: "Rows", size_of: Callable[..., Any] | None = None
+) -> str:
     """The reports of users to an estimator with steps, which need Gaussian ones: by public numbers.
 
     Reports by a codebook have less noise, and are solved at once. Steps whiten the rows, which are
@@ -308,7 +317,15 @@ def best_reports(model, size, rows, size_of=None):
     return "gaussian" if sloped and resolved and p >= lengths["codebook"] else channel
 
 
-def open_fit(model, rows, channel="gaussian", *, smallest_share=1.0, groups=None, currency="gdp"):
+def open_fit(
+    model: Any,
+    rows: "Rows",
+    channel: str = "gaussian",
+    *,
+    smallest_share: float = 1.0,
+    groups: Groups | None = None,
+    currency: str = "gdp",
+) -> "Session":
     """Open the session: the whole budget is charged, and then values are looked at.
 
     Parameters
@@ -374,9 +391,11 @@ class WithinPersons:
     """
 
     clipped: Any
-    bounds_y: tuple
+    bounds_y: tuple[float, float]
 
-    def __call__(self, X, y, starts):
+    def __call__(
+        self, X: np.ndarray, y: np.ndarray, starts: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Differences of a chunk of persons."""
         sizes = np.diff(starts)
         X = self.clipped(X)
@@ -387,12 +406,12 @@ class WithinPersons:
         return rows[:, :-1], rows[:, -1]
 
 
-def held_out_size(model, n):
+def held_out_size(model: Any, n: int) -> int:
     """Public number of calibration rows."""
     return floor((model.calibration_size or 0.0) * n * (1.0 + 1e-12))
 
 
-def hold_out(model, session):
+def hold_out(model: Any, session: "Session") -> Any:
     """The sessions of the fit and of what is held out; None without the latter."""
     size = held_out_size(model, session.n)
     return split(session, session.n - size, size) if size else (session, None)
@@ -405,7 +424,12 @@ CONSTANT = (
 )
 
 
-def within_maps(model, groups, maps, weights=None):
+def within_maps(
+    model: Any,
+    groups: Groups | None,
+    maps: RecordMap,
+    weights: dict[Any, Any] | None = None,
+) -> RecordMap:
     """Maps of differences within persons, which are what will be asked about.
 
     Differences of what was clipped to a range lie in one about 0. An estimator that has none is

@@ -5,11 +5,11 @@ errors of a fit to real rows that are spread in the same way. A few made-up rows
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from math import ceil, inf, isfinite, nan, sqrt
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from warnings import catch_warnings
 
 import numpy as np
@@ -22,10 +22,15 @@ from .._estimation._public_maps import column_bounds
 from .._linalg import CompensatedSum
 from .._printing import Printed, Table, aligned, installed
 from .._stored import frozen, frozen_object
-from ..preprocessing import TableEncoder
+from ..preprocessing import PublicTransformer, Schema, TableEncoder
 from ..privacy import Cost, adds_up_gaussians, prepaid
 from ..records import Rows, check_length, present_names
 from ._opening import public_norm
+
+if TYPE_CHECKING:
+    from .._contracts import Array
+    from ._by_steps import FitsBySteps, FitsLines
+    from ._linear import LinearRegression
 
 IMAGINED = 2**13  # made-up rows of a rehearsal: errors hardly depend on how many stand for all
 # Correlation of columns of made-up rows. With it and `SKEWED` errors of a target standard errors
@@ -119,26 +124,26 @@ class Plan(Printed):
 
     n: int
     n_features: int
-    names: list
+    names: list[Any]
     estimand: str
     std_error: np.ndarray
     sampling_error: np.ndarray
-    std_errors: dict
-    questions: list
+    std_errors: dict[str, Any]
+    questions: list[Any]
     shares: np.ndarray
     noise: np.ndarray
     noise_of_mean: np.ndarray
     guarantee: str
     resolution: float
     level_records: float
-    rehearse: Callable
+    rehearse: Callable[..., Any]
     largest_n: int
     assumed: str
     unit: str = "record"
     absent: Any = ()
 
     @property
-    def estimable(self) -> np.ndarray:
+    def estimable(self) -> "Array":
         """Whether each coefficient will be estimable, shape (n_coefficients,)."""
         return np.isfinite(self.std_error)
 
@@ -199,13 +204,13 @@ class Plan(Printed):
         places = [self.names.index(one) for one in names]
         return self._smallest(lambda errors: (errors[places] <= largest).all(), estimand)
 
-    def _smallest(self, suffices, estimand):
+    def _smallest(self, suffices: Callable[..., Any], estimand: str) -> float:
         """Smallest number of records whose standard errors suffice, up to 3%; infinite if none."""
         low = 1
         high = self.n
 
-        def enough(n):
-            return suffices(self.rehearse(n, estimand).std_error)
+        def enough(n: int) -> bool:
+            return bool(suffices(self.rehearse(n, estimand).std_error))
 
         while not enough(high):
             if high == self.largest_n:
@@ -217,7 +222,7 @@ class Plan(Printed):
             low, high = (low, middle) if enough(middle) else (middle, high)
         return high
 
-    def _parts(self):
+    def _parts(self) -> Iterator[Table | str]:
         unit = "persons" if "person" in self.unit else "records"
         yield f"{self.n:,} {unit}, {self.n_features} features: {self.guarantee}"
         if self.names:
@@ -269,18 +274,20 @@ class MadeUpRows(Rows):
 
     paid_for = True  # nothing of anybody is in them
 
-    def __init__(self, n, X, y, names=None):
+    def __init__(
+        self, n: int, X: np.ndarray, y: np.ndarray, names: list[str] | None = None
+    ) -> None:
         self.n = n
         self.n_features = X.shape[1]
         self.names = names
         self._X = X
         self._y = y
 
-    def pieces(self, max_rows, subset=None, sparse=True):
+    def pieces(self, max_rows: Any, subset: Any = None, sparse: bool = True) -> Iterator[Any]:
         """The few rows, whatever was asked for."""
         yield lambda: (self._X, self._y)
 
-    def total(self, query, subset=None):
+    def total(self, query: Any, subset: Any = None) -> CompensatedSum:
         """Sum over as many rows as were asked for."""
         count = self.n if subset is None else len(subset)
         total = CompensatedSum(query.shape)
@@ -309,18 +316,18 @@ class _Imagined:
     model: Any
     n_features: int
     encoder: Any
-    shares: Mapping
+    shares: Mapping[str, Any]
     mean: Any
     deviation: Any
 
     @property
-    def names(self):
+    def names(self) -> list[str] | None:
         """Names of the columns of X that the model needs, where its bounds have names."""
         bounds = self.model.bounds_X
         return list(bounds) if self.encoder is None and isinstance(bounds, Mapping) else None
 
     @cached_property
-    def effects(self):
+    def effects(self) -> tuple[list[str], np.ndarray | None, Any]:
         """Names of the coefficients, the map to them from those of X, and the cells of the table.
 
         Without an encoder the map is None, and no cells are known.
@@ -330,7 +337,7 @@ class _Imagined:
         effects = self.encoder.coefficient_map()
         return list(effects.names), effects.matrix, effects.cells
 
-    def rows(self, points):
+    def rows(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Made-up rows X and targets y at points of the unit cube.
 
         The first coordinate of a point is what all columns have in common.
@@ -347,30 +354,30 @@ class _Imagined:
         return low + (high - low) * cube, y
 
     @cached_property
-    def few_rows(self):
+    def few_rows(self) -> tuple[np.ndarray, np.ndarray]:
         """Made-up rows and targets that stand for all."""
         return self.rows(self.points(IMAGINED))
 
-    def points(self, count):
+    def points(self, count: int) -> "Array":
         """So many points of the cube: spread evenly, without chance, and without its corner."""
         columns = self.n_features if self.encoder is None else len(self.encoder.columns_)
         points = qmc.Sobol(2 + columns, scramble=False).fast_forward(1)
         return points.random(2 ** ceil(np.log2(count)))[:count]
 
     @property
-    def each(self):
+    def each(self) -> bool:
         """Whether all rows are made up, and not a few that stand for all."""
         return self.model._trust.can.reports or self.model.max_rows_per_group is not None
 
     @property
-    def largest_n(self):
+    def largest_n(self) -> Any:
         """The largest number of records that can be rehearsed."""
         if self.model.max_rows_per_group is None:
             return MOST_RECORDS
         return MOST_SIMULATED // self.model.max_rows_per_group
 
     @lru_cache(maxsize=64)
-    def rehearse(self, n, estimand):
+    def rehearse(self, n: int, estimand: str) -> Rehearsal:
         """The `Rehearsal` with n records: the median of some fits, of which each draws noise."""
         if n > self.largest_n:
             raise ValueError(
@@ -386,13 +393,13 @@ class _Imagined:
                 errors = np.sqrt(sampling**2 + FAR_ROWS**2 * noise)
         return Rehearsal(errors, sampling, found[0][1].privacy_report_)
 
-    def level_rows(self, n):
+    def level_rows(self, n: int) -> float:
         """Rows that a rare level needs in all but one of some fits."""
         seeds = range(REHEARSALS if len(self.effects[2]) else 0)
         fits = [self._rehearsed(n, self.model.estimand, seed)[1]._released for seed in seeds]
         return float(sorted(fit.rows_of_cells() for fit in fits)[-2]) if fits else nan
 
-    def _rehearsed(self, n, estimand, seed):
+    def _rehearsed(self, n: int, estimand: str, seed: int) -> "tuple[np.ndarray, FitsLines]":
         """Errors of one fit, and the fit."""
         model = self.model._for_rehearsal(estimand).set_params(random_state=seed)
         factor = 1.0
@@ -407,12 +414,12 @@ class _Imagined:
         model = model.with_cells(cells) if len(cells) else model
         return factor * np.array(model._planned_errors(matrix)), model
 
-    def _fit_each(self, model, n):
+    def _fit_each(self, model: "LinearRegression", n: int) -> None:
         """Fit one row of each user, or of each person as many as are used at most."""
         each = model.max_rows_per_group or 1
         points = self.points(n * each)
         places = np.arange(n * each).reshape(each, n).T.ravel()  # rows of a person are far apart
-        people = {}
+        people: dict[str, Any] = {}
         if model.max_rows_per_group is not None:
             people = {"groups": np.repeat(np.arange(n), each)}
         X, y = self.rows(points[places])
@@ -426,7 +433,16 @@ class _Imagined:
             model.fit(X, y, **people)
 
 
-def plan_of(model, n, n_features, schema, shares, smallest_level, mean, deviation):
+def plan_of(
+    model: "FitsBySteps",
+    n: float | np.ndarray | str,
+    n_features: int | list[int] | None,
+    schema: "PublicTransformer | Schema | dict[str, Any] | None",
+    shares: dict[str, float | dict[str, float]] | None,
+    smallest_level: float | None,
+    mean: float | None,
+    deviation: float | None,
+) -> Plan:
     """The `Plan` of an estimator, see `FitsBySteps.plan`."""
     n = check_length(n)
     encoder = None

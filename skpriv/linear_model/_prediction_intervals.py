@@ -10,11 +10,11 @@ response; the search is the same, and every count of it has users of its own.
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from functools import lru_cache, partial
 from math import inf, sqrt
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -36,21 +36,33 @@ from .._estimation._intervals import ConfidenceInterval, check_level
 from .._linalg import FLOAT_STEP, ROUNDED
 from .._parameters import ArrayLike, ConformityScore, Level, parameters
 from .._stored import frozen, frozen_object, stored
-from ..privacy import ROUNDING, Procedure, Query, ResponseNoise, split
+from ..privacy import (
+    ROUNDING,
+    Budget,
+    NoiseSource,
+    Procedure,
+    Query,
+    ResponseNoise,
+    SessionPart,
+    split,
+)
 from ..records import aloud
 from ._estimator import PrivateRegressor
 from ._opening import public_bounds
 from ._predictions import rowwise
 
+if TYPE_CHECKING:
+    from .._contracts import Array, Scalar
+
 
 @lru_cache(maxsize=256)
-def _target(law, depth, alpha):
+def _target(law: ResponseNoise, depth: int, alpha: float) -> float:
     """The number T that shares of a search are compared with, by public numbers."""
     return ResponseTarget([law] * depth)(alpha)
 
 
 @lru_cache(maxsize=256)
-def _share_targets(blocks, alphas):
+def _share_targets(blocks: tuple[Any, ...], alphas: tuple[float, ...]) -> tuple[float, ...]:
     """The same of the noisy shares of blocks of users, for each of several levels."""
     return tuple(map(ShareTarget(blocks), alphas))
 
@@ -67,15 +79,15 @@ class Score:
     width. A value that is not a number has an infinite score: it is never within a threshold.
     """
 
-    function: Callable
-    bounds: tuple
+    function: Callable[..., Any]
+    bounds: tuple[Any, ...]
 
     @property
-    def top(self):
+    def top(self) -> "Scalar":
         """The largest score that there can be."""
         return self.bounds[1] - self.bounds[0]
 
-    def __call__(self, X, y, side):
+    def __call__(self, X: np.ndarray, y: np.ndarray, side: int) -> np.ndarray:
         """Scores of a chunk of rows."""
         with np.errstate(all="ignore"):
             residual = np.clip(y, *self.bounds) - np.clip(self.function(X), *self.bounds)
@@ -99,22 +111,22 @@ class ScoresWithin(Query):
     """
 
     score: Score
-    thresholds: tuple
+    thresholds: tuple[Any, ...]
     name = "scores within"
     takes_sparse = True  # the function is linear in the rows
     one_row_each = True
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int]:
         """Number of thresholds."""
         return (len(self.thresholds),)
 
     @property
-    def sensitivity(self):
+    def sensitivity(self) -> float:
         """Largest change, rounded up."""
         return sqrt(len(self.thresholds)) * ROUNDING
 
-    def sum(self, X, y):
+    def sum(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Exact numbers of a chunk of rows."""
         scores = {side: self.score(X, y, side) for side in {side for side, _ in self.thresholds}}
         return np.array([np.sum(scores[side] <= g, dtype=float) for side, g in self.thresholds])
@@ -131,16 +143,18 @@ class ScoreReports(ScoresWithin):
     # Probability of a true report, by which a shuffler amplifies
     likely = staticmethod(lambda epsilon: ResponseNoise(epsilon).truth)
 
-    def bits(self, X, y):
+    def bits(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Whether the score of each row of a chunk is within the threshold; never for NaN."""
         ((side, threshold),) = self.thresholds
         return np.asarray(self.score(X, y, side) <= threshold)
 
-    def local_noise(self, budget):
+    def local_noise(self, budget: "Budget") -> ResponseNoise:
         """Law of one report; only epsilon counts."""
         return ResponseNoise(budget.epsilon)
 
-    def _report(self, X, y, noise, source):
+    def _report(
+        self, X: np.ndarray, y: np.ndarray, noise: ResponseNoise, source: "NoiseSource"
+    ) -> np.ndarray:
         """Bit of the user of one row, 0 or 1."""
         return noise.sent(self.bits(X, y), source).astype(float)
 
@@ -160,15 +174,15 @@ class ScoreQuantiles(Procedure):
     """
 
     score: Score
-    ranks: tuple
+    ranks: tuple[Any, ...]
     name = "score quantiles"
 
     @property
-    def sensitivity(self):
+    def sensitivity(self) -> float:
         """Largest change, rounded up."""
         return 2.0 * self.score.top * sqrt(len(self.ranks)) * ROUNDING
 
-    def run(self, rows):
+    def run(self, rows: Any) -> "Array":
         """The order statistics of all records."""
         rows = rows.one_each()
         found = {}
@@ -196,17 +210,19 @@ class Calibration:
     """
 
     n: int
-    bounds: tuple
-    levels: tuple
-    below: tuple
-    above: tuple
+    bounds: tuple[Any, ...]
+    levels: tuple[Any, ...]
+    below: tuple[Any, ...]
+    above: tuple[Any, ...]
 
     @classmethod
-    def unresolved(cls, n, bounds, levels):
+    def unresolved(
+        cls, n: int, bounds: tuple[float, float], levels: Sequence[float]
+    ) -> "Calibration":
         """Calibration whose intervals are the range."""
         return cls(n, bounds, tuple(levels), (inf,) * len(levels), (inf,) * len(levels))
 
-    def quantiles(self, confidence_level, widest):
+    def quantiles(self, confidence_level: float, widest: str) -> tuple[float, float]:
         """The released quantiles that serve a level; infinite where none does."""
         for level, below, above in zip(self.levels, self.below, self.above, strict=True):
             if level >= confidence_level - ROUNDED:  # 0.9 and 1 - 0.1 are one level
@@ -221,7 +237,14 @@ class Calibration:
         return inf, inf
 
 
-def calibrate(session, score, levels, sides, deviation, reported):
+def calibrate(
+    session: "SessionPart",
+    score: Any,
+    levels: list[float],
+    sides: tuple[int, ...],
+    deviation: Sequence[float] | None,
+    reported: bool,
+) -> Calibration:
     """Search the quantiles of the scores of a session's rows.
 
     Parameters
@@ -247,7 +270,7 @@ def calibrate(session, score, levels, sides, deviation, reported):
         alphas = [(1.0 - level) / len(sides) for level in levels]
         if session.trust.exact:
             ranks = [min(exact_rank(session.n, alpha), session.n + 1) for alpha in alphas]
-            targets = [rank if rank <= session.n else inf for rank in ranks]
+            targets: Any = [rank if rank <= session.n else inf for rank in ranks]
             depth = 0
         else:
             targets, depth = _targets(session, score, alphas, sides, reported)
@@ -269,7 +292,9 @@ def calibrate(session, score, levels, sides, deviation, reported):
     return Calibration(session.n, score.bounds, asked_for, below, tuple(found[-1].tolist()))
 
 
-def _targets(session, score, alphas, sides, reported):
+def _targets(
+    session: "SessionPart", score: Any, alphas: list[float], sides: tuple[int, ...], reported: bool
+) -> tuple[Any, int]:
     """The ranks that noisy counts (of a curator) or shares (of users) are compared with, and the
     depth.
 
@@ -287,11 +312,11 @@ def _targets(session, score, alphas, sides, reported):
         if not noise.gain:
             return [inf], 0
 
-    def n_counts(depth):
+    def n_counts(depth: int) -> int:
         """Number of counts of all searches."""
         return len(sides) * sum(search_slots(depth, len(alphas)))
 
-    def error(depth):
+    def error(depth: int) -> "Scalar":
         """Error of the share that a search finds: each step, or each count, has its own users."""
         counts = n_counts(depth)
         if same_rows:
@@ -318,12 +343,14 @@ def _targets(session, score, alphas, sides, reported):
     return _share_targets(tuple(blocks), tuple(alphas)), depth
 
 
-def _blocks(n, depth):
+def _blocks(n: int, depth: int) -> list[int]:
     """Numbers of users who answer each step: equal, up to one."""
     return [n // depth + (step < n % depth) for step in range(depth)]
 
 
-def _counter(session, score, sides, slots, reported):
+def _counter(
+    session: "SessionPart", score: Any, sides: tuple[int, ...], slots: list[int], reported: bool
+) -> Callable[..., Any]:
     """Function ``ask(step, thresholds)``: noisy counts (a curator) or shares (users) of scores."""
     if session.trust.can.same_rows:
         shares = [slot / sum(slots) for slot in slots]
@@ -336,7 +363,7 @@ def _counter(session, score, sides, slots, reported):
         sizes = [session.n // n_counts] * n_counts
     parts = iter(split(session, *sizes))
 
-    def ask(step, thresholds):
+    def ask(step: int, thresholds: tuple[tuple[int, float], ...]) -> np.ndarray:
         queries = [ScoresWithin(score, thresholds)]
         if reported:
             queries = [ScoreReports(score, (threshold,)) for threshold in thresholds]
@@ -346,7 +373,15 @@ def _counter(session, score, sides, slots, reported):
     return ask
 
 
-def _search(session, score, targets, sides, grid, depth, reported=False):
+def _search(
+    session: "SessionPart",
+    score: Any,
+    targets: list[float] | tuple[float, float],
+    sides: tuple[int, ...],
+    grid: np.ndarray,
+    depth: int,
+    reported: bool = False,
+) -> "Array":
     """Binary search for all sides and targets at once; returns the right end of each search."""
     slots = search_slots(depth, len(targets))
     ask = _counter(session, score, sides, slots, reported)
@@ -368,7 +403,13 @@ def _search(session, score, targets, sides, grid, depth, reported=False):
     return grid[high]
 
 
-def calibration(model, held_out, deviation=None, channel="gaussian", score=None):
+def calibration(
+    model: Any,
+    held_out: "SessionPart | None",
+    deviation: Sequence[float] | None = None,
+    channel: str = "gaussian",
+    score: Any = None,
+) -> Calibration | None:
     """Release the quantiles of the scores of the calibration rows.
 
     Parameters
@@ -399,7 +440,12 @@ def calibration(model, held_out, deviation=None, channel="gaussian", score=None)
     return calibrate(held_out, score, levels, sides, None if pure else deviation, pure)
 
 
-def released_quantiles(model, confidence_level, method, widest="the interval is all of bounds_y"):
+def released_quantiles(
+    model: "PredictionIntervals | Any",
+    confidence_level: Any,
+    method: str,
+    widest: str = "the interval is all of bounds_y",
+) -> tuple[float, float]:
     """The quantiles of a fitted model that serve a level, for one of its methods."""
     check_is_fitted(model)
     check_level(confidence_level)
@@ -444,11 +490,13 @@ class PredictionIntervals(PrivateRegressor):
     # the released one, and lays the grid of their quantiles accordingly.
     _deviations = (0.7, 1.4)
 
-    def _calibrated(self, held_out, channel="gaussian"):
+    def _calibrated(
+        self, held_out: "SessionPart | None", channel: str = "gaussian"
+    ) -> Calibration | None:
         """Release the quantiles of the scores of the calibration rows, after steps of the loop."""
         return calibration(self, held_out, self._deviation(), channel)
 
-    def _deviation(self):
+    def _deviation(self) -> tuple[float, ...] | None:
         """Bounds on the standard deviation of the residuals, in units of y, by released answers."""
         size = self._record_map.radius * sqrt(max(self._released.variance, 0.0))
         return tuple(factor * size for factor in self._deviations) if size else None

@@ -5,7 +5,7 @@ Rows to predict at are checked in one way, and stay lazy where they are lazy.
 
 from copy import copy
 from functools import wraps
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -17,12 +17,16 @@ from .._linalg import blocks_of, row_products
 from .._parameters import IntervalMethod
 from ..records import check_public, finite_numbers, is_lazy, public_shape, readable, silence
 
+if TYPE_CHECKING:
+    from .._estimation._public_maps import RecordMap
+    from .._contracts import Array, Scalar
+
 
 def rowwise(method: F) -> F:
     """Let a method of X alone be silent, and lazy on lazy rows, whose chunks it gets when read."""
 
     @wraps(method)
-    def call(self, X, *args, **options):
+    def call(self: Any, X: Any, *args: Any, **options: Any) -> Any:
         if not is_lazy(X):
             with silence():
                 return method(self, X, *args, **options)
@@ -32,7 +36,7 @@ def rowwise(method: F) -> F:
         if names_in(self) is not None:  # they are checked once, here: chunks have none
             del plain.feature_names_in_
 
-        def function(chunk):
+        def function(chunk: np.ndarray) -> "Array":
             return getattr(plain, call.__name__)(chunk, *args, **options)
 
         one = function(np.zeros((1, rows.n_features)))  # the options are checked here, too
@@ -72,12 +76,12 @@ class PredictsAtPoints(KnowsCells, Documented):
 
     coef_: np.ndarray
     intercept_: Any
-    bounds_y_: tuple
+    bounds_y_: tuple[Any, ...]
 
     _sparse: Any
     _interval_methods: Any = ("certified", "asymptotic")
 
-    def _points(self, X):
+    def _points(self, X: Any) -> Any:
         """Checked rows at which a fitted model predicts."""
         check_is_fitted(self)
         return readable(self, X, accept_sparse=self._sparse)
@@ -119,11 +123,11 @@ class PredictsAtPoints(KnowsCells, Documented):
             sample_weight = finite_numbers(sample_weight, "sample_weight", public_shape(y)[:1])
         return self._scored(X, y, sample_weight)
 
-    def _scored(self, X, y, sample_weight):
+    def _scored(self, X: Any, y: Any, sample_weight: Any) -> "Scalar":
         """R2 of the predictions."""
         return super().score(X, finite_numbers(y, "y"), sample_weight)  # type: ignore[misc]
 
-    def _interval_points(self, X, confidence_level, method):
+    def _interval_points(self, X: Any, confidence_level: float, method: str) -> Any:
         """Checked rows for an interval, whose level, method and claim are checked before them."""
         check_level(confidence_level)
         if method not in self._interval_methods:
@@ -153,18 +157,18 @@ class PredictsAtPoints(KnowsCells, Documented):
         """
         return self._predicted(self._points(X))
 
-    def _predicted(self, X):
+    def _predicted(self, X: Any) -> "Array":
         """Predictions for checked rows, inside of the bounds of y."""
         fitted = self._function(X)
         if self.effects is not None:  # levels of persons are not known
             return fitted
         return np.clip(fitted, *self.bounds_y_)
 
-    def _function(self, X):
+    def _function(self, X: Any) -> "Array":
         """The fitted function at checked rows, which may leave the bounds of y."""
         return row_products(X, self.coef_) + self.intercept_
 
-    def _check_claim(self, method):
+    def _check_claim(self, method: str) -> None:
         """Raise unless it is fitted, and the class itself claims this; nothing is inherited."""
         check_is_fitted(self)
         own = vars(type(self))
@@ -193,7 +197,7 @@ class CertifiedIntervals(PredictsAtPoints):
     _scaling: Any
     _released: Any
 
-    def _centred(self, X, confidence_level, method):
+    def _centred(self, X: Any, confidence_level: float, method: str) -> Any:
         """Centre and half-width at checked rows, and a bound on their size if one is known."""
         return self._released.interval(self._scaling.features(X), confidence_level, method)
 
@@ -242,23 +246,23 @@ class AsymptoticIntervals(PredictsAtPoints):
     ``effects`` says so.
     """
 
-    _record_map: Any
+    _record_map: "RecordMap | Any"
     _released: Any
 
-    def _with_cells(self, cells):
+    def _with_cells(self, cells: np.ndarray) -> Self:
         check_is_fitted(self)
         twin = copy(self)
         found = Cells.of_rows(self._record_map.row_map, cells, self.effects is not None)
         twin._released = self._released.knowing(found)
         return twin
 
-    def _function(self, X):
+    def _function(self, X: Any) -> np.ndarray:
         """The fitted function at checked rows, which are clipped as in the fit."""
         if self.effects is None:
             X = self._record_map.row_map.clipped(X)
         return super()._function(X)
 
-    def _interval(self, X, confidence_level, method):
+    def _interval(self, X: np.ndarray, confidence_level: float, method: str) -> ConfidenceInterval:
         """The interval at checked rows."""
         centre, half = self._released.interval(self._record_map.rows(X), confidence_level, method)
         return inside_bounds(self._record_map, centre, half, self._predicted(X))

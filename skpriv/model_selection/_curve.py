@@ -1,5 +1,6 @@
 """Accuracy of a private estimator at every epsilon: the fits, what is measured, and the picture."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from math import nan
 from types import FunctionType
@@ -31,7 +32,7 @@ class Fold(NamedTuple):
     test: np.ndarray
     points: np.ndarray
 
-    def cut(self, X, y):
+    def cut(self, X: np.ndarray, y: Any) -> tuple[np.ndarray, Any, np.ndarray, Any, np.ndarray]:
         """X of the training rows, their y, X and y of the held-out rows, and X of the points."""
         parts = (X, self.train), (y, self.train), (X, self.test), (y, self.test), (X, self.points)
         return tuple(starmap(safe_indexing, parts))
@@ -47,14 +48,20 @@ class Measured(NamedTuple):
     prediction_coverages: float = nan
 
 
-def make_fold(train, test, max_points):
+def make_fold(train: np.ndarray, test: np.ndarray, max_points: int | None) -> Fold:
     """Fold with at most `max_points` evenly spaced held-out rows for the intervals."""
     count = len(test) if max_points is None else min(max_points, len(test))
     return Fold(train, test, test[np.linspace(0, len(test) - 1, count).round().astype(int)])
 
 
 @silence()
-def evaluate(estimator, rows, scorer, interval, reference):
+def evaluate(
+    estimator: Any,
+    rows: tuple[np.ndarray, Any, np.ndarray, Any, np.ndarray],
+    scorer: Any,
+    interval: dict[str, float | str] | None,
+    reference: np.ndarray | None,
+) -> Measured:
     """Fit on the training rows, and measure on the held-out ones.
 
     Parameters
@@ -96,7 +103,9 @@ def evaluate(estimator, rows, scorer, interval, reference):
 
 
 @silence()
-def evaluate_reference(estimator, rows, scorer, interval):
+def evaluate_reference(
+    estimator: Any, rows: tuple[Any, ...], scorer: Any, interval: dict[str, float | str] | None
+) -> tuple[Measured, np.ndarray]:
     """Measure the reference as any other estimator; its predictions at the points too."""
     return evaluate(estimator, rows, scorer, interval, None), estimator.predict(rows[-1])
 
@@ -113,15 +122,17 @@ class Tables:
     X, y : array-likes
     """
 
-    def __init__(self, X, y):
+    def __init__(self, X: Any, y: Any) -> None:
         self._X = X
         self._y = y
         self._lazy = read_in_batches(X, y)
         self._made = {"": X}
-        self._fold = None
-        self._cuts = {}
+        self._fold: Fold | None = None
+        self._cuts: dict[Any, Any] = {}
 
-    def rows(self, estimator, fold):
+    def rows(
+        self, estimator: Any, fold: Fold
+    ) -> tuple[Any, tuple[np.ndarray, Any, np.ndarray, Any, np.ndarray]]:
         """The rest of the estimator after such steps, and the rows of a fold for it."""
         key = ""
         if not self._lazy and _begins_publicly(estimator):
@@ -138,7 +149,7 @@ class Tables:
         return estimator, self._cuts[key]
 
 
-def _begins_publicly(estimator):
+def _begins_publicly(estimator: Any) -> bool:
     """Whether all steps of a Pipeline but the last learn nothing, so that it need not fit them."""
     if type(estimator) is not Pipeline or estimator.memory is not None or len(estimator) == 1:
         return False
@@ -315,7 +326,7 @@ def privacy_utility_curve(
         of_reference = interval and interval | {"method": reference_method or interval_method}
         references = list(parallel(measure(*task, scorer, of_reference) for task in tasks))
 
-    def fits():
+    def fits() -> Iterator[tuple[Any, Any, dict[Any, Any]]]:
         scorers = [check_scoring(one, scoring) for one in estimators]
         models = [
             list(_estimators(one, prefix, epsilons, shape, random_state))
@@ -345,14 +356,14 @@ def privacy_utility_curve(
     return curves if several else curves[0]
 
 
-def _check_epsilons(epsilons):
+def _check_epsilons(epsilons: list[float | list[float] | str] | tuple[float, ...]) -> np.ndarray:
     values = floats(epsilons, infinite=True)
     if values.ndim != 1 or values.size == 0 or not (values > 0).all():
         raise ValueError(f"epsilons={epsilons!r} must be a list of numbers above 0.")
     return values
 
 
-def private_prefix(estimator):
+def private_prefix(estimator: Any) -> Any:
     """The prefix of `epsilon` in the name of the private estimator's parameter."""
     params = estimator.get_params(deep=True)
     found = [
@@ -369,7 +380,13 @@ def private_prefix(estimator):
     return found[0]
 
 
-def _estimators(estimator, prefix, epsilons, shape, random_state):
+def _estimators(
+    estimator: Any,
+    prefix: str,
+    epsilons: np.ndarray,
+    shape: tuple[int, int, int],
+    random_state: Any,
+) -> Iterator[Any]:
     """Yield one clone for each fit, with its epsilon and a seed of its own."""
     params = estimator.get_params(deep=True)
     own = f"{prefix}random_state"
@@ -384,7 +401,9 @@ def _estimators(estimator, prefix, epsilons, shape, random_state):
         yield clone(estimator).set_params(**changes)
 
 
-def _columns(measured, references):
+def _columns(
+    measured: np.ndarray, references: list[tuple[Any, np.ndarray]]
+) -> dict[str, np.ndarray | None]:
     """Arrays of the fits and of the reference by name; None for what was not measured."""
     columns = dict(zip(Measured._fields, np.moveaxis(measured, -1, 0), strict=True))
     reference = np.transpose([found for found, _ in references] or [(nan, nan)])
@@ -395,13 +414,13 @@ def _columns(measured, references):
     }
 
 
-def _name(estimator, prefix):
+def _name(estimator: Any, prefix: str) -> str:
     """Class name of the private estimator."""
     inner = estimator.get_params(deep=True)[prefix.removesuffix("__")] if prefix else estimator
     return type(inner).__name__
 
 
-def _score_name(estimator, scoring):
+def _score_name(estimator: Any, scoring: Any) -> str:
     if scoring is None:
         return "Accuracy" if is_classifier(estimator) else "R2"
     name = scoring if isinstance(scoring, str) else "score"

@@ -9,7 +9,7 @@ import sys
 from contextlib import suppress
 from dataclasses import field
 from math import inf, nan, sqrt
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from scipy.sparse import issparse
@@ -28,23 +28,21 @@ from .._parameters import ArrayLike, Delta, Epsilon, Level, PrivacyModel, Random
 from .._stored import frozen
 from ..exceptions import InvalidValues, PrivacyError
 from ..privacy import (
-    MODELS,
-    MOST_NOISE,
-    ROUNDING,
-    SIDE_SHARE,
-    TOLD_ABOVE,
-    Accounted,
-    Budget,
-    PrivacyReport,
-    Query,
-    capabilities,
-    learns_nothing,
-    models_that,
-    open_session,
+    MODELS, MOST_NOISE, ROUNDING, SIDE_SHARE, TOLD_ABOVE, Accounted, Answer, Budget,
+    PrivacyReport, Query, capabilities, learns_nothing, models_that, open_session,
 )  # fmt: skip
 from ..records import (
-    INVALID_VALUES, as_rows, dtypes_of, is_lazy, public_shape, public_zeros, silence,
-)  # fmt: skip
+    INVALID_VALUES,
+    as_rows,
+    dtypes_of,
+    is_lazy,
+    public_shape,
+    public_zeros,
+    silence,
+)
+
+if TYPE_CHECKING:
+    from .._contracts import Array
 
 # Predictors of scikit-learn whose fitted objects map each row by itself, and hold numbers alone
 LINEAR = (ElasticNet, Lasso, LinearRegression, Ridge)
@@ -131,7 +129,7 @@ def predicted(estimator: Any, rows: Any) -> Any:
         return found
 
 
-def _at_once(estimator, rows):
+def _at_once(estimator: Any, rows: Any) -> "Array":
     """Predictions of an estimator that is known for many rows.
 
     Linear predictors of scikit-learn multiply by BLAS, which may add the terms of the last rows of
@@ -147,19 +145,19 @@ def _at_once(estimator, rows):
     return row_products(X, estimator.coef_) + estimator.intercept_
 
 
-def _one_each(values, count):
+def _one_each(values: np.ndarray, count: int) -> np.ndarray:
     values = np.asarray(values).astype(float, casting="same_kind")  # no text, of which some is "1"
     if values.shape not in ((count,), (count, 1)):
         raise ValueError("an estimator must make one prediction for each row.")
     return values.reshape(count)
 
 
-def row_numbers(n):
+def row_numbers(n: int) -> np.ndarray:
     """Rows of a session whose queries look up the row of a table by its number."""
     return np.arange(n, dtype=float).reshape(-1, 1)
 
 
-def unit_target(y, bounds):
+def unit_target(y: np.ndarray, bounds: tuple[float, float]) -> np.ndarray:
     """Targets mapped from the bounds to [-1, 1], clipped; what is not a number becomes 0."""
     return TargetMap(bounds, fit_intercept=True).scaled(y)
 
@@ -170,10 +168,10 @@ class ClippedErrors:
 
     fitted: Any = field(repr=False)  # an estimator, or several
     table: Any = field(repr=False)
-    bounds: tuple
+    bounds: tuple[Any, ...]
     limit: float
 
-    def errors(self, estimator, X, y):
+    def errors(self, estimator: Any, X: np.ndarray, y: np.ndarray) -> "Array":
         """min(e^2, c^2) / c^2 for the errors e of clipped predictions of the rows of these numbers.
 
         Each estimator has a copy of the rows, since steps such as ``Normalizer(copy=False)`` write
@@ -195,7 +193,7 @@ class SquaredErrors(ClippedErrors, Query):
     shape = (1,)
     sensitivity = 1.0 * ROUNDING
 
-    def sum(self, X, y):
+    def sum(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Sum over a chunk of row numbers."""
         return np.array([self.errors(self.fitted, X, y).sum()])
 
@@ -214,7 +212,7 @@ class ErrorMoments(SquaredErrors):
     shape = (5,)
     sensitivity = sqrt(2.75) * ROUNDING
 
-    def sum(self, X, y):
+    def sum(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Sums over a chunk of row numbers."""
         u = self.errors(self.fitted, X, y)
         v = np.minimum((unit_target(y, self.bounds) - self.centre) ** 2 / self.limit**2, 1.0)
@@ -234,16 +232,16 @@ class Gains(ClippedErrors, Query):
     sensitivity = 1.0 * ROUNDING
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int]:
         """Number of predictions."""
         return (len(self.fitted),)
 
-    def sum(self, X, y):
+    def sum(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Sums over a chunk of row numbers."""
         return len(y) - np.array([self.errors(one, X, y).sum() for one in self.fitted])
 
 
-def _predictions(estimator, rows):
+def _predictions(estimator: Any, rows: Any) -> "Array":
     with suppress(Exception):  # Its text may hold a value of a row.
         return predicted(estimator, rows)
     error: Exception = PrivacyError(
@@ -299,7 +297,7 @@ class PrivateScore:
     resolved: bool
     privacy_report_: PrivacyReport
 
-    def __str__(self):
+    def __str__(self) -> str:
         level = f"{100 * self.confidence_level:g}%"
         return f"R2 {self.r2:.3f} ({level} interval {self.low:.3f} to {self.high:.3f})"
 
@@ -398,7 +396,13 @@ def private_score(
     return _score(answer, limit, bounds, confidence_level, session.report)
 
 
-def learn_scale(session, bounds, location, spread, deviations=SCORE_CLIP):
+def learn_scale(
+    session: Any,
+    bounds: tuple[float, float],
+    location: float,
+    spread: float,
+    deviations: float = SCORE_CLIP,
+) -> tuple[float, float]:
     """Released mean of the target in [-1, 1], and the limit of deviations and errors from it.
 
     If the noise of the spread, a public number, is too large, the limit is the whole range.
@@ -415,7 +419,13 @@ def learn_scale(session, bounds, location, spread, deviations=SCORE_CLIP):
     return centre, min(largest, max(deviations * released, 10.0 * noise, 1e-6))
 
 
-def _score(answer, limit, bounds, confidence_level, report):
+def _score(
+    answer: "Answer",
+    limit: float,
+    bounds: tuple[float, float],
+    confidence_level: float,
+    report: PrivacyReport,
+) -> PrivateScore:
     """R2 and its interval by the delta method, sampling and privacy noise together."""
     n = answer.n
     noise = answer.mean_scale
@@ -434,7 +444,7 @@ def _score(answer, limit, bounds, confidence_level, report):
     return PrivateScore(min(1.0, r2), low, high, error, confidence_level, True, report)
 
 
-def target_bounds(estimator, bounds_y):
+def target_bounds(estimator: Any, bounds_y: tuple[int, int] | None) -> tuple[float, float]:
     """Public range of the target: as given, or that of the estimator."""
     last = pipeline_steps(estimator)[-1]
     candidates = (bounds_y, getattr(last, "bounds_y_", None), getattr(last, "bounds_y", None))
@@ -446,7 +456,7 @@ def target_bounds(estimator, bounds_y):
     return tuple(np.concatenate(column_bounds(found, [], 1, "bounds_y")).tolist())
 
 
-def numbered_rows(X, y):
+def numbered_rows(X: Any, y: Any) -> Any:
     """Rows of a session whose queries look up the row of a table by its number.
 
     Nothing but lengths is looked at: ``check`` refuses targets that are no numbers, after the

@@ -1,10 +1,11 @@
 """A search over parameters whose result, the fitted winner included, costs one (epsilon, delta)."""
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import field
 from itertools import chain
 from math import pi, sqrt
-from typing import Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
@@ -34,6 +35,9 @@ from ._private_score import (
     target_bounds,
 )
 from ._curve import private_prefix
+
+if TYPE_CHECKING:
+    from .._contracts import Scalar
 
 REFIT = 0.5  # part of mu^2 that pays for the last fit, of the winner
 SCORED = 0.2  # part of the rows that score the candidates; the others fit them
@@ -136,7 +140,7 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
     """
 
     estimator: Annotated[Any, HasMethods(["fit", "predict", "get_params"])] = field(kw_only=False)
-    param_distributions: dict | list = field(kw_only=False)
+    param_distributions: dict[str, Any] | list[Any] = field(kw_only=False)
     epsilon: Epsilon
     delta: Level
     n_iter: Count | None = None
@@ -190,9 +194,10 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
         scored = order[: max(1, round(SCORED * n))]
         fitted = order[max(1, round(SCORED * n)) :]
         part = (1.0 - SIDE_SHARE - REFIT) / len(self.candidates_)
-        rows = safe_indexing(X, fitted), target[fitted]
+        learned = safe_indexing(X, fitted), target[fitted]
         tasks = (
-            delayed(plan.fit)(params, *rows, part, self._seed(rng)) for params in self.candidates_
+            delayed(plan.fit)(params, *learned, part, self._seed(rng))
+            for params in self.candidates_
         )
         results = Parallel(n_jobs=self.n_jobs, return_as="generator")(tasks)
         name = type(self).__name__
@@ -236,7 +241,7 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.predict(X)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> "Scalar":
         """R2 of the winner, which is exact and therefore not private; see its method.
 
         Parameters
@@ -256,13 +261,14 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.score(X, y, sample_weight)
 
-    @available_if(lambda self: self.estimator.confidence_interval)
-    def confidence_interval(self, X, **options):
+    # scikit-learn's decorator has no types.
+    @available_if(lambda self: self.estimator.confidence_interval)  # type: ignore
+    def confidence_interval(self, X: np.ndarray, **options: Any) -> Any:
         """Interval of the winner; see its method."""
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.confidence_interval(X, **options)
 
-    def _check_parameters(self):
+    def _check_parameters(self) -> Any:
         prefix = private_prefix(self.estimator)
         grids = self.param_distributions
         for name in chain(*([grids] if isinstance(grids, dict) else grids)):
@@ -270,7 +276,7 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
                 raise ValueError(f"param_distributions has {name!r}, which the search sets.")
         return prefix
 
-    def _candidates(self, rng):
+    def _candidates(self, rng: np.random.RandomState) -> list[dict[str, Any]]:
         """Public draws of parameters, each at most once where all are listed."""
         grids = self.param_distributions
         try:
@@ -281,10 +287,10 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
             return listed
         return [listed[i] for i in np.sort(rng.permutation(len(listed))[: self.n_iter])]
 
-    def _seed(self, rng):
+    def _seed(self, rng: np.random.RandomState) -> int | None:
         return None if self.random_state is None else int(rng.randint(MAX_SEED))
 
-    def _report(self, plan, n, secure):
+    def _report(self, plan: "_Plan", n: int, secure: bool) -> PrivacyReport:
         report = PrivacyReport(type(self).__name__, "central", plan.budget, secure)
         what = f"best of {len(self.candidates_)} candidates, refit"
         report.rows.append(ReportRow(what, "-", None, 1.0, n, "several", None, plan.cost(1.0)))
@@ -294,7 +300,7 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
 class _Plan:
     """The steps of a search: each takes a part of the whole, and is held to it."""
 
-    def __init__(self, estimator, prefix, budget):
+    def __init__(self, estimator: Any, prefix: str, budget: Budget) -> None:
         self.estimator = estimator
         self.prefix = prefix
         self.budget = budget
@@ -303,22 +309,24 @@ class _Plan:
         self.currency = "zcdp" if selects else "gdp"
         self.mu = sqrt(2.0 * budget.rho) if self.currency == "zcdp" else budget.mu
 
-    def cost(self, part):
+    def cost(self, part: float) -> Cost:
         """Cost of a part of the whole."""
         mu = self.mu * sqrt(part)
         return Cost.from_rho(mu**2 / 2.0) if self.currency == "zcdp" else Cost.from_mu(mu)
 
-    def gaussian(self, part):
+    def gaussian(self, part: float) -> Budget:
         """Budget of Gaussian noise for a part."""
         return Budget.from_mu(self.mu * sqrt(part), self.budget.delta)
 
-    def epsilon(self, part):
+    def epsilon(self, part: float) -> float:
         """Epsilon of a fit for a part."""
         if self.currency == "zcdp":
             return Budget.from_rho(self.cost(part).concentrated, self.budget.delta).epsilon
         return self.gaussian(part).epsilon
 
-    def fit(self, params, X, y, part, seed):
+    def fit(
+        self, params: dict[str, float], X: Any, y: np.ndarray, part: float, seed: int | None
+    ) -> Any:
         """Fitted estimator, under an allowance of a part of the whole and no more."""
         settings = {
             f"{self.prefix}epsilon": self.epsilon(part),
@@ -338,12 +346,20 @@ class _Plan:
             estimator.fit(public_zeros(X), np.zeros(len(y)))  # raises what is wrong in public
         raise InvalidValues(INVALID_VALUES)
 
-    def scale(self, y, bounds, seed):
+    def scale(self, y: np.ndarray, bounds: tuple[float, float], seed: int | None) -> float:
         """Limit of the errors in the scores, from the targets of all rows."""
         with self._session(SIDE_SHARE, y, seed, "scale") as session:
             return learn_scale(session, bounds, 0.5, 0.5, SEARCH_CLIP)[1]
 
-    def best(self, models, X, y, bounds, limit, seed):
+    def best(
+        self,
+        models: list[Any],
+        X: Any,
+        y: np.ndarray,
+        bounds: tuple[float, float],
+        limit: float,
+        seed: int | None,
+    ) -> int:
         """Number of the candidate with the largest score and Gumbel noise."""
         mu2 = self.mu**2 * (1.0 - SIDE_SHARE - REFIT) * (1.0 - JUDGED)
         rho = mu2 / 2.0 if self.currency == "zcdp" else mu2 / pi
@@ -354,7 +370,15 @@ class _Plan:
             )
             return int(session.top(Gains(tuple(models), X, bounds, limit), 1, 1.0)[0])
 
-    def score(self, model, X, y, bounds, limit, seed):
+    def score(
+        self,
+        model: Any,
+        X: Any,
+        y: np.ndarray,
+        bounds: tuple[float, float],
+        limit: float,
+        seed: int | None,
+    ) -> "Scalar":
         """Released score of one candidate: minus its mean clipped squared error."""
         part = (1.0 - SIDE_SHARE - REFIT) * JUDGED
         with self._session(part, y, seed, "score") as session:
@@ -362,7 +386,7 @@ class _Plan:
         return -float(answer.value[0]) / answer.n
 
     @contextmanager
-    def _session(self, part, y, seed, name):
+    def _session(self, part: float, y: np.ndarray, seed: int | None, name: str) -> Iterator[Any]:
         """Session about all rows, which has a part of the whole."""
         with prepaid(self.cost(part), self.currency):
             yield open_session("central", row_numbers(len(y)), y, self.gaussian(part), seed, name)

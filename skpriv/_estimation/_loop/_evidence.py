@@ -10,12 +10,12 @@ from ..._stored import frozen_object, stored
 from ...privacy import ROUNDING, Answer, Query
 from .._intervals import USUAL_QUANTILE
 from .._links import IDENTITY, StepLink
-from .._public_maps import RecordMap, RowMap
 from .._targets import Location, scaled_targets
 from ._rules import NORMAL, Rules, mean_clip, skewness_bias
 from ._score import COUNT_WEIGHT, CUBE, CUT, ScoreEquation
 
 if TYPE_CHECKING:
+    from .._public_maps import RecordMap, RowMap
     from ...privacy import Session, SessionPart
     from ..._contracts import Array
     from ._rows import Whitened
@@ -33,7 +33,7 @@ class ResidualMeanQuery(Query):
     the mean of the fit is known with the noise of one number.
     """
 
-    row_map: RowMap
+    row_map: "RowMap"
     target_map: Any
     location: float
     theta: np.ndarray

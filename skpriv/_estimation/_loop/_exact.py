@@ -12,11 +12,11 @@ from ..._linalg import FLOAT_STEP, RELATIVE_ZERO
 from ..._stored import frozen_object
 from ...privacy import SIDE_SHARE, Procedure
 from .._links import IDENTITY
-from .._public_maps import RecordMap
 from .._targets import scaled_targets
 from ._steps import at_solution
 
 if TYPE_CHECKING:
+    from .._public_maps import RecordMap
     from ...privacy import Session, SessionPart
     from ..._contracts import Array, Scalar
     from ...records import Rows
@@ -31,7 +31,7 @@ class LeastSquares(Procedure):
     the rows, without a copy of them.
     """
 
-    maps: RecordMap
+    maps: "RecordMap"
     name = "least squares"
     sensitivity = float("inf")
 
@@ -61,7 +61,7 @@ def _triangular(factor: np.ndarray, rows: np.ndarray) -> "Array":
 
 
 def fit_exactly(
-    session: "Session | SessionPart", maps: RecordMap, priors: Sequence[np.ndarray]
+    session: "Session | SessionPart", maps: "RecordMap", priors: Sequence[np.ndarray]
 ) -> "LoopFit":
     """The `LoopFit` at the solution of least squares, or shrunk by priors if there are any."""
     solution = session.release(LeastSquares(maps), 1.0 - 2.0 * SIDE_SHARE).value
@@ -78,7 +78,7 @@ class MaximumLikelihood(Procedure):
     and the steps end where next to nothing is left to gain.
     """
 
-    maps: RecordMap
+    maps: "RecordMap"
     link: Any
     name = "maximum likelihood"
     sensitivity = float("inf")

@@ -22,7 +22,6 @@ from .._persons import dependence
 from .._released import Released
 from ._bounds_words import narrow_bounds, wide_bounds
 from ._certified import certified_by_step
-from ._evidence import KnownLength
 from ._law import (
     FITTED,
     FUNCTION,
@@ -34,6 +33,7 @@ from ._law import (
 )
 
 if TYPE_CHECKING:
+    from ._evidence import KnownLength
     from ..._contracts import Array, Scalar
     from .._public_maps import PublicRows, RecordMap, RowMap
     from ._score import ScoreEquation
@@ -130,7 +130,7 @@ class LoopFit(Released):
     n: int
     effective_records: float = inf
     mean: Any = None
-    stretch: KnownLength | None = None
+    stretch: "KnownLength | None" = None
     link: Any = IDENTITY
     rows_per_record: int = 1
     degrees: float | None = None

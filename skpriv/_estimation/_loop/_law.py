@@ -12,10 +12,10 @@ from ..._stored import frozen_object
 from .._cells import MOSTLY, across_all, estimable_weights
 from .._coefficients import NOISE, LawSource, LawSums, few_rows
 from .._intervals import USUAL_QUANTILE, noise_share, shrunk_covariance
-from .._public_maps import RecordMap, RowMap
 from ._rules import RESOLVED
 
 if TYPE_CHECKING:
+    from .._public_maps import RecordMap, RowMap
     from ..._contracts import Array
     from ._fit import LoopFit
 
@@ -251,7 +251,7 @@ class LoopSource(LawSource):
     """
 
     fit: "LoopFit"
-    maps: RecordMap
+    maps: "RecordMap"
     fitted: bool = True
     hiding: str = NOISE
 

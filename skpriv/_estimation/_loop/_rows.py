@@ -14,9 +14,9 @@ import numpy as np
 from ..._stored import frozen_object, set_state
 from ..._linalg import SQRT2, add_gram, blocks_of, row_norms, unvech, vech, vech_size
 from ...privacy import ROUNDING, Answer, Query
-from .._public_maps import RowMap
 
 if TYPE_CHECKING:
+    from .._public_maps import RowMap
     from ..._contracts import Array, Scalar
 
 SQUARES = 1.5  # c of `MarginsQuery`: as large as costs nothing
@@ -176,7 +176,7 @@ class MarginsQuery(Query):
     feature changes by at most 2, and all d of them by 2 sqrt(d), attained at opposite corners.
     """
 
-    row_map: RowMap
+    row_map: "RowMap"
     name = "means and squares of features"
 
     @property
@@ -205,7 +205,7 @@ class ClippedRowsQuery(Query):
     sensitivity sqrt(2), attained by a record that leaves all bounds and one that leaves none.
     """
 
-    row_map: RowMap
+    row_map: "RowMap"
     target_map: Any = None
     name = "rows outside of their bounds"
     sensitivity = SQRT2 * ROUNDING

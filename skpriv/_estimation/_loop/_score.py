@@ -30,13 +30,13 @@ from .._links import IDENTITY, StepLink
 from .._persons import (
     MATRICES, JointScores, PersonScores, ScoreLengthsQuery, person_sums, scaled_rows,
 )  # fmt: skip
-from .._public_maps import TargetMap
 from .._targets import scaled_targets
 from ._far_rows import FAR_LENGTH, FarRows, FarRowsQuery, inverse_root
 from ._rows import Whitened
 from ._rules import LEARNT, OWN_SLOPE, Rules, normal_clip
 
 if TYPE_CHECKING:
+    from .._public_maps import TargetMap
     from ...privacy import Piece, Session, SessionPart
     from ..._contracts import Array, Scalar
 
@@ -167,7 +167,7 @@ class ScoreQuery(JointScores, Query):
     """
 
     whitened: Whitened
-    target_map: TargetMap
+    target_map: "TargetMap"
     location: float
     point: np.ndarray
     limit: float

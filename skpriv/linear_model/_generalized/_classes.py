@@ -1,25 +1,30 @@
 """Several classes: the link of their probabilities, and the questions about their scores."""
 
+from collections.abc import Iterator
 from functools import cache
 from math import inf, sqrt
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import special
 
 from ..._estimation._intervals import two_sided_quantile
 from ..._estimation._links import Logit
-from ..._estimation._loop._rows import Whitened
 from ..._estimation._persons import JointScores, PersonScores
-from ..._estimation._public_maps import RowMap
 from ..._estimation._targets import LEAST_RATE, Location, OfTargets, best_linear, scaled_targets
 from ..._linalg import SQRT2, blocks_of, kronecker_sums, pair_products, vech, vech_size
 from ..._stored import frozen, frozen_object, stored
-from ...privacy import ROUNDING, Query
+from ...privacy import ROUNDING, Answer, Query
+
+if TYPE_CHECKING:
+    from ..._estimation._loop._rows import PreparedRows, Whitened
+    from ..._estimation._public_maps import PublicRows, PublicTargets, RecordMap, RowMap
+    from ..._contracts import Array, Scalar
+    from ..._estimation._loop._fit import LoopFit
 
 
 @cache
-def contrasts(n_classes):
+def contrasts(n_classes: int) -> np.ndarray:
     """Orthonormal columns Q, shape (n_classes, n_classes - 1), across the vector of ones."""
     full = np.linalg.qr(np.column_stack([np.ones(n_classes), np.eye(n_classes)[:, :-1]]))[0]
     full.flags.writeable = False
@@ -43,32 +48,36 @@ class Softmax(Logit):
     n_classes: int = 3
 
     @property
-    def parts(self):
+    def parts(self) -> int:
         """Contrasts of the classes."""
         return self.n_classes - 1
 
     @property
-    def origin(self):
+    def origin(self) -> np.ndarray:
         """Linear parts of classes that are equally likely."""
         return np.zeros(self.n_classes)
 
-    def linear_part(self, mean):
+    def linear_part(self, mean: float | np.ndarray) -> Any:
         """Log-odds of each class against the geometric mean of all, at these rates."""
         return np.log(mean) - np.log(mean).mean()
 
-    def slope(self, eta, mean):
+    def slope(self, eta: float | np.ndarray, mean: float | np.ndarray) -> Any:
         """Slope at these rates over the largest, in the contrast in which it is smallest."""
         Q = contrasts(self.n_classes)
         spread = float(np.linalg.eigvalsh(Q.T @ (np.diag(mean) - np.outer(mean, mean)) @ Q)[0])
         return 2.0 * spread
 
-    def deviance(self, phi, r, weights, theta):
+    def deviance(
+        self, phi: np.ndarray, r: np.ndarray, weights: np.ndarray, theta: np.ndarray
+    ) -> "Scalar":
         """-2 sum(log(pi_y)) of codes r of the classes y."""
         eta = self._eta(phi, theta)
         likely = eta[np.arange(len(r)), np.rint(r).astype(int)] - special.logsumexp(eta, axis=1)
         return -2.0 * (weights @ likely)
 
-    def newton(self, phi, r, weights, theta):
+    def newton(
+        self, phi: np.ndarray, r: np.ndarray, weights: np.ndarray, theta: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Gradient of half of the likelihood, and its curvature."""
         probabilities = special.softmax(self._eta(phi, theta), axis=1)
         away = -probabilities
@@ -81,16 +90,18 @@ class Softmax(Logit):
             sums += np.dot(slopes[:, block], pair_products(phi[block].T).T)
         return gradient.reshape(-1), kronecker_sums(sums, self.n_classes - 1, p)
 
-    def _eta(self, phi, theta):
+    def _eta(self, phi: np.ndarray, theta: np.ndarray) -> "Array":
         """Linear parts of all classes, shape (n_rows, n_classes)."""
         Q = contrasts(self.n_classes)
         return phi @ (Q @ theta.reshape(Q.shape[1], -1)).T
 
-    def each(self, matrix):
+    def each(self, matrix: np.ndarray) -> np.ndarray:
         """A matrix from theta to coefficients, for the contrasts of one class after the other."""
         return np.kron(contrasts(self.n_classes), matrix)
 
-    def interval(self, fit, phi, confidence_level):
+    def interval(
+        self, fit: "LoopFit", phi: np.ndarray, confidence_level: float
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Intervals for the log-odds of each class against all others, to first order.
 
         Their derivative by the linear parts is (1{k = j} - pi_j) / (1 - pi_k) up to a sum over
@@ -127,17 +138,24 @@ class Softmax(Logit):
             half[resolved, k] = width[resolved]
         return centre, half
 
-    def location_query(self, maps):
+    def location_query(self, maps: "RecordMap") -> Query:
         """The query of the rates of the classes, where the loop starts."""
         return ClassRatesQuery(maps.row_map, maps.target_map, self.n_classes)
 
-    def score_query(self, of_persons, *fields):
+    def score_query(
+        self, of_persons: bool, *fields: "Whitened | PublicTargets | np.ndarray"
+    ) -> Any:
         """The query of the scores at whitened rows, a target, a location and a point."""
         kind: Any = PersonClassScoreQuery if of_persons else ClassScoreQuery
         return kind(*fields, self)
 
 
-def class_targets(row_map, target_map, X, y):
+def class_targets(
+    row_map: "PublicRows | None",
+    target_map: "PublicTargets | None",
+    X: "PreparedRows | np.ndarray",
+    y: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
     """Codes of the classes of a chunk, NaN for no class, and roots of weights in [0, 1]."""
     code, roots = scaled_targets(row_map, target_map, X, y, 0.0, inf)
     return np.rint(code), roots
@@ -149,25 +167,25 @@ class ClassRatesQuery(OfTargets, Query):
     [0, 1] by at most that: sensitivity sqrt(2).
     """
 
-    row_map: RowMap
+    row_map: "RowMap"
     target_map: Any
     n_classes: int
     name = "rates of the classes"
     sensitivity = SQRT2 * ROUNDING
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int]:
         """Number of classes."""
         return (self.n_classes,)
 
-    def sum(self, X, y):
+    def sum(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Exact counts over a chunk of rows."""
         code, roots = class_targets(self.row_map, self.target_map, X, y)
         has_class = np.isfinite(code)
         code = code[has_class].astype(int)
         return np.bincount(code, roots[has_class] ** 2, minlength=self.n_classes)
 
-    def read(self, answer):
+    def read(self, answer: "Answer") -> Location:
         """The `Location`: parts of the classes among the records that have one; they sum to 1.
 
         Each is the best linear estimate from its own count: a priori all parts that sum to 1 are
@@ -182,7 +200,7 @@ class ClassRatesQuery(OfTargets, Query):
         return Location(counts / counts.sum(), noise * k**0.5 / (2.0 * total), total / answer.n)
 
 
-def slopes_of_pairs(probabilities):
+def slopes_of_pairs(probabilities: np.ndarray) -> "Array":
     """Entries of Q'(diag pi - pi pi')Q of each record, shape (number of pairs, n_records).
 
     Parameters
@@ -227,7 +245,7 @@ class ClassScoreQuery(JointScores, Query):
     link : Softmax
     """
 
-    whitened: Whitened
+    whitened: "Whitened"
     target_map: Any
     location: np.ndarray
     point: np.ndarray
@@ -237,16 +255,16 @@ class ClassScoreQuery(JointScores, Query):
     weights = {"moment": 1.0, "slope": Softmax.slope_weight, "residual": 1.0 / SQRT2}
 
     @property
-    def sensitivity(self):
+    def sensitivity(self) -> float:
         """Declared sensitivity."""
         return 2.0 * ROUNDING
 
     @property
-    def prepared(self):
+    def prepared(self) -> "tuple[Whitened, Query] | None":
         """The maker of rows (e, w, |e|) and this query of them, where they may be kept."""
         return self.whitened.prepared_for(self)
 
-    def sum(self, X, y):
+    def sum(self, X: "PreparedRows | np.ndarray", y: np.ndarray) -> np.ndarray:
         """Exact sum over a chunk of rows, each of which is a record.
 
         A and uu' are weights (x) ee' of each pair of contrasts, so that one product of the distinct
@@ -262,7 +280,7 @@ class ClassScoreQuery(JointScores, Query):
         slope, residual = (vech(kronecker_sums(part, k, p)) for part in np.split(sums, 2))
         return self.joined({"moment": moment, "slope": slope, "residual": residual})
 
-    def scored(self, X, y):
+    def scored(self, X: "PreparedRows", y: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Rows u of a chunk, and the sum of A."""
         k = len(self.location) - 1
         p = len(self.whitened.W)
@@ -273,7 +291,9 @@ class ClassScoreQuery(JointScores, Query):
             scores.append((d.T[:, :, None] * e.T[:, None, :]).reshape(-1, k * p))
         return np.vstack(scores), {"slope": vech(kronecker_sums(sums, k, p))}
 
-    def scores(self, X, y):
+    def scores(
+        self, X: "PreparedRows | np.ndarray", y: np.ndarray
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Yield (v Q'd / sqrt(2), 2 h Q'(diag pi - pi pi')Q, e) of one block of rows after another.
 
         Records are columns, of arrays of shape (K - 1, n_rows), (pairs of contrasts, n_rows) and
@@ -321,6 +341,6 @@ class PersonClassScoreQuery(PersonScores, ClassScoreQuery):
     length: float = 1.0
 
     @property
-    def sensitivity(self):
+    def sensitivity(self) -> float:
         """Declared sensitivity."""
         return sqrt(4.0 + 2.0 * self.weights["slope"] ** 2) * ROUNDING

@@ -1,6 +1,7 @@
 """What generalised linear models share: they are fitted by score steps, with a link and targets."""
 
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -8,7 +9,7 @@ from ..._estimation._coefficients import CoefficientLaw
 from ..._estimation._intervals import ConfidenceInterval
 from ..._estimation._loop._exact import MaximumLikelihood
 from ..._estimation._loop._steps import at_solution
-from ..._estimation._public_maps import RecordMap, TargetMap
+from ..._estimation._public_maps import PublicTargets, RecordMap, TargetMap
 from ..._linalg import row_products
 from ..._parameters import ArrayLike, CurveEstimand, Estimand, Level, Positive, parameters
 from ...exceptions import PrivacyError
@@ -16,6 +17,12 @@ from ...privacy import SIDE_SHARE
 from .._by_steps import FitsLines
 from .._estimator import Spec
 from .._opening import public_row_map
+
+if TYPE_CHECKING:
+    from ..._contracts import Array
+    from ..._estimation._links import BentLink, StepLink
+    from ..._estimation._loop._fit import LoopFit
+    from ...records import Rows
 
 WEIGHTED = "curve of the weighted scores"
 LIKELIHOOD = "curve of maximum likelihood"
@@ -83,23 +90,30 @@ class GeneralizedLinear(FitsLines):
         ("central", "aggregate", "shuffle", "none"),
     )
 
-    def _check_model(self):
+    def _check_model(self) -> None:
         """Refuse a privacy model whose users answer alone; policies ask before the first epoch."""
         if self._trust.can.alone:
             raise PrivacyError(NEEDS_A_SUM.format(name=type(self).__name__, what=self._means))
 
-    def _fit_link(self, records, target, link, groups, weights):
+    def _fit_link(
+        self,
+        records: "Rows",
+        target: "PublicTargets",
+        link: "BentLink",
+        groups: Any,
+        weights: dict[str, float | np.ndarray],
+    ) -> None:
         """Fit records with public maps of their rows, which are checked first."""
         self._check_model()
         rows = public_row_map(self, records.n_features)
         self._fit_steps(records, RecordMap(rows, target), groups, weights, link)
 
-    def _exact(self, session, maps, link):
+    def _exact(self, session: Any, maps: RecordMap, link: "StepLink") -> "LoopFit":
         """The fit without privacy."""
         likely = session.release(MaximumLikelihood(maps, link), 1.0 - 2.0 * SIDE_SHARE)
         return at_solution(session, maps, link, likely.value)
 
-    def _read(self):
+    def _read(self) -> None:
         """Coefficients and intercepts, in the units of X: a row for each linear part, or class."""
         fit = self._released
         found = fit.link.each(self._record_map.row_map.coefficient_map()) @ fit.theta
@@ -107,16 +121,16 @@ class GeneralizedLinear(FitsLines):
         self.coef_ = found[:, :-1]
         self.intercept_ = found[:, -1] + fit.location
 
-    def _deviation(self):
+    def _deviation(self) -> Any:
         """Nothing is known of the deviation of counts, which is not the same everywhere."""
 
-    def _linear(self, X):
+    def _linear(self, X: np.ndarray) -> "Array":
         """eta of checked rows, which are clipped as in the fit: a column for each of more parts."""
         clipped = self._record_map.row_map.clipped(X)
         eta = row_products(clipped, np.atleast_2d(self.coef_)) + self.intercept_
         return eta if eta.shape[1] > 1 else eta[:, 0]
 
-    def _interval(self, X, confidence_level, method):
+    def _interval(self, X: np.ndarray, confidence_level: float, method: str) -> ConfidenceInterval:
         """The interval of the mean at checked rows: all of its range where eta is not resolved.
 
         If eta is above its largest value, it ends there, with the width that it has.
@@ -129,7 +143,7 @@ class GeneralizedLinear(FitsLines):
         high = self._mean(np.maximum(high, eta))
         return ConfidenceInterval(low, high)
 
-    def _eta(self, X):
+    def _eta(self, X: np.ndarray) -> np.ndarray:
         """The linear part whose interval is that of the mean."""
         return self._linear(X)
 
@@ -150,9 +164,10 @@ class GeneralizedLinear(FitsLines):
             shrunk, and so differ from ``coef_``.
         """
         self._check_claim("asymptotic")
-        return self._law(estimand or self.estimand)
+        law: CoefficientLaw = self._law(estimand or self.estimand)
+        return law
 
-    def _law(self, estimand):
+    def _law(self, estimand: str) -> Any:
         fitted = estimand == "fitted"
         curve = WEIGHTED if fitted and not self._trust.can.exact else LIKELIHOOD
         maps = replace(self._record_map, target_map=UNIT)

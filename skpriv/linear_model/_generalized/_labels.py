@@ -24,7 +24,7 @@ from ...records import (
 )
 
 
-def checked_classes(classes):
+def checked_classes(classes: Any) -> np.ndarray:
     """The public classes, in their order, as an array.
 
     Raises
@@ -51,7 +51,7 @@ def checked_classes(classes):
     return np.array(labels)
 
 
-def check_kind(y, classes):
+def check_kind(y: Any, classes: np.ndarray) -> None:
     """Refuse labels whose dtype, a public one, is of the other kind than the classes.
 
     Raises
@@ -72,7 +72,7 @@ def check_kind(y, classes):
 
 
 @silence()
-def class_codes(y, classes, n):
+def class_codes(y: Any, classes: np.ndarray, n: int) -> np.ndarray:
     """Position of each label among the classes, K of K for anything else; nothing is raised.
 
     Labels are compared by what they name (:func:`skpriv.records.identity`): "yes " is "yes".
@@ -109,7 +109,7 @@ def class_codes(y, classes, n):
     return found
 
 
-def _each(y, n):
+def _each(y: Any, n: int) -> Iterable[Any]:
     """The n labels one by one, or none of them."""
     if isinstance(y, list | tuple):  # one label would decide which array NumPy makes of all others
         nested = len(public_shape(y)) == 2
@@ -139,7 +139,7 @@ class LabelledRows(ArrayRows):
         self._y = y
         self._classes = classes
 
-    def _prepare(self):
+    def _prepare(self) -> None:
         """Turn labels into codes and values into numbers."""
         if not self._ready:
             self._y = class_codes(self._y, self._classes, self.n)
@@ -157,9 +157,9 @@ class ClassTarget(PublicTargets):
         What stands for each class in the rows: its code, or the class itself where it is a number.
     """
 
-    values: tuple
+    values: tuple[Any, ...]
 
-    def scaled(self, y):
+    def scaled(self, y: np.ndarray) -> np.ndarray:
         """r of a chunk of targets."""
         found = [y == value for value in self.values]
         r = sum(float(code) * one for code, one in enumerate(found))

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import field, replace
 from math import inf
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from scipy import special
@@ -19,11 +19,15 @@ from ..._stored import frozen_object, stored
 from ...records import ArrayRows, public_zeros, read_in_batches, silence
 from .._estimator import PrivateEstimator
 from .._opening import public_rows
-from .._prediction_intervals import calibration, released_quantiles
+from .._prediction_intervals import Calibration, calibration, released_quantiles
 from .._predictions import PredictsAtPoints, rowwise
 from ._classes import ClassRatesQuery, Softmax
 from ._glm import GeneralizedLinear
 from ._labels import ClassTarget, LabelledRows, check_kind, checked_classes, class_codes
+
+if TYPE_CHECKING:
+    from ..._contracts import Array
+    from ...privacy import SessionPart
 
 AMONG_CLASSES = {
     "estimand": "log-odds of each class against the geometric mean of all",
@@ -51,12 +55,12 @@ class LabelScore:
         What stands for each class in the targets.
     """
 
-    probabilities: Callable
-    values: tuple
+    probabilities: Callable[..., Any]
+    values: tuple[Any, ...]
     bounds = (0.0, 1.0)
     top = 1.0
 
-    def __call__(self, X, y, side):
+    def __call__(self, X: np.ndarray, y: np.ndarray, side: int) -> np.ndarray:
         """Scores of a chunk of rows."""
         with np.errstate(all="ignore"):
             score = 1.0 - self.probabilities(X)
@@ -138,7 +142,7 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
     interval_claims = ("asymptotic",)
 
     @property
-    def coefficient_blocks(self) -> list:
+    def coefficient_blocks(self) -> list[Any]:
         """Labels of the classes whose coefficients stand one after the other; none if of two."""
         return [str(label) for label in self.classes_] if len(self.classes_) > 2 else []
 
@@ -147,12 +151,14 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         """What :func:`skpriv.inspection.inference` can be asked for; of several classes one."""
         return ("fitted", "likelihood") if np.size(cast(Any, self.classes)) == 2 else ("fitted",)
 
-    def _for_rehearsal(self, estimand):
+    def _for_rehearsal(self, estimand: str) -> Any:
         """An unfitted estimator of the codes of the classes."""
         codes = tuple(range(len(checked_classes(self.classes))))
         return super()._for_rehearsal(estimand).set_params(classes=codes)
 
-    def _imagined_target(self, quantiles, mean, deviation):
+    def _imagined_target(
+        self, quantiles: np.ndarray, mean: float | None, deviation: float | None
+    ) -> np.ndarray:
         """Made-up codes of classes: one rate of the second class, or equal rates of all."""
         count = len(checked_classes(self.classes))
         rate = 1.0 / count if mean is None else mean
@@ -160,26 +166,26 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         rates = np.array([others, rate, *[others] * (count - 2)])
         return np.searchsorted(np.cumsum(rates)[:-1], quantiles, side="right").astype(float)
 
-    def _assumed_target(self, targets):
+    def _assumed_target(self, targets: np.ndarray) -> str:
         """What made-up targets are like, in a sentence."""
         label = checked_classes(self.classes)[1]
         return f"Assumed: {np.mean(targets == 1.0):.3g} of the records are {label}."
 
-    def _planned_names(self, names):
+    def _planned_names(self, names: list[str]) -> list[str]:
         """Names of coefficients, those of each of several classes for themselves."""
         classes = checked_classes(self.classes).tolist()
         return (
             names if len(classes) == 2 else [f"{one}: {name}" for one in classes for name in names]
         )
 
-    def _law(self, estimand):
+    def _law(self, estimand: str) -> Any:
         law = super()._law(estimand)
         if len(self.classes_) > 2:
             law = replace(law, classes=len(self.classes_), compared="", **AMONG_CLASSES)
         return law
 
     @property
-    def _law_words(self):
+    def _law_words(self) -> dict[str, str]:
         first, second = self.classes_[:2]
         words = {"estimand": f"log-odds of {second} against {first}", "detail": "logistic"}
         ratio = f"an odds ratio of the class {second} (of the intercept: its odds)"
@@ -193,12 +199,12 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         """What the mean of the target is, in words."""
         return f"probability of {self.classes_[1]}"
 
-    def _mean_and_derivatives(self, eta):
+    def _mean_and_derivatives(self, eta: float) -> tuple[float, float, float]:
         p = float(special.expit(eta))
         slope = p * (1.0 - p)
         return p, slope, slope * (1.0 - 2.0 * p)
 
-    def fit_statistics(self) -> tuple:
+    def fit_statistics(self) -> tuple[Any, ...]:
         """Share of each class, and the explained deviance of two classes, by what was released.
 
         Returns
@@ -233,7 +239,7 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
             found += logistic_statistics(fit, constant, rates[1])
         return tuple(found)
 
-    def _fit(self, X, y, groups, weights):
+    def _fit(self, X: Any, y: Any, groups: Any, weights: dict[str, float | np.ndarray]) -> None:
         classes = checked_classes(self.classes)
         n_classes = len(classes)
         if self.estimand == "likelihood" and n_classes > 2:
@@ -295,7 +301,7 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         return self._probabilities(self._points(X))
 
     @rowwise
-    def predict_log_proba(self, X: Any) -> np.ndarray:
+    def predict_log_proba(self, X: Any) -> "Array":
         """Logarithm of the probability of each class.
 
         Parameters
@@ -311,7 +317,7 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         return special.log_softmax(self._log_odds(self._points(X)), axis=1)
 
     @rowwise
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any) -> "Array":
         """The most probable class of each row.
 
         Parameters
@@ -327,18 +333,18 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         points = self._points(X)
         return self.classes_[self._log_odds(points).argmax(axis=1)]
 
-    def _log_odds(self, X):
+    def _log_odds(self, X: np.ndarray) -> np.ndarray:
         """Linear parts of all classes at checked rows, shape (n_rows, n_classes)."""
         eta = self._linear(X)
         return np.column_stack([np.zeros(len(eta)), eta]) if eta.ndim == 1 else eta
 
-    def _probabilities(self, X):
+    def _probabilities(self, X: np.ndarray) -> "Array":
         """Probabilities of all classes at checked rows, shape (n_rows, n_classes)."""
         return special.softmax(self._log_odds(X), axis=1)
 
     _mean = staticmethod(special.expit)
 
-    def _eta(self, X):
+    def _eta(self, X: np.ndarray) -> np.ndarray:
         """Log-odds of the second class, or of each of several against all others."""
         return self._linear(X) if len(self.classes_) == 2 else special.logit(self._probabilities(X))
 
@@ -376,7 +382,7 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         # A set must not lose a class to rounding
         return 1.0 - self.predict_proba(X) <= largest_score + ROUNDED
 
-    def _scored(self, X, y, sample_weight):
+    def _scored(self, X: Any, y: Any, sample_weight: Any) -> float:
         """Part of the rows whose label is predicted."""
         likely = self._log_odds(self._points(X)).argmax(axis=1)
         right = likely == class_codes(y, self.classes_, len(likely))
@@ -384,12 +390,12 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
 
     conformity_score = "absolute"  # of a label: there is but one
 
-    def _calibrated(self, held_out, channel):
+    def _calibrated(self, held_out: "SessionPart | None", channel: str) -> "Calibration | None":
         """Release the quantiles of the scores of the calibration rows."""
         score = LabelScore(self._probabilities, self._values)
         return calibration(self, held_out, SURPRISES, score=score)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = self.classes is not None and np.size(self.classes) > 2
         tags.classifier_tags.poor_score = True  # of labels that are not among the public classes

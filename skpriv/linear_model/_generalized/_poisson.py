@@ -1,5 +1,7 @@
 """Private Poisson regression of counts."""
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 from scipy import stats
 
@@ -12,6 +14,9 @@ from .._opening import public_bounds, public_rows
 from .._prediction_intervals import PredictionIntervals
 from ._glm import GeneralizedLinear
 
+if TYPE_CHECKING:
+    from ..._contracts import Array
+
 
 @stored
 @frozen
@@ -23,14 +28,14 @@ class CountTarget(PublicTargets):
     bounds : (float, float)
     """
 
-    bounds: tuple
+    bounds: tuple[Any, ...]
     bounded = True
 
-    def scaled(self, y):
+    def scaled(self, y: np.ndarray) -> "Array":
         """r of a chunk of targets, in [0, 1]; NaN stays NaN, a row of zeros."""
         return np.clip(y, *self.bounds) / self.bounds[1]
 
-    def outside(self, y):
+    def outside(self, y: np.ndarray) -> "Array":
         """Whether each count is outside of its bounds, shape (n_rows,); NaN is not."""
         return (y < self.bounds[0]) | (y > self.bounds[1])
 
@@ -105,7 +110,7 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
     law_estimands = ("fitted", "likelihood")
 
     @property
-    def _law_words(self):
+    def _law_words(self) -> dict[str, str]:
         """Their values by the law of the coefficients."""
         return {
             "estimand": "logarithm of the mean",
@@ -114,7 +119,7 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
             "ratio_name": "rate ratio",
         }
 
-    def fit_statistics(self) -> tuple:
+    def fit_statistics(self) -> tuple[Any, ...]:
         """R-squared and the residual deviation of counts, by what was released.
 
         Returns
@@ -134,10 +139,10 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
         """What the mean of the target is, in words."""
         return "mean"
 
-    def _mean_and_derivatives(self, eta):
+    def _mean_and_derivatives(self, eta: float) -> tuple[float, float, float]:
         return (float(np.exp(eta)),) * 3
 
-    def _fit(self, X, y, groups, weights):
+    def _fit(self, X: Any, y: Any, groups: Any, weights: dict[str, float | np.ndarray]) -> None:
         records = public_rows(self, X, y)
         bounds = public_bounds(self)
         if bounds[0] < 0.0:
@@ -150,11 +155,13 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
         self._fit_link(records, CountTarget(bounds), link, groups, weights)
         self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
 
-    def _function(self, X):
+    def _function(self, X: Any) -> np.ndarray:
         """Predictions for checked rows."""
         return self._mean(self._linear(X))
 
-    def _imagined_target(self, quantiles, mean, deviation):
+    def _imagined_target(
+        self, quantiles: np.ndarray, mean: float | None, deviation: float | None
+    ) -> "Array":
         """Made-up counts: Poisson's law, or the negative binomial one with more deviation."""
         low, high = public_bounds(self)
         mean = high / 8.0 if mean is None else mean
@@ -164,7 +171,7 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
         size = mean**2 / over
         return stats.nbinom.ppf(quantiles, size, size / (size + mean))
 
-    def _mean(self, eta):
+    def _mean(self, eta: np.ndarray) -> "Array":
         """Mean of the target at values of the linear part."""
         low, high = self.bounds_y_
         return np.clip(np.exp(np.minimum(eta, np.log(high))), low, high)

@@ -7,7 +7,7 @@ are clipped gradients, or whole descents, and their error.
 from dataclasses import field
 from math import ceil, e, floor, log, sqrt
 from numbers import Real
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from scipy import optimize, stats
@@ -19,10 +19,22 @@ from ..._estimation._reports import LiftedMomentsQuery
 from ..._linalg import ROUNDED, norm_of
 from ..._parameters import Channel, Count, DataNorm, Positive, parameters
 from ..._stored import frozen_object, stored
-from ...privacy import ROUNDING, InnerSum, Procedure, Query, best_codebook, models_that, split
+from ...privacy import (
+    ROUNDING,
+    InnerSum,
+    LiftedReports,
+    Procedure,
+    Query,
+    best_codebook,
+    models_that,
+    split,
+)
 from .._estimator import PrivateRegressor
 from .._opening import channel_of, open_fit, scaled_rows
 from .._predictions import CertifiedIntervals
+
+if TYPE_CHECKING:
+    from ..._contracts import Array, Scalar
 
 # time = TIME_FACTOR (bound mu n / (4 sqrt(2 e)))^(2/3) balances bias and noise of the worst
 # spectrum. The bias is bound / sqrt(2 e time), and the noise 4 time / (mu n), since a gradient
@@ -41,7 +53,9 @@ SETTLED = 12.0
 CONTRACTION = 3.5  # momentum is at most what leaves exp(-CONTRACTION) where curvature is large
 
 
-def schedule(n, mu, theta_bound, same_rows, n_iter):
+def schedule(
+    n: int, mu: float, theta_bound: float, same_rows: bool, n_iter: Any
+) -> tuple[int, float, float]:
     """Number of steps, their size, and their momentum.
 
     The time n_iter * step_size of plain descent is all that matters in directions of small
@@ -58,7 +72,7 @@ def schedule(n, mu, theta_bound, same_rows, n_iter):
     return n_iter, min(1.0, time / n_iter), 0.0 if time <= n_iter else momentum_for(n_iter, time)
 
 
-def momentum_for(n_iter, time):
+def momentum_for(n_iter: int, time: float) -> float:
     """Momentum with which unit steps go as far as plain descent in this time, where both are slow.
 
     In a direction of small curvature gradient j moves the last iterate by sum_{i < n_iter - j}
@@ -66,7 +80,7 @@ def momentum_for(n_iter, time):
     large curvature the iterates contract by sqrt(momentum) a step, which bounds the momentum.
     """
 
-    def excess(momentum):
+    def excess(momentum: float) -> "Scalar":
         powers = momentum ** np.arange(1, n_iter + 1)
         return ((1.0 - powers) / (1.0 - momentum)).sum() - time
 
@@ -76,7 +90,7 @@ def momentum_for(n_iter, time):
     return float(optimize.brentq(excess, 0.0, largest))
 
 
-def gradient_diameter(norm):
+def gradient_diameter(norm: float) -> float:
     """Largest change of phi (clip(<phi, theta>, -1, 1) - r) for ||theta|| = norm, by one record.
 
     The largest vectors at an angle a to theta have length norm cos(a) + 1, at r = -1 (or, the same
@@ -98,7 +112,9 @@ def gradient_diameter(norm):
     return 2.0 * (norm * cosine + 1.0) * sqrt(1.0 - cosine**2)
 
 
-def residuals(maps, theta, X, y):
+def residuals(
+    maps: RecordMap, theta: np.ndarray, X: np.ndarray, y: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows phi, their clipped predictions at theta, and what the targets are beside those."""
     phi = maps.rows(X)
     clipped = np.clip(phi @ theta, -1.0, 1.0)
@@ -118,16 +134,16 @@ class ClippedGradientQuery(Query):
     limit = 1.0  # the unit of the sum
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int]:
         """Number of coordinates."""
         return (self.maps.size,)
 
     @property
-    def sensitivity(self):
+    def sensitivity(self) -> float:
         """Largest change at this theta, rounded up."""
         return gradient_diameter(norm_of(self.theta)) * ROUNDING
 
-    def sum(self, X, y):
+    def sum(self, X: np.ndarray, y: np.ndarray) -> "Array":
         """Exact sum over a chunk of rows."""
         phi, _, residual = residuals(self.maps, self.theta, X, y)
         return residual @ phi
@@ -147,27 +163,27 @@ class ReportedGradientQuery(LiftedMomentsQuery):
     use = "vector"
 
     @property
-    def limit(self):
+    def limit(self) -> float:
         """Bound b on the residuals."""
         return 1.0 + min(1.0, norm_of(self.theta))
 
     shape = ClippedGradientQuery.shape
 
-    def records(self, X, y):
+    def records(self, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Rows phi, and residuals over their bound."""
         phi, _, residual = residuals(self.maps, self.theta, X, y)
         return phi, np.clip(residual / self.limit, -1.0, 1.0)
 
-    def sum(self, X, y):
+    def sum(self, X: np.ndarray, y: np.ndarray) -> "Array":
         """Exact sum over a chunk of rows, over the bound b."""
         phi, part = self.records(X, y)
         return part @ phi
 
-    def summed(self, reports):
+    def summed(self, reports: "LiftedReports") -> "Array":
         """Estimate of the sum over the bound b from users' reports."""
         return reports.target
 
-    def wire(self):
+    def wire(self) -> dict[str, float | list[float] | str]:
         """The query as a public task has it."""
         weights = {"kind": "residual", "theta": self.theta.tolist(), "limit": self.limit}
         return {**super().wire(), "weights": weights}
@@ -195,22 +211,24 @@ class ErrorTerms(Procedure):
     name = "held-out error"
 
     @property
-    def sensitivity(self):
+    def sensitivity(self) -> float:
         """Largest change of the pair when one record is replaced, rounded up."""
         return sqrt(4.0**2 + 2.25**2) / self.n_records * ROUNDING
 
-    def run(self, rows):
+    def run(self, rows: Any) -> np.ndarray:
         """Return the pair."""
         total = rows.sum(InnerSum(self._terms, (1 + self.maps.size,)))
         return np.array([total[0], norm_of(total[1:])]) / self.n_records
 
-    def _terms(self, X, y):
+    def _terms(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Sum of ((c - r) c, phi (c - r))."""
         phi, clipped, residual = residuals(self.maps, self.theta, X, y)
         return np.append(residual @ clipped, residual @ phi)
 
 
-def root_mean_square_bound(terms, scale, m, theta_bound, failure):
+def root_mean_square_bound(
+    terms: Any, scale: float, m: int, theta_bound: float, failure: float
+) -> float:
     """Upper bound on the root of V = E (c - f*)^2 for c = clip(<phi, theta>), on an independent x.
 
     V = E Y for Y = (c - r)(c - f*), whose mean over the m held-out records is at most
@@ -350,7 +368,7 @@ class ImproperSGDRegressor(CertifiedIntervals, PrivateRegressor):
     interval_claims = ("certified",)
     _interval_methods = ("certified",)
 
-    def _fit(self, X, y):
+    def _fit(self, X: Any, y: Any) -> None:
         rows, maps = scaled_rows(self, X, y)
         can = self._trust.can
         bound = maps.theta_bound(self.coef_norm)
@@ -371,7 +389,7 @@ class ImproperSGDRegressor(CertifiedIntervals, PrivateRegressor):
         del X, y, rows  # only the session has the data now
 
         # The two parts are disjoint: each record pays for the answers about its own part alone.
-        fitted = session
+        fitted: Any = session
         held_out = None
         if size:
             fitted, held_out = split(session, session.n - size, size)
@@ -395,7 +413,7 @@ class ImproperSGDRegressor(CertifiedIntervals, PrivateRegressor):
         self.momentum_ = momentum
         self._scaling = maps
 
-    def _centred(self, X, confidence_level, method):
+    def _centred(self, X: Any, confidence_level: float, method: str) -> Any:
         """The interval, which has the same half-width at all rows."""
         if self._error is None:
             raise NotImplementedError(

@@ -8,7 +8,7 @@ certificate for all x at once, and one given the support.
 from dataclasses import replace
 from math import inf, log, sqrt
 from numbers import Integral, Real
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from scipy import sparse, special, stats
@@ -27,16 +27,29 @@ from ..._linalg import RELATIVE_ZERO, norm_of, row_norms
 from ..._parameters import ArrayLike, Count, DataNorm, Level, Positive, parameters
 from ..._stored import frozen_object, stored
 from ...exceptions import PrivacyError
-from ...privacy import ROUNDING, InnerSum, Procedure, Query, models_that
-from ...records import canonical
+from ...privacy import (
+    ROUNDING,
+    Answer,
+    InnerSum,
+    Procedure,
+    Query,
+    Session,
+    SessionPart,
+    models_that,
+)
+from ...records import Rows, canonical
 from .._by_steps import LARGEST_OF_START
 from .._estimator import Spec
 from .._opening import hold_out, open_fit, scaled_rows
 from .._prediction_intervals import PredictionIntervals
 from .._predictions import CertifiedIntervals
 
+if TYPE_CHECKING:
+    from ..._contracts import Array, Scalar
+    from ..._estimation._loop._fit import LoopFit
 
-def picked(X, columns):
+
+def picked(X: Any, columns: np.ndarray) -> "Array":
     """Some columns of rows, dense."""
     if sparse.issparse(X):
         return canonical(X)[:, columns].toarray()
@@ -63,7 +76,7 @@ class Iterate:
     weights: np.ndarray
     level: float = 0.0
 
-    def residual(self, X, y):
+    def residual(self, X: Any, y: np.ndarray) -> "Array":
         """r - z'theta - level of a chunk of rows."""
         r = self.maps.target(y) - self.level
         data_max = self.maps.row_bound
@@ -72,7 +85,7 @@ class Iterate:
         return r
 
 
-def iterate(maps, coef, intercept=None):
+def iterate(maps: RecordMap, coef: np.ndarray, intercept: float | None = None) -> Iterate:
     """The `Iterate` of coefficients and an intercept in the units of X and y."""
     support = np.flatnonzero(coef)
     level = 0.0 if intercept is None else (intercept - maps.centre) / maps.radius
@@ -90,11 +103,11 @@ class ResidualSizeQuery(Query):
     takes_sparse = True
 
     @property
-    def width(self):
+    def width(self) -> int:
         """Size of the support of the start."""
         return max(1, len(self.model.support))
 
-    def sum(self, X, y):
+    def sum(self, X: Any, y: np.ndarray) -> np.ndarray:
         """Exact sum over a chunk of rows."""
         return np.array([np.minimum(np.abs(self.model.residual(X, y)), 1.0).sum()])
 
@@ -127,16 +140,16 @@ class ScoresQuery(Query):
     norm = "linf"
 
     @property
-    def sensitivity(self):
+    def sensitivity(self) -> float:
         """Largest change of a coordinate, rounded up."""
         return 2.0 * self.entry_limit * self.residual_limit * ROUNDING
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int]:
         """Number of features."""
         return (self.n_features,)
 
-    def sum(self, X, y):
+    def sum(self, X: Any, y: np.ndarray) -> "Array":
         """Exact sum over a chunk of rows."""
         limit = self.residual_limit
         residual = np.clip(self.model.residual(X, y), -limit, limit)
@@ -166,11 +179,11 @@ class OfColumns(Query):
     )
 
     @property
-    def width(self):
+    def width(self) -> int:
         """Number of columns."""
         return len(self.columns)
 
-    def sum(self, X, y):
+    def sum(self, X: Any, y: np.ndarray) -> "Array":
         """Exact sum over a chunk of rows."""
         return self.query.sum(picked(X, self.columns), y)
 
@@ -191,19 +204,19 @@ class ColumnSession:
     columns: np.ndarray
     budget: float
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         return getattr(self.session, name)  # numbers of records, trust and report are the same
 
-    def sum(self, query, share, subset=None):
+    def sum(self, query: Query, share: float, subset: Any = None) -> Any:
         """Noisy sum of a query of these columns; see Session."""
         query = OfColumns(query, self.columns) if query.width != 0 else query
         return self.session.sum(query, share * self.budget, subset)
 
-    def noise(self, query, share):
+    def noise(self, query: Query, share: float) -> Any:
         """Law of the noise that the answer to a query would have; see Session."""
         return self.session.noise(query, share * self.budget)
 
-    def records(self, share):
+    def records(self, share: float) -> Any:
         """Number of records that an answer would sum over; see Session."""
         return self.session.records(share * self.budget)
 
@@ -221,17 +234,17 @@ class GradientNorm(Procedure):
     name = "gradient norm"
 
     @property
-    def sensitivity(self):
+    def sensitivity(self) -> float:
         """Largest change of the maximum, rounded up."""
         largest = 1.0 + abs(self.model.level) + np.abs(self.model.weights).sum()
         return 2.0 * float(largest) * ROUNDING
 
-    def run(self, rows):
+    def run(self, rows: "Rows") -> np.ndarray:
         """Exact maximum over all records."""
         total = rows.sum(InnerSum(self._gradient, (rows.n_features + 1,), takes_sparse=True))
         return np.array([np.abs(total).max()])
 
-    def _gradient(self, X, y):
+    def _gradient(self, X: Any, y: np.ndarray) -> np.ndarray:
         """Sum of (z, 1) residual; without an intercept the last coordinate is 0."""
         residual = self.model.residual(X, y)
         entries = self.model.maps
@@ -248,7 +261,14 @@ SCREENING_LIMIT = 0.5
 NOISE_TO_SAMPLING = 0.5
 
 
-def choose(session, maps, start, n_nonzero, share, size_share):
+def choose(
+    session: "Session | SessionPart",
+    maps: RecordMap,
+    start: Iterate,
+    n_nonzero: int,
+    share: float,
+    size_share: float,
+) -> np.ndarray:
     """Select features by their clipped covariances with the residuals of a public start.
 
     Parameters
@@ -287,7 +307,7 @@ def choose(session, maps, start, n_nonzero, share, size_share):
     return np.union1d(start.support, session.top(scores, n_nonzero - len(start.support), share))
 
 
-def exact_least_squares(session, maps):
+def exact_least_squares(session: Any, maps: RecordMap) -> "LoopFit":
     """The `LoopFit` without privacy: normal equations, solved again at what they leave."""
     whitened = Whitened(maps.row_map, np.eye(maps.size))
     theta = np.zeros(maps.size)
@@ -304,7 +324,14 @@ def exact_least_squares(session, maps):
 FAILURE_WEIGHTS = (0.1, 0.9)
 
 
-def support_certificate(gradient, n_coordinates, n_nonzero, sparsity, eigenvalue, confidence_level):
+def support_certificate(
+    gradient: "Answer",
+    n_coordinates: int,
+    n_nonzero: int,
+    sparsity: int,
+    eigenvalue: float,
+    confidence_level: float,
+) -> "Scalar":
     """Bound on ||theta^ - theta*||_2, from the released largest coordinate of the gradient.
 
     With u = theta^ - theta*, M = (1/n) sum z z' and noises zeta of the targets, in an interval of
@@ -338,7 +365,7 @@ def support_certificate(gradient, n_coordinates, n_nonzero, sparsity, eigenvalue
     return sqrt(support) * (max(0.0, released) / gradient.n + targets) / eigenvalue
 
 
-def sparse_norms(Z, support, others):
+def sparse_norms(Z: Any, support: np.ndarray, others: int) -> "Array":
     """Bound on the norm of each row over the support and any ``others`` further coordinates."""
     squares = Z.power(2) if sparse.issparse(Z) else np.square(Z)
     inside, total = (np.ravel(rows.sum(axis=1)) for rows in (squares[:, support], squares))
@@ -346,7 +373,7 @@ def sparse_norms(Z, support, others):
     return np.sqrt(np.minimum(total, inside + others * largest))
 
 
-def log_supports(n_features, n_nonzero, sparsity):
+def log_supports(n_features: int, n_nonzero: int, sparsity: int) -> "Scalar":
     """Logarithm of the number of supports that contain the true one.
 
     Examples
@@ -360,7 +387,9 @@ def log_supports(n_features, n_nonzero, sparsity):
     return special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1)
 
 
-def given_support(fit, rows, supports, confidence_level):
+def given_support(
+    fit: "LoopFit", rows: np.ndarray, supports: float, confidence_level: float
+) -> Any:
     """Normal intervals of the fit, for all supports that could have been chosen.
 
     For each support that contains the true one, the error by sampling is normal with the variance
@@ -526,7 +555,7 @@ class IHTRegressor(CertifiedIntervals, PredictionIntervals):
     _row_bound = ("data_max", "absolute values of the entries of X")
     _sparse = "csr"
 
-    def _fit(self, X, y):
+    def _fit(self, X: Any, y: Any) -> None:
         if not self._trust.can.selects:
             raise PrivacyError(
                 f"privacy={self.privacy!r}: naming the largest of all coordinates needs a curator "
@@ -560,7 +589,9 @@ class IHTRegressor(CertifiedIntervals, PredictionIntervals):
             self._gradient = session.release(GradientNorm(model), self.certificate_share)
         self._calibration = self._calibrated(held_out)
 
-    def _fit_on_support(self, session, maps, share):
+    def _fit_on_support(
+        self, session: Any, maps: RecordMap, share: float
+    ) -> "tuple[RecordMap, LoopFit]":
         """The map of records of the selected columns, and the `LoopFit` of them."""
         session = ColumnSession(session, self.support_, share)
         size = len(self.support_)
@@ -570,7 +601,7 @@ class IHTRegressor(CertifiedIntervals, PredictionIntervals):
             return on_support, exact_least_squares(session, on_support)
         return on_support, fit_rows(session, on_support, public_rules(session, on_support.row_map))
 
-    def _start(self, maps):
+    def _start(self, maps: RecordMap) -> Iterate:
         """The public iterate from which features are selected."""
         n_features = maps.n_features
         coef = np.zeros(n_features) if self.coef_init is None else np.asarray(self.coef_init, float)
@@ -586,7 +617,7 @@ class IHTRegressor(CertifiedIntervals, PredictionIntervals):
             )
         return start
 
-    def _n_nonzero(self, start):
+    def _n_nonzero(self, start: Iterate) -> int:
         """Number of features in the support, those of the start included."""
         nonzero = self.n_nonzero_coefs
         n_features = start.maps.n_features
@@ -600,11 +631,11 @@ class IHTRegressor(CertifiedIntervals, PredictionIntervals):
             )
         return nonzero
 
-    def _centred(self, X, confidence_level, method):
+    def _centred(self, X: Any, confidence_level: float, method: str) -> Any:
         interval = self._certified if method == "certified" else self._given_support
         return interval(X, confidence_level)
 
-    def _certified(self, X, confidence_level):
+    def _certified(self, X: Any, confidence_level: float) -> tuple[np.ndarray, np.ndarray]:
         """Certificate that is uniform over x."""
         if self._gradient is None:
             raise ValueError(
@@ -622,7 +653,7 @@ class IHTRegressor(CertifiedIntervals, PredictionIntervals):
         half = radius * np.sqrt(norms**2 + maps.fit_intercept)
         return (X @ self.coef_ + self.intercept_ - maps.centre) / maps.radius, half
 
-    def _given_support(self, X, confidence_level):
+    def _given_support(self, X: Any, confidence_level: float) -> tuple[np.ndarray, np.ndarray]:
         """Interval of the fit, conditional on the support."""
         sizes = len(self.coef_), len(self.support_)
         supports = log_supports(*sizes, min(self.sparsity or 0, sizes[1]))

@@ -12,7 +12,7 @@ The events are one a bin, so that the interval holds for all x at once.
 
 from collections import Counter
 from math import log, sqrt
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import linalg
@@ -23,6 +23,9 @@ from ..._estimation._released import Released
 from ..._linalg import RELATIVE_ZERO, blocks_of, quadratic_forms
 from ..._stored import frozen_object
 from ._tree import NOISE_WEIGHTS, Bin, GaussianLaw, PartitionTree, ReportLaw
+
+if TYPE_CHECKING:
+    from ..._contracts import Array
 
 # Parts of a bin's failure probability: of the targets, and of the errors of earlier levels, given
 # the gram. The events about noise have `NOISE_WEIGHTS`.
@@ -63,7 +66,7 @@ class BinBound(NamedTuple):
     spread2: float
     norm: float
 
-    def __call__(self, W):
+    def __call__(self, W: np.ndarray) -> np.ndarray:
         """Bound for each row w of W."""
         node = self.node
         squares = quadratic_forms(W)
@@ -74,12 +77,12 @@ class BinBound(NamedTuple):
         return self.quantile * np.sqrt(proxy) + self.norm * np.sqrt(squares)
 
 
-def _vector_quantile(d, tail):
+def _vector_quantile(d: int, tail: float) -> float:
     """A bound on the norm of a sub-Gaussian vector (Hsu, Kakade and Zhang 2012)."""
     return sqrt(d + 2.0 * sqrt(d * tail) + 2.0 * tail)
 
 
-def bin_bound(node, theta_bound, failure, gram_failure):
+def bin_bound(node: Bin, theta_bound: float, failure: float, gram_failure: float) -> BinBound:
     """The bound for Gaussian noise, of which targets are independent."""
     d = node.size
     law = node.law
@@ -96,7 +99,7 @@ def bin_bound(node, theta_bound, failure, gram_failure):
     return BinBound(node, law.operator(d, of_operator), node.factor * quantile, spread**2, norm)
 
 
-def report_bound(node, theta_bound, failure):
+def report_bound(node: Bin, theta_bound: float, failure: float) -> BinBound:
     """The bound for codebook reports, whose errors depend on targets: nothing is given the grams.
 
     Given the levels before, each level's targets are independent of its rows, and their errors have
@@ -127,7 +130,7 @@ class TreeFit(Released):
     tree: PartitionTree
     theta_bound: float
 
-    def interval(self, phi, confidence_level, method):
+    def interval(self, phi: np.ndarray, confidence_level: float, method: str) -> Any:
         """Centre and half-width for phi'theta*, uniformly over the points."""
         bins, bounds = _bounds(self.tree, self.theta_bound, confidence_level)
         low = np.empty(len(phi))
@@ -147,7 +150,9 @@ class TreeFit(Released):
         return (low + high) / 2.0, np.abs(high - low) / 2.0
 
 
-def _bounds(tree, theta_bound, confidence_level):
+def _bounds(
+    tree: PartitionTree, theta_bound: float, confidence_level: float
+) -> tuple[list[Bin], dict[tuple[Any, ...], BinBound]]:
     """Bins that the interval uses, and their bounds.
 
     Which bins stand out is read off the grams, so that the events about targets, given all grams,
@@ -169,7 +174,13 @@ def _bounds(tree, theta_bound, confidence_level):
     return bins, bounds
 
 
-def _along_chain(node, X, penalty, bounds, theta_bound):
+def _along_chain(
+    node: Bin,
+    X: np.ndarray,
+    penalty: float,
+    bounds: dict[tuple[int, ...], BinBound],
+    theta_bound: float,
+) -> tuple[np.ndarray, np.ndarray]:
     """Explain x'theta* by the equations of a bin and of its ancestors."""
     rest = X
     child = None
@@ -189,7 +200,7 @@ def _along_chain(node, X, penalty, bounds, theta_bound):
     return centre, half + theta_bound * np.linalg.norm(rest, axis=1)
 
 
-def _filter(node, penalty):
+def _filter(node: Bin, penalty: float) -> "Array":
     """Regularised inverse of the gram; the plain inverse of what stands out if penalty is 0."""
     values, vectors = np.linalg.eigh(node.gram)
     floor = max(node.law.rms, values[-1] * len(values) * RELATIVE_ZERO)
@@ -199,12 +210,12 @@ def _filter(node, penalty):
     return (vectors * inverse) @ vectors.T
 
 
-def _through(W, node):
+def _through(W: np.ndarray, node: Bin) -> "Array":
     """Rows of w'(gram Q' + factor cross P')."""
     return (W @ node.gram) @ node.basis.T + node.factor * (W @ node.cross) @ node.resolved.T
 
 
-def pooled(tree, prior):
+def pooled(tree: PartitionTree, prior: np.ndarray) -> "Array":
     """Posterior mean of theta from the equations of all bins, each weighted by its noise.
 
     The prior's size has the largest evidence, and leaves the intercept a variance of at least 1:
@@ -228,7 +239,7 @@ def pooled(tree, prior):
     return theta
 
 
-def _whitened(node, theta):
+def _whitened(node: Bin, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, tuple[float, float]]:
     """Equation of a bin in its eigenbasis, scaled to variance 1.
 
     Returns

@@ -1,12 +1,14 @@
 """Public shape of a partition tree, and how it is grown level by level."""
 
 from math import ceil, log, sqrt
+from typing import TYPE_CHECKING, Any
 
 from ..._linalg import HALF_DIGITS
 from ...exceptions import PrivacyError
-from ...privacy import adds_up_gaussians, models_that
+from ...privacy import Session, Trust, adds_up_gaussians, models_that
 from ._tree import (
     ACTIVATION_FAILURE,
+    Bin,
     CodebookLevelQuery,
     GaussianLaw,
     LevelQuery,
@@ -14,11 +16,15 @@ from ._tree import (
     law_of,
 )
 
+if TYPE_CHECKING:
+    from ..._estimation._public_maps import RecordMap
+    from ._regressor import LayeredRegressor
+
 # Resolution over sqrt(p) from which a second level is worth its records, as was measured.
 RESOLUTION_FOR_TWO = 150.0
 
 
-def resolution(query, trust, records, share):
+def resolution(query: LevelQuery, trust: "Trust", records: int, share: float) -> float:
     """Public number of reports over the standard deviation of their summed noise and sampling."""
     noise = 0.0
     budget = trust.budget
@@ -30,7 +36,7 @@ def resolution(query, trust, records, share):
     return records / max(noise, sqrt(records))
 
 
-def noise_kind(est):
+def noise_kind(est: "LayeredRegressor") -> str:
     """Which noise the parameters ask for; what cannot be had is refused before any charge."""
     if est._trust.exact:
         return "none"
@@ -49,7 +55,9 @@ def noise_kind(est):
     return "codebook"
 
 
-def tree_shape(est, maps, records, kind):
+def tree_shape(
+    est: "LayeredRegressor", maps: "RecordMap", records: int, kind: str
+) -> dict[str, Any]:
     """Public shape of the tree: nothing is read off the records but their number.
 
     By default there is a second level where the noise is low enough to pay for it, and there are
@@ -58,8 +66,8 @@ def tree_shape(est, maps, records, kind):
     is, so that smaller norms are not worth a bin.
     """
     size = maps.size
-    n_levels = est.n_levels
-    n_scales = est.n_scales
+    n_levels: Any = est.n_levels
+    n_scales: Any = est.n_scales
     probe = query_kind(kind)(maps, PartitionTree(size, est.gamma, 1, 1), (), crossed=True)
     if n_levels == "auto":
         n_levels = size
@@ -73,11 +81,20 @@ def tree_shape(est, maps, records, kind):
     return {"gamma": est.gamma, "n_scales": n_scales, "n_levels": n_levels}
 
 
-def query_kind(kind):
+def query_kind(kind: str) -> type[Any]:
     return CodebookLevelQuery if kind == "codebook" else LevelQuery
 
 
-def grow(session, maps, *, gamma, n_scales, n_levels, theta_bound, kind):
+def grow(
+    session: "Session",
+    maps: "RecordMap",
+    *,
+    gamma: float,
+    n_scales: int,
+    n_levels: int,
+    theta_bound: float,
+    kind: str,
+) -> PartitionTree:
     """Ask level by level; each level splits what is left of every active bin.
 
     Records whose path has ended report to their last bin again, so that no record is wasted. The
@@ -98,7 +115,7 @@ def grow(session, maps, *, gamma, n_scales, n_levels, theta_bound, kind):
     return tree
 
 
-def _resolved(node, theta_bound):
+def _resolved(node: "Bin", theta_bound: float) -> int:
     """How many leading directions stand out of the noise, and have an error below coef_norm."""
     edge = GaussianLaw(node.law.rms).operator(node.size, ACTIVATION_FAILURE)
     spread = node.law.rms

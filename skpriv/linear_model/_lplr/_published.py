@@ -1,15 +1,20 @@
 """LPLR as published, corrected: one direction and two batches of records a level."""
 
 from math import inf, log, sqrt
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..._estimation._intervals import split_failure
 from ..._estimation._released import Released
 from ..._stored import frozen_object, stored
-from ...privacy import ROUNDING
+from ...privacy import ROUNDING, Answer, Session
 from ._equations import TARGETS_WEIGHTS
 from ._tree import ACTIVATION_FAILURE, NOISE_WEIGHTS, Bin, LevelQuery, PartitionTree, law_of
+
+if TYPE_CHECKING:
+    from ..._contracts import Array, Scalar
+    from ..._estimation._public_maps import RecordMap
 
 # The published variant has one direction and two batches of records a level. Corrected are its
 # sensitivities, and residual targets, which are bounded without bias. The constants of its interval
@@ -17,7 +22,7 @@ from ._tree import ACTIVATION_FAILURE, NOISE_WEIGHTS, Bin, LevelQuery, Partition
 # the error of the prediction is at most eta(phi), the sum of |u'phi| tau over active bins.
 
 
-def target_bound(level, theta_bound):
+def target_bound(level: int, theta_bound: float) -> float:
     """Largest absolute value of a residual target at a level."""
     return 1.0 if level == 1 else 1.0 + theta_bound
 
@@ -34,12 +39,12 @@ class PaperLevelQuery(LevelQuery):
 
     theta_bound: float = 1.0
 
-    def residual(self, node, phi, target):
+    def residual(self, node: Bin, phi: np.ndarray, target: np.ndarray) -> "Array":
         """The r of records of a bin, in [-1, 1]."""
         predicted = np.clip(phi @ node.total, -self.theta_bound, self.theta_bound)
         return (target - predicted) / target_bound(self.level, self.theta_bound)
 
-    def deliver(self, answer, overlap):
+    def deliver(self, answer: "Answer", overlap: bool) -> None:
         """Hand the answer to the bins, targets in their own units."""
         super().deliver(answer, overlap)
         for node in self.bins:
@@ -58,21 +63,21 @@ class ErrorQuery(LevelQuery):
     width = None
 
     @property
-    def name(self):
+    def name(self) -> str:
         """Its name in the privacy report."""
         return f"level {self.level}, errors of {len(self.bins)} bins"
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int, int]:
         """A number for each bin."""
         return (len(self.bins), 1)
 
     @property
-    def sensitivity(self):
+    def sensitivity(self) -> float:
         """Sensitivity of the whole vector, see above."""
         return sqrt(2.0) * ROUNDING
 
-    def sum(self, X, y):
+    def sum(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Exact sum over a chunk of rows."""
         phi = self.maps.rows(X)
         total = np.zeros(self.shape)
@@ -85,7 +90,15 @@ class ErrorQuery(LevelQuery):
         return total
 
 
-def grow_paper(session, maps, *, gamma, n_scales, n_levels, theta_bound):
+def grow_paper(
+    session: "Session",
+    maps: "RecordMap",
+    *,
+    gamma: float,
+    n_scales: int,
+    n_levels: int,
+    theta_bound: float,
+) -> "tuple[PartitionTree, PaperIntervals]":
     """Algorithm 2: a batch for the moments of a level, and another for its errors.
 
     Level 1 has no earlier errors, so that it needs no second batch.
@@ -129,9 +142,9 @@ class PaperIntervals(Released):
     theta_bound: float
     overlap: bool
 
-    def half_widths(self, confidence_level):
+    def half_widths(self, confidence_level: float) -> dict[tuple[int, ...], float]:
         """Half-width tau of the coefficient of each informative bin, parents first."""
-        widths: dict[tuple, float] = {}
+        widths: dict[tuple[Any, ...], float] = {}
         levels: dict[int, list[Bin]] = {}
         for node in self.tree.bins:
             levels.setdefault(node.level, []).append(node)
@@ -144,7 +157,9 @@ class PaperIntervals(Released):
                 )
         return widths
 
-    def _half_width(self, node, widths, failure, gram_failure):
+    def _half_width(
+        self, node: Bin, widths: dict[tuple[int, ...], float], failure: float, gram_failure: float
+    ) -> "Scalar":
         law = node.law
         d = node.size
         of_targets, of_errors = (weight * failure for weight in TARGETS_WEIGHTS)
@@ -157,7 +172,7 @@ class PaperIntervals(Released):
         earlier = self._earlier(node, widths, of_errors) if node.parent is not None else 0.0
         return (node.factor * (earlier + tail) + vector) / node.eigenvalues[0]
 
-    def _earlier(self, node, widths, failure):
+    def _earlier(self, node: Bin, widths: dict[tuple[int, ...], float], failure: float) -> "Scalar":
         """Bound on |sum of u'z times the error of earlier levels| over the first batch."""
         answer, released = node.earlier
         cap = 2.0 * self.theta_bound
@@ -173,14 +188,14 @@ class PaperIntervals(Released):
             total += 2.0 * sqrt(first) + sqrt(first * tail) + first / second * sqrt(second * tail)
         return cap * ratio * min(total, node.records)
 
-    def predict(self, points):
+    def predict(self, points: np.ndarray) -> np.ndarray:
         """phi'theta of the last active bin of each path."""
         predicted = np.zeros(len(points))
         for node, rows in self.tree.locate(points):
             predicted[rows] = points[rows] @ node.total
         return predicted
 
-    def interval(self, phi, confidence_level, method):
+    def interval(self, phi: np.ndarray, confidence_level: float, method: str) -> Any:
         """Intersection over the levels of each path; all hold on one event, for all x at once."""
         widths = self.half_widths(confidence_level)
         norms = self.theta_bound * np.linalg.norm(phi, axis=1)

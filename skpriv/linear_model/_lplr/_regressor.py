@@ -1,7 +1,7 @@
 """LPLR, layered private linear regression: a line from the equations of a partition tree."""
 
 from numbers import Real
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from ..._compat import Interval
 from ..._estimation._moments import ridge_prior
@@ -13,6 +13,10 @@ from .._predictions import CertifiedIntervals
 from ._equations import TreeFit, pooled
 from ._growth import grow, noise_kind, tree_shape
 from ._published import grow_paper
+
+if TYPE_CHECKING:
+    from ..._contracts import Array
+    from ..._estimation._released import Released
 
 # code -> paper (Li, Simchi-Levi and Wang 2024):
 #   bin -> B, path -> (k_1, ..., k_h), factor -> gamma^k, n_scales -> M, gram -> Lambda,
@@ -155,7 +159,7 @@ class LayeredRegressor(CertifiedIntervals, PrivateRegressor):
     interval_estimand = "least-squares line of the clipped rows and targets"
     interval_claims = ("certified",)
 
-    def _fit(self, X, y):
+    def _fit(self, X: Any, y: Any) -> None:
         rows, maps = scaled_rows(self, X, y)
         kind = noise_kind(self)
         shape = tree_shape(self, maps, rows.n, kind)
@@ -172,13 +176,13 @@ class LayeredRegressor(CertifiedIntervals, PrivateRegressor):
             self.coef_, self.intercept_ = maps.coefficients(pooled(self.tree_, prior))
         self._scaling = maps
 
-    def _function(self, X):
+    def _function(self, X: Any) -> "Array":
         if self.variant == "paper":
             return self._scaling.unscale(self._rules.predict(self._scaling.features(X)))
         return super()._function(X)
 
     @property
-    def _released(self):
+    def _released(self) -> "Released":
         if self.variant == "paper":
             return self._rules
         return TreeFit(self.tree_, self._scaling.theta_bound(self.coef_norm))

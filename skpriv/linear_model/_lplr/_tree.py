@@ -7,18 +7,29 @@ of ||N v|| for a fixed unit v. The noise of z times a column, given N, has a kno
 deviation. If noise has no exact law (reports), a bound on a norm takes the place of both.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf, log, sqrt
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
 import numpy as np
 
 from ..._estimation._intervals import norm_quantile, operator_quantile
-from ..._estimation._public_maps import RecordMap
 from ..._linalg import SQRT2, quadratic_forms, unvech, vech, vech_size
 from ..._stored import frozen, frozen_object, stored
-from ...privacy import ROUNDING, CodebookBlocksNoise, Query, hadamard_entries
+from ...privacy import (
+    ROUNDING,
+    Answer,
+    Budget,
+    CodebookBlocksNoise,
+    NoiseSource,
+    Query,
+    hadamard_entries,
+)
+
+if TYPE_CHECKING:
+    from ..._estimation._public_maps import RecordMap
 
 
 @stored
@@ -34,15 +45,15 @@ class GaussianLaw:
 
     rms: float
 
-    def plus(self, other):
+    def plus(self, other: "GaussianLaw") -> "GaussianLaw":
         """Law of the sum of two independent copies."""
         return GaussianLaw(sqrt(self.rms**2 + other.rms**2))
 
-    def operator(self, d, failure):
+    def operator(self, d: int, failure: float) -> float:
         """Bound on -N in every direction at once, exceeded with at most this probability."""
         return operator_quantile(self.rms, d, failure)
 
-    def vector(self, d, failure):
+    def vector(self, d: int, failure: float) -> float:
         """Bound on ||N v|| for a fixed unit v."""
         return self.rms * norm_quantile(1.0, 0.5, d, failure)
 
@@ -65,22 +76,22 @@ class ReportLaw:
         The laws of the sums that have been added, each over users of its own.
     """
 
-    parts: tuple
+    parts: tuple[Any, ...]
 
     @property
-    def rms(self):
+    def rms(self) -> float:
         """Standard deviation of an orthonormal coordinate."""
         return sqrt(sum(part.scale**2 for part in self.parts))
 
-    def plus(self, other):
+    def plus(self, other: "ReportLaw") -> "ReportLaw":
         """Law of the sum of two independent copies."""
         return ReportLaw(self.parts + other.parts)
 
-    def operator(self, d, failure):
+    def operator(self, d: int, failure: float) -> float:
         """Bound on -N in every direction at once: that on its Frobenius norm."""
         return self._total(failure, d * (d + 1.0) / 2.0, 1.0)
 
-    def equation(self, d, factor, inner, outer, failure):
+    def equation(self, d: int, factor: float, inner: float, outer: float, failure: float) -> float:
         """Bound on the norm of (target - cross P'theta) - gram Q'theta / factor, all noise alone.
 
         With ||Q'theta|| <= inner and ||P'theta|| <= outer. The three act on coordinates of their
@@ -90,7 +101,7 @@ class ReportLaw:
         squares = d * (1.0 + outer**2) + (d + 1.0) / 2.0 * (inner / factor) ** 2
         return self._total(failure, squares, top)
 
-    def _total(self, failure, squares, top):
+    def _total(self, failure: float, squares: float, top: float) -> float:
         """Bound for a map whose squared entries add up to squares, its squared norm top."""
         tail = log(len(self.parts) / failure)
         total = 0.0
@@ -106,7 +117,7 @@ class ReportLaw:
         return total
 
 
-def law_of(noise):
+def law_of(noise: Any) -> Any:
     """Quantiles of an answer's noise."""
     if isinstance(noise, CodebookBlocksNoise):
         return ReportLaw((noise,))
@@ -158,8 +169,8 @@ class Bin:
         Answer about the errors of earlier levels in that variant, and its number for the bin.
     """
 
-    path: tuple
-    parent: "Bin | None"
+    path: tuple[Any, ...]
+    parent: "Bin | Any"
     basis: np.ndarray
     resolved: np.ndarray
     factor: float
@@ -173,32 +184,40 @@ class Bin:
     eigenvalues: np.ndarray = field(init=False)
     directions: np.ndarray = field(init=False)
     half_widths: np.ndarray = field(init=False)
-    earlier: tuple = field(init=False, default=())
+    earlier: tuple[Any, ...] = field(init=False, default=())
     n_active: int = 0
-    children: tuple = ()
+    children: tuple[Any, ...] = ()
 
     @property
-    def level(self):
+    def level(self) -> int:
         """Number of exponents."""
         return len(self.path)
 
     @property
-    def size(self):
+    def size(self) -> Any:
         """Number d of directions left."""
         return self.basis.shape[1]
 
     @property
-    def active(self):
+    def active(self) -> bool:
         """Whether the bin resolves a direction."""
         return self.n_active > 0
 
     @property
-    def informative(self):
+    def informative(self) -> bool:
         """Whether the gram stands out of its noise; read off grams only."""
         edge = self.law.operator(self.size, ACTIVATION_FAILURE)
         return bool(np.linalg.eigvalsh(self.gram)[-1] > edge)
 
-    def receive(self, gram, cross, target, law, records, overlap):
+    def receive(
+        self,
+        gram: np.ndarray,
+        cross: np.ndarray,
+        target: np.ndarray,
+        law: GaussianLaw | ReportLaw,
+        records: int,
+        overlap: bool,
+    ) -> None:
         """Add an answer about (more) records of the bin, or about the same ones if they overlap."""
         if self.law is None:
             self.gram = gram
@@ -212,14 +231,14 @@ class Bin:
             self.law, self.records = self.law.plus(law), self.records + records
             self.copies += overlap
 
-    def decompose(self):
+    def decompose(self) -> None:
         """Eigenvalues and directions of the gram, largest first, from y-free answers only."""
         values, vectors = np.linalg.eigh(self.gram)
         self.eigenvalues = values[::-1]
         self.directions = self.basis @ vectors[:, ::-1]
         self.half_widths = np.full(self.size, inf)
 
-    def activate(self, n_active, gamma, n_scales):
+    def activate(self, n_active: int, gamma: float, n_scales: int) -> None:
         """Resolve the leading directions, and divide what is left into bins."""
         self.n_active = n_active
         if 0 < n_active < self.size and n_scales:
@@ -230,7 +249,7 @@ class Bin:
                 for k in range(n_scales)
             )
 
-    def chain(self):
+    def chain(self) -> "Iterator[Bin]":
         """The bin and its ancestors, the bin first."""
         node: Bin | None = self
         while node is not None:
@@ -261,25 +280,25 @@ class PartitionTree:
         Every bin that was asked about, level by level.
     """
 
-    def __init__(self, size, gamma, n_scales, n_levels):
+    def __init__(self, size: int, gamma: float, n_scales: int, n_levels: int) -> None:
         self.gamma = gamma
         self.n_scales = n_scales
         self.n_levels = n_levels
-        self.bins = []
+        self.bins: list[Bin] = []
         self._basis = np.eye(size)
         empty = None, self._basis, np.empty((size, 0))
         self._roots = tuple(
             Bin((k,), *empty, float(gamma) ** k, np.zeros(size)) for k in range(n_scales)
         )
 
-    def frontier(self):
+    def frontier(self) -> list[Bin]:
         """Bins that the next level asks about: children of active bins."""
         if not self.bins:
             return list(self._roots)
         paths = {node.path for node in self.bins}
         return [child for b in self.bins for child in b.children if child.path not in paths]
 
-    def locate(self, phi):
+    def locate(self, phi: np.ndarray) -> Iterator[Any]:
         """Last bin that was made on the path of each row.
 
         Parameters
@@ -292,7 +311,14 @@ class PartitionTree:
         """
         yield from self._visit(phi, self._basis, self._roots, np.arange(len(phi)), None)
 
-    def _visit(self, phi, basis, bins, rows, parent):
+    def _visit(
+        self,
+        phi: np.ndarray,
+        basis: np.ndarray,
+        bins: tuple[Bin, ...],
+        rows: np.ndarray,
+        parent: Bin | None,
+    ) -> Iterator[tuple[Bin, np.ndarray]]:
         norms = np.linalg.norm(phi[rows] @ basis, axis=1)
         # k = max{k <= M : norm <= gamma^-k}, by comparisons, so that factor * norm <= 1
         limits = float(self.gamma) ** -np.arange(self.n_scales, 0, -1)
@@ -336,55 +362,55 @@ class LevelQuery(Query):
     level : int
     """
 
-    maps: RecordMap
+    maps: "RecordMap"
     tree: PartitionTree
-    bins: tuple
+    bins: tuple[Any, ...]
     crossed: bool
     level: int = 1
 
     @cached_property
-    def slots(self):
+    def slots(self) -> dict[tuple[int, ...], int]:
         """Number of each bin that is asked about, by its path."""
         return {node.path: slot for slot, node in enumerate(self.bins)}
 
     @property
-    def name(self):
+    def name(self) -> str:
         """Its name in the privacy report."""
         return f"level {self.level}, {len(self.bins)} bins"
 
     @property
-    def joint_length(self):
+    def joint_length(self) -> Any:
         """Length of u."""
         return self.maps.size + 1
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int, int]:
         """A row of vech coordinates for each bin."""
         return (len(self.bins), vech_size(self.joint_length))
 
     @property
-    def sensitivity(self):
+    def sensitivity(self) -> float:
         """Sensitivity of the whole vector over all bins, see above."""
         extra = 2.0 if self.crossed else 1.0
         return sqrt(extra**2 / 2.0 + 2.0 * extra + 2.0) * ROUNDING
 
-    def located(self, phi):
+    def located(self, phi: np.ndarray) -> Iterator[tuple[int, Bin, np.ndarray]]:
         """Yield (slot, bin, indices of rows) of each bin that is asked about and has rows."""
         for node, rows in self.tree.locate(phi):
             if node.path in self.slots:
                 yield self.slots[node.path], node, rows
 
     @cached_property
-    def _columns(self):
+    def _columns(self) -> list[np.ndarray]:
         """Maps from phi to the part of u without r, one a bin."""
         weight = self.crossed / SQRT2
         return [np.hstack([b.factor * b.basis, weight * b.resolved]) for b in self.bins]
 
-    def residual(self, node, phi, target):
+    def residual(self, node: Bin, phi: np.ndarray, target: np.ndarray) -> np.ndarray:
         """The r of records of a bin, in [-1, 1]."""
         return target
 
-    def sum(self, X, y):
+    def sum(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Exact sum over a chunk of rows."""
         phi, target = self.maps.records(X, y)
         total = np.zeros(self.shape)
@@ -396,7 +422,7 @@ class LevelQuery(Query):
             total[slot] += vech(moments)
         return total
 
-    def deliver(self, answer, overlap):
+    def deliver(self, answer: "Answer", overlap: bool) -> None:
         """Hand the answer to the bins; overlap says if levels share their records."""
         law = law_of(answer.noise)
         for node, value in zip(self.bins, answer.value, strict=True):
@@ -416,16 +442,16 @@ class CodebookLevelQuery(LevelQuery):
     """
 
     @property
-    def radius(self):
+    def radius(self) -> float:
         """Bound on the norm of a record's moments."""
         return float(np.sqrt(3.0 if self.crossed else 2.0))
 
-    def local_noise(self, budget):
+    def local_noise(self, budget: "Budget") -> CodebookBlocksNoise:
         """Law of the sum of one report; only epsilon counts."""
         blocks = max(len(self.bins), 1)
         return CodebookBlocksNoise(budget.epsilon, self.shape[1], self.radius, blocks)
 
-    def units(self, X, y):
+    def units(self, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Slot of each row's bin, and its unit vector."""
         phi, target = self.maps.records(X, y)
         slots = np.zeros(len(phi), dtype=np.intp)
@@ -443,14 +469,18 @@ class CodebookLevelQuery(LevelQuery):
         vectors[:, self.joint_length - 1] = np.sqrt(np.maximum(1.0 - squares, 0.0))
         return slots, vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
-    def reports(self, X, y, noise, source):
+    def reports(
+        self, X: np.ndarray, y: np.ndarray, noise: CodebookBlocksNoise, source: "NoiseSource"
+    ) -> tuple[np.ndarray, np.ndarray]:
         """What each user sends: a public random row, and an index for the vector times its sign."""
         slots, vectors = self.units(X, y)
         rows = source.rows(len(X), noise.rows)
         signs = hadamard_entries(rows, slots)
         return rows, source.codebook_reports(signs[:, None] * vectors, noise.cap)
 
-    def _report(self, X, y, noise, source):
+    def _report(
+        self, X: np.ndarray, y: np.ndarray, noise: CodebookBlocksNoise, source: "NoiseSource"
+    ) -> Any:
         """The public row and the direction that the user of one row sends."""
         rows, reports = self.reports(X, y, noise, source)
         return int(rows[0]), reports[0]

@@ -15,9 +15,12 @@ import numpy as np
 from scipy import stats
 
 from ..._estimation._intervals import event, operator_quantile, split_failure
-from ..._estimation._links import Link
 from ..._linalg import norm_of, psd_power
 from ..._stored import frozen_object, stored
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..._estimation._links import Link
 
 # Public grid of ridges lambda', in the units of H (whose trace is at most one).
 RIDGES = np.concatenate([[0.0], np.geomspace(1e-6, 1.0, 37)])
@@ -48,7 +51,7 @@ class GradientCertificate:
         Number of records.
     """
 
-    link: Link
+    link: "Link"
     U: np.ndarray
     theta: np.ndarray
     gradient: np.ndarray
@@ -57,7 +60,9 @@ class GradientCertificate:
     mean_scale: float
     n: int
 
-    def interval(self, points, radius, confidence_level):
+    def interval(
+        self, points: np.ndarray, radius: float, confidence_level: float
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Bounds on the mean in [-1, 1] which hold at all points at once.
 
         Parameters
@@ -93,7 +98,7 @@ class GradientCertificate:
         high = np.clip(np.maximum(centre, -trivial) + half, -trivial, trivial)
         return self.link.mean(low), self.link.mean(high)
 
-    def _events(self, failure):
+    def _events(self, failure: float) -> tuple[float, float]:
         """Bounds on the noise of the gradient plus the gradient at the truth, and on the noise of
         H.
 
@@ -115,7 +120,15 @@ class GradientCertificate:
         names = ("eigenvalue of the noise of H", "eigenvalue of minus the noise of H")
         return residual, operator_quantile(self.mean_scale, p, min(map(event, names, two_sided)))
 
-    def _about_point(self, points, ridge, slopes, residual, slack, reach):
+    def _about_point(
+        self,
+        points: np.ndarray,
+        ridge: float,
+        slopes: tuple[float, float],
+        residual: float,
+        slack: float,
+        reach: float,
+    ) -> tuple[np.ndarray, np.ndarray]:
         """|<phi, theta - theta*>| <= ||U phi|| ||u||, and strong monotonicity bounds ||u||."""
         p = len(self.theta)
         root = psd_power(self.U, 0.5)
@@ -124,7 +137,15 @@ class GradientCertificate:
         radius = size / (slopes[0] * np.linalg.eigvalsh(below)[0])
         return points @ self.theta, np.linalg.norm(points @ self.U, axis=1) * radius
 
-    def _about_step(self, points, ridge, slopes, residual, slack, reach):
+    def _about_step(
+        self,
+        points: np.ndarray,
+        ridge: float,
+        slopes: tuple[float, float],
+        residual: float,
+        slack: float,
+        reach: float,
+    ) -> tuple[np.ndarray, np.ndarray]:
         """The same about the point after one more step, which is closer to the truth.
 
         With c the middle slope, M + c ridge U = c b (S' + E), where S' is the released S plus

@@ -3,12 +3,12 @@
 from dataclasses import replace
 from functools import lru_cache, partial
 from math import ceil, inf, log, pi, sqrt
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..._estimation._links import IdentityLink, Link, LogitLink
 from ..._estimation._moments import Instrument
-from ..._estimation._public_maps import RecordMap
 from ..._linalg import (
     RELATIVE_ZERO,
     nearest_in_ball,
@@ -20,9 +20,14 @@ from ..._linalg import (
     vech_size,
 )
 from ..._stored import frozen_object
-from ...privacy import ROUNDING, InnerSum, Procedure, Query
+from ...privacy import ROUNDING, Answer, InnerSum, Procedure, Query, Session, SessionPart
 from ._certificate import GradientCertificate
 from ._normalisation import EIGENVALUE_FLOOR
+
+if TYPE_CHECKING:
+    from ..._estimation._public_maps import RecordMap
+    from ..._contracts import Array
+    from ...records import ArrayRows
 
 # code -> paper (Chen, Li, Rakhlin and Simchi-Levi 2025):
 #   theta = U w,  mean of the link -> nu,  instrument e -> U phi / ||U phi||,  mean_phi -> H,
@@ -44,7 +49,7 @@ MAX_ITER = 500  # steps of the minimiser without noise
 SMALL = 1e-5  # step of the differences that its slopes are computed from
 
 
-def step_shares(divides, link, precision):
+def step_shares(divides: str, link: Link, precision: float) -> "Array":
     """Parts of the regression's share that the steps take, in their order, by public numbers."""
     steps = STEPS[divides]
     if divides == "budget" and not link.linear:
@@ -77,7 +82,7 @@ class LinkGradientQuery(Query):
         in the range of the target.
     """
 
-    maps: RecordMap
+    maps: "RecordMap"
     instrument: Instrument
     link: Link
     theta: np.ndarray
@@ -86,12 +91,12 @@ class LinkGradientQuery(Query):
     name = "re-weighted gradient"
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int]:
         """Number of coordinates."""
         return (self.maps.size + vech_size(self.maps.size),)
 
     @property
-    def sensitivity(self):
+    def sensitivity(self) -> float:
         """Largest change at this theta and U, rounded up."""
         change = 2.0 * (1.0 + np.abs(self._mean_bounds).max())
         increasing = type(self.link) in (IdentityLink, LogitLink)  # others may not be
@@ -101,12 +106,12 @@ class LinkGradientQuery(Query):
         return sqrt(change**2 + 2.0 * self.weight**2) * ROUNDING
 
     @property
-    def _mean_bounds(self):
+    def _mean_bounds(self) -> np.ndarray:
         norm = norm_of(self.theta)
         bounds = np.asarray(self.link.mean(np.array([-norm, norm])), dtype=float)
         return np.clip(np.where(np.isfinite(bounds), bounds, 0.0), -self.largest, self.largest)
 
-    def sum(self, X, y):
+    def sum(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Exact sum over a chunk of rows."""
         phi, r = self.maps.records(X, y)
         mean = np.clip(np.nan_to_num(self.link.mean(phi @ self.theta)), *self._mean_bounds)
@@ -114,7 +119,7 @@ class LinkGradientQuery(Query):
         gradient = self.instrument.rows(phi).T @ (mean - r)
         return np.concatenate([gradient, self.weight * vech(halves.T @ halves)])
 
-    def read(self, answer):
+    def read(self, answer: "Answer") -> GradientCertificate:
         """The `GradientCertificate` at theta: both means, and the deviations of their noise."""
         p = self.maps.size
         n = answer.n
@@ -129,7 +134,7 @@ class LinkGradientQuery(Query):
 
 
 @lru_cache(maxsize=1)
-def _angles(condition):
+def _angles(condition: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Cosines of a and a', where they are positive, and of alpha: the grid of `gradient_change`.
 
     All steps of a descent have the same.
@@ -144,7 +149,7 @@ def _angles(condition):
 
 
 @lru_cache(maxsize=1024)
-def gradient_change(link, norm, condition):
+def gradient_change(link: Link, norm: float, condition: float) -> float:
     """Largest change of e (nu(<phi, theta>) - r), for ||theta|| = norm and U of this condition.
 
     At angles a and a' of phi and phi' to theta (a + a' >= beta, their own angle) the residuals are
@@ -164,10 +169,18 @@ def gradient_change(link, norm, condition):
     first = 1.0 + link.mean(norm * along)
     second = 1.0 + link.mean(norm * other)
     squares = first**2 + second**2 - 2.0 * first * second * between
-    return float(min(2.0 * (1.0 + link.mean(norm)), sqrt(squares.max()) * (1.0 + 1e-3)))
+    largest: Any = 2.0 * (1.0 + link.mean(norm))
+    return float(min(largest, sqrt(squares.max()) * (1.0 + 1e-3)))
 
 
-def descend(session, maps, instrument, link, radius, shares):
+def descend(
+    session: "Session | SessionPart",
+    maps: "RecordMap",
+    instrument: Instrument,
+    link: Link,
+    radius: float,
+    shares: np.ndarray,
+) -> tuple[np.ndarray, GradientCertificate]:
     """Algorithms 7 and 10: the last point, and the certificate of the point before it.
 
     Every step is w <- w - rate sigma^{-1} g / c with c the middle slope of the link, then the
@@ -211,13 +224,13 @@ class Minimiser(Procedure):
     is made log(1 + l) long, with which those of the logit always descend (Bach 2010).
     """
 
-    maps: RecordMap
+    maps: "RecordMap"
     link: Link
     radius: float
     name = "score equation"
     sensitivity = inf
 
-    def run(self, rows):
+    def run(self, rows: "ArrayRows") -> np.ndarray:
         """Return the solution."""
         theta = np.zeros(self.maps.size)
         # Without a ball separable targets have no solution: the path to infinity is cut.
@@ -233,7 +246,7 @@ class Minimiser(Procedure):
                 break
         return theta
 
-    def _slopes(self, theta, X, y):
+    def _slopes(self, theta: np.ndarray, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Sums of slopes phi phi' and of scores phi (nu(<phi, theta>) - r); nothing is clipped."""
         phi, target = self.maps.records(X, y)
         linear = phi @ theta
@@ -243,7 +256,9 @@ class Minimiser(Procedure):
         )
 
 
-def minimise(session, maps, link, radius):
+def minimise(
+    session: Any, maps: "RecordMap", link: Link, radius: float
+) -> tuple[np.ndarray, GradientCertificate]:
     """The same as :func:`descend` for exact answers, where weights have nothing to protect."""
     theta = session.release(Minimiser(maps, link, radius), 0.5).value
     query = LinkGradientQuery(maps, Instrument(), link, theta)

@@ -11,12 +11,12 @@ factor rows would be below the noise, and with a larger one many would be shorte
 from dataclasses import replace
 from functools import lru_cache
 from math import inf, sqrt
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..._estimation._loop._rules import SUBSET_RESOLUTIONS, part_needed
 from ..._estimation._moments import Instrument, NormalEquations
-from ..._estimation._public_maps import RecordMap
 from ..._estimation._reports import LiftedMomentsQuery
 from ..._linalg import (
     HALF_DIGITS,
@@ -32,7 +32,11 @@ from ..._linalg import (
     vech_size,
 )
 from ..._stored import frozen, frozen_object
-from ...privacy import ROUNDING, Query
+from ...privacy import ROUNDING, Answer, Query, Session, SessionPart
+
+if TYPE_CHECKING:
+    from ..._estimation._public_maps import RecordMap
+    from ..._contracts import Array
 
 # Weight of r^2 beside the other sums: the largest that costs nothing, see `ReweightedMomentsQuery`.
 REWEIGHTED_SQUARE_WEIGHT = sqrt(1.25)
@@ -67,29 +71,29 @@ class NormalisationQuery(Query):
     far as it was released, and else 1; longer rows are cut to it.)
     """
 
-    maps: RecordMap
+    maps: "RecordMap"
     instrument: Instrument
     name = "normalisation"
     sensitivity = sqrt(2.0) * ROUNDING
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int]:
         """Number of coordinates."""
         return (vech_size(self.maps.size),)
 
-    def sum(self, X, y):
+    def sum(self, X: np.ndarray, y: np.ndarray) -> "Array":
         """Exact sum over a chunk of rows."""
         total = np.zeros((self.maps.size, self.maps.size))
         for _, phi in self.maps.row_map.in_blocks(X):
             add_gram(total, self.instrument.rows(phi, longest=self.instrument.length))
         return vech(total)
 
-    def read(self, answer):
+    def read(self, answer: "Answer") -> tuple[np.ndarray, float]:
         """Noisy mean of h h', and the standard deviation of its orthonormal coordinates."""
         return unvech(answer.value, self.maps.size) / answer.n, answer.mean_scale
 
     @property
-    def root(self):
+    def root(self) -> np.ndarray:
         """The matrix B for which B (mean of h h') B' estimates Sigma of Eq. (6)."""
         return sqrt(self.instrument.length) * np.eye(self.maps.size)
 
@@ -115,24 +119,24 @@ class ReweightedMomentsQuery(Query):
     |r r'| <= (r^2 + r'^2) / 2 the rest is convex in r^2 and in r'^2, with corners 4.5, 7.375, 8.
     """
 
-    maps: RecordMap
+    maps: "RecordMap"
     instrument: Instrument
     name = "re-weighted moments"
 
     @property
-    def sensitivity(self):
+    def sensitivity(self) -> float:
         """Largest change for this U, rounded up."""
         if self.instrument.floor > 0.0:
             return sqrt(8.0) * ROUNDING
         return reweighted_sensitivity(self.instrument.condition) * ROUNDING
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int]:
         """Number of coordinates."""
         p = self.maps.size
         return (p + p * p + vech_size(p) + 1,)
 
-    def sum(self, X, y):
+    def sum(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Exact sum over a chunk of rows."""
         p = self.maps.size
         r = self.maps.target(y)
@@ -147,7 +151,7 @@ class ReweightedMomentsQuery(Query):
         square = REWEIGHTED_SQUARE_WEIGHT * (r @ r)
         return np.concatenate([target, design.ravel(), vech(gram), [square]])
 
-    def equations(self, answer):
+    def equations(self, answer: "Answer") -> NormalEquations:
         """Normal equations of an answer."""
         p = self.maps.size
         target, design, rest = np.split(answer.value, [p, p + p * p])
@@ -157,7 +161,14 @@ class ReweightedMomentsQuery(Query):
         return replace(found, design=design.reshape(p, p), symmetric=False)
 
 
-def learn_normalisation(session, maps, share, iterations, fades=False, kind=NormalisationQuery):
+def learn_normalisation(
+    session: "Session",
+    maps: "RecordMap",
+    share: float,
+    iterations: int,
+    fades: bool = False,
+    kind: type[Any] = NormalisationQuery,
+) -> Instrument:
     """Algorithm 1: U <- sym(Sigma^{-1/2} U), with the same records in every iteration.
 
     Under a curator these are all of them, or a secret random part, whose size follows from public
@@ -215,7 +226,7 @@ def learn_normalisation(session, maps, share, iterations, fades=False, kind=Norm
 
 
 @lru_cache(maxsize=256)
-def reweighted_sensitivity(condition):
+def reweighted_sensitivity(condition: float) -> float:
     """Largest change of (e r, e phi', vech e e', sqrt(5/4) r^2) for U of this condition number.
 
     The maximum over the angle alpha of e and e' (p = cos alpha) with the least angle beta that phi
@@ -254,22 +265,23 @@ class ReportedNormalisationQuery(LiftedMomentsQuery):
     name = "normalisation"
     use = "square"
 
-    def records(self, X, y):
+    def records(self, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Rows h, and targets of 0."""
         return self.instrument.halves(self.maps.rows(X)), np.zeros(len(X))
 
-    def read(self, answer):
+    def read(self, answer: "Answer") -> tuple[np.ndarray, float]:
         """Noisy mean of Phi_U, and the standard deviation of its orthonormal coordinates."""
         p = self.maps.size
         n = answer.n
-        return unvech(answer.value[p:-1], p) / n, answer.noise.square_scale / n
+        noise: Any = answer.noise
+        return unvech(answer.value[p:-1], p) / n, noise.square_scale / n
 
     @property
-    def root(self):
+    def root(self) -> np.ndarray:
         """U^{1/2}, by which Sigma of Eq. (6) is estimated from Phi_U."""
         return self.instrument.root
 
-    def wire(self):
+    def wire(self) -> dict[str, float | list[float] | str]:
         """The query as a public task has it."""
         U = np.asarray(self.instrument.matrix)
         weights = {"kind": "halves", "matrix": U.tolist(), "root": self.instrument.root.tolist()}
@@ -283,19 +295,21 @@ class ReweightedReportsQuery(LiftedMomentsQuery):
     instrument: Instrument = Instrument()
     name = "re-weighted moments"
 
-    def records(self, X, y):
+    def records(self, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Rows h and targets k."""
         h = self.maps.rows(X) @ self.instrument.matrix
         weight = 1.0 / np.maximum(row_norms(h), 1.0)
         return h * weight[:, None], self.maps.target(y) * weight
 
-    def wire(self):
+    def wire(self) -> dict[str, float | list[float] | str]:
         """The query as a public task has it."""
         weights = {"kind": "whole", "matrix": np.asarray(self.instrument.matrix).tolist()}
         return {**super().wire(), "weights": weights}
 
 
-def affordable(session, maps, share, iterations):
+def affordable(
+    session: "Session | SessionPart", maps: "RecordMap", share: float, iterations: int
+) -> int:
     """Largest number of iterations, up to the given one, whose answers stand out of their noise.
 
     Rows that are alike in all p directions have eigenvalues of 1 / p at most. If the noise of an

@@ -1,7 +1,7 @@
 """Re-weighted regression, by moments or by descent."""
 
 from math import inf, sqrt
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 
@@ -24,6 +24,11 @@ from ._normalisation import (
     affordable,
     learn_normalisation,
 )
+
+if TYPE_CHECKING:
+    from ..._contracts import Array
+    from ..._estimation._public_maps import RecordMap
+    from ...privacy import Session, SessionPart
 
 # code -> paper (Chen, Li, Rakhlin and Simchi-Levi 2025):
 #   normalisation -> U,  mean -> H (Eq. 6),  ridge -> lambda,  target -> xi,  design -> Xi,
@@ -153,7 +158,7 @@ class ReweightedRegressor(MomentRegressor):
     interval_estimand = "weighted least-squares line (weights of the normalisation)"
     interval_claims = ("certified", "asymptotic")
 
-    def _fit(self, X, y, groups, weights):
+    def _fit(self, X: Any, y: Any, groups: Any, weights: dict[Any, Any]) -> None:
         link = LINKS[self.link] if isinstance(self.link, str) else self.link
         rows, maps = scaled_rows(self, X, y)
         rows, query_map = weighted_records(self, rows, maps, weights)
@@ -190,7 +195,7 @@ class ReweightedRegressor(MomentRegressor):
             deviation = self._solve_moments(session, query_map, instrument, 1.0 - share, channel)
         self._calibration = calibration(self, held_out, deviation, channel)
 
-    def _descends(self, link, weighted):
+    def _descends(self, link: Link, weighted: bool) -> bool:
         """Whether "sgd" is the solver; what it, or the other one, does not take is refused."""
         bends = not link.linear
         if bends and self.solver == "moments":
@@ -208,7 +213,9 @@ class ReweightedRegressor(MomentRegressor):
             )
         return descends
 
-    def _shares(self, n, size, link, descends):
+    def _shares(
+        self, n: int, size: int, link: Link, descends: bool
+    ) -> tuple[float, int, np.ndarray]:
         """Share of the normalisation and its iterations, and shares of the steps of "sgd"."""
         trust = self._trust
         iterations = self.n_spectral_iter
@@ -221,23 +228,37 @@ class ReweightedRegressor(MomentRegressor):
         steps = (1.0 - share) * step_shares(trust.can.divides, link, precision)
         return share, iterations, steps
 
-    def _solve_moments(self, session, query_map, instrument, share, channel):
+    def _solve_moments(
+        self,
+        session: "Session | SessionPart",
+        query_map: "RecordMap",
+        instrument: Instrument,
+        share: float,
+        channel: str,
+    ) -> tuple[float, ...]:
         """Algorithm 12, of users by one index each; least squares without a normalisation."""
-        query = moments_query(query_map, channel)
+        query: Any = moments_query(query_map, channel)
         if instrument.matrix is not None:
             query = ReweightedMomentsQuery(query_map, instrument)
             self._shapes = (instrument.matrix,)
         if channel == "codebook" and self._shapes:  # equations in whitened coordinates
-            self._basis = instrument.matrix / instrument.length
+            self._basis = self._shapes[0] / instrument.length
             query = ReweightedReportsQuery(query_map, instrument=Instrument(self._basis))
         share -= residual_share(session.trust)
         return self._solve_sums(session, query, share, instrument)
 
-    def _radius(self, maps):
+    def _radius(self, maps: "RecordMap") -> float:
         """Radius of the ball in which "sgd" stays; infinite without an assumption."""
         return inf if self.coef_norm is None else maps.theta_bound(self.coef_norm)
 
-    def _descend(self, session, maps, instrument, steps, link):
+    def _descend(
+        self,
+        session: "Session",
+        maps: "RecordMap",
+        instrument: Instrument,
+        steps: np.ndarray,
+        link: Link,
+    ) -> None:
         """Algorithms 7 and 10, and the certificate of the last gradient."""
         radius = self._radius(maps)
         if session.trust.exact:
@@ -271,7 +292,7 @@ class ReweightedRegressor(MomentRegressor):
             )
         return super().coefficient_law(estimand)
 
-    def _function(self, X):
+    def _function(self, X: Any) -> "Array":
         """The mean of y for checked rows."""
         linear = super()._function(X)
         if self._link.linear:
@@ -279,10 +300,10 @@ class ReweightedRegressor(MomentRegressor):
         return self._scaling.unscale(np.asarray(self._link.mean(linear)))
 
     @property
-    def _interval_methods(self):
+    def _interval_methods(self) -> tuple[str, ...]:
         return ("certified", "asymptotic") if self._certificate is None else ("certified",)
 
-    def _centred(self, X, confidence_level, method):
+    def _centred(self, X: Any, confidence_level: float, method: str) -> Any:
         """The interval of the moments, or of the last gradient of "sgd"."""
         if self._certificate is None:
             return super()._centred(X, confidence_level, method)
